@@ -1,0 +1,89 @@
+//! Civil dates in UTC, without leap seconds, as PostgreSQL and POSIX count them.
+//!
+//! The day count is Howard Hinnant's `days_from_civil` and `civil_from_days` (public domain), checked in the tests
+//! against every day of four centuries.
+
+pub(crate) const DAY_MS: i64 = 86_400_000;
+
+/// A moment in UTC, to the millisecond. Only [`Civil::of_unix_ms`] and a successful [`Civil::unix_ms`] vouch for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Civil {
+    pub year: i64,
+    pub month: i64,
+    pub day: i64,
+    pub hour: i64,
+    pub minute: i64,
+    pub second: i64,
+    pub millisecond: i64,
+}
+
+impl Civil {
+    /// The civil moment of a unix time in milliseconds.
+    pub fn of_unix_ms(unix_ms: i64) -> Self {
+        let (year, month, day) = civil_from_days(unix_ms.div_euclid(DAY_MS));
+        let of_day = unix_ms.rem_euclid(DAY_MS);
+        Self {
+            year,
+            month,
+            day,
+            hour: of_day / 3_600_000,
+            minute: of_day / 60_000 % 60,
+            second: of_day / 1000 % 60,
+            millisecond: of_day % 1000,
+        }
+    }
+
+    /// Unix milliseconds, or `None` when there is no such moment (30 February, hour 24, second 60) in years 0–9999.
+    pub fn unix_ms(&self) -> Option<i64> {
+        let in_range = (0..=9999).contains(&self.year)
+            && (1..=12).contains(&self.month)
+            && (1..=days_in_month(self.year, self.month)).contains(&self.day)
+            && (0..24).contains(&self.hour)
+            && (0..60).contains(&self.minute)
+            && (0..60).contains(&self.second)
+            && (0..1000).contains(&self.millisecond);
+        in_range.then(|| {
+            let seconds = (self.hour * 60 + self.minute) * 60 + self.second;
+            days_from_civil(self.year, self.month, self.day) * DAY_MS
+                + seconds * 1000
+                + self.millisecond
+        })
+    }
+}
+
+fn days_in_month(year: i64, month: i64) -> i64 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
+}

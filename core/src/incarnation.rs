@@ -1,0 +1,124 @@
+//! Who wrote a bound, and what it takes to go on safely after somebody else.
+//!
+//! A replica promoted by hand, a restored base backup or a dump does not know what the original issued after the
+//! copy was taken. So beside each bound stands a [`Note`]: the writer's mark, when, how much, how fast. Another
+//! mark makes the bound a mere floor and asks for a gap.
+
+/// What distinguishes one life of one database from every other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Incarnation {
+    /// PostgreSQL's system identifier, given by initdb.
+    pub system_identifier: u64,
+    /// The timeline WAL is inserted into: a promotion changes it.
+    pub timeline: u32,
+    /// The database's oid: CREATE DATABASE … TEMPLATE changes it.
+    pub database_oid: u32,
+}
+
+impl Incarnation {
+    const TIMELINE_BITS: u32 = 7;
+    const HASH_BITS: u32 = 12;
+    /// Bits of [`Incarnation::mark`].
+    pub const MARK_BITS: u32 = Self::TIMELINE_BITS + Self::HASH_BITS;
+
+    /// A short mark: the timeline's low 7 bits as they are, so that the next 127 promotions are always told apart, and
+    /// 12 bits of hash over system and database: one pair in 4096 of unrelated ones looks the same.
+    pub fn mark(&self) -> u32 {
+        let hash = mix(self.system_identifier ^ mix(u64::from(self.database_oid)));
+        let hash = u32::try_from(hash >> (64 - Self::HASH_BITS)).unwrap_or(0);
+        let timeline = self.timeline & ((1 << Self::TIMELINE_BITS) - 1);
+        hash << Self::TIMELINE_BITS | timeline
+    }
+}
+
+/// SplitMix64's finaliser (Steele, Lea, Flood 2014): every bit of the input reaches every bit of the output.
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}
+
+/// What is recorded beside a bound, in 63 bits: a companion sequence holds it.
+///
+/// Everything is rounded so that a gap derived from it is never too small: size and rate up, time down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note {
+    /// [`Incarnation::mark`] of the writer, 19 bits.
+    pub mark: u32,
+    /// When, in seconds since 2020-01-01 UTC.
+    pub at_s: u32,
+    /// Binary logarithm of the ids reserved, 6 bits.
+    pub size_log2: u8,
+    /// Binary logarithm of the ids used per second, 6 bits.
+    pub rate_log2: u8,
+}
+
+impl Note {
+    /// 2020-01-01T00:00:00Z.
+    const EPOCH_MS: i64 = 1_577_836_800_000;
+    const LOG2_BITS: u32 = 6;
+    const LOG2_MASK: u8 = (1 << Self::LOG2_BITS) - 1;
+
+    /// The note for a reservation of `size` ids at `now_ms` (unix) by `incarnation`, at `rate_per_s` ids a second.
+    pub fn new(incarnation: Incarnation, now_ms: i64, size: u64, rate_per_s: u64) -> Self {
+        let since_s = now_ms.saturating_sub(Self::EPOCH_MS).div_euclid(1000);
+        Self {
+            mark: incarnation.mark(),
+            at_s: u32::try_from(since_s.max(0)).unwrap_or(u32::MAX),
+            size_log2: log2_up(size),
+            rate_log2: log2_up(rate_per_s),
+        }
+    }
+
+    /// The note as a non-negative number.
+    pub fn pack(&self) -> i64 {
+        let mark = i64::from(self.mark & ((1 << Incarnation::MARK_BITS) - 1));
+        let size = i64::from(self.size_log2 & Self::LOG2_MASK);
+        let rate = i64::from(self.rate_log2 & Self::LOG2_MASK);
+        ((mark << 32 | i64::from(self.at_s)) << Self::LOG2_BITS | size) << Self::LOG2_BITS | rate
+    }
+
+    /// The note a number stands for; 0 and below mean that nothing was recorded.
+    pub fn unpack(packed: i64) -> Option<Self> {
+        let bits = u64::try_from(packed).ok().filter(|bits| *bits != 0)?;
+        let low = |shift: u32, width: u32| (bits >> shift) & ((1 << width) - 1);
+        Some(Self {
+            mark: u32::try_from(low(2 * Self::LOG2_BITS + 32, Incarnation::MARK_BITS)).ok()?,
+            at_s: u32::try_from(low(2 * Self::LOG2_BITS, 32)).ok()?,
+            size_log2: u8::try_from(low(Self::LOG2_BITS, Self::LOG2_BITS)).ok()?,
+            rate_log2: u8::try_from(low(0, Self::LOG2_BITS)).ok()?,
+        })
+    }
+
+    /// Whether `incarnation` (or one that cannot be told from it) wrote the note.
+    pub fn is_of(&self, incarnation: &Incarnation) -> bool {
+        self.mark == incarnation.mark()
+    }
+
+    /// When the note was written, unix milliseconds, to the second below.
+    pub fn at_ms(&self) -> i64 {
+        Self::EPOCH_MS + i64::from(self.at_s) * 1000
+    }
+
+    /// Ids that another incarnation skips: one reservation, and twice the recorded rate for as long as has passed.
+    ///
+    /// It covers what the writer issued past the bound that reached us, as long as that was at most one reservation
+    /// or at most twice as fast as before. A clock that reads earlier than the note counts as no time passed.
+    pub fn tag_gap(&self, now_ms: i64) -> u64 {
+        let elapsed_ms = u64::try_from(now_ms.saturating_sub(self.at_ms())).unwrap_or(0);
+        let rate_per_s = 1u128 << (self.rate_log2 & Self::LOG2_MASK);
+        let step = 1u128 << (self.size_log2 & Self::LOG2_MASK);
+        let lost = (2 * rate_per_s * u128::from(elapsed_ms)).div_ceil(1000);
+        u64::try_from(step + lost).unwrap_or(u64::MAX)
+    }
+}
+
+/// The smallest exponent whose power of two is not below `value`, as far as 6 bits go.
+fn log2_up(value: u64) -> u8 {
+    let exponent = match value.checked_next_power_of_two() {
+        Some(power) => power.trailing_zeros(),
+        None => 63,
+    };
+    u8::try_from(exponent.min(63)).unwrap_or(Note::LOG2_MASK)
+}

@@ -1,0 +1,98 @@
+//! The splits in use elsewhere, by name.
+
+use super::FieldName::{Datacenter, Sequence, Time, Worker};
+use super::{FieldName, Layout};
+
+/// A layout with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// Twitter's Snowflake: 41 bits of milliseconds, 5 datacenter, 5 worker, 12 sequence; epoch 2010-11-04.
+    Twitter,
+    /// Meituan's Leaf-snowflake: 41, 10 worker, 12; Twitter's epoch.
+    Leaf,
+    /// Baidu's UidGenerator as shipped: 28 bits of seconds, 22 worker, 13 sequence; epoch 2016-05-20 in China
+    /// (1463673600000). **Ran out on 2024-11-20**: give another epoch.
+    Baidu,
+    /// Apache ShardingSphere: 41, 10 worker, 12; epoch 2016-11-01 UTC.
+    ShardingSphere,
+    /// Sony's Sonyflake: 39 bits of 10 ms, 8 sequence, then 16 machine; epoch 2014-09-01.
+    Sonyflake,
+    /// Instagram's: milliseconds, 13 shard, 10 sequence; epoch 1314220021721. Their 41st time bit is the sign of a
+    /// bigint, so 40 are usable (until 2046); every id up to then is the same.
+    Instagram,
+    /// At most 53 bits, for clients that read numbers as doubles (JavaScript): 41, 5 worker, 7; epoch 2025-01-01.
+    Js53,
+}
+
+impl Preset {
+    /// All presets.
+    pub const ALL: [Self; 7] = [
+        Self::Twitter,
+        Self::Leaf,
+        Self::Baidu,
+        Self::ShardingSphere,
+        Self::Sonyflake,
+        Self::Instagram,
+        Self::Js53,
+    ];
+
+    /// The name used in a layout's text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Twitter => "twitter",
+            Self::Leaf => "leaf",
+            Self::Baidu => "baidu",
+            Self::ShardingSphere => "shardingsphere",
+            Self::Sonyflake => "sonyflake",
+            Self::Instagram => "instagram",
+            Self::Js53 => "js53",
+        }
+    }
+
+    /// The layout.
+    pub const fn layout(self) -> Layout {
+        const TWITTER_EPOCH_MS: i64 = 1_288_834_974_657;
+        let (fields, epoch_ms, tick_ms): (&[(FieldName, u8)], i64, u32) = match self {
+            Self::Twitter => (
+                &[(Time, 41), (Datacenter, 5), (Worker, 5), (Sequence, 12)],
+                TWITTER_EPOCH_MS,
+                1,
+            ),
+            Self::Leaf => (
+                &[(Time, 41), (Worker, 10), (Sequence, 12)],
+                TWITTER_EPOCH_MS,
+                1,
+            ),
+            Self::Baidu => (
+                &[(Time, 28), (Worker, 22), (Sequence, 13)],
+                1_463_673_600_000,
+                1000,
+            ),
+            Self::ShardingSphere => (
+                &[(Time, 41), (Worker, 10), (Sequence, 12)],
+                1_477_958_400_000,
+                1,
+            ),
+            Self::Sonyflake => (
+                &[(Time, 39), (Sequence, 8), (Worker, 16)],
+                1_409_529_600_000,
+                10,
+            ),
+            Self::Instagram => (
+                &[(Time, 40), (Worker, 13), (Sequence, 10)],
+                1_314_220_021_721,
+                1,
+            ),
+            Self::Js53 => (
+                &[(Time, 41), (Worker, 5), (Sequence, 7)],
+                1_735_689_600_000,
+                1,
+            ),
+        };
+        Layout::from_fields(fields, epoch_ms, tick_ms)
+    }
+
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|preset| preset.name() == name)
+    }
+}

@@ -1,0 +1,48 @@
+//! Everything Keywright decides about ids, and nothing else.
+//!
+//! Pure: no I/O, no clock, no randomness, no threads. Time is an argument; the answer is an id, or what must be
+//! made durable before there can be one. The types that live in shared memory ([`SnowflakeWord`], [`SegmentWord`],
+//! [`VirtualClock`], [`Layout`]) are `#[repr(C)]`, free of pointers, and valid when all their bytes are zero.
+//!
+//! The argument that no id is issued twice, in the order of the modules:
+//! 1. [`snowflake`] and [`segment`]: ids come from one atomic word that only grows, and only below its bound.
+//! 2. [`bound`] and [`segment::plan_refill`]: what to make durable before that bound may be raised.
+//! 3. [`incarnation`]: what is recorded beside a bound, so that a copy or a promoted replica is recognised.
+//! 4. [`clock`] and [`policy`]: a clock that lies in either direction changes how fresh ids are, never whether
+//!    they are unique.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod bound;
+pub mod cause;
+pub mod clock;
+pub mod incarnation;
+pub mod layout;
+pub mod policy;
+pub mod readable;
+pub mod segment;
+pub mod snowflake;
+pub mod step;
+pub mod tag;
+
+mod civil;
+
+pub use bound::{
+    BoundPlan, BoundRefusal, BoundRequest, Recorded, Takeover, TakeoverPlan, TakeoverReason,
+    plan_bound, plan_takeover,
+};
+pub use cause::Cause;
+pub use clock::{ClockEvent, Observation, Readings, VirtualClock};
+pub use incarnation::{Incarnation, Note};
+pub use layout::{
+    DecodeError, Decoded, FloorError, Layout, LayoutError, LayoutProblem, LayoutTimeError, Preset,
+    TimeLeft, WorkerId, WorkerIdError,
+};
+pub use policy::{ClockDecision, ClockPolicy, SpareState, decide};
+pub use readable::{Biz, BizError, ReadableError, ReadableParts};
+pub use segment::{
+    Exhausted, RefillPlan, RefillRequest, SegmentWord, TagExhausted, below_threshold, plan_refill,
+};
+pub use snowflake::{BoundReached, SnowflakeWord, TickError};
+pub use step::{Step, StepError, StepPolicy, rate_per_s};
+pub use tag::{Tag, TagError};

@@ -1,0 +1,240 @@
+//! Readable ids: 27 characters that sort by time and that people can read.
+//!
+//! `yyMMddHHmmssSSS` in UTC, four characters of business code, eight digits of `bucket << 18 | sequence`: the format
+//! of the Redis-buckets article. Its counters live in Redis and wrap; here a bucket is a snowflake word whose
+//! sequence carries into the milliseconds, so nothing wraps. Short codes are filled up with `_`, which no code may
+//! contain: two codes never meet, and ids have one width.
+
+use thiserror::Error;
+
+use crate::civil::Civil;
+use crate::layout::{FieldName, Layout};
+
+/// Bits of the sequence within one millisecond and bucket.
+pub const SEQUENCE_BITS: u32 = 18;
+/// Number of buckets.
+pub const BUCKETS: u32 = 256;
+/// Length of an id, characters (all ASCII).
+pub const ID_BYTES: usize = 27;
+/// The layout of a bucket's word: unix milliseconds above the sequence. Only its states are used, not its ids.
+pub const LAYOUT: Layout = Layout::from_fields(
+    &[
+        (FieldName::Time, 42),
+        (FieldName::Worker, 1),
+        (FieldName::Sequence, SEQUENCE_BITS as u8),
+    ],
+    0,
+    1,
+);
+
+const TIME_DIGITS: usize = 15;
+const NUMBER_DIGITS: usize = 8;
+/// 2000-01-01 and 2100-01-01 UTC, unix milliseconds: the year has two digits.
+const FIRST_MS: i64 = 946_684_800_000;
+const END_MS: i64 = 4_102_444_800_000;
+
+/// A business code: 1 to 4 ASCII letters and digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Biz {
+    /// Filled up with `_`.
+    padded: [u8; Biz::BYTES_MAX],
+}
+
+/// Why a text is not a business code.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BizError {
+    /// Empty, or more than [`Biz::BYTES_MAX`] characters.
+    #[error(
+        "a business code must have 1 to {} characters, not {characters}",
+        Biz::BYTES_MAX
+    )]
+    Length {
+        /// Its characters.
+        characters: usize,
+    },
+    /// A character outside `[A-Za-z0-9]`.
+    #[error("a business code must not contain {character:?}")]
+    Character {
+        /// The first refused character.
+        character: char,
+    },
+}
+
+impl Biz {
+    /// Longest business code, bytes.
+    pub const BYTES_MAX: usize = 4;
+    const FILL: u8 = b'_';
+
+    /// A business code out of what a caller wrote.
+    ///
+    /// # Errors
+    /// [`BizError`] says what is wrong.
+    pub fn parse(text: &str) -> Result<Self, BizError> {
+        if text.is_empty() || text.len() > Self::BYTES_MAX {
+            // A long text is not counted to its end: the message needs no exact number of 10,000.
+            return Err(BizError::Length {
+                characters: text.chars().take(1000).count(),
+            });
+        }
+        if let Some(character) = text
+            .chars()
+            .find(|character| !character.is_ascii_alphanumeric())
+        {
+            return Err(BizError::Character { character });
+        }
+        let mut padded = [Self::FILL; Self::BYTES_MAX];
+        for (place, byte) in padded.iter_mut().zip(text.bytes()) {
+            *place = byte;
+        }
+        Ok(Self { padded })
+    }
+
+    /// The code's text, without what fills it up.
+    pub fn as_str(&self) -> &str {
+        let text = str::from_utf8(&self.padded).unwrap_or_default();
+        text.trim_end_matches(char::from(Self::FILL))
+    }
+}
+
+/// What a readable id says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadableParts {
+    /// When it was issued, unix milliseconds.
+    pub unix_ms: i64,
+    /// For which business.
+    pub biz: Biz,
+    /// In which bucket.
+    pub bucket: u8,
+    /// The number within millisecond and bucket.
+    pub sequence: u32,
+}
+
+/// Why there is no such readable id.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReadableError {
+    /// Two digits of year stand for 2000 to 2099.
+    #[error("time {unix_ms} (unix milliseconds) is not in the years 2000 to 2099")]
+    Year {
+        /// The moment, unix milliseconds.
+        unix_ms: i64,
+    },
+    /// Not 27 ASCII characters.
+    #[error("a readable id has {ID_BYTES} characters, not {characters}")]
+    Length {
+        /// Its characters, at most 1000 counted.
+        characters: usize,
+    },
+    /// The first 15 characters are not a moment.
+    #[error("{text:?} is not a moment of the form yyMMddHHmmssSSS")]
+    Time {
+        /// Those characters.
+        text: String,
+    },
+    /// The next 4 are not a business code.
+    #[error("{text:?} is not a business code")]
+    Biz {
+        /// Those characters.
+        text: String,
+    },
+    /// The last 8 are not a bucket and a sequence.
+    #[error("{text:?} is not a number from 0 to {}", (BUCKETS << SEQUENCE_BITS) - 1)]
+    Number {
+        /// Those characters, or the sequence that is too large.
+        text: String,
+    },
+}
+
+/// Unix milliseconds and sequence of a bucket's state.
+pub fn parts_of_state(state: u64) -> (i64, u32) {
+    let unix_ms = i64::try_from(state >> SEQUENCE_BITS).unwrap_or(i64::MAX);
+    let sequence = u32::try_from(state & ((1 << SEQUENCE_BITS) - 1)).unwrap_or(0);
+    (unix_ms, sequence)
+}
+
+/// Writes a readable id.
+///
+/// # Errors
+/// [`ReadableError::Year`] outside 2000 to 2099; [`ReadableError::Number`] for a sequence of more than 18 bits.
+pub fn format(unix_ms: i64, biz: &Biz, bucket: u8, sequence: u32) -> Result<String, ReadableError> {
+    if !(FIRST_MS..END_MS).contains(&unix_ms) {
+        return Err(ReadableError::Year { unix_ms });
+    }
+    if sequence >> SEQUENCE_BITS != 0 {
+        return Err(ReadableError::Number {
+            text: sequence.to_string(),
+        });
+    }
+    let civil = Civil::of_unix_ms(unix_ms);
+    let number = u32::from(bucket) << SEQUENCE_BITS | sequence;
+    Ok(format!(
+        "{:02}{:02}{:02}{:02}{:02}{:02}{:03}{}{number:08}",
+        civil.year - 2000,
+        civil.month,
+        civil.day,
+        civil.hour,
+        civil.minute,
+        civil.second,
+        civil.millisecond,
+        str::from_utf8(&biz.padded).unwrap_or_default(),
+    ))
+}
+
+/// Takes a readable id apart.
+///
+/// # Errors
+/// [`ReadableError`] for anything that [`format`] does not write.
+pub fn parse(text: &str) -> Result<ReadableParts, ReadableError> {
+    if text.len() != ID_BYTES || !text.is_ascii() {
+        return Err(ReadableError::Length {
+            characters: text.chars().take(1000).count(),
+        });
+    }
+    let (time, rest) = text.split_at(TIME_DIGITS);
+    let (biz, number) = rest.split_at(Biz::BYTES_MAX);
+    let unix_ms = parse_time(time).ok_or_else(|| ReadableError::Time {
+        text: time.to_owned(),
+    })?;
+    let biz = Biz::parse(biz.trim_end_matches(char::from(Biz::FILL))).map_err(|_| {
+        ReadableError::Biz {
+            text: biz.to_owned(),
+        }
+    })?;
+    let (bucket, sequence) = parse_number(number).ok_or_else(|| ReadableError::Number {
+        text: number.to_owned(),
+    })?;
+    Ok(ReadableParts {
+        unix_ms,
+        biz,
+        bucket,
+        sequence,
+    })
+}
+
+fn parse_time(text: &str) -> Option<i64> {
+    let two = |at: usize| text.get(at..at + 2).and_then(digits);
+    Civil {
+        year: 2000 + two(0)?,
+        month: two(2)?,
+        day: two(4)?,
+        hour: two(6)?,
+        minute: two(8)?,
+        second: two(10)?,
+        millisecond: text.get(12..TIME_DIGITS).and_then(digits)?,
+    }
+    .unix_ms()
+}
+
+fn parse_number(text: &str) -> Option<(u8, u32)> {
+    let number = u32::try_from(digits(text)?).ok()?;
+    let bucket = u8::try_from(number >> SEQUENCE_BITS).ok()?;
+    Some((bucket, number & ((1 << SEQUENCE_BITS) - 1)))
+}
+
+fn digits(text: &str) -> Option<i64> {
+    debug_assert!(text.len() <= NUMBER_DIGITS);
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().ok()
+    } else {
+        None
+    }
+}
