@@ -1,1 +1,40 @@
+//! Keywright for PostgreSQL: `snowflake_id()` and `next_biz_id(tag)` in column DEFAULTs.
+//!
+//! What an id may be is decided in `keywright-core`; here it meets the server. The SQL surface is
+//! `sql/postgres/keywright--*.sql`; ARCHITECTURE.md has the map.
+
+mod adopt;
+mod backend;
+mod catalog;
+mod clock;
+mod decode;
+mod entry;
+mod extend;
+mod failure;
+mod figures;
+mod gate;
+mod health;
+mod identity;
+mod ids;
+mod manage;
+mod session;
+mod settings;
+mod shm;
+mod snowflake;
+mod store;
+mod sys;
+mod tag;
+
 pgrx::pg_module_magic!();
+
+/// Called by the server when it loads the library: settings always, shared memory only at server start.
+#[allow(non_snake_case, reason = "the server looks for this name")]
+#[pgrx::pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    settings::define();
+    identity::register_label_provider();
+    if sys::is_preloading() {
+        settings::define_sizes();
+        shm::install_hooks();
+    }
+}

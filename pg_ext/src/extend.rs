@@ -1,0 +1,295 @@
+//! Extending the time bound of a snowflake or readable word: who we are is read again under the gate, then the bound
+//! is planned, made durable and published.
+
+use std::sync::atomic::Ordering;
+
+use keywright_core::bound::{
+    BoundPlan, BoundRefusal, BoundRequest, Recorded, Takeover, TakeoverReason, plan_bound,
+    plan_takeover,
+};
+use keywright_core::cause::Cause;
+use keywright_core::clock::{ClockEvent, Readings};
+use keywright_core::incarnation::Note;
+use pgrx::pg_sys;
+
+use crate::failure::Failure;
+use crate::gate::Held;
+use crate::session::{self, TimeEntry, TimeKind};
+use crate::shm::TimeTrack;
+use crate::store::{self, Urgency};
+use crate::{catalog, clock, settings, sys};
+
+/// What became of an extension.
+pub enum Extended {
+    /// There may be room now; try again.
+    Yes,
+    /// Ids are too far ahead of the clock already.
+    TooFarAhead {
+        /// How far ahead the wanted id is, milliseconds.
+        lead_ms: u64,
+        /// When it will no longer be, milliseconds from now.
+        retry_after_ms: u64,
+    },
+}
+
+/// The sequences behind a word.
+struct Sequences {
+    bound: pg_sys::Oid,
+    spare_bound: Option<pg_sys::Oid>,
+    note: pg_sys::Oid,
+}
+
+impl Sequences {
+    fn of(kind: TimeKind) -> Result<Self, Failure> {
+        Ok(match kind {
+            TimeKind::Snowflake => Self {
+                bound: catalog::sequence("snowflake_bound")?,
+                spare_bound: Some(catalog::sequence("snowflake_spare_bound")?),
+                note: catalog::sequence("snowflake_note")?,
+            },
+            TimeKind::Readable => Self {
+                bound: catalog::sequence("readable_bound")?,
+                spare_bound: None,
+                note: catalog::sequence("readable_note")?,
+            },
+        })
+    }
+
+    fn track(&self, spare: bool) -> Result<pg_sys::Oid, Failure> {
+        if spare {
+            self.spare_bound
+                .ok_or_else(|| catalog::damaged("readable ids have no spare bound"))
+        } else {
+            Ok(self.bound)
+        }
+    }
+
+    fn all(&self) -> Vec<pg_sys::Oid> {
+        [Some(self.bound), self.spare_bound, Some(self.note)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+}
+
+/// Makes room for `n` states in the word, unless somebody else just did, or is doing so and it is early.
+pub fn extend(
+    entry: &TimeEntry,
+    spare: bool,
+    n: u64,
+    urgency: Urgency,
+) -> Result<Extended, Failure> {
+    let slot = entry.slot;
+    let track = slot.track(spare);
+    let enough = || match urgency {
+        Urgency::Early => track.word.next() <= track.extend_at.load(Ordering::Relaxed),
+        Urgency::Needed { .. } => {
+            let now = entry
+                .layout
+                .state_at(clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed));
+            track.word.next().max(now).saturating_add(n) <= track.word.hi()
+        }
+    };
+    let Some(held) = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), enough)?
+    else {
+        return Ok(Extended::Yes);
+    };
+    if enough() {
+        return Ok(Extended::Yes);
+    }
+    if !is_still_ours(entry)? {
+        session::forget();
+        return Ok(Extended::Yes);
+    }
+    let sequences = Sequences::of(entry.kind)?;
+    let name = || name_of(entry.kind);
+    if !store::lock_sequences(&sequences.all(), urgency, &name)? {
+        track.extend_at.store(u64::MAX, Ordering::Relaxed);
+        return Ok(Extended::Yes);
+    }
+    write_bound(entry, spare, n, urgency, &sequences, &held)
+}
+
+fn name_of(kind: TimeKind) -> String {
+    match kind {
+        TimeKind::Snowflake => "the snowflake bound".to_owned(),
+        TimeKind::Readable => "the bound of readable ids".to_owned(),
+    }
+}
+
+/// A worker id may have been taken from this database while it waited for the gate; its word is then another's.
+fn is_still_ours(entry: &TimeEntry) -> Result<bool, Failure> {
+    let now = match entry.kind {
+        TimeKind::Snowflake => session::find_snowflake()?,
+        TimeKind::Readable => session::find_readable()?,
+    };
+    Ok(std::ptr::eq(now.slot, entry.slot))
+}
+
+fn write_bound(
+    entry: &TimeEntry,
+    spare: bool,
+    n: u64,
+    urgency: Urgency,
+    sequences: &Sequences,
+    held: &Held<'_>,
+) -> Result<Extended, Failure> {
+    let slot = entry.slot;
+    let track = slot.track(spare);
+    let readings = clock::readings();
+    let (plan, now_ms) = {
+        let _owner = sys::AsOwner::new(entry.owner);
+        let now_ms = if slot.taken_over.load(Ordering::Relaxed) {
+            observe(entry, readings, held)
+        } else {
+            take_over(entry, readings, sequences, held)?
+        };
+        let wall_ms = readings
+            .wall_ms
+            .saturating_sub(slot.skew_ms.load(Ordering::Relaxed));
+        let request = BoundRequest {
+            layout: entry.layout,
+            need_state_end: track
+                .word
+                .next()
+                .max(entry.layout.state_at(wall_ms))
+                .saturating_add(n),
+            now_ms,
+            bound_ms: sys::sequence_last(sequences.track(spare)?),
+            window_ms: settings::bound_window_ms(),
+            lead_ms_max: settings::lead_ms_max(),
+        };
+        let plan = match plan_bound(&request) {
+            Ok(plan) => plan,
+            Err(refusal) => return refused(entry, track, refusal, urgency),
+        };
+        let note = Note::new(store::incarnation(), now_ms, 1, 0);
+        sys::sequence_set(sequences.track(spare)?, plan.bound_ms);
+        sys::sequence_set(sequences.note, note.pack());
+        (plan, now_ms)
+    };
+    store::make_durable(urgency, &|| name_of(entry.kind))?;
+    publish(entry, track, &plan, now_ms);
+    Ok(Extended::Yes)
+}
+
+fn publish(entry: &TimeEntry, track: &TimeTrack, plan: &BoundPlan, now_ms: i64) {
+    let window_ticks = settings::bound_window_ms() / u64::from(entry.layout.tick_ms().max(1));
+    let window_states = window_ticks << entry.layout.sequence_bits();
+    track.word.publish(0, plan.hi_state);
+    track.extend_at.store(
+        plan.hi_state.saturating_sub(window_states / 2),
+        Ordering::Relaxed,
+    );
+    track.bound_ms.store(plan.bound_ms, Ordering::Relaxed);
+    entry.slot.refills.fetch_add(1, Ordering::Relaxed);
+    entry.slot.last_refill_ms.store(now_ms, Ordering::Relaxed);
+}
+
+/// Reads the clock through what was seen of it so far; reports steps.
+fn observe(entry: &TimeEntry, readings: Readings, held: &Held<'_>) -> i64 {
+    let slot = entry.slot;
+    let seen = slot.with_clock(held, |clock| {
+        clock.observe(readings, settings::clock_jump_ms_max())
+    });
+    slot.skew_ms.store(seen.skew_ms, Ordering::Relaxed);
+    match seen.event {
+        ClockEvent::Steady => {}
+        ClockEvent::SteppedBack { ms } => {
+            store::log_takeover(&format!("the clock stepped back by {ms} ms"))
+        }
+        ClockEvent::SteppedForward { ms, followed: true } => {
+            store::log_takeover(&format!("the clock stepped forward by {ms} ms"));
+        }
+        ClockEvent::SteppedForward {
+            ms,
+            followed: false,
+        } => store::log_takeover(&format!(
+            "the clock stepped forward by {ms} ms, more than keywright.clock_jump_ms_max; ids do not follow it"
+        )),
+    }
+    seen.now_ms
+}
+
+/// First use since the server started: nothing below what the store recorded may be issued again.
+fn take_over(
+    entry: &TimeEntry,
+    readings: Readings,
+    sequences: &Sequences,
+    held: &Held<'_>,
+) -> Result<i64, Failure> {
+    let slot = entry.slot;
+    let note = sys::sequence_last(sequences.note).and_then(Note::unpack);
+    let mut floor_ms = readings.wall_ms;
+    for spare in [false, true] {
+        if spare && !entry.layout.has_spare() {
+            continue;
+        }
+        let sequence = sequences.track(spare)?;
+        let recorded = sys::sequence_last(sequence).map(|bound_ms| Recorded { bound_ms, note });
+        let plan = plan_takeover(&Takeover {
+            layout: entry.layout,
+            recorded,
+            incarnation: store::incarnation(),
+            now_ms: readings.wall_ms,
+            lead_ms_max: settings::lead_ms_max(),
+            skew_ms_max: settings::failover_skew_ms_max(),
+            window_ms: settings::bound_window_ms(),
+            word_next_state: slot.track(spare).word.next(),
+        });
+        match plan.reason {
+            TakeoverReason::Fresh | TakeoverReason::SameIncarnation => {}
+            TakeoverReason::ChangedIncarnation => {
+                sys::sequence_set(sequence, plan.start_ms);
+                store::log_takeover(&format!(
+                    "{} was written by another incarnation of this server; leaving out {} ms",
+                    name_of(entry.kind),
+                    plan.gap_ms
+                ));
+            }
+        }
+        slot.track(spare)
+            .word
+            .publish(plan.start_state, plan.start_state);
+        if !spare {
+            floor_ms = plan.start_ms;
+        }
+    }
+    slot.with_clock(held, |clock| clock.start_at(readings, floor_ms));
+    slot.taken_over.store(true, Ordering::Release);
+    Ok(observe(entry, readings, held))
+}
+
+fn refused(
+    entry: &TimeEntry,
+    track: &TimeTrack,
+    refusal: BoundRefusal,
+    urgency: Urgency,
+) -> Result<Extended, Failure> {
+    if urgency.is_early() {
+        // Asking again at every id would cost more than waiting at the bound.
+        track.extend_at.store(u64::MAX, Ordering::Relaxed);
+        return Ok(Extended::Yes);
+    }
+    match refusal {
+        BoundRefusal::TooFarAhead {
+            lead_ms,
+            retry_after_ms,
+        } => Ok(Extended::TooFarAhead {
+            lead_ms,
+            retry_after_ms,
+        }),
+        BoundRefusal::LayoutRanOut => Err(layout_failure(entry, &refusal)),
+    }
+}
+
+fn layout_failure(entry: &TimeEntry, refusal: &BoundRefusal) -> Failure {
+    Failure::new(
+        Cause::LayoutRanOut,
+        format!(
+            "layout \"{}\" cannot issue ids now: {refusal}",
+            entry.layout
+        ),
+    )
+    .hint("Check the clock, or choose another layout with SELECT keywright.set_layout('twitter').")
+}

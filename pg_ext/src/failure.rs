@@ -1,0 +1,90 @@
+//! How a failure reaches the client: one of core's causes, a message, the numbers, and what to type.
+
+use keywright_core::cause::Cause;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
+
+/// A failure on its way to the client.
+#[derive(Debug)]
+pub struct Failure {
+    cause: Cause,
+    message: String,
+    detail: Option<String>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure of `cause`; `message` in lower case with its subject quoted.
+    pub fn new(cause: Cause, message: impl Into<String>) -> Self {
+        Self {
+            cause,
+            message: message.into(),
+            detail: None,
+            hint: None,
+        }
+    }
+
+    /// The numbers behind the message.
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// What the reader can type to mend it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// What kind of failure this is.
+    pub fn cause(&self) -> Cause {
+        self.cause
+    }
+
+    /// The message alone.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Raises the failure as an error of the calling statement.
+    pub fn raise(self) -> ! {
+        self.report(PgLogLevel::ERROR);
+        unreachable!("an error report does not return")
+    }
+
+    /// Reports at `level` without ending the statement, unless the level itself does.
+    pub fn report(self, level: PgLogLevel) {
+        let mut report = ErrorReport::new(sqlstate(self.cause), self.message, self.cause.name());
+        if let Some(detail) = self.detail {
+            report = report.set_detail(detail);
+        }
+        if let Some(hint) = self.hint {
+            report = report.set_hint(hint);
+        }
+        report.report(level);
+    }
+}
+
+/// Unwraps a result or raises its failure.
+pub trait OrRaise<T> {
+    /// The value, or the failure as an error of the calling statement.
+    fn or_raise(self) -> T;
+}
+
+impl<T> OrRaise<T> for Result<T, Failure> {
+    #[inline]
+    fn or_raise(self) -> T {
+        match self {
+            Ok(value) => value,
+            Err(failure) => failure.raise(),
+        }
+    }
+}
+
+/// The server keeps an SQLSTATE as five characters of six bits each, the first lowest.
+fn sqlstate(cause: Cause) -> PgSqlErrorCode {
+    let packed = cause.sqlstate().bytes().rev().fold(0i32, |code, byte| {
+        (code << 6) + ((i32::from(byte) - i32::from(b'0')) & 0x3F)
+    });
+    PgSqlErrorCode::from(packed)
+}

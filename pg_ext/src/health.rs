@@ -1,0 +1,166 @@
+//! keywright.health: what the promise depends on, and whether it is in force.
+
+use std::sync::atomic::Ordering;
+
+use keywright_core::layout::TimeLeft;
+use pgrx::iter::TableIterator;
+use pgrx::spi::Spi;
+use pgrx::{name, pg_extern};
+
+use crate::failure::{Failure, OrRaise};
+use crate::{catalog, clock, session, settings, shm, sys};
+
+/// One line of the view.
+struct Check {
+    name: &'static str,
+    ok: bool,
+    detail: String,
+    hint: &'static str,
+}
+
+type Checks = TableIterator<
+    'static,
+    (
+        name!(name, String),
+        name!(ok, bool),
+        name!(detail, String),
+        name!(hint, Option<String>),
+    ),
+>;
+
+#[pg_extern(sql = false)]
+fn keywright_health_checks() -> Checks {
+    let rows = checks().or_raise().into_iter().map(|check| {
+        let hint = (!check.ok && !check.hint.is_empty()).then(|| check.hint.to_owned());
+        (check.name.to_owned(), check.ok, check.detail, hint)
+    });
+    TableIterator::new(rows.collect::<Vec<_>>())
+}
+
+fn checks() -> Result<Vec<Check>, Failure> {
+    Ok(vec![
+        preloaded(),
+        fsync(),
+        replication()?,
+        worker()?,
+        layout_time()?,
+        lead(),
+        room(),
+    ])
+}
+
+fn preloaded() -> Check {
+    Check {
+        name: "preloaded",
+        ok: shm::is_there(),
+        detail: "ids are issued from shared memory that is set up at server start".to_owned(),
+        hint: "Add keywright to shared_preload_libraries and restart the server.",
+    }
+}
+
+fn fsync() -> Check {
+    Check {
+        name: "fsync",
+        ok: sys::fsync_is_on(),
+        detail: format!("fsync is {}", if sys::fsync_is_on() { "on" } else { "off" }),
+        hint: "With fsync off a power loss can bring issued ids back; set fsync = on.",
+    }
+}
+
+fn setting(name: &str) -> Result<String, Failure> {
+    let value =
+        Spi::get_one_with_args::<String>("SELECT pg_catalog.current_setting($1)", &[name.into()]);
+    Ok(value
+        .map_err(|error| catalog::damaged(&error.to_string()))?
+        .unwrap_or_default())
+}
+
+fn replication() -> Result<Check, Failure> {
+    let standbys =
+        Spi::get_one::<i64>("SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication")
+            .map_err(|error| catalog::damaged(&error.to_string()))?
+            .unwrap_or(0);
+    let names = setting("synchronous_standby_names")?;
+    let synchronous = !names.is_empty();
+    Ok(Check {
+        name: "replication",
+        ok: synchronous || standbys == 0,
+        detail: if synchronous {
+            format!("bounds wait for synchronous_standby_names = '{names}'")
+        } else if standbys == 0 {
+            "no standby is connected".to_owned()
+        } else {
+            format!("{standbys} standby(s) replicate asynchronously")
+        },
+        hint: "A promoted asynchronous standby leaves out ids by estimate; only synchronous_standby_names makes the promise \
+               unconditional.",
+    })
+}
+
+fn worker() -> Result<Check, Failure> {
+    let extension = session::extension()?;
+    let layout = catalog::layout(extension.owner)?;
+    let worker = catalog::worker(&layout, extension.owner);
+    Ok(Check {
+        name: "worker id",
+        ok: worker.is_ok(),
+        detail: match worker {
+            Ok(worker) => format!(
+                "worker id {} of 0 to {}",
+                worker.get(),
+                layout.worker_id_max()
+            ),
+            Err(failure) => failure.message().to_owned(),
+        },
+        hint: "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere.",
+    })
+}
+
+fn layout_time() -> Result<Check, Failure> {
+    let layout = session::layout()?;
+    let left = layout.check_time_left(clock::wall_ms());
+    Ok(Check {
+        name: "layout",
+        ok: matches!(left, Ok(TimeLeft::Ample)),
+        detail: match left {
+            Ok(TimeLeft::Ample) => format!("layout \"{layout}\" has more than a year left"),
+            Ok(TimeLeft::WithinAYear { .. }) => {
+                format!("layout \"{layout}\" runs out within a year")
+            }
+            Err(error) => format!("layout \"{layout}\": {error}"),
+        },
+        hint: "Choose a layout with SELECT keywright.set_layout(...), or a later epoch.",
+    })
+}
+
+fn lead() -> Check {
+    let lead_ms = session::snowflake().ok().map_or(0, |entry| {
+        let layout = entry.layout;
+        let next = entry.slot.main.word.next() >> layout.sequence_bits();
+        if entry.slot.taken_over.load(Ordering::Relaxed) {
+            layout.unix_ms_of(next) - clock::wall_ms()
+        } else {
+            0
+        }
+    });
+    Check {
+        name: "lead over the clock",
+        ok: lead_ms <= settings::lead_ms_max().cast_signed(),
+        detail: format!(
+            "the next snowflake id lies {} ms ahead of the clock",
+            lead_ms.max(0)
+        ),
+        hint: "The clock stepped back, or a burst ran ahead; times in ids are early by this much.",
+    }
+}
+
+fn room() -> Check {
+    let (tags, words) = (shm::tag_slots().len(), shm::time_slots().len());
+    let (tags_max, words_max) = (settings::tags_max(), settings::workers_max());
+    Check {
+        name: "shared memory",
+        ok: tags * 10 <= tags_max * 9 && words * 10 <= words_max * 9,
+        detail: format!("{tags} of {tags_max} tags and {words} of {words_max} words are in use"),
+        hint: "Raise keywright.tags_max or keywright.workers_max and restart the server before they run out.",
+    }
+}

@@ -1,0 +1,88 @@
+//! The SQL functions that issue ids, apart from the two in `entry`.
+
+use keywright_core::cause::Cause;
+use keywright_core::readable::{self, Biz};
+use pgrx::iter::SetOfIterator;
+use pgrx::pg_extern;
+
+use crate::backend::BackendCell;
+use crate::failure::{Failure, OrRaise};
+use crate::{settings, snowflake, tag};
+
+/// How many ids a call may have: at least one, at most what the setting allows.
+fn count(n: Option<i32>, function: &str) -> Result<u64, Failure> {
+    let n = n.ok_or_else(|| {
+        Failure::new(
+            Cause::ArgumentNull,
+            format!("the number of ids of {function} must not be null"),
+        )
+    })?;
+    let most = settings::ids_per_call_max();
+    u64::try_from(n)
+        .ok()
+        .filter(|n| (1..=most).contains(n))
+        .ok_or_else(|| {
+            Failure::new(
+                Cause::ArgumentOutOfRange,
+                format!("{function} issues 1 to {most} ids in one call, not {n}"),
+            )
+            .hint("Ask several times, or have keywright.ids_per_call_max raised.")
+        })
+}
+
+#[pg_extern(sql = false)]
+fn keywright_snowflake_ids(n: Option<i32>) -> SetOfIterator<'static, i64> {
+    let n = count(n, "snowflake_ids").or_raise();
+    let taken = snowflake::take(n).or_raise();
+    SetOfIterator::new((0..n).map(move |offset| taken.id(offset)))
+}
+
+#[pg_extern(sql = false)]
+fn keywright_next_biz_ids(text: Option<&str>, n: Option<i32>) -> SetOfIterator<'static, i64> {
+    let n = count(n, "next_biz_ids").or_raise();
+    let text = text
+        .ok_or_else(|| {
+            Failure::new(
+                Cause::ArgumentNull,
+                "the tag of next_biz_ids must not be null",
+            )
+        })
+        .or_raise();
+    let first = tag::take(text.as_bytes(), n).or_raise();
+    SetOfIterator::new((first..first + n).map(u64::cast_signed))
+}
+
+#[pg_extern(sql = false)]
+fn keywright_readable_id(biz: Option<&str>) -> String {
+    let biz = biz
+        .ok_or_else(|| {
+            Failure::new(
+                Cause::ArgumentNull,
+                "the business code of readable_id must not be null",
+            )
+        })
+        .or_raise();
+    let biz = Biz::parse(biz)
+        .map_err(|error| {
+            Failure::new(Cause::ArgumentOutOfRange, error.to_string())
+                .hint("A business code has 1 to 4 ASCII letters or digits.")
+        })
+        .or_raise();
+    let taken = snowflake::take_readable().or_raise();
+    let (issued_ms, sequence) = readable::parts_of_state(taken.first);
+    readable::format(issued_ms, &biz, next_bucket(), sequence)
+        .map_err(|error| Failure::new(Cause::ArgumentOutOfRange, error.to_string()))
+        .or_raise()
+}
+
+/// Time and sequence alone make the id unique; the bucket only hides how many there are, as the format wants it. It
+/// starts anywhere in each backend and goes round.
+fn next_bucket() -> u8 {
+    static POSITION: BackendCell<Option<u32>> = BackendCell::new(None);
+    let position = POSITION
+        .get()
+        .unwrap_or_else(|| std::process::id().wrapping_mul(0x9E37_79B1) >> 8)
+        .wrapping_add(1);
+    POSITION.set(Some(position));
+    u8::try_from(position % readable::BUCKETS).unwrap_or(0)
+}

@@ -1,0 +1,379 @@
+//! The SQL functions that manage tags. They run as the owner of the extension (SECURITY DEFINER); who may call them is
+//! decided by GRANT EXECUTE.
+
+use keywright_core::cause::Cause;
+use keywright_core::step::Step;
+use keywright_core::tag::Tag;
+use pgrx::pg_extern;
+
+use crate::catalog::{self, one_row, run};
+use crate::failure::{Failure, OrRaise};
+use crate::session::{self, Extension};
+use crate::{sys, tag};
+
+/// Ids end below the largest bigint, so that the bound above the last one is a bigint too.
+const ID_MAX: i64 = i64::MAX - 1;
+/// A step may grow to this much by itself unless the tag says otherwise.
+const STEP_MAX_DEFAULT: i64 = 10_000_000;
+
+/// A tag's numbers, checked.
+pub struct Definition {
+    /// First id; `None`: 1, or above what was issued.
+    pub start: Option<i64>,
+    /// Reservation to begin with.
+    pub step: Step,
+    /// Smallest reservation.
+    pub step_min: Step,
+    /// Largest reservation.
+    pub step_max: Step,
+    /// Last id.
+    pub max: i64,
+}
+
+impl Definition {
+    /// Checks all numbers and reports every problem at once.
+    pub fn new(
+        start: Option<i64>,
+        step: i64,
+        (step_min, step_max): (Option<i64>, Option<i64>),
+        max: i64,
+    ) -> Result<Self, Failure> {
+        let mut problems = Vec::new();
+        let mut step_of = |name: &str, number: i64| match Step::new(number) {
+            Ok(step) => Some(step),
+            Err(error) => {
+                problems.push(format!("{name}: {error}"));
+                None
+            }
+        };
+        let min_default = (step / 10).max(1);
+        let checked = (
+            step_of("step", step),
+            step_of("step_min", step_min.unwrap_or(min_default)),
+            step_of(
+                "step_max",
+                step_max.unwrap_or_else(|| step.max(STEP_MAX_DEFAULT)),
+            ),
+        );
+        if let (Some(step), Some(min), Some(most)) = checked
+            && !(min.get() <= step.get() && step.get() <= most.get())
+        {
+            problems.push(format!(
+                "step_min {} <= step {} <= step_max {} does not hold",
+                min.get(),
+                step.get(),
+                most.get()
+            ));
+        }
+        if !(0..=ID_MAX).contains(&max) {
+            problems.push(format!("max {max} is not between 0 and {ID_MAX}"));
+        }
+        if let Some(start) = start
+            && !(0..=max).contains(&start)
+        {
+            problems.push(format!("start {start} is not between 0 and max {max}"));
+        }
+        match checked {
+            (Some(step), Some(step_min), Some(step_max)) if problems.is_empty() => Ok(Self {
+                start,
+                step,
+                step_min,
+                step_max,
+                max,
+            }),
+            (_, _, _) => Err(Failure::new(
+                Cause::ArgumentOutOfRange,
+                "the tag cannot be defined like this",
+            )
+            .detail(problems.join("; "))
+            .hint(format!(
+                "Steps go from 1 to {}, ids from 0 to {ID_MAX}.",
+                Step::MAX
+            ))),
+        }
+    }
+}
+
+fn number(step: Step) -> i64 {
+    step.get().cast_signed()
+}
+
+fn required<T>(value: Option<T>, what: &str) -> Result<T, Failure> {
+    value.ok_or_else(|| Failure::new(Cause::ArgumentNull, format!("{what} must not be null")))
+}
+
+fn tag_of(text: Option<&str>) -> Result<Tag, Failure> {
+    session::parse_tag(required(text, "the tag")?.as_bytes())
+}
+
+/// A row of keywright.tag as far as managing needs it.
+struct Known {
+    id: i32,
+    generation: i32,
+    dropped: bool,
+}
+
+fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure> {
+    let row = one_row(
+        extension.owner,
+        "SELECT id, generation, dropped_at IS NOT NULL FROM keywright.tag WHERE tag OPERATOR(pg_catalog.=) $1",
+        &[tag.as_str().into()],
+        |row| Ok((row.get::<i32>(1)?, row.get::<i32>(2)?, row.get::<bool>(3)?)),
+    )?;
+    match row {
+        None => Ok(None),
+        Some((Some(id), Some(generation), Some(dropped))) => Ok(Some(Known {
+            id,
+            generation,
+            dropped,
+        })),
+        Some((_, _, _)) => Err(catalog::damaged("a row of keywright.tag has nulls")),
+    }
+}
+
+fn existing(tag: &Tag, extension: &Extension) -> Result<Known, Failure> {
+    known(tag, extension)?
+        .filter(|known| !known.dropped)
+        .ok_or_else(|| session::unknown_tag(tag))
+}
+
+/// Makes a tag, or brings a dropped one back.
+///
+/// # Errors
+/// The tag exists, or its numbers do not fit together or lie below what was issued.
+pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result<(), Failure> {
+    let extension = session::extension()?;
+    match known(tag, &extension)? {
+        Some(Known { dropped: false, .. }) => {
+            return Err(
+                Failure::new(Cause::TagExists, format!("tag \"{tag}\" exists already"))
+                    .hint("Change it with keywright.alter_tag or keywright.advance_tag."),
+            );
+        }
+        Some(old) if forget_issued => {
+            drop_sequences(old.id)?;
+            insert_row(tag, definition, Some(&old))?;
+            create_sequences(tag, &extension)?;
+        }
+        Some(old) => revive(tag, definition, &old)?,
+        None => {
+            insert_row(tag, definition, None)?;
+            create_sequences(tag, &extension)?;
+        }
+    }
+    sys::announce_change(extension.tag_table);
+    session::forget();
+    Ok(())
+}
+
+fn insert_row(tag: &Tag, definition: &Definition, old: Option<&Known>) -> Result<(), Failure> {
+    let generation = old.map_or(1, |old| old.generation.saturating_add(1));
+    if let Some(old) = old {
+        run(
+            "DELETE FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1",
+            &[old.id.into()],
+        )?;
+    }
+    run(
+        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            tag.as_str().into(),
+            generation.into(),
+            number(definition.step).into(),
+            number(definition.step_min).into(),
+            number(definition.step_max).into(),
+            definition.start.unwrap_or(1).into(),
+            definition.max.into(),
+        ],
+    )
+}
+
+fn create_sequences(tag: &Tag, extension: &Extension) -> Result<(), Failure> {
+    let id = existing(tag, extension)?.id;
+    for name in [format!("tag_{id}"), format!("tag_{id}_note")] {
+        run(
+            &format!(
+                "CREATE SEQUENCE keywright.{name} MINVALUE 0 START 0 OWNED BY keywright.tag.id"
+            ),
+            &[],
+        )?;
+    }
+    run(
+        &format!("GRANT USAGE ON SEQUENCE keywright.tag_{id} TO PUBLIC"),
+        &[],
+    )
+}
+
+fn drop_sequences(id: i32) -> Result<(), Failure> {
+    run(
+        &format!("DROP SEQUENCE keywright.tag_{id}, keywright.tag_{id}_note"),
+        &[],
+    )
+}
+
+/// Brings a dropped tag back. Its sequences were kept, so it goes on above what was issued.
+fn revive(tag: &Tag, definition: &Definition, old: &Known) -> Result<(), Failure> {
+    let issued = sys::sequence_last(catalog::tag_sequence(old.id)?);
+    if let (Some(start), Some(issued)) = (definition.start, issued)
+        && start <= issued
+    {
+        return Err(Failure::new(
+            Cause::TagExists,
+            format!("tag \"{tag}\" was dropped after issuing ids up to {issued}, and {start} lies below"),
+        )
+        .hint("Leave start out to go on above; or, if no such id is kept anywhere, say forget_issued => true."));
+    }
+    run(
+        "UPDATE keywright.tag SET dropped_at = NULL, step = $2, step_min = $3, step_max = $4, start = $5, max = $6 \
+         WHERE id OPERATOR(pg_catalog.=) $1",
+        &[
+            old.id.into(),
+            number(definition.step).into(),
+            number(definition.step_min).into(),
+            number(definition.step_max).into(),
+            definition.start.unwrap_or(1).into(),
+            definition.max.into(),
+        ],
+    )
+}
+
+#[pg_extern(sql = false)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the arguments of the SQL function"
+)]
+fn keywright_create_tag(
+    tag: Option<&str>,
+    start: Option<i64>,
+    step: Option<i64>,
+    step_min: Option<i64>,
+    step_max: Option<i64>,
+    max: Option<i64>,
+    forget_issued: Option<bool>,
+) {
+    let make = || {
+        let tag = tag_of(tag)?;
+        let definition = Definition::new(
+            start,
+            required(step, "step")?,
+            (step_min, step_max),
+            required(max, "max")?,
+        )?;
+        create(&tag, &definition, forget_issued.unwrap_or(false))
+    };
+    make().or_raise();
+}
+
+#[pg_extern(sql = false)]
+fn keywright_alter_tag(
+    tag: Option<&str>,
+    step: Option<i64>,
+    step_min: Option<i64>,
+    step_max: Option<i64>,
+    max: Option<i64>,
+) {
+    let alter = || {
+        let tag = tag_of(tag)?;
+        let extension = session::extension()?;
+        let old = existing(&tag, &extension)?;
+        let row = catalog::tag(&tag, extension.owner)?.ok_or_else(|| session::unknown_tag(&tag))?;
+        let max_now = (row.end_max - 1).cast_signed();
+        let definition = Definition::new(
+            None,
+            step.unwrap_or_else(|| number(row.step)),
+            (
+                Some(step_min.unwrap_or_else(|| number(row.step_min))),
+                Some(step_max.unwrap_or_else(|| number(row.step_max))),
+            ),
+            max.unwrap_or(max_now),
+        )?;
+        let reserved = sys::sequence_last(row.sequence).unwrap_or(0);
+        if definition.max < reserved {
+            return Err(Failure::new(
+                Cause::ArgumentOutOfRange,
+                format!("tag \"{tag}\" cannot end at {}", definition.max),
+            )
+            .detail(format!("Ids up to {reserved} are reserved already.")));
+        }
+        run(
+            "UPDATE keywright.tag SET step = $2, step_min = $3, step_max = $4, max = $5 WHERE id OPERATOR(pg_catalog.=) $1",
+            &[
+                old.id.into(),
+                number(definition.step).into(),
+                number(definition.step_min).into(),
+                number(definition.step_max).into(),
+                definition.max.into(),
+            ],
+        )?;
+        sys::announce_change(extension.tag_table);
+        session::forget();
+        Ok(())
+    };
+    alter().or_raise();
+}
+
+#[pg_extern(sql = false)]
+fn keywright_drop_tag(tag: Option<&str>) {
+    let drop_it = || {
+        let tag = tag_of(tag)?;
+        let extension = session::extension()?;
+        let old = existing(&tag, &extension)?;
+        run(
+            "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",
+            &[old.id.into()],
+        )?;
+        sys::announce_change(extension.tag_table);
+        session::forget();
+        Ok(())
+    };
+    drop_it().or_raise();
+}
+
+#[pg_extern(sql = false)]
+fn keywright_advance_tag(tag: Option<&str>, above: Option<i64>) -> i64 {
+    let advance = || {
+        let tag = tag_of(tag)?;
+        let above = required(above, "the id to advance beyond")?;
+        let above = u64::try_from(above).map_err(|_| {
+            Failure::new(
+                Cause::ArgumentOutOfRange,
+                format!("a tag advances beyond ids from 0 on, not {above}"),
+            )
+        })?;
+        tag::advance(&tag, above)
+    };
+    advance().or_raise().cast_signed()
+}
+
+fn change_grant(tag: Option<&str>, role: Option<&str>, verb: [&str; 2]) -> Result<(), Failure> {
+    let tag = tag_of(tag)?;
+    let role = required(role, "the role")?;
+    let id = existing(&tag, &session::extension()?)?.id;
+    let grantee = if role.eq_ignore_ascii_case("public") {
+        "PUBLIC".to_owned()
+    } else {
+        pgrx::spi::quote_identifier(role)
+    };
+    let [verb, preposition] = verb;
+    run(
+        &format!("{verb} USAGE ON SEQUENCE keywright.tag_{id} {preposition} {grantee}"),
+        &[],
+    )
+}
+
+#[pg_extern(sql = false)]
+fn keywright_grant_tag(tag: Option<&str>, role: Option<&std::ffi::CStr>) {
+    let role = role.and_then(|role| role.to_str().ok());
+    change_grant(tag, role, ["GRANT", "TO"]).or_raise();
+}
+
+#[pg_extern(sql = false)]
+fn keywright_revoke_tag(tag: Option<&str>, role: Option<&std::ffi::CStr>) {
+    let role = role.and_then(|role| role.to_str().ok());
+    change_grant(tag, role, ["REVOKE", "FROM"]).or_raise();
+}
+
+#[pg_extern(sql = false)]
+fn keywright_tag_reserved_to(id: i32) -> Option<i64> {
+    catalog::tag_sequence(id).map(sys::sequence_last).or_raise()
+}

@@ -1,0 +1,396 @@
+//! What this session has looked up about the extension, its tags and its worker, and for how long it may trust it.
+//!
+//! Every look-up is stamped with [`sys::changes`]; the server's invalidation messages move that number on, so a
+//! committed change of a definition, a privilege or the worker id is seen at the next call.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use keywright_core::cause::Cause;
+use keywright_core::layout::{Layout, WorkerId};
+use keywright_core::readable;
+use keywright_core::step::{Step, StepPolicy};
+use keywright_core::tag::Tag;
+use pgrx::pg_sys;
+
+use crate::backend::BackendCell;
+use crate::failure::Failure;
+use crate::shm::{self, TagKey, TagSlot, TimeKey, TimeSlot};
+use crate::{catalog, settings, sys};
+
+/// The extension as installed in this database.
+#[derive(Clone, Copy)]
+pub struct Extension {
+    /// Its object id: another one after DROP and CREATE EXTENSION.
+    pub oid: pg_sys::Oid,
+    /// The role that owns its tables and sequences.
+    pub owner: pg_sys::Oid,
+    /// keywright.tag, whose changes announce changed definitions.
+    pub tag_table: pg_sys::Oid,
+    /// keywright.node, whose changes announce a changed worker id or layout.
+    pub node_table: pg_sys::Oid,
+}
+
+/// A tag as this session uses it.
+#[derive(Clone, Copy)]
+pub struct TagEntry {
+    /// Its place in shared memory.
+    pub slot: &'static TagSlot,
+    /// The sequence that holds the bound.
+    pub sequence: pg_sys::Oid,
+    /// The sequence that holds the note.
+    pub note: pg_sys::Oid,
+    /// The extension's owner, as whom both are changed.
+    pub owner: pg_sys::Oid,
+    /// Step of the first full reservation.
+    pub step: Step,
+    /// How the step follows the load.
+    pub policy: StepPolicy,
+    /// First id of the tag.
+    pub start: u64,
+    /// One above its last.
+    pub end_max: u64,
+}
+
+/// A snowflake or readable word as this session uses it.
+#[derive(Clone, Copy)]
+pub struct TimeEntry {
+    /// Its place in shared memory.
+    pub slot: &'static TimeSlot,
+    /// The layout in force.
+    pub layout: Layout,
+    /// The worker's bits, and those of its spare.
+    pub worker_part: u64,
+    /// The same for the spare worker; equal to `worker_part` in layouts without a spare bit.
+    pub spare_part: u64,
+    /// Which of the two kinds it is.
+    pub kind: TimeKind,
+    /// The extension's owner.
+    pub owner: pg_sys::Oid,
+}
+
+/// What a time word is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeKind {
+    /// snowflake_id()
+    Snowflake,
+    /// readable_id(biz)
+    Readable,
+}
+
+/// The last tag used, with everything that must still hold for it to be used again without a look-up.
+#[derive(Clone, Copy)]
+struct HotTag {
+    slot: &'static TagSlot,
+    changes: u32,
+    user: pg_sys::Oid,
+}
+
+#[derive(Clone, Copy)]
+struct Stamped<T> {
+    value: T,
+    changes: u32,
+}
+
+static HOT_TAG: BackendCell<Option<HotTag>> = BackendCell::new(None);
+static EXTENSION: BackendCell<Option<Stamped<Extension>>> = BackendCell::new(None);
+static SNOWFLAKE: BackendCell<Option<Stamped<TimeEntry>>> = BackendCell::new(None);
+static READABLE: BackendCell<Option<Stamped<TimeEntry>>> = BackendCell::new(None);
+static LAYOUT: BackendCell<Option<Stamped<Layout>>> = BackendCell::new(None);
+
+#[derive(Default)]
+struct Tags {
+    changes: u32,
+    entries: HashMap<Tag, TagEntry>,
+}
+
+thread_local! {
+    static TAGS: RefCell<Tags> = RefCell::default();
+    static WATCHED: RefCell<HashSet<pg_sys::Oid>> = RefCell::default();
+}
+
+/// Whether anything cached was read from `relation`; `InvalidOid` stands for all.
+pub fn depends_on(relation: pg_sys::Oid) -> bool {
+    relation == pg_sys::InvalidOid
+        || WATCHED.with(|watched| {
+            watched
+                .try_borrow()
+                .map_or(true, |watched| watched.contains(&relation))
+        })
+}
+
+fn watch(relation: pg_sys::Oid) {
+    WATCHED.with(|watched| watched.borrow_mut().insert(relation));
+}
+
+fn fresh<T: Copy>(cell: &BackendCell<Option<Stamped<T>>>) -> Option<T> {
+    cell.get()
+        .filter(|stamped| stamped.changes == sys::changes())
+        .map(|stamped| stamped.value)
+}
+
+/// Looks up with `find` and keeps the result under the number of changes read before, so that a change arriving
+/// during the look-up makes it stale at once.
+fn remember<T: Copy>(
+    cell: &BackendCell<Option<Stamped<T>>>,
+    find: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    if let Some(value) = fresh(cell) {
+        return Ok(value);
+    }
+    sys::listen_for_changes();
+    let changes = sys::changes();
+    let value = find()?;
+    cell.set(Some(Stamped { value, changes }));
+    Ok(value)
+}
+
+/// The extension of this database.
+///
+/// # Errors
+/// When it is not installed, or installed in a version this library does not serve.
+pub fn extension() -> Result<Extension, Failure> {
+    remember(&EXTENSION, || {
+        let extension = catalog::extension()?;
+        watch(extension.tag_table);
+        watch(extension.node_table);
+        Ok(extension)
+    })
+}
+
+/// The slot of `tag` if it is the one used last and nothing about it changed since.
+#[inline]
+pub fn hot_tag(tag: &[u8]) -> Option<&'static TagSlot> {
+    let hot = HOT_TAG.get()?;
+    (hot.changes == sys::changes() && hot.user == sys::user() && hot.slot.key().tag_bytes() == tag)
+        .then_some(hot.slot)
+}
+
+/// The entry of `tag`, for the role in force.
+///
+/// # Errors
+/// Not preloaded, unknown or invalid tag, no privilege, no room in shared memory.
+pub fn tag(text: &[u8]) -> Result<TagEntry, Failure> {
+    let tag = parse_tag(text)?;
+    let (entry, changes) = find_tag(&tag)?;
+    let user = sys::user();
+    if !sys::may_use_sequence(entry.sequence, user) {
+        return Err(Failure::new(
+            Cause::Privilege,
+            format!("permission denied for tag \"{tag}\""),
+        )
+        .hint(format!(
+            "Let somebody who may manage tags run SELECT keywright.grant_tag('{tag}', 'role')."
+        )));
+    }
+    HOT_TAG.set(Some(HotTag {
+        slot: entry.slot,
+        changes,
+        user,
+    }));
+    Ok(entry)
+}
+
+/// The entry of `tag` and the number of changes it was looked up under, whoever asks.
+///
+/// # Errors
+/// As [`tag`], but for the privilege.
+pub fn find_tag(tag: &Tag) -> Result<(TagEntry, u32), Failure> {
+    let extension = extension()?;
+    let changes = sys::changes();
+    let known = TAGS.with(|tags| {
+        let tags = tags.borrow();
+        (tags.changes == changes)
+            .then(|| tags.entries.get(tag).copied())
+            .flatten()
+    });
+    let entry = match known {
+        Some(entry) => entry,
+        None => attach_tag(tag, extension, changes)?,
+    };
+    Ok((entry, changes))
+}
+
+/// Reads `text` as a tag.
+///
+/// # Errors
+/// The reason it is none, with what tags look like.
+pub fn parse_tag(text: &[u8]) -> Result<Tag, Failure> {
+    std::str::from_utf8(text)
+        .map_err(|_| invalid_tag("it is not ASCII"))
+        .and_then(|text| Tag::parse(text).map_err(|error| invalid_tag(&error.to_string())))
+}
+
+fn invalid_tag(reason: &str) -> Failure {
+    Failure::new(Cause::TagInvalid, format!("not a tag: {reason}")).hint(format!(
+        "A tag has 1 to {} ASCII letters, digits or characters of _ - . : / @ # $.",
+        Tag::BYTES_MAX
+    ))
+}
+
+fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry, Failure> {
+    let row = catalog::tag(tag, extension.owner)?.ok_or_else(|| unknown_tag(tag))?;
+    let key = TagKey::new(sys::database(), extension.oid, row.generation, tag);
+    let slot = shm::tag_slot(&key)
+        .ok_or_else(not_preloaded)?
+        .map_err(|full| {
+            Failure::new(
+                Cause::TagsFull,
+                format!("no room in shared memory for tag \"{tag}\""),
+            )
+            .detail(format!(
+                "All {} places are taken by tags used since the server started.",
+                full.room
+            ))
+            .hint("Raise keywright.tags_max in postgresql.conf and restart the server.")
+        })?;
+    watch(row.sequence);
+    let entry = TagEntry {
+        slot,
+        sequence: row.sequence,
+        note: row.note,
+        owner: extension.owner,
+        step: row.step,
+        policy: StepPolicy {
+            step_min: row.step_min,
+            step_max: row.step_max,
+            cover_ms: settings::refill_cover_ms(),
+        },
+        start: row.start,
+        end_max: row.end_max,
+    };
+    TAGS.with(|tags| {
+        let mut tags = tags.borrow_mut();
+        if tags.changes != changes {
+            tags.entries.clear();
+            tags.changes = changes;
+        }
+        tags.entries.insert(tag.clone(), entry);
+    });
+    Ok(entry)
+}
+
+/// The failure of a tag that was never created, or was dropped.
+pub fn unknown_tag(tag: &Tag) -> Failure {
+    Failure::new(Cause::TagUnknown, format!("tag \"{tag}\" does not exist")).hint(format!(
+        "Create it with SELECT keywright.create_tag('{tag}')."
+    ))
+}
+
+fn not_preloaded() -> Failure {
+    Failure::new(
+        Cause::NotPreloaded,
+        "keywright is not preloaded, so it cannot issue ids",
+    )
+    .detail("Ids are issued from shared memory, which the server sets up when it starts.")
+    .hint("Add keywright to shared_preload_libraries in postgresql.conf and restart the server.")
+}
+
+/// Fails unless the server preloaded the library.
+pub fn require_preload() -> Result<(), Failure> {
+    if shm::is_there() {
+        Ok(())
+    } else {
+        Err(not_preloaded())
+    }
+}
+
+/// The snowflake word of this database if nothing about it changed since it was looked up.
+#[inline]
+pub fn hot_snowflake() -> Option<TimeEntry> {
+    fresh(&SNOWFLAKE)
+}
+
+/// The snowflake word of this database.
+///
+/// # Errors
+/// Not preloaded, no worker id, a worker id of another server or database, an unusable layout, no room.
+pub fn snowflake() -> Result<TimeEntry, Failure> {
+    require_preload()?;
+    remember(&SNOWFLAKE, find_snowflake)
+}
+
+/// Looks the snowflake word up again, as somebody about to extend its bound must.
+pub fn find_snowflake() -> Result<TimeEntry, Failure> {
+    let extension = extension()?;
+    let layout = catalog::layout(extension.owner)?;
+    let worker = catalog::worker(&layout, extension.owner)?;
+    let key = TimeKey {
+        database: 0,
+        extension: 0,
+        worker: worker.get(),
+        layout,
+    };
+    time_entry(key, TimeKind::Snowflake, worker, extension.owner)
+}
+
+/// The word of this database's readable ids.
+///
+/// # Errors
+/// Not preloaded, no room.
+pub fn readable() -> Result<TimeEntry, Failure> {
+    require_preload()?;
+    remember(&READABLE, find_readable)
+}
+
+/// Looks the readable word up again.
+pub fn find_readable() -> Result<TimeEntry, Failure> {
+    let extension = extension()?;
+    let damaged = |error: String| Failure::new(Cause::LayoutInvalid, error);
+    let layout = readable::LAYOUT;
+    let worker = WorkerId::new(0, &layout).map_err(|error| damaged(error.to_string()))?;
+    let key = TimeKey {
+        database: sys::database().to_u32(),
+        extension: extension.oid.to_u32(),
+        worker: 0,
+        layout,
+    };
+    time_entry(key, TimeKind::Readable, worker, extension.owner)
+}
+
+fn time_entry(
+    key: TimeKey,
+    kind: TimeKind,
+    worker: WorkerId,
+    owner: pg_sys::Oid,
+) -> Result<TimeEntry, Failure> {
+    let slot = shm::time_slot(&key)
+        .ok_or_else(not_preloaded)?
+        .map_err(|full| {
+            Failure::new(
+                Cause::WorkersFull,
+                "no room in shared memory for another worker id",
+            )
+            .detail(format!(
+                "All {} places are taken by worker ids used since the server started.",
+                full.room
+            ))
+            .hint("Raise keywright.workers_max in postgresql.conf and restart the server.")
+        })?;
+    Ok(TimeEntry {
+        slot,
+        layout: key.layout,
+        worker_part: key.layout.worker_part(worker, false),
+        spare_part: key.layout.worker_part(worker, key.layout.has_spare()),
+        kind,
+        owner,
+    })
+}
+
+/// The layout that this database's ids are decoded with.
+///
+/// # Errors
+/// The extension's tables cannot be read.
+pub fn layout() -> Result<Layout, Failure> {
+    remember(&LAYOUT, || catalog::layout(extension()?.owner))
+}
+
+/// Forgets what was looked up: after this session changed it itself.
+pub fn forget() {
+    HOT_TAG.set(None);
+    EXTENSION.set(None);
+    SNOWFLAKE.set(None);
+    READABLE.set(None);
+    LAYOUT.set(None);
+    TAGS.with(|tags| tags.borrow_mut().entries.clear());
+}

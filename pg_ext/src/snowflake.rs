@@ -1,0 +1,207 @@
+//! snowflake_id and readable_id: states of a time word, below a bound that is durable before it is used.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use keywright_core::cause::Cause;
+use keywright_core::policy::{ClockDecision, ClockPolicy, decide};
+
+use crate::backend::BackendCell;
+use crate::extend::{self, Extended};
+use crate::failure::Failure;
+use crate::session::{self, TimeEntry, TimeKind};
+use crate::shm::TimeSlot;
+use crate::store::{self, Urgency};
+use crate::{clock, settings, sys};
+
+/// States that were taken: `first` and the following, of one word.
+#[derive(Clone, Copy)]
+pub struct Taken {
+    /// First state.
+    pub first: u64,
+    /// The word they belong to.
+    pub entry: TimeEntry,
+    /// Whether they belong to the spare worker.
+    pub spare: bool,
+}
+
+impl Taken {
+    /// The snowflake id of the state `offset` after the first.
+    #[inline]
+    pub fn id(&self, offset: u64) -> i64 {
+        let part = if self.spare {
+            self.entry.spare_part
+        } else {
+            self.entry.worker_part
+        };
+        self.entry.layout.compose(self.first + offset, part)
+    }
+}
+
+/// Takes `n` consecutive states of this database's snowflake word.
+///
+/// # Errors
+/// Any of the causes of snowflake ids.
+#[inline]
+pub fn take(n: u64) -> Result<Taken, Failure> {
+    if let Some(entry) = session::hot_snowflake()
+        && settings::clock_policy() == ClockPolicy::Carry
+        && !sys::is_read_only()
+    {
+        let slot = entry.slot;
+        let now_ms = clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed);
+        if let Ok(first) = slot.main.word.take(entry.layout.state_at(now_ms), n) {
+            count(slot, n);
+            let taken = Taken {
+                first,
+                entry,
+                spare: false,
+            };
+            if first + n > slot.main.extend_at.load(Ordering::Relaxed) {
+                extend_early(&taken)?;
+            }
+            return Ok(taken);
+        }
+    }
+    take_slowly(TimeKind::Snowflake, n)
+}
+
+/// Takes one state of this database's readable ids.
+///
+/// # Errors
+/// As [`take`], but needs no worker id.
+pub fn take_readable() -> Result<Taken, Failure> {
+    take_slowly(TimeKind::Readable, 1)
+}
+
+fn entry_of(kind: TimeKind) -> Result<TimeEntry, Failure> {
+    match kind {
+        TimeKind::Snowflake => session::snowflake(),
+        TimeKind::Readable => session::readable(),
+    }
+}
+
+#[cold]
+fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
+    session::require_preload()?;
+    store::require_writable(match kind {
+        TimeKind::Snowflake => "snowflake_id",
+        TimeKind::Readable => "readable_id",
+    })?;
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    loop {
+        let entry = entry_of(kind)?;
+        let now_ms = clock::wall_ms() - entry.slot.skew_ms.load(Ordering::Relaxed);
+        let Some(spare) = choose_word(&entry, now_ms)? else {
+            continue;
+        };
+        let track = entry.slot.track(spare);
+        if let Ok(first) = track.word.take(entry.layout.state_at(now_ms), n) {
+            entry.slot.highest_ms.fetch_max(now_ms, Ordering::Relaxed);
+            count(entry.slot, n);
+            let taken = Taken {
+                first,
+                entry,
+                spare,
+            };
+            if first + n > track.extend_at.load(Ordering::Relaxed) {
+                extend_early(&taken)?;
+            }
+            return Ok(taken);
+        }
+        match extend::extend(&entry, spare, n, Urgency::Needed { deadline })? {
+            Extended::Yes => {}
+            Extended::TooFarAhead {
+                lead_ms,
+                retry_after_ms,
+            } => wait_for_clock(lead_ms, retry_after_ms, deadline)?,
+        }
+    }
+}
+
+/// Which word the clock policy says to use; `None` after a wait, when the clock must be read again.
+fn choose_word(entry: &TimeEntry, now_ms: i64) -> Result<Option<bool>, Failure> {
+    let slot = entry.slot;
+    let policy = match entry.kind {
+        TimeKind::Snowflake => settings::clock_policy(),
+        TimeKind::Readable => ClockPolicy::Carry,
+    };
+    if policy == ClockPolicy::SpareWorker && !entry.layout.has_spare() {
+        return Err(Failure::new(
+            Cause::LayoutInvalid,
+            format!("clock policy spare_worker needs a layout with a spare bit, not \"{}\"", entry.layout),
+        )
+        .hint("Choose another keywright.clock_policy, or a layout with spare=1 through keywright.set_layout."));
+    }
+    let highest_ms = slot.highest_ms.load(Ordering::Relaxed);
+    match decide(policy, now_ms, highest_ms, settings::clock_wait_ms_max(), entry.layout.spare_state()) {
+        ClockDecision::Issue => Ok(Some(false)),
+        ClockDecision::IssueSpare => Ok(Some(true)),
+        ClockDecision::WaitMs(wait_ms) => {
+            slot.waits.fetch_add(1, Ordering::Relaxed);
+            slot.wait_us.fetch_add(wait_ms.saturating_mul(1_000), Ordering::Relaxed);
+            sys::sleep(Duration::from_millis(wait_ms));
+            Ok(None)
+        }
+        ClockDecision::Refuse { behind_ms } => Err(Failure::new(
+            Cause::ClockBehind,
+            format!("the clock reads {behind_ms} ms earlier than it did, and clock policy {} issues no ids then", policy.name()),
+        )
+        .hint("Retry when the clock has caught up, or set keywright.clock_policy to carry.")),
+    }
+}
+
+/// Ids ran ahead of the clock as far as they may: wait until it has moved on.
+fn wait_for_clock(lead_ms: u64, retry_after_ms: u64, deadline: Instant) -> Result<(), Failure> {
+    let pause = Duration::from_millis(retry_after_ms.max(1));
+    if Instant::now() + pause > deadline {
+        return Err(Failure::new(
+            Cause::LeadExceeded,
+            format!(
+                "snowflake ids are {lead_ms} ms ahead of the clock and may not be more than {} ms",
+                settings::lead_ms_max()
+            ),
+        )
+        .hint("Retry later, ask for fewer ids, or raise keywright.lead_ms_max."));
+    }
+    sys::sleep(pause);
+    Ok(())
+}
+
+/// The caller's state crossed the threshold: extend the bound before anybody has to wait for it.
+#[cold]
+fn extend_early(taken: &Taken) -> Result<(), Failure> {
+    if sys::is_parallel() {
+        return Ok(());
+    }
+    extend::extend(&taken.entry, taken.spare, 1, Urgency::Early).map(|_| ())
+}
+
+/// Ids issued by this transaction and not yet added to the shared figure, which would cost every id a second atomic.
+static ISSUED: BackendCell<(Option<&'static TimeSlot>, u64)> = BackendCell::new((None, 0));
+static COUNTING: BackendCell<bool> = BackendCell::new(false);
+
+#[inline]
+fn count(slot: &'static TimeSlot, n: u64) {
+    let (counted, issued) = ISSUED.get();
+    match counted {
+        Some(counted) if std::ptr::eq(counted, slot) => ISSUED.set((Some(slot), issued + n)),
+        Some(_) | None => start_counting(slot, n),
+    }
+}
+
+#[cold]
+fn start_counting(slot: &'static TimeSlot, n: u64) {
+    if !COUNTING.replace(true) {
+        sys::at_transaction_end(settle);
+    }
+    settle();
+    ISSUED.set((Some(slot), n));
+}
+
+/// Adds what this backend issued to the shared figure.
+pub fn settle() {
+    if let (Some(slot), issued) = ISSUED.replace((None, 0)) {
+        slot.issued.fetch_add(issued, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,348 @@
+//! Calls into the server, each behind a safe function: state of the session, identity of the server, sequences,
+//! write-ahead log, waiting. What can raise a PostgreSQL error says so; such an error unwinds as a panic that the
+//! entry point gives back to the server, so guards on the stack are dropped.
+
+use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use pgrx::{IntoDatum, pg_sys};
+
+use crate::backend::BackendCell;
+
+/// Index of SYNC_REP_WAIT_FLUSH in the list of positions that standbys confirmed.
+const WAIT_FLUSH: usize = 1;
+
+// These cannot raise an error, so they are called without the guard that pgrx puts around every other call: it costs
+// more than they do, on every id.
+mod unguarded {
+    use pgrx::pg_sys::Oid;
+    unsafe extern "C" {
+        pub fn GetUserId() -> Oid;
+    }
+}
+
+/// Process id of this backend.
+pub fn process_id() -> i32 {
+    // SAFETY: a plain integer set when the process started.
+    unsafe { pg_sys::MyProcPid }
+}
+
+/// The database this session is connected to.
+#[inline]
+pub fn database() -> pg_sys::Oid {
+    // SAFETY: a plain integer set when the session started.
+    unsafe { pg_sys::MyDatabaseId }
+}
+
+/// The role whose privileges count now.
+#[inline]
+pub fn user() -> pg_sys::Oid {
+    // SAFETY: reads one integer of the process; GetUserId only asserts that it is set, which it is in every session.
+    unsafe { unguarded::GetUserId() }
+}
+
+/// Whether the transaction may not write: it said so, or the server is a standby.
+#[inline]
+pub fn is_read_only() -> bool {
+    // SAFETY: a plain flag of the process.
+    unsafe { pg_sys::XactReadOnly }
+}
+
+/// Whether a parallel query is running, in its leader or in a worker of it.
+pub fn is_parallel() -> bool {
+    // SAFETY: reads the transaction state of this backend.
+    unsafe { pg_sys::IsInParallelMode() }
+}
+
+/// Whether the server preloads libraries at this moment.
+pub fn is_preloading() -> bool {
+    // SAFETY: a plain flag of the process.
+    unsafe { pg_sys::process_shared_preload_libraries_in_progress }
+}
+
+/// Whether changes reach the disk at all.
+pub fn fsync_is_on() -> bool {
+    // SAFETY: a plain flag of the process.
+    unsafe { pg_sys::enableFsync }
+}
+
+/// Number that initdb gave this cluster; copies and standbys share it.
+pub fn system_identifier() -> u64 {
+    // SAFETY: reads the control data that the server mapped at start.
+    unsafe { pg_sys::GetSystemIdentifier() }
+}
+
+/// Timeline that write-ahead log is inserted on. The control file's lags a promotion by minutes; this one does not.
+/// Only outside recovery.
+pub fn timeline() -> u32 {
+    // SAFETY: callers are past the read-only check, so the server is not in recovery; on 14 RecoveryInProgress() is what
+    // sets the process's copy of the timeline.
+    unsafe {
+        #[cfg(feature = "pg14")]
+        {
+            pg_sys::RecoveryInProgress();
+            pg_sys::ThisTimeLineID
+        }
+        #[cfg(not(feature = "pg14"))]
+        pg_sys::GetWALInsertionTimeLine()
+    }
+}
+
+/// What pg_stat_activity shows while a backend waits here.
+pub fn wait_event() -> u32 {
+    static EVENT: BackendCell<u32> = BackendCell::new(0);
+    if EVENT.get() == 0 {
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        // SAFETY: registers the name in shared memory once; later calls give the same number.
+        EVENT.set(unsafe { pg_sys::WaitEventExtensionNew(c"KeywrightRefill".as_ptr()) });
+        #[cfg(not(any(feature = "pg17", feature = "pg18")))]
+        EVENT.set(pg_sys::PG_WAIT_EXTENSION);
+    }
+    EVENT.get()
+}
+
+/// Sleeps for at most `limit` or until something is sent to this backend. Raises the error of a cancelled or timed-out
+/// statement.
+pub fn sleep(limit: Duration) {
+    let timeout_ms = i64::try_from(limit.as_millis()).unwrap_or(1).max(1);
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    // SAFETY: MyLatch is this backend's own latch, valid for its life.
+    unsafe {
+        if pg_sys::WaitLatch(
+            pg_sys::MyLatch,
+            events.cast_signed(),
+            timeout_ms,
+            wait_event(),
+        ) & pg_sys::WL_LATCH_SET.cast_signed()
+            != 0
+        {
+            pg_sys::ResetLatch(pg_sys::MyLatch);
+        }
+    }
+    check_for_interrupts();
+}
+
+/// Raises the error of a cancelled, timed-out or terminated statement.
+pub fn check_for_interrupts() {
+    pgrx::check_for_interrupts!();
+}
+
+/// Object id of a relation, if it is there. Raises only what a catalogue look-up raises.
+pub fn relation(schema: &CStr, name: &str) -> Option<pg_sys::Oid> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: both names are valid C strings for the duration of the calls.
+    let oid = unsafe {
+        let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
+        if schema == pg_sys::InvalidOid {
+            return None;
+        }
+        pg_sys::get_relname_relid(name.as_ptr(), schema)
+    };
+    (oid != pg_sys::InvalidOid).then_some(oid)
+}
+
+/// Whether `user` may use the sequence, as `nextval` would ask.
+pub fn may_use_sequence(sequence: pg_sys::Oid, user: pg_sys::Oid) -> bool {
+    let wanted = pg_sys::AclMode::from(pg_sys::ACL_USAGE | pg_sys::ACL_UPDATE);
+    // SAFETY: a catalogue look-up by object id; a relation that is gone raises an ordinary error.
+    let verdict = unsafe { pg_sys::pg_class_aclcheck(sequence, user, wanted) };
+    verdict == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// Takes the lock that changing a sequence needs, without waiting. It is kept until the transaction ends, as `nextval`
+/// keeps it, and does not conflict with itself.
+pub fn try_lock_sequence(sequence: pg_sys::Oid) -> bool {
+    let mode = pg_sys::RowExclusiveLock.cast_signed();
+    // SAFETY: locking by object id, without waiting.
+    unsafe { pg_sys::ConditionalLockRelationOid(sequence, mode) }
+}
+
+/// Last value of a sequence, `None` if it was never advanced. Raises an error if the role in force may not read it.
+pub fn sequence_last(sequence: pg_sys::Oid) -> Option<i64> {
+    // SAFETY: the function takes one object id.
+    unsafe {
+        pgrx::direct_function_call::<i64>(pg_sys::pg_sequence_last_value, &[sequence.into_datum()])
+    }
+}
+
+/// Sets a sequence so that the next value is `last + 1`. Not undone by a rollback. Raises an error if the transaction
+/// may not write or the role in force may not change the sequence.
+pub fn sequence_set(sequence: pg_sys::Oid, last: i64) {
+    // SAFETY: the function takes an object id and a bigint.
+    unsafe {
+        pgrx::direct_function_call::<i64>(
+            pg_sys::setval_oid,
+            &[sequence.into_datum(), last.into_datum()],
+        )
+    };
+}
+
+/// A position in the write-ahead log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogPosition(u64);
+
+/// Makes all changes of this backend so far durable on this server and says up to where.
+pub fn flush_log() -> LogPosition {
+    // SAFETY: XactLastRecEnd is the end of the last record this backend inserted, which exists; XLogFlush of it waits
+    // for the disk.
+    unsafe {
+        let end = pg_sys::XactLastRecEnd;
+        pg_sys::XLogFlush(end);
+        LogPosition(end)
+    }
+}
+
+/// Whether the synchronous standbys that the configuration demands, if any, have `position` on disk.
+///
+/// The server's own wait cannot be used: cancelled, it reports success with a warning.
+pub fn standbys_have(position: LogPosition) -> bool {
+    // SAFETY: the setting is a C string or null, the control structure is mapped for the life of the process, and the
+    // confirmed position is an aligned 64-bit word that only grows; reading it late only makes us wait longer.
+    unsafe {
+        let names = pg_sys::SyncRepStandbyNames;
+        let demanded = pg_sys::max_wal_senders > 0 && !names.is_null() && *names != 0;
+        !demanded || (&raw const (*pg_sys::WalSndCtl).lsn[WAIT_FLUSH]).read_volatile() >= position.0
+    }
+}
+
+/// Runs as the owner of the extension until dropped. An error in between leaves the switch to the abort of the
+/// (sub)transaction, which restores the role as well.
+pub struct AsOwner {
+    user: pg_sys::Oid,
+    context: i32,
+}
+
+impl AsOwner {
+    /// Switches to `owner`, in the way the server's own maintenance commands do.
+    pub fn new(owner: pg_sys::Oid) -> Self {
+        let mut user = pg_sys::InvalidOid;
+        let mut context = 0;
+        // SAFETY: both out parameters are valid; neither call raises an error.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
+            pg_sys::SetUserIdAndSecContext(
+                owner,
+                context | pg_sys::SECURITY_LOCAL_USERID_CHANGE.cast_signed(),
+            );
+        }
+        Self { user, context }
+    }
+}
+
+impl Drop for AsOwner {
+    fn drop(&mut self) {
+        // SAFETY: restores what `new` read; raises no error.
+        unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
+    }
+}
+
+/// Makes the newest committed state the active snapshot until dropped, also under REPEATABLE READ.
+pub struct LatestSnapshot(());
+
+impl LatestSnapshot {
+    /// Takes the snapshot. Raises an error outside a transaction.
+    pub fn push() -> Self {
+        // SAFETY: functions run inside a transaction with an active snapshot; the pushed one is popped on drop or by abort.
+        unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
+        Self(())
+    }
+}
+
+impl Drop for LatestSnapshot {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: pops what `push` pushed; while an error unwinds the abort of the transaction does it.
+            unsafe { pg_sys::PopActiveSnapshot() };
+        }
+    }
+}
+
+/// Class and object number of the server-wide lock under which worker ids are given out: an advisory lock of no
+/// database, so that it stands in the way of nothing else.
+const WORKERS_LOCK: (u32, u32) = (0x6b77_7267, 1);
+
+/// Takes the server-wide lock on the register of worker ids until the transaction ends, if it is free.
+pub fn try_lock_workers() -> bool {
+    let tag = pg_sys::LOCKTAG {
+        locktag_field1: 0,
+        locktag_field2: WORKERS_LOCK.0,
+        locktag_field3: WORKERS_LOCK.1,
+        locktag_field4: 2,
+        locktag_type: u8::try_from(pg_sys::LockTagType::LOCKTAG_ADVISORY).unwrap_or(0),
+        locktag_lockmethodid: u8::try_from(pg_sys::USER_LOCKMETHOD).unwrap_or(0),
+    };
+    let mode = pg_sys::ExclusiveLock.cast_signed();
+    // SAFETY: a complete lock tag; the call does not wait.
+    let result = unsafe { pg_sys::LockAcquire(&tag, mode, false, true) };
+    result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
+}
+
+/// Makes every session of this database look again at what it knows about `relation`, once the transaction commits.
+pub fn announce_change(relation: pg_sys::Oid) {
+    // SAFETY: queues an invalidation message for an existing relation.
+    unsafe { pg_sys::CacheInvalidateRelcacheByRelid(relation) };
+}
+
+/// Counts how often the server said that something known about relations or roles changed.
+static CHANGES: AtomicU32 = AtomicU32::new(1);
+static LISTENING: BackendCell<bool> = BackendCell::new(false);
+
+/// A number that grows whenever something cached may have changed: compare it before trusting a cached look-up.
+#[inline]
+pub fn changes() -> u32 {
+    CHANGES.load(Ordering::Relaxed)
+}
+
+/// Starts to listen for changes in this backend; may be called often.
+pub fn listen_for_changes() {
+    if !LISTENING.replace(true) {
+        // SAFETY: the callbacks are functions of this library, which the server never unloads.
+        unsafe {
+            pg_sys::CacheRegisterRelcacheCallback(
+                Some(on_relation_change),
+                pg_sys::Datum::from(0usize),
+            );
+            for cache in [
+                pg_sys::SysCacheIdentifier::AUTHMEMROLEMEM,
+                pg_sys::SysCacheIdentifier::AUTHOID,
+            ] {
+                pg_sys::CacheRegisterSyscacheCallback(
+                    cache.cast_signed(),
+                    Some(on_role_change),
+                    pg_sys::Datum::from(0usize),
+                );
+            }
+        }
+    }
+}
+
+extern "C-unwind" fn on_relation_change(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
+    if crate::session::depends_on(relation) {
+        CHANGES.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+extern "C-unwind" fn on_role_change(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
+    CHANGES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Calls `work` at the end of every transaction of this backend.
+pub fn at_transaction_end(work: fn()) {
+    static WORK: BackendCell<Option<fn()>> = BackendCell::new(None);
+    extern "C-unwind" fn on_event(
+        event: pg_sys::XactEvent::Type,
+        _argument: *mut std::ffi::c_void,
+    ) {
+        let ended = event == pg_sys::XactEvent::XACT_EVENT_COMMIT
+            || event == pg_sys::XactEvent::XACT_EVENT_ABORT
+            || event == pg_sys::XactEvent::XACT_EVENT_PREPARE;
+        if let (true, Some(work)) = (ended, WORK.get()) {
+            work();
+        }
+    }
+    if WORK.replace(Some(work)).is_none() {
+        // SAFETY: the callback is a function of this library, which the server never unloads.
+        unsafe { pg_sys::RegisterXactCallback(Some(on_event), std::ptr::null_mut()) };
+    }
+}

@@ -1,0 +1,273 @@
+//! next_biz_id: ids of a tag from its segment in shared memory, refilled by the backend that needs it.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use keywright_core::cause::Cause;
+use keywright_core::incarnation::{Incarnation, Note};
+use keywright_core::segment::{RefillPlan, RefillRequest, plan_refill};
+use keywright_core::step::{Step, StepPolicy, rate_per_s};
+use keywright_core::tag::Tag;
+
+use crate::failure::Failure;
+use crate::gate::Held;
+use crate::session::{self, TagEntry};
+use crate::store::{self, Urgency};
+use crate::{clock, settings, sys};
+
+/// Takes `n` consecutive ids of the tag named `text` and returns the first.
+///
+/// # Errors
+/// Any of the causes a tag can fail with; no id is lost to the caller's later rollback, only left out.
+#[inline]
+pub fn take(text: &[u8], n: u64) -> Result<u64, Failure> {
+    if let Some(slot) = session::hot_tag(text)
+        && !sys::is_read_only()
+        && let Ok(first) = slot.word.take(n)
+    {
+        if first + n <= slot.refill_at.load(Ordering::Relaxed) {
+            return Ok(first);
+        }
+        refill_early(text)?;
+        return Ok(first);
+    }
+    take_slowly(text, n)
+}
+
+#[cold]
+fn take_slowly(text: &[u8], n: u64) -> Result<u64, Failure> {
+    session::require_preload()?;
+    store::require_writable("next_biz_id")?;
+    let mut entry = session::tag(text)?;
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    loop {
+        if let Ok(first) = entry.slot.word.take(n) {
+            return Ok(first);
+        }
+        refill(&entry, n, Urgency::Needed { deadline })?;
+        // What the refill waited for may have been a change of this very tag.
+        entry = session::tag(text)?;
+    }
+}
+
+/// The caller's id crossed the threshold: make the next segment durable before anybody has to wait for it.
+#[cold]
+fn refill_early(text: &[u8]) -> Result<(), Failure> {
+    if sys::is_parallel() {
+        return Ok(());
+    }
+    let entry = session::tag(text)?;
+    refill(&entry, 1, Urgency::Early)
+}
+
+/// Reserves the next segment unless somebody else just did, or is doing so and it is early.
+fn refill(entry: &TagEntry, need: u64, urgency: Urgency) -> Result<(), Failure> {
+    let slot = entry.slot;
+    let enough = || match urgency {
+        Urgency::Early => slot.word.cursor() <= slot.refill_at.load(Ordering::Relaxed),
+        Urgency::Needed { .. } => slot.word.remaining() >= need,
+    };
+    let Some(held) = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), enough)?
+    else {
+        return Ok(());
+    };
+    if enough() {
+        return Ok(());
+    }
+    let name = || format!("tag \"{}\"", slot.key().tag());
+    if !store::lock_sequences(&[entry.sequence, entry.note], urgency, &name)? {
+        postpone(entry);
+        return Ok(());
+    }
+    match (reserve(entry, need, urgency, &held), urgency) {
+        (Err(failure), Urgency::Early) if failure.cause() == Cause::TagExhausted => {
+            // The rest of the range is reserved already; whoever finds it empty is told.
+            slot.refill_at.store(u64::MAX, Ordering::Relaxed);
+            Ok(())
+        }
+        (Err(failure), Urgency::Early) if failure.cause() == Cause::RefillTimeout => {
+            postpone(entry);
+            Ok(())
+        }
+        (outcome, Urgency::Early | Urgency::Needed { .. }) => outcome,
+    }
+}
+
+/// Makes the next early attempt come when half of what is left now is gone.
+fn postpone(entry: &TagEntry) {
+    let word = &entry.slot.word;
+    let at = word.cursor().saturating_add(word.remaining() / 2 + 1);
+    entry.slot.refill_at.store(at, Ordering::Relaxed);
+}
+
+fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Result<(), Failure> {
+    let slot = entry.slot;
+    let readings = clock::readings();
+    let first = !slot.taken_over.load(Ordering::Relaxed);
+    let (step, want) = next_size(entry, first, readings.boot_ms);
+    let plan = {
+        let _owner = sys::AsOwner::new(entry.owner);
+        let bound = sys::sequence_last(entry.sequence);
+        let note = sys::sequence_last(entry.note).and_then(Note::unpack);
+        let incarnation = store::incarnation();
+        let gap = match (bound, first) {
+            (Some(_), true) => gap_of(entry, note, &incarnation, readings.wall_ms),
+            (Some(_), false) | (None, _) => 0,
+        };
+        let plan = plan(entry, bound, need, want, gap)?;
+        let rate = rate(entry, readings.boot_ms);
+        sys::sequence_set(entry.sequence, store::last_of(plan.end)?);
+        sys::sequence_set(
+            entry.note,
+            Note::new(incarnation, readings.wall_ms, step.max(want), rate).pack(),
+        );
+        plan
+    };
+    let name = || format!("tag \"{}\"", slot.key().tag());
+    store::make_durable(urgency, &name)?;
+    publish(
+        entry,
+        &plan,
+        (step, readings.boot_ms, readings.wall_ms),
+        held,
+    );
+    Ok(())
+}
+
+/// The step in force and what to reserve now: a tenth of the step first, because many tags are used little.
+fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
+    let slot = entry.slot;
+    if first {
+        return (entry.step.get(), StepPolicy::first_load(entry.step));
+    }
+    let previous = Step::new(slot.step.load(Ordering::Relaxed).cast_signed()).unwrap_or(entry.step);
+    // The first, short reservation says nothing about how long a full one lasts.
+    let lasted_ms = (slot.last_size.load(Ordering::Relaxed) >= previous.get())
+        .then(|| boot_ms.saturating_sub(slot.last_refill_boot_ms.load(Ordering::Relaxed)));
+    let step = entry.policy.next(previous, lasted_ms).get();
+    (step, step)
+}
+
+/// Ids to leave out because another incarnation wrote the bound and may have issued beyond what reached us.
+fn gap_of(entry: &TagEntry, note: Option<Note>, incarnation: &Incarnation, wall_ms: i64) -> u64 {
+    let Some(note) = note else {
+        return entry.step.get();
+    };
+    if note.is_of(incarnation) {
+        return 0;
+    }
+    let gap = note.tag_gap(wall_ms);
+    store::log_takeover(&format!(
+        "tag \"{}\" was last reserved by another incarnation of this server; leaving out {gap} ids",
+        entry.slot.key().tag()
+    ));
+    gap
+}
+
+fn plan(
+    entry: &TagEntry,
+    bound: Option<i64>,
+    need: u64,
+    want: u64,
+    gap: u64,
+) -> Result<RefillPlan, Failure> {
+    let slot = entry.slot;
+    let request = RefillRequest {
+        bound_end: bound
+            .and_then(|last| u64::try_from(last).ok())
+            .map(|last| last.saturating_add(1)),
+        start: entry.start,
+        end_max: entry.end_max,
+        word_hi: slot.word.hi(),
+        remaining: slot.word.remaining(),
+        need,
+        want,
+        gap,
+    };
+    plan_refill(&request).map_err(|exhausted| {
+        Failure::new(
+            Cause::TagExhausted,
+            format!(
+                "tag \"{}\" is exhausted at {}",
+                slot.key().tag(),
+                entry.end_max - 1
+            ),
+        )
+        .detail(exhausted.to_string())
+        .hint("Raise its end with SELECT keywright.alter_tag(tag, max => n), or use another tag.")
+    })
+}
+
+/// Ids per second since the last reservation, rounded up.
+fn rate(entry: &TagEntry, boot_ms: u64) -> u64 {
+    let slot = entry.slot;
+    let lasted_ms = match slot.last_refill_boot_ms.load(Ordering::Relaxed) {
+        0 => None,
+        last_ms => Some(boot_ms.saturating_sub(last_ms)),
+    };
+    rate_per_s(slot.last_size.load(Ordering::Relaxed), lasted_ms)
+}
+
+fn publish(
+    entry: &TagEntry,
+    plan: &RefillPlan,
+    (step, boot_ms, wall_ms): (u64, u64, i64),
+    _held: &Held<'_>,
+) {
+    let slot = entry.slot;
+    let size = plan.end.saturating_sub(plan.start);
+    slot.word.publish(plan.start, plan.end);
+    let left = size.saturating_mul(u64::from(settings::refill_threshold_percent())) / 100;
+    slot.refill_at
+        .store(plan.end.saturating_sub(left), Ordering::Relaxed);
+    slot.step.store(step, Ordering::Relaxed);
+    slot.last_size.store(size, Ordering::Relaxed);
+    slot.last_refill_ms.store(wall_ms, Ordering::Relaxed);
+    slot.last_refill_boot_ms.store(boot_ms, Ordering::Relaxed);
+    slot.refills.fetch_add(1, Ordering::Relaxed);
+    slot.taken_over.store(true, Ordering::Release);
+}
+
+/// Makes every later id of the tag greater than `above`; returns the first id not reserved then.
+///
+/// # Errors
+/// As [`take`]; also when `above` is not below the end of the range.
+pub fn advance(tag: &Tag, above: u64) -> Result<u64, Failure> {
+    session::require_preload()?;
+    store::require_writable("advance_tag")?;
+    let (entry, _) = session::find_tag(tag)?;
+    let slot = entry.slot;
+    if above >= entry.end_max {
+        return Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("{above} is beyond the end of tag \"{}\"", slot.key().tag()),
+        )
+        .detail(format!("The tag ends at {}.", entry.end_max - 1)));
+    }
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    let urgency = Urgency::Needed { deadline };
+    let name = || format!("tag \"{}\"", slot.key().tag());
+    let Some(held) = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?
+    else {
+        return Err(store::timed_out(&name()));
+    };
+    store::lock_sequences(&[entry.sequence, entry.note], urgency, &name)?;
+    let target = above + 1;
+    if !slot.taken_over.load(Ordering::Relaxed) {
+        reserve(&entry, 1, urgency, &held)?;
+    }
+    if target > slot.word.hi() {
+        {
+            let _owner = sys::AsOwner::new(entry.owner);
+            let bound = sys::sequence_last(entry.sequence).unwrap_or(0);
+            sys::sequence_set(entry.sequence, bound.max(store::last_of(target)?));
+        }
+        store::make_durable(urgency, &name)?;
+        slot.word.publish(target, target);
+        slot.refill_at.store(target, Ordering::Relaxed);
+    } else {
+        slot.word.advance(target);
+    }
+    drop(held);
+    Ok(slot.word.cursor())
+}
