@@ -87,3 +87,69 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month, day)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Civil, DAY_MS};
+
+    #[test]
+    fn every_day_of_four_centuries_follows_the_one_before() {
+        let first = Civil {
+            year: 1970,
+            month: 1,
+            day: 1,
+            hour: 0,
+            minute: 0,
+            second: 0,
+            millisecond: 0,
+        };
+        assert_eq!(Civil::of_unix_ms(0), first);
+        let mut yesterday = first;
+        for day in 1..=146_097 {
+            let today = Civil::of_unix_ms(day * DAY_MS);
+            assert_eq!(today.unix_ms(), Some(day * DAY_MS));
+            let next_day = Civil {
+                day: yesterday.day + 1,
+                ..yesterday
+            };
+            let next_month = Civil {
+                day: 1,
+                month: yesterday.month + 1,
+                ..yesterday
+            };
+            let next_year = Civil {
+                day: 1,
+                month: 1,
+                year: yesterday.year + 1,
+                ..yesterday
+            };
+            let expected = [next_day, next_month, next_year]
+                .into_iter()
+                .find(|date| date.unix_ms().is_some());
+            assert_eq!(Some(today), expected);
+            yesterday = today;
+        }
+        assert_eq!(
+            (yesterday.year, yesterday.month, yesterday.day),
+            (2370, 1, 1)
+        );
+    }
+
+    #[test]
+    fn moments_before_1970_and_within_a_day() {
+        let last = Civil::of_unix_ms(-1);
+        assert_eq!(
+            (last.year, last.month, last.day, last.hour, last.millisecond),
+            (1969, 12, 31, 23, 999)
+        );
+        assert_eq!(last.unix_ms(), Some(-1));
+        for bad in [
+            Civil { month: 13, ..last },
+            Civil { month: 0, ..last },
+            Civil { day: 0, ..last },
+            Civil { second: 60, ..last },
+        ] {
+            assert_eq!(bad.unix_ms(), None);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+use keywright_core::{
+    BoundRefusal, BoundRequest, Incarnation, Layout, Note, Preset, Recorded, SnowflakeWord,
+    Takeover, TakeoverReason, plan_bound, plan_takeover,
+};
+use proptest::prelude::*;
+
+const NOW_MS: i64 = 1_700_000_000_000;
+const OURS: Incarnation = Incarnation {
+    system_identifier: 1,
+    timeline: 1,
+    database_oid: 5,
+};
+const PROMOTED: Incarnation = Incarnation {
+    timeline: 2,
+    ..OURS
+};
+
+fn bound_request(need_state_end: u64) -> BoundRequest {
+    BoundRequest {
+        layout: Preset::Twitter.layout(),
+        need_state_end,
+        now_ms: NOW_MS,
+        bound_ms: None,
+        window_ms: 3000,
+        lead_ms_max: 10_000,
+    }
+}
+
+fn takeover(recorded: Option<Recorded>) -> Takeover {
+    Takeover {
+        layout: Preset::Twitter.layout(),
+        recorded,
+        incarnation: OURS,
+        now_ms: NOW_MS,
+        lead_ms_max: 10_000,
+        skew_ms_max: 60_000,
+        window_ms: 3000,
+        word_next_state: 0,
+    }
+}
+
+fn recorded(bound_ms: i64) -> Option<Recorded> {
+    Some(Recorded {
+        bound_ms,
+        note: Some(Note::new(OURS, NOW_MS - 5000, 1, 1)),
+    })
+}
+
+#[test]
+fn the_bound_is_a_window_past_what_is_needed() {
+    let layout = Preset::Twitter.layout();
+    let plan = plan_bound(&bound_request(layout.state_at(NOW_MS) + 1)).expect("no lead");
+    assert_eq!(plan.bound_ms, NOW_MS + 1 + 3000);
+    assert_eq!(plan.hi_state, layout.state_at(NOW_MS + 3001));
+    let request = BoundRequest {
+        bound_ms: Some(NOW_MS + 50_000),
+        ..bound_request(1)
+    };
+    assert_eq!(
+        plan_bound(&request).map(|plan| plan.bound_ms),
+        Ok(NOW_MS + 50_000),
+        "never back"
+    );
+}
+
+#[test]
+fn the_lead_is_limited() {
+    let layout = Preset::Twitter.layout();
+    assert!(plan_bound(&bound_request(layout.state_at(NOW_MS + 10_000) + 1)).is_ok());
+    assert_eq!(
+        plan_bound(&bound_request(layout.state_at(NOW_MS + 10_700) + 1)),
+        Err(BoundRefusal::TooFarAhead {
+            lead_ms: 10_700,
+            retry_after_ms: 700
+        })
+    );
+}
+
+#[test]
+fn the_layout_ends() {
+    let layout = Layout::parse("time=10,worker=5,sequence=4,epoch=0,tick=1s").expect("valid");
+    let request = BoundRequest {
+        layout,
+        now_ms: 1_023_000,
+        need_state_end: 1024 << 4,
+        ..bound_request(0)
+    };
+    assert_eq!(
+        plan_bound(&request).map(|plan| plan.hi_state),
+        Ok(1024 << 4),
+        "the last tick may be used up"
+    );
+    let request = BoundRequest {
+        need_state_end: (1024 << 4) + 1,
+        ..request
+    };
+    assert_eq!(plan_bound(&request), Err(BoundRefusal::LayoutRanOut));
+    let plan = plan_takeover(&Takeover {
+        layout,
+        now_ms: 2_000_000,
+        ..takeover(None)
+    });
+    assert!(plan.start_state >= plan.hi_state, "nothing can be issued");
+}
+
+#[test]
+fn takeovers_start_past_whatever_may_have_been_issued() {
+    let layout = Preset::Twitter.layout();
+    let fresh = plan_takeover(&takeover(None));
+    assert_eq!(
+        (fresh.start_ms, fresh.gap_ms, fresh.reason),
+        (NOW_MS + 10_000, 10_000, TakeoverReason::Fresh)
+    );
+
+    let same = plan_takeover(&takeover(recorded(NOW_MS + 2000)));
+    assert_eq!(
+        (same.start_ms, same.gap_ms, same.reason),
+        (NOW_MS + 2000, 0, TakeoverReason::SameIncarnation)
+    );
+    assert_eq!(same.bound_ms, NOW_MS + 5001);
+
+    let back = plan_takeover(&takeover(recorded(NOW_MS + 86_400_000)));
+    assert_eq!(
+        back.start_ms,
+        NOW_MS + 86_400_000,
+        "the clock was set back a day"
+    );
+
+    let idle = plan_takeover(&takeover(recorded(NOW_MS - 86_400_000)));
+    assert_eq!(idle.start_ms, NOW_MS - 86_400_000);
+    assert_eq!(
+        idle.bound_ms,
+        NOW_MS + 3001,
+        "the first call needs no second write"
+    );
+
+    let promoted = Takeover {
+        incarnation: PROMOTED,
+        ..takeover(recorded(NOW_MS - 5000))
+    };
+    let promoted = plan_takeover(&promoted);
+    assert_eq!(
+        (promoted.start_ms, promoted.reason),
+        (NOW_MS + 70_000, TakeoverReason::ChangedIncarnation)
+    );
+    let unsigned = plan_takeover(&takeover(Some(Recorded {
+        bound_ms: NOW_MS,
+        note: None,
+    })));
+    assert_eq!(unsigned.reason, TakeoverReason::ChangedIncarnation);
+
+    let in_use = Takeover {
+        word_next_state: layout.state_at(NOW_MS + 9000) + 7,
+        ..takeover(recorded(NOW_MS))
+    };
+    assert_eq!(
+        plan_takeover(&in_use).start_state,
+        layout.state_at(NOW_MS + 9000) + 7
+    );
+}
+
+fn any_layout() -> impl Strategy<Value = Layout> {
+    prop::sample::select(vec![
+        "twitter",
+        "sonyflake",
+        "js53",
+        "baidu,epoch=2020-01-01",
+        "time=30,worker=4,sequence=3,epoch=2020-01-01,tick=3s",
+        "time=20,sequence=12,worker=4,epoch=2020-01-01,tick=3600s",
+    ])
+    .prop_map(|text| Layout::parse(text).expect("valid"))
+}
+
+proptest! {
+    /// Any chain of extensions, crashes and takeovers of one incarnation: windows are disjoint, whatever the clock.
+    #[test]
+    fn windows_of_one_incarnation_are_disjoint(
+        layout in any_layout(),
+        lives in prop::collection::vec((-10_000_000i64..10_000_000, prop::collection::vec(1u64..5000, 0..5)), 1..8),
+        window_ms in 0u64..10_000,
+    ) {
+        let mut store = None;
+        let mut issued_below = 0;
+        for (clock_ms, takes) in lives {
+            let now_ms = NOW_MS + clock_ms;
+            let word = SnowflakeWord::new();
+            let request = Takeover { layout, window_ms, now_ms, ..takeover(store) };
+            let plan = plan_takeover(&request);
+            prop_assert!(plan.start_state >= issued_below);
+            prop_assert!(plan.bound_ms > store.map_or(0, |recorded| recorded.bound_ms));
+            let mut bound_ms = plan.bound_ms;
+            word.publish(plan.start_state, plan.hi_state);
+            for n in takes {
+                match word.take(layout.state_at(now_ms), n) {
+                    Ok(first) => {
+                        prop_assert!(first >= issued_below);
+                        issued_below = first + n;
+                    }
+                    Err(reached) => {
+                        let now_ms = now_ms.max(plan.start_ms);
+                        let request = BoundRequest { layout, need_state_end: reached.end, now_ms, bound_ms: Some(bound_ms), window_ms, lead_ms_max: 10_000 };
+                        if let Ok(extended) = plan_bound(&request) {
+                            prop_assert!(extended.bound_ms >= bound_ms && extended.hi_state >= reached.end);
+                            bound_ms = extended.bound_ms;
+                            word.publish(0, extended.hi_state);
+                        }
+                    }
+                }
+            }
+            store = recorded(bound_ms);
+        }
+    }
+}
