@@ -1,0 +1,1 @@
+//! Starts private servers for tests, demo and benchmark.
