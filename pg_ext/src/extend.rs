@@ -17,7 +17,7 @@ use crate::gate::Held;
 use crate::session::{self, TimeEntry, TimeKind};
 use crate::shm::TimeTrack;
 use crate::store::{self, Urgency};
-use crate::{catalog, clock, settings, sys};
+use crate::{catalog, clock, settings, shm, sys};
 
 /// What became of an extension.
 pub enum Extended {
@@ -90,6 +90,9 @@ pub fn extend(
             track.word.next().max(now).saturating_add(n) <= track.word.hi()
         }
     };
+    if !wait_for_siblings(entry, urgency)? {
+        return Ok(Extended::Yes);
+    }
     let Some(held) = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), enough)?
     else {
         return Ok(Extended::Yes);
@@ -108,6 +111,25 @@ pub fn extend(
         return Ok(Extended::Yes);
     }
     write_bound(entry, spare, n, urgency, &sequences, &held)
+}
+
+/// The same worker id under another layout has a word of its own, and its ids could equal ours. Whoever extends it now
+/// looked up the layout before it changed: let it finish, so that the bound we take over from is the last it wrote. Whoever
+/// extends it later looks the layout up again and finds it changed.
+fn wait_for_siblings(entry: &TimeEntry, urgency: Urgency) -> Result<bool, Failure> {
+    let ours = entry.slot.key();
+    for sibling in shm::time_slots() {
+        let key = sibling.key();
+        let same_worker = (key.database, key.extension, key.worker)
+            == (ours.database, ours.extension, ours.worker);
+        if same_worker && !std::ptr::eq(sibling, entry.slot) {
+            let figures = (&sibling.waits, &sibling.wait_us);
+            if store::enter(&sibling.gate, urgency, figures, || false)?.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 fn name_of(kind: TimeKind) -> String {
@@ -139,7 +161,12 @@ fn write_bound(
     let readings = clock::readings();
     let (plan, now_ms) = {
         let _owner = sys::AsOwner::new(entry.owner);
-        let now_ms = if slot.taken_over.load(Ordering::Relaxed) {
+        let bound_ms = sys::sequence_last(sequences.track(spare)?);
+        let wrote_it = bound_ms == Some(track.bound_ms.load(Ordering::Relaxed));
+        // The bound is compared before it is moved: one that this word did not write was written for another layout or
+        // worker, by a restore, or by an extension whose outcome is unknown.
+        let now_ms = if slot.taken_over.load(Ordering::Relaxed) && (wrote_it || bound_ms.is_none())
+        {
             observe(entry, readings, held)
         } else {
             take_over(entry, readings, sequences, held)?
@@ -155,7 +182,7 @@ fn write_bound(
                 .max(entry.layout.state_at(wall_ms))
                 .saturating_add(n),
             now_ms,
-            bound_ms: sys::sequence_last(sequences.track(spare)?),
+            bound_ms,
             window_ms: settings::bound_window_ms(),
             lead_ms_max: settings::lead_ms_max(),
         };
@@ -211,7 +238,8 @@ fn observe(entry: &TimeEntry, readings: Readings, held: &Held<'_>) -> i64 {
     seen.now_ms
 }
 
-/// First use since the server started: nothing below what the store recorded may be issued again.
+/// First use since the server started, or since something else wrote the bound: nothing below what the store recorded may
+/// be issued again.
 fn take_over(
     entry: &TimeEntry,
     readings: Readings,

@@ -91,6 +91,7 @@ fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
         ),
         &[],
     )?;
+    session::drain_word(worker.get(), &layout)?;
     sys::announce_change(extension.node_table);
     session::forget();
     Ok(())
@@ -150,6 +151,7 @@ fn set_layout(text: Option<&str>) -> Result<(), Failure> {
     lock_register()?;
     let old = catalog::layout(extension.owner)?;
     if let Ok(worker) = catalog::worker(&old, extension.owner) {
+        session::drain_word(worker.get(), &layout)?;
         WorkerId::new(i64::from(worker.get()), &layout).map_err(|error| {
             Failure::new(
                 Cause::ArgumentOutOfRange,
@@ -158,8 +160,8 @@ fn set_layout(text: Option<&str>) -> Result<(), Failure> {
             .hint("Set a smaller worker id first with SELECT keywright.set_worker_id(n).")
         })?;
     }
-    if old != layout {
-        refuse_if_overlapping(&old, &layout)?;
+    if old != layout && refuse_if_overlapping(&old, &layout)? {
+        session::await_commit();
     }
     run(
         "INSERT INTO keywright.node (layout) VALUES ($1) ON CONFLICT (one_row) DO UPDATE SET layout = excluded.layout",
@@ -190,32 +192,33 @@ fn refuse_if_ran_out(layout: &Layout) -> Result<(), Failure> {
     }
 }
 
-/// Ids of the new layout must all be greater than those of the old one, or an old id could come again.
-fn refuse_if_overlapping(old: &Layout, new: &Layout) -> Result<(), Failure> {
+/// Ids of the new layout must all be greater than those of the old one, or an old id could come again. Says whether there
+/// are old ids at all.
+fn refuse_if_overlapping(old: &Layout, new: &Layout) -> Result<bool, Failure> {
     let bounds = ["snowflake_bound", "snowflake_spare_bound"];
     let mut bound_ms = None;
     for name in bounds {
         bound_ms = bound_ms.max(sys::sequence_last(catalog::sequence(name)?));
     }
     let Some(bound_ms) = bound_ms else {
-        return Ok(());
+        return Ok(false);
     };
     let clash = |detail: String| {
         Failure::new(Cause::LayoutOverlap, format!("ids of layout \"{new}\" could repeat ids of layout \"{old}\""))
             .detail(detail)
             .hint("Choose a layout whose ids are greater, for instance with an earlier epoch or more bits below the time.")
     };
-    // The tick that holds the bound is counted as used: a tick of the new layout may begin within it.
-    let used = old
-        .ticks_at(bound_ms)
-        .map_err(|error| clash(error.to_string()))?
-        .saturating_add(1);
-    let from = new
-        .ticks_at(bound_ms)
-        .map_err(|error| clash(error.to_string()))?;
+    let tick_after = |layout: &Layout| {
+        let ticks = layout
+            .ticks_at(bound_ms)
+            .map_err(|error| clash(error.to_string()))?;
+        let begun = layout.unix_ms_of(ticks) < bound_ms;
+        Ok::<_, Failure>(ticks.saturating_add(u64::from(begun)))
+    };
+    let (used, from) = (tick_after(old)?, tick_after(new)?);
     let (largest, smallest) = (old.largest_id_below(used), new.smallest_id_from(from));
     if smallest > largest {
-        Ok(())
+        Ok(true)
     } else {
         Err(clash(format!(
             "The largest old id may be {largest}; the smallest new one would be {smallest}."

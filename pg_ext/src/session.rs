@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 
 use crate::backend::BackendCell;
 use crate::failure::Failure;
-use crate::shm::{self, TagKey, TagSlot, TimeKey, TimeSlot};
+use crate::shm::{self, Full, TagKey, TagSlot, TimeKey, TimeSlot};
 use crate::{catalog, settings, sys};
 
 /// The extension as installed in this database.
@@ -310,17 +310,42 @@ pub fn snowflake() -> Result<TimeEntry, Failure> {
     remember(&SNOWFLAKE, find_snowflake)
 }
 
+/// Gives up what is left below the bound of a word that nobody uses now. If it was in use before, it must not go on
+/// where it stopped: another word issued greater ids since.
+pub fn drain_word(worker: u32, layout: &Layout) -> Result<(), Failure> {
+    let key = snowflake_key(worker, *layout);
+    match shm::time_slot(&key) {
+        None => Ok(()),
+        Some(Ok(slot)) => {
+            slot.main.word.drain();
+            slot.spare.word.drain();
+            Ok(())
+        }
+        Some(Err(full)) => Err(words_full(&full)),
+    }
+}
+
+/// Databases do not share a worker id, so the worker id alone names the word.
+fn snowflake_key(worker: u32, layout: Layout) -> TimeKey {
+    TimeKey {
+        database: 0,
+        extension: 0,
+        worker,
+        layout,
+    }
+}
+
 /// Looks the snowflake word up again, as somebody about to extend its bound must.
 pub fn find_snowflake() -> Result<TimeEntry, Failure> {
+    if AWAITING_COMMIT.get() {
+        return Err(Failure::new(Cause::Fenced, "the layout was changed in this transaction")
+            .detail("Other sessions issue with the old layout until this transaction commits, so none can be issued here.")
+            .hint("COMMIT first."));
+    }
     let extension = extension()?;
     let layout = catalog::layout(extension.owner)?;
     let worker = catalog::worker(&layout, extension.owner)?;
-    let key = TimeKey {
-        database: 0,
-        extension: 0,
-        worker: worker.get(),
-        layout,
-    };
+    let key = snowflake_key(worker.get(), layout);
     time_entry(key, TimeKind::Snowflake, worker, extension.owner)
 }
 
@@ -356,17 +381,7 @@ fn time_entry(
 ) -> Result<TimeEntry, Failure> {
     let slot = shm::time_slot(&key)
         .ok_or_else(not_preloaded)?
-        .map_err(|full| {
-            Failure::new(
-                Cause::WorkersFull,
-                "no room in shared memory for another worker id",
-            )
-            .detail(format!(
-                "All {} places are taken by worker ids used since the server started.",
-                full.room
-            ))
-            .hint("Raise keywright.workers_max in postgresql.conf and restart the server.")
-        })?;
+        .map_err(|full| words_full(&full))?;
     Ok(TimeEntry {
         slot,
         layout: key.layout,
@@ -377,12 +392,39 @@ fn time_entry(
     })
 }
 
+fn words_full(full: &Full) -> Failure {
+    Failure::new(
+        Cause::WorkersFull,
+        "no room in shared memory for another worker id",
+    )
+    .detail(format!(
+        "All {} places are taken by worker ids used since the server started.",
+        full.room
+    ))
+    .hint("Raise keywright.workers_max in postgresql.conf and restart the server.")
+}
+
 /// The layout that this database's ids are decoded with.
 ///
 /// # Errors
 /// The extension's tables cannot be read.
 pub fn layout() -> Result<Layout, Failure> {
     remember(&LAYOUT, || catalog::layout(extension()?.owner))
+}
+
+/// Set from a change of the layout to the end of its transaction.
+static AWAITING_COMMIT: BackendCell<bool> = BackendCell::new(false);
+
+/// Issues no snowflake ids in this session until its transaction has ended.
+pub fn await_commit() {
+    AWAITING_COMMIT.set(true);
+    sys::at_transaction_end(end_transaction);
+}
+
+/// Runs when a transaction of this backend has ended.
+pub fn end_transaction() {
+    AWAITING_COMMIT.set(false);
+    crate::snowflake::settle();
 }
 
 /// Forgets what was looked up: after this session changed it itself.

@@ -193,7 +193,7 @@ fn count(slot: &'static TimeSlot, n: u64) {
 #[cold]
 fn start_counting(slot: &'static TimeSlot, n: u64) {
     if !COUNTING.replace(true) {
-        sys::at_transaction_end(settle);
+        sys::at_transaction_end(session::end_transaction);
     }
     settle();
     ISSUED.set((Some(slot), n));

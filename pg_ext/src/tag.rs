@@ -184,7 +184,7 @@ fn plan(
         want,
         gap,
     };
-    plan_refill(&request).map_err(|exhausted| {
+    plan_refill(&request).map_err(|_| {
         Failure::new(
             Cause::TagExhausted,
             format!(
@@ -193,7 +193,10 @@ fn plan(
                 entry.end_max - 1
             ),
         )
-        .detail(exhausted.to_string())
+        .detail(format!(
+            "{} ids are left and {need} were asked for.",
+            slot.word.remaining()
+        ))
         .hint("Raise its end with SELECT keywright.alter_tag(tag, max => n), or use another tag.")
     })
 }
