@@ -51,10 +51,13 @@ pub enum BoundRefusal {
     LayoutRanOut,
 }
 
-/// Plans the next bound: `window_ms` past the last tick needed.
+/// Plans the next bound: `window_ms` past the last tick needed, but no further than ids may run ahead.
 ///
 /// Not past virtual time: after the wall clock was set back, virtual time stays ahead for good, and a bound drawn
 /// from it would carry that lead over every restart. What is needed already includes the wall clock's reading.
+///
+/// So no tick is ever issued that begins later than `virtual time + lead_ms_max`: what a takeover without our record
+/// relies on.
 ///
 /// # Errors
 /// [`BoundRefusal`]; nothing may be issued then.
@@ -73,10 +76,14 @@ pub fn plan_bound(request: &BoundRequest) -> Result<BoundPlan, BoundRefusal> {
             retry_after_ms,
         });
     }
+    let lead_end_ms = add_ms(request.now_ms, request.lead_ms_max);
+    let last_tick = whole_ticks_before(layout, lead_end_ms).max(need_tick);
     let today_ticks = request
         .bound_ms
         .map_or(0, |bound_ms| whole_ticks_before(layout, bound_ms));
-    let hi_ticks = window_end(layout, need_tick, request.window_ms).max(today_ticks);
+    let hi_ticks = window_end(layout, need_tick, request.window_ms)
+        .min(window_end(layout, last_tick, 0))
+        .max(today_ticks);
     Ok(BoundPlan {
         bound_ms: layout
             .unix_ms_of(hi_ticks)
@@ -113,7 +120,8 @@ pub struct Takeover {
     pub skew_ms_max: u64,
     /// How much time to reserve, milliseconds.
     pub window_ms: u64,
-    /// [`crate::SnowflakeWord::next`]: 0 after a crash, not 0 when another database of the server uses the word.
+    /// [`crate::SnowflakeWord::next`] after [`crate::SnowflakeWord::drain`]: 0 after a crash; otherwise another database
+    /// of the server used the word, and what lies below its bound is not covered by our record.
     pub word_next_state: u64,
 }
 
@@ -148,15 +156,17 @@ pub enum TakeoverReason {
 
 /// Plans a takeover.
 ///
-/// Never below what the word in memory has issued. Within one incarnation, never below the durable bound, so the
+/// Every database that begins to use a word takes it over, also while the server runs. Never below what the word in
+/// memory has issued or may yet issue. Within one incarnation, never below the durable bound, so the
 /// windows of two owners are disjoint whatever the clocks say. After another incarnation whose last bounds did not
 /// reach us (asynchronous replication), what it issued lies below `its virtual time + lead_ms_max`; that is below our
 /// start as long as its virtual time was at most `skew_ms_max` ahead of our wall clock.
 pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
     let layout = &takeover.layout;
-    let lead_end_ms = add_ms(takeover.now_ms, takeover.lead_ms_max);
+    // The tick that begins exactly where the lead ends may have been issued.
+    let past_lead_ms = add_ms(takeover.now_ms, takeover.lead_ms_max).saturating_add(1);
     let (floor_ms, reason) = match takeover.recorded {
-        None => (lead_end_ms, TakeoverReason::Fresh),
+        None => (past_lead_ms, TakeoverReason::Fresh),
         Some(Recorded {
             bound_ms,
             note: Some(note),
@@ -165,7 +175,7 @@ pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
             bound_ms,
             note: Some(_) | None,
         }) => {
-            let past_both_ms = bound_ms.max(lead_end_ms);
+            let past_both_ms = bound_ms.max(past_lead_ms);
             (
                 add_ms(past_both_ms, takeover.skew_ms_max),
                 TakeoverReason::ChangedIncarnation,
@@ -176,7 +186,11 @@ pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
         (layout.ticks_from(floor_ms) << layout.sequence_bits()).max(takeover.word_next_state);
     let start_tick = start_state >> layout.sequence_bits();
     let now_tick = layout.state_at(takeover.now_ms) >> layout.sequence_bits();
-    let hi_ticks = window_end(layout, start_tick.max(now_tick), takeover.window_ms);
+    let hi_ticks = window_end(
+        layout,
+        start_tick.max(now_tick),
+        takeover.window_ms.min(takeover.lead_ms_max),
+    );
     let recorded_ms = takeover
         .recorded
         .map_or(i64::MIN, |recorded| recorded.bound_ms);

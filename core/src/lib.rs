@@ -41,7 +41,7 @@ pub use layout::{
 pub use policy::{ClockDecision, ClockPolicy, SpareState, decide};
 pub use readable::{Biz, BizError, ReadableError, ReadableParts};
 pub use segment::{
-    Exhausted, RefillPlan, RefillRequest, SegmentWord, TagExhausted, below_threshold, plan_refill,
+    Exhausted, RefillPlan, RefillRequest, SegmentWord, TagExhausted, plan_refill, refill_at,
 };
 pub use snowflake::{BoundReached, SnowflakeWord, TickError};
 pub use step::{Step, StepError, StepPolicy, rate_per_s};

@@ -166,10 +166,11 @@ pub fn plan_refill(request: &RefillRequest) -> Result<RefillPlan, TagExhausted> 
     })
 }
 
-/// Whether so little is left that the next reservation should start: at most `threshold_percent` of the last one.
+/// The id at which the refill after the range `[start, end)` should start: when at most `threshold_percent` of it is left.
 ///
 /// March refills at 50 % left; other services at 85 to 90 %.
-pub fn below_threshold(cursor: u64, hi: u64, last_size: u64, threshold_percent: u32) -> bool {
-    let left = u128::from(hi.saturating_sub(cursor));
-    left * 100 <= u128::from(last_size) * u128::from(threshold_percent)
+pub fn refill_at(start: u64, end: u64, threshold_percent: u32) -> u64 {
+    let size = end.saturating_sub(start);
+    let left = u128::from(size) * u128::from(threshold_percent.min(100)) / 100;
+    end.saturating_sub(u64::try_from(left).unwrap_or(size))
 }

@@ -77,6 +77,20 @@ fn the_lead_is_limited() {
 }
 
 #[test]
+fn a_window_does_not_lengthen_the_lead() {
+    let layout = Preset::Twitter.layout();
+    let hi_after = |lead_ms: i64| {
+        plan_bound(&bound_request(layout.state_at(NOW_MS + lead_ms) + 1)).map(|plan| plan.bound_ms)
+    };
+    assert_eq!(hi_after(7000), Ok(NOW_MS + 10_001));
+    assert_eq!(
+        hi_after(9000),
+        Ok(NOW_MS + 10_001),
+        "the last tick may begin where the lead ends"
+    );
+}
+
+#[test]
 fn the_layout_ends() {
     let layout = Layout::parse("time=10,worker=5,sequence=4,epoch=0,tick=1s").expect("valid");
     let request = BoundRequest {
@@ -109,7 +123,7 @@ fn takeovers_start_past_whatever_may_have_been_issued() {
     let fresh = plan_takeover(&takeover(None));
     assert_eq!(
         (fresh.start_ms, fresh.gap_ms, fresh.reason),
-        (NOW_MS + 10_000, 10_000, TakeoverReason::Fresh)
+        (NOW_MS + 10_001, 10_001, TakeoverReason::Fresh)
     );
 
     let same = plan_takeover(&takeover(recorded(NOW_MS + 2000)));
@@ -141,7 +155,7 @@ fn takeovers_start_past_whatever_may_have_been_issued() {
     let promoted = plan_takeover(&promoted);
     assert_eq!(
         (promoted.start_ms, promoted.reason),
-        (NOW_MS + 70_000, TakeoverReason::ChangedIncarnation)
+        (NOW_MS + 70_001, TakeoverReason::ChangedIncarnation)
     );
     let unsigned = plan_takeover(&takeover(Some(Recorded {
         bound_ms: NOW_MS,

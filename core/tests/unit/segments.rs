@@ -1,6 +1,5 @@
 use keywright_core::{
-    RefillPlan, RefillRequest, Step, StepPolicy, TagExhausted, below_threshold, plan_refill,
-    rate_per_s,
+    RefillPlan, RefillRequest, Step, StepPolicy, TagExhausted, plan_refill, rate_per_s, refill_at,
 };
 use proptest::prelude::*;
 
@@ -116,12 +115,13 @@ fn the_last_range_is_short_and_the_one_after_refused() {
 
 #[test]
 fn thresholds_are_percent_left() {
-    assert!(!below_threshold(0, 1000, 1000, 50));
-    assert!(!below_threshold(499, 1000, 1000, 50));
-    assert!(below_threshold(500, 1000, 1000, 50));
-    assert!(below_threshold(1000, 1000, 1000, 0));
-    assert!(below_threshold(0, 1000, 1000, 100));
-    assert!(below_threshold(5, 1, u64::MAX, 50));
+    assert_eq!(refill_at(0, 1000, 50), 500);
+    assert_eq!(refill_at(0, 1000, 0), 1000);
+    assert_eq!(refill_at(7, 1000, 100), 7);
+    assert_eq!(refill_at(7, 1000, u32::MAX), 7);
+    assert_eq!(refill_at(5, 8, 50), 7, "rounded towards later");
+    assert_eq!(refill_at(0, u64::MAX, 50), u64::MAX / 2 + 1);
+    assert_eq!(refill_at(10, 5, 50), 5);
 }
 
 proptest! {
