@@ -14,9 +14,10 @@ use pgrx::pg_sys;
 
 use crate::failure::Failure;
 use crate::gate::Held;
-use crate::session::{self, TimeEntry, TimeKind};
+use crate::session;
 use crate::shm::TimeTrack;
 use crate::store::{self, Urgency};
+use crate::words::{self, TimeEntry, TimeKind};
 use crate::{catalog, clock, settings, shm, sys};
 
 /// What became of an extension.
@@ -85,7 +86,7 @@ pub fn extend(
         Urgency::Early => track.word.next() <= track.extend_at.load(Ordering::Relaxed),
         Urgency::Needed { .. } => {
             let now = entry
-                .layout
+                .layout()
                 .state_at(clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed));
             track.word.next().max(now).saturating_add(n) <= track.word.hi()
         }
@@ -105,7 +106,7 @@ pub fn extend(
         return Ok(Extended::Yes);
     }
     let sequences = Sequences::of(entry.kind)?;
-    let name = || name_of(entry.kind);
+    let name = || entry.kind.bound_name().to_owned();
     if !store::lock_sequences(&sequences.all(), urgency, &name)? {
         track.extend_at.store(u64::MAX, Ordering::Relaxed);
         return Ok(Extended::Yes);
@@ -120,9 +121,7 @@ fn wait_for_siblings(entry: &TimeEntry, urgency: Urgency) -> Result<bool, Failur
     let ours = entry.slot.key();
     for sibling in shm::time_slots() {
         let key = sibling.key();
-        let same_worker = (key.database, key.extension, key.worker)
-            == (ours.database, ours.extension, ours.worker);
-        if same_worker && !std::ptr::eq(sibling, entry.slot) {
+        if key.shares_ids_with(ours) && !std::ptr::eq(sibling, entry.slot) {
             let figures = (&sibling.waits, &sibling.wait_us);
             if store::enter(&sibling.gate, urgency, figures, || false)?.is_none() {
                 return Ok(false);
@@ -132,19 +131,9 @@ fn wait_for_siblings(entry: &TimeEntry, urgency: Urgency) -> Result<bool, Failur
     Ok(true)
 }
 
-fn name_of(kind: TimeKind) -> String {
-    match kind {
-        TimeKind::Snowflake => "the snowflake bound".to_owned(),
-        TimeKind::Readable => "the bound of readable ids".to_owned(),
-    }
-}
-
 /// A worker id may have been taken from this database while it waited for the gate; its word is then another's.
 fn is_still_ours(entry: &TimeEntry) -> Result<bool, Failure> {
-    let now = match entry.kind {
-        TimeKind::Snowflake => session::find_snowflake()?,
-        TimeKind::Readable => session::find_readable()?,
-    };
+    let now = words::look_up(entry.kind)?;
     Ok(std::ptr::eq(now.slot, entry.slot))
 }
 
@@ -175,11 +164,11 @@ fn write_bound(
             .wall_ms
             .saturating_sub(slot.skew_ms.load(Ordering::Relaxed));
         let request = BoundRequest {
-            layout: entry.layout,
+            layout: *entry.layout(),
             need_state_end: track
                 .word
                 .next()
-                .max(entry.layout.state_at(wall_ms))
+                .max(entry.layout().state_at(wall_ms))
                 .saturating_add(n),
             now_ms,
             bound_ms,
@@ -195,14 +184,14 @@ fn write_bound(
         sys::sequence_set(sequences.note, note.pack());
         (plan, now_ms)
     };
-    store::make_durable(urgency, &|| name_of(entry.kind))?;
+    store::make_durable(urgency, &|| entry.kind.bound_name().to_owned())?;
     publish(entry, track, &plan, now_ms);
     Ok(Extended::Yes)
 }
 
 fn publish(entry: &TimeEntry, track: &TimeTrack, plan: &BoundPlan, now_ms: i64) {
-    let window_ticks = settings::bound_window_ms() / u64::from(entry.layout.tick_ms().max(1));
-    let window_states = window_ticks << entry.layout.sequence_bits();
+    let window_ticks = settings::bound_window_ms() / u64::from(entry.layout().tick_ms().max(1));
+    let window_states = window_ticks << entry.layout().sequence_bits();
     track.word.publish(0, plan.hi_state);
     track.extend_at.store(
         plan.hi_state.saturating_sub(window_states / 2),
@@ -250,13 +239,13 @@ fn take_over(
     let note = sys::sequence_last(sequences.note).and_then(Note::unpack);
     let mut floor_ms = readings.wall_ms;
     for spare in [false, true] {
-        if spare && !entry.layout.has_spare() {
+        if spare && !entry.layout().has_spare() {
             continue;
         }
         let sequence = sequences.track(spare)?;
         let recorded = sys::sequence_last(sequence).map(|bound_ms| Recorded { bound_ms, note });
         let plan = plan_takeover(&Takeover {
-            layout: entry.layout,
+            layout: *entry.layout(),
             recorded,
             incarnation: store::incarnation(),
             now_ms: readings.wall_ms,
@@ -271,7 +260,7 @@ fn take_over(
                 sys::sequence_set(sequence, plan.start_ms);
                 store::log_takeover(&format!(
                     "{} was written by another incarnation of this server; leaving out {} ms",
-                    name_of(entry.kind),
+                    entry.kind.bound_name(),
                     plan.gap_ms
                 ));
             }
@@ -316,7 +305,7 @@ fn layout_failure(entry: &TimeEntry, refusal: &BoundRefusal) -> Failure {
         Cause::LayoutRanOut,
         format!(
             "layout \"{}\" cannot issue ids now: {refusal}",
-            entry.layout
+            entry.layout()
         ),
     )
     .hint("Check the clock, or choose another layout with SELECT keywright.set_layout('twitter').")

@@ -4,9 +4,12 @@ use keywright_core::cause::Cause;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
-/// A failure on its way to the client.
+/// A failure on its way to the client. One pointer, so that results on the hot path stay small.
 #[derive(Debug)]
-pub struct Failure {
+pub struct Failure(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
     cause: Cause,
     message: String,
     detail: Option<String>,
@@ -16,34 +19,34 @@ pub struct Failure {
 impl Failure {
     /// A failure of `cause`; `message` in lower case with its subject quoted.
     pub fn new(cause: Cause, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Parts {
             cause,
             message: message.into(),
             detail: None,
             hint: None,
-        }
+        }))
     }
 
     /// The numbers behind the message.
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = Some(detail.into());
+        self.0.detail = Some(detail.into());
         self
     }
 
     /// What the reader can type to mend it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.0.hint = Some(hint.into());
         self
     }
 
     /// What kind of failure this is.
     pub fn cause(&self) -> Cause {
-        self.cause
+        self.0.cause
     }
 
     /// The message alone.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// Raises the failure as an error of the calling statement.
@@ -54,11 +57,17 @@ impl Failure {
 
     /// Reports at `level` without ending the statement, unless the level itself does.
     pub fn report(self, level: PgLogLevel) {
-        let mut report = ErrorReport::new(sqlstate(self.cause), self.message, self.cause.name());
-        if let Some(detail) = self.detail {
+        let Parts {
+            cause,
+            message,
+            detail,
+            hint,
+        } = *self.0;
+        let mut report = ErrorReport::new(sqlstate(cause), message, cause.name());
+        if let Some(detail) = detail {
             report = report.set_detail(detail);
         }
-        if let Some(hint) = self.hint {
+        if let Some(hint) = hint {
             report = report.set_hint(hint);
         }
         report.report(level);

@@ -8,7 +8,8 @@ use pgrx::iter::TableIterator;
 use pgrx::{name, pg_extern};
 
 use crate::failure::{Failure, OrRaise};
-use crate::session::{self, TimeEntry};
+use crate::session;
+use crate::words::{self, TimeEntry, TimeKind};
 use crate::{clock, decode, shm, snowflake, sys};
 
 fn moment(unix_ms: &AtomicI64) -> Result<Option<TimestampWithTimeZone>, Failure> {
@@ -103,7 +104,7 @@ type WordRow = (
 
 fn word_row(kind: &str, entry: &TimeEntry, is_snowflake: bool) -> Result<WordRow, Failure> {
     let slot = entry.slot;
-    let layout = entry.layout;
+    let layout = *entry.layout();
     let used = slot.refills.load(Ordering::Relaxed) > 0;
     let next = slot.main.word.next();
     let lead_ms = layout.unix_ms_of(next >> layout.sequence_bits()) - clock::wall_ms();
@@ -111,7 +112,8 @@ fn word_row(kind: &str, entry: &TimeEntry, is_snowflake: bool) -> Result<WordRow
         kind.to_owned(),
         is_snowflake.then(|| slot.key().worker.cast_signed()),
         is_snowflake.then(|| layout.to_string()),
-        (used && is_snowflake).then(|| layout.compose(next.saturating_sub(1), entry.worker_part)),
+        (used && is_snowflake)
+            .then(|| layout.compose(next.saturating_sub(1), slot.key().worker_part(false))),
         figure(&slot.issued),
         moment(&slot.main.bound_ms)?,
         used.then_some(lead_ms),
@@ -132,7 +134,7 @@ fn keywright_word_figures() -> WordFigures {
     snowflake::settle();
     let rows = || {
         let mut rows = Vec::new();
-        match session::snowflake() {
+        match words::entry(TimeKind::Snowflake) {
             Ok(entry) => rows.push(word_row("snowflake", &entry, true)?),
             Err(failure) if is_fenced(failure.cause()) => rows.push((
                 "snowflake".to_owned(),
@@ -150,7 +152,11 @@ fn keywright_word_figures() -> WordFigures {
             )),
             Err(failure) => return Err(failure),
         }
-        rows.push(word_row("readable", &session::readable()?, false)?);
+        rows.push(word_row(
+            "readable",
+            &words::entry(TimeKind::Readable)?,
+            false,
+        )?);
         Ok(rows)
     };
     TableIterator::new(rows().or_raise())

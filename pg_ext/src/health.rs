@@ -8,6 +8,7 @@ use pgrx::spi::Spi;
 use pgrx::{name, pg_extern};
 
 use crate::failure::{Failure, OrRaise};
+use crate::words::{self, TimeKind};
 use crate::{catalog, clock, session, settings, shm, sys};
 
 /// One line of the view.
@@ -134,8 +135,8 @@ fn layout_time() -> Result<Check, Failure> {
 }
 
 fn lead() -> Check {
-    let lead_ms = session::snowflake().ok().map_or(0, |entry| {
-        let layout = entry.layout;
+    let lead_ms = words::entry(TimeKind::Snowflake).ok().map_or(0, |entry| {
+        let layout = *entry.layout();
         let next = entry.slot.main.word.next() >> layout.sequence_bits();
         if entry.slot.taken_over.load(Ordering::Relaxed) {
             layout.unix_ms_of(next) - clock::wall_ms()

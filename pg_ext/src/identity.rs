@@ -12,6 +12,7 @@ use crate::backend::BackendCell;
 use crate::catalog::{self, WorkerLabel, one_row, run};
 use crate::failure::{Failure, OrRaise};
 use crate::session;
+use crate::words;
 use crate::{clock, decode, settings, store, sys};
 
 /// Set while `set_worker_id` writes the label itself.
@@ -91,7 +92,7 @@ fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
         ),
         &[],
     )?;
-    session::drain_word(worker.get(), &layout)?;
+    words::drain(worker, &layout)?;
     sys::announce_change(extension.node_table);
     session::forget();
     Ok(())
@@ -151,17 +152,17 @@ fn set_layout(text: Option<&str>) -> Result<(), Failure> {
     lock_register()?;
     let old = catalog::layout(extension.owner)?;
     if let Ok(worker) = catalog::worker(&old, extension.owner) {
-        session::drain_word(worker.get(), &layout)?;
-        WorkerId::new(i64::from(worker.get()), &layout).map_err(|error| {
+        let worker = WorkerId::new(i64::from(worker.get()), &layout).map_err(|error| {
             Failure::new(
                 Cause::ArgumentOutOfRange,
                 format!("the worker id does not fit layout \"{layout}\": {error}"),
             )
             .hint("Set a smaller worker id first with SELECT keywright.set_worker_id(n).")
         })?;
+        words::drain(worker, &layout)?;
     }
     if old != layout && refuse_if_overlapping(&old, &layout)? {
-        session::await_commit();
+        words::await_commit();
     }
     run(
         "INSERT INTO keywright.node (layout) VALUES ($1) ON CONFLICT (one_row) DO UPDATE SET layout = excluded.layout",

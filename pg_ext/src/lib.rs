@@ -24,6 +24,7 @@ mod snowflake;
 mod store;
 mod sys;
 mod tag;
+mod words;
 
 pgrx::pg_module_magic!();
 

@@ -7,15 +7,14 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use keywright_core::cause::Cause;
-use keywright_core::layout::{Layout, WorkerId};
-use keywright_core::readable;
+use keywright_core::layout::Layout;
 use keywright_core::step::{Step, StepPolicy};
 use keywright_core::tag::Tag;
 use pgrx::pg_sys;
 
 use crate::backend::BackendCell;
 use crate::failure::Failure;
-use crate::shm::{self, Full, TagKey, TagSlot, TimeKey, TimeSlot};
+use crate::shm::{self, TagKey, TagSlot};
 use crate::{catalog, settings, sys};
 
 /// The extension as installed in this database.
@@ -52,32 +51,6 @@ pub struct TagEntry {
     pub end_max: u64,
 }
 
-/// A snowflake or readable word as this session uses it.
-#[derive(Clone, Copy)]
-pub struct TimeEntry {
-    /// Its place in shared memory.
-    pub slot: &'static TimeSlot,
-    /// The layout in force.
-    pub layout: Layout,
-    /// The worker's bits, and those of its spare.
-    pub worker_part: u64,
-    /// The same for the spare worker; equal to `worker_part` in layouts without a spare bit.
-    pub spare_part: u64,
-    /// Which of the two kinds it is.
-    pub kind: TimeKind,
-    /// The extension's owner.
-    pub owner: pg_sys::Oid,
-}
-
-/// What a time word is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeKind {
-    /// snowflake_id()
-    Snowflake,
-    /// readable_id(biz)
-    Readable,
-}
-
 /// The last tag used, with everything that must still hold for it to be used again without a look-up.
 #[derive(Clone, Copy)]
 struct HotTag {
@@ -86,16 +59,15 @@ struct HotTag {
     user: pg_sys::Oid,
 }
 
+/// A looked-up value and the number of changes it was looked up under.
 #[derive(Clone, Copy)]
-struct Stamped<T> {
+pub struct Stamped<T> {
     value: T,
     changes: u32,
 }
 
 static HOT_TAG: BackendCell<Option<HotTag>> = BackendCell::new(None);
 static EXTENSION: BackendCell<Option<Stamped<Extension>>> = BackendCell::new(None);
-static SNOWFLAKE: BackendCell<Option<Stamped<TimeEntry>>> = BackendCell::new(None);
-static READABLE: BackendCell<Option<Stamped<TimeEntry>>> = BackendCell::new(None);
 static LAYOUT: BackendCell<Option<Stamped<Layout>>> = BackendCell::new(None);
 
 #[derive(Default)]
@@ -123,7 +95,9 @@ fn watch(relation: pg_sys::Oid) {
     WATCHED.with(|watched| watched.borrow_mut().insert(relation));
 }
 
-fn fresh<T: Copy>(cell: &BackendCell<Option<Stamped<T>>>) -> Option<T> {
+/// The value in `cell` if nothing changed since it was looked up.
+#[inline]
+pub fn fresh<T: Copy>(cell: &BackendCell<Option<Stamped<T>>>) -> Option<T> {
     cell.get()
         .filter(|stamped| stamped.changes == sys::changes())
         .map(|stamped| stamped.value)
@@ -131,7 +105,7 @@ fn fresh<T: Copy>(cell: &BackendCell<Option<Stamped<T>>>) -> Option<T> {
 
 /// Looks up with `find` and keeps the result under the number of changes read before, so that a change arriving
 /// during the look-up makes it stale at once.
-fn remember<T: Copy>(
+pub fn remember<T: Copy>(
     cell: &BackendCell<Option<Stamped<T>>>,
     find: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -277,7 +251,8 @@ pub fn unknown_tag(tag: &Tag) -> Failure {
     ))
 }
 
-fn not_preloaded() -> Failure {
+/// The failure of a server that did not preload the library.
+pub fn not_preloaded() -> Failure {
     Failure::new(
         Cause::NotPreloaded,
         "keywright is not preloaded, so it cannot issue ids",
@@ -295,115 +270,6 @@ pub fn require_preload() -> Result<(), Failure> {
     }
 }
 
-/// The snowflake word of this database if nothing about it changed since it was looked up.
-#[inline]
-pub fn hot_snowflake() -> Option<TimeEntry> {
-    fresh(&SNOWFLAKE)
-}
-
-/// The snowflake word of this database.
-///
-/// # Errors
-/// Not preloaded, no worker id, a worker id of another server or database, an unusable layout, no room.
-pub fn snowflake() -> Result<TimeEntry, Failure> {
-    require_preload()?;
-    remember(&SNOWFLAKE, find_snowflake)
-}
-
-/// Gives up what is left below the bound of a word that nobody uses now. If it was in use before, it must not go on
-/// where it stopped: another word issued greater ids since.
-pub fn drain_word(worker: u32, layout: &Layout) -> Result<(), Failure> {
-    let key = snowflake_key(worker, *layout);
-    match shm::time_slot(&key) {
-        None => Ok(()),
-        Some(Ok(slot)) => {
-            slot.main.word.drain();
-            slot.spare.word.drain();
-            Ok(())
-        }
-        Some(Err(full)) => Err(words_full(&full)),
-    }
-}
-
-/// Databases do not share a worker id, so the worker id alone names the word.
-fn snowflake_key(worker: u32, layout: Layout) -> TimeKey {
-    TimeKey {
-        database: 0,
-        extension: 0,
-        worker,
-        layout,
-    }
-}
-
-/// Looks the snowflake word up again, as somebody about to extend its bound must.
-pub fn find_snowflake() -> Result<TimeEntry, Failure> {
-    if AWAITING_COMMIT.get() {
-        return Err(Failure::new(Cause::Fenced, "the layout was changed in this transaction")
-            .detail("Other sessions issue with the old layout until this transaction commits, so none can be issued here.")
-            .hint("COMMIT first."));
-    }
-    let extension = extension()?;
-    let layout = catalog::layout(extension.owner)?;
-    let worker = catalog::worker(&layout, extension.owner)?;
-    let key = snowflake_key(worker.get(), layout);
-    time_entry(key, TimeKind::Snowflake, worker, extension.owner)
-}
-
-/// The word of this database's readable ids.
-///
-/// # Errors
-/// Not preloaded, no room.
-pub fn readable() -> Result<TimeEntry, Failure> {
-    require_preload()?;
-    remember(&READABLE, find_readable)
-}
-
-/// Looks the readable word up again.
-pub fn find_readable() -> Result<TimeEntry, Failure> {
-    let extension = extension()?;
-    let damaged = |error: String| Failure::new(Cause::LayoutInvalid, error);
-    let layout = readable::LAYOUT;
-    let worker = WorkerId::new(0, &layout).map_err(|error| damaged(error.to_string()))?;
-    let key = TimeKey {
-        database: sys::database().to_u32(),
-        extension: extension.oid.to_u32(),
-        worker: 0,
-        layout,
-    };
-    time_entry(key, TimeKind::Readable, worker, extension.owner)
-}
-
-fn time_entry(
-    key: TimeKey,
-    kind: TimeKind,
-    worker: WorkerId,
-    owner: pg_sys::Oid,
-) -> Result<TimeEntry, Failure> {
-    let slot = shm::time_slot(&key)
-        .ok_or_else(not_preloaded)?
-        .map_err(|full| words_full(&full))?;
-    Ok(TimeEntry {
-        slot,
-        layout: key.layout,
-        worker_part: key.layout.worker_part(worker, false),
-        spare_part: key.layout.worker_part(worker, key.layout.has_spare()),
-        kind,
-        owner,
-    })
-}
-
-fn words_full(full: &Full) -> Failure {
-    Failure::new(
-        Cause::WorkersFull,
-        "no room in shared memory for another worker id",
-    )
-    .detail(format!(
-        "All {} places are taken by worker ids used since the server started.",
-        full.room
-    ))
-    .hint("Raise keywright.workers_max in postgresql.conf and restart the server.")
-}
-
 /// The layout that this database's ids are decoded with.
 ///
 /// # Errors
@@ -412,27 +278,11 @@ pub fn layout() -> Result<Layout, Failure> {
     remember(&LAYOUT, || catalog::layout(extension()?.owner))
 }
 
-/// Set from a change of the layout to the end of its transaction.
-static AWAITING_COMMIT: BackendCell<bool> = BackendCell::new(false);
-
-/// Issues no snowflake ids in this session until its transaction has ended.
-pub fn await_commit() {
-    AWAITING_COMMIT.set(true);
-    sys::at_transaction_end(end_transaction);
-}
-
-/// Runs when a transaction of this backend has ended.
-pub fn end_transaction() {
-    AWAITING_COMMIT.set(false);
-    crate::snowflake::settle();
-}
-
 /// Forgets what was looked up: after this session changed it itself.
 pub fn forget() {
     HOT_TAG.set(None);
     EXTENSION.set(None);
-    SNOWFLAKE.set(None);
-    READABLE.set(None);
+    crate::words::forget();
     LAYOUT.set(None);
     TAGS.with(|tags| tags.borrow_mut().entries.clear());
 }

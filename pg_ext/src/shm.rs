@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use keywright_core::clock::VirtualClock;
-use keywright_core::layout::Layout;
+use keywright_core::layout::{Layout, WorkerId};
 use keywright_core::segment::SegmentWord;
 use keywright_core::snowflake::SnowflakeWord;
 use keywright_core::tag::Tag;
@@ -76,14 +76,49 @@ impl TagKey {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct TimeKey {
-    /// 0 for snowflake words, which all databases with the worker id share.
-    pub database: u32,
-    /// 0 for snowflake words.
-    pub extension: u32,
-    /// The worker id; 0 for readable words.
-    pub worker: u32,
     /// The layout the word's states belong to.
     pub layout: Layout,
+    /// The worker's bits in its ids, and those of its spare.
+    worker_parts: [u64; 2],
+    /// The worker id; 0 for readable words.
+    pub worker: u32,
+    /// Database and extension of a readable word; 0 for a snowflake word, which belongs to whoever has the worker id.
+    space: [u32; 2],
+}
+
+impl TimeKey {
+    /// The key of a worker's snowflake ids. No two databases of a server have the same worker id.
+    pub fn snowflake(worker: WorkerId, layout: Layout) -> Self {
+        Self {
+            layout,
+            worker_parts: [false, layout.has_spare()]
+                .map(|spare| layout.worker_part(worker, spare)),
+            worker: worker.get(),
+            space: [0, 0],
+        }
+    }
+
+    /// The key of a database's readable ids.
+    pub fn readable(database: pg_sys::Oid, extension: pg_sys::Oid, layout: Layout) -> Self {
+        Self {
+            layout,
+            worker_parts: [0, 0],
+            worker: 0,
+            space: [database.to_u32(), extension.to_u32()],
+        }
+    }
+
+    /// The worker's bits in its ids, or those of its spare.
+    #[inline]
+    pub fn worker_part(&self, spare: bool) -> u64 {
+        let [main, other] = self.worker_parts;
+        if spare { other } else { main }
+    }
+
+    /// Whether both give out ids of one worker, or readable ids of one database.
+    pub fn shares_ids_with(&self, other: &Self) -> bool {
+        (self.space, self.worker) == (other.space, other.worker)
+    }
 }
 
 /// The segment of one tag, and its figures.

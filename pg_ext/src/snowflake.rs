@@ -4,14 +4,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
+use keywright_core::layout::Layout;
 use keywright_core::policy::{ClockDecision, ClockPolicy, decide};
 
 use crate::backend::BackendCell;
 use crate::extend::{self, Extended};
 use crate::failure::Failure;
-use crate::session::{self, TimeEntry, TimeKind};
-use crate::shm::TimeSlot;
+use crate::session;
+use crate::shm::{TimeSlot, TimeTrack};
 use crate::store::{self, Urgency};
+use crate::words::{self, TimeEntry, TimeKind};
 use crate::{clock, settings, sys};
 
 /// States that were taken: `first` and the following, of one word.
@@ -20,7 +22,7 @@ pub struct Taken {
     /// First state.
     pub first: u64,
     /// The word they belong to.
-    pub entry: TimeEntry,
+    slot: &'static TimeSlot,
     /// Whether they belong to the spare worker.
     pub spare: bool,
 }
@@ -29,12 +31,9 @@ impl Taken {
     /// The snowflake id of the state `offset` after the first.
     #[inline]
     pub fn id(&self, offset: u64) -> i64 {
-        let part = if self.spare {
-            self.entry.spare_part
-        } else {
-            self.entry.worker_part
-        };
-        self.entry.layout.compose(self.first + offset, part)
+        let key = self.slot.key();
+        key.layout
+            .compose(self.first + offset, key.worker_part(self.spare))
     }
 }
 
@@ -44,23 +43,22 @@ impl Taken {
 /// Any of the causes of snowflake ids.
 #[inline]
 pub fn take(n: u64) -> Result<Taken, Failure> {
-    if let Some(entry) = session::hot_snowflake()
+    if let Some(entry) = words::hot_snowflake()
         && settings::clock_policy() == ClockPolicy::Carry
         && !sys::is_read_only()
     {
         let slot = entry.slot;
         let now_ms = clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed);
-        if let Ok(first) = slot.main.word.take(entry.layout.state_at(now_ms), n) {
+        if let Some(first) = take_states(&slot.main, entry.layout(), now_ms, n) {
             count(slot, n);
-            let taken = Taken {
-                first,
-                entry,
-                spare: false,
-            };
             if first + n > slot.main.extend_at.load(Ordering::Relaxed) {
-                extend_early(&taken)?;
+                extend_early(&entry, false)?;
             }
-            return Ok(taken);
+            return Ok(Taken {
+                first,
+                slot,
+                spare: false,
+            });
         }
     }
     take_slowly(TimeKind::Snowflake, n)
@@ -74,10 +72,14 @@ pub fn take_readable() -> Result<Taken, Failure> {
     take_slowly(TimeKind::Readable, 1)
 }
 
-fn entry_of(kind: TimeKind) -> Result<TimeEntry, Failure> {
-    match kind {
-        TimeKind::Snowflake => session::snowflake(),
-        TimeKind::Readable => session::readable(),
+/// States below the bound, if there are `n`: in one tick where one holds so many, so that the ids are consecutive.
+#[inline]
+fn take_states(track: &TimeTrack, layout: &Layout, now_ms: i64, n: u64) -> Option<u64> {
+    let now = layout.state_at(now_ms);
+    if n == 1 || n >> layout.sequence_bits() > 0 {
+        track.word.take(now, n).ok()
+    } else {
+        track.word.take_in_tick(now, n, layout.sequence_bits()).ok()
     }
 }
 
@@ -90,24 +92,20 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
     })?;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     loop {
-        let entry = entry_of(kind)?;
+        let entry = words::entry(kind)?;
         let now_ms = clock::wall_ms() - entry.slot.skew_ms.load(Ordering::Relaxed);
         let Some(spare) = choose_word(&entry, now_ms)? else {
             continue;
         };
         let track = entry.slot.track(spare);
-        if let Ok(first) = track.word.take(entry.layout.state_at(now_ms), n) {
-            entry.slot.highest_ms.fetch_max(now_ms, Ordering::Relaxed);
-            count(entry.slot, n);
-            let taken = Taken {
-                first,
-                entry,
-                spare,
-            };
+        if let Some(first) = take_states(track, entry.layout(), now_ms, n) {
+            let slot = entry.slot;
+            slot.highest_ms.fetch_max(now_ms, Ordering::Relaxed);
+            count(slot, n);
             if first + n > track.extend_at.load(Ordering::Relaxed) {
-                extend_early(&taken)?;
+                extend_early(&entry, spare)?;
             }
-            return Ok(taken);
+            return Ok(Taken { first, slot, spare });
         }
         match extend::extend(&entry, spare, n, Urgency::Needed { deadline })? {
             Extended::Yes => {}
@@ -126,15 +124,15 @@ fn choose_word(entry: &TimeEntry, now_ms: i64) -> Result<Option<bool>, Failure> 
         TimeKind::Snowflake => settings::clock_policy(),
         TimeKind::Readable => ClockPolicy::Carry,
     };
-    if policy == ClockPolicy::SpareWorker && !entry.layout.has_spare() {
+    if policy == ClockPolicy::SpareWorker && !entry.layout().has_spare() {
         return Err(Failure::new(
             Cause::LayoutInvalid,
-            format!("clock policy spare_worker needs a layout with a spare bit, not \"{}\"", entry.layout),
+            format!("clock policy spare_worker needs a layout with a spare bit, not \"{}\"", entry.layout()),
         )
         .hint("Choose another keywright.clock_policy, or a layout with spare=1 through keywright.set_layout."));
     }
     let highest_ms = slot.highest_ms.load(Ordering::Relaxed);
-    match decide(policy, now_ms, highest_ms, settings::clock_wait_ms_max(), entry.layout.spare_state()) {
+    match decide(policy, now_ms, highest_ms, settings::clock_wait_ms_max(), entry.layout().spare_state()) {
         ClockDecision::Issue => Ok(Some(false)),
         ClockDecision::IssueSpare => Ok(Some(true)),
         ClockDecision::WaitMs(wait_ms) => {
@@ -168,13 +166,13 @@ fn wait_for_clock(lead_ms: u64, retry_after_ms: u64, deadline: Instant) -> Resul
     Ok(())
 }
 
-/// The caller's state crossed the threshold: extend the bound before anybody has to wait for it.
+/// The caller's id crossed the threshold: extend the bound before anybody has to wait for it.
 #[cold]
-fn extend_early(taken: &Taken) -> Result<(), Failure> {
+fn extend_early(entry: &TimeEntry, spare: bool) -> Result<(), Failure> {
     if sys::is_parallel() {
         return Ok(());
     }
-    extend::extend(&taken.entry, taken.spare, 1, Urgency::Early).map(|_| ())
+    extend::extend(entry, spare, 1, Urgency::Early).map(|_| ())
 }
 
 /// Ids issued by this transaction and not yet added to the shared figure, which would cost every id a second atomic.
@@ -193,7 +191,7 @@ fn count(slot: &'static TimeSlot, n: u64) {
 #[cold]
 fn start_counting(slot: &'static TimeSlot, n: u64) {
     if !COUNTING.replace(true) {
-        sys::at_transaction_end(session::end_transaction);
+        sys::at_transaction_end(words::end_transaction);
     }
     settle();
     ISSUED.set((Some(slot), n));

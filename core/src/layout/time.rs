@@ -93,7 +93,12 @@ impl Layout {
     #[inline]
     pub fn state_at(&self, unix_ms: i64) -> u64 {
         let since_epoch_ms = u64::try_from(unix_ms.saturating_sub(self.epoch_ms)).unwrap_or(0);
-        (since_epoch_ms / self.tick_length_ms()).min(self.ticks_max() + 1) << self.sequence.bits
+        let ticks = match self.tick_length_ms() {
+            // A division would cost as much as all the rest of the hot path.
+            1 => since_epoch_ms,
+            tick_ms => since_epoch_ms / tick_ms,
+        };
+        ticks.min(self.ticks_max() + 1) << self.sequence.bits
     }
 
     /// The first tick that begins at or after a moment; the tick past the last when there is none.

@@ -1,0 +1,150 @@
+//! Which time word this database's snowflake and readable ids come from.
+
+use keywright_core::cause::Cause;
+use keywright_core::layout::{Layout, WorkerId};
+use keywright_core::readable;
+use pgrx::pg_sys;
+
+use crate::backend::BackendCell;
+use crate::failure::Failure;
+use crate::session::{self, Stamped, fresh, remember};
+use crate::shm::{self, Full, TimeKey, TimeSlot};
+use crate::{catalog, sys};
+
+/// A snowflake or readable word as this session uses it.
+#[derive(Clone, Copy)]
+pub struct TimeEntry {
+    /// Its place in shared memory.
+    pub slot: &'static TimeSlot,
+    /// Which of the two kinds it is.
+    pub kind: TimeKind,
+    /// The extension's owner, as whom the bound is changed.
+    pub owner: pg_sys::Oid,
+}
+
+impl TimeEntry {
+    /// The layout of the word's states.
+    #[inline]
+    pub fn layout(&self) -> &'static Layout {
+        &self.slot.key().layout
+    }
+}
+
+/// What a time word is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeKind {
+    /// snowflake_id()
+    Snowflake,
+    /// readable_id(biz)
+    Readable,
+}
+
+impl TimeKind {
+    /// What to call the bound in messages.
+    pub fn bound_name(self) -> &'static str {
+        match self {
+            Self::Snowflake => "the snowflake bound",
+            Self::Readable => "the bound of readable ids",
+        }
+    }
+}
+
+static SNOWFLAKE: BackendCell<Option<Stamped<TimeEntry>>> = BackendCell::new(None);
+static READABLE: BackendCell<Option<Stamped<TimeEntry>>> = BackendCell::new(None);
+/// Set from a change of the layout to the end of its transaction.
+static AWAITING_COMMIT: BackendCell<bool> = BackendCell::new(false);
+
+/// The snowflake word of this database if nothing about it changed since it was looked up.
+#[inline]
+pub fn hot_snowflake() -> Option<TimeEntry> {
+    fresh(&SNOWFLAKE)
+}
+
+/// The word of one kind.
+///
+/// # Errors
+/// Not preloaded, no room; for snowflake ids also: no worker id, or one of another server or database.
+pub fn entry(kind: TimeKind) -> Result<TimeEntry, Failure> {
+    session::require_preload()?;
+    match kind {
+        TimeKind::Snowflake => remember(&SNOWFLAKE, || look_up(kind)),
+        TimeKind::Readable => remember(&READABLE, || look_up(kind)),
+    }
+}
+
+/// Looks the word up again, as somebody about to extend its bound must.
+///
+/// # Errors
+/// As [`entry`].
+pub fn look_up(kind: TimeKind) -> Result<TimeEntry, Failure> {
+    let extension = session::extension()?;
+    let key = match kind {
+        TimeKind::Snowflake => snowflake_key(extension.owner)?,
+        TimeKind::Readable => TimeKey::readable(sys::database(), extension.oid, readable::LAYOUT),
+    };
+    let slot = shm::time_slot(&key)
+        .ok_or_else(session::not_preloaded)?
+        .map_err(|full| words_full(&full))?;
+    Ok(TimeEntry {
+        slot,
+        kind,
+        owner: extension.owner,
+    })
+}
+
+fn snowflake_key(owner: pg_sys::Oid) -> Result<TimeKey, Failure> {
+    if AWAITING_COMMIT.get() {
+        return Err(Failure::new(Cause::Fenced, "the layout was changed in this transaction")
+            .detail("Other sessions issue with the old layout until this transaction commits, so none can be issued here.")
+            .hint("COMMIT first."));
+    }
+    let layout = catalog::layout(owner)?;
+    Ok(TimeKey::snowflake(catalog::worker(&layout, owner)?, layout))
+}
+
+/// Gives up what is left below the bound of a word that nobody uses now. If it was in use before, it must not go on
+/// where it stopped: another word issued greater ids since.
+///
+/// # Errors
+/// No room in shared memory.
+pub fn drain(worker: WorkerId, layout: &Layout) -> Result<(), Failure> {
+    match shm::time_slot(&TimeKey::snowflake(worker, *layout)) {
+        None => Ok(()),
+        Some(Ok(slot)) => {
+            slot.main.word.drain();
+            slot.spare.word.drain();
+            Ok(())
+        }
+        Some(Err(full)) => Err(words_full(&full)),
+    }
+}
+
+fn words_full(full: &Full) -> Failure {
+    Failure::new(
+        Cause::WorkersFull,
+        "no room in shared memory for another worker id",
+    )
+    .detail(format!(
+        "All {} places are taken by worker ids used since the server started.",
+        full.room
+    ))
+    .hint("Raise keywright.workers_max in postgresql.conf and restart the server.")
+}
+
+/// Issues no snowflake ids in this session until its transaction has ended.
+pub fn await_commit() {
+    AWAITING_COMMIT.set(true);
+    sys::at_transaction_end(end_transaction);
+}
+
+/// Runs when a transaction of this backend has ended.
+pub fn end_transaction() {
+    AWAITING_COMMIT.set(false);
+    crate::snowflake::settle();
+}
+
+/// Forgets what was looked up.
+pub fn forget() {
+    SNOWFLAKE.set(None);
+    READABLE.set(None);
+}
