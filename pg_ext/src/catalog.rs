@@ -10,7 +10,7 @@ use pgrx::spi::{Spi, SpiHeapTupleData};
 
 use crate::failure::Failure;
 use crate::session::Extension;
-use crate::sys;
+use crate::{store, sys};
 
 /// SQL versions this library serves. A preloaded library and the installed SQL change at different times.
 const SQL_VERSIONS: [&str; 1] = ["0.1.0"];
@@ -108,9 +108,10 @@ pub fn extension() -> Result<Extension, Failure> {
 }
 
 /// The definition of a tag that exists and is not dropped.
-pub fn tag(tag: &Tag, owner: pg_sys::Oid) -> Result<Option<TagRow>, Failure> {
+pub fn tag(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure> {
+    store::lock_table(extension.tag_table)?;
     let row = one_row(
-        owner,
+        extension.owner,
         "SELECT id, generation, step, step_min, step_max, start, max FROM keywright.tag \
          WHERE tag OPERATOR(pg_catalog.=) $1 AND dropped_at IS NULL",
         &[tag.as_str().into()],
@@ -158,7 +159,9 @@ pub fn sequence(name: &str) -> Result<pg_sys::Oid, Failure> {
 }
 
 /// The layout of this database.
-pub fn layout(owner: pg_sys::Oid) -> Result<Layout, Failure> {
+pub fn layout(extension: &Extension) -> Result<Layout, Failure> {
+    store::lock_table(extension.node_table)?;
+    let owner = extension.owner;
     let text = one_row(owner, "SELECT layout FROM keywright.node", &[], |row| {
         row.get::<String>(1)
     })?;

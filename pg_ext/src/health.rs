@@ -100,7 +100,7 @@ fn replication() -> Result<Check, Failure> {
 
 fn worker() -> Result<Check, Failure> {
     let extension = session::extension()?;
-    let layout = catalog::layout(extension.owner)?;
+    let layout = catalog::layout(&extension)?;
     let worker = catalog::worker(&layout, extension.owner);
     Ok(Check {
         name: "worker id",

@@ -68,7 +68,7 @@ fn keywright_set_worker_id(worker_id: Option<i32>) {
 
 fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
     let extension = session::extension()?;
-    let layout = catalog::layout(extension.owner)?;
+    let layout = catalog::layout(&extension)?;
     let worker_id = worker_id
         .ok_or_else(|| Failure::new(Cause::ArgumentNull, "the worker id must not be null"))?;
     let worker = WorkerId::new(i64::from(worker_id), &layout)
@@ -150,7 +150,7 @@ fn set_layout(text: Option<&str>) -> Result<(), Failure> {
     let layout = decode::layout_of(text)?;
     refuse_if_ran_out(&layout)?;
     lock_register()?;
-    let old = catalog::layout(extension.owner)?;
+    let old = catalog::layout(&extension)?;
     if let Ok(worker) = catalog::worker(&old, extension.owner) {
         let worker = WorkerId::new(i64::from(worker.get()), &layout).map_err(|error| {
             Failure::new(

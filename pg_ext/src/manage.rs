@@ -276,7 +276,7 @@ fn keywright_alter_tag(
         let tag = tag_of(tag)?;
         let extension = session::extension()?;
         let old = existing(&tag, &extension)?;
-        let row = catalog::tag(&tag, extension.owner)?.ok_or_else(|| session::unknown_tag(&tag))?;
+        let row = catalog::tag(&tag, &extension)?.ok_or_else(|| session::unknown_tag(&tag))?;
         let max_now = (row.end_max - 1).cast_signed();
         let definition = Definition::new(
             None,

@@ -203,7 +203,7 @@ fn invalid_tag(reason: &str) -> Failure {
 }
 
 fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry, Failure> {
-    let row = catalog::tag(tag, extension.owner)?.ok_or_else(|| unknown_tag(tag))?;
+    let row = catalog::tag(tag, &extension)?.ok_or_else(|| unknown_tag(tag))?;
     let key = TagKey::new(sys::database(), extension.oid, row.generation, tag);
     let slot = shm::tag_slot(&key)
         .ok_or_else(not_preloaded)?
@@ -275,7 +275,7 @@ pub fn require_preload() -> Result<(), Failure> {
 /// # Errors
 /// The extension's tables cannot be read.
 pub fn layout() -> Result<Layout, Failure> {
-    remember(&LAYOUT, || catalog::layout(extension()?.owner))
+    remember(&LAYOUT, || catalog::layout(&extension()?))
 }
 
 /// Forgets what was looked up: after this session changed it itself.

@@ -127,6 +127,14 @@ pub fn lock_sequences(
     Ok(true)
 }
 
+/// Locks one of keywright's tables for reading; a transaction that keeps it locked is not waited for without end.
+pub fn lock_table(table: pg_sys::Oid) -> Result<(), Failure> {
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    wait_until(deadline, || sys::try_lock_table(table)).map_err(|()| {
+        timed_out("keywright's own tables").detail("Another transaction holds a lock on them.")
+    })
+}
+
 /// Waits until all that this backend wrote is on disk here and on the standbys that the configuration demands. An error
 /// raised meanwhile means the outcome is unknown; the caller publishes nothing.
 pub fn make_durable(urgency: Urgency, name: &dyn Fn() -> String) -> Result<(), Failure> {

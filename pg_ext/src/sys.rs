@@ -158,6 +158,13 @@ pub fn try_lock_sequence(sequence: pg_sys::Oid) -> bool {
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, mode) }
 }
 
+/// Takes the lock that reading a table needs, without waiting; kept until the transaction ends, as a query keeps it.
+pub fn try_lock_table(table: pg_sys::Oid) -> bool {
+    let mode = pg_sys::AccessShareLock.cast_signed();
+    // SAFETY: locking by object id, without waiting.
+    unsafe { pg_sys::ConditionalLockRelationOid(table, mode) }
+}
+
 /// Last value of a sequence, `None` if it was never advanced. Raises an error if the role in force may not read it.
 pub fn sequence_last(sequence: pg_sys::Oid) -> Option<i64> {
     // SAFETY: the function takes one object id.

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use crate::backend::BackendCell;
 use crate::failure::Failure;
-use crate::session::{self, Stamped, fresh, remember};
+use crate::session::{self, Extension, Stamped, fresh, remember};
 use crate::shm::{self, Full, TimeKey, TimeSlot};
 use crate::{catalog, sys};
 
@@ -79,7 +79,7 @@ pub fn entry(kind: TimeKind) -> Result<TimeEntry, Failure> {
 pub fn look_up(kind: TimeKind) -> Result<TimeEntry, Failure> {
     let extension = session::extension()?;
     let key = match kind {
-        TimeKind::Snowflake => snowflake_key(extension.owner)?,
+        TimeKind::Snowflake => snowflake_key(&extension)?,
         TimeKind::Readable => TimeKey::readable(sys::database(), extension.oid, readable::LAYOUT),
     };
     let slot = shm::time_slot(&key)
@@ -92,14 +92,15 @@ pub fn look_up(kind: TimeKind) -> Result<TimeEntry, Failure> {
     })
 }
 
-fn snowflake_key(owner: pg_sys::Oid) -> Result<TimeKey, Failure> {
+fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
     if AWAITING_COMMIT.get() {
         return Err(Failure::new(Cause::Fenced, "the layout was changed in this transaction")
             .detail("Other sessions issue with the old layout until this transaction commits, so none can be issued here.")
             .hint("COMMIT first."));
     }
-    let layout = catalog::layout(owner)?;
-    Ok(TimeKey::snowflake(catalog::worker(&layout, owner)?, layout))
+    let layout = catalog::layout(extension)?;
+    let worker = catalog::worker(&layout, extension.owner)?;
+    Ok(TimeKey::snowflake(worker, layout))
 }
 
 /// Gives up what is left below the bound of a word that nobody uses now. If it was in use before, it must not go on

@@ -1,1 +1,40 @@
-//! Starts private servers for tests, demo and benchmark.
+//! Starts private servers, for the end-to-end tests in `tests/`, for `cargo xtask demo` and for the benchmark.
+//!
+//! Nothing here touches the system: a server runs as an unprivileged user, in a temporary directory, on a free port,
+//! from a private copy of the PostgreSQL installation into which the extension under test is put. Every wait is for
+//! a condition and has a limit.
+//!
+//! ```no_run
+//! # fn main() -> keywright_tests::Result<()> {
+//! let mut server = keywright_tests::PgServer::builder().start()?;
+//! server.client("postgres")?.batch_execute("CREATE EXTENSION keywright")?;
+//! server.kill9()?;
+//! server.start()?;
+//! # Ok(()) }
+//! ```
+
+mod account;
+mod client;
+mod clock;
+mod extension;
+mod id_log;
+mod install;
+mod maria;
+mod process;
+mod scratch;
+mod server;
+mod wait;
+mod wheel;
+
+pub use account::Account;
+pub use client::{IDS_PER_COPY_MAX, SqlError, copy_ids, expect_sql_error, query_i64, query_text};
+pub use clock::FakeClock;
+pub use extension::{Extension, workspace_root};
+pub use id_log::{Draw, IdFault, IdLog, IdSummary};
+pub use install::{PgInstall, PgVersion};
+pub use maria::{MariaError, MariaServer};
+pub use server::{PgServer, PgServerBuilder, Replication, Stop};
+pub use wait::{WAIT_MAX, wait_until};
+
+/// What the harness returns: no caller matches on the error, it is shown.
+pub type Result<T> = anyhow::Result<T>;
