@@ -76,14 +76,11 @@ pub fn plan_bound(request: &BoundRequest) -> Result<BoundPlan, BoundRefusal> {
             retry_after_ms,
         });
     }
-    let lead_end_ms = add_ms(request.now_ms, request.lead_ms_max);
-    let last_tick = whole_ticks_before(layout, lead_end_ms).max(need_tick);
     let today_ticks = request
         .bound_ms
         .map_or(0, |bound_ms| whole_ticks_before(layout, bound_ms));
-    let hi_ticks = window_end(layout, need_tick, request.window_ms)
-        .min(window_end(layout, last_tick, 0))
-        .max(today_ticks);
+    let lead_end_ms = add_ms(request.now_ms, request.lead_ms_max);
+    let hi_ticks = window_end(layout, need_tick, request.window_ms, lead_end_ms).max(today_ticks);
     Ok(BoundPlan {
         bound_ms: layout
             .unix_ms_of(hi_ticks)
@@ -186,15 +183,17 @@ pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
         (layout.ticks_from(floor_ms) << layout.sequence_bits()).max(takeover.word_next_state);
     let start_tick = start_state >> layout.sequence_bits();
     let now_tick = layout.state_at(takeover.now_ms) >> layout.sequence_bits();
+    let start_ms = layout.unix_ms_of(start_tick);
+    let lead_end_ms = add_ms(start_ms.max(takeover.now_ms), takeover.lead_ms_max);
     let hi_ticks = window_end(
         layout,
         start_tick.max(now_tick),
-        takeover.window_ms.min(takeover.lead_ms_max),
+        takeover.window_ms,
+        lead_end_ms,
     );
     let recorded_ms = takeover
         .recorded
         .map_or(i64::MIN, |recorded| recorded.bound_ms);
-    let start_ms = layout.unix_ms_of(start_tick);
     let gap_ms = floor_ms.saturating_sub(recorded_ms.max(takeover.now_ms));
     TakeoverPlan {
         start_state,
@@ -206,12 +205,15 @@ pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
     }
 }
 
-/// The tick at which a window past `tick` ends; at most the tick past the layout's last.
-fn window_end(layout: &Layout, tick: u64, window_ms: u64) -> u64 {
+/// The tick at which a window past `tick` ends: no tick before it but `tick` itself begins after `lead_end_ms`, and
+/// none is past the layout's last.
+fn window_end(layout: &Layout, tick: u64, window_ms: u64, lead_end_ms: i64) -> u64 {
     let window_ticks = window_ms.div_ceil(u64::from(layout.tick_ms().max(1)));
-    tick.saturating_add(1)
-        .saturating_add(window_ticks)
-        .min(layout.ticks_max() + 1)
+    let last_tick = tick.max(whole_ticks_before(layout, lead_end_ms));
+    tick.saturating_add(window_ticks)
+        .min(last_tick)
+        .min(layout.ticks_max())
+        .saturating_add(1)
 }
 
 /// How many ticks end before a moment: those whose states lie below it for certain.

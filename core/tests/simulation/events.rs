@@ -1,0 +1,305 @@
+//! What happens to the actors: clocks that jump, pauses, crashes, promotions, copies.
+
+use fastrand::Rng;
+
+use crate::checker::Source;
+use crate::rules::Rules;
+use crate::schedule::add_backend;
+use crate::server::{DATABASES, Machine, Server, SharedMemory, TAGS, WORKERS};
+use crate::store::{Register, Store};
+use crate::world::{Phase, World};
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+const SERVERS_MAX: usize = 6;
+
+/// One kind of event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Replicate,
+    BackgroundFlush,
+    EndTransaction,
+    JumpClock,
+    Pause,
+    Idle,
+    Crash,
+    MoveWorker,
+    Promote,
+    Restore,
+    Copy,
+}
+
+/// How often each happens, per mille of all steps; different in every run.
+pub struct Weights(Vec<(Event, u32)>);
+
+impl Weights {
+    /// Some runs know no trouble of a kind, some much.
+    pub fn random(rng: &mut Rng, rules: Rules) -> Self {
+        let mut of = |event: Event, most: u32| {
+            (
+                event,
+                if rng.u8(..) < 80 {
+                    0
+                } else {
+                    rng.u32(0..=most)
+                },
+            )
+        };
+        let mut weights = vec![
+            (Event::Replicate, 60),
+            of(Event::BackgroundFlush, 20),
+            of(Event::JumpClock, 30),
+            of(Event::Pause, 15),
+            of(Event::Idle, 10),
+            of(Event::Crash, 25),
+            of(Event::MoveWorker, 20),
+            of(Event::Promote, 6),
+            of(Event::Restore, 3),
+            of(Event::Copy, 3),
+        ];
+        if rules == Rules::InCallersTransaction {
+            weights.push((Event::EndTransaction, 30));
+        }
+        Self(weights)
+    }
+
+    fn pick(&self, rng: &mut Rng) -> Option<Event> {
+        let mut roll = rng.u32(..1000);
+        for (event, weight) in &self.0 {
+            match roll.checked_sub(*weight) {
+                Some(rest) => roll = rest,
+                None => return Some(*event),
+            }
+        }
+        None
+    }
+}
+
+/// Lets something happen, or not.
+pub fn step(world: &mut World, weights: &Weights) -> bool {
+    let Some(event) = weights.pick(&mut world.rng) else {
+        return false;
+    };
+    let alive: Vec<usize> = (0..world.servers.len())
+        .filter(|at| world.servers[*at].is_alive)
+        .collect();
+    let at = alive[world.rng.usize(..alive.len())];
+    let can_grow = world.servers.len() < SERVERS_MAX;
+    match event {
+        Event::Replicate => world.servers[at].store.replicate(&mut world.rng),
+        Event::BackgroundFlush => {
+            let store = &mut world.servers[at].store;
+            store.flush(store.end());
+        }
+        Event::EndTransaction => end_transaction(world),
+        Event::JumpClock => jump_clock(world, at),
+        Event::Pause => pause(world),
+        Event::Idle => world.true_ms += [1000, 60_000, HOUR_MS, DAY_MS][world.rng.usize(..4)],
+        Event::Crash => crash(world, at),
+        Event::MoveWorker => move_worker(world, at),
+        Event::Promote if can_grow => promote(world, at),
+        Event::Restore if can_grow => restore(world, at),
+        Event::Copy if can_grow => copy(world, at),
+        Event::Promote | Event::Restore | Event::Copy => {}
+    }
+    true
+}
+
+fn jump_ms(rng: &mut Rng) -> i64 {
+    let most = [5, 50, 2000, 10_000, HOUR_MS, DAY_MS][rng.usize(..6)];
+    rng.i64(-most..=most)
+}
+
+fn jump_clock(world: &mut World, at: usize) {
+    let jump_ms = if world.rng.u8(..) < 64 {
+        // Somebody sets it right.
+        -world.servers[at].machine.wall_offset_ms
+    } else {
+        jump_ms(&mut world.rng)
+    };
+    world.servers[at].machine.wall_offset_ms += jump_ms;
+    world.trace(|| format!("server {at}: the clock jumps by {jump_ms} ms"));
+}
+
+fn pause(world: &mut World) {
+    let at = world.rng.usize(..world.backends.len());
+    let pause_ms = [5, 500, 20_000, HOUR_MS][world.rng.usize(..4)];
+    world.backends[at].paused_until_ms = world.true_ms + pause_ms;
+    let backend = world.backends[at].id;
+    world.trace(|| format!("backend {backend}: stopped for {pause_ms} ms"));
+}
+
+/// COMMIT or ROLLBACK; matters only when reservations ride in the caller's transaction.
+fn end_transaction(world: &mut World) {
+    let at = world.rng.usize(..world.backends.len());
+    let writes = std::mem::take(&mut world.backends[at].uncommitted);
+    if world.rng.bool() {
+        let backend = world.backends[at].id;
+        world.trace(|| format!("backend {backend}: rollback of {writes:?}"));
+        return;
+    }
+    let store = &mut world.server(at).store;
+    for (register, value) in writes {
+        store.write(register, value);
+    }
+    store.flush(store.end());
+}
+
+/// Ends every connection of a server; its users connect to `next`.
+fn reconnect(world: &mut World, server: usize, next: usize) {
+    for at in 0..world.backends.len() {
+        if world.backends[at].server == server {
+            world.backends_ever += 1;
+            let backend = &mut world.backends[at];
+            backend.id = world.backends_ever;
+            backend.server = next;
+            backend.phase = Phase::Idle;
+            backend.paused_until_ms = 0;
+            backend.uncommitted.clear();
+        }
+    }
+}
+
+/// Remembers how far virtual time had come when shared memory was lost.
+fn note_virtual_time(world: &mut World, at: usize) {
+    let server = &world.servers[at];
+    let readings = server.machine.readings(world.true_ms);
+    for (worker, slot) in (server.worker_base..).zip(&server.memory.times) {
+        if slot.clock == Default::default() {
+            continue;
+        }
+        let mut clock = slot.clock;
+        let now_ms = clock.observe(readings, world.settings.jump_ms_max).now_ms;
+        let at_end = world.virtual_at_end.entry(worker).or_insert(now_ms);
+        *at_end = now_ms.max(*at_end);
+    }
+}
+
+/// kill -9 of a backend, or power loss: shared memory is zeroed, and the log keeps a prefix.
+fn crash(world: &mut World, at: usize) {
+    world.trace(|| format!("server {at}: crash"));
+    note_virtual_time(world, at);
+    world.servers[at].store.crash(&mut world.rng);
+    world.servers[at].memory = SharedMemory::new(world.rules);
+    if world.rng.u8(..) < 64 {
+        world.true_ms += 20_000;
+        world.servers[at].machine.booted_at_ms = world.true_ms - 5000;
+    }
+    if world.rng.bool() {
+        jump_clock(world, at);
+    }
+    reconnect(world, at, at);
+}
+
+/// `set_worker_id`: a worker id belongs to one database of the server at a time.
+fn move_worker(world: &mut World, at: usize) {
+    let database = world.rng.u8(..DATABASES);
+    let worker = world.rng.usize(..WORKERS);
+    let server = &mut world.servers[at];
+    if (0..DATABASES).any(|other| server.worker_of(other) == worker) {
+        return;
+    }
+    server.store.write(
+        Register::WorkerOf { database },
+        i64::try_from(worker).expect("few"),
+    );
+    server.store.flush(server.store.end());
+    world.trace(|| format!("server {at}: database {database} now has worker id {worker}"));
+}
+
+fn successor(world: &mut World, at: usize, store: Store) -> Server {
+    let old = &world.servers[at];
+    let offset_ms = if world.rng.bool() {
+        world.rng.i64(-20..=20)
+    } else {
+        jump_ms(&mut world.rng)
+    };
+    let mut server = Server {
+        is_lossless: old.is_lossless,
+        machine: Machine {
+            wall_offset_ms: old.machine.wall_offset_ms + offset_ms,
+            booted_at_ms: world.true_ms - 100_000,
+        },
+        system_identifier: old.system_identifier,
+        timeline: old.timeline,
+        store,
+        memory: SharedMemory::new(world.rules),
+        worker_base: old.worker_base,
+        tag_store: old.tag_store,
+        is_alive: true,
+    };
+    // A promotion changes the timeline; everything else changes more.
+    server.timeline += 1;
+    server
+}
+
+/// The primary is gone for good, and its connections with it.
+fn replace(world: &mut World, at: usize, server: Server) {
+    note_virtual_time(world, at);
+    world.servers[at].is_alive = false;
+    world.servers.push(server);
+    reconnect(world, at, world.servers.len() - 1);
+}
+
+fn promote(world: &mut World, at: usize) {
+    world.trace(|| format!("server {at}: its standby is promoted"));
+    let store = world.servers[at].store.on_standby();
+    let mut server = successor(world, at, store);
+    server.is_lossless &= world.settings.is_synchronous;
+    replace(world, at, server);
+}
+
+fn restore(world: &mut World, at: usize) {
+    world.trace(|| format!("server {at}: replaced by a restored backup"));
+    let store = world.servers[at].store.backup(&mut world.rng);
+    let mut server = successor(world, at, store);
+    server.system_identifier += u64::try_from(world.servers.len()).expect("few");
+    server.is_lossless = false;
+    replace(world, at, server);
+}
+
+/// A backup opened beside its original, with another identity and, as the manual demands, worker ids of its own.
+fn copy(world: &mut World, at: usize) {
+    world.trace(|| format!("server {at}: copied"));
+    let store = world.servers[at].store.backup_now();
+    let mut server = successor(world, at, store);
+    let number = u8::try_from(world.servers.len()).expect("few");
+    server.system_identifier += u64::from(number);
+    server.worker_base = u32::from(number) * u32::try_from(WORKERS).expect("few");
+    server.tag_store = number;
+    world
+        .checker
+        .copy_store(world.servers[at].tag_store, number);
+    let known: Vec<_> = world
+        .reservations
+        .iter()
+        .map(|(key, reservation)| (*key, *reservation))
+        .collect();
+    for ((source, end), reservation) in known {
+        for (database, tag) in
+            (0..DATABASES).flat_map(|database| (0..TAGS).map(move |tag| (database, tag)))
+        {
+            let original = Source::Tag {
+                store: world.servers[at].tag_store,
+                database,
+                tag,
+            };
+            if source == original {
+                world.reservations.insert(
+                    (
+                        Source::Tag {
+                            store: number,
+                            database,
+                            tag,
+                        },
+                        end,
+                    ),
+                    reservation,
+                );
+            }
+        }
+    }
+    world.servers.push(server);
+    add_backend(world, usize::from(number), 0);
+    add_backend(world, usize::from(number), 1);
+}

@@ -1,0 +1,31 @@
+//! What is simulated: the sound algorithm, or one with a known fault put in.
+
+/// The protocol around core's types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rules {
+    /// As the server does it.
+    Sound,
+    /// The bound is published first and made durable afterwards (Leaf's worker time, every "save on a timer").
+    SavedAfterIssuing,
+    /// The reservation is a row changed by the caller's transaction: ROLLBACK takes it back.
+    InCallersTransaction,
+    /// After a cancelled wait for the standby the range is used all the same.
+    PublishedAfterCancel,
+    /// The note that a bound is ours becomes durable before the bound.
+    NoteBeforeBound,
+    /// Databases that follow each other on one worker id know only the bounds they wrote themselves.
+    OwnRecordOnly,
+    /// A database that gets a worker id goes on below the bound another one had made durable.
+    NoTakeoverOnMove,
+    /// Ids are taken by an addition that may overshoot, and publication sets the cursor.
+    FetchAdd,
+    /// Publication raises the bound before the cursor has left the gap.
+    HiFirst,
+}
+
+impl Rules {
+    /// Whether tags use a word with a fault instead of core's.
+    pub fn has_mutant_word(self) -> bool {
+        matches!(self, Self::FetchAdd | Self::HiFirst)
+    }
+}
