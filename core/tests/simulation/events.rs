@@ -275,7 +275,7 @@ fn copy(world: &mut World, at: usize) {
         .iter()
         .map(|(key, reservation)| (*key, *reservation))
         .collect();
-    for ((source, end), reservation) in known {
+    for ((source, note), reservation) in known {
         for (database, tag) in
             (0..DATABASES).flat_map(|database| (0..TAGS).map(move |tag| (database, tag)))
         {
@@ -292,7 +292,7 @@ fn copy(world: &mut World, at: usize) {
                             database,
                             tag,
                         },
-                        end,
+                        note,
                     ),
                     reservation,
                 );

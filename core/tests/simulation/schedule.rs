@@ -11,7 +11,7 @@ use crate::job;
 use crate::rules::Rules;
 use crate::server::{DATABASES, Machine, Server, SharedMemory, TAGS};
 use crate::store::{Register, Store};
-use crate::tag_call::{self, TAG_START, TagCall, TagStep};
+use crate::tag_call::{self, TagCall, TagStep};
 use crate::time_call::{self, TimeCall, TimeStep};
 use crate::world::{Backend, Phase, Reservation, Settings, World};
 
@@ -30,7 +30,7 @@ pub struct Outcome {
 pub fn run(seed: u64, rules: Rules, is_traced: bool) -> Outcome {
     let mut world = create(seed, rules, is_traced);
     let weights = events::Weights::random(&mut world.rng, rules);
-    let steps = world.rng.u32(200..900);
+    let steps = world.rng.u32(300..3000);
     let pace_ms = [1, 3, 50, 2000][world.rng.usize(..4)];
     let mut at = 0;
     while world.step < steps && world.checker.violation.is_none() {
@@ -159,11 +159,12 @@ fn initial_server(world: &mut World) -> Server {
                 rate_per_s: 1,
                 wall_ms: START_MS,
             };
-            world.reservations.insert((source, TAG_START), reservation);
+            world
+                .reservations
+                .insert((source, note.pack()), reservation);
         }
     }
-    server.store.flush(server.store.end());
-    server.store.replicate_all();
+    server.store.creation_ends();
     server
 }
 

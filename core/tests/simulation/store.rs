@@ -30,6 +30,8 @@ pub struct Store {
     log: Vec<(Register, i64)>,
     flushed: usize,
     received: usize,
+    /// Where the log stood when all tags had been created.
+    created: usize,
 }
 
 impl Store {
@@ -67,9 +69,11 @@ impl Store {
         self.received = rng.usize(self.received..=self.flushed);
     }
 
-    /// The standby has all that is durable.
-    pub fn replicate_all(&mut self) {
+    /// Everything so far is durable, on the standby, and in every backup there will be.
+    pub fn creation_ends(&mut self) {
+        self.flushed = self.log.len();
         self.received = self.flushed;
+        self.created = self.flushed;
     }
 
     /// Power loss: of what was not flushed, a random part is lost. (A standby never gets ahead of the flush.)
@@ -85,7 +89,7 @@ impl Store {
 
     /// A backup as of some moment.
     pub fn backup(&self, rng: &mut Rng) -> Self {
-        self.prefix(rng.usize(self.flushed / 2..=self.flushed))
+        self.prefix(rng.usize(self.created..=self.flushed))
     }
 
     /// A backup as of now.
@@ -94,10 +98,12 @@ impl Store {
     }
 
     fn prefix(&self, end: usize) -> Self {
+        let log = self.log.iter().take(end).copied().collect();
         Self {
-            log: self.log.iter().take(end).copied().collect(),
+            log,
             flushed: end,
             received: end,
+            created: self.created,
         }
     }
 }

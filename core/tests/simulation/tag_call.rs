@@ -192,13 +192,15 @@ fn plan(world: &mut World, at: usize, call: TagCall, is_early: bool) -> Phase {
         wall_ms: readings.wall_ms,
     };
     let source = source(world, at, call.tag);
-    world.reservations.insert((source, plan.end), reservation);
     let note = Note::new(
         world.server(at).incarnation(database),
         readings.wall_ms,
         reservation.size,
         rate_per_s,
     );
+    world
+        .reservations
+        .insert((source, note.pack()), reservation);
     let writes = vec![
         (register, i64::try_from(plan.end).expect("in range")),
         (note_register, note.pack()),
@@ -291,7 +293,7 @@ fn check_start(
     let is_lossless = server.is_lossless;
     let bound_end = request.bound_end.unwrap_or(TAG_START);
     let issued_past = u128::from(issued_end - bound_end);
-    let recorded = world.reservations.get(&(source, bound_end));
+    let recorded = note.and_then(|note| world.reservations.get(&(source, note.pack())));
     let is_covered = recorded.is_some_and(|recorded| {
         let elapsed_ms = u128::try_from(wall_ms - recorded.wall_ms).unwrap_or(0);
         issued_past <= u128::from(recorded.size)

@@ -81,8 +81,8 @@ pub struct World {
     pub checker: Checker,
     /// Highest virtual time of a worker id at the end of a server's life.
     pub virtual_at_end: HashMap<u32, i64>,
-    /// Reservations by tag and end of their range.
-    pub reservations: HashMap<(Source, u64), Reservation>,
+    /// Reservations by tag and packed note.
+    pub reservations: HashMap<(Source, i64), Reservation>,
     pub is_traced: bool,
 }
 
