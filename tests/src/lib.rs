@@ -27,7 +27,7 @@ mod wait;
 mod wheel;
 
 pub use account::Account;
-pub use client::{IDS_PER_COPY_MAX, SqlError, copy_ids, expect_sql_error, query_i64, query_text};
+pub use client::{SqlError, copy_ids, expect_sql_error, query_i64, query_text};
 pub use clock::FakeClock;
 pub use extension::{Extension, workspace_root};
 pub use id_log::{Draw, IdFault, IdLog, IdSummary};

@@ -1,0 +1,183 @@
+//! The harness itself: what it says about a server is so.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use keywright_tests::{
+    MariaError, MariaServer, PgServer, Replication, Result, Stop, WAIT_MAX, expect_sql_error,
+    query_i64, query_text, wait_until,
+};
+
+fn unix_s(client: &mut postgres::Client) -> Result<i64> {
+    Ok(query_i64(
+        client,
+        "SELECT extract(epoch FROM clock_timestamp())::bigint",
+    )?)
+}
+
+fn real_unix_s() -> Result<i64> {
+    Ok(i64::try_from(
+        SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
+    )?)
+}
+
+#[test]
+fn server_outlives_kills_and_restarts_with_its_data() -> Result<()> {
+    let mut server = PgServer::builder().preload(false).start()?;
+    server
+        .client("postgres")?
+        .batch_execute("CREATE TABLE t AS SELECT 7::bigint AS n")?;
+    server.kill9()?;
+    assert!(!server.is_running());
+    assert!(server.client("postgres").is_err());
+    server.start()?;
+    assert!(server.log_contains("was not properly shut down")?);
+    for how in [Stop::Fast, Stop::Immediate, Stop::Smart] {
+        server.restart(how)?;
+        assert_eq!(
+            query_i64(&mut server.client("postgres")?, "SELECT n FROM t")?,
+            7
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn killed_backend_takes_the_others_with_it() -> Result<()> {
+    let server = PgServer::builder().preload(false).start()?;
+    let mut victim = server.client("postgres")?;
+    let mut bystander = server.client("postgres")?;
+    let pid = i32::try_from(query_i64(&mut victim, "SELECT pg_backend_pid()::bigint")?)?;
+    server.kill9_backend(pid)?;
+    assert!(bystander.simple_query("SELECT 1").is_err());
+    assert_eq!(
+        query_i64(&mut server.client("postgres")?, "SELECT 1::bigint")?,
+        1
+    );
+    Ok(())
+}
+
+#[test]
+fn clock_steps_while_the_server_runs() -> Result<()> {
+    let mut server = PgServer::builder().preload(false).fake_clock().start()?;
+    let mut client = server.client("postgres")?;
+    for offset_s in [86_400, -3_600, 0] {
+        server.clock()?.step_to(offset_s)?;
+        let seen = unix_s(&mut client)? - real_unix_s()?;
+        assert!(
+            (seen - offset_s).abs() <= 5,
+            "offset {seen} s, not {offset_s} s"
+        );
+    }
+    server.clock()?.step_to(-7_200)?;
+    server.kill9()?;
+    server.start()?;
+    let seen = unix_s(&mut server.client("postgres")?)? - real_unix_s()?;
+    assert!((seen + 7_200).abs() <= 5, "offset {seen} s after a restart");
+    Ok(())
+}
+
+#[test]
+fn standbys_follow_and_are_promoted() -> Result<()> {
+    for replication in [Replication::Asynchronous, Replication::Synchronous] {
+        let mut primary = PgServer::builder().preload(false).start()?;
+        let standby = primary.standby("standby", replication)?;
+        primary
+            .client("postgres")?
+            .batch_execute("CREATE TABLE t AS SELECT 7::bigint AS n")?;
+        primary.wait_replayed(&standby)?;
+        let refused = standby
+            .client("postgres")?
+            .batch_execute("INSERT INTO t VALUES (8)");
+        expect_sql_error(refused, "25006", "read-only transaction");
+        primary.kill9()?;
+        standby.promote()?;
+        let mut client = standby.client("postgres")?;
+        client.batch_execute("INSERT INTO t VALUES (8)")?;
+        assert_eq!(query_i64(&mut client, "SELECT sum(n)::bigint FROM t")?, 15);
+    }
+    Ok(())
+}
+
+#[test]
+fn copy_of_a_killed_server_runs_beside_it() -> Result<()> {
+    let identity = "SELECT system_identifier FROM pg_control_system()";
+    let mut original = PgServer::builder().preload(false).start()?;
+    let original_id = query_i64(&mut original.client("postgres")?, identity)?;
+    assert!(original.copy().is_err());
+    original.kill9()?;
+    let mut copy = original.copy()?;
+    copy.start()?;
+    original.start()?;
+    assert_ne!(original.port(), copy.port());
+    assert_eq!(
+        query_i64(&mut copy.client("postgres")?, identity)?,
+        original_id
+    );
+    let other = PgServer::builder().preload(false).start()?;
+    assert_ne!(
+        query_i64(&mut other.client("postgres")?, identity)?,
+        original_id
+    );
+    Ok(())
+}
+
+#[test]
+fn paused_server_goes_on() -> Result<()> {
+    let server = PgServer::builder().preload(false).start()?;
+    let mut client = server.client("postgres")?;
+    server.pause()?;
+    let (send, receive) = std::sync::mpsc::channel();
+    let asker = std::thread::spawn(move || send.send(query_i64(&mut client, "SELECT 7::bigint")));
+    assert!(
+        receive
+            .recv_timeout(std::time::Duration::from_millis(300))
+            .is_err()
+    );
+    server.resume()?;
+    assert_eq!(receive.recv_timeout(WAIT_MAX)??, 7);
+    assert!(asker.join().is_ok());
+    Ok(())
+}
+
+#[test]
+fn settings_and_tools_reach_the_server() -> Result<()> {
+    let mut server = PgServer::builder()
+        .preload(false)
+        .setting("work_mem", "5MB")
+        .start()?;
+    assert_eq!(
+        query_text(&mut server.client("postgres")?, "SHOW work_mem")?,
+        "5MB"
+    );
+    server.set("work_mem", "6MB");
+    server.restart(Stop::Fast)?;
+    assert_eq!(
+        query_text(&mut server.client("postgres")?, "SHOW work_mem")?,
+        "6MB"
+    );
+    let output = server
+        .tool("psql")
+        .args(["-Atc", "SELECT 6 * 7"])
+        .output()?;
+    assert_eq!(String::from_utf8(output.stdout)?, "42\n");
+    wait_until("a port that answers", WAIT_MAX, || {
+        Ok(std::net::TcpStream::connect(("127.0.0.1", server.port())).is_ok())
+    })
+}
+
+#[test]
+fn maria_runs_scripts_and_reports_errors() -> Result<()> {
+    let server = MariaServer::start()?;
+    let script = "DELIMITER //\nCREATE FUNCTION seven() RETURNS INT DETERMINISTIC RETURN 7 //\n\
+                  DELIMITER ;\nSELECT seven(), NULL;";
+    server.run("mysql", "CREATE DATABASE shop")?;
+    let rows = server.run("shop", script)?;
+    assert_eq!(rows, [["7".to_owned(), "NULL".to_owned()]]);
+    let error = server.run("shop", "SELECT eight()").unwrap_err();
+    let error = error.downcast_ref::<MariaError>();
+    assert!(
+        error.is_some_and(|error| error.errno == 1305 && error.sqlstate == "42000"),
+        "{error:?}"
+    );
+    Ok(())
+}
