@@ -42,6 +42,8 @@ pub struct Checker {
     last: HashMap<(u32, Source), i64>,
     ends: HashMap<Source, u64>,
     void: HashSet<Source>,
+    /// Takeovers that would have repeated ids without their gap.
+    pub saved_by_gap: usize,
     /// What went wrong first.
     pub violation: Option<String>,
 }

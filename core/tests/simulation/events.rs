@@ -60,6 +60,9 @@ impl Weights {
         if rules == Rules::InCallersTransaction {
             weights.push((Event::EndTransaction, 30));
         }
+        if rules.has_own_records() {
+            weights.extend([(Event::MoveWorker, 10), (Event::Crash, 5)]);
+        }
         Self(weights)
     }
 

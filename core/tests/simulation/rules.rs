@@ -15,7 +15,7 @@ pub enum Rules {
     NoteBeforeBound,
     /// Databases that follow each other on one worker id know only the bounds they wrote themselves.
     OwnRecordOnly,
-    /// A database that gets a worker id goes on below the bound another one had made durable.
+    /// The same, and a database that gets a worker id goes on at once below the bound that the other made durable.
     NoTakeoverOnMove,
     /// Ids are taken by an addition that may overshoot, and publication sets the cursor.
     FetchAdd,
@@ -27,5 +27,10 @@ impl Rules {
     /// Whether tags use a word with a fault instead of core's.
     pub fn has_mutant_word(self) -> bool {
         matches!(self, Self::FetchAdd | Self::HiFirst)
+    }
+
+    /// Whether databases keep bounds of their own for the worker id they share.
+    pub fn has_own_records(self) -> bool {
+        matches!(self, Self::OwnRecordOnly | Self::NoTakeoverOnMove)
     }
 }

@@ -24,6 +24,7 @@ pub struct Outcome {
     pub violation: Option<String>,
     pub issued: usize,
     pub voids: usize,
+    pub saved_by_gap: usize,
 }
 
 /// Runs one seed.
@@ -49,6 +50,7 @@ pub fn run(seed: u64, rules: Rules, is_traced: bool) -> Outcome {
         violation: world.checker.violation.take(),
         issued: world.checker.count(),
         voids: world.checker.voids(),
+        saved_by_gap: world.checker.saved_by_gap,
     }
 }
 

@@ -284,14 +284,18 @@ fn check_start(
 ) {
     let source = source(world, at, call.tag);
     let issued_end = world.checker.end_of(source);
-    if plan.start >= issued_end || world.checker.is_void(source) {
+    if world.checker.is_void(source) {
+        return;
+    }
+    let bound_end = request.bound_end.unwrap_or(TAG_START);
+    if plan.start >= issued_end {
+        world.checker.saved_by_gap += usize::from(bound_end < issued_end);
         return;
     }
     let database = world.backends[at].database;
     let server = world.server(at);
     let is_ours = note.is_some_and(|note| note.is_of(&server.incarnation(database)));
     let is_lossless = server.is_lossless;
-    let bound_end = request.bound_end.unwrap_or(TAG_START);
     let issued_past = u128::from(issued_end - bound_end);
     let recorded = note.and_then(|note| world.reservations.get(&(source, note.pack())));
     let is_covered = recorded.is_some_and(|recorded| {

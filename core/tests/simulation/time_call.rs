@@ -1,8 +1,7 @@
 //! A call of `snowflake_id` or `snowflake_ids`, one atomic step at a time.
 
 use keywright_core::{
-    BoundRefusal, BoundRequest, ClockDecision, Note, Readings, Recorded, Takeover, TakeoverPlan,
-    TakeoverReason, WorkerId, decide, plan_bound, plan_takeover,
+    BoundRefusal, BoundRequest, ClockDecision, Note, Readings, WorkerId, decide, plan_bound,
 };
 
 use crate::checker::Source;
@@ -10,6 +9,7 @@ use crate::job::{Figures, Job, Publication, SlotRef, leave};
 use crate::rules::Rules;
 use crate::server::TimeSlot;
 use crate::store::Register;
+use crate::time_takeover::take_over;
 use crate::world::{Phase, World};
 
 /// One call.
@@ -47,16 +47,16 @@ impl TimeCall {
         }
     }
 
-    fn then(self, step: TimeStep) -> Phase {
+    pub fn then(self, step: TimeStep) -> Phase {
         Phase::Time(self, step)
     }
 }
 
-fn slot<'a>(world: &'a mut World, at: usize, call: &TimeCall) -> &'a mut TimeSlot {
+pub fn slot<'a>(world: &'a mut World, at: usize, call: &TimeCall) -> &'a mut TimeSlot {
     &mut world.server(at).memory.times[call.worker]
 }
 
-fn source(world: &mut World, at: usize, worker: usize, spare: bool) -> Source {
+pub fn source(world: &mut World, at: usize, worker: usize, spare: bool) -> Source {
     let number = u32::try_from(worker).expect("few");
     Source::Worker {
         worker: world.server(at).worker_base + number,
@@ -213,138 +213,16 @@ fn plan(world: &mut World, at: usize, call: TimeCall, is_early: bool) -> Phase {
     }
 }
 
-/// First use of the word by this database since shared memory was zeroed, or since another database used it.
-fn take_over(world: &mut World, at: usize, call: TimeCall, readings: Readings) -> Phase {
-    let database = world.backends[at].database;
-    let writer = world.writer(database);
-    let incarnation = world.server(at).incarnation(database);
-    let note_register = Register::TimeNote {
-        worker: call.worker,
-        writer,
-    };
-    let note = world.read(at, note_register).and_then(Note::unpack);
-    let mut writes = Vec::new();
-    let mut publications = Vec::new();
-    let mut floor_ms = readings.wall_ms;
-    for spare in [false, true] {
-        if spare && !world.settings.layout.has_spare() {
-            continue;
-        }
-        let register = Register::Bound {
-            worker: call.worker,
-            spare,
-            writer,
-        };
-        let recorded = world
-            .read(at, register)
-            .map(|bound_ms| Recorded { bound_ms, note });
-        let word = &slot(world, at, &call).track(spare).word;
-        word.drain();
-        let word_next_state = word.next();
-        let settings = &world.settings;
-        let plan = plan_takeover(&Takeover {
-            layout: settings.layout,
-            recorded,
-            incarnation,
-            now_ms: readings.wall_ms,
-            lead_ms_max: settings.lead_ms_max,
-            skew_ms_max: settings.skew_ms_max,
-            window_ms: settings.window_ms,
-            word_next_state,
-        });
-        check_start(world, at, call.worker, spare, &plan, readings.wall_ms);
-        floor_ms = floor_ms.max(plan.start_ms);
-        writes.push((register, plan.bound_ms));
-        publications.push(publication(
-            world,
-            call.worker,
-            spare,
-            plan.start_state,
-            plan.hi_state,
-        ));
-    }
-    writes.push((
-        note_register,
-        Note::new(incarnation, readings.wall_ms, 1, 1).pack(),
-    ));
-    let slot = slot(world, at, &call);
-    slot.clock.start_at(readings, floor_ms);
-    slot.skew_ms = 0;
-    let figures = Figures::Time {
-        worker: call.worker,
-    };
-    let slot_ref = SlotRef::Time {
-        worker: call.worker,
-    };
-    Phase::Job(Job::new(
-        world.rules,
-        slot_ref,
-        writes,
-        &publications,
-        figures,
-        call.then(TimeStep::ReadClock),
-    ))
-}
-
-fn publication(world: &World, worker: usize, spare: bool, start: u64, hi: u64) -> Publication {
+pub fn publication(world: &World, worker: usize, spare: bool, start: u64, hi: u64) -> Publication {
     let layout = &world.settings.layout;
     let window_states =
-        world.settings.window_ms / u64::from(layout.tick_ms()) << layout.sequence_bits();
+        (world.settings.window_ms / u64::from(layout.tick_ms())) << layout.sequence_bits();
     Publication::Time {
         worker,
         spare,
         start,
         hi,
         extend_at: hi.saturating_sub(window_states / 2),
-    }
-}
-
-/// What is promised about the first state after a takeover, asserted exactly.
-///
-/// - Our own record, or nothing lost (synchronous promotion): it lies above everything ever issued.
-/// - Another's record: above everything issued, if no server that ended had a virtual clock more than `skew_ms_max`
-///   ahead of our wall clock now. No record at all: the same without the skew.
-///
-/// Otherwise no promise is made, and the word is no longer judged.
-fn check_start(
-    world: &mut World,
-    at: usize,
-    worker: usize,
-    spare: bool,
-    plan: &TakeoverPlan,
-    wall_ms: i64,
-) {
-    let source = source(world, at, worker, spare);
-    if plan.start_state >= world.checker.end_of(source) || world.checker.is_void(source) {
-        return;
-    }
-    let Source::Worker { worker, .. } = source else {
-        unreachable!("a worker's word")
-    };
-    let ahead_ms = world
-        .virtual_at_end
-        .get(&worker)
-        .map_or(0, |virtual_ms| virtual_ms - wall_ms);
-    let skew_ms_max = i64::try_from(world.settings.skew_ms_max).expect("short");
-    let is_lossless = world.server(at).is_lossless;
-    let is_promised = match plan.reason {
-        TakeoverReason::SameIncarnation => true,
-        TakeoverReason::ChangedIncarnation => is_lossless || ahead_ms <= skew_ms_max,
-        TakeoverReason::Fresh => is_lossless || ahead_ms <= 0,
-    };
-    if is_promised {
-        // Faulty rules must be found by their duplicates, not by this.
-        if world.rules == Rules::Sound {
-            world.checker.fail(format!(
-                "{source:?} starts at {} again: {plan:?}",
-                plan.start_state
-            ));
-        }
-    } else {
-        world.trace(|| {
-            format!("{source:?}: the lost server's clock was {ahead_ms} ms ahead: no promise")
-        });
-        world.checker.give_up(source);
     }
 }
 

@@ -130,9 +130,9 @@ impl World {
         })
     }
 
-    /// Who counts as the writer of a worker id's bounds.
+    /// Who counts as the writer of a worker id's bounds: they follow the worker id, unless a rule is faulty.
     pub fn writer(&self, database: u8) -> u8 {
-        if self.rules == Rules::OwnRecordOnly {
+        if self.rules.has_own_records() {
             database
         } else {
             0
