@@ -2,6 +2,7 @@
 //! is planned, made durable and published.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use keywright_core::bound::{
     BoundPlan, BoundRefusal, BoundRequest, Recorded, Takeover, TakeoverReason, plan_bound,
@@ -15,7 +16,7 @@ use pgrx::pg_sys;
 use crate::failure::Failure;
 use crate::gate::Held;
 use crate::session;
-use crate::shm::TimeTrack;
+use crate::shm::{TimeSlot, TimeTrack};
 use crate::store::{self, Urgency};
 use crate::words::{self, TimeEntry, TimeKind};
 use crate::{catalog, clock, settings, shm, sys};
@@ -151,11 +152,11 @@ fn write_bound(
     let (plan, now_ms) = {
         let _owner = sys::AsOwner::new(entry.owner);
         let bound_ms = sys::sequence_last(sequences.track(spare)?);
-        let wrote_it = bound_ms == Some(track.bound_ms.load(Ordering::Relaxed));
         // The bound is compared before it is moved: one that this word did not write was written for another layout or
-        // worker, by a restore, or by an extension whose outcome is unknown.
-        let now_ms = if slot.taken_over.load(Ordering::Relaxed) && (wrote_it || bound_ms.is_none())
-        {
+        // worker, by a restore, or by an extension whose outcome is unknown; and one of another database covers nothing here.
+        let wrote_it = bound_ms.unwrap_or(0) == track.bound_ms.load(Ordering::Relaxed);
+        let owns_it = slot.owner.load(Ordering::Relaxed) == sys::database().to_u32();
+        let now_ms = if owns_it && wrote_it {
             observe(entry, readings, held)
         } else {
             take_over(entry, readings, sequences, held)?
@@ -184,8 +185,15 @@ fn write_bound(
         sys::sequence_set(sequences.note, note.pack());
         (plan, now_ms)
     };
-    store::make_durable(urgency, &|| entry.kind.bound_name().to_owned())?;
-    publish(entry, track, &plan, now_ms);
+    match (
+        store::make_durable(urgency, &|| entry.kind.bound_name().to_owned()),
+        urgency,
+    ) {
+        (Ok(()), Urgency::Early | Urgency::Needed { .. }) => publish(entry, track, &plan, now_ms),
+        // The caller has its id. Whoever needs the next one finds a bound that was not published, and takes it over.
+        (Err(_), Urgency::Early) => track.extend_at.store(u64::MAX, Ordering::Relaxed),
+        (Err(failure), Urgency::Needed { .. }) => return Err(failure),
+    }
     Ok(Extended::Yes)
 }
 
@@ -243,19 +251,22 @@ fn take_over(
             continue;
         }
         let sequence = sequences.track(spare)?;
-        let recorded = sys::sequence_last(sequence).map(|bound_ms| Recorded { bound_ms, note });
+        let track = slot.track(spare);
+        // What is left was made durable by another owner, or by a record that is no longer ours.
+        track.word.drain();
+        let bound_ms = sys::sequence_last(sequence);
         let plan = plan_takeover(&Takeover {
             layout: *entry.layout(),
-            recorded,
+            recorded: bound_ms.map(|bound_ms| Recorded { bound_ms, note }),
             incarnation: store::incarnation(),
             now_ms: readings.wall_ms,
             lead_ms_max: settings::lead_ms_max(),
             skew_ms_max: settings::failover_skew_ms_max(),
             window_ms: settings::bound_window_ms(),
-            word_next_state: slot.track(spare).word.next(),
+            word_next_state: track.word.next(),
         });
-        match plan.reason {
-            TakeoverReason::Fresh | TakeoverReason::SameIncarnation => {}
+        let written_ms = match plan.reason {
+            TakeoverReason::Fresh | TakeoverReason::SameIncarnation => bound_ms,
             TakeoverReason::ChangedIncarnation => {
                 sys::sequence_set(sequence, plan.start_ms);
                 store::log_takeover(&format!(
@@ -263,18 +274,53 @@ fn take_over(
                     entry.kind.bound_name(),
                     plan.gap_ms
                 ));
+                Some(plan.start_ms)
             }
-        }
-        slot.track(spare)
-            .word
-            .publish(plan.start_state, plan.start_state);
+        };
+        track.word.publish(plan.start_state, plan.start_state);
+        track
+            .bound_ms
+            .store(written_ms.unwrap_or(0), Ordering::Relaxed);
         if !spare {
             floor_ms = plan.start_ms;
         }
     }
     slot.with_clock(held, |clock| clock.start_at(readings, floor_ms));
-    slot.taken_over.store(true, Ordering::Release);
+    slot.owner
+        .store(sys::database().to_u32(), Ordering::Release);
     Ok(observe(entry, readings, held))
+}
+
+/// A worker id that comes to this database may have been another's, which issued from a bound of its own: everything
+/// below the word's bound counts as used here too, durably, before the first id.
+///
+/// # Errors
+/// Another session holds the gate or the sequences for too long.
+pub fn inherit(slot: &'static TimeSlot) -> Result<(), Failure> {
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    let urgency = Urgency::Needed { deadline };
+    let name = || TimeKind::Snowflake.bound_name().to_owned();
+    let Some(_held) = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?
+    else {
+        return Err(store::timed_out(&name()));
+    };
+    let sequences = Sequences::of(TimeKind::Snowflake)?;
+    let layout = &slot.key().layout;
+    store::lock_sequences(&sequences.all(), urgency, &name)?;
+    for spare in [false, true] {
+        let word = &slot.track(spare).word;
+        word.drain();
+        let bound_ms = layout.unix_ms_of(word.hi() >> layout.sequence_bits());
+        let sequence = sequences.track(spare)?;
+        if word.hi() > 0 && sys::sequence_last(sequence) < Some(bound_ms) {
+            sys::sequence_set(sequence, bound_ms);
+        }
+    }
+    if sys::sequence_last(sequences.note).is_none() {
+        let note = Note::new(store::incarnation(), clock::wall_ms(), 1, 0);
+        sys::sequence_set(sequences.note, note.pack());
+    }
+    store::make_durable(urgency, &name)
 }
 
 fn refused(

@@ -138,7 +138,7 @@ fn lead() -> Check {
     let lead_ms = words::entry(TimeKind::Snowflake).ok().map_or(0, |entry| {
         let layout = *entry.layout();
         let next = entry.slot.main.word.next() >> layout.sequence_bits();
-        if entry.slot.taken_over.load(Ordering::Relaxed) {
+        if entry.slot.owner.load(Ordering::Relaxed) != 0 {
             layout.unix_ms_of(next) - clock::wall_ms()
         } else {
             0

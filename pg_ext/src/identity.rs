@@ -12,8 +12,8 @@ use crate::backend::BackendCell;
 use crate::catalog::{self, WorkerLabel, one_row, run};
 use crate::failure::{Failure, OrRaise};
 use crate::session;
-use crate::words;
-use crate::{clock, decode, settings, store, sys};
+
+use crate::{clock, decode, extend, settings, store, sys, words};
 
 /// Set while `set_worker_id` writes the label itself.
 static WRITING: BackendCell<bool> = BackendCell::new(false);
@@ -92,10 +92,18 @@ fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
         ),
         &[],
     )?;
-    words::drain(worker, &layout)?;
+    take_possession(worker, &layout)?;
     sys::announce_change(extension.node_table);
     session::forget();
     Ok(())
+}
+
+/// A word that was in use before must not go on where it stopped: others issued since, or it was another database's.
+fn take_possession(worker: WorkerId, layout: &Layout) -> Result<(), Failure> {
+    match words::slot_of(worker, layout)? {
+        Some(slot) => extend::inherit(slot),
+        None => Ok(()),
+    }
 }
 
 fn lock_register() -> Result<(), Failure> {
@@ -159,7 +167,7 @@ fn set_layout(text: Option<&str>) -> Result<(), Failure> {
             )
             .hint("Set a smaller worker id first with SELECT keywright.set_worker_id(n).")
         })?;
-        words::drain(worker, &layout)?;
+        take_possession(worker, &layout)?;
     }
     if old != layout && refuse_if_overlapping(&old, &layout)? {
         words::await_commit();

@@ -169,8 +169,8 @@ pub struct TimeSlot {
     pub skew_ms: AtomicI64,
     /// Highest reading of the wall clock, less its skew, that ids were issued with under a policy other than carry.
     pub highest_ms: AtomicI64,
-    /// Set once the bound has been taken over since the server started.
-    pub taken_over: AtomicBool,
+    /// The database whose bound covers the word; 0 before the first takeover since the server started.
+    pub owner: AtomicU32,
     /// The spare worker's word.
     pub spare: TimeTrack,
     key: UnsafeCell<TimeKey>,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
 use keywright_core::incarnation::{Incarnation, Note};
-use keywright_core::segment::{RefillPlan, RefillRequest, plan_refill};
+use keywright_core::segment::{RefillPlan, RefillRequest, plan_refill, refill_at};
 use keywright_core::step::{Step, StepPolicy, rate_per_s};
 use keywright_core::tag::Tag;
 
@@ -220,9 +220,8 @@ fn publish(
     let slot = entry.slot;
     let size = plan.end.saturating_sub(plan.start);
     slot.word.publish(plan.start, plan.end);
-    let left = size.saturating_mul(u64::from(settings::refill_threshold_percent())) / 100;
-    slot.refill_at
-        .store(plan.end.saturating_sub(left), Ordering::Relaxed);
+    let early = refill_at(plan.start, plan.end, settings::refill_threshold_percent());
+    slot.refill_at.store(early, Ordering::Relaxed);
     slot.step.store(step, Ordering::Relaxed);
     slot.last_size.store(size, Ordering::Relaxed);
     slot.last_refill_ms.store(wall_ms, Ordering::Relaxed);

@@ -103,21 +103,14 @@ fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
     Ok(TimeKey::snowflake(worker, layout))
 }
 
-/// Gives up what is left below the bound of a word that nobody uses now. If it was in use before, it must not go on
-/// where it stopped: another word issued greater ids since.
+/// The snowflake word of a worker id; `None` when the server did not preload the library.
 ///
 /// # Errors
 /// No room in shared memory.
-pub fn drain(worker: WorkerId, layout: &Layout) -> Result<(), Failure> {
-    match shm::time_slot(&TimeKey::snowflake(worker, *layout)) {
-        None => Ok(()),
-        Some(Ok(slot)) => {
-            slot.main.word.drain();
-            slot.spare.word.drain();
-            Ok(())
-        }
-        Some(Err(full)) => Err(words_full(&full)),
-    }
+pub fn slot_of(worker: WorkerId, layout: &Layout) -> Result<Option<&'static TimeSlot>, Failure> {
+    shm::time_slot(&TimeKey::snowflake(worker, *layout))
+        .transpose()
+        .map_err(|full| words_full(&full))
 }
 
 fn words_full(full: &Full) -> Failure {
