@@ -1,3 +1,57 @@
-//! The project's own commands.
+//! The project's own commands: `cargo xtask --help`.
 
-fn main() {}
+mod check;
+mod demo;
+mod install;
+mod needs;
+mod package;
+mod shell;
+mod simulate;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Builds, shows, checks and packages Keywright.
+///
+/// What a command needs and the machine lacks is installed from Debian's packages, after saying what. That takes root or
+/// sudo; without them the packages are named and nothing is done.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Demo),
+    Test(test::Test),
+    Check(check::Check),
+    Simulate(simulate::Simulate),
+    Install(install::Install),
+    Package(package::Package),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Demo(demo) => demo.run(),
+        Command::Test(test) => test.run(),
+        Command::Check(check) => check.run(),
+        Command::Simulate(simulate) => simulate.run(),
+        Command::Install(install) => install.run(),
+        Command::Package(package) => package.run(),
+    }
+}

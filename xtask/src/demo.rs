@@ -1,0 +1,161 @@
+//! `cargo xtask demo`.
+
+mod fill;
+mod interrupt;
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use keywright_tests::{Extension, PgServer, PgVersion};
+use postgres::{Client, SimpleQueryMessage};
+
+use crate::demo::fill::{Fill, TABLES};
+use crate::demo::interrupt::Interrupt;
+use crate::install::PG_CONFIG;
+use crate::needs;
+use crate::shell::step;
+
+/// Rows before the server is killed, over all tables.
+const ROWS_BEFORE: u64 = 1_050_000;
+
+/// Rows after which the server is killed, in the middle of inserting more.
+const ROWS_UNTIL_KILL: u64 = 60_000;
+
+/// Rows after that.
+const ROWS_AFTER: u64 = 210_000;
+
+const SETUP: &str = "\
+CREATE EXTENSION keywright;
+SELECT keywright.set_worker_id(1);
+SELECT keywright.create_tag('orders');
+CREATE TABLE event   (id bigint PRIMARY KEY DEFAULT snowflake_id(),        body text);
+CREATE TABLE orders  (id bigint PRIMARY KEY DEFAULT next_biz_id('orders'), body text);
+CREATE TABLE receipt (id text   PRIMARY KEY DEFAULT readable_id('RCPT'),   body text);";
+
+const DECODE: [&str; 3] = [
+    "SELECT e.id, d.* FROM (SELECT id FROM event ORDER BY id DESC LIMIT 3) e, snowflake_decode(e.id) d",
+    "SELECT r.id, d.* FROM (SELECT id FROM receipt ORDER BY id DESC LIMIT 3) r, readable_decode(r.id) d",
+    "SELECT min(id), max(id) FROM orders",
+];
+
+/// Show it at work: a private server, a million rows from 8 connections, a hard kill, and no id twice.
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// End by itself instead of staying up until Ctrl-C.
+    #[arg(long)]
+    once: bool,
+}
+
+impl Demo {
+    pub(crate) fn run(self) -> Result<()> {
+        let mut needs = needs::to_build();
+        needs.extend(needs::to_serve());
+        needs::install(&needs)?;
+        let interrupt = Interrupt::watch()?;
+        step("building the extension (minutes the first time, seconds later)");
+        Extension::build(PgVersion::V15, PG_CONFIG.as_ref(), true)?;
+        match show(&interrupt, self.once) {
+            // Ctrl-C reaches the server as well, so whatever was under way failed.
+            Err(_) if interrupt.seen() => {
+                println!("\nstopped; the server and its directory are gone");
+                Ok(())
+            }
+            ended => ended,
+        }
+    }
+}
+
+fn show(interrupt: &Interrupt, once: bool) -> Result<()> {
+    step("starting a private server in a temporary directory, as an unprivileged user");
+    let mut server = PgServer::builder()
+        .version(PgVersion::V15)
+        .fsync(true)
+        .start()?;
+    println!(
+        "    data in {}, port {}",
+        server.data_dir().display(),
+        server.port()
+    );
+    step("a table with each kind of DEFAULT");
+    println!("{SETUP}");
+    server.client("postgres")?.batch_execute(SETUP)?;
+
+    step(&format!(
+        "inserting {ROWS_BEFORE} rows from {} connections",
+        fill::CONNECTIONS
+    ));
+    Fill::new(&server, ROWS_BEFORE).run()?;
+    show_distinct(&server)?;
+    step("reading ids back");
+    let mut client = server.client("postgres")?;
+    for query in DECODE {
+        show_query(&mut client, query)?;
+    }
+    drop(client);
+
+    step("kill -9 of the whole server, in the middle of inserting");
+    let inserted = Fill::new(&server, u64::MAX).run_until_killed(&mut server, ROWS_UNTIL_KILL)?;
+    println!("    {inserted} more rows were committed when it died");
+    let killed = Instant::now();
+    server.start()?;
+    println!("    recovered in {:.1} s", killed.elapsed().as_secs_f64());
+    step(&format!("going on: {ROWS_AFTER} more rows"));
+    Fill::new(&server, ROWS_AFTER).run()?;
+    show_distinct(&server)?;
+    stay(&mut server, interrupt, once)
+}
+
+/// Counts, and stops the demo if an id were there twice.
+fn show_distinct(server: &PgServer) -> Result<()> {
+    step("are they all distinct?");
+    let mut client = server.client("postgres")?;
+    for table in TABLES {
+        let row = client.query_one(
+            &format!("SELECT count(*), count(DISTINCT id) FROM {table}"),
+            &[],
+        )?;
+        let (rows, distinct): (i64, i64) = (row.get(0), row.get(1));
+        if rows != distinct {
+            bail!("{table}: {rows} rows with only {distinct} distinct ids");
+        }
+        println!("    {table:8} {rows:>8} rows, {distinct:>8} distinct ids");
+    }
+    Ok(())
+}
+
+fn show_query(client: &mut Client, query: &str) -> Result<()> {
+    println!("{query};");
+    for message in client.simple_query(query)? {
+        match message {
+            SimpleQueryMessage::RowDescription(columns) => {
+                let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
+                println!("    {}", names.join(" | "));
+            }
+            SimpleQueryMessage::Row(row) => {
+                let values: Vec<&str> = (0..row.len())
+                    .map(|i| row.get(i).unwrap_or("NULL"))
+                    .collect();
+                println!("    {}", values.join(" | "));
+            }
+            // CommandComplete; the enum may grow.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn stay(server: &mut PgServer, interrupt: &Interrupt, once: bool) -> Result<()> {
+    println!(
+        "\nno id twice. The server is up; try it:\n    psql {}",
+        server.url("postgres")
+    );
+    println!("    INSERT INTO orders (body) VALUES ('mine') RETURNING id;");
+    println!("    SELECT * FROM keywright.stats;");
+    if !once {
+        println!("Ctrl-C stops it and removes everything.");
+        interrupt.wait(|| server.is_running())?;
+    }
+    println!("\nstopped; the server and its directory are gone");
+    Ok(())
+}

