@@ -32,7 +32,7 @@ pub fn run(seed: u64, rules: Rules, is_traced: bool) -> Outcome {
     let mut world = create(seed, rules, is_traced);
     let weights = events::Weights::random(&mut world.rng, rules);
     let steps = world.rng.u32(300..3000);
-    let pace_ms = [1, 3, 50, 2000][world.rng.usize(..4)];
+    let pace_ms = [0, 1, 3, 50, 2000][world.rng.usize(..5)];
     let mut at = 0;
     while world.step < steps && world.checker.violation.is_none() {
         world.step += 1;
