@@ -3,8 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use keywright_tests::{
-    MariaError, MariaServer, PgServer, Replication, Result, Stop, WAIT_MAX, expect_sql_error,
-    query_i64, query_text, wait_until,
+    Draw, IdLog, MariaError, MariaServer, PgServer, Replication, Result, Stop, WAIT_MAX,
+    expect_sql_error, query_i64, query_text, wait_until,
 };
 
 fn unix_s(client: &mut postgres::Client) -> Result<i64> {
@@ -179,5 +179,60 @@ fn maria_runs_scripts_and_reports_errors() -> Result<()> {
         error.is_some_and(|error| error.errno == 1305 && error.sqlstate == "42000"),
         "{error:?}"
     );
+    Ok(())
+}
+
+#[test]
+fn every_id_that_arrives_is_logged_also_when_the_server_is_killed() -> Result<()> {
+    let mut server = PgServer::builder().preload(false).start()?;
+    server
+        .client("postgres")?
+        .batch_execute("CREATE SEQUENCE s CACHE 1000")?;
+    let (config, log) = (server.config("postgres", "postgres"), IdLog::new());
+    let query = "SELECT nextval('s') FROM generate_series(1, 20000)";
+    let draw = Draw {
+        connections: 4,
+        rounds: 5,
+        query,
+    };
+    assert!(log.draw(&config, draw).is_empty());
+    assert_eq!(log.check()?.count, 400_000);
+    let endless = Draw {
+        rounds: usize::MAX,
+        ..draw
+    };
+    let errors = std::thread::scope(|scope| -> Result<Vec<anyhow::Error>> {
+        let drawing = scope.spawn(|| log.draw(&config, endless));
+        let issued = "SELECT last_value FROM s";
+        let mut client = server.client("postgres")?;
+        wait_until("ids beyond the first ones", WAIT_MAX, || {
+            Ok(query_i64(&mut client, issued)? > 500_000)
+        })?;
+        server.kill9()?;
+        drawing
+            .join()
+            .map_err(|_| anyhow::anyhow!("drawing panicked"))
+    })?;
+    assert_eq!(errors.len(), 4);
+    assert!(log.check()?.count > 400_000);
+    Ok(())
+}
+
+#[test]
+fn extension_under_test_is_in_the_private_installation() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    let library = server.install().pkglibdir().join("keywright.so");
+    assert!(
+        library.is_file() && library.starts_with(std::env::temp_dir()),
+        "{library:?}"
+    );
+    let mut client = server.client("postgres")?;
+    assert_eq!(
+        query_text(&mut client, "SHOW shared_preload_libraries")?,
+        "keywright"
+    );
+    client.batch_execute("CREATE EXTENSION keywright")?;
+    client.batch_execute("SELECT keywright.set_worker_id(1)")?;
+    assert!(query_i64(&mut client, "SELECT snowflake_id()")? > 0);
     Ok(())
 }

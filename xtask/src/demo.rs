@@ -57,11 +57,11 @@ impl Demo {
         Extension::build(PgVersion::V15, PG_CONFIG.as_ref(), true)?;
         match show(&interrupt, self.once) {
             // Ctrl-C reaches the server as well, so whatever was under way failed.
-            Err(_) if interrupt.seen() => {
+            Err(error) if !interrupt.seen() => Err(error),
+            Ok(()) | Err(_) => {
                 println!("\nstopped; the server and its directory are gone");
                 Ok(())
             }
-            ended => ended,
         }
     }
 }
@@ -156,6 +156,5 @@ fn stay(server: &mut PgServer, interrupt: &Interrupt, once: bool) -> Result<()> 
         println!("Ctrl-C stops it and removes everything.");
         interrupt.wait(|| server.is_running())?;
     }
-    println!("\nstopped; the server and its directory are gone");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Running programs so that one sees which, and what they say.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
@@ -59,8 +59,14 @@ fn shown(command: &Command) -> String {
         let value = value?;
         Some(format!("{}={}", name.display(), value.display()))
     });
-    let program = Path::new(command.get_program());
-    let program = program.file_name().unwrap_or(command.get_program());
+    let program = command.get_program();
+    // Where rustup keeps its cargo is of no interest.
+    let is_cargo = Path::new(program).file_name() == Some(OsStr::new("cargo"));
+    let program = if is_cargo {
+        OsStr::new("cargo")
+    } else {
+        program
+    };
     let words = std::iter::once(program).chain(command.get_args());
     let words = words.map(|word| word.display().to_string());
     set.chain(words).collect::<Vec<_>>().join(" ")
