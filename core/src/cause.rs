@@ -25,7 +25,6 @@ pub enum Cause {
     ClockBehind,
     LeadExceeded,
     ArgumentOutOfRange,
-    ArgumentInvalid,
     ArgumentNull,
     IdForeign,
     Privilege,
@@ -51,7 +50,7 @@ const DENIED: u16 = 1227;
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 24] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -70,7 +69,6 @@ impl Cause {
         Self::ClockBehind,
         Self::LeadExceeded,
         Self::ArgumentOutOfRange,
-        Self::ArgumentInvalid,
         Self::ArgumentNull,
         Self::IdForeign,
         Self::Privilege,
@@ -101,7 +99,6 @@ impl Cause {
             Self::ClockBehind        => Row::of("clock_behind", "55000", NO_KEY, true, "clock"),
             Self::LeadExceeded       => Row::of("lead_exceeded", "53400", NO_KEY, true, "clock"),
             Self::ArgumentOutOfRange => Row::of("argument_out_of_range", "22003", 1690, false, "input"),
-            Self::ArgumentInvalid    => Row::of("argument_invalid", "22023", ARGUMENTS, false, "input"),
             Self::ArgumentNull       => Row::of("argument_null", "22004", 1048, false, "input"),
             Self::IdForeign          => Row::of("id_foreign", "22003", 1690, false, "input"),
             Self::Privilege          => Row::of("privilege", "42501", DENIED, false, "access"),

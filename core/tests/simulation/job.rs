@@ -165,7 +165,8 @@ fn await_standby(world: &mut World, at: usize, mut job: Job, position: usize) ->
         return Phase::Job(job);
     }
     if world.rng.u8(..) < 64 {
-        world.trace(|| "cancelled while waiting for the standby".to_owned());
+        let backend = world.backends[at].id;
+        world.trace(|| format!("backend {backend}: cancelled while waiting for the standby"));
         if world.rules == Rules::PublishedAfterCancel {
             return Phase::Job(job);
         }

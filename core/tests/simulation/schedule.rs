@@ -172,7 +172,7 @@ fn initial_server(world: &mut World) -> Server {
 
 const LAYOUTS: [&str; 6] = [
     "time=41,spare=1,worker=6,sequence=3,epoch=2020-01-01",
-    "time=41,sequence=2,spare=1,worker=6,epoch=2020-01-01",
+    "time=41,sequence=1,spare=1,worker=6,epoch=2020-01-01",
     "time=38,worker=6,sequence=4,epoch=2020-01-01,tick=10ms",
     "spare=1,time=30,worker=6,sequence=5,epoch=2020-01-01,tick=1s",
     "time=20,datacenter=2,worker=4,spare=1,sequence=3,unused=5,epoch=2020-01-01,tick=60s",
