@@ -8,18 +8,18 @@ pub(crate) const DAY_MS: i64 = 86_400_000;
 /// A moment in UTC, to the millisecond. Only [`Civil::of_unix_ms`] and a successful [`Civil::unix_ms`] vouch for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Civil {
-    pub year: i64,
-    pub month: i64,
-    pub day: i64,
-    pub hour: i64,
-    pub minute: i64,
-    pub second: i64,
-    pub millisecond: i64,
+    pub(crate) year: i64,
+    pub(crate) month: i64,
+    pub(crate) day: i64,
+    pub(crate) hour: i64,
+    pub(crate) minute: i64,
+    pub(crate) second: i64,
+    pub(crate) millisecond: i64,
 }
 
 impl Civil {
     /// The civil moment of a unix time in milliseconds.
-    pub fn of_unix_ms(unix_ms: i64) -> Self {
+    pub(crate) fn of_unix_ms(unix_ms: i64) -> Self {
         let (year, month, day) = civil_from_days(unix_ms.div_euclid(DAY_MS));
         let of_day = unix_ms.rem_euclid(DAY_MS);
         Self {
@@ -34,7 +34,7 @@ impl Civil {
     }
 
     /// Unix milliseconds, or `None` when there is no such moment (30 February, hour 24, second 60) in years 0–9999.
-    pub fn unix_ms(&self) -> Option<i64> {
+    pub(crate) fn unix_ms(&self) -> Option<i64> {
         let in_range = (0..=9999).contains(&self.year)
             && (1..=12).contains(&self.month)
             && (1..=days_in_month(self.year, self.month)).contains(&self.day)

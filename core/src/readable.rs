@@ -182,7 +182,7 @@ pub fn format(unix_ms: i64, biz: &Biz, bucket: u8, sequence: u32) -> Result<Stri
 /// Takes a readable id apart.
 ///
 /// # Errors
-/// [`ReadableError`] for anything that [`format`] does not write.
+/// [`ReadableError`] for anything that [`fn@format`] does not write.
 pub fn parse(text: &str) -> Result<ReadableParts, ReadableError> {
     if text.len() != ID_BYTES || !text.is_ascii() {
         return Err(ReadableError::Length {

@@ -3,6 +3,8 @@
 //! Every run follows from its seed. `KEYWRIGHT_SEEDS` sets how many are run, `KEYWRIGHT_SEED` runs one and prints its
 //! schedule. Known-bad algorithms run in the same world, and the checker has to find each of them out.
 
+#![allow(unreachable_pub, reason = "modules of one test binary")]
+
 mod checker;
 mod events;
 mod job;
