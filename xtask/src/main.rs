@@ -1,5 +1,6 @@
 //! The project's own commands: `cargo xtask --help`.
 
+mod bench;
 mod check;
 mod demo;
 mod install;
@@ -31,6 +32,7 @@ enum Command {
     Test(test::Test),
     Check(check::Check),
     Simulate(simulate::Simulate),
+    Bench(bench::Bench),
     Install(install::Install),
     Package(package::Package),
 }
@@ -51,6 +53,7 @@ fn run(command: Command) -> Result<()> {
         Command::Test(test) => test.run(),
         Command::Check(check) => check.run(),
         Command::Simulate(simulate) => simulate.run(),
+        Command::Bench(bench) => bench.run(),
         Command::Install(install) => install.run(),
         Command::Package(package) => package.run(),
     }

@@ -1,0 +1,144 @@
+//! `cargo xtask bench pg`: what an id costs beside what PostgreSQL has, all in one run on one private server.
+
+mod calls;
+mod inserts;
+mod latency;
+mod machine;
+mod pgbench;
+mod report;
+mod rounds;
+mod server;
+mod together;
+
+use std::fs;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use keywright_tests::workspace_root;
+
+use crate::shell::step;
+use report::Report;
+
+/// Fewest rounds of a run whose figures are kept.
+const ROUNDS_TO_WRITE: u16 = 5;
+
+/// Measure what ids cost.
+#[derive(Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Pg(Pg),
+}
+
+/// Compare with nextval, gen_random_uuid and others: CPU per call, ids per second, inserts, latency.
+///
+/// Nothing else should run on the machine meanwhile. A target that is missed is shown, and is no failure of the command.
+#[derive(Args)]
+struct Pg {
+    /// Rounds; figures are medians over them. 7, or 3 with --quick.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=99))]
+    rounds: Option<u16>,
+    /// Under a minute and a half, to see that it works; the figures mean little.
+    #[arg(long)]
+    quick: bool,
+    /// Write the result to docs/benchmarks.md.
+    #[arg(long, conflicts_with = "quick")]
+    write: bool,
+}
+
+/// How much each part measures.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    rounds: u16,
+    /// Calls per function and round.
+    calls: u32,
+    /// The same for the function that takes microseconds.
+    calls_slow: u32,
+    /// Ids that all connections make together per function and round.
+    ids_together: u32,
+    /// Duration of one run of inserts, seconds.
+    insert_s: u32,
+    /// Duration of one run under load, seconds.
+    latency_s: u32,
+}
+
+impl Sizes {
+    fn new(quick: bool, rounds: Option<u16>) -> Sizes {
+        if quick {
+            Sizes {
+                rounds: rounds.unwrap_or(3),
+                calls: 200_000,
+                calls_slow: 10_000,
+                ids_together: 400_000,
+                insert_s: 1,
+                latency_s: 1,
+            }
+        } else {
+            Sizes {
+                rounds: rounds.unwrap_or(7),
+                calls: 1_000_000,
+                calls_slow: 50_000,
+                ids_together: 4_000_000,
+                insert_s: 3,
+                latency_s: 4,
+            }
+        }
+    }
+}
+
+impl Bench {
+    pub(crate) fn run(self) -> Result<()> {
+        match self.what {
+            What::Pg(pg) => pg.run(),
+        }
+    }
+}
+
+impl Pg {
+    fn run(self) -> Result<()> {
+        let sizes = Sizes::new(self.quick, self.rounds);
+        if self.write && sizes.rounds < ROUNDS_TO_WRITE {
+            bail!(
+                "--write needs at least {ROUNDS_TO_WRITE} rounds, not {}",
+                sizes.rounds
+            );
+        }
+        let report = measure(sizes)?;
+        println!("\n{}", report.text());
+        if self.write {
+            let file = workspace_root().join("docs/benchmarks.md");
+            if let Some(dir) = file.parent() {
+                fs::create_dir_all(dir).context("making docs")?;
+            }
+            fs::write(&file, report.document())
+                .with_context(|| format!("writing {}", file.display()))?;
+            step("docs/benchmarks.md is written");
+        }
+        Ok(())
+    }
+}
+
+fn measure(sizes: Sizes) -> Result<Report> {
+    let load_before = machine::load()?;
+    step("building the extension and starting a private server");
+    let server = server::start(sizes)?;
+    // After the build, whose time says nothing.
+    let started = Instant::now();
+    step("CPU per call");
+    let calls = calls::measure(&server, sizes)?;
+    step("ids per second, several connections together");
+    let together = together::measure(&server, sizes)?;
+    step("inserts of single rows");
+    let inserts = inserts::measure(&server, sizes)?;
+    step("latency under load");
+    let latency = latency::measure(&server, sizes)?;
+    Ok(Report {
+        machine: machine::facts(&server, sizes.rounds, load_before, started.elapsed())?,
+        sections: vec![calls, together, inserts, latency],
+    })
+}

@@ -1,0 +1,197 @@
+//! What is shown: the same tables on the terminal and in `docs/benchmarks.md`.
+
+use std::fmt::Write;
+
+use super::rounds::Spread;
+
+/// Everything a run found.
+pub(super) struct Report {
+    /// What it ran on, name and value.
+    pub(super) machine: Vec<(&'static str, String)>,
+    pub(super) sections: Vec<Section>,
+}
+
+/// One comparison.
+pub(super) struct Section {
+    pub(super) title: &'static str,
+    /// How it was measured, a paragraph each.
+    pub(super) text: Vec<String>,
+    pub(super) table: Table,
+    pub(super) targets: Vec<Target>,
+}
+
+/// Cells of a table: names, then figures.
+pub(super) struct Table {
+    /// How many columns are names.
+    names: usize,
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+/// A figure that is to be reached.
+pub(super) struct Target {
+    pub(super) what: String,
+    pub(super) seen: Spread,
+    pub(super) limit: Limit,
+}
+
+/// Where a target lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Limit {
+    fn is_met(self, seen: f64) -> bool {
+        match self {
+            Limit::AtMost(limit) => seen <= limit,
+            Limit::AtLeast(limit) => seen >= limit,
+        }
+    }
+
+    fn shown(self) -> String {
+        match self {
+            Limit::AtMost(limit) => format!("≤ {limit:.2}"),
+            Limit::AtLeast(limit) => format!("≥ {limit:.2}"),
+        }
+    }
+}
+
+impl Table {
+    /// A table whose first column is a name.
+    pub(super) fn new(head: &[&str]) -> Table {
+        Table::with_names(1, head)
+    }
+
+    fn with_names(names: usize, head: &[&str]) -> Table {
+        Table {
+            names,
+            head: head.iter().map(|&cell| cell.to_owned()).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub(super) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// Markdown whose columns stand below each other, so that it can be read as it is.
+    fn markdown(&self) -> String {
+        let mut widths: Vec<usize> = self.head.iter().map(|cell| width(cell)).collect();
+        for row in &self.rows {
+            for (column, cell) in widths.iter_mut().zip(row) {
+                *column = width(cell).max(*column);
+            }
+        }
+        let line = |cells: &[String]| {
+            let mut text = String::from("|");
+            for (index, (cell, column)) in cells.iter().zip(&widths).enumerate() {
+                let padding = " ".repeat(column - width(cell));
+                text += &if index < self.names {
+                    format!(" {cell}{padding} |")
+                } else {
+                    format!(" {padding}{cell} |")
+                };
+            }
+            text + "\n"
+        };
+        let rule: Vec<String> = widths
+            .iter()
+            .enumerate()
+            .map(|(index, &column)| {
+                if index < self.names {
+                    "-".repeat(column)
+                } else {
+                    "-".repeat(column - 1) + ":"
+                }
+            })
+            .collect();
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        line(&self.head) + &line(&rule) + &rows
+    }
+}
+
+fn width(cell: &str) -> usize {
+    cell.chars().count()
+}
+
+impl Report {
+    /// What is printed.
+    pub(super) fn text(&self) -> String {
+        let mut text = self.machine_table() + "\n";
+        for section in &self.sections {
+            text += &section.markdown();
+        }
+        text + &self.targets()
+    }
+
+    /// What is kept.
+    pub(super) fn document(&self) -> String {
+        let sections: String = self.sections.iter().map(Section::markdown).collect();
+        format!(
+            "{HEAD}\n{}\n{}\n{HOW_TO_READ}\n{sections}",
+            self.machine_table(),
+            self.targets()
+        )
+        .trim_end()
+        .to_owned()
+            + "\n"
+    }
+
+    fn machine_table(&self) -> String {
+        let mut table = Table::with_names(2, &["run", "on"]);
+        for (name, value) in &self.machine {
+            table.row(vec![(*name).to_owned(), value.clone()]);
+        }
+        table.markdown()
+    }
+
+    fn targets(&self) -> String {
+        let mut table = Table::new(&["target", "wanted", "seen (lowest … highest)", "verdict"]);
+        for target in self.sections.iter().flat_map(|section| &section.targets) {
+            let verdict = if target.limit.is_met(target.seen.median) {
+                "met"
+            } else {
+                "not met"
+            };
+            table.row(vec![
+                target.what.clone(),
+                target.limit.shown(),
+                target.seen.to_string(),
+                verdict.to_owned(),
+            ]);
+        }
+        format!("## Targets\n\n{}", table.markdown())
+    }
+}
+
+impl Section {
+    fn markdown(&self) -> String {
+        let mut text = format!("## {}\n\n", self.title);
+        for paragraph in &self.text {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{paragraph}\n");
+        }
+        text + &self.table.markdown() + "\n"
+    }
+}
+
+const HEAD: &str = "\
+# Benchmarks
+
+Written by `cargo xtask bench pg --write`, which measures everything below in one run on a private server of its own;
+`cargo xtask bench pg` shows it without writing. It takes about seven minutes.
+";
+
+const HOW_TO_READ: &str = "\
+## How to read it
+
+- Compare within this file only: absolute figures are this machine's, on that day.
+- A figure is the median over the rounds, the numbers in brackets are its lowest and highest round. In a round every
+  contender is measured once, each round begins with another one, and a ratio is computed within a round before the
+  median is taken. So what slows the machine for a while slows both sides of a ratio.
+- Where the brackets of two contenders overlap widely, this run does not tell which is faster. Inserts and the last per
+  mille of latencies depend on the disk and on how client and server share the cores; a hundredth there is noise.
+- Client and server share the machine: figures of pgbench include pgbench.
+";
