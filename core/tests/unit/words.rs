@@ -117,7 +117,7 @@ proptest! {
 }
 
 const THREADS: u64 = 8;
-const TAKES: u64 = 20_000;
+const TAKES: u64 = 10_000;
 
 /// Runs `take` in many threads while `publish` runs in another; the ids of all, each thread's strictly increasing.
 fn race(take: impl Fn(u64) -> Option<u64> + Sync, publish: impl Fn(u64) + Sync) -> Vec<u64> {
@@ -129,6 +129,9 @@ fn race(take: impl Fn(u64) -> Option<u64> + Sync, publish: impl Fn(u64) + Sync) 
                     break;
                 }
                 publish(round);
+                if round % 64 == 0 {
+                    thread::yield_now();
+                }
             }
         });
         let takers: Vec<_> = (0..THREADS)
@@ -137,7 +140,10 @@ fn race(take: impl Fn(u64) -> Option<u64> + Sync, publish: impl Fn(u64) + Sync) 
                 scope.spawn(move || {
                     let mut ids = Vec::new();
                     while ids.len() < TAKES as usize {
-                        ids.extend(take(thread));
+                        match take(thread) {
+                            Some(id) => ids.push(id),
+                            None => thread::yield_now(),
+                        }
                     }
                     assert!(
                         ids.windows(2).all(|pair| pair[0] < pair[1]),
