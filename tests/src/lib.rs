@@ -21,9 +21,11 @@ mod id_log;
 mod install;
 mod load;
 mod maria;
+mod pending;
 mod process;
 mod scratch;
 mod server;
+mod shared;
 mod wait;
 mod wheel;
 
@@ -35,7 +37,9 @@ pub use id_log::{Draw, IdFault, IdLog, IdSummary};
 pub use install::{PgInstall, PgVersion};
 pub use load::Load;
 pub use maria::{MariaError, MariaServer};
+pub use pending::{Answer, Pending};
 pub use server::{PgServer, PgServerBuilder, Replication, Stop};
+pub use shared::{SharedServer, TestDatabase};
 pub use wait::{WAIT_MAX, wait_until};
 
 /// What the harness returns: no caller matches on the error, it is shown.
