@@ -102,6 +102,11 @@ pub fn extend(
     if enough() {
         return Ok(Extended::Yes);
     }
+    if urgency.is_early() && !sys::try_lock_table(session::extension()?.node_table) {
+        // Who we are cannot be read now, and the caller has its id: leave it to whoever needs the next bound.
+        track.extend_at.store(u64::MAX, Ordering::Relaxed);
+        return Ok(Extended::Yes);
+    }
     if !is_still_ours(entry)? {
         session::forget();
         return Ok(Extended::Yes);

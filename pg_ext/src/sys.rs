@@ -158,11 +158,31 @@ pub fn try_lock_sequence(sequence: pg_sys::Oid) -> bool {
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, mode) }
 }
 
-/// Takes the lock that reading a table needs, without waiting; kept until the transaction ends, as a query keeps it.
+/// Takes the locks that reading a table needs, its indexes' too, without waiting; kept until the transaction ends, as a
+/// query keeps them. An index that is being rebuilt is locked while its table is not.
 pub fn try_lock_table(table: pg_sys::Oid) -> bool {
     let mode = pg_sys::AccessShareLock.cast_signed();
     // SAFETY: locking by object id, without waiting.
-    unsafe { pg_sys::ConditionalLockRelationOid(table, mode) }
+    let try_lock = |relation| unsafe { pg_sys::ConditionalLockRelationOid(relation, mode) };
+    if !try_lock(table) {
+        return false;
+    }
+    // SAFETY: the table is locked, so its entry in the relation cache can be opened, and it is closed again. The list, null
+    // when empty, is a copy in the caller's memory context, and is read at places below its length. A table that was
+    // dropped is found missing by whoever reads it.
+    unsafe {
+        let relation = pg_sys::RelationIdGetRelation(table);
+        if relation.is_null() {
+            return true;
+        }
+        let indexes = pg_sys::RelationGetIndexList(relation);
+        pg_sys::RelationClose(relation);
+        if indexes.is_null() {
+            return true;
+        }
+        let count = usize::try_from((*indexes).length).unwrap_or(0);
+        (0..count).all(|place| try_lock((*(*indexes).elements.add(place)).oid_value))
+    }
 }
 
 /// Last value of a sequence, `None` if it was never advanced. Raises an error if the role in force may not read it.
