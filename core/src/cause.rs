@@ -28,6 +28,7 @@ pub enum Cause {
     ArgumentNull,
     IdForeign,
     Privilege,
+    Serialization,
     VersionMismatch,
     AdoptRefused,
     BoundDamaged,
@@ -50,7 +51,7 @@ const DENIED: u16 = 1227;
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -72,6 +73,7 @@ impl Cause {
         Self::ArgumentNull,
         Self::IdForeign,
         Self::Privilege,
+        Self::Serialization,
         Self::VersionMismatch,
         Self::AdoptRefused,
         Self::BoundDamaged,
@@ -102,6 +104,7 @@ impl Cause {
             Self::ArgumentNull       => Row::of("argument_null", "22004", 1048, false, "input"),
             Self::IdForeign          => Row::of("id_foreign", "22003", 1690, false, "input"),
             Self::Privilege          => Row::of("privilege", "42501", DENIED, false, "access"),
+            Self::Serialization      => Row::of("serialization", "40001", 1213, true, "state"),
             Self::VersionMismatch    => Row::of("version_mismatch", "55000", NO_KEY, false, "setup"),
             Self::AdoptRefused       => Row::of("adopt_refused", "55000", ARGUMENTS, false, "input"),
             Self::BoundDamaged       => Row::of("bound_damaged", "XX001", NO_KEY, false, "damage"),

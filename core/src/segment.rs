@@ -147,7 +147,8 @@ pub fn plan_refill(request: &RefillRequest) -> Result<RefillPlan, TagExhausted> 
     };
     let after_all = request
         .bound_end
-        .unwrap_or(request.start)
+        .unwrap_or(0)
+        .max(request.start)
         .max(request.word_hi);
     let start = after_all.saturating_add(request.gap);
     let missing = if start == request.word_hi {

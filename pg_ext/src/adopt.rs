@@ -29,7 +29,8 @@ fn keywright_adopt(
         (_, _, _) => Err(Failure::new(
             Cause::ArgumentNull,
             "adopt needs a tag, a table and a column; none may be null",
-        )),
+        )
+        .hint("For instance SELECT keywright.adopt('orders', 'orders', 'id').")),
     }
     .or_raise()
 }
@@ -47,13 +48,20 @@ fn adopt(tag_text: &str, relation: pg_sys::Oid, column_name: &str) -> Result<i64
         &[],
     )?;
     let above = largest_used(&column)?;
-    let start = above
-        .checked_add(1)
-        .ok_or_else(|| refused("the column already holds the largest bigint"))?;
+    if above >= manage::ID_MAX {
+        return Err(refused(&format!(
+            "it is at {above}, and ids end at {}",
+            manage::ID_MAX
+        ))
+        .hint(
+            "Look for rows with ids far above all others, and for a sequence that was set there.",
+        ));
+    }
+    let start = above + 1;
     {
         let owner = session::extension()?.owner;
         let _owner = sys::AsOwner::new(owner);
-        let definition = Definition::new(Some(start), 1_000, (None, None), i64::MAX - 1)?;
+        let definition = Definition::new(Some(start), 1_000, (None, None), manage::ID_MAX)?;
         manage::create(&tag, &definition, false)?;
     }
     tag::advance(&tag, above.max(0).cast_unsigned())?;
@@ -117,8 +125,10 @@ fn column_of(relation: pg_sys::Oid, name: &str) -> Result<Column, Failure> {
             .transpose()
     })
     .map_err(|error| catalog::damaged(&error.to_string()))?;
-    let column =
-        found.ok_or_else(|| refused(&format!("no table with a column \"{name}\" was named")))?;
+    let column = found.ok_or_else(|| {
+        refused(&format!("no table with a column \"{name}\" was named"))
+            .hint("Name a table, not a view, and a column of it as it is spelt in \\d.")
+    })?;
     if column.type_name == "bigint" {
         Ok(column)
     } else {
@@ -140,6 +150,7 @@ fn largest_used(column: &Column) -> Result<i64, Failure> {
             "SELECT pg_catalog.set_config('row_security', $1, true)",
             &[value.to_owned().into()],
         )
+        .map(drop)
     };
     row_security("off")?;
     let largest = |query: String| {

@@ -6,9 +6,10 @@ use keywright_core::step::Step;
 use keywright_core::tag::Tag;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
-use pgrx::spi::{Spi, SpiHeapTupleData};
+use pgrx::spi::Spi;
 
 use crate::failure::Failure;
+use crate::query::{self, Row};
 use crate::session::Extension;
 use crate::{store, sys};
 
@@ -42,22 +43,16 @@ pub fn one_row<T>(
     owner: pg_sys::Oid,
     query: &str,
     arguments: &[DatumWithOid],
-    read: impl FnOnce(&SpiHeapTupleData) -> pgrx::spi::Result<T>,
-) -> Result<Option<T>, Failure> {
+    read: impl FnOnce(&Row) -> T,
+) -> Option<T> {
     let _owner = sys::AsOwner::new(owner);
-    let _snapshot = sys::LatestSnapshot::push();
-    Spi::connect(
-        |client| match client.select(query, Some(1), arguments)?.next() {
-            Some(row) => read(&row).map(Some),
-            None => Ok(None),
-        },
-    )
-    .map_err(|error| damaged(&error.to_string()))
+    query::one_row(query, arguments, read)
 }
 
-/// Runs a statement that changes something, as the role in force.
-pub fn run(statement: &str, arguments: &[DatumWithOid]) -> Result<(), Failure> {
-    Spi::run_with_args(statement, arguments).map_err(|error| damaged(&error.to_string()))
+/// Runs a statement that changes something, as the role in force, and says how many rows it changed.
+pub fn run(statement: &str, arguments: &[DatumWithOid]) -> Result<usize, Failure> {
+    Spi::connect_mut(|client| Ok(client.update(statement, None, arguments)?.len()))
+        .map_err(|error: pgrx::spi::Error| damaged(&error.to_string()))
 }
 
 /// The failure of tables that do not hold what they must.
@@ -73,13 +68,13 @@ pub fn extension() -> Result<Extension, Failure> {
         "SELECT oid, extowner, extversion FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'keywright'",
         &[],
         |row| {
-            Ok((
-                row.get::<pg_sys::Oid>(1)?,
-                row.get::<pg_sys::Oid>(2)?,
-                row.get::<String>(3)?,
-            ))
+            (
+                row.get::<pg_sys::Oid>(1),
+                row.get::<pg_sys::Oid>(2),
+                row.get::<String>(3),
+            )
         },
-    )?;
+    );
     let Some((Some(oid), Some(owner), Some(version))) = found else {
         return Err(Failure::new(
             Cause::VersionMismatch,
@@ -116,13 +111,10 @@ pub fn tag(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure> 
          WHERE tag OPERATOR(pg_catalog.=) $1 AND dropped_at IS NULL",
         &[tag.as_str().into()],
         |row| {
-            let mut numbers = [0i64; 5];
-            for (number, column) in numbers.iter_mut().zip(3..) {
-                *number = row.get(column)?.unwrap_or(-1);
-            }
-            Ok((row.get::<i32>(1)?, row.get::<i32>(2)?, numbers))
+            let numbers = [3, 4, 5, 6, 7].map(|column| row.get::<i64>(column).unwrap_or(-1));
+            (row.get::<i32>(1), row.get::<i32>(2), numbers)
         },
-    )?;
+    );
     let Some((Some(id), Some(generation), [step, step_min, step_max, start, max])) = row else {
         return Ok(None);
     };
@@ -164,7 +156,7 @@ pub fn layout(extension: &Extension) -> Result<Layout, Failure> {
     let owner = extension.owner;
     let text = one_row(owner, "SELECT layout FROM keywright.node", &[], |row| {
         row.get::<String>(1)
-    })?;
+    });
     let text = text.flatten().unwrap_or_else(|| LAYOUT_DEFAULT.to_owned());
     Layout::parse(&text).map_err(|error| damaged(&error.to_string()))
 }
@@ -181,7 +173,7 @@ pub fn worker(layout: &Layout, owner: pg_sys::Oid) -> Result<WorkerId, Failure> 
          AND objoid OPERATOR(pg_catalog.=) $1",
         &[sys::database().into()],
         |row| row.get::<String>(1),
-    )?;
+    );
     let Some(label) = label.flatten() else {
         return Err(Failure::new(Cause::WorkerIdUnset, "this database has no worker id")
             .detail("Snowflake ids are unique only if no two databases issue with the same worker id.")

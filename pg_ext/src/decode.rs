@@ -1,7 +1,7 @@
 //! The SQL functions that read ids.
 
 use keywright_core::cause::Cause;
-use keywright_core::layout::{Decoded, Layout};
+use keywright_core::layout::{Decoded, FloorError, Layout};
 use keywright_core::readable;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
@@ -14,6 +14,10 @@ use crate::session;
 /// Microseconds from the unix epoch to the server's, 2000-01-01.
 const SERVER_EPOCH_US: i64 = 946_684_800_000_000;
 
+const LAYOUT_HINT: &str =
+    "Name the layout the id was issued with, for instance snowflake_decode(id, 'leaf').";
+const MOMENT_HINT: &str = "A layout has ids from its epoch until its time bits run out.";
+
 /// A moment in unix milliseconds as the server writes it.
 pub fn timestamp(unix_ms: i64) -> Result<TimestampWithTimeZone, Failure> {
     unix_ms
@@ -25,20 +29,23 @@ pub fn timestamp(unix_ms: i64) -> Result<TimestampWithTimeZone, Failure> {
                 Cause::ArgumentOutOfRange,
                 format!("{unix_ms} ms since 1970 is beyond what a timestamp can hold"),
             )
+            .hint(LAYOUT_HINT)
         })
 }
 
 fn unix_ms(moment: TimestampWithTimeZone) -> Result<i64, Failure> {
     let us: i64 = moment.into();
     if us == i64::MIN || us == i64::MAX {
-        return Err(Failure::new(
-            Cause::ArgumentOutOfRange,
-            "no id has an infinite moment",
-        ));
+        return Err(
+            Failure::new(Cause::ArgumentOutOfRange, "no id has an infinite moment")
+                .hint(MOMENT_HINT),
+        );
     }
     us.checked_add(SERVER_EPOCH_US)
         .map(|us| us.div_euclid(1_000))
-        .ok_or_else(|| Failure::new(Cause::ArgumentOutOfRange, "the moment is out of range"))
+        .ok_or_else(|| {
+            Failure::new(Cause::ArgumentOutOfRange, "the moment is out of range").hint(MOMENT_HINT)
+        })
 }
 
 /// Reads a layout; the last one read is kept, because a query names the same one for every row.
@@ -74,11 +81,9 @@ pub fn layout_of(text: &str) -> Result<Layout, Failure> {
 }
 
 fn decoded(id: i64, layout: &Layout) -> Result<Decoded, Failure> {
-    layout.decode(id).map_err(|error| {
-        Failure::new(Cause::IdForeign, error.to_string()).hint(
-            "Name the layout the id was issued with, for instance snowflake_decode(id, 'leaf').",
-        )
-    })
+    layout
+        .decode(id)
+        .map_err(|error| Failure::new(Cause::IdForeign, error.to_string()).hint(LAYOUT_HINT))
 }
 
 type Fields = TableIterator<
@@ -108,9 +113,12 @@ fn worker(id: i64, layout: &Layout) -> Result<i32, Failure> {
 }
 
 fn floor(moment: TimestampWithTimeZone, layout: &Layout) -> Result<i64, Failure> {
-    layout
-        .floor(unix_ms(moment)?)
-        .map_err(|error| Failure::new(Cause::ArgumentOutOfRange, error.to_string()))
+    layout.floor(unix_ms(moment)?).map_err(|error| {
+        Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(match error {
+            FloorError::TimeNotHighest => "Compare snowflake_timestamp(id) with the moment.",
+            FloorError::Time(_) => MOMENT_HINT,
+        })
+    })
 }
 
 #[pg_extern(sql = false)]

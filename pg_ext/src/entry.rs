@@ -39,6 +39,7 @@ pub extern "C-unwind" fn keywright_next_biz_id(call: FunctionCallInfo) -> Datum 
             Cause::ArgumentNull,
             "the tag of next_biz_id must not be null",
         )
+        .hint("Name one, as in next_biz_id('orders').")
         .raise();
     }
     // SAFETY: the argument is declared text and not null, so the datum points to a varlena that outlives the call.

@@ -11,6 +11,7 @@ use keywright_core::bound::{
 use keywright_core::cause::Cause;
 use keywright_core::clock::{ClockEvent, Readings};
 use keywright_core::incarnation::Note;
+use keywright_core::layout::WorkerId;
 use pgrx::pg_sys;
 
 use crate::failure::Failure;
@@ -124,14 +125,10 @@ pub fn extend(
 /// looked up the layout before it changed: let it finish, so that the bound we take over from is the last it wrote. Whoever
 /// extends it later looks the layout up again and finds it changed.
 fn wait_for_siblings(entry: &TimeEntry, urgency: Urgency) -> Result<bool, Failure> {
-    let ours = entry.slot.key();
-    for sibling in shm::time_slots() {
-        let key = sibling.key();
-        if key.shares_ids_with(ours) && !std::ptr::eq(sibling, entry.slot) {
-            let figures = (&sibling.waits, &sibling.wait_us);
-            if store::enter(&sibling.gate, urgency, figures, || false)?.is_none() {
-                return Ok(false);
-            }
+    for sibling in siblings(entry) {
+        let figures = (&sibling.waits, &sibling.wait_us);
+        if store::enter(&sibling.gate, urgency, figures, || false)?.is_none() {
+            return Ok(false);
         }
     }
     Ok(true)
@@ -158,10 +155,11 @@ fn write_bound(
         let _owner = sys::AsOwner::new(entry.owner);
         let bound_ms = sys::sequence_last(sequences.track(spare)?);
         // The bound is compared before it is moved: one that this word did not write was written for another layout or
-        // worker, by a restore, or by an extension whose outcome is unknown; and one of another database covers nothing here.
-        let wrote_it = bound_ms.unwrap_or(0) == track.bound_ms.load(Ordering::Relaxed);
-        let owns_it = slot.owner.load(Ordering::Relaxed) == sys::database().to_u32();
-        let now_ms = if owns_it && wrote_it {
+        // worker, or by a restore. One that it wrote without learning the outcome is simply written again.
+        let found_ms = bound_ms.unwrap_or(0);
+        let ours = found_ms == track.bound_ms.load(Ordering::Relaxed)
+            || found_ms == track.attempted_ms.load(Ordering::Relaxed);
+        let now_ms = if slot.taken_over.load(Ordering::Relaxed) && ours {
             observe(entry, readings, held)
         } else {
             take_over(entry, readings, sequences, held)?
@@ -186,6 +184,7 @@ fn write_bound(
             Err(refusal) => return refused(entry, track, refusal, urgency),
         };
         let note = Note::new(store::incarnation(), now_ms, 1, 0);
+        track.attempted_ms.store(plan.bound_ms, Ordering::Relaxed);
         sys::sequence_set(sequences.track(spare)?, plan.bound_ms);
         sys::sequence_set(sequences.note, note.pack());
         (plan, now_ms)
@@ -257,18 +256,18 @@ fn take_over(
         }
         let sequence = sequences.track(spare)?;
         let track = slot.track(spare);
-        // What is left was made durable by another owner, or by a record that is no longer ours.
+        // What is left below the bound belongs to a record that is no longer in force.
         track.word.drain();
         let bound_ms = sys::sequence_last(sequence);
         let plan = plan_takeover(&Takeover {
             layout: *entry.layout(),
-            recorded: bound_ms.map(|bound_ms| Recorded { bound_ms, note }),
+            recorded: recorded(bound_ms, note),
             incarnation: store::incarnation(),
             now_ms: readings.wall_ms,
             lead_ms_max: settings::lead_ms_max(),
             skew_ms_max: settings::failover_skew_ms_max(),
             window_ms: settings::bound_window_ms(),
-            word_next_state: track.word.next(),
+            word_next_state: track.word.next().max(above_siblings(entry)),
         });
         let written_ms = match plan.reason {
             TakeoverReason::Fresh | TakeoverReason::SameIncarnation => bound_ms,
@@ -291,36 +290,131 @@ fn take_over(
         }
     }
     slot.with_clock(held, |clock| clock.start_at(readings, floor_ms));
-    slot.owner
-        .store(sys::database().to_u32(), Ordering::Release);
+    drain_siblings(entry);
+    slot.taken_over.store(true, Ordering::Release);
     Ok(observe(entry, readings, held))
 }
 
-/// A worker id that comes to this database may have been another's, which issued from a bound of its own: everything
-/// below the word's bound counts as used here too, durably, before the first id.
+/// A note without a bound was written before the first id: if another incarnation wrote it, that one may have issued since.
+fn recorded(bound_ms: Option<i64>, note: Option<Note>) -> Option<Recorded> {
+    match (bound_ms, note) {
+        (Some(bound_ms), note) => Some(Recorded { bound_ms, note }),
+        (None, Some(note)) if !note.is_of(&store::incarnation()) => Some(Recorded {
+            bound_ms: note.at_ms(),
+            note: Some(note),
+        }),
+        (None, Some(_) | None) => None,
+    }
+}
+
+/// Words whose ids could meet this one's: of the same worker under another layout, or bounded by another sequence.
+fn siblings(entry: &TimeEntry) -> impl Iterator<Item = &'static TimeSlot> {
+    let ours = entry.slot;
+    shm::time_slots()
+        .iter()
+        .filter(move |slot| slot.key().shares_ids_with(ours.key()) && !std::ptr::eq(*slot, ours))
+}
+
+/// The first state that begins after all that siblings may have issued. With either of their words: what is a spare bit in one
+/// layout may be a worker's or a sequence's in another.
+fn above_siblings(entry: &TimeEntry) -> u64 {
+    let layout = entry.layout();
+    let above = |sibling: &TimeSlot| {
+        let theirs = &sibling.key().layout;
+        let hi = sibling.main.word.hi().max(sibling.spare.word.hi());
+        let end_ms = theirs.unix_ms_of(hi >> theirs.sequence_bits());
+        let state = layout.state_at(end_ms);
+        if layout.unix_ms_of(state >> layout.sequence_bits()) < end_ms {
+            state + (1 << layout.sequence_bits())
+        } else {
+            state
+        }
+    };
+    siblings(entry)
+        .filter(|sibling| sibling.taken_over.load(Ordering::Relaxed))
+        .map(above)
+        .max()
+        .unwrap_or(0)
+}
+
+/// They are not in force any more; if one comes back it must not go on where it stopped.
+fn drain_siblings(entry: &TimeEntry) {
+    for sibling in siblings(entry) {
+        sibling.main.word.drain();
+        sibling.spare.word.drain();
+    }
+}
+
+fn snowflake_deadline() -> Urgency {
+    Urgency::Needed {
+        deadline: Instant::now() + Duration::from_millis(settings::refill_wait_ms_max()),
+    }
+}
+
+/// Keeps every other session from extending the snowflake bounds until this transaction ends, and returns the higher one.
 ///
 /// # Errors
-/// Another session holds the gate or the sequences for too long.
-pub fn inherit(slot: &'static TimeSlot) -> Result<(), Failure> {
-    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
-    let urgency = Urgency::Needed { deadline };
-    let name = || TimeKind::Snowflake.bound_name().to_owned();
-    let Some(_held) = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?
-    else {
-        return Err(store::timed_out(&name()));
+/// Another transaction extended one and is still open.
+pub fn hold_bounds() -> Result<Option<i64>, Failure> {
+    let sequences = Sequences::of(TimeKind::Snowflake)?;
+    let mut highest_ms = None;
+    for spare in [false, true] {
+        let sequence = sequences.track(spare)?;
+        store::lock_alone(
+            sequence,
+            snowflake_deadline(),
+            TimeKind::Snowflake.bound_name(),
+        )?;
+        highest_ms = highest_ms.max(sys::sequence_last(sequence));
+    }
+    Ok(highest_ms)
+}
+
+/// Raises both snowflake bounds to `bound_ms`, durably: the bits of one layout's spare worker may be another's own.
+///
+/// # Errors
+/// A synchronous standby does not confirm in time.
+pub fn level_bounds(bound_ms: Option<i64>) -> Result<(), Failure> {
+    let Some(bound_ms) = bound_ms else {
+        return Ok(());
     };
     let sequences = Sequences::of(TimeKind::Snowflake)?;
-    let layout = &slot.key().layout;
-    store::lock_sequences(&sequences.all(), urgency, &name)?;
     for spare in [false, true] {
-        let word = &slot.track(spare).word;
-        word.drain();
-        let bound_ms = layout.unix_ms_of(word.hi() >> layout.sequence_bits());
         let sequence = sequences.track(spare)?;
-        if word.hi() > 0 && sys::sequence_last(sequence) < Some(bound_ms) {
+        if sys::sequence_last(sequence) < Some(bound_ms) {
             sys::sequence_set(sequence, bound_ms);
         }
     }
+    store::make_durable(snowflake_deadline(), &|| {
+        TimeKind::Snowflake.bound_name().to_owned()
+    })
+}
+
+/// A worker id that comes to this database may have been another's, which issued below a bound of its own: everything up to
+/// there, and as far ahead of the clock as ids may run, counts as used here too, durably, before the first id.
+///
+/// # Errors
+/// Another session holds a gate or the sequences for too long.
+pub fn inherit(worker: WorkerId) -> Result<(), Failure> {
+    let urgency = snowflake_deadline();
+    let name = || TimeKind::Snowflake.bound_name().to_owned();
+    let lead_ms = i64::try_from(settings::lead_ms_max()).unwrap_or(i64::MAX);
+    let mut bound_ms = clock::wall_ms().saturating_add(lead_ms).saturating_add(1);
+    for slot in shm::time_slots()
+        .iter()
+        .filter(|slot| slot.key().is_of_worker(worker))
+    {
+        let layout = &slot.key().layout;
+        // Whoever extends it now looked the worker id up before it moved: let it finish.
+        store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?;
+        for spare in [false, true] {
+            let hi = slot.track(spare).word.hi();
+            bound_ms = bound_ms.max(layout.unix_ms_of(hi >> layout.sequence_bits()));
+        }
+    }
+    let sequences = Sequences::of(TimeKind::Snowflake)?;
+    store::lock_sequences(&sequences.all(), urgency, &name)?;
+    level_bounds(Some(bound_ms))?;
     if sys::sequence_last(sequences.note).is_none() {
         let note = Note::new(store::incarnation(), clock::wall_ms(), 1, 0);
         sys::sequence_set(sequences.note, note.pack());

@@ -74,6 +74,21 @@ impl Failure {
     }
 }
 
+/// Keeps Rust's backtraces out of what clients see.
+///
+/// With RUST_BACKTRACE in the server's environment pgrx's panic hook adds one to the DETAIL of every error that the server
+/// raises below this library, such as a cancelled statement. Such errors travel as panics but are none; a real panic is
+/// told to the server's log, as Rust does by itself.
+pub fn keep_backtraces_in_the_log() {
+    drop(std::panic::take_hook());
+    let log = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if panic.payload_as_str().is_some() {
+            log(panic);
+        }
+    }));
+}
+
 /// Unwraps a result or raises its failure.
 pub trait OrRaise<T> {
     /// The value, or the failure as an error of the calling statement.

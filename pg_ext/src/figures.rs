@@ -49,7 +49,10 @@ fn keywright_tag_figures() -> TagFigures {
         let extension = session::extension()?;
         shm::tag_slots()
             .iter()
-            .filter(|slot| slot.key().is_of(sys::database(), extension.oid))
+            .filter(|slot| {
+                slot.key().is_of(sys::database(), extension.oid)
+                    && sys::is_relation(slot.key().sequence())
+            })
             .map(|slot| {
                 let used = slot.refills.load(Ordering::Relaxed) > 0;
                 Ok((

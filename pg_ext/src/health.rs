@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use keywright_core::layout::TimeLeft;
+use pgrx::datum::{DatumWithOid, FromDatum, IntoDatum};
 use pgrx::iter::TableIterator;
 use pgrx::spi::Spi;
 use pgrx::{name, pg_extern};
@@ -68,19 +69,23 @@ fn fsync() -> Check {
     }
 }
 
+/// One value. `Spi::get_one` would take a transaction id first, which a standby has none of and looking need not cost.
+fn one_value<T: FromDatum + IntoDatum>(
+    query: &str,
+    arguments: &[DatumWithOid],
+) -> Result<Option<T>, Failure> {
+    Spi::connect(|client| client.select(query, Some(1), arguments)?.first().get_one())
+        .map_err(|error| catalog::damaged(&error.to_string()))
+}
+
 fn setting(name: &str) -> Result<String, Failure> {
-    let value =
-        Spi::get_one_with_args::<String>("SELECT pg_catalog.current_setting($1)", &[name.into()]);
-    Ok(value
-        .map_err(|error| catalog::damaged(&error.to_string()))?
-        .unwrap_or_default())
+    let value = one_value("SELECT pg_catalog.current_setting($1)", &[name.into()])?;
+    Ok(value.unwrap_or_default())
 }
 
 fn replication() -> Result<Check, Failure> {
-    let standbys =
-        Spi::get_one::<i64>("SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication")
-            .map_err(|error| catalog::damaged(&error.to_string()))?
-            .unwrap_or(0);
+    let standbys = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication";
+    let standbys = one_value::<i64>(standbys, &[])?.unwrap_or(0);
     let names = setting("synchronous_standby_names")?;
     let synchronous = !names.is_empty();
     Ok(Check {
@@ -138,7 +143,7 @@ fn lead() -> Check {
     let lead_ms = words::entry(TimeKind::Snowflake).ok().map_or(0, |entry| {
         let layout = *entry.layout();
         let next = entry.slot.main.word.next() >> layout.sequence_bits();
-        if entry.slot.owner.load(Ordering::Relaxed) != 0 {
+        if entry.slot.taken_over.load(Ordering::Relaxed) {
             layout.unix_ms_of(next) - clock::wall_ms()
         } else {
             0

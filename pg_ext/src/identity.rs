@@ -13,7 +13,10 @@ use crate::catalog::{self, WorkerLabel, one_row, run};
 use crate::failure::{Failure, OrRaise};
 use crate::session;
 
-use crate::{clock, decode, extend, settings, store, sys, words};
+use crate::{clock, decode, extend, settings, store, sys};
+
+const WORKER_HINT: &str = "Give one that fits the layout and that no other database has; where the layout has a \
+                           datacenter it is part of the number.";
 
 /// Set while `set_worker_id` writes the label itself.
 static WRITING: BackendCell<bool> = BackendCell::new(false);
@@ -28,15 +31,24 @@ pub fn register_label_provider() {
 /// then refused when ids are asked for.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn check_label(
-    _object: *const pg_sys::ObjectAddress,
+    object: *const pg_sys::ObjectAddress,
     label: *const std::ffi::c_char,
 ) {
     if WRITING.get() || label.is_null() {
         return;
     }
-    // SAFETY: not null, and the server passes the label as a C string that outlives the call.
-    let text = unsafe { CStr::from_ptr(label) }.to_str().unwrap_or("");
-    if WorkerLabel::parse(text).is_none_or(|label| label.is_of_here()) {
+    // SAFETY: not null, and the server passes the object and the label, a C string, for the duration of the call.
+    let (text, database) = unsafe {
+        (
+            CStr::from_ptr(label).to_str().unwrap_or(""),
+            (*object).objectId.to_u32(),
+        )
+    };
+    let foreign = |label: &WorkerLabel| {
+        label.to_string() == text
+            && !(label.system == sys::system_identifier() && label.database == database)
+    };
+    if WorkerLabel::parse(text).is_none_or(|label| !foreign(&label)) {
         Failure::new(
             Cause::WorkerIdInUse,
             "a worker id is not given by a security label",
@@ -69,18 +81,21 @@ fn keywright_set_worker_id(worker_id: Option<i32>) {
 fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
     let extension = session::extension()?;
     let layout = catalog::layout(&extension)?;
-    let worker_id = worker_id
-        .ok_or_else(|| Failure::new(Cause::ArgumentNull, "the worker id must not be null"))?;
-    let worker = WorkerId::new(i64::from(worker_id), &layout)
-        .map_err(|error| Failure::new(Cause::ArgumentOutOfRange, error.to_string()))?;
+    let worker_id = worker_id.ok_or_else(|| {
+        Failure::new(Cause::ArgumentNull, "the worker id must not be null").hint(WORKER_HINT)
+    })?;
+    let worker = WorkerId::new(i64::from(worker_id), &layout).map_err(|error| {
+        Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(WORKER_HINT)
+    })?;
     lock_register()?;
     refuse_if_taken(worker.get(), extension.owner)?;
+    let had_it = catalog::worker(&layout, extension.owner).is_ok_and(|old| old == worker);
     let database = one_row(
         extension.owner,
         "SELECT pg_catalog.current_database()::text",
         &[],
         |row| row.get::<String>(1),
-    )?
+    )
     .flatten()
     .ok_or_else(|| catalog::damaged("this database has no name"))?;
     let _writing = Writing::begin();
@@ -92,18 +107,12 @@ fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
         ),
         &[],
     )?;
-    take_possession(worker, &layout)?;
+    if !had_it {
+        extend::inherit(worker)?;
+    }
     sys::announce_change(extension.node_table);
     session::forget();
     Ok(())
-}
-
-/// A word that was in use before must not go on where it stopped: others issued since, or it was another database's.
-fn take_possession(worker: WorkerId, layout: &Layout) -> Result<(), Failure> {
-    match words::slot_of(worker, layout)? {
-        Some(slot) => extend::inherit(slot),
-        None => Ok(()),
-    }
 }
 
 fn lock_register() -> Result<(), Failure> {
@@ -134,7 +143,7 @@ fn refuse_if_taken(worker: u32, owner: pg_sys::Oid) -> Result<(), Failure> {
             sys::system_identifier().to_string().into(),
         ],
         |row| row.get::<String>(1),
-    )?
+    )
     .flatten();
     match holder {
         None => Ok(()),
@@ -153,24 +162,28 @@ fn keywright_set_layout(layout: Option<&str>) {
 
 fn set_layout(text: Option<&str>) -> Result<(), Failure> {
     let extension = session::extension()?;
-    let text =
-        text.ok_or_else(|| Failure::new(Cause::ArgumentNull, "the layout must not be null"))?;
+    let text = text.ok_or_else(|| {
+        Failure::new(Cause::ArgumentNull, "the layout must not be null")
+            .hint("For instance SELECT keywright.set_layout('twitter').")
+    })?;
     let layout = decode::layout_of(text)?;
     refuse_if_ran_out(&layout)?;
     lock_register()?;
     let old = catalog::layout(&extension)?;
     if let Ok(worker) = catalog::worker(&old, extension.owner) {
-        let worker = WorkerId::new(i64::from(worker.get()), &layout).map_err(|error| {
+        WorkerId::new(i64::from(worker.get()), &layout).map_err(|error| {
             Failure::new(
                 Cause::ArgumentOutOfRange,
                 format!("the worker id does not fit layout \"{layout}\": {error}"),
             )
             .hint("Set a smaller worker id first with SELECT keywright.set_worker_id(n).")
         })?;
-        take_possession(worker, &layout)?;
     }
-    if old != layout && refuse_if_overlapping(&old, &layout)? {
-        words::await_commit();
+    if old != layout {
+        // Nobody extends a bound until this transaction ends, so what is checked here stays true.
+        let bound_ms = extend::hold_bounds()?;
+        refuse_if_overlapping(&old, &layout, bound_ms)?;
+        extend::level_bounds(bound_ms)?;
     }
     run(
         "INSERT INTO keywright.node (layout) VALUES ($1) ON CONFLICT (one_row) DO UPDATE SET layout = excluded.layout",
@@ -190,6 +203,7 @@ fn refuse_if_ran_out(layout: &Layout) -> Result<(), Failure> {
                 format!("layout \"{layout}\" runs out within a year"),
             )
             .detail(format!("Its last id is of {runs_out_at_ms} ms since 1970."))
+            .hint("Plan for another layout, with more time bits or a later epoch.")
             .report(PgLogLevel::WARNING);
             Ok(())
         }
@@ -201,16 +215,10 @@ fn refuse_if_ran_out(layout: &Layout) -> Result<(), Failure> {
     }
 }
 
-/// Ids of the new layout must all be greater than those of the old one, or an old id could come again. Says whether there
-/// are old ids at all.
-fn refuse_if_overlapping(old: &Layout, new: &Layout) -> Result<bool, Failure> {
-    let bounds = ["snowflake_bound", "snowflake_spare_bound"];
-    let mut bound_ms = None;
-    for name in bounds {
-        bound_ms = bound_ms.max(sys::sequence_last(catalog::sequence(name)?));
-    }
+/// Ids of the new layout must all be greater than those of the old one, or an old id could come again.
+fn refuse_if_overlapping(old: &Layout, new: &Layout, bound_ms: Option<i64>) -> Result<(), Failure> {
     let Some(bound_ms) = bound_ms else {
-        return Ok(false);
+        return Ok(());
     };
     let clash = |detail: String| {
         Failure::new(Cause::LayoutOverlap, format!("ids of layout \"{new}\" could repeat ids of layout \"{old}\""))
@@ -227,7 +235,7 @@ fn refuse_if_overlapping(old: &Layout, new: &Layout) -> Result<bool, Failure> {
     let (used, from) = (tick_after(old)?, tick_after(new)?);
     let (largest, smallest) = (old.largest_id_below(used), new.smallest_id_from(from));
     if smallest > largest {
-        Ok(true)
+        Ok(())
     } else {
         Err(clash(format!(
             "The largest old id may be {largest}; the smallest new one would be {smallest}."

@@ -9,6 +9,8 @@ use crate::backend::BackendCell;
 use crate::failure::{Failure, OrRaise};
 use crate::{settings, snowflake, tag};
 
+const BIZ_HINT: &str = "A business code has 1 to 4 ASCII letters or digits.";
+
 /// How many ids a call may have: at least one, at most what the setting allows.
 fn count(n: Option<i32>, function: &str) -> Result<u64, Failure> {
     let n = n.ok_or_else(|| {
@@ -16,6 +18,7 @@ fn count(n: Option<i32>, function: &str) -> Result<u64, Failure> {
             Cause::ArgumentNull,
             format!("the number of ids of {function} must not be null"),
         )
+        .hint("Say how many, from 1 to keywright.ids_per_call_max.")
     })?;
     let most = settings::ids_per_call_max();
     u64::try_from(n)
@@ -46,6 +49,7 @@ fn keywright_next_biz_ids(text: Option<&str>, n: Option<i32>) -> SetOfIterator<'
                 Cause::ArgumentNull,
                 "the tag of next_biz_ids must not be null",
             )
+            .hint("Name one, as in next_biz_ids('orders', 10).")
         })
         .or_raise();
     let first = tag::take(text.as_bytes(), n).or_raise();
@@ -60,18 +64,19 @@ fn keywright_readable_id(biz: Option<&str>) -> String {
                 Cause::ArgumentNull,
                 "the business code of readable_id must not be null",
             )
+            .hint(BIZ_HINT)
         })
         .or_raise();
     let biz = Biz::parse(biz)
-        .map_err(|error| {
-            Failure::new(Cause::ArgumentOutOfRange, error.to_string())
-                .hint("A business code has 1 to 4 ASCII letters or digits.")
-        })
+        .map_err(|error| Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(BIZ_HINT))
         .or_raise();
     let taken = snowflake::take_readable().or_raise();
     let (issued_ms, sequence) = readable::parts_of_state(taken.first);
     readable::format(issued_ms, &biz, next_bucket(), sequence)
-        .map_err(|error| Failure::new(Cause::ArgumentOutOfRange, error.to_string()))
+        .map_err(|error| {
+            Failure::new(Cause::ArgumentOutOfRange, error.to_string())
+                .hint("Check the server's clock.")
+        })
         .or_raise()
 }
 

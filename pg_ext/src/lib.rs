@@ -16,7 +16,9 @@ mod gate;
 mod health;
 mod identity;
 mod ids;
+mod keys;
 mod manage;
+mod query;
 mod session;
 mod settings;
 mod shm;
@@ -32,6 +34,7 @@ pgrx::pg_module_magic!();
 #[allow(non_snake_case, reason = "the server looks for this name")]
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    failure::keep_backtraces_in_the_log();
     settings::define();
     identity::register_label_provider();
     if sys::is_preloading() {

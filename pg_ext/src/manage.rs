@@ -2,17 +2,19 @@
 //! decided by GRANT EXECUTE.
 
 use keywright_core::cause::Cause;
+use keywright_core::incarnation::Note;
 use keywright_core::step::Step;
 use keywright_core::tag::Tag;
+use pgrx::datum::DatumWithOid;
 use pgrx::pg_extern;
 
 use crate::catalog::{self, one_row, run};
 use crate::failure::{Failure, OrRaise};
 use crate::session::{self, Extension};
-use crate::{sys, tag};
+use crate::{clock, shm, store, sys, tag};
 
 /// Ids end below the largest bigint, so that the bound above the last one is a bigint too.
-const ID_MAX: i64 = i64::MAX - 1;
+pub const ID_MAX: i64 = i64::MAX - 1;
 /// A step may grow to this much by itself unless the tag says otherwise.
 const STEP_MAX_DEFAULT: i64 = 10_000_000;
 
@@ -99,7 +101,10 @@ fn number(step: Step) -> i64 {
 }
 
 fn required<T>(value: Option<T>, what: &str) -> Result<T, Failure> {
-    value.ok_or_else(|| Failure::new(Cause::ArgumentNull, format!("{what} must not be null")))
+    value.ok_or_else(|| {
+        Failure::new(Cause::ArgumentNull, format!("{what} must not be null"))
+            .hint("Give a value, or leave the argument out if it has a default.")
+    })
 }
 
 fn tag_of(text: Option<&str>) -> Result<Tag, Failure> {
@@ -114,12 +119,13 @@ struct Known {
 }
 
 fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure> {
+    store::lock_table(extension.tag_table)?;
     let row = one_row(
         extension.owner,
         "SELECT id, generation, dropped_at IS NOT NULL FROM keywright.tag WHERE tag OPERATOR(pg_catalog.=) $1",
         &[tag.as_str().into()],
-        |row| Ok((row.get::<i32>(1)?, row.get::<i32>(2)?, row.get::<bool>(3)?)),
-    )?;
+        |row| (row.get::<i32>(1), row.get::<i32>(2), row.get::<bool>(3)),
+    );
     match row {
         None => Ok(None),
         Some((Some(id), Some(generation), Some(dropped))) => Ok(Some(Known {
@@ -128,6 +134,18 @@ fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure> {
             dropped,
         })),
         Some((_, _, _)) => Err(catalog::damaged("a row of keywright.tag has nulls")),
+    }
+}
+
+/// Changes the one row of a tag, or fails: a transaction above READ COMMITTED may see a state in which it is another's.
+fn change_row(tag: &Tag, statement: &str, arguments: &[DatumWithOid]) -> Result<(), Failure> {
+    match run(statement, arguments)? {
+        1 => Ok(()),
+        _ => Err(Failure::new(
+            Cause::Serialization,
+            format!("tag \"{tag}\" was changed after this transaction began"),
+        )
+        .hint("Retry the transaction, or run it at READ COMMITTED.")),
     }
 }
 
@@ -143,39 +161,47 @@ fn existing(tag: &Tag, extension: &Extension) -> Result<Known, Failure> {
 /// The tag exists, or its numbers do not fit together or lie below what was issued.
 pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result<(), Failure> {
     let extension = session::extension()?;
+    let mut skip_to_start = None;
     match known(tag, &extension)? {
         Some(Known { dropped: false, .. }) => {
-            return Err(
-                Failure::new(Cause::TagExists, format!("tag \"{tag}\" exists already"))
-                    .hint("Change it with keywright.alter_tag or keywright.advance_tag."),
-            );
+            return Err(exists(tag));
         }
         Some(old) if forget_issued => {
             drop_sequences(old.id)?;
             insert_row(tag, definition, Some(&old))?;
-            create_sequences(tag, &extension)?;
+            create_sequences(tag, definition.step, &extension)?;
         }
-        Some(old) => revive(tag, definition, &old)?,
+        Some(old) => {
+            revive(tag, definition, &old)?;
+            skip_to_start = definition.start.filter(|start| *start > 0);
+        }
         None => {
             insert_row(tag, definition, None)?;
-            create_sequences(tag, &extension)?;
+            create_sequences(tag, definition.step, &extension)?;
         }
     }
     sys::announce_change(extension.tag_table);
     session::forget();
-    Ok(())
+    // What is left in memory of a dropped tag lies below the start it was given now.
+    match skip_to_start {
+        Some(start) if shm::is_there() => tag::advance(tag, start.cast_unsigned() - 1).map(drop),
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn insert_row(tag: &Tag, definition: &Definition, old: Option<&Known>) -> Result<(), Failure> {
     let generation = old.map_or(1, |old| old.generation.saturating_add(1));
     if let Some(old) = old {
-        run(
+        change_row(
+            tag,
             "DELETE FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1",
             &[old.id.into()],
         )?;
     }
-    run(
-        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    // Somebody else may have made the tag meanwhile; waiting for that transaction is what a unique index does.
+    let inserted = run(
+        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (tag) DO NOTHING",
         &[
             tag.as_str().into(),
             generation.into(),
@@ -185,10 +211,20 @@ fn insert_row(tag: &Tag, definition: &Definition, old: Option<&Known>) -> Result
             definition.start.unwrap_or(1).into(),
             definition.max.into(),
         ],
-    )
+    )?;
+    if inserted == 1 {
+        Ok(())
+    } else {
+        Err(exists(tag))
+    }
 }
 
-fn create_sequences(tag: &Tag, extension: &Extension) -> Result<(), Failure> {
+fn exists(tag: &Tag) -> Failure {
+    Failure::new(Cause::TagExists, format!("tag \"{tag}\" exists already"))
+        .hint("Change it with keywright.alter_tag or keywright.advance_tag.")
+}
+
+fn create_sequences(tag: &Tag, step: Step, extension: &Extension) -> Result<(), Failure> {
     let id = existing(tag, extension)?.id;
     for name in [format!("tag_{id}"), format!("tag_{id}_note")] {
         run(
@@ -199,9 +235,18 @@ fn create_sequences(tag: &Tag, extension: &Extension) -> Result<(), Failure> {
         )?;
     }
     run(
-        &format!("GRANT USAGE ON SEQUENCE keywright.tag_{id} TO PUBLIC"),
+        &format!("GRANT SELECT ON SEQUENCE keywright.tag_{id} TO PUBLIC"),
         &[],
-    )
+    )?;
+    // So that a standby which never got the first reservation knows, when it is promoted, that there may have been one.
+    let note = Note::new(
+        store::incarnation(),
+        clock::wall_ms(),
+        step.get(),
+        step.get(),
+    );
+    sys::sequence_set(catalog::tag_note(id)?, note.pack());
+    Ok(())
 }
 
 fn drop_sequences(id: i32) -> Result<(), Failure> {
@@ -209,11 +254,22 @@ fn drop_sequences(id: i32) -> Result<(), Failure> {
         &format!("DROP SEQUENCE keywright.tag_{id}, keywright.tag_{id}_note"),
         &[],
     )
+    .map(drop)
 }
 
 /// Brings a dropped tag back. Its sequences were kept, so it goes on above what was issued.
 fn revive(tag: &Tag, definition: &Definition, old: &Known) -> Result<(), Failure> {
     let issued = sys::sequence_last(catalog::tag_sequence(old.id)?);
+    if let Some(issued) = issued
+        && definition.max <= issued
+    {
+        return Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("tag \"{tag}\" cannot end at {}", definition.max),
+        )
+        .detail(format!("It was dropped after issuing ids up to {issued}."))
+        .hint(format!("Choose a max above {issued}.")));
+    }
     if let (Some(start), Some(issued)) = (definition.start, issued)
         && start <= issued
     {
@@ -223,7 +279,8 @@ fn revive(tag: &Tag, definition: &Definition, old: &Known) -> Result<(), Failure
         )
         .hint("Leave start out to go on above; or, if no such id is kept anywhere, say forget_issued => true."));
     }
-    run(
+    change_row(
+        tag,
         "UPDATE keywright.tag SET dropped_at = NULL, step = $2, step_min = $3, step_max = $4, start = $5, max = $6 \
          WHERE id OPERATOR(pg_catalog.=) $1",
         &[
@@ -293,9 +350,11 @@ fn keywright_alter_tag(
                 Cause::ArgumentOutOfRange,
                 format!("tag \"{tag}\" cannot end at {}", definition.max),
             )
-            .detail(format!("Ids up to {reserved} are reserved already.")));
+            .detail(format!("Ids up to {reserved} are reserved already."))
+            .hint(format!("Choose a max from {reserved} on.")));
         }
-        run(
+        change_row(
+            &tag,
             "UPDATE keywright.tag SET step = $2, step_min = $3, step_max = $4, max = $5 WHERE id OPERATOR(pg_catalog.=) $1",
             &[
                 old.id.into(),
@@ -318,7 +377,8 @@ fn keywright_drop_tag(tag: Option<&str>) {
         let tag = tag_of(tag)?;
         let extension = session::extension()?;
         let old = existing(&tag, &extension)?;
-        run(
+        change_row(
+            &tag,
             "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",
             &[old.id.into()],
         )?;
@@ -339,6 +399,7 @@ fn keywright_advance_tag(tag: Option<&str>, above: Option<i64>) -> i64 {
                 Cause::ArgumentOutOfRange,
                 format!("a tag advances beyond ids from 0 on, not {above}"),
             )
+            .hint("Name the largest id in use; every later one is greater.")
         })?;
         tag::advance(&tag, above)
     };
@@ -349,16 +410,17 @@ fn change_grant(tag: Option<&str>, role: Option<&str>, verb: [&str; 2]) -> Resul
     let tag = tag_of(tag)?;
     let role = required(role, "the role")?;
     let id = existing(&tag, &session::extension()?)?.id;
-    let grantee = if role.eq_ignore_ascii_case("public") {
+    let grantee = if role == "public" {
         "PUBLIC".to_owned()
     } else {
         pgrx::spi::quote_identifier(role)
     };
     let [verb, preposition] = verb;
     run(
-        &format!("{verb} USAGE ON SEQUENCE keywright.tag_{id} {preposition} {grantee}"),
+        &format!("{verb} SELECT ON SEQUENCE keywright.tag_{id} {preposition} {grantee}"),
         &[],
     )
+    .map(drop)
 }
 
 #[pg_extern(sql = false)]

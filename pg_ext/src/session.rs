@@ -14,7 +14,8 @@ use pgrx::pg_sys;
 
 use crate::backend::BackendCell;
 use crate::failure::Failure;
-use crate::shm::{self, TagKey, TagSlot};
+use crate::keys::TagKey;
+use crate::shm::{self, TagSlot};
 use crate::{catalog, settings, sys};
 
 /// The extension as installed in this database.
@@ -204,7 +205,12 @@ fn invalid_tag(reason: &str) -> Failure {
 
 fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry, Failure> {
     let row = catalog::tag(tag, &extension)?.ok_or_else(|| unknown_tag(tag))?;
-    let key = TagKey::new(sys::database(), extension.oid, row.generation, tag);
+    let key = TagKey::new(
+        sys::database(),
+        extension.oid,
+        (row.generation, row.sequence),
+        tag,
+    );
     let slot = shm::tag_slot(&key)
         .ok_or_else(not_preloaded)?
         .map_err(|full| {

@@ -4,6 +4,8 @@
 use keywright_core::policy::ClockPolicy;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
+use crate::sys;
+
 /// What to do while the clock reads earlier than it did: the setting's spelling of [`ClockPolicy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PostgresGucEnum)]
 pub enum PolicyChoice {
@@ -266,4 +268,6 @@ pub fn define_sizes() {
         (1, 4_096),
     )
     .define();
+    // Only where all are defined, or the sizes would count as misspelt.
+    sys::refuse_unknown_settings();
 }

@@ -8,118 +8,18 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use keywright_core::clock::VirtualClock;
-use keywright_core::layout::{Layout, WorkerId};
 use keywright_core::segment::SegmentWord;
 use keywright_core::snowflake::SnowflakeWord;
-use keywright_core::tag::Tag;
 use pgrx::pg_sys;
 
 use crate::backend::BackendCell;
 use crate::gate::Gate;
+use crate::keys::{TagKey, TimeKey};
 use crate::settings;
 
 const TRANCHE: &CStr = c"keywright";
 /// Index of AddinShmemInitLock in the server's main lock array: the same from PostgreSQL 9.6 to 18.
 const ADDIN_SHMEM_INIT_LOCK: usize = 21;
-
-/// Which tag a slot belongs to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub struct TagKey {
-    database: u32,
-    extension: u32,
-    generation: u32,
-    tag_bytes: u32,
-    tag: [u8; Tag::BYTES_MAX],
-}
-
-impl TagKey {
-    /// The key of `tag` in one database, one CREATE EXTENSION and one generation of the tag.
-    pub fn new(database: pg_sys::Oid, extension: pg_sys::Oid, generation: u32, tag: &Tag) -> Self {
-        let mut bytes = [0; Tag::BYTES_MAX];
-        for (slot, byte) in bytes.iter_mut().zip(tag.as_bytes()) {
-            *slot = *byte;
-        }
-        Self {
-            database: database.to_u32(),
-            extension: extension.to_u32(),
-            generation,
-            tag_bytes: u32::try_from(tag.as_bytes().len()).unwrap_or(0),
-            tag: bytes,
-        }
-    }
-
-    /// The tag's text.
-    pub fn tag(&self) -> String {
-        String::from_utf8_lossy(self.tag_bytes()).into_owned()
-    }
-
-    /// The tag's bytes.
-    #[inline]
-    pub fn tag_bytes(&self) -> &[u8] {
-        let bytes = usize::try_from(self.tag_bytes).unwrap_or(0);
-        self.tag.get(..bytes).unwrap_or_default()
-    }
-
-    /// Whether the slot belongs to this database and this CREATE EXTENSION.
-    pub fn is_of(&self, database: pg_sys::Oid, extension: pg_sys::Oid) -> bool {
-        self.database == database.to_u32() && self.extension == extension.to_u32()
-    }
-
-    /// Which life of the tag: dropped and re-created with its numbers forgotten is the next one.
-    pub fn generation(&self) -> u32 {
-        self.generation
-    }
-}
-
-/// What a time word counts for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub struct TimeKey {
-    /// The layout the word's states belong to.
-    pub layout: Layout,
-    /// The worker's bits in its ids, and those of its spare.
-    worker_parts: [u64; 2],
-    /// The worker id; 0 for readable words.
-    pub worker: u32,
-    /// Database and extension of a readable word; 0 for a snowflake word, which belongs to whoever has the worker id.
-    space: [u32; 2],
-}
-
-impl TimeKey {
-    /// The key of a worker's snowflake ids. No two databases of a server have the same worker id.
-    pub fn snowflake(worker: WorkerId, layout: Layout) -> Self {
-        Self {
-            layout,
-            worker_parts: [false, layout.has_spare()]
-                .map(|spare| layout.worker_part(worker, spare)),
-            worker: worker.get(),
-            space: [0, 0],
-        }
-    }
-
-    /// The key of a database's readable ids.
-    pub fn readable(database: pg_sys::Oid, extension: pg_sys::Oid, layout: Layout) -> Self {
-        Self {
-            layout,
-            worker_parts: [0, 0],
-            worker: 0,
-            space: [database.to_u32(), extension.to_u32()],
-        }
-    }
-
-    /// The worker's bits in its ids, or those of its spare.
-    #[inline]
-    pub fn worker_part(&self, spare: bool) -> u64 {
-        let [main, other] = self.worker_parts;
-        if spare { other } else { main }
-    }
-
-    /// Whether both give out ids of one worker, or readable ids of one database.
-    pub fn shares_ids_with(&self, other: &Self) -> bool {
-        (self.space, self.worker) == (other.space, other.worker)
-    }
-}
 
 /// The segment of one tag, and its figures.
 #[repr(C, align(128))]
@@ -131,6 +31,10 @@ pub struct TagSlot {
     /// Set once the bound has been taken over since the server started.
     pub taken_over: AtomicBool,
     key: UnsafeCell<TagKey>,
+    /// First id of the reservation that was written last, durable or not.
+    pub attempted_start: AtomicU64,
+    /// First id after it: a bound that is found again is our own unfinished work.
+    pub attempted_end: AtomicU64,
     /// The refill flag.
     pub gate: Gate,
     /// Step of the next reservation.
@@ -158,6 +62,8 @@ pub struct TimeTrack {
     pub extend_at: AtomicU64,
     /// The durable bound, unix milliseconds; 0 before takeover.
     pub bound_ms: AtomicI64,
+    /// The bound that was written last, durable or not: one that is found again is our own unfinished work.
+    pub attempted_ms: AtomicI64,
 }
 
 /// The state of one worker id under one layout, or of one database's readable ids.
@@ -169,8 +75,8 @@ pub struct TimeSlot {
     pub skew_ms: AtomicI64,
     /// Highest reading of the wall clock, less its skew, that ids were issued with under a policy other than carry.
     pub highest_ms: AtomicI64,
-    /// The database whose bound covers the word; 0 before the first takeover since the server started.
-    pub owner: AtomicU32,
+    /// Set once the bound has been taken over since the server started.
+    pub taken_over: AtomicBool,
     /// The spare worker's word.
     pub spare: TimeTrack,
     key: UnsafeCell<TimeKey>,

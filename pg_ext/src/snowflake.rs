@@ -76,7 +76,7 @@ pub fn take_readable() -> Result<Taken, Failure> {
 #[inline]
 fn take_states(track: &TimeTrack, layout: &Layout, now_ms: i64, n: u64) -> Option<u64> {
     let now = layout.state_at(now_ms);
-    if n == 1 || n >> layout.sequence_bits() > 0 {
+    if n == 1 || n > 1 << layout.sequence_bits() {
         track.word.take(now, n).ok()
     } else {
         track.word.take_in_tick(now, n, layout.sequence_bits()).ok()
@@ -191,7 +191,7 @@ fn count(slot: &'static TimeSlot, n: u64) {
 #[cold]
 fn start_counting(slot: &'static TimeSlot, n: u64) {
     if !COUNTING.replace(true) {
-        sys::at_transaction_end(words::end_transaction);
+        sys::at_transaction_end(settle);
     }
     settle();
     ISSUED.set((Some(slot), n));

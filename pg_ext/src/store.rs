@@ -127,6 +127,17 @@ pub fn lock_sequences(
     Ok(true)
 }
 
+/// Locks a sequence so that every other session keeps from changing it until this transaction ends.
+pub fn lock_alone(sequence: pg_sys::Oid, urgency: Urgency, name: &str) -> Result<(), Failure> {
+    wait_until(urgency.deadline(), || {
+        sys::try_lock_sequence_alone(sequence)
+    })
+    .map_err(|()| {
+        timed_out(name)
+            .detail("Another transaction that is still open changed it, or holds a lock on it.")
+    })
+}
+
 /// Locks one of keywright's tables for reading; a transaction that keeps it locked is not waited for without end.
 pub fn lock_table(table: pg_sys::Oid) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
@@ -174,13 +185,14 @@ pub fn last_of(end: u64) -> Result<i64, Failure> {
             Cause::ArgumentOutOfRange,
             format!("bound {end} does not fit a bigint"),
         )
+        .hint("Check the server's clock, and whether keywright's sequences were changed by hand.")
     })
 }
 
 /// Tells the server's log about a takeover that left ids out.
 pub fn log_takeover(message: &str) {
     pgrx::ereport!(
-        PgLogLevel::LOG,
+        PgLogLevel::LOG_SERVER_ONLY,
         pgrx::PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         message.to_owned()
     );

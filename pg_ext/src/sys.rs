@@ -61,6 +61,18 @@ pub fn is_preloading() -> bool {
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
+/// Has misspelt settings of keywright told of instead of ignored: with a warning in postgresql.conf, with an error (from
+/// PostgreSQL 15 on) in SET.
+pub fn refuse_unknown_settings() {
+    // SAFETY: the prefix is a constant C string, which the server copies.
+    unsafe {
+        #[cfg(feature = "pg14")]
+        pg_sys::EmitWarningsOnPlaceholders(c"keywright".as_ptr());
+        #[cfg(not(feature = "pg14"))]
+        pg_sys::MarkGUCPrefixReserved(c"keywright".as_ptr());
+    }
+}
+
 /// Whether changes reach the disk at all.
 pub fn fsync_is_on() -> bool {
     // SAFETY: a plain flag of the process.
@@ -142,9 +154,10 @@ pub fn relation(schema: &CStr, name: &str) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Whether `user` may use the sequence, as `nextval` would ask.
+/// Whether `user` may use the tag of this sequence. SELECT stands for it: USAGE would also let the role advance the
+/// sequence itself with `nextval`, past what shared memory knows.
 pub fn may_use_sequence(sequence: pg_sys::Oid, user: pg_sys::Oid) -> bool {
-    let wanted = pg_sys::AclMode::from(pg_sys::ACL_USAGE | pg_sys::ACL_UPDATE);
+    let wanted = pg_sys::AclMode::from(pg_sys::ACL_SELECT);
     // SAFETY: a catalogue look-up by object id; a relation that is gone raises an ordinary error.
     let verdict = unsafe { pg_sys::pg_class_aclcheck(sequence, user, wanted) };
     verdict == pg_sys::AclResult::ACLCHECK_OK
@@ -156,6 +169,19 @@ pub fn try_lock_sequence(sequence: pg_sys::Oid) -> bool {
     let mode = pg_sys::RowExclusiveLock.cast_signed();
     // SAFETY: locking by object id, without waiting.
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, mode) }
+}
+
+/// Takes a lock on a sequence that keeps every other session from changing it until the transaction ends, without waiting.
+pub fn try_lock_sequence_alone(sequence: pg_sys::Oid) -> bool {
+    let mode = pg_sys::ShareRowExclusiveLock.cast_signed();
+    // SAFETY: locking by object id, without waiting.
+    unsafe { pg_sys::ConditionalLockRelationOid(sequence, mode) }
+}
+
+/// Whether a relation is there, in the state the session sees now.
+pub fn is_relation(relation: pg_sys::Oid) -> bool {
+    // SAFETY: a catalogue look-up; the name, null if there is none, lies in the caller's memory context.
+    unsafe { !pg_sys::get_rel_name(relation).is_null() }
 }
 
 /// Takes the locks that reading a table needs, its indexes' too, without waiting; kept until the transaction ends, as a
@@ -271,7 +297,15 @@ impl LatestSnapshot {
     /// Takes the snapshot. Raises an error outside a transaction.
     pub fn push() -> Self {
         // SAFETY: functions run inside a transaction with an active snapshot; the pushed one is popped on drop or by abort.
-        unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
+        // A parallel query may take no new one; all its workers see what the query sees.
+        unsafe {
+            let snapshot = if is_parallel() {
+                pg_sys::GetActiveSnapshot()
+            } else {
+                pg_sys::GetLatestSnapshot()
+            };
+            pg_sys::PushActiveSnapshot(snapshot);
+        }
         Self(())
     }
 }
@@ -307,8 +341,12 @@ pub fn try_lock_workers() -> bool {
 
 /// Makes every session of this database look again at what it knows about `relation`, once the transaction commits.
 pub fn announce_change(relation: pg_sys::Oid) {
-    // SAFETY: queues an invalidation message for an existing relation.
-    unsafe { pg_sys::CacheInvalidateRelcacheByRelid(relation) };
+    // SAFETY: queues an invalidation message for an existing relation. The command counter moves on so that this session
+    // hears of it as well, now and again if the change is rolled back.
+    unsafe {
+        pg_sys::CacheInvalidateRelcacheByRelid(relation);
+        pg_sys::CommandCounterIncrement();
+    }
 }
 
 /// Counts how often the server said that something known about relations or roles changed.

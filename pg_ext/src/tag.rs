@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::gate::Held;
 use crate::session::{self, TagEntry};
 use crate::store::{self, Urgency};
-use crate::{clock, settings, sys};
+use crate::{clock, settings, shm, sys};
 
 /// Takes `n` consecutive ids of the tag named `text` and returns the first.
 ///
@@ -79,6 +79,14 @@ fn refill(entry: &TagEntry, need: u64, urgency: Urgency) -> Result<(), Failure> 
         postpone(entry);
         return Ok(());
     }
+    if session::find_tag(&session::parse_tag(slot.key().tag_bytes())?)?
+        .0
+        .sequence
+        != entry.sequence
+    {
+        // The tag became another while this waited; the caller looks it up again.
+        return Ok(());
+    }
     match (reserve(entry, need, urgency, &held), urgency) {
         (Err(failure), Urgency::Early) if failure.cause() == Cause::TagExhausted => {
             // The rest of the range is reserved already; whoever finds it empty is told.
@@ -110,11 +118,14 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         let bound = sys::sequence_last(entry.sequence);
         let note = sys::sequence_last(entry.note).and_then(Note::unpack);
         let incarnation = store::incarnation();
-        let gap = match (bound, first) {
-            (Some(_), true) => gap_of(entry, note, &incarnation, readings.wall_ms),
-            (Some(_), false) | (None, _) => 0,
+        let gap = if first {
+            gap_of(entry, (bound, note), &incarnation, readings.wall_ms)
+        } else {
+            0
         };
-        let plan = plan(entry, bound, need, want, gap)?;
+        let plan = plan(entry, bound, (need, want), gap)?;
+        slot.attempted_start.store(plan.start, Ordering::Relaxed);
+        slot.attempted_end.store(plan.end, Ordering::Relaxed);
         let rate = rate(entry, readings.boot_ms);
         sys::sequence_set(entry.sequence, store::last_of(plan.end)?);
         sys::sequence_set(
@@ -148,15 +159,20 @@ fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
     (step, step)
 }
 
-/// Ids to leave out because another incarnation wrote the bound and may have issued beyond what reached us.
-fn gap_of(entry: &TagEntry, note: Option<Note>, incarnation: &Incarnation, wall_ms: i64) -> u64 {
-    let Some(note) = note else {
-        return entry.step.get();
+/// Ids to leave out because another incarnation wrote the bound and may have issued beyond what reached us. A note is written
+/// when the tag is created, so also a bound that never reached us is told from a tag that was never used.
+fn gap_of(
+    entry: &TagEntry,
+    (bound, note): (Option<i64>, Option<Note>),
+    incarnation: &Incarnation,
+    wall_ms: i64,
+) -> u64 {
+    let gap = match (bound, note) {
+        (_, Some(note)) if note.is_of(incarnation) => return 0,
+        (_, Some(note)) => note.tag_gap(wall_ms),
+        (Some(_), None) => entry.step.get(),
+        (None, None) => return 0,
     };
-    if note.is_of(incarnation) {
-        return 0;
-    }
-    let gap = note.tag_gap(wall_ms);
     store::log_takeover(&format!(
         "tag \"{}\" was last reserved by another incarnation of this server; leaving out {gap} ids",
         entry.slot.key().tag()
@@ -164,19 +180,42 @@ fn gap_of(entry: &TagEntry, note: Option<Note>, incarnation: &Incarnation, wall_
     gap
 }
 
+/// A reservation whose outcome was unknown is ours still if nothing was written since: it is made again, not skipped.
+fn bound_end(entry: &TagEntry, bound: Option<i64>) -> Option<u64> {
+    let end = u64::try_from(bound?).ok()?.saturating_add(1);
+    let slot = entry.slot;
+    if end == slot.attempted_end.load(Ordering::Relaxed) {
+        Some(slot.attempted_start.load(Ordering::Relaxed))
+    } else {
+        Some(end)
+    }
+}
+
+/// The first id above all that the tag issued before its creation was rolled back and done again.
+fn above_siblings(entry: &TagEntry) -> u64 {
+    let ours = entry.slot;
+    shm::tag_slots()
+        .iter()
+        .filter(|slot| slot.key().shares_ids_with(ours.key()) && !std::ptr::eq(*slot, ours))
+        .map(|slot| slot.word.hi())
+        .max()
+        .unwrap_or(0)
+}
+
 fn plan(
     entry: &TagEntry,
     bound: Option<i64>,
-    need: u64,
-    want: u64,
+    (need, want): (u64, u64),
     gap: u64,
 ) -> Result<RefillPlan, Failure> {
     let slot = entry.slot;
     let request = RefillRequest {
-        bound_end: bound
-            .and_then(|last| u64::try_from(last).ok())
-            .map(|last| last.saturating_add(1)),
-        start: entry.start,
+        bound_end: bound_end(entry, bound),
+        start: entry.start.max(if slot.taken_over.load(Ordering::Relaxed) {
+            0
+        } else {
+            above_siblings(entry)
+        }),
         end_max: entry.end_max,
         word_hi: slot.word.hi(),
         remaining: slot.word.remaining(),
@@ -184,21 +223,31 @@ fn plan(
         want,
         gap,
     };
-    plan_refill(&request).map_err(|_| {
-        Failure::new(
-            Cause::TagExhausted,
-            format!(
-                "tag \"{}\" is exhausted at {}",
-                slot.key().tag(),
-                entry.end_max - 1
-            ),
-        )
-        .detail(format!(
-            "{} ids are left and {need} were asked for.",
-            slot.word.remaining()
-        ))
-        .hint("Raise its end with SELECT keywright.alter_tag(tag, max => n), or use another tag.")
-    })
+    let written_end = bound
+        .and_then(|last| u64::try_from(last).ok())
+        .map_or(0, |last| last.saturating_add(1));
+    plan_refill(&request)
+        .map(|plan| RefillPlan {
+            end: plan.end.max(written_end),
+            ..plan
+        })
+        .map_err(|_| {
+            Failure::new(
+                Cause::TagExhausted,
+                format!(
+                    "tag \"{}\" is exhausted at {}",
+                    slot.key().tag(),
+                    entry.end_max - 1
+                ),
+            )
+            .detail(format!(
+                "{} ids are left and {need} were asked for.",
+                slot.word.remaining()
+            ))
+            .hint(
+                "Raise its end with SELECT keywright.alter_tag(tag, max => n), or use another tag.",
+            )
+        })
 }
 
 /// Ids per second since the last reservation, rounded up.
@@ -244,7 +293,8 @@ pub fn advance(tag: &Tag, above: u64) -> Result<u64, Failure> {
             Cause::ArgumentOutOfRange,
             format!("{above} is beyond the end of tag \"{}\"", slot.key().tag()),
         )
-        .detail(format!("The tag ends at {}.", entry.end_max - 1)));
+        .detail(format!("The tag ends at {}.", entry.end_max - 1))
+        .hint("Raise its end first with SELECT keywright.alter_tag(tag, max => n)."));
     }
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     let urgency = Urgency::Needed { deadline };

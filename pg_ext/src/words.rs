@@ -1,14 +1,15 @@
 //! Which time word this database's snowflake and readable ids come from.
 
 use keywright_core::cause::Cause;
-use keywright_core::layout::{Layout, WorkerId};
+use keywright_core::layout::Layout;
 use keywright_core::readable;
 use pgrx::pg_sys;
 
 use crate::backend::BackendCell;
 use crate::failure::Failure;
+use crate::keys::TimeKey;
 use crate::session::{self, Extension, Stamped, fresh, remember};
-use crate::shm::{self, Full, TimeKey, TimeSlot};
+use crate::shm::{self, Full, TimeSlot};
 use crate::{catalog, sys};
 
 /// A snowflake or readable word as this session uses it.
@@ -51,8 +52,6 @@ impl TimeKind {
 
 static SNOWFLAKE: BackendCell<Option<Stamped<TimeEntry>>> = BackendCell::new(None);
 static READABLE: BackendCell<Option<Stamped<TimeEntry>>> = BackendCell::new(None);
-/// Set from a change of the layout to the end of its transaction.
-static AWAITING_COMMIT: BackendCell<bool> = BackendCell::new(false);
 
 /// The snowflake word of this database if nothing about it changed since it was looked up.
 #[inline]
@@ -80,7 +79,11 @@ pub fn look_up(kind: TimeKind) -> Result<TimeEntry, Failure> {
     let extension = session::extension()?;
     let key = match kind {
         TimeKind::Snowflake => snowflake_key(&extension)?,
-        TimeKind::Readable => TimeKey::readable(sys::database(), extension.oid, readable::LAYOUT),
+        TimeKind::Readable => TimeKey::readable(
+            readable::LAYOUT,
+            sys::database(),
+            catalog::sequence("readable_bound")?,
+        ),
     };
     let slot = shm::time_slot(&key)
         .ok_or_else(session::not_preloaded)?
@@ -93,24 +96,10 @@ pub fn look_up(kind: TimeKind) -> Result<TimeEntry, Failure> {
 }
 
 fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
-    if AWAITING_COMMIT.get() {
-        return Err(Failure::new(Cause::Fenced, "the layout was changed in this transaction")
-            .detail("Other sessions issue with the old layout until this transaction commits, so none can be issued here.")
-            .hint("COMMIT first."));
-    }
     let layout = catalog::layout(extension)?;
     let worker = catalog::worker(&layout, extension.owner)?;
-    Ok(TimeKey::snowflake(worker, layout))
-}
-
-/// The snowflake word of a worker id; `None` when the server did not preload the library.
-///
-/// # Errors
-/// No room in shared memory.
-pub fn slot_of(worker: WorkerId, layout: &Layout) -> Result<Option<&'static TimeSlot>, Failure> {
-    shm::time_slot(&TimeKey::snowflake(worker, *layout))
-        .transpose()
-        .map_err(|full| words_full(&full))
+    let bound = catalog::sequence("snowflake_bound")?;
+    Ok(TimeKey::snowflake(worker, layout, sys::database(), bound))
 }
 
 fn words_full(full: &Full) -> Failure {
@@ -123,18 +112,6 @@ fn words_full(full: &Full) -> Failure {
         full.room
     ))
     .hint("Raise keywright.workers_max in postgresql.conf and restart the server.")
-}
-
-/// Issues no snowflake ids in this session until its transaction has ended.
-pub fn await_commit() {
-    AWAITING_COMMIT.set(true);
-    sys::at_transaction_end(end_transaction);
-}
-
-/// Runs when a transaction of this backend has ended.
-pub fn end_transaction() {
-    AWAITING_COMMIT.set(false);
-    crate::snowflake::settle();
 }
 
 /// Forgets what was looked up.

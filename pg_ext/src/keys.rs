@@ -1,0 +1,140 @@
+//! What a slot of shared memory belongs to. A word belongs to the sequence that is its durable bound: a sequence that was
+//! created in a transaction that rolled back takes its word along. Words whose ids could meet know each other, so that
+//! whichever is taken over starts above all of them.
+
+use keywright_core::layout::{Layout, WorkerId};
+use keywright_core::tag::Tag;
+use pgrx::pg_sys;
+
+/// Which tag a slot belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct TagKey {
+    database: u32,
+    extension: u32,
+    generation: u32,
+    sequence: u32,
+    tag_bytes: u32,
+    tag: [u8; Tag::BYTES_MAX],
+}
+
+impl TagKey {
+    /// The key of `tag` in one database, one CREATE EXTENSION, one generation of the tag, bounded by `sequence`.
+    pub fn new(
+        database: pg_sys::Oid,
+        extension: pg_sys::Oid,
+        (generation, sequence): (u32, pg_sys::Oid),
+        tag: &Tag,
+    ) -> Self {
+        let mut bytes = [0; Tag::BYTES_MAX];
+        for (slot, byte) in bytes.iter_mut().zip(tag.as_bytes()) {
+            *slot = *byte;
+        }
+        Self {
+            database: database.to_u32(),
+            extension: extension.to_u32(),
+            generation,
+            sequence: sequence.to_u32(),
+            tag_bytes: u32::try_from(tag.as_bytes().len()).unwrap_or(0),
+            tag: bytes,
+        }
+    }
+
+    /// The tag's text.
+    pub fn tag(&self) -> String {
+        String::from_utf8_lossy(self.tag_bytes()).into_owned()
+    }
+
+    /// The tag's bytes.
+    #[inline]
+    pub fn tag_bytes(&self) -> &[u8] {
+        let bytes = usize::try_from(self.tag_bytes).unwrap_or(0);
+        self.tag.get(..bytes).unwrap_or_default()
+    }
+
+    /// Whether the slot belongs to this database and this CREATE EXTENSION.
+    pub fn is_of(&self, database: pg_sys::Oid, extension: pg_sys::Oid) -> bool {
+        self.database == database.to_u32() && self.extension == extension.to_u32()
+    }
+
+    /// Which life of the tag: dropped and re-created with its numbers forgotten is the next one.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The sequence that is the bound.
+    pub fn sequence(&self) -> pg_sys::Oid {
+        pg_sys::Oid::from(self.sequence)
+    }
+
+    /// Whether both stand for one life of one tag: its creation was rolled back and done again.
+    pub fn shares_ids_with(&self, other: &Self) -> bool {
+        Self {
+            sequence: other.sequence,
+            ..*self
+        } == *other
+    }
+}
+
+/// What a time word counts for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct TimeKey {
+    /// The layout the word's states belong to.
+    pub layout: Layout,
+    /// The worker's bits in its ids, and those of its spare.
+    worker_parts: [u64; 2],
+    /// The worker id; 0 for readable words.
+    pub worker: u32,
+    /// Database of a readable word; 0 for a snowflake word, whose ids could meet those of any database.
+    readable_of: u32,
+    /// Database and sequence of the bound.
+    bound: [u32; 2],
+}
+
+impl TimeKey {
+    /// The key of a worker's snowflake ids, bounded by `sequence` of `database`.
+    pub fn snowflake(
+        worker: WorkerId,
+        layout: Layout,
+        database: pg_sys::Oid,
+        sequence: pg_sys::Oid,
+    ) -> Self {
+        Self {
+            layout,
+            worker_parts: [false, layout.has_spare()]
+                .map(|spare| layout.worker_part(worker, spare)),
+            worker: worker.get(),
+            readable_of: 0,
+            bound: [database.to_u32(), sequence.to_u32()],
+        }
+    }
+
+    /// The key of a database's readable ids, bounded by `sequence`.
+    pub fn readable(layout: Layout, database: pg_sys::Oid, sequence: pg_sys::Oid) -> Self {
+        Self {
+            layout,
+            worker_parts: [0, 0],
+            worker: 0,
+            readable_of: database.to_u32(),
+            bound: [database.to_u32(), sequence.to_u32()],
+        }
+    }
+
+    /// The worker's bits in its ids, or those of its spare.
+    #[inline]
+    pub fn worker_part(&self, spare: bool) -> u64 {
+        let [main, other] = self.worker_parts;
+        if spare { other } else { main }
+    }
+
+    /// Whether it is a word of this worker's snowflake ids.
+    pub fn is_of_worker(&self, worker: WorkerId) -> bool {
+        self.readable_of == 0 && self.worker == worker.get()
+    }
+
+    /// Whether the ids of both could meet: those of one worker, or readable ids of one database.
+    pub fn shares_ids_with(&self, other: &Self) -> bool {
+        (self.readable_of, self.worker) == (other.readable_of, other.worker)
+    }
+}

@@ -1,0 +1,72 @@
+//! One-row queries in a given snapshot, which pgrx's own SPI does not offer once the transaction has written.
+
+use std::ffi::CString;
+
+use pgrx::datum::{DatumWithOid, FromDatum};
+use pgrx::pg_sys;
+
+use crate::sys;
+
+/// The row a query found.
+pub struct Row {
+    tuple: pg_sys::HeapTuple,
+    columns: pg_sys::TupleDesc,
+}
+
+impl Row {
+    /// The value in `column`, from 1; `None` if it is null. `T` must be what the query's column is.
+    pub fn get<T: FromDatum>(&self, column: i32) -> Option<T> {
+        let mut is_null = true;
+        // SAFETY: both pointers come from the result of the query that is still open, and the server checks the column's
+        // number. `T` matches the column by the caller's promise, and copies what it keeps.
+        unsafe {
+            let datum = pg_sys::SPI_getbinval(self.tuple, self.columns, column, &mut is_null);
+            T::from_datum(datum, is_null)
+        }
+    }
+}
+
+/// Runs a query that yields at most one row in the newest committed state and this transaction's own, whatever the
+/// isolation of the transaction. Raises what the query raises.
+pub fn one_row<T>(
+    query: &str,
+    arguments: &[DatumWithOid],
+    read: impl FnOnce(&Row) -> T,
+) -> Option<T> {
+    let query = CString::new(query).ok()?;
+    let mut types: Vec<pg_sys::Oid> = arguments.iter().map(DatumWithOid::oid).collect();
+    let datums = arguments
+        .iter()
+        .map(|argument| argument.datum().map(|datum| datum.sans_lifetime()));
+    let (mut values, nulls): (Vec<pg_sys::Datum>, Vec<std::ffi::c_char>) = datums
+        .map(|datum| match datum {
+            Some(datum) => (datum, b' '.cast_signed()),
+            None => (pg_sys::Datum::from(0usize), b'n'.cast_signed()),
+        })
+        .unzip();
+    let _snapshot = sys::LatestSnapshot::push();
+    // SAFETY: the arrays have one element per argument and outlive the call; read-only execution uses the active snapshot,
+    // which is the one pushed above. The result is read before SPI_finish frees it. An error raised inside leaves SPI through
+    // the server's abort processing.
+    unsafe {
+        pg_sys::SPI_connect();
+        let outcome = pg_sys::SPI_execute_with_args(
+            query.as_ptr(),
+            i32::try_from(arguments.len()).unwrap_or(0),
+            types.as_mut_ptr(),
+            values.as_mut_ptr(),
+            nulls.as_ptr(),
+            true,
+            1,
+        );
+        let found = outcome == pg_sys::SPI_OK_SELECT.cast_signed() && pg_sys::SPI_processed > 0;
+        let result = found.then(|| {
+            read(&Row {
+                tuple: *(*pg_sys::SPI_tuptable).vals,
+                columns: (*pg_sys::SPI_tuptable).tupdesc,
+            })
+        });
+        pg_sys::SPI_finish();
+        result
+    }
+}
