@@ -35,7 +35,7 @@ BEGIN
             41, 22, 0, 0, 10, 12, 12, 0, 1288834974657, 1);
         WHEN 'baidu' THEN SET number = ELT(FIELD(property,
             'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
-            28, 35, 0, 0, 22, 13, 13, 0, 1463702400000, 1000);
+            28, 35, 0, 0, 22, 13, 13, 0, 1463673600000, 1000);
         WHEN 'shardingsphere' THEN SET number = ELT(FIELD(property,
             'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
             41, 22, 0, 0, 10, 12, 12, 0, 1477958400000, 1);
@@ -44,7 +44,7 @@ BEGIN
             39, 24, 0, 0, 16, 0, 8, 16, 1409529600000, 10);
         WHEN 'instagram' THEN SET number = ELT(FIELD(property,
             'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
-            41, 23, 0, 0, 13, 10, 10, 0, 1314220021721, 1);
+            40, 23, 0, 0, 13, 10, 10, 0, 1314220021721, 1);
         WHEN 'js53' THEN SET number = ELT(FIELD(property,
             'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
             41, 12, 0, 0, 5, 7, 7, 0, 1735689600000, 1);
@@ -121,22 +121,42 @@ BEGIN
     RETURN ticks << snowflake_layout(layout, 'time_shift');
 END //
 
+-- Fails for anything that readable_id does not make.
+DROP FUNCTION IF EXISTS readable_checked //
+CREATE FUNCTION readable_checked(id VARCHAR(27) CHARACTER SET utf8mb4) RETURNS VARCHAR(27) CHARACTER SET utf8mb4
+    DETERMINISTIC NO SQL
+    COMMENT 'the id, or an error if it is not a readable id'
+BEGIN
+    IF id NOT REGEXP '^[0-9]{15}([0-9A-Za-z]{4}|[0-9A-Za-z]{3}_|[0-9A-Za-z]{2}__|[0-9A-Za-z]___)[0-9]{8}$' THEN
+        SIGNAL SQLSTATE '22003' SET MESSAGE_TEXT = 'not a readable id: it has 15 digits of time, 4 characters of business code and 8 digits';
+    END IF;
+    IF CAST(SUBSTRING(id, 20, 8) AS UNSIGNED) > 67108863 THEN
+        SIGNAL SQLSTATE '22003' SET MESSAGE_TEXT = 'not a readable id: its last 8 digits are more than 67108863';
+    END IF;
+    RETURN id;
+END //
+
 DROP FUNCTION IF EXISTS readable_timestamp //
 CREATE FUNCTION readable_timestamp(id VARCHAR(27) CHARACTER SET utf8mb4) RETURNS DATETIME(3)
     DETERMINISTIC NO SQL
     COMMENT 'when a readable id was issued, UTC'
 BEGIN
-    IF id NOT REGEXP '^[0-9]{15}[0-9A-Za-z][0-9A-Za-z_]{3}[0-9]{8}$' THEN
-        SIGNAL SQLSTATE '22003' SET MESSAGE_TEXT = 'not a readable id: it has 15 digits of time, 4 characters of business code and 8 digits';
+    DECLARE checked VARCHAR(27) CHARACTER SET utf8mb4 DEFAULT readable_checked(id);
+    DECLARE moment DATETIME(3);
+    -- What is no date is an error in strict mode, and NULL otherwise.
+    DECLARE CONTINUE HANDLER FOR SQLSTATE '22007' SET moment = NULL;
+    SET moment = CAST(CONCAT('20', SUBSTRING(checked, 1, 2), '-', SUBSTRING(checked, 3, 2), '-', SUBSTRING(checked, 5, 2),
+        ' ', SUBSTRING(checked, 7, 2), ':', SUBSTRING(checked, 9, 2), ':', SUBSTRING(checked, 11, 2), '.', SUBSTRING(checked, 13, 3)) AS DATETIME(3));
+    IF moment IS NULL AND id IS NOT NULL THEN
+        SIGNAL SQLSTATE '22003' SET MESSAGE_TEXT = 'not a readable id: its first 15 digits are not a moment';
     END IF;
-    RETURN CAST(CONCAT('20', SUBSTRING(id, 1, 2), '-', SUBSTRING(id, 3, 2), '-', SUBSTRING(id, 5, 2), ' ', SUBSTRING(id, 7, 2), ':',
-        SUBSTRING(id, 9, 2), ':', SUBSTRING(id, 11, 2), '.', SUBSTRING(id, 13, 3)) AS DATETIME(3));
+    RETURN moment;
 END //
 
 DROP FUNCTION IF EXISTS readable_biz //
 CREATE FUNCTION readable_biz(id VARCHAR(27) CHARACTER SET utf8mb4) RETURNS VARCHAR(4) CHARACTER SET utf8mb4
     DETERMINISTIC NO SQL
     COMMENT 'the business code of a readable id'
-    RETURN TRIM(TRAILING '_' FROM SUBSTRING(id, 16, 4)) //
+    RETURN TRIM(TRAILING '_' FROM SUBSTRING(readable_checked(id), 16, 4)) //
 
 DELIMITER ;

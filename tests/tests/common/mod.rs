@@ -1,0 +1,59 @@
+//! What the tests of the SQL surface share.
+#![allow(dead_code, reason = "a file of tests uses what it needs")]
+
+use keywright_core::cause::Cause;
+use keywright_tests::{PgServer, PgServerBuilder, Result, SqlError, expect_sql_error};
+use postgres::{Client, SimpleQueryMessage};
+
+/// A server that would show backtraces if anything let them through to clients.
+pub(crate) fn builder() -> PgServerBuilder {
+    PgServer::builder().env("RUST_BACKTRACE", "1")
+}
+
+/// Runs statements and returns the rows of what they select as text; NULL comes as `NULL`.
+pub(crate) fn text_rows(client: &mut Client, sql: &str) -> Result<Vec<Vec<String>>> {
+    let messages = client.simple_query(sql)?;
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => {
+            let fields = (0..row.len()).map(|i| row.get(i).unwrap_or("NULL").to_owned());
+            Some(fields.collect())
+        }
+        _ => None,
+    });
+    Ok(rows.collect())
+}
+
+/// Asserts that the extension refused for that cause, in words that help: what is wrong (`message_has`), what to do, and
+/// nothing about its insides.
+#[track_caller]
+pub(crate) fn expect_cause<T>(
+    result: std::result::Result<T, postgres::Error>,
+    cause: Cause,
+    message_has: &str,
+) -> SqlError {
+    let error = result.as_ref().err().and_then(postgres::Error::as_db_error);
+    // The extension gives the cause's name as the place where the error arose.
+    let routine = error.and_then(|error| error.routine()).map(str::to_owned);
+    let seen = expect_sql_error(result, cause.sqlstate(), message_has);
+    assert_eq!(routine.as_deref(), Some(cause.name()), "{seen:#?}");
+    assert!(!seen.hint.is_empty(), "no hint: {seen:#?}");
+    assert_no_backtrace(&seen);
+    seen
+}
+
+/// Asserts that an error says nothing of Rust's insides.
+#[track_caller]
+pub(crate) fn assert_no_backtrace(seen: &SqlError) {
+    let SqlError {
+        message,
+        detail,
+        hint,
+        ..
+    } = seen;
+    for text in [message, detail, hint] {
+        assert!(
+            !text.contains('\n') && !text.contains("::") && !text.contains("panicked"),
+            "insides shown: {seen:#?}"
+        );
+    }
+}
