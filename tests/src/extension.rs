@@ -1,8 +1,10 @@
 //! The extension under test: built here, put into a server's directories.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 
@@ -57,6 +59,23 @@ impl Extension {
             library: target.join("release/libkeywright.so"),
             sql: sql_files(&root)?,
         })
+    }
+
+    /// As [`Extension::build`], but once in a process, so that all its servers run the same build while the sources
+    /// are being edited.
+    ///
+    /// # Errors
+    /// The build failed; it is tried again by the next who asks.
+    pub(crate) fn built_once(version: PgVersion, pg_config: &Path) -> Result<Extension> {
+        static BUILT: Mutex<BTreeMap<PgVersion, Extension>> = Mutex::new(BTreeMap::new());
+        // Under the lock on purpose: the others want the same.
+        let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(extension) = built.get(&version) {
+            return Ok(extension.clone());
+        }
+        let extension = Extension::build(version, pg_config, false)?;
+        built.insert(version, extension.clone());
+        Ok(extension)
     }
 
     /// The built library.

@@ -173,7 +173,7 @@ impl PgInstall {
     /// As [`PgInstall::shared`].
     pub fn private(version: PgVersion) -> Result<PgInstall> {
         let tree = version.tree()?;
-        let extension = Extension::build(version, &tree.bindir.join("pg_config"), false)?;
+        let extension = Extension::built_once(version, &tree.bindir.join("pg_config"))?;
         let account = Account::for_servers(crate::server::ACCOUNTS)?;
         let scratch = Scratch::new("pg", account)?;
         let place = |dir: &Path| -> Result<PathBuf> {

@@ -54,7 +54,11 @@ pub(crate) fn to_compile() -> Vec<Need> {
 /// What starting a private PostgreSQL 15 needs.
 pub(crate) fn to_serve() -> Vec<Need> {
     let present = Path::new("/usr/lib/postgresql/15/bin/postgres").exists();
-    vec![Need::new("postgresql-15", "the server", present)]
+    vec![Need::new(
+        "postgresql-15",
+        "the server; Debian also sets up a system cluster, which is not used",
+        present,
+    )]
 }
 
 /// What the end-to-end tests need besides building and a server.
