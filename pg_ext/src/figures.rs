@@ -8,8 +8,9 @@ use pgrx::iter::TableIterator;
 use pgrx::{name, pg_extern};
 
 use crate::failure::{Failure, OrRaise};
+use crate::keys::TimeKey;
 use crate::session;
-use crate::words::{self, TimeEntry, TimeKind};
+use crate::words::{self, TimeKind};
 use crate::{clock, decode, shm, snowflake, sys};
 
 fn moment(unix_ms: &AtomicI64) -> Result<Option<TimestampWithTimeZone>, Failure> {
@@ -105,18 +106,40 @@ type WordRow = (
     bool,
 );
 
-fn word_row(kind: &str, entry: &TimeEntry, is_snowflake: bool) -> Result<WordRow, Failure> {
-    let slot = entry.slot;
-    let layout = *entry.layout();
+/// The row of a word that issued nothing since the server started.
+fn unused_row(kind: &str, worker_id: Option<i32>, layout: Option<String>, fenced: bool) -> WordRow {
+    (
+        kind.to_owned(),
+        worker_id,
+        layout,
+        None,
+        0,
+        None,
+        None,
+        0,
+        None,
+        0,
+        0.0,
+        fenced,
+    )
+}
+
+fn word_row(kind: &str, key: &TimeKey, is_snowflake: bool) -> Result<WordRow, Failure> {
+    let layout = key.layout;
+    let worker_id = is_snowflake.then(|| key.worker.cast_signed());
+    let layout_name = is_snowflake.then(|| layout.to_string());
+    let Some(slot) = words::find(key) else {
+        return Ok(unused_row(kind, worker_id, layout_name, false));
+    };
     let used = slot.refills.load(Ordering::Relaxed) > 0;
     let next = slot.main.word.next();
     let lead_ms = layout.unix_ms_of(next >> layout.sequence_bits()) - clock::wall_ms();
     Ok((
         kind.to_owned(),
-        is_snowflake.then(|| slot.key().worker.cast_signed()),
-        is_snowflake.then(|| layout.to_string()),
+        worker_id,
+        layout_name,
         (used && is_snowflake)
-            .then(|| layout.compose(next.saturating_sub(1), slot.key().worker_part(false))),
+            .then(|| layout.compose(next.saturating_sub(1), key.worker_part(false))),
         figure(&slot.issued),
         moment(&slot.main.bound_ms)?,
         used.then_some(lead_ms),
@@ -136,28 +159,19 @@ fn is_fenced(cause: Cause) -> bool {
 fn keywright_word_figures() -> WordFigures {
     snowflake::settle();
     let rows = || {
+        session::require_preload()?;
         let mut rows = Vec::new();
-        match words::entry(TimeKind::Snowflake) {
-            Ok(entry) => rows.push(word_row("snowflake", &entry, true)?),
-            Err(failure) if is_fenced(failure.cause()) => rows.push((
-                "snowflake".to_owned(),
-                None,
-                Some(session::layout()?.to_string()),
-                None,
-                0,
-                None,
-                None,
-                0,
-                None,
-                0,
-                0.0,
-                true,
-            )),
+        match words::key(TimeKind::Snowflake) {
+            Ok(key) => rows.push(word_row("snowflake", &key, true)?),
+            Err(failure) if is_fenced(failure.cause()) => {
+                let layout = session::layout()?.to_string();
+                rows.push(unused_row("snowflake", None, Some(layout), true));
+            }
             Err(failure) => return Err(failure),
         }
         rows.push(word_row(
             "readable",
-            &words::entry(TimeKind::Readable)?,
+            &words::key(TimeKind::Readable)?,
             false,
         )?);
         Ok(rows)

@@ -140,10 +140,12 @@ fn layout_time() -> Result<Check, Failure> {
 }
 
 fn lead() -> Check {
-    let lead_ms = words::entry(TimeKind::Snowflake).ok().map_or(0, |entry| {
-        let layout = *entry.layout();
-        let next = entry.slot.main.word.next() >> layout.sequence_bits();
-        if entry.slot.taken_over.load(Ordering::Relaxed) {
+    let word = words::key(TimeKind::Snowflake).ok();
+    let slot = word.as_ref().and_then(words::find);
+    let lead_ms = slot.map_or(0, |slot| {
+        let layout = slot.key().layout;
+        let next = slot.main.word.next() >> layout.sequence_bits();
+        if slot.taken_over.load(Ordering::Relaxed) {
             layout.unix_ms_of(next) - clock::wall_ms()
         } else {
             0

@@ -76,23 +76,36 @@ pub fn entry(kind: TimeKind) -> Result<TimeEntry, Failure> {
 /// # Errors
 /// As [`entry`].
 pub fn look_up(kind: TimeKind) -> Result<TimeEntry, Failure> {
-    let extension = session::extension()?;
-    let key = match kind {
-        TimeKind::Snowflake => snowflake_key(&extension)?,
-        TimeKind::Readable => TimeKey::readable(
-            readable::LAYOUT,
-            sys::database(),
-            catalog::sequence("readable_bound")?,
-        ),
-    };
-    let slot = shm::time_slot(&key)
+    let slot = shm::time_slot(&key(kind)?)
         .ok_or_else(session::not_preloaded)?
         .map_err(|full| words_full(&full))?;
     Ok(TimeEntry {
         slot,
         kind,
-        owner: extension.owner,
+        owner: session::extension()?.owner,
     })
+}
+
+/// What the word of one kind belongs to.
+///
+/// # Errors
+/// As [`entry`], but takes no room in shared memory.
+pub fn key(kind: TimeKind) -> Result<TimeKey, Failure> {
+    let extension = session::extension()?;
+    match kind {
+        TimeKind::Snowflake => snowflake_key(&extension),
+        TimeKind::Readable => Ok(TimeKey::readable(
+            readable::LAYOUT,
+            sys::database(),
+            catalog::sequence("readable_bound")?,
+        )),
+    }
+}
+
+/// The word with this key, if it was used since the server started. For looking at it: that must not take room from those
+/// who issue.
+pub fn find(key: &TimeKey) -> Option<&'static TimeSlot> {
+    shm::time_slots().iter().find(|slot| slot.key() == key)
 }
 
 fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
