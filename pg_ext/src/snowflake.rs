@@ -93,14 +93,16 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     loop {
         let entry = words::entry(kind)?;
-        let now_ms = clock::wall_ms() - entry.slot.skew_ms.load(Ordering::Relaxed);
-        let Some(spare) = choose_word(&entry, now_ms)? else {
+        let slot = entry.slot;
+        // Looked at before the clock is: a later reading that another session adds meanwhile is no step back.
+        let highest_ms = slot.highest_ms.load(Ordering::Acquire);
+        let now_ms = clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed);
+        let Some(spare) = choose_word(&entry, now_ms, highest_ms)? else {
             continue;
         };
-        let track = entry.slot.track(spare);
+        let track = slot.track(spare);
         if let Some(first) = take_states(track, entry.layout(), now_ms, n) {
-            let slot = entry.slot;
-            slot.highest_ms.fetch_max(now_ms, Ordering::Relaxed);
+            slot.highest_ms.fetch_max(now_ms, Ordering::Release);
             count(slot, n);
             if first + n > track.extend_at.load(Ordering::Relaxed) {
                 extend_early(&entry, spare)?;
@@ -118,7 +120,7 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
 }
 
 /// Which word the clock policy says to use; `None` after a wait, when the clock must be read again.
-fn choose_word(entry: &TimeEntry, now_ms: i64) -> Result<Option<bool>, Failure> {
+fn choose_word(entry: &TimeEntry, now_ms: i64, highest_ms: i64) -> Result<Option<bool>, Failure> {
     let slot = entry.slot;
     let policy = match entry.kind {
         TimeKind::Snowflake => settings::clock_policy(),
@@ -131,7 +133,6 @@ fn choose_word(entry: &TimeEntry, now_ms: i64) -> Result<Option<bool>, Failure> 
         )
         .hint("Choose another keywright.clock_policy, or a layout with spare=1 through keywright.set_layout."));
     }
-    let highest_ms = slot.highest_ms.load(Ordering::Relaxed);
     match decide(policy, now_ms, highest_ms, settings::clock_wait_ms_max(), entry.layout().spare_state()) {
         ClockDecision::Issue => Ok(Some(false)),
         ClockDecision::IssueSpare => Ok(Some(true)),

@@ -10,7 +10,7 @@ use keywright_tests::{
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use postgres::Client;
+use postgres::{Client, NoTls};
 
 const HOUR_S: i64 = 3_600;
 const DAY_S: i64 = 86_400;
@@ -193,6 +193,32 @@ fn refuse_while_the_clock_is_behind() -> Result<()> {
     Ok(())
 }
 
+/// Sessions that read the clock at the same time and get their ids in another order see no step back.
+#[test]
+fn steady_clock_is_not_taken_for_one_that_steps_back() -> Result<()> {
+    const SPARE_BIT: i64 = 1 << 12;
+    let server = PgServer::builder().start()?;
+    server.client("postgres")?.batch_execute(
+        "CREATE EXTENSION keywright; \
+         SELECT keywright.set_layout('time=41,worker=9,spare=1,sequence=12,epoch=1288834974657'); \
+         SELECT keywright.set_worker_id(1)",
+    )?;
+    for policy in ["refuse", "wait", "spare_worker"] {
+        let log = Arc::new(IdLog::new());
+        let mut config = server.config("postgres", "postgres");
+        config.options(&format!("-c keywright.clock_policy={policy}"));
+        let query = "SELECT snowflake_id() & 4096 FROM generate_series(1, 3000)";
+        let mut spares = Vec::new();
+        let load = Load::start(&config, 8, SNOWFLAKE, &log);
+        load.wait_for(500_000)?;
+        copy_ids(&mut config.connect(NoTls)?, query, &mut spares)?;
+        assert_eq!(load.stop()?, BTreeMap::new(), "{policy}");
+        assert!(spares.iter().all(|bit| bit & SPARE_BIT == 0), "{policy}");
+        log.check()?;
+    }
+    Ok(())
+}
+
 #[test]
 fn wait_for_a_clock_that_is_a_little_behind() -> Result<()> {
     let server = server(&[
@@ -242,7 +268,7 @@ fn spare_worker_issues_while_the_clock_is_behind() -> Result<()> {
     let without = query_i64(&mut client, "SELECT snowflake_id()");
     expect_sql_error(without, "22023", "spare");
     client.batch_execute(
-        "SELECT keywright.set_layout('time=41,worker=9,spare=1,sequence=12,epoch=2020-01-01')",
+        "SELECT keywright.set_layout('time=41,worker=9,spare=1,sequence=12,epoch=1288834974657')",
     )?;
     let log = IdLog::new();
     let draw = |server: &PgServer, expect_spare: bool| -> Result<()> {
