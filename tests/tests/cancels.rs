@@ -53,7 +53,11 @@ fn waiters_end(
     for pending in waiting {
         let answer = pending.finish()?;
         assert!(answer.took < IN_TIME, "{:?}", answer.took);
-        expect_sql_error(answer.outcome, sqlstate, "");
+        // The last word of a terminated session may be lost with its connection.
+        let lost = matches!(&answer.outcome, Err(error) if error.is_closed());
+        if !(lost && sqlstate == "57P01") {
+            expect_sql_error(answer.outcome, sqlstate, "");
+        }
     }
     holder.batch_execute("ROLLBACK")?;
     let began = Instant::now();
