@@ -406,10 +406,12 @@ pub fn inherit(worker: WorkerId) -> Result<(), Failure> {
     {
         let layout = &slot.key().layout;
         // Whoever extends it now looked the worker id up before it moved: let it finish.
-        store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?;
+        let _held = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?;
         for spare in [false, true] {
-            let hi = slot.track(spare).word.hi();
-            bound_ms = bound_ms.max(layout.unix_ms_of(hi >> layout.sequence_bits()));
+            let word = &slot.track(spare).word;
+            // This database issued greater ids with another worker id since: no going on where this one stopped.
+            word.drain();
+            bound_ms = bound_ms.max(layout.unix_ms_of(word.hi() >> layout.sequence_bits()));
         }
     }
     let sequences = Sequences::of(TimeKind::Snowflake)?;
