@@ -58,6 +58,7 @@ impl Server {
             needs::to_compile()
         };
         needs::install(&needs)?;
+        let pg_config = &absolute(pg_config)?;
         let ask = |what: &str| output(Command::new(pg_config).arg(what));
         let said = ask("--version")?;
         let version = parse_version(&said)?;
@@ -69,6 +70,14 @@ impl Server {
             extension: Extension::build(version, pg_config, true)?,
         })
     }
+}
+
+/// Builds run in directories of their own, so a relative path would not lead there; a bare name is looked up on the PATH.
+fn absolute(pg_config: &Path) -> Result<PathBuf> {
+    if pg_config.components().count() == 1 {
+        return Ok(pg_config.to_path_buf());
+    }
+    std::path::absolute(pg_config).with_context(|| format!("finding {}", pg_config.display()))
 }
 
 /// `PostgreSQL 15.20 (Debian 15.20-0+deb12u1)`
