@@ -13,7 +13,7 @@ use crate::catalog::{self, WorkerLabel, one_row, run};
 use crate::failure::{Failure, OrRaise};
 use crate::session;
 
-use crate::{clock, decode, extend, settings, store, sys};
+use crate::{clock, decode, handover, settings, store, sys};
 
 const WORKER_HINT: &str = "Give one that fits the layout and that no other database has; where the layout has a \
                            datacenter it is part of the number.";
@@ -108,7 +108,7 @@ fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
         &[],
     )?;
     if !had_it {
-        extend::inherit(worker)?;
+        handover::inherit(worker)?;
     }
     sys::announce_change(extension.node_table);
     session::forget();
@@ -181,9 +181,9 @@ fn set_layout(text: Option<&str>) -> Result<(), Failure> {
     }
     if old != layout {
         // Nobody extends a bound until this transaction ends, so what is checked here stays true.
-        let bound_ms = extend::hold_bounds()?;
+        let bound_ms = handover::hold_bounds()?;
         refuse_if_overlapping(&old, &layout, bound_ms)?;
-        extend::level_bounds(bound_ms)?;
+        handover::level_bounds(bound_ms)?;
     }
     run(
         "INSERT INTO keywright.node (layout) VALUES ($1) ON CONFLICT (one_row) DO UPDATE SET layout = excluded.layout",

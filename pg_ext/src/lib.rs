@@ -13,6 +13,7 @@ mod extend;
 mod failure;
 mod figures;
 mod gate;
+mod handover;
 mod health;
 mod identity;
 mod ids;
