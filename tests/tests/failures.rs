@@ -1,0 +1,331 @@
+//! Every cause in core's table is produced once, as a user would meet it: SQLSTATE, words, and what to do.
+
+mod common;
+
+use common::{builder, expect_cause};
+use keywright_core::cause::Cause;
+use keywright_tests::{PgServer, Result, SharedServer, SqlError, TestDatabase};
+use postgres::Client;
+
+static SERVER: SharedServer = SharedServer::new();
+
+fn client() -> Result<(TestDatabase, Client)> {
+    let database = SERVER.database(builder)?;
+    let client = database.client()?;
+    Ok((database, client))
+}
+
+/// Prepares, then expects the statement to be refused.
+fn refused(prepare: &str, statement: &str, cause: Cause, message_has: &str) -> Result<SqlError> {
+    let (_database, mut client) = client()?;
+    client.batch_execute(prepare)?;
+    let outcome = client.batch_execute(statement);
+    Ok(expect_cause(outcome, cause, message_has))
+}
+
+/// As [`refused`], on a server of its own.
+fn refused_by(
+    server: &PgServer,
+    prepare: &str,
+    statement: &str,
+    cause: Cause,
+    message_has: &str,
+) -> Result<SqlError> {
+    let mut client = server.client("postgres")?;
+    client.batch_execute("CREATE EXTENSION keywright")?;
+    client.batch_execute(prepare)?;
+    Ok(expect_cause(
+        client.batch_execute(statement),
+        cause,
+        message_has,
+    ))
+}
+
+const WORKER: &str = "SELECT keywright.set_worker_id(1)";
+
+/// Produces the cause: the error, and a word that its hint must have. No `_`: a new cause does not compile untested.
+fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
+    Ok(match cause {
+        Cause::NotPreloaded | Cause::TagsFull | Cause::WorkersFull | Cause::ClockBehind => {
+            on_a_server_of_its_own(cause)?
+        }
+        Cause::Fenced | Cause::WorkerIdUnset | Cause::WorkerIdInUse => of_identity(cause)?,
+        Cause::RefillTimeout => (held_up()?, "pg_locks"),
+        Cause::Serialization => (overtaken()?, "Retry the transaction"),
+        Cause::Privilege => (without_privilege()?, "grant_tag('t', 'role')"),
+        Cause::TagUnknown => {
+            let statement = "SELECT next_biz_id('orders')";
+            let error = refused("", statement, cause, "tag \"orders\" does not exist")?;
+            (error, "create_tag('orders')")
+        }
+        Cause::TagExists => {
+            let create = "SELECT keywright.create_tag('t')";
+            (
+                refused(create, create, cause, "tag \"t\" exists already")?,
+                "alter_tag",
+            )
+        }
+        Cause::TagInvalid => {
+            let error = refused(
+                "",
+                "SELECT next_biz_id('a b')",
+                cause,
+                "must not contain ' '",
+            )?;
+            (error, "1 to 128 ASCII letters")
+        }
+        Cause::TagExhausted => {
+            let create = "SELECT keywright.create_tag('t', max => 3); SELECT next_biz_ids('t', 3)";
+            let message = "tag \"t\" is exhausted at 3";
+            (
+                refused(create, "SELECT next_biz_id('t')", cause, message)?,
+                "alter_tag",
+            )
+        }
+        Cause::ReadOnly => {
+            let statement = "BEGIN READ ONLY; SELECT snowflake_id()";
+            (
+                refused("", statement, cause, "in a read-only transaction")?,
+                "primary",
+            )
+        }
+        Cause::LayoutInvalid => {
+            let statement = "SELECT snowflake_decode(1, 'nonsense')";
+            (
+                refused("", statement, cause, "\"nonsense\" is neither a preset")?,
+                "twitter, leaf",
+            )
+        }
+        Cause::LayoutRanOut => {
+            let statement = "SELECT keywright.set_layout('baidu')";
+            (
+                refused("", statement, cause, "ran out at 1732109056000")?,
+                "baidu,epoch=",
+            )
+        }
+        Cause::LayoutOverlap => {
+            let statement = "SELECT keywright.set_layout('twitter,epoch=2020-01-01')";
+            let error = refused(
+                "SELECT snowflake_id()",
+                statement,
+                cause,
+                "could repeat ids of layout \"twitter\"",
+            )?;
+            (error, "earlier epoch")
+        }
+        Cause::LeadExceeded => {
+            let tiny =
+                "DROP EXTENSION keywright; CREATE EXTENSION keywright;
+                        SELECT keywright.set_layout('time=41,worker=10,sequence=1,epoch=2025-01-01');
+                        SET keywright.lead_ms_max = 100; SET keywright.refill_wait_ms_max = 1";
+            let statement = "SELECT snowflake_ids(10000)";
+            (
+                refused(tiny, statement, cause, "ahead of the clock")?,
+                "Retry later",
+            )
+        }
+        Cause::ArgumentOutOfRange => {
+            let error = refused(
+                "",
+                "SELECT snowflake_ids(0)",
+                cause,
+                "1 to 10000 ids in one call, not 0",
+            )?;
+            (error, "ids_per_call_max")
+        }
+        Cause::ArgumentNull => {
+            let error = refused("", "SELECT next_biz_id(NULL)", cause, "must not be null")?;
+            (error, "next_biz_id('orders')")
+        }
+        Cause::IdForeign => {
+            let error = refused(
+                "",
+                "SELECT snowflake_decode(-5)",
+                cause,
+                "id -5 is negative",
+            )?;
+            (error, "Name the layout")
+        }
+        Cause::VersionMismatch => {
+            let future = "UPDATE pg_extension SET extversion = '99.0' WHERE extname = 'keywright'";
+            let error = refused(future, "SELECT readable_id('a')", cause, "version \"99.0\"")?;
+            assert!(error.detail.contains("serves 0.1.0"), "{error:#?}");
+            (error, "ALTER EXTENSION keywright UPDATE")
+        }
+        Cause::AdoptRefused => {
+            let table = "CREATE TABLE t (id serial)";
+            let statement = "SELECT keywright.adopt('t', 't', 'id')";
+            (
+                refused(table, statement, cause, "it is integer")?,
+                "TYPE bigint",
+            )
+        }
+        Cause::BoundDamaged => {
+            let damage = "INSERT INTO keywright.node (layout) VALUES ('nonsense')";
+            (
+                refused(damage, "SELECT snowflake_id()", cause, "damaged")?,
+                "restore",
+            )
+        }
+    })
+}
+
+fn on_a_server_of_its_own(cause: Cause) -> Result<(SqlError, &'static str)> {
+    Ok(match cause {
+        Cause::NotPreloaded => {
+            let server = builder().preload(false).start()?;
+            let error = refused_by(
+                &server,
+                "",
+                "SELECT snowflake_id()",
+                cause,
+                "is not preloaded",
+            )?;
+            (error, "shared_preload_libraries")
+        }
+        Cause::TagsFull => {
+            let server = builder().setting("keywright.tags_max", "1").start()?;
+            let one = "SELECT keywright.create_tag('a'), keywright.create_tag('b'); SELECT next_biz_id('a')";
+            let error = refused_by(
+                &server,
+                one,
+                "SELECT next_biz_id('b')",
+                cause,
+                "no room in shared memory for tag \"b\"",
+            )?;
+            (error, "Raise keywright.tags_max")
+        }
+        Cause::WorkersFull => {
+            let server = builder().setting("keywright.workers_max", "1").start()?;
+            let one = format!("{WORKER}; SELECT snowflake_id()");
+            let error = refused_by(
+                &server,
+                &one,
+                "SELECT readable_id('a')",
+                cause,
+                "no room in shared memory",
+            )?;
+            (error, "Raise keywright.workers_max")
+        }
+        _ => {
+            let server = builder()
+                .fake_clock()
+                .setting("keywright.clock_policy", "refuse")
+                .start()?;
+            let one = format!("{WORKER}; SELECT snowflake_id()");
+            let mut client = server.client("postgres")?;
+            client.batch_execute(&format!("CREATE EXTENSION keywright; {one}"))?;
+            server.clock()?.step_to(-3_600)?;
+            let outcome = client.batch_execute("SELECT snowflake_id()");
+            (
+                expect_cause(outcome, Cause::ClockBehind, "earlier than it did"),
+                "clock_policy to carry",
+            )
+        }
+    })
+}
+
+fn of_identity(cause: Cause) -> Result<(SqlError, &'static str)> {
+    let (database, mut client) = client()?;
+    Ok(match cause {
+        Cause::WorkerIdUnset => {
+            let clear = format!(
+                "SECURITY LABEL FOR keywright ON DATABASE {} IS NULL",
+                database.name()
+            );
+            client.batch_execute(&clear)?;
+            let outcome = client.batch_execute("SELECT snowflake_id()");
+            (
+                expect_cause(outcome, cause, "has no worker id"),
+                "set_worker_id(n)",
+            )
+        }
+        Cause::Fenced => {
+            // What a restore of another server's dump brings.
+            let foreign = "worker=5 system=1 database=1";
+            let label = format!(
+                "SECURITY LABEL FOR keywright ON DATABASE {} IS '{foreign}'",
+                database.name()
+            );
+            client.batch_execute(&label)?;
+            let outcome = client.batch_execute("SELECT snowflake_id()");
+            (
+                expect_cause(outcome, cause, "worker id 5 was given to another"),
+                "set_worker_id(n)",
+            )
+        }
+        _ => {
+            let (other, mut other_client) = self::client()?;
+            other_client.batch_execute("SELECT keywright.set_worker_id(999)")?;
+            let outcome = client.batch_execute("SELECT keywright.set_worker_id(999)");
+            let owner = format!("belongs to database \"{}\"", other.name());
+            (
+                expect_cause(outcome, Cause::WorkerIdInUse, &owner),
+                "no other database has",
+            )
+        }
+    })
+}
+
+/// Another transaction keeps keywright's table locked.
+fn held_up() -> Result<SqlError> {
+    let (database, mut holder) = client()?;
+    holder.batch_execute("SELECT keywright.create_tag('t'); BEGIN; LOCK TABLE keywright.tag")?;
+    let mut client = database.client()?;
+    client.batch_execute("SET keywright.refill_wait_ms_max = 50")?;
+    let outcome = client.batch_execute("SELECT next_biz_id('t')");
+    Ok(expect_cause(
+        outcome,
+        Cause::RefillTimeout,
+        "timed out after 50 ms",
+    ))
+}
+
+/// The tag becomes another after this transaction's snapshot was taken.
+fn overtaken() -> Result<SqlError> {
+    let (database, mut client) = client()?;
+    client.batch_execute("SELECT keywright.create_tag('t')")?;
+    client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")?;
+    database.client()?.batch_execute(
+        "SELECT keywright.drop_tag('t'); SELECT keywright.create_tag('t', forget_issued => true)",
+    )?;
+    let outcome = client.batch_execute("SELECT keywright.alter_tag('t', step => 2000)");
+    Ok(expect_cause(
+        outcome,
+        Cause::Serialization,
+        "tag \"t\" was changed",
+    ))
+}
+
+fn without_privilege() -> Result<SqlError> {
+    let statement = "SET ROLE failures_visitor; SELECT next_biz_id('t')";
+    let prepare = "CREATE ROLE failures_visitor; SELECT keywright.create_tag('t');
+                   SELECT keywright.revoke_tag('t', 'public')";
+    refused(
+        prepare,
+        statement,
+        Cause::Privilege,
+        "permission denied for tag \"t\"",
+    )
+}
+
+#[test]
+fn every_cause_is_told_of_and_what_to_do() -> Result<()> {
+    let (_keeps_the_server, mut client) = client()?;
+    for cause in Cause::ALL {
+        let (error, hint_has) = produce(cause)?;
+        assert!(
+            error.hint.contains(hint_has),
+            "{}: {error:#?}",
+            cause.name()
+        );
+        assert!(
+            error
+                .message
+                .starts_with(|first: char| !first.is_uppercase()),
+            "{error:#?}"
+        );
+    }
+    client.batch_execute("SELECT snowflake_id()")?;
+    Ok(())
+}
