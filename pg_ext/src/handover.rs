@@ -156,14 +156,15 @@ pub fn level_bounds(bound_ms: Option<i64>) -> Result<(), Failure> {
 }
 
 /// A worker id that comes to this database may have been another's, which issued below a bound of its own: everything up to
-/// there, and as far ahead of the clock as ids may run, counts as used here too, durably, before the first id.
+/// there (`left_ms` if that database noted it), and as far ahead of the clock as ids may run, counts as used here too, durably,
+/// before the first id.
 ///
 /// # Errors
 /// Another session holds a gate or the sequences for too long.
-pub fn inherit(worker: WorkerId) -> Result<(), Failure> {
+pub fn inherit(worker: WorkerId, left_ms: Option<i64>) -> Result<(), Failure> {
     let urgency = snowflake_deadline();
     let name = || TimeKind::Snowflake.bound_name().to_owned();
-    let mut bound_ms = None;
+    let mut bound_ms = left_ms;
     for slot in shm::time_slots()
         .iter()
         .filter(|slot| slot.key().is_of_worker(worker))

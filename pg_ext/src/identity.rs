@@ -89,7 +89,14 @@ fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
     })?;
     lock_register()?;
     refuse_if_taken(worker.get(), extension.owner)?;
-    let had_it = catalog::worker(&layout, extension.owner).is_ok_and(|old| old == worker);
+    let old = catalog::label(extension.owner)?.filter(WorkerLabel::is_of_here);
+    let had_it = old.as_ref().is_some_and(|old| old.worker == worker.get());
+    let label = match old {
+        Some(old) if had_it => old,
+        // Nobody extends a bound until this transaction ends, so the bound noted for the old worker id is its last.
+        Some(old) => old.change(worker.get(), handover::hold_bounds()?),
+        None => WorkerLabel::here(worker.get()),
+    };
     let database = one_row(
         extension.owner,
         "SELECT pg_catalog.current_database()::text",
@@ -103,12 +110,13 @@ fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
         &format!(
             "SECURITY LABEL FOR keywright ON DATABASE {} IS {}",
             pgrx::spi::quote_identifier(database),
-            pgrx::spi::quote_literal(WorkerLabel::here(worker.get()).to_string())
+            pgrx::spi::quote_literal(label.to_string())
         ),
         &[],
     )?;
     if !had_it {
-        handover::inherit(worker)?;
+        let left_ms = catalog::left_bound(worker.get(), extension.owner);
+        handover::inherit(worker, left_ms)?;
     }
     sys::announce_change(extension.node_table);
     session::forget();
@@ -136,7 +144,8 @@ fn refuse_if_taken(worker: u32, owner: pg_sys::Oid) -> Result<(), Failure> {
          WHERE l.provider OPERATOR(pg_catalog.=) 'keywright' \
          AND l.classoid OPERATOR(pg_catalog.=) 'pg_catalog.pg_database'::pg_catalog.regclass \
          AND l.objoid OPERATOR(pg_catalog.<>) $1 \
-         AND l.label OPERATOR(pg_catalog.=) pg_catalog.format('worker=%s system=%s database=%s', $2, $3, l.objoid)",
+         AND pg_catalog.starts_with(l.label OPERATOR(pg_catalog.||) ' ', \
+            pg_catalog.format('worker=%s system=%s database=%s ', $2, $3, l.objoid))",
         &[
             sys::database().into(),
             i64::from(worker).into(),
