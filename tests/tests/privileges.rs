@@ -77,6 +77,7 @@ fn ordinary_roles_use_tags_and_change_nothing() -> Result<()> {
         "DELETE FROM keywright.tag",
         "INSERT INTO keywright.node (layout) VALUES ('leaf')",
         "SELECT setval('keywright.tag_1', 1)",
+        "SELECT nextval('keywright.tag_1')",
         "SELECT setval('keywright.snowflake_bound', 1)",
         "SELECT nextval('keywright.snowflake_bound')",
         "SELECT nextval('keywright.readable_bound')",
