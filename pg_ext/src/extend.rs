@@ -96,6 +96,7 @@ fn write_bound(
     let slot = entry.slot;
     let track = slot.track(spare);
     let readings = clock::readings();
+    let before = sys::last_record();
     let (plan, now_ms) = {
         let _owner = sys::AsOwner::new(entry.owner);
         let bound_ms = sys::sequence_last(sequences.track(spare)?);
@@ -135,7 +136,7 @@ fn write_bound(
         (plan, now_ms)
     };
     match (
-        store::make_durable(urgency, &|| entry.kind.bound_name().to_owned()),
+        store::make_refill_durable(before, urgency, &|| entry.kind.bound_name().to_owned()),
         urgency,
     ) {
         (Ok(()), Urgency::Early | Urgency::Needed { .. }) => publish(entry, track, &plan, now_ms),

@@ -2,7 +2,7 @@
 //! README; none of them can change who this database is (worker id, layout): that is recorded by SQL.
 
 use keywright_core::policy::ClockPolicy;
-use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+use pgrx::{GucContext, GucEnum, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
 use crate::sys;
 
@@ -44,8 +44,13 @@ static IDS_PER_CALL_MAX: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 static TAGS_MAX: GucSetting<i32> = GucSetting::<i32>::new(1_024);
 static WORKERS_MAX: GucSetting<i32> = GucSetting::<i32>::new(64);
 
-/// Clock policy of this session.
+/// Whether this session's clock policy is `carry`, for the path that runs once per id.
 #[inline]
+pub fn carries() -> bool {
+    sys::choice(&CLOCK_POLICY) == PolicyChoice::Carry.to_ordinal()
+}
+
+/// Clock policy of this session.
 pub fn clock_policy() -> ClockPolicy {
     CLOCK_POLICY.get().into()
 }

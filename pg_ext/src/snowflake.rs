@@ -41,10 +41,10 @@ impl Taken {
 ///
 /// # Errors
 /// Any of the causes of snowflake ids.
-#[inline]
+#[inline(always)]
 pub fn take(n: u64) -> Result<Taken, Failure> {
     if let Some(entry) = words::hot_snowflake()
-        && settings::clock_policy() == ClockPolicy::Carry
+        && settings::carries()
         && !sys::is_read_only()
     {
         let slot = entry.slot;
@@ -73,7 +73,7 @@ pub fn take_readable() -> Result<Taken, Failure> {
 }
 
 /// States below the bound, if there are `n`: in one tick where one holds so many, so that the ids are consecutive.
-#[inline]
+#[inline(always)]
 fn take_states(track: &TimeTrack, layout: &Layout, now_ms: i64, n: u64) -> Option<u64> {
     let now = layout.state_at(now_ms);
     if n == 1 || n > 1 << layout.sequence_bits() {

@@ -10,6 +10,7 @@ use pgrx::{PgLogLevel, pg_sys};
 
 use crate::failure::Failure;
 use crate::gate::{Gate, Held};
+use crate::sys::LogPosition;
 use crate::{settings, sys};
 
 /// Sleep between two looks at a lock or a standby, from first to longest.
@@ -154,6 +155,18 @@ pub fn make_durable(urgency: Urgency, name: &dyn Fn() -> String) -> Result<(), F
         timed_out(&name())
             .detail("The synchronous standby that synchronous_standby_names demands did not confirm in time.")
     })
+}
+
+/// As [`make_durable`] for a refill: what was written since `before` stands whatever becomes of the transaction, so its
+/// commit need not wait for the disk again if it wrote nothing else.
+pub fn make_refill_durable(
+    before: LogPosition,
+    urgency: Urgency,
+    name: &dyn Fn() -> String,
+) -> Result<(), Failure> {
+    make_durable(urgency, name)?;
+    sys::settle_log(before);
+    Ok(())
 }
 
 /// Sleeps until `ready`, looking more seldom as time goes by.

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use pgrx::{IntoDatum, pg_sys};
+use pgrx::{GucEnum, GucSetting, IntoDatum, pg_sys};
 
 use crate::backend::BackendCell;
 
@@ -99,6 +99,13 @@ pub fn timeline() -> u32 {
         #[cfg(not(feature = "pg14"))]
         pg_sys::GetWALInsertionTimeLine()
     }
+}
+
+/// The ordinal of a setting's choice, without the check of the calling thread that pgrx puts before every look.
+#[inline]
+pub fn choice<T: GucEnum>(setting: &'static GucSetting<T>) -> i32 {
+    // SAFETY: the setting's value is one integer, which the server changes on this, the process's only thread.
+    unsafe { *setting.as_ptr() }
 }
 
 /// What pg_stat_activity shows while a backend waits here.
@@ -234,6 +241,23 @@ pub fn sequence_set(sequence: pg_sys::Oid, last: i64) {
 /// A position in the write-ahead log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPosition(u64);
+
+/// Where the last record that this transaction wrote ends; zero if it wrote none.
+pub fn last_record() -> LogPosition {
+    // SAFETY: a plain integer of the process.
+    LogPosition(unsafe { pg_sys::XactLastRecEnd })
+}
+
+/// Tells the server that what this transaction wrote since `before` needs no flush at its commit. A transaction that wrote
+/// nothing else then commits without waiting for the disk a second time.
+///
+/// Only after [`flush_log`], and only for records that do not depend on the transaction's outcome.
+pub fn settle_log(before: LogPosition) {
+    if before == LogPosition(0) {
+        // SAFETY: a plain integer of the process that the commit compares with zero; what it stood for is on disk.
+        unsafe { pg_sys::XactLastRecEnd = 0 };
+    }
+}
 
 /// Makes all changes of this backend so far durable on this server and says up to where.
 pub fn flush_log() -> LogPosition {

@@ -19,7 +19,7 @@ use crate::{clock, settings, shm, sys};
 ///
 /// # Errors
 /// Any of the causes a tag can fail with; no id is lost to the caller's later rollback, only left out.
-#[inline]
+#[inline(always)]
 pub fn take(text: &[u8], n: u64) -> Result<u64, Failure> {
     if let Some(slot) = session::hot_tag(text)
         && !sys::is_read_only()
@@ -112,6 +112,7 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
     let slot = entry.slot;
     let readings = clock::readings();
     let first = !slot.taken_over.load(Ordering::Relaxed);
+    let before = sys::last_record();
     let (step, want) = next_size(entry, first, readings.boot_ms);
     let plan = {
         let _owner = sys::AsOwner::new(entry.owner);
@@ -135,7 +136,7 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         plan
     };
     let name = || format!("tag \"{}\"", slot.key().tag());
-    store::make_durable(urgency, &name)?;
+    store::make_refill_durable(before, urgency, &name)?;
     publish(
         entry,
         &plan,
