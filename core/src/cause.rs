@@ -32,6 +32,16 @@ pub enum Cause {
     VersionMismatch,
     AdoptRefused,
     BoundDamaged,
+    StatementUnsupported,
+    KeyExplicit,
+    StoreUnavailable,
+    ConnectionsFull,
+    MemoryFull,
+    PacketTooLarge,
+    PacketMalformed,
+    AuthUnsupported,
+    TlsRequired,
+    Draining,
 }
 
 struct Row {
@@ -50,8 +60,8 @@ const ARGUMENTS: u16 = 1210;
 const DENIED: u16 = 1227;
 
 impl Cause {
-    /// All causes.
-    pub const ALL: [Self; 25] = [
+    /// Those that a PostgreSQL client can meet.
+    pub const OF_POSTGRES: [Self; 25] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -77,6 +87,20 @@ impl Cause {
         Self::VersionMismatch,
         Self::AdoptRefused,
         Self::BoundDamaged,
+    ];
+
+    /// Those that only a client of the MySQL proxy can meet.
+    pub const OF_PROXY: [Self; 10] = [
+        Self::StatementUnsupported,
+        Self::KeyExplicit,
+        Self::StoreUnavailable,
+        Self::ConnectionsFull,
+        Self::MemoryFull,
+        Self::PacketTooLarge,
+        Self::PacketMalformed,
+        Self::AuthUnsupported,
+        Self::TlsRequired,
+        Self::Draining,
     ];
 
     /// The table: name, SQLSTATE, MySQL error number, whether the same call may succeed later by itself, label.
@@ -108,6 +132,16 @@ impl Cause {
             Self::VersionMismatch    => Row::of("version_mismatch", "55000", NO_KEY, false, "setup"),
             Self::AdoptRefused       => Row::of("adopt_refused", "55000", ARGUMENTS, false, "input"),
             Self::BoundDamaged       => Row::of("bound_damaged", "XX001", NO_KEY, false, "damage"),
+            Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
+            Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),
+            Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),
+            Self::ConnectionsFull      => Row::of("connections_full", "08004", 1040, true, "capacity"),
+            Self::MemoryFull           => Row::of("memory_full", "HY000", 1041, true, "capacity"),
+            Self::PacketTooLarge       => Row::of("packet_too_large", "08S01", 1153, false, "input"),
+            Self::PacketMalformed      => Row::of("packet_malformed", "08S01", 1156, false, "input"),
+            Self::AuthUnsupported      => Row::of("auth_unsupported", "08004", 1251, false, "access"),
+            Self::TlsRequired          => Row::of("tls_required", "HY000", 3159, false, "access"),
+            Self::Draining             => Row::of("draining", "08S01", 1053, true, "state"),
         }
     }
 

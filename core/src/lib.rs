@@ -17,6 +17,7 @@ pub mod bound;
 pub mod cause;
 pub mod clock;
 pub mod incarnation;
+pub mod key;
 pub mod layout;
 pub mod policy;
 pub mod readable;
@@ -34,6 +35,7 @@ pub use bound::{
 pub use cause::Cause;
 pub use clock::{ClockEvent, Observation, Readings, VirtualClock};
 pub use incarnation::{Incarnation, Note};
+pub use key::KeyBatch;
 pub use layout::{
     DecodeError, Decoded, FloorError, Layout, LayoutError, LayoutProblem, LayoutTimeError, Preset,
     TimeLeft, WorkerId, WorkerIdError,

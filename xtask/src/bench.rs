@@ -84,7 +84,7 @@ impl Sizes {
                 calls: 1_000_000,
                 calls_slow: 50_000,
                 ids_together: 4_000_000,
-                insert_s: 2,
+                insert_s: 1,
                 latency_s: 4,
             }
         }

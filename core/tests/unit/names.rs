@@ -49,11 +49,15 @@ proptest! {
     }
 }
 
+fn all() -> impl Iterator<Item = Cause> {
+    Cause::OF_POSTGRES.into_iter().chain(Cause::OF_PROXY)
+}
+
 #[test]
 fn the_table_of_causes_is_sound() {
-    let names: BTreeSet<&str> = Cause::ALL.into_iter().map(Cause::name).collect();
-    assert_eq!(names.len(), Cause::ALL.len(), "names are distinct");
-    for cause in Cause::ALL {
+    let names: BTreeSet<&str> = all().map(Cause::name).collect();
+    assert_eq!(names.len(), all().count(), "names are distinct");
+    for cause in all() {
         let sqlstate = cause.sqlstate();
         assert_eq!(sqlstate.len(), 5, "{}", cause.name());
         assert!(

@@ -10,7 +10,7 @@ use super::rounds::{Rounds, interleave};
 
 const CLIENTS: [u16; 3] = [1, 8, 32];
 /// Rounds of this part for one of the others.
-const ROUNDS_FACTOR: u16 = 3;
+const ROUNDS_FACTOR: u16 = 6;
 
 /// Where the key comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

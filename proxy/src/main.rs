@@ -1,0 +1,3 @@
+//! A MySQL proxy that fills generated keys into INSERTs.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Reads MySQL statements and splices keys into them; pure.

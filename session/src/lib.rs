@@ -1,0 +1,1 @@
+//! What a MySQL connection through Keywright does with packets and keys, without sockets; pure.

@@ -1,0 +1,1 @@
+//! Durable bounds in MySQL and MariaDB tables, and the sources of keys that live on them.
