@@ -9,6 +9,7 @@ use pgrx::pg_sys;
 use pgrx::spi::Spi;
 
 use crate::failure::Failure;
+use crate::labels::{self, Labelled};
 use crate::query::{self, Row};
 use crate::session::Extension;
 use crate::{store, sys};
@@ -165,8 +166,8 @@ pub fn layout(extension: &Extension) -> Result<Layout, Failure> {
 ///
 /// It is kept as a security label of the database, in a catalogue all databases of a server share. A copy made with
 /// CREATE DATABASE … TEMPLATE does not get it; a copy made in any other way gets it with the identity of the original.
-pub fn worker(layout: &Layout, owner: pg_sys::Oid) -> Result<WorkerId, Failure> {
-    let Some(label) = label(owner)? else {
+pub fn worker(layout: &Layout) -> Result<WorkerId, Failure> {
+    let Some(label) = label()? else {
         return Err(Failure::new(Cause::WorkerIdUnset, "this database has no worker id")
             .detail("Snowflake ids are unique only if no two databases issue with the same worker id.")
             .hint("Choose one that no other database has and run SELECT keywright.set_worker_id(n)."));
@@ -192,44 +193,30 @@ pub fn worker(layout: &Layout, owner: pg_sys::Oid) -> Result<WorkerId, Failure> 
 }
 
 /// The label of this database.
-pub fn label(owner: pg_sys::Oid) -> Result<Option<WorkerLabel>, Failure> {
-    let text = one_row(
-        owner,
-        "SELECT label FROM pg_catalog.pg_shseclabel WHERE provider OPERATOR(pg_catalog.=) 'keywright' \
-         AND classoid OPERATOR(pg_catalog.=) 'pg_catalog.pg_database'::pg_catalog.regclass \
-         AND objoid OPERATOR(pg_catalog.=) $1",
-        &[sys::database().into()],
-        |row| row.get::<String>(1),
-    );
-    text.flatten()
+///
+/// # Errors
+/// It was damaged.
+pub fn label() -> Result<Option<WorkerLabel>, Failure> {
+    labels::get(Labelled::Database)
         .map(|text| {
             WorkerLabel::parse(&text).ok_or_else(|| damaged("the worker id's label cannot be read"))
         })
         .transpose()
 }
 
-/// Below which moment databases of this server issued with a worker id before they gave it up; unix milliseconds.
-pub fn left_bound(worker: u32, owner: pg_sys::Oid) -> Option<i64> {
-    let labels = one_row(
-        owner,
-        "SELECT pg_catalog.string_agg(label, pg_catalog.chr(10)) FROM pg_catalog.pg_shseclabel \
-         WHERE provider OPERATOR(pg_catalog.=) 'keywright' \
-         AND classoid OPERATOR(pg_catalog.=) 'pg_catalog.pg_database'::pg_catalog.regclass",
-        &[],
+/// The name of a database of this server; `None` if there is none.
+pub fn database_name(database: u32) -> Option<String> {
+    one_row(
+        pg_sys::BOOTSTRAP_SUPERUSERID.into(),
+        "SELECT datname::text FROM pg_catalog.pg_database WHERE oid OPERATOR(pg_catalog.=) $1",
+        &[pg_sys::Oid::from(database).into()],
         |row| row.get::<String>(1),
-    );
-    labels
-        .flatten()?
-        .lines()
-        .filter_map(WorkerLabel::parse)
-        .filter(|label| label.system == sys::system_identifier())
-        .filter_map(|label| label.left_bound(worker))
-        .max()
+    )
+    .flatten()
 }
 
-/// The text of the security label: a worker id, whom it was given to, and which ones that database had before, with the bound
-/// below which it issued: whoever gets one of those starts above.
-#[derive(Clone, PartialEq, Eq)]
+/// The text of the security label of a database: a worker id, and whom it was given to.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct WorkerLabel {
     /// The worker id.
     pub worker: u32,
@@ -237,68 +224,33 @@ pub struct WorkerLabel {
     pub system: u64,
     /// Object id of the database.
     pub database: u32,
-    /// Worker ids given up, each with its last bound, unix milliseconds.
-    left: Vec<(u32, i64)>,
 }
 
 impl WorkerLabel {
-    /// The label that gives `worker` to this database for a start.
+    /// The label that gives `worker` to this database.
     pub fn here(worker: u32) -> Self {
         Self {
             worker,
             system: sys::system_identifier(),
             database: sys::database().to_u32(),
-            left: Vec::new(),
         }
-    }
-
-    /// The label of the same database after it gave up its worker id, bounded by `bound_ms`, for another.
-    pub fn change(&self, worker: u32, bound_ms: Option<i64>) -> Self {
-        let kept = |(left, _): &&(u32, i64)| *left != worker && *left != self.worker;
-        let given_up = bound_ms.map(|bound_ms| (self.worker, bound_ms));
-        Self {
-            worker,
-            left: self
-                .left
-                .iter()
-                .filter(kept)
-                .copied()
-                .chain(given_up)
-                .collect(),
-            ..self.clone()
-        }
-    }
-
-    /// Below which moment the database issued with a worker id that it gave up.
-    fn left_bound(&self, worker: u32) -> Option<i64> {
-        let found = self.left.iter().find(|(left, _)| *left == worker);
-        found.map(|(_, bound_ms)| *bound_ms)
     }
 
     /// Whether it was given to this database of this server.
     pub fn is_of_here(&self) -> bool {
-        self.system == sys::system_identifier() && self.database == sys::database().to_u32()
+        *self == Self::here(self.worker)
     }
 
     /// Reads a label; `None` if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(' ');
         let mut field = |name: &str| parts.next()?.strip_prefix(name)?.strip_prefix('=');
-        let (worker, system, database) = (
-            field("worker")?.parse().ok()?,
-            field("system")?.parse().ok()?,
-            field("database")?.parse().ok()?,
-        );
-        let left = parts.map(|part| {
-            let (worker, bound_ms) = part.strip_prefix("left=")?.split_once(':')?;
-            Some((worker.parse().ok()?, bound_ms.parse().ok()?))
-        });
-        Some(Self {
-            worker,
-            system,
-            database,
-            left: left.collect::<Option<_>>()?,
-        })
+        let label = Self {
+            worker: field("worker")?.parse().ok()?,
+            system: field("system")?.parse().ok()?,
+            database: field("database")?.parse().ok()?,
+        };
+        parts.next().is_none().then_some(label)
     }
 }
 
@@ -308,9 +260,6 @@ impl std::fmt::Display for WorkerLabel {
             out,
             "worker={} system={} database={}",
             self.worker, self.system, self.database
-        )?;
-        self.left
-            .iter()
-            .try_for_each(|(worker, bound_ms)| write!(out, " left={worker}:{bound_ms}"))
+        )
     }
 }

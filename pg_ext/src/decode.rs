@@ -33,7 +33,7 @@ pub fn timestamp(unix_ms: i64) -> Result<TimestampWithTimeZone, Failure> {
         })
 }
 
-fn unix_ms(moment: TimestampWithTimeZone) -> Result<i64, Failure> {
+pub fn unix_ms(moment: TimestampWithTimeZone) -> Result<i64, Failure> {
     let us: i64 = moment.into();
     if us == i64::MIN || us == i64::MAX {
         return Err(

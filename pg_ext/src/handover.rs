@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::incarnation::Note;
-use keywright_core::layout::WorkerId;
 use pgrx::pg_sys;
 
 use crate::failure::Failure;
@@ -155,33 +154,42 @@ pub fn level_bounds(bound_ms: Option<i64>) -> Result<(), Failure> {
     })
 }
 
+/// Below which moment the words of a worker id in shared memory issue, or issued.
+pub fn used_up_to(worker: u32) -> Option<i64> {
+    let used = |slot: &TimeSlot| {
+        let layout = &slot.key().layout;
+        let hi = slot.main.word.hi().max(slot.spare.word.hi());
+        (hi > 0).then(|| layout.unix_ms_of(hi >> layout.sequence_bits()))
+    };
+    let slots = shm::time_slots().iter();
+    slots
+        .filter(|slot| slot.key().is_of_worker(worker))
+        .filter_map(used)
+        .max()
+}
+
 /// A worker id that comes to this database may have been another's, which issued below a bound of its own: everything up to
-/// there (`left_ms` if that database noted it), and as far ahead of the clock as ids may run, counts as used here too, durably,
-/// before the first id.
+/// there (`floor_ms` if the register knows it), and as far ahead of the clock as ids may run, counts as used here too, durably,
+/// before the first id. Returns the moment above which it starts, if there is one.
 ///
 /// # Errors
 /// Another session holds a gate or the sequences for too long.
-pub fn inherit(worker: WorkerId, left_ms: Option<i64>) -> Result<(), Failure> {
+pub fn inherit(worker: u32, floor_ms: Option<i64>) -> Result<Option<i64>, Failure> {
     let urgency = snowflake_deadline();
     let name = || TimeKind::Snowflake.bound_name().to_owned();
-    let mut bound_ms = left_ms;
     for slot in shm::time_slots()
         .iter()
         .filter(|slot| slot.key().is_of_worker(worker))
     {
-        let layout = &slot.key().layout;
         // Whoever extends it now looked the worker id up before it moved: let it finish.
         let _held = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?;
+        // This database issued greater ids with another worker id since: no going on where this one stopped.
         for spare in [false, true] {
-            let word = &slot.track(spare).word;
-            // This database issued greater ids with another worker id since: no going on where this one stopped.
-            word.drain();
-            if word.hi() > 0 {
-                bound_ms =
-                    bound_ms.max(Some(layout.unix_ms_of(word.hi() >> layout.sequence_bits())));
-            }
+            slot.track(spare).word.drain();
         }
     }
+    let floor_ms = floor_ms.max(used_up_to(worker));
+    let mut bound_ms = floor_ms;
     let sequences = Sequences::of(TimeKind::Snowflake)?;
     store::lock_sequences(&sequences.all(), urgency, &name)?;
     if sys::sequence_last(sequences.bound).is_some() {
@@ -196,5 +204,6 @@ pub fn inherit(worker: WorkerId, left_ms: Option<i64>) -> Result<(), Failure> {
         let note = Note::new(store::incarnation(), clock::wall_ms(), 1, 0);
         sys::sequence_set(sequences.note, note.pack());
     }
-    store::make_durable(urgency, &name)
+    store::make_durable(urgency, &name)?;
+    Ok(floor_ms)
 }

@@ -106,7 +106,7 @@ fn replication() -> Result<Check, Failure> {
 fn worker() -> Result<Check, Failure> {
     let extension = session::extension()?;
     let layout = catalog::layout(&extension)?;
-    let worker = catalog::worker(&layout, extension.owner);
+    let worker = catalog::worker(&layout);
     Ok(Check {
         name: "worker id",
         ok: worker.is_ok(),

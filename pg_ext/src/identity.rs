@@ -1,54 +1,35 @@
-//! Who this database is: worker id and layout. The worker id is a security label of the database, in a catalogue that all
-//! databases of a server share, so that two of them cannot be given the same one.
-
-use std::ffi::CStr;
-use std::time::{Duration, Instant};
+//! Who this database is: worker id and layout. The worker id is a security label of the database and an entry in the
+//! server's register, so that two databases cannot be given the same one.
 
 use keywright_core::cause::Cause;
 use keywright_core::layout::{Layout, TimeLeft, WorkerId};
-use pgrx::{PgLogLevel, pg_extern, pg_sys};
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::{PgLogLevel, pg_extern};
 
-use crate::backend::BackendCell;
-use crate::catalog::{self, WorkerLabel, one_row, run};
+use crate::catalog::{self, WorkerLabel, run};
 use crate::failure::{Failure, OrRaise};
-use crate::session;
-
-use crate::{clock, decode, handover, settings, store, sys};
+use crate::labels::{self, Labelled};
+use crate::register::{self, Register, Use};
+use crate::{clock, decode, handover, session, shm, sys};
 
 const WORKER_HINT: &str = "Give one that fits the layout and that no other database has; where the layout has a \
                            datacenter it is part of the number.";
 
-/// Set while `set_worker_id` writes the label itself.
-static WRITING: BackendCell<bool> = BackendCell::new(false);
-
-/// Registers the provider of the label, so that SECURITY LABEL FOR keywright is understood.
-pub fn register_label_provider() {
-    // SAFETY: the callback is a function of this library, which the server never unloads; the name is a constant.
-    unsafe { pg_sys::register_label_provider(c"keywright".as_ptr(), Some(check_label)) };
-}
-
-/// A label is accepted from `set_worker_id`, and from a restore that names another server or database: that one is
-/// then refused when ids are asked for.
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn check_label(
-    object: *const pg_sys::ObjectAddress,
-    label: *const std::ffi::c_char,
-) {
-    if WRITING.get() || label.is_null() {
-        return;
-    }
-    // SAFETY: not null, and the server passes the object and the label, a C string, for the duration of the call.
-    let (text, database) = unsafe {
-        (
-            CStr::from_ptr(label).to_str().unwrap_or(""),
-            (*object).objectId.to_u32(),
-        )
-    };
-    let foreign = |label: &WorkerLabel| {
+/// What the SQL command SECURITY LABEL may write: nothing but what a restore writes, the label of another server or database,
+/// which is refused when ids are asked for. `database` is none for any other object.
+pub fn check_label(database: Option<u32>, text: Option<&str>) {
+    let foreign = |label: &WorkerLabel, database: u32, text: &str| {
         label.to_string() == text
             && !(label.system == sys::system_identifier() && label.database == database)
     };
-    if WorkerLabel::parse(text).is_none_or(|label| !foreign(&label)) {
+    let allowed = match (database, text) {
+        (Some(_), None) => true,
+        (Some(database), Some(text)) => {
+            WorkerLabel::parse(text).is_some_and(|label| foreign(&label, database, text))
+        }
+        (None, Some(_) | None) => false,
+    };
+    if !allowed {
         Failure::new(
             Cause::WorkerIdInUse,
             "a worker id is not given by a security label",
@@ -58,27 +39,15 @@ unsafe extern "C-unwind" fn check_label(
     }
 }
 
-struct Writing;
-
-impl Writing {
-    fn begin() -> Self {
-        WRITING.set(true);
-        Self
-    }
-}
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        WRITING.set(false);
-    }
-}
-
 #[pg_extern(sql = false)]
-fn keywright_set_worker_id(worker_id: Option<i32>) {
-    set_worker_id(worker_id).or_raise();
+fn keywright_set_worker_id(worker_id: Option<i32>, above: Option<TimestampWithTimeZone>) {
+    set_worker_id(worker_id, above).or_raise();
 }
 
-fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
+fn set_worker_id(
+    worker_id: Option<i32>,
+    above: Option<TimestampWithTimeZone>,
+) -> Result<(), Failure> {
     let extension = session::extension()?;
     let layout = catalog::layout(&extension)?;
     let worker_id = worker_id.ok_or_else(|| {
@@ -87,81 +56,48 @@ fn set_worker_id(worker_id: Option<i32>) -> Result<(), Failure> {
     let worker = WorkerId::new(i64::from(worker_id), &layout).map_err(|error| {
         Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(WORKER_HINT)
     })?;
-    lock_register()?;
-    refuse_if_taken(worker.get(), extension.owner)?;
-    let old = catalog::label(extension.owner)?.filter(WorkerLabel::is_of_here);
-    let had_it = old.as_ref().is_some_and(|old| old.worker == worker.get());
-    let label = match old {
-        Some(old) if had_it => old,
-        // Nobody extends a bound until this transaction ends, so the bound noted for the old worker id is its last.
-        Some(old) => old.change(worker.get(), handover::hold_bounds()?),
-        None => WorkerLabel::here(worker.get()),
-    };
-    let database = one_row(
-        extension.owner,
-        "SELECT pg_catalog.current_database()::text",
-        &[],
-        |row| row.get::<String>(1),
-    )
-    .flatten()
-    .ok_or_else(|| catalog::damaged("this database has no name"))?;
-    let _writing = Writing::begin();
-    run(
-        &format!(
-            "SECURITY LABEL FOR keywright ON DATABASE {} IS {}",
-            pgrx::spi::quote_identifier(database),
-            pgrx::spi::quote_literal(label.to_string())
-        ),
-        &[],
-    )?;
+    let above_ms = above.map(decode::unix_ms).transpose()?;
+    register::lock()?;
+    let mut register = Register::read()?;
+    let floor_ms = register::claim(&register, worker.get(), above_ms)?;
+    let ours = sys::database().to_u32();
+    let had_it = register.held_by(ours).any(|held| held == worker.get())
+        && catalog::label()?
+            .is_some_and(|label| label.is_of_here() && label.worker == worker.get());
+    give_up_others(&mut register, worker.get())?;
     if !had_it {
-        let left_ms = catalog::left_bound(worker.get(), extension.owner);
-        handover::inherit(worker, left_ms)?;
+        let life = shm::life().ok_or_else(session::not_preloaded)?;
+        let floor_ms = handover::inherit(worker.get(), floor_ms)?;
+        register.set(worker.get(), ours, Use::Held { life, floor_ms });
+        labels::set(
+            Labelled::Database,
+            &WorkerLabel::here(worker.get()).to_string(),
+        );
+    } else if above_ms.is_some() {
+        handover::inherit(worker.get(), above_ms)?;
     }
+    register.write();
     sys::announce_change(extension.node_table);
     session::forget();
     Ok(())
 }
 
-fn lock_register() -> Result<(), Failure> {
-    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
-    while !sys::try_lock_workers() {
-        if Instant::now() >= deadline {
-            return Err(store::timed_out(
-                "another transaction that sets a worker id",
-            ));
-        }
-        sys::sleep(Duration::from_millis(10));
+/// Notes how far this database used the worker ids it had. Nobody extends a bound until this transaction ends, so the one
+/// noted is the last.
+fn give_up_others(register: &mut Register, worker: u32) -> Result<(), Failure> {
+    let ours = sys::database().to_u32();
+    let others: Vec<u32> = register
+        .held_by(ours)
+        .filter(|held| *held != worker)
+        .collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let bound_ms = handover::hold_bounds()?;
+    for other in others {
+        register.set(other, ours, Use::Left { bound_ms });
     }
     Ok(())
-}
-
-fn refuse_if_taken(worker: u32, owner: pg_sys::Oid) -> Result<(), Failure> {
-    let holder = one_row(
-        owner,
-        "SELECT d.datname::text FROM pg_catalog.pg_shseclabel l \
-         JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) l.objoid \
-         WHERE l.provider OPERATOR(pg_catalog.=) 'keywright' \
-         AND l.classoid OPERATOR(pg_catalog.=) 'pg_catalog.pg_database'::pg_catalog.regclass \
-         AND l.objoid OPERATOR(pg_catalog.<>) $1 \
-         AND pg_catalog.starts_with(l.label OPERATOR(pg_catalog.||) ' ', \
-            pg_catalog.format('worker=%s system=%s database=%s ', $2, $3, l.objoid))",
-        &[
-            sys::database().into(),
-            i64::from(worker).into(),
-            sys::system_identifier().to_string().into(),
-        ],
-        |row| row.get::<String>(1),
-    )
-    .flatten();
-    match holder {
-        None => Ok(()),
-        Some(database) => Err(Failure::new(
-            Cause::WorkerIdInUse,
-            format!("worker id {worker} belongs to database \"{database}\" of this server"),
-        )
-        .hint("Choose one that no other database has, on this server or any other.")),
-    }
 }
 
 #[pg_extern(sql = false)]
@@ -177,9 +113,9 @@ fn set_layout(text: Option<&str>) -> Result<(), Failure> {
     })?;
     let layout = decode::layout_of(text)?;
     refuse_if_ran_out(&layout)?;
-    lock_register()?;
+    register::lock()?;
     let old = catalog::layout(&extension)?;
-    if let Ok(worker) = catalog::worker(&old, extension.owner) {
+    if let Ok(worker) = catalog::worker(&old) {
         WorkerId::new(i64::from(worker.get()), &layout).map_err(|error| {
             Failure::new(
                 Cause::ArgumentOutOfRange,

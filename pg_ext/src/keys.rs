@@ -129,8 +129,8 @@ impl TimeKey {
     }
 
     /// Whether it is a word of this worker's snowflake ids.
-    pub fn is_of_worker(&self, worker: WorkerId) -> bool {
-        self.readable_of == 0 && self.worker == worker.get()
+    pub fn is_of_worker(&self, worker: u32) -> bool {
+        self.readable_of == 0 && self.worker == worker
     }
 
     /// Whether the ids of both could meet: those of one worker, or readable ids of one database.

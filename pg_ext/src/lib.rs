@@ -18,8 +18,10 @@ mod health;
 mod identity;
 mod ids;
 mod keys;
+mod labels;
 mod manage;
 mod query;
+mod register;
 mod session;
 mod settings;
 mod shm;
@@ -37,9 +39,10 @@ pgrx::pg_module_magic!();
 pub extern "C-unwind" fn _PG_init() {
     failure::keep_backtraces_in_the_log();
     settings::define();
-    identity::register_label_provider();
+    labels::register_provider();
     if sys::is_preloading() {
         settings::define_sizes();
         shm::install_hooks();
+        labels::watch_drops();
     }
 }

@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 use crate::backend::BackendCell;
 use crate::gate::Gate;
 use crate::keys::{TagKey, TimeKey};
-use crate::settings;
+use crate::{settings, sys};
 
 const TRANCHE: &CStr = c"keywright";
 /// Index of AddinShmemInitLock in the server's main lock array: the same from PostgreSQL 9.6 to 18.
@@ -137,6 +137,7 @@ impl TimeSlot {
 /// Sizes and fill of the two slot arrays that follow it in shared memory.
 #[repr(C, align(128))]
 struct Directory {
+    life: u64,
     tags_max: u32,
     words_max: u32,
     tags_used: AtomicU32,
@@ -225,6 +226,7 @@ extern "C-unwind" fn on_startup() {
         if !found {
             base.write_bytes(0, bytes());
             let directory = base.cast::<Directory>();
+            (*directory).life = sys::random();
             (*directory).tags_max = u32::try_from(settings::tags_max()).unwrap_or(0);
             (*directory).words_max = u32::try_from(settings::workers_max()).unwrap_or(0);
             for index in 0..settings::tags_max() {
@@ -243,6 +245,11 @@ extern "C-unwind" fn on_startup() {
         }));
         pg_sys::LWLockRelease(add_in_lock);
     }
+}
+
+/// A number of this life of shared memory: another one after every start of the server and every crash.
+pub fn life() -> Option<u64> {
+    MAP.get().map(|map| map.directory.life)
 }
 
 /// Whether the server preloaded this library.

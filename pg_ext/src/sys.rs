@@ -79,6 +79,18 @@ pub fn fsync_is_on() -> bool {
     unsafe { pg_sys::enableFsync }
 }
 
+/// An unpredictable number.
+pub fn random() -> u64 {
+    let mut bytes = [0u8; 8];
+    // SAFETY: the buffer is as long as said. Where the machine has no randomness the time of day, to the microsecond, serves.
+    unsafe {
+        if !pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) {
+            return pg_sys::GetCurrentTimestamp().cast_unsigned();
+        }
+    }
+    u64::from_ne_bytes(bytes)
+}
+
 /// Number that initdb gave this cluster; copies and standbys share it.
 pub fn system_identifier() -> u64 {
     // SAFETY: reads the control data that the server mapped at start.

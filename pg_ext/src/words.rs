@@ -110,7 +110,7 @@ pub fn find(key: &TimeKey) -> Option<&'static TimeSlot> {
 
 fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
     let layout = catalog::layout(extension)?;
-    let worker = catalog::worker(&layout, extension.owner)?;
+    let worker = catalog::worker(&layout)?;
     let bound = catalog::sequence("snowflake_bound")?;
     Ok(TimeKey::snowflake(worker, layout, sys::database(), bound))
 }

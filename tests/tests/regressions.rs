@@ -10,11 +10,23 @@ use postgres::{Client, NoTls};
 const EARLIER: &str = "time=41,worker=10,sequence=12,epoch=1288834954657,tick=1ms";
 
 fn set_up(server: &PgServer, worker_id: u32) -> Result<Client> {
-    let mut client = server.client("postgres")?;
+    set_up_in(server, "postgres", worker_id)
+}
+
+fn set_up_in(server: &PgServer, database: &str, worker_id: u32) -> Result<Client> {
+    let mut client = server.client(database)?;
     client.batch_execute(&format!(
         "CREATE EXTENSION keywright; SELECT keywright.set_worker_id({worker_id}); CREATE TABLE touched (x int)"
     ))?;
     Ok(client)
+}
+
+/// Statements that each want a transaction of their own.
+fn each(client: &mut Client, statements: &str) -> Result<()> {
+    for statement in statements.split("; ") {
+        client.batch_execute(statement)?;
+    }
+    Ok(())
 }
 
 fn draw(client: &mut Client, query: &str, log: &IdLog) -> Result<()> {
@@ -142,6 +154,77 @@ fn worker_id_that_moves_over_a_restart_starts_above_its_lead() -> Result<()> {
     two.batch_execute("SELECT keywright.set_worker_id(1)")?;
     draw(&mut two, burst, &log)?;
     log.check()?;
+    Ok(())
+}
+
+#[test]
+fn worker_id_of_a_dropped_database_starts_above_its_ids() -> Result<()> {
+    let mut server = PgServer::builder().fake_clock().start()?;
+    let log = IdLog::new();
+    let mut keeper = set_up(&server, 1)?;
+    keeper.batch_execute("CREATE DATABASE two")?;
+    let mut two = set_up_in(&server, "two", 5)?;
+    let burst = "SELECT snowflake_id() FROM generate_series(1, 30000)";
+    draw(&mut two, burst, &log)?;
+    drop(two);
+    each(&mut keeper, "DROP DATABASE two; CREATE DATABASE three")?;
+    server.restart(Stop::Immediate)?;
+    server.clock()?.step_to(-60)?;
+    let mut three = set_up_in(&server, "three", 5)?;
+    draw(&mut three, burst, &log)?;
+    log.check()?;
+    Ok(())
+}
+
+#[test]
+fn worker_id_of_a_dropped_database_that_left_no_trace_is_not_given_away() -> Result<()> {
+    let mut server = PgServer::builder().fake_clock().start()?;
+    let log = IdLog::new();
+    let mut keeper = set_up(&server, 1)?;
+    each(
+        &mut keeper,
+        "CREATE DATABASE two; CREATE DATABASE three; CREATE DATABASE idle",
+    )?;
+    let ids = "SELECT snowflake_id() FROM generate_series(1, 5000)";
+    draw(&mut set_up_in(&server, "two", 5)?, ids, &log)?;
+    server.restart(Stop::Immediate)?;
+    server.clock()?.step_to(-60)?;
+    let mut keeper = server.client("postgres")?;
+    keeper.batch_execute("DROP DATABASE two")?;
+    let mut three = server.client("three")?;
+    three.batch_execute("CREATE EXTENSION keywright")?;
+    let refusal = expect_sql_error(
+        three.batch_execute("SELECT keywright.set_worker_id(5)"),
+        "55006",
+        "worker id 5 belonged to a database that was dropped",
+    );
+    assert!(refusal.hint.contains("above =>"), "{refusal:?}");
+    three.batch_execute(
+        "SELECT keywright.set_worker_id(5, above => now() + interval '2 minutes')",
+    )?;
+    draw(&mut three, ids, &log)?;
+    log.check()?;
+    // One that never issued and was given its number since the server started is known to have used nothing.
+    drop(set_up_in(&server, "idle", 6)?);
+    each(&mut keeper, "DROP DATABASE idle; CREATE DATABASE four")?;
+    draw(&mut set_up_in(&server, "four", 6)?, ids, &log)?;
+    log.check()?;
+    Ok(())
+}
+
+#[test]
+fn register_of_worker_ids_is_not_wiped_by_a_label() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    let mut client = set_up(&server, 1)?;
+    for label in ["NULL", "''", "'1:1:left:-'"] {
+        expect_sql_error(
+            client.batch_execute(&format!(
+                "SECURITY LABEL FOR keywright ON TABLESPACE pg_default IS {label}"
+            )),
+            "55006",
+            "a worker id is not given by a security label",
+        );
+    }
     Ok(())
 }
 
