@@ -10,7 +10,7 @@ use crate::catalog::{self, WorkerLabel, run};
 use crate::failure::{Failure, OrRaise};
 use crate::labels::{self, Labelled};
 use crate::register::{self, Register, Use};
-use crate::{clock, decode, handover, session, shm, sys};
+use crate::{changes, clock, decode, handover, session, shm, sys};
 
 const WORKER_HINT: &str = "Give one that fits the layout and that no other database has; where the layout has a \
                            datacenter it is part of the number.";
@@ -77,7 +77,7 @@ fn set_worker_id(
         handover::inherit(worker.get(), above_ms)?;
     }
     register.write();
-    sys::announce_change(extension.node_table);
+    changes::announce(extension.node_table);
     session::forget();
     Ok(())
 }
@@ -134,7 +134,7 @@ fn set_layout(text: Option<&str>) -> Result<(), Failure> {
         "INSERT INTO keywright.node (layout) VALUES ($1) ON CONFLICT (one_row) DO UPDATE SET layout = excluded.layout",
         &[layout.to_string().into()],
     )?;
-    sys::announce_change(extension.node_table);
+    changes::announce(extension.node_table);
     session::forget();
     Ok(())
 }

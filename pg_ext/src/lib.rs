@@ -6,6 +6,7 @@
 mod adopt;
 mod backend;
 mod catalog;
+mod changes;
 mod clock;
 mod decode;
 mod entry;
@@ -13,6 +14,7 @@ mod extend;
 mod failure;
 mod figures;
 mod gate;
+mod grant;
 mod handover;
 mod health;
 mod identity;

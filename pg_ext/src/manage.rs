@@ -11,7 +11,7 @@ use pgrx::pg_extern;
 use crate::catalog::{self, one_row, run};
 use crate::failure::{Failure, OrRaise};
 use crate::session::{self, Extension};
-use crate::{clock, shm, store, sys, tag};
+use crate::{changes, clock, shm, store, sys, tag};
 
 /// Ids end below the largest bigint, so that the bound above the last one is a bigint too.
 pub const ID_MAX: i64 = i64::MAX - 1;
@@ -100,20 +100,29 @@ fn number(step: Step) -> i64 {
     step.get().cast_signed()
 }
 
-fn required<T>(value: Option<T>, what: &str) -> Result<T, Failure> {
+/// The value of an argument that must be given.
+///
+/// # Errors
+/// It is null.
+pub fn required<T>(value: Option<T>, what: &str) -> Result<T, Failure> {
     value.ok_or_else(|| {
         Failure::new(Cause::ArgumentNull, format!("{what} must not be null"))
             .hint("Give a value, or leave the argument out if it has a default.")
     })
 }
 
-fn tag_of(text: Option<&str>) -> Result<Tag, Failure> {
+/// The tag that an argument names.
+///
+/// # Errors
+/// It is null or no tag.
+pub fn tag_of(text: Option<&str>) -> Result<Tag, Failure> {
     session::parse_tag(required(text, "the tag")?.as_bytes())
 }
 
 /// A row of keywright.tag as far as managing needs it.
-struct Known {
-    id: i32,
+pub struct Known {
+    /// What its sequences are named after.
+    pub id: i32,
     generation: i32,
     dropped: bool,
 }
@@ -149,7 +158,11 @@ fn change_row(tag: &Tag, statement: &str, arguments: &[DatumWithOid]) -> Result<
     }
 }
 
-fn existing(tag: &Tag, extension: &Extension) -> Result<Known, Failure> {
+/// The row of a tag that is there and not dropped.
+///
+/// # Errors
+/// There is none.
+pub fn existing(tag: &Tag, extension: &Extension) -> Result<Known, Failure> {
     known(tag, extension)?
         .filter(|known| !known.dropped)
         .ok_or_else(|| session::unknown_tag(tag))
@@ -180,7 +193,7 @@ pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result
             create_sequences(tag, definition.step, &extension)?;
         }
     }
-    sys::announce_change(extension.tag_table);
+    changes::announce(extension.tag_table);
     session::forget();
     // What is left in memory of a dropped tag lies below the start it was given now.
     match skip_to_start {
@@ -364,7 +377,7 @@ fn keywright_alter_tag(
                 definition.max.into(),
             ],
         )?;
-        sys::announce_change(extension.tag_table);
+        changes::announce(extension.tag_table);
         session::forget();
         Ok(())
     };
@@ -382,7 +395,7 @@ fn keywright_drop_tag(tag: Option<&str>) {
             "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",
             &[old.id.into()],
         )?;
-        sys::announce_change(extension.tag_table);
+        changes::announce(extension.tag_table);
         session::forget();
         Ok(())
     };
@@ -404,35 +417,6 @@ fn keywright_advance_tag(tag: Option<&str>, above: Option<i64>) -> i64 {
         tag::advance(&tag, above)
     };
     advance().or_raise().cast_signed()
-}
-
-fn change_grant(tag: Option<&str>, role: Option<&str>, verb: [&str; 2]) -> Result<(), Failure> {
-    let tag = tag_of(tag)?;
-    let role = required(role, "the role")?;
-    let id = existing(&tag, &session::extension()?)?.id;
-    let grantee = if role == "public" {
-        "PUBLIC".to_owned()
-    } else {
-        pgrx::spi::quote_identifier(role)
-    };
-    let [verb, preposition] = verb;
-    run(
-        &format!("{verb} SELECT ON SEQUENCE keywright.tag_{id} {preposition} {grantee}"),
-        &[],
-    )
-    .map(drop)
-}
-
-#[pg_extern(sql = false)]
-fn keywright_grant_tag(tag: Option<&str>, role: Option<&std::ffi::CStr>) {
-    let role = role.and_then(|role| role.to_str().ok());
-    change_grant(tag, role, ["GRANT", "TO"]).or_raise();
-}
-
-#[pg_extern(sql = false)]
-fn keywright_revoke_tag(tag: Option<&str>, role: Option<&std::ffi::CStr>) {
-    let role = role.and_then(|role| role.to_str().ok());
-    change_grant(tag, role, ["REVOKE", "FROM"]).or_raise();
 }
 
 #[pg_extern(sql = false)]

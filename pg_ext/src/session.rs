@@ -1,6 +1,6 @@
 //! What this session has looked up about the extension, its tags and its worker, and for how long it may trust it.
 //!
-//! Every look-up is stamped with [`sys::changes`]; the server's invalidation messages move that number on, so a
+//! Every look-up is stamped with [`changes::count`]; the server's invalidation messages move that number on, so a
 //! committed change of a definition, a privilege or the worker id is seen at the next call.
 
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use crate::backend::BackendCell;
 use crate::failure::Failure;
 use crate::keys::TagKey;
 use crate::shm::{self, TagSlot};
-use crate::{catalog, settings, sys};
+use crate::{catalog, changes, settings, sys};
 
 /// The extension as installed in this database.
 #[derive(Clone, Copy)]
@@ -100,7 +100,7 @@ fn watch(relation: pg_sys::Oid) {
 #[inline]
 pub fn fresh<T: Copy>(cell: &BackendCell<Option<Stamped<T>>>) -> Option<T> {
     cell.get()
-        .filter(|stamped| stamped.changes == sys::changes())
+        .filter(|stamped| stamped.changes == changes::count())
         .map(|stamped| stamped.value)
 }
 
@@ -113,8 +113,8 @@ pub fn remember<T: Copy>(
     if let Some(value) = fresh(cell) {
         return Ok(value);
     }
-    sys::listen_for_changes();
-    let changes = sys::changes();
+    changes::listen();
+    let changes = changes::count();
     let value = find()?;
     cell.set(Some(Stamped { value, changes }));
     Ok(value)
@@ -137,7 +137,9 @@ pub fn extension() -> Result<Extension, Failure> {
 #[inline]
 pub fn hot_tag(tag: &[u8]) -> Option<&'static TagSlot> {
     let hot = HOT_TAG.get()?;
-    (hot.changes == sys::changes() && hot.user == sys::user() && hot.slot.key().tag_bytes() == tag)
+    (hot.changes == changes::count()
+        && hot.user == sys::user()
+        && hot.slot.key().tag_bytes() == tag)
         .then_some(hot.slot)
 }
 
@@ -172,7 +174,7 @@ pub fn tag(text: &[u8]) -> Result<TagEntry, Failure> {
 /// As [`tag`], but for the privilege.
 pub fn find_tag(tag: &Tag) -> Result<(TagEntry, u32), Failure> {
     let extension = extension()?;
-    let changes = sys::changes();
+    let changes = changes::count();
     let known = TAGS.with(|tags| {
         let tags = tags.borrow();
         (tags.changes == changes)
