@@ -94,6 +94,7 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
     loop {
         let entry = words::entry(kind)?;
         let slot = entry.slot;
+        refuse_if_wider_than_lead(entry.layout(), n)?;
         // Looked at before the clock is: a later reading that another session adds meanwhile is no step back.
         let highest_ms = slot.highest_ms.load(Ordering::Acquire);
         let now_ms = clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed);
@@ -148,6 +149,23 @@ fn choose_word(entry: &TimeEntry, now_ms: i64, highest_ms: i64) -> Result<Option
         )
         .hint("Retry when the clock has caught up, or set keywright.clock_policy to carry.")),
     }
+}
+
+/// What never fits between the clock and the maximum lead is not worth waiting for.
+fn refuse_if_wider_than_lead(layout: &Layout, n: u64) -> Result<(), Failure> {
+    let ticks = n >> layout.sequence_bits();
+    let width_ms = ticks.saturating_mul(u64::from(layout.tick_ms()));
+    if width_ms <= settings::lead_ms_max() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::LeadExceeded,
+        format!(
+            "{n} snowflake ids take {width_ms} ms and may not run more than {} ms ahead of the clock",
+            settings::lead_ms_max()
+        ),
+    )
+    .hint("Ask for fewer ids per call, or raise keywright.lead_ms_max."))
 }
 
 /// Ids ran ahead of the clock as far as they may: wait until it has moved on.

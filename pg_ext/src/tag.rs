@@ -245,9 +245,11 @@ fn plan(
                 "{} ids are left and {need} were asked for.",
                 slot.word.remaining()
             ))
-            .hint(
-                "Raise its end with SELECT keywright.alter_tag(tag, max => n), or use another tag.",
-            )
+            .hint(if entry.end_max < i64::MAX.unsigned_abs() {
+                "Raise its end with SELECT keywright.alter_tag(tag, max => n), or use another tag."
+            } else {
+                "Use another tag: this one ends where bigint does."
+            })
         })
 }
 

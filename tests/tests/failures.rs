@@ -118,11 +118,11 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
             let tiny =
                 "DROP EXTENSION keywright; CREATE EXTENSION keywright;
                         SELECT keywright.set_layout('time=41,worker=10,sequence=1,epoch=2025-01-01');
-                        SET keywright.lead_ms_max = 100; SET keywright.refill_wait_ms_max = 1";
+                        SET keywright.lead_ms_max = 100";
             let statement = "SELECT snowflake_ids(10000)";
             (
-                refused(tiny, statement, cause, "ahead of the clock")?,
-                "Retry later",
+                refused(tiny, statement, cause, "10000 snowflake ids take 5000 ms")?,
+                "Ask for fewer ids per call",
             )
         }
         Cause::ArgumentOutOfRange => {

@@ -65,11 +65,12 @@ fn tag_reaches_the_largest_bigint_but_one() -> Result<()> {
     let all = ids(&mut client, "SELECT next_biz_ids('last', 5)")?;
     assert_eq!(all, (last - 4..=last).collect::<Vec<_>>());
     let beyond = query_i64(&mut client, "SELECT next_biz_id('last')");
-    expect_sql_error(
+    let error = expect_sql_error(
         beyond,
         "2200H",
         "tag \"last\" is exhausted at 9223372036854775806",
     );
+    assert!(error.hint.starts_with("Use another tag"), "{error:?}");
     Ok(())
 }
 
