@@ -25,29 +25,17 @@ CREATE FUNCTION snowflake_layout(layout VARCHAR(64) CHARACTER SET utf8mb4, prope
     DETERMINISTIC NO SQL
     COMMENT 'one number of a preset layout'
 BEGIN
+    DECLARE place INT DEFAULT FIELD(property,
+        'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms');
     DECLARE number BIGINT DEFAULT NULL;
     CASE layout
-        WHEN 'twitter' THEN SET number = ELT(FIELD(property,
-            'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
-            41, 22, 5, 17, 5, 12, 12, 0, 1288834974657, 1);
-        WHEN 'leaf' THEN SET number = ELT(FIELD(property,
-            'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
-            41, 22, 0, 0, 10, 12, 12, 0, 1288834974657, 1);
-        WHEN 'baidu' THEN SET number = ELT(FIELD(property,
-            'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
-            28, 35, 0, 0, 22, 13, 13, 0, 1463673600000, 1000);
-        WHEN 'shardingsphere' THEN SET number = ELT(FIELD(property,
-            'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
-            41, 22, 0, 0, 10, 12, 12, 0, 1477958400000, 1);
-        WHEN 'sonyflake' THEN SET number = ELT(FIELD(property,
-            'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
-            39, 24, 0, 0, 16, 0, 8, 16, 1409529600000, 10);
-        WHEN 'instagram' THEN SET number = ELT(FIELD(property,
-            'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
-            40, 23, 0, 0, 13, 10, 10, 0, 1314220021721, 1);
-        WHEN 'js53' THEN SET number = ELT(FIELD(property,
-            'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms'),
-            41, 12, 0, 0, 5, 7, 7, 0, 1735689600000, 1);
+        WHEN 'twitter' THEN SET number = ELT(place, 41, 22, 5, 17, 5, 12, 12, 0, 1288834974657, 1);
+        WHEN 'leaf' THEN SET number = ELT(place, 41, 22, 0, 0, 10, 12, 12, 0, 1288834974657, 1);
+        WHEN 'baidu' THEN SET number = ELT(place, 28, 35, 0, 0, 22, 13, 13, 0, 1463673600000, 1000);
+        WHEN 'shardingsphere' THEN SET number = ELT(place, 41, 22, 0, 0, 10, 12, 12, 0, 1477958400000, 1);
+        WHEN 'sonyflake' THEN SET number = ELT(place, 39, 24, 0, 0, 16, 0, 8, 16, 1409529600000, 10);
+        WHEN 'instagram' THEN SET number = ELT(place, 40, 23, 0, 0, 13, 10, 10, 0, 1314220021721, 1);
+        WHEN 'js53' THEN SET number = ELT(place, 41, 12, 0, 0, 5, 7, 7, 0, 1735689600000, 1);
         ELSE
             SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'unknown layout: use twitter, leaf, baidu, shardingsphere, sonyflake, instagram or js53';
     END CASE;
