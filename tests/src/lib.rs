@@ -21,13 +21,16 @@ mod id_log;
 mod install;
 mod load;
 mod maria;
+mod mysql;
 mod pending;
 mod process;
 mod scratch;
 mod server;
 mod shared;
+mod upstream;
 mod wait;
 mod wheel;
+mod wire;
 
 pub use account::Account;
 pub use client::{SqlError, copy_ids, expect_sql_error, query_i64, query_text};
@@ -37,10 +40,16 @@ pub use id_log::{Draw, IdFault, IdLog, IdSummary};
 pub use install::{PgInstall, PgVersion};
 pub use load::Load;
 pub use maria::{MariaError, MariaServer};
+pub use mysql::MySqlServer;
 pub use pending::{Answer, Pending};
-pub use server::{PgServer, PgServerBuilder, Replication, Stop};
+pub use server::{PgServer, PgServerBuilder, Replication, Stop, free_port};
 pub use shared::{SharedServer, TestDatabase};
+pub use upstream::{Flavour, Upstream};
 pub use wait::{WAIT_MAX, wait_until};
+pub use wire::{
+    Column, Done, Login, Param, Reply, Rows, SqlFault, Statement, Value, Wire, capability, command,
+    status,
+};
 
 /// What the harness returns: no caller matches on the error, it is shown.
 pub type Result<T> = anyhow::Result<T>;

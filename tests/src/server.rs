@@ -195,7 +195,10 @@ impl PgServer {
 }
 
 /// A port of 127.0.0.1 that nobody listens on now, below those that the system gives to outgoing connections.
-pub(crate) fn free_port() -> Result<u16> {
+///
+/// # Errors
+/// All ports that were tried are taken.
+pub fn free_port() -> Result<u16> {
     const TRIES: usize = 100;
     for _ in 0..TRIES {
         let port = fastrand::u16(20_000..32_000);

@@ -1,0 +1,324 @@
+//! A blocking client of the MySQL protocol that hides nothing: every field of every answer is there to compare, and every
+//! command can be sent. Drivers keep most of it to themselves.
+
+mod binary;
+mod bytes;
+mod channel;
+mod login;
+mod reply;
+
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+use crate::{Result, WAIT_MAX};
+use bytes::Reader;
+use channel::Channel;
+
+pub use binary::{Param, Statement};
+pub use login::{Login, capability};
+pub use reply::{Column, Done, Reply, Rows, SqlFault, Value, status};
+
+/// Commands by their number; those without a method of their own go through [`Wire::command`].
+#[allow(missing_docs, reason = "named as in the protocol's documentation")]
+pub mod command {
+    pub const QUIT: u8 = 0x01;
+    pub const INIT_DB: u8 = 0x02;
+    pub const QUERY: u8 = 0x03;
+    pub const FIELD_LIST: u8 = 0x04;
+    pub const STATISTICS: u8 = 0x09;
+    pub const PROCESS_KILL: u8 = 0x0c;
+    pub const PING: u8 = 0x0e;
+    pub const CHANGE_USER: u8 = 0x11;
+    pub const STMT_PREPARE: u8 = 0x16;
+    pub const STMT_EXECUTE: u8 = 0x17;
+    pub const STMT_SEND_LONG_DATA: u8 = 0x18;
+    pub const STMT_CLOSE: u8 = 0x19;
+    pub const STMT_RESET: u8 = 0x1a;
+    pub const SET_OPTION: u8 = 0x1b;
+    pub const STMT_FETCH: u8 = 0x1c;
+    pub const RESET_CONNECTION: u8 = 0x1f;
+    pub const STMT_BULK_EXECUTE: u8 = 0xfa;
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Wire {
+    channel: Channel,
+    capabilities: u64,
+    server_version: String,
+    thread_id: u32,
+    local_file: Vec<u8>,
+}
+
+impl Wire {
+    /// Connects to a port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// A [`SqlFault`] when the server refuses; others when nobody listens or the server speaks something else.
+    pub fn connect_tcp(port: u16, login: &Login) -> Result<Wire> {
+        let stream = TcpStream::connect(("127.0.0.1", port))
+            .with_context(|| format!("connecting to port {port}"))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(WAIT_MAX))?;
+        stream.set_write_timeout(Some(WAIT_MAX))?;
+        login::enter(Channel::new(Box::new(stream)), login)
+    }
+
+    /// Connects to a UNIX socket.
+    ///
+    /// # Errors
+    /// As [`Wire::connect_tcp`].
+    pub fn connect_unix(path: &Path, login: &Login) -> Result<Wire> {
+        let stream = UnixStream::connect(path)
+            .with_context(|| format!("connecting to {}", path.display()))?;
+        stream.set_read_timeout(Some(WAIT_MAX))?;
+        stream.set_write_timeout(Some(WAIT_MAX))?;
+        login::enter(Channel::new(Box::new(stream)), login)
+    }
+
+    /// What was agreed on: the low 32 bits are MySQL's, the high ones MariaDB's.
+    #[must_use]
+    pub fn capabilities(&self) -> u64 {
+        self.capabilities
+    }
+
+    /// As the server greeted.
+    #[must_use]
+    pub fn server_version(&self) -> &str {
+        &self.server_version
+    }
+
+    /// The connection's id, as the server greeted.
+    #[must_use]
+    pub fn thread_id(&self) -> u32 {
+        self.thread_id
+    }
+
+    /// What the server gets when it asks for a local file, whichever it asks for.
+    pub fn set_local_file(&mut self, contents: impl Into<Vec<u8>>) {
+        self.local_file = contents.into();
+    }
+
+    /// Runs a text and returns all its results.
+    ///
+    /// # Errors
+    /// The connection broke; what the server refuses is a [`Reply::Failed`].
+    pub fn query(&mut self, sql: impl AsRef<[u8]>) -> Result<Vec<Reply>> {
+        self.send_query(sql)?;
+        self.replies(false)
+    }
+
+    /// Sends a text and does not wait: clients may send the next command before they read.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send_query(&mut self, sql: impl AsRef<[u8]>) -> Result<()> {
+        let mut payload = Vec::new();
+        if self.capabilities & capability::QUERY_ATTRIBUTES != 0 {
+            // No attributes, one set of them.
+            payload.extend([0, 1]);
+        }
+        payload.extend(sql.as_ref());
+        self.send(command::QUERY, &payload)
+    }
+
+    /// Reads all results of a text that was sent with [`Wire::send_query`].
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn read_query(&mut self) -> Result<Vec<Reply>> {
+        self.replies(false)
+    }
+
+    /// Runs a text that must succeed with one result, and returns its rows as text: for looking at what is there.
+    ///
+    /// # Errors
+    /// A [`SqlFault`] when the server refuses; others when the connection broke.
+    pub fn rows(&mut self, sql: impl AsRef<[u8]>) -> Result<Vec<Vec<String>>> {
+        let mut found = Vec::new();
+        for reply in self.query(sql)? {
+            match reply {
+                Reply::Done(_) => {}
+                Reply::Rows(rows) => found.extend(rows.as_text()),
+                Reply::Failed(fault) => return Err(fault.into()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Runs a text that must succeed and returns its last result, which must have no rows.
+    ///
+    /// # Errors
+    /// A [`SqlFault`] when the server refuses; others when there are rows or the connection broke.
+    pub fn run(&mut self, sql: impl AsRef<[u8]>) -> Result<Done> {
+        let mut last = None;
+        for reply in self.query(sql)? {
+            last = Some(reply.done()?);
+        }
+        last.context("no result")
+    }
+
+    /// Prepares a statement.
+    ///
+    /// # Errors
+    /// The connection broke; what the server refuses is the inner error.
+    pub fn prepare(
+        &mut self,
+        sql: impl AsRef<[u8]>,
+    ) -> Result<std::result::Result<Statement, SqlFault>> {
+        self.send(command::STMT_PREPARE, sql.as_ref())?;
+        binary::read_prepared(self)
+    }
+
+    /// Runs a prepared statement.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn execute(&mut self, statement: &Statement, params: &[Param]) -> Result<Vec<Reply>> {
+        self.execute_with(statement.id, params, binary::NO_CURSOR)
+    }
+
+    /// Opens a cursor on a prepared statement, to be read with [`Wire::fetch`].
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn open_cursor(&mut self, statement: &Statement, params: &[Param]) -> Result<Vec<Reply>> {
+        self.execute_with(statement.id, params, binary::READ_ONLY_CURSOR)
+    }
+
+    /// Runs a statement by its number; −1 (all ones) is MariaDB's for the last one prepared.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn execute_with(&mut self, id: u32, params: &[Param], cursor: u8) -> Result<Vec<Reply>> {
+        let attributes = self.capabilities & capability::QUERY_ATTRIBUTES != 0;
+        let payload = binary::execute_payload(id, params, cursor, attributes);
+        self.send(command::STMT_EXECUTE, &payload)?;
+        self.replies(true)
+    }
+
+    /// Reads at most that many rows of a cursor.
+    ///
+    /// # Errors
+    /// The connection broke, or the server refuses.
+    pub fn fetch(&mut self, statement: &Statement, rows_max: u32) -> Result<Rows> {
+        let mut payload = statement.id.to_le_bytes().to_vec();
+        payload.extend(rows_max.to_le_bytes());
+        self.send(command::STMT_FETCH, &payload)?;
+        let packet = self.channel.read()?;
+        reply::read_rows(self, statement.columns.clone(), true, packet)
+    }
+
+    /// Sends a part of a parameter's value; there is no answer.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send_long_data(&mut self, statement: &Statement, param: u16, part: &[u8]) -> Result<()> {
+        let mut payload = statement.id.to_le_bytes().to_vec();
+        payload.extend(param.to_le_bytes());
+        payload.extend(part);
+        self.send(command::STMT_SEND_LONG_DATA, &payload)
+    }
+
+    /// Closes a prepared statement; there is no answer.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn close(&mut self, statement: &Statement) -> Result<()> {
+        self.send(command::STMT_CLOSE, &statement.id.to_le_bytes())
+    }
+
+    /// Becomes another user. The capabilities stay those of the login.
+    ///
+    /// # Errors
+    /// A [`SqlFault`] when the server refuses; others when the connection broke.
+    pub fn change_user(&mut self, login: &Login) -> Result<()> {
+        login::change_user(self, login)
+    }
+
+    /// Any command that is answered with OK or an error.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn command(&mut self, command: u8, payload: &[u8]) -> Result<Vec<Reply>> {
+        self.send(command, payload)?;
+        self.replies(false)
+    }
+
+    /// Sends a command and reads nothing.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send(&mut self, command: u8, payload: &[u8]) -> Result<()> {
+        let mut packet = Vec::with_capacity(payload.len() + 1);
+        packet.push(command);
+        packet.extend(payload);
+        self.channel.begin();
+        self.channel.write(&packet)
+    }
+
+    /// Sends bytes as they are, however malformed.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send_raw(&mut self, bytes: &[u8]) -> Result<()> {
+        self.channel.write_raw(bytes)
+    }
+
+    /// The next packet's payload, whatever it is.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn read_packet(&mut self) -> Result<Vec<u8>> {
+        self.channel.read()
+    }
+
+    /// Results until one says that no more follow.
+    fn replies(&mut self, is_binary: bool) -> Result<Vec<Reply>> {
+        let mut replies = Vec::new();
+        loop {
+            let reply = reply::read(self, is_binary)?;
+            let more = reply.has_more();
+            replies.push(reply);
+            if !more {
+                return Ok(replies);
+            }
+        }
+    }
+
+    /// Answers the server's question for a local file.
+    fn send_local_file(&mut self) -> Result<()> {
+        const PART_BYTES_MAX: usize = 1 << 20;
+        let contents = std::mem::take(&mut self.local_file);
+        for part in contents.chunks(PART_BYTES_MAX) {
+            self.channel.write(part)?;
+        }
+        self.local_file = contents;
+        self.channel.write(&[])
+    }
+}
+
+/// The error that an error packet tells.
+fn fault(packet: &[u8]) -> Result<SqlFault> {
+    let mut reader = Reader::new(packet);
+    if reader.u8()? != 0xff {
+        bail!("an error packet was expected");
+    }
+    let errno = reader.u16()?;
+    let (sqlstate, message) = match reader.rest() {
+        // Without the capability, and before it is agreed on, there is no state.
+        [b'#', a, b, c, d, e, message @ ..] => (
+            String::from_utf8_lossy(&[*a, *b, *c, *d, *e]).into_owned(),
+            message,
+        ),
+        message => (String::new(), message),
+    };
+    Ok(SqlFault {
+        errno,
+        sqlstate,
+        message: message.to_vec(),
+    })
+}
