@@ -12,6 +12,8 @@ pub enum KeyBatch {
         /// How many.
         count: u64,
     },
+    /// Numbers without a common distance: keys of a statement that gives contiguity up.
+    Listed(Vec<u64>),
     /// Keys that are text: UUIDs, readable ids.
     Texts(Vec<String>),
     /// Keys that are 16 bytes: UUIDs in `BINARY(16)`.
@@ -24,6 +26,7 @@ impl KeyBatch {
         let len = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
         match self {
             Self::Numbers { count, .. } => *count,
+            Self::Listed(numbers) => len(numbers.len()),
             Self::Texts(texts) => len(texts.len()),
             Self::Bytes(bytes) => len(bytes.len()),
         }
@@ -42,6 +45,7 @@ impl KeyBatch {
                 spacing,
                 count,
             } if index < *count => first.checked_add(spacing.checked_mul(index)?),
+            Self::Listed(numbers) => at(numbers, index).copied(),
             Self::Numbers { .. } | Self::Texts(_) | Self::Bytes(_) => None,
         }
     }
@@ -50,7 +54,7 @@ impl KeyBatch {
     /// `'text'` or `x'hex'`. False, and nothing appended, beyond the last key.
     pub fn write_literal(&self, index: u64, out: &mut Vec<u8>) -> bool {
         match self {
-            Self::Numbers { .. } => match self.number(index) {
+            Self::Numbers { .. } | Self::Listed(_) => match self.number(index) {
                 Some(number) => write_decimal(number, out),
                 None => return false,
             },
@@ -126,6 +130,15 @@ mod tests {
         assert_eq!(literal(&keys, 2), None);
         assert_eq!(keys.number(2), None);
         assert_eq!(keys.len(), 2);
+    }
+
+    #[test]
+    fn listed_numbers_keep_their_order() {
+        let keys = KeyBatch::Listed(vec![7, 9, 8]);
+        let all: Vec<_> = (0..4).map(|index| keys.number(index)).collect();
+        assert_eq!(all, [Some(7), Some(9), Some(8), None]);
+        assert_eq!(literal(&keys, 1).as_deref(), Some("9"));
+        assert_eq!(keys.len(), 3);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "a file of tests uses what it needs")]
 
 use keywright_core::cause::Cause;
-use keywright_tests::{PgServer, PgServerBuilder, Result, SqlError, expect_sql_error};
+use keywright_tests::{
+    PgServer, PgServerBuilder, PgVersion, Result, SqlError, expect_sql_error,
+};
 use postgres::{Client, SimpleQueryMessage};
 
 /// A server that would show backtraces if anything let them through to clients.
@@ -39,6 +41,18 @@ pub(crate) fn expect_cause<T>(
     assert!(!seen.hint.is_empty(), "no hint: {seen:#?}");
     assert_no_backtrace(&seen);
     seen
+}
+
+/// Asserts that a setting which does not exist is refused. PostgreSQL 14 takes such settings and does nothing with them.
+#[track_caller]
+pub(crate) fn expect_unknown_setting<T>(
+    result: std::result::Result<T, postgres::Error>,
+    name: &str,
+) -> Result<()> {
+    if PgVersion::under_test()? > PgVersion::V14 {
+        expect_sql_error(result, "42602", name);
+    }
+    Ok(())
 }
 
 /// Asserts that an error says nothing of Rust's insides.
