@@ -2,9 +2,7 @@
 #![allow(dead_code, reason = "a file of tests uses what it needs")]
 
 use keywright_core::cause::Cause;
-use keywright_tests::{
-    PgServer, PgServerBuilder, PgVersion, Result, SqlError, expect_sql_error,
-};
+use keywright_tests::{PgServer, PgServerBuilder, PgVersion, Result, SqlError, expect_sql_error};
 use postgres::{Client, SimpleQueryMessage};
 
 /// A server that would show backtraces if anything let them through to clients.
