@@ -16,6 +16,7 @@
 mod account;
 mod client;
 mod clock;
+pub mod corpus;
 mod extension;
 mod id_log;
 mod install;

@@ -1,0 +1,68 @@
+# What the server refuses, before and after it issued keys.
+
+=== duplicate of another key
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE);
+--- run
+INSERT INTO t (a) VALUES (1);
+SELECT LAST_INSERT_ID(42);
+INSERT INTO t (a) VALUES (1);
+SELECT LAST_INSERT_ID();
+INSERT INTO t (a) VALUES (1), (2);
+SELECT LAST_INSERT_ID();
+INSERT INTO t (a) VALUES (2), (3), (1);
+SELECT a FROM t;
+INSERT INTO t (a) VALUES (4);
+SELECT LAST_INSERT_ID() = MAX(id), COUNT(*) FROM t;
+
+=== duplicate within a transaction
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE);
+--- run
+BEGIN;
+INSERT INTO t (a) VALUES (1);
+INSERT INTO t (a) VALUES (1);
+INSERT INTO t (a) VALUES (2);
+COMMIT;
+SELECT a FROM t ORDER BY id;
+
+=== constraints
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT NOT NULL, b VARCHAR(3), c INT, CONSTRAINT positive CHECK (c > 0));
+--- run
+INSERT INTO t (b) VALUES ('x');
+INSERT INTO t (a) VALUES (NULL);
+INSERT INTO t (a, b) VALUES (1, 'toolong');
+INSERT INTO t (a, b) VALUES (1, 'ok'), (2, 'toolong');
+INSERT INTO t (a, c) VALUES (1, 0);
+INSERT INTO t (a, c) VALUES (1, 1), (2, -1);
+INSERT INTO t (a) VALUES ('abc');
+INSERT INTO t (a) VALUES (99999999999);
+INSERT INTO t (a) VALUES (1, 2);
+INSERT INTO t (a, b) VALUES (1);
+INSERT INTO t (a, b) VALUES (1, 'a'), (2);
+INSERT INTO t (a) VALUES (1 / 0);
+INSERT INTO t (a) VALUES (NO_SUCH_FUNCTION());
+INSERT INTO t (a) VALUES ((SELECT 1 UNION SELECT 2));
+INSERT INTO t (a, c) VALUES (3, 3);
+SELECT a, b, c, id = LAST_INSERT_ID() FROM t;
+
+=== syntax
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+INSERT INTO t (a VALUES (1);
+INSERT INTO t (a) VALUES (1;
+INSERT INTO t (a) VALUES ('x);
+INSERT INTO t (a) VALUE (1) VALUE (2);
+INSERT INTO t a VALUES (1);
+INSERT INTO t (a) VALUES (1) /* open;
+INSERT IN t (a) VALUES (1);
+INSERT INTO INTO t (a) VALUES (1);
+REPLACE IGNORE INTO t (a) VALUES (1);
+SELECT COUNT(*) FROM t;
+
+=== privileges
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE SQL SECURITY INVOKER VIEW v AS SELECT id, a FROM t;
+--- run
+INSERT INTO mysql.nothing (a) VALUES (1);
+INSERT INTO information_schema.tables (table_name) VALUES ('x');
+INSERT INTO v (a) VALUES (1);
+SELECT a FROM v;

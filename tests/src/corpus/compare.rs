@@ -1,0 +1,185 @@
+//! Comparing what two sides saw.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use anyhow::{Context, bail};
+
+use super::run::{Pass, Seen, run};
+use super::transcript::Ranks;
+use super::{Action, Expect, Scenario};
+use crate::{Flavour, Result};
+
+/// Where scenarios are run.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// The server's own port, for the setup and for looking at the tables.
+    pub direct_port: u16,
+    /// Where the statements go: the same, or a proxy's.
+    pub port: u16,
+    /// What the schemas' names begin with; as long on both sides.
+    pub schema_prefix: &'a str,
+    /// What the keys of a table come from.
+    pub keys: TwinKeys,
+}
+
+/// What the keys of tables come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TwinKeys {
+    /// The tables issue, from the beginning of their key spaces.
+    Native,
+    /// The tables issue, from the middle of their key spaces.
+    NativeElsewhere,
+    /// The tables cannot issue; a proxy does, from the same key spaces.
+    Fenced,
+}
+
+/// What came of comparing.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// How many statements and commands were run, each counted once however often it was.
+    pub statements: usize,
+    /// How many of them the proxy refuses.
+    pub refused: usize,
+    /// The known differences that were seen.
+    pub deviations: Vec<String>,
+    /// What should not be: each a difference, shown from both sides.
+    pub faults: Vec<String>,
+}
+
+impl Report {
+    /// # Errors
+    /// There were faults; the error shows them.
+    pub fn check(&self) -> Result<()> {
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        bail!(
+            "{} of {} statements differ:\n\n{}",
+            self.faults.len(),
+            self.statements,
+            self.faults.join("\n\n")
+        );
+    }
+}
+
+/// Runs every scenario in every way on both sides.
+///
+/// # Errors
+/// A scenario could not be set up, or a connection broke.
+pub fn compare(
+    scenarios: &[Scenario],
+    flavour: Flavour,
+    native: &Side<'_>,
+    other: &Side<'_>,
+) -> Result<Report> {
+    let mut report = Report::default();
+    let wanted = scenarios.iter().filter(|scenario| scenario.is_for(flavour));
+    for (scenario, number) in wanted.zip((0..).step_by(Pass::ALL.len())) {
+        report.statements += scenario.step_count();
+        let mut differences: BTreeMap<usize, String> = BTreeMap::new();
+        for (pass, number) in Pass::ALL.into_iter().zip(number..) {
+            let compared = compare_pass(scenario, flavour, [native, other], pass, number);
+            match compared.with_context(|| format!("scenario {:?}", scenario.name)) {
+                Ok(found) => found.into_iter().for_each(|(step, text)| {
+                    differences.entry(step).or_insert(text);
+                }),
+                Err(error) => report
+                    .faults
+                    .push(format!("{} [{pass:?}]\n    {error:#}", scenario.name)),
+            }
+        }
+        // Two native sides show no deviation of the proxy's.
+        let deviations_of = other.is_proxied().then_some(flavour);
+        judge(scenario, deviations_of, differences, &mut report);
+    }
+    Ok(report)
+}
+
+/// The differences of a pass by step; what is in the tables counts as one more step.
+fn compare_pass(
+    scenario: &Scenario,
+    flavour: Flavour,
+    [native, other]: [&Side<'_>; 2],
+    pass: Pass,
+    number: usize,
+) -> Result<Vec<(usize, String)>> {
+    let [native, other] = thread::scope(|scope| {
+        let threads = [native, other]
+            .map(|side| scope.spawn(move || run(scenario, flavour, side, pass, number)));
+        threads.map(|thread| match thread.join() {
+            Ok(seen) => seen,
+            Err(_) => bail!("a side panicked"),
+        })
+    });
+    let (native, other) = (native.context("native")?, other.context("the other side")?);
+    let shown = [&native, &other].map(|seen| normalised(scenario, seen));
+    let [native, other] = shown;
+    let steps = native.iter().zip(&other).enumerate();
+    let differing = steps.filter(|(_, (native, other))| native != other);
+    Ok(differing
+        .map(|(step, (native, other))| {
+            let text = format!(
+                "[{pass:?}]\n    native: {}\n    other:  {}",
+                indented(native),
+                indented(other)
+            );
+            (step, text)
+        })
+        .collect())
+}
+
+/// The steps and the tables with keys by their order.
+fn normalised(scenario: &Scenario, seen: &Seen) -> Vec<String> {
+    // What is known to differ must not change the order of the rest.
+    let alike = scenario
+        .steps
+        .iter()
+        .zip(&seen.steps)
+        .filter(|(step, _)| !matches!(step.expect, Expect::Deviates(_)))
+        .map(|(_, seen)| seen.as_str());
+    let ranks = Ranks::of(alike.chain([seen.tables.as_str()]));
+    let all = seen.steps.iter().chain([&seen.tables]);
+    all.map(|text| ranks.applied_to(text)).collect()
+}
+
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n            ")
+}
+
+fn judge(
+    scenario: &Scenario,
+    deviations_of: Option<Flavour>,
+    mut differences: BTreeMap<usize, String>,
+    report: &mut Report,
+) {
+    for (number, step) in scenario.steps.iter().enumerate() {
+        let shown = match &step.action {
+            Action::Sql { text, .. } | Action::Elsewhere(text) => text.escape_ascii().to_string(),
+            Action::InitDb(_) | Action::Ping | Action::ResetConnection | Action::ChangeUser => {
+                format!("{:?}", step.action)
+            }
+        };
+        let place = format!("{} (line {}): {shown}", scenario.name, step.line);
+        let may_deviate =
+            deviations_of.is_some_and(|flavour| step.only.is_none_or(|only| only == flavour));
+        match (&step.expect, differences.remove(&number)) {
+            (Expect::Refused(_), _) => report.refused += 1,
+            (Expect::Same, None) => {}
+            (Expect::Same, Some(text)) => report.faults.push(format!("{place} {text}")),
+            (Expect::Deviates(reason), Some(_)) => {
+                report.deviations.push(format!("{place}: {reason}"));
+            }
+            (Expect::Deviates(reason), None) if may_deviate => report
+                .faults
+                .push(format!("{place}: no deviation any more ({reason})")),
+            (Expect::Deviates(_), None) => {}
+        }
+    }
+    // What is left is of the tables.
+    for text in differences.into_values() {
+        report
+            .faults
+            .push(format!("{}: the tables {text}", scenario.name));
+    }
+}
