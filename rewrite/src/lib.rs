@@ -1,1 +1,45 @@
 //! Reads MySQL statements and splices keys into them; pure.
+//!
+//! A statement's text is never regenerated: it is read with the eyes of the server, in the session's modes, and the key is
+//! put in at the places found. What cannot be done exactly is refused by name. In the order of use:
+//! 1. [`kind()`]: a look at the first keyword, for every statement.
+//! 2. [`InsertHead::read`]: up to the table's name, to find the rule.
+//! 3. [`Insert::read`] and [`Insert::plan`]: one walk over the rows at memory speed tells which of them need a key.
+//! 4. [`Plan::splice`] writes the text with its keys, [`Plan::prepare`] the text of a prepared statement.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod constant;
+mod cursor;
+mod head;
+mod insert;
+mod key;
+mod look;
+mod modes;
+mod name;
+mod others;
+mod plan;
+mod prepared;
+mod refusal;
+mod rows;
+mod scan;
+mod sight;
+mod splice;
+mod split;
+mod token;
+mod words;
+
+pub use constant::{Ask, double_asks, text_asks};
+pub use head::{InsertHead, Verb};
+pub use insert::Insert;
+pub use key::KeyForm;
+pub use look::{Kind, kind};
+pub use modes::{CharsetClass, Flavour, Modes, Server};
+pub use name::TableName;
+pub use others::{PrepareSource, load_target, prepare_source, tables_touched, use_target};
+pub use plan::{KeyColumn, KeyParameter, Lid, Plan};
+pub use prepared::{Injected, Prepared, Variant};
+pub use refusal::{KeyExpression, Unread, Unsupported};
+pub use sight::{Sight, sight};
+pub use splice::SpliceError;
+pub use split::{Piece, split};

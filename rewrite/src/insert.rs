@@ -1,0 +1,180 @@
+//! An INSERT or REPLACE up to its first row.
+
+use crate::cursor::Cursor;
+use crate::head::InsertHead;
+use crate::modes::{Flavour, Modes};
+use crate::refusal::{Unread, Unsupported};
+use crate::token::Kind;
+
+/// An INSERT or REPLACE read up to its first row. The rows are walked once, by [`Insert::plan`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Insert {
+    pub(crate) head: InsertHead,
+    pub(crate) columns: Columns,
+    pub(crate) source: Source,
+    /// Where the rows, or the assignments, start.
+    pub(crate) rows: usize,
+    pub(crate) inside: bool,
+    pub(crate) set_var: bool,
+    first_row_empty: bool,
+}
+
+/// The column list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Columns {
+    /// None; one could be put at this offset.
+    Absent { at: usize },
+    /// `(a, b)`: the names without qualifiers, and the offsets behind `(` and before `)`.
+    Listed {
+        names: Vec<Vec<u8>>,
+        at: usize,
+        end: usize,
+    },
+}
+
+/// Where the values come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// `VALUES (…), (…)`.
+    Values,
+    /// MySQL's `VALUES ROW(…), ROW(…)`.
+    Rows,
+    /// `SET a = 1`.
+    Set,
+}
+
+impl Insert {
+    /// Reads on from the table's name.
+    ///
+    /// # Errors
+    /// [`Unread::Unsupported`] for rows out of a query and other constructs; [`Unread::Refused`] when the text ends too early.
+    pub fn read(head: InsertHead, text: &[u8], modes: &Modes) -> Result<Self, Unread> {
+        if let Some(forbidden) = head.forbidden {
+            return Err(forbidden.into());
+        }
+        let mut cursor = Cursor::new(text, modes);
+        (cursor.at, cursor.inside, cursor.set_var) = (head.end, head.inside, head.set_var);
+        if cursor.accept("PARTITION")? {
+            cursor.skip_parentheses()?;
+        }
+        let columns = cursor.columns()?;
+        let source = cursor.source()?;
+        if source == Source::Set && !matches!(columns, Columns::Absent { .. }) {
+            return Err(Unread::Refused);
+        }
+        if cursor.set_var {
+            return Err(Unsupported::SetVar.into());
+        }
+        Ok(Self {
+            head,
+            columns,
+            source,
+            rows: cursor.at,
+            inside: cursor.inside,
+            set_var: cursor.set_var,
+            first_row_empty: source != Source::Set && cursor.at_empty_row()?,
+        })
+    }
+
+    /// What was read before.
+    pub fn head(&self) -> &InsertHead {
+        &self.head
+    }
+
+    /// Whether the statement has no column list but values: then [`Insert::plan`] needs the live column order.
+    pub fn needs_columns(&self) -> bool {
+        self.source != Source::Set
+            && matches!(self.columns, Columns::Absent { .. })
+            && !self.first_row_empty
+    }
+
+    /// Whether it says IGNORE.
+    pub fn ignore(&self) -> bool {
+        self.head.ignore
+    }
+}
+
+impl Cursor<'_> {
+    /// Past `( … )`.
+    fn skip_parentheses(&mut self) -> Result<(), Unread> {
+        if !self.accept_mark(b'(')? {
+            return Err(Unread::Refused);
+        }
+        loop {
+            match self.token()?.kind {
+                Kind::Mark(b')') => return Ok(()),
+                Kind::End | Kind::Mark(b'(') => return Err(Unread::Refused),
+                _ => {}
+            }
+        }
+    }
+
+    /// Past the column list, if there is one.
+    fn columns(&mut self) -> Result<Columns, Unread> {
+        let absent = Columns::Absent { at: self.at };
+        let mut ahead = *self;
+        if !ahead.accept_mark(b'(')? {
+            return Ok(absent);
+        }
+        let at = ahead.at;
+        let first = ahead.peek()?;
+        match first.kind {
+            Kind::Mark(b'(') => return Err(Unsupported::Select.into()),
+            Kind::Word if first.is(self.text, "SELECT") || first.is(self.text, "WITH") => {
+                return Err(Unsupported::Select.into());
+            }
+            Kind::Word if first.is(self.text, "VALUES") || first.is(self.text, "TABLE") => {
+                return Err(Unsupported::TableValue.into());
+            }
+            _ => {}
+        }
+        let mut names = Vec::new();
+        if !ahead.accept_mark(b')')? {
+            loop {
+                names.push(ahead.path()?.last);
+                if ahead.accept_mark(b')')? {
+                    break;
+                }
+                if !ahead.accept_mark(b',')? {
+                    return Err(Unread::Refused);
+                }
+            }
+        }
+        *self = ahead;
+        let end = self.at - 1;
+        Ok(Columns::Listed { names, at, end })
+    }
+
+    /// Past the keyword that says where the values come from.
+    fn source(&mut self) -> Result<Source, Unread> {
+        let token = self.token()?;
+        let is = |word| token.is(self.text, word);
+        if is("VALUES") || is("VALUE") {
+            let row = self.peek()?;
+            if row.is(self.text, "ROW") {
+                return match (self.modes.server.flavour, is("VALUES")) {
+                    (Flavour::MySql, true) => Ok(Source::Rows),
+                    (Flavour::MySql | Flavour::MariaDb, _) => Err(Unread::Refused),
+                };
+            }
+            return Ok(Source::Values);
+        }
+        if is("SET") {
+            return Ok(Source::Set);
+        }
+        match token.kind {
+            Kind::Word if is("SELECT") || is("WITH") => Err(Unsupported::Select.into()),
+            Kind::Mark(b'(') => Err(Unsupported::Select.into()),
+            Kind::Word if is("TABLE") => Err(Unsupported::TableValue.into()),
+            Kind::Word if is("DEFAULT") => Err(Unread::Refused),
+            Kind::End | Kind::Mark(b';') => Err(Unread::Refused),
+            _ => Err(Unsupported::Unknown("the table's name").into()),
+        }
+    }
+
+    fn at_empty_row(&self) -> Result<bool, Unread> {
+        let mut ahead = *self;
+        ahead.accept("ROW")?;
+        Ok(ahead.accept_mark(b'(')? && ahead.accept_mark(b')')?)
+    }
+}

@@ -1,0 +1,320 @@
+//! What stands at the key column's place in one row.
+
+use crate::constant::{Ask, decimal_asks, digits_ask, double_asks, text_asks};
+use crate::cursor::Cursor;
+use crate::modes::Flavour;
+use crate::name::undouble;
+use crate::refusal::{KeyExpression, Unread, Unsupported};
+use crate::scan::{Seen, Stop};
+use crate::token::{Kind, Token};
+
+/// What kind of column holds the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyForm {
+    /// An integer: 0 asks for a key as NULL does, and LAST_INSERT_ID() reports it.
+    Integer,
+    /// Text, such as a UUID: only what is absent, NULL or DEFAULT asks for a key.
+    Text,
+    /// Bytes, such as a UUID in `BINARY(16)`: as for text.
+    Bytes,
+}
+
+/// A value as far as keys go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// NULL: always asks for a key.
+    Null,
+    /// DEFAULT, `DEFAULT(id)`, or what is stored as 0: asks unless `NO_AUTO_VALUE_ON_ZERO` is set.
+    Zero,
+    /// Another constant, or what the server refuses.
+    Explicit,
+    /// `?`.
+    Parameter,
+}
+
+/// A value and the bytes it takes.
+pub(crate) struct Found {
+    pub(crate) value: Value,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// What a value is read for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) form: KeyForm,
+    /// A string that is no number is certainly an error.
+    pub(crate) strict: bool,
+    /// Inside `ROW()` of a table value constructor.
+    pub(crate) in_row: bool,
+}
+
+impl Cursor<'_> {
+    /// Past the key's value; the place is then before `,`, `)` or the statement's end.
+    pub(crate) fn key_value(
+        &mut self,
+        wanted: Wanted<'_>,
+        seen: &mut Seen,
+    ) -> Result<Found, Unread> {
+        self.skip_blanks()?;
+        let start = *self;
+        let constant = self.constant(wanted, seen);
+        let end = self.at;
+        let followed = constant.is_ok() && self.at_value_end()?;
+        let found = match (constant, followed) {
+            (Ok(value), true) => value,
+            (Err(Unread::Refused), _) => return Err(Unread::Refused),
+            (constant, _) if wanted.form == KeyForm::Integer => {
+                let reason = match constant {
+                    Ok(_) => KeyExpression::Operator,
+                    Err(Unread::Unsupported(Unsupported::Key(reason))) => reason,
+                    Err(other) => return Err(other),
+                };
+                return Err(Unsupported::Key(reason).into());
+            }
+            _ => {
+                *self = start;
+                let mut own = Seen::default();
+                let stop = self.skip_assigned(wanted.name, &mut own)?;
+                let end = self.at;
+                if stop == Stop::Comma && start.at == end {
+                    return Err(Unread::Refused);
+                }
+                seen.add(own);
+                return Ok(Found {
+                    value: Value::Explicit,
+                    start: start.at,
+                    end,
+                });
+            }
+        };
+        Ok(Found {
+            value: found,
+            start: start.at,
+            end,
+        })
+    }
+
+    fn at_value_end(&self) -> Result<bool, Unread> {
+        Ok(matches!(
+            self.peek()?.kind,
+            Kind::Mark(b',' | b')' | b';') | Kind::End
+        ) || self.at_clause()?)
+    }
+
+    /// What may follow the last assignment of a SET.
+    fn at_clause(&self) -> Result<bool, Unread> {
+        let token = self.peek()?;
+        Ok(["ON", "AS", "RETURNING"]
+            .iter()
+            .any(|word| token.is(self.text, word)))
+    }
+
+    /// Past a constant in any number of parentheses and signs.
+    fn constant(&mut self, wanted: Wanted<'_>, seen: &mut Seen) -> Result<Value, Unread> {
+        let mut depth = 0_u32;
+        let mut signed = false;
+        let token = loop {
+            let token = self.token()?;
+            match token.kind {
+                Kind::Mark(b'(') => depth = depth.saturating_add(1),
+                Kind::Mark(b'+' | b'-') => signed = true,
+                Kind::Mark(b',' | b')' | b';') | Kind::End => return Err(Unread::Refused),
+                _ => break token,
+            }
+        };
+        let value = self.literal(token, wanted, signed, depth > 0, seen)?;
+        for _ in 0..depth {
+            if !self.accept_mark(b')')? {
+                return Err(Unsupported::Key(KeyExpression::Operator).into());
+            }
+        }
+        Ok(value)
+    }
+
+    fn literal(
+        &mut self,
+        token: Token,
+        wanted: Wanted<'_>,
+        signed: bool,
+        nested: bool,
+        seen: &mut Seen,
+    ) -> Result<Value, Unread> {
+        let refused = |reason| Err(Unsupported::Key(reason).into());
+        let bytes = token.of(self.text);
+        match token.kind {
+            Kind::Word if signed => refused(KeyExpression::Operator),
+            Kind::Word => self.keyword(token, wanted, nested, seen),
+            Kind::Null if self.modes.server.flavour == Flavour::MySql => Err(Unread::Refused),
+            Kind::Null if !signed => Ok(Value::Null),
+            Kind::Parameter if !signed && !nested => {
+                seen.parameters = seen.parameters.saturating_add(1);
+                Ok(Value::Parameter)
+            }
+            Kind::Parameter | Kind::Null => refused(KeyExpression::Operator),
+            Kind::Variable => refused(KeyExpression::Variable),
+            Kind::Name => refused(KeyExpression::Column),
+            _ if wanted.form != KeyForm::Integer => refused(KeyExpression::Operator),
+            Kind::Decimal => self.asked(decimal_asks(bytes), wanted),
+            Kind::Float => match std::str::from_utf8(bytes).map(str::parse::<f64>) {
+                Ok(Ok(number)) => self.asked(double_asks(number), wanted),
+                _ => refused(KeyExpression::LongNumber),
+            },
+            Kind::Hex => self.asked(digits_ask(digits(bytes), 2), wanted),
+            Kind::Bits => self.asked(digits_ask(digits(bytes), 8), wanted),
+            Kind::Text if !signed => self.text_constant(bytes, wanted),
+            Kind::National => refused(KeyExpression::Introducer),
+            Kind::Text | Kind::Assign | Kind::Mark(_) | Kind::End => {
+                refused(KeyExpression::Operator)
+            }
+        }
+    }
+
+    fn asked(&self, ask: Ask, wanted: Wanted<'_>) -> Result<Value, Unread> {
+        match ask {
+            Ask::Yes => Ok(Value::Zero),
+            Ask::No => Ok(Value::Explicit),
+            Ask::Unclean if wanted.strict => Ok(Value::Explicit),
+            Ask::Unclean => Err(Unsupported::Key(KeyExpression::NotNumber).into()),
+        }
+    }
+
+    /// A string, and those that stand right behind it.
+    fn text_constant(&mut self, bytes: &[u8], wanted: Wanted<'_>) -> Result<Value, Unread> {
+        let mut content = self.unescaped(bytes);
+        while let token @ Token {
+            kind: Kind::Text, ..
+        } = self.peek()?
+        {
+            content.extend(self.unescaped(token.of(self.text)));
+            self.at = token.end;
+        }
+        self.asked(text_asks(&content), wanted)
+    }
+
+    /// The content of a string as written.
+    pub(crate) fn unescaped(&self, quoted: &[u8]) -> Vec<u8> {
+        let quote = quoted.first().copied().unwrap_or(b'\'');
+        let inner = quoted
+            .get(1..quoted.len().saturating_sub(1))
+            .unwrap_or_default();
+        if self.modes.no_backslash_escapes {
+            return undouble(inner, quote);
+        }
+        let mut content = Vec::with_capacity(inner.len());
+        let mut rest = inner.iter().copied();
+        while let Some(byte) = rest.next() {
+            match byte {
+                b'\\' => match rest.next() {
+                    Some(b'0') => content.push(0),
+                    Some(b'b') => content.push(8),
+                    Some(b'n') => content.push(b'\n'),
+                    Some(b'r') => content.push(b'\r'),
+                    Some(b't') => content.push(b'\t'),
+                    Some(b'Z') => content.push(0x1a),
+                    Some(other @ (b'%' | b'_')) => content.extend([b'\\', other]),
+                    Some(other) => content.push(other),
+                    None => {}
+                },
+                other => {
+                    content.push(other);
+                    if other == quote {
+                        rest.next();
+                    }
+                }
+            }
+        }
+        content
+    }
+
+    fn keyword(
+        &mut self,
+        token: Token,
+        wanted: Wanted<'_>,
+        nested: bool,
+        seen: &mut Seen,
+    ) -> Result<Value, Unread> {
+        let refused = |reason| Err(Unsupported::Key(reason).into());
+        let text = self.text;
+        let is = |word| token.is(text, word);
+        if is("NULL") {
+            return Ok(Value::Null);
+        }
+        if is("DEFAULT") {
+            let value = self.default_value(wanted, nested)?;
+            return Ok(match wanted.form {
+                KeyForm::Integer => value,
+                KeyForm::Text | KeyForm::Bytes => Value::Null,
+            });
+        }
+        if wanted.form != KeyForm::Integer {
+            return refused(KeyExpression::Operator);
+        }
+        if is("TRUE") {
+            return Ok(Value::Explicit);
+        }
+        if is("FALSE") {
+            return Ok(Value::Zero);
+        }
+        if is("IGNORE") {
+            return refused(KeyExpression::Ignore);
+        }
+        if is("LAST_INSERT_ID") && self.byte(0) == b'(' {
+            return self.last_id_of_constant(seen);
+        }
+        if is("SELECT") || is("WITH") {
+            return refused(KeyExpression::Subquery);
+        }
+        match self.peek()?.kind {
+            Kind::Mark(b'(') => refused(KeyExpression::Call),
+            Kind::Text | Kind::Hex | Kind::Bits => refused(KeyExpression::Introducer),
+            Kind::Mark(b',' | b')' | b';' | b'.') | Kind::End => refused(KeyExpression::Column),
+            _ => refused(KeyExpression::Operator),
+        }
+    }
+
+    /// `DEFAULT`, or `DEFAULT(column)`.
+    fn default_value(&mut self, wanted: Wanted<'_>, nested: bool) -> Result<Value, Unread> {
+        if !self.accept_mark(b'(')? {
+            return match (nested, wanted.in_row) {
+                (true, _) => Err(Unread::Refused),
+                (_, true) => Err(Unsupported::Key(KeyExpression::DefaultInRow).into()),
+                _ => Ok(Value::Zero),
+            };
+        }
+        let column = self.path()?;
+        if !self.accept_mark(b')')? {
+            return Err(Unread::Refused);
+        }
+        if column.last.eq_ignore_ascii_case(wanted.name) {
+            Ok(Value::Zero)
+        } else {
+            Err(Unsupported::Key(KeyExpression::DefaultOfOther).into())
+        }
+    }
+
+    /// `LAST_INSERT_ID(7)`: an explicit key, as this crate writes them.
+    fn last_id_of_constant(&mut self, seen: &mut Seen) -> Result<Value, Unread> {
+        seen.last_id = true;
+        self.accept_mark(b'(')?;
+        let number = self.token()?;
+        let explicit = number.kind == Kind::Decimal
+            && decimal_asks(number.of(self.text)) == Ask::No
+            && self.accept_mark(b')')?;
+        if explicit {
+            Ok(Value::Explicit)
+        } else {
+            Err(Unsupported::Key(KeyExpression::Call).into())
+        }
+    }
+}
+
+/// The digits of `x'…'`, `0x…`, `b'…'` or `0b…`.
+fn digits(literal: &[u8]) -> &[u8] {
+    match literal {
+        [_, b'\'', digits @ .., b'\''] => digits,
+        [b'0', _, digits @ ..] => digits,
+        other => other,
+    }
+}

@@ -1,0 +1,82 @@
+//! What decides how a server reads the bytes of a statement.
+
+/// How the session's server reads text at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Modes {
+    /// `ANSI_QUOTES`: `"a"` is a name, not a string.
+    pub ansi_quotes: bool,
+    /// `NO_BACKSLASH_ESCAPES`: a backslash in a string is itself.
+    pub no_backslash_escapes: bool,
+    /// `NO_AUTO_VALUE_ON_ZERO`: 0 and DEFAULT are stored as 0. `None`: not known.
+    pub no_auto_value_on_zero: Option<bool>,
+    /// `STRICT_TRANS_TABLES` or `STRICT_ALL_TABLES`: a string that is no number is an error. `None`: not known.
+    pub strict: Option<bool>,
+    /// The client's character set.
+    pub charset: CharsetClass,
+    /// Who reads executable comments.
+    pub server: Server,
+}
+
+/// The server as far as its grammar goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Server {
+    /// Whose server it is.
+    pub flavour: Flavour,
+    /// `major × 10000 + minor × 100 + patch`: 101119 for 10.11.19, 90704 for 9.7.4.
+    pub version: u32,
+}
+
+/// The two families of servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// MariaDB.
+    MariaDb,
+    /// Oracle MySQL and what derives from it.
+    MySql,
+}
+
+/// Whether bytes below 0x80 always are the ASCII characters they look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CharsetClass {
+    /// They are: every single-byte character set, and UTF-8, UJIS, EUC-KR, GB2312.
+    Safe,
+    /// The second byte of a character may be a backslash or a backquote: Big5, CP932, GB18030, GBK, SJIS.
+    TrailByteMayBeBackslash,
+}
+
+impl CharsetClass {
+    /// The class of a character set by its name, in any case.
+    pub fn of_name(name: &[u8]) -> Self {
+        const UNSAFE: [&[u8]; 5] = [b"big5", b"cp932", b"gb18030", b"gbk", b"sjis"];
+        if UNSAFE.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+            Self::TrailByteMayBeBackslash
+        } else {
+            Self::Safe
+        }
+    }
+
+    /// The class of a collation by its number, as the handshake names character sets; the numbers are those of
+    /// `information_schema.collations` on both flavours.
+    pub fn of_collation_id(id: u16) -> Self {
+        match id {
+            1
+            | 84
+            | 1025
+            | 1108
+            | 95
+            | 96
+            | 1119
+            | 1120
+            | 248..=250
+            | 28
+            | 87
+            | 1052
+            | 1111
+            | 13
+            | 88
+            | 1037
+            | 1112 => Self::TrailByteMayBeBackslash,
+            _ => Self::Safe,
+        }
+    }
+}

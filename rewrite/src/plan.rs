@@ -1,0 +1,334 @@
+//! What is to be done with one statement: which rows need a key, and where each is written.
+
+use crate::cursor::Cursor;
+use crate::head::Verb;
+use crate::insert::{Columns, Insert, Source};
+use crate::key::{KeyForm, Value, Wanted};
+use crate::modes::{Flavour, Modes};
+use crate::name::write_name;
+use crate::refusal::{Unread, Unsupported};
+use crate::rows::{Place, Walked};
+
+/// The column that gets the keys.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyColumn<'a> {
+    /// Its name, in ASCII.
+    pub name: &'a [u8],
+    /// What it holds.
+    pub form: KeyForm,
+    /// The table's visible columns in their live order, in the client's character set. Only looked at when
+    /// [`Insert::needs_columns`] says so.
+    pub live: &'a [Vec<u8>],
+    /// Something that the text does not show reads LAST_INSERT_ID(): a BEFORE trigger, a default expression.
+    pub watched: bool,
+}
+
+/// How the server comes to report the first key as LAST_INSERT_ID().
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lid {
+    /// The first generated key is written as `LAST_INSERT_ID(k)`: the server reports it in the OK packet and afterwards.
+    Wrapped,
+    /// Literals only; the OK packet's id is corrected and LAST_INSERT_ID() brought up to date afterwards.
+    Literal,
+    /// A native insert would report nothing: keys that are no numbers, and DELAYED.
+    None,
+}
+
+/// What to do with one INSERT or REPLACE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub(crate) key_name: Vec<u8>,
+    /// Text put in once, ascending: a column list, the key's column, an alias.
+    pub(crate) edits: Vec<(usize, Vec<u8>)>,
+    /// One per row that gets a key or whose key is a parameter, ascending.
+    pub(crate) sites: Vec<Site>,
+    pub(crate) parameters: u32,
+    pub(crate) lid: Lid,
+    rows: u64,
+    keys: u64,
+    explicit: bool,
+    unsure_of_zero: bool,
+    key_parameters: Vec<KeyParameter>,
+    on_duplicate: bool,
+    ignore: bool,
+    verb: Verb,
+    returning: bool,
+}
+
+/// Where a row's key goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// The text from here …
+    pub(crate) start: u32,
+    /// … to here is replaced.
+    pub(crate) end: u32,
+    pub(crate) row: u32,
+    /// How many of the client's parameters come before it.
+    pub(crate) parameters: u32,
+    pub(crate) kind: SiteKind,
+}
+
+/// How a row's key is written.
+///
+/// A column that is absent is put first, so that the parameter a prepared statement needs for it is its first. It is put
+/// last where a value refers to it: such a value must find what it finds natively, the column's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SiteKind {
+    /// `key,` before the row's other values.
+    First,
+    /// `,key` behind the row's other values.
+    Last,
+    /// `key` between `(` and `)`.
+    Only,
+    /// `` `id`=key, `` before the assignments.
+    Assign,
+    /// `` ,`id`=key `` behind the assignments.
+    AssignLast,
+    /// In place of what stands there.
+    Replace,
+    /// In place of what stands there unless `NO_AUTO_VALUE_ON_ZERO` is set when the server gets to it.
+    UnlessZeroIsValue,
+    /// A parameter, which stays.
+    Parameter,
+}
+
+/// A row whose key is a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyParameter {
+    /// The row, from 0.
+    pub row: u32,
+    /// Which of the client's parameters it is, from 0.
+    pub parameter: u16,
+}
+
+impl Insert {
+    /// Walks over the rows and decides about each.
+    ///
+    /// # Errors
+    /// [`Unread::Unsupported`] for what cannot be done exactly; [`Unread::Refused`] for what the server refuses by itself.
+    pub fn plan(&self, text: &[u8], modes: &Modes, key: &KeyColumn<'_>) -> Result<Plan, Unread> {
+        if !key.name.is_ascii() || key.name.is_empty() {
+            return Err(Unsupported::KeyName.into());
+        }
+        if u32::try_from(text.len()).is_err() {
+            return Err(Unsupported::TooLong.into());
+        }
+        let mut cursor = Cursor::new(text, modes);
+        (cursor.at, cursor.inside, cursor.set_var) = (self.rows, self.inside, self.set_var);
+        let place = self.place(key)?;
+        let wanted = Wanted {
+            name: key.name,
+            form: key.form,
+            strict: modes.strict == Some(true) && !self.head.ignore,
+            in_row: self.source == Source::Rows,
+        };
+        let mut walked = Walked::new(place, modes.no_auto_value_on_zero);
+        match self.source {
+            Source::Values | Source::Rows => {
+                cursor.walk_rows(wanted, self.source == Source::Rows, &mut walked)?
+            }
+            Source::Set => cursor.walk_assignments(wanted, &mut walked)?,
+        }
+        let parameters = walked.seen.parameters;
+        cursor.walk_tail(self.source == Source::Rows, &mut walked)?;
+        if walked.last() {
+            walked.put_keys_last(parameters);
+        }
+        if cursor.set_var {
+            return Err(Unsupported::SetVar.into());
+        }
+        self.finish(key, modes, walked)
+    }
+
+    /// Where the key stands in each row.
+    fn place(&self, key: &KeyColumn<'_>) -> Result<Place, Unread> {
+        let names: &[Vec<u8>] = match &self.columns {
+            Columns::Listed { names, .. } => names,
+            Columns::Absent { .. } if !self.needs_columns() => {
+                return Ok(Place::Absent { values: None });
+            }
+            Columns::Absent { .. } if key.live.is_empty() => {
+                return Err(Unsupported::ColumnsUnknown.into());
+            }
+            Columns::Absent { .. } => key.live,
+        };
+        let mut places = names
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| name.eq_ignore_ascii_case(key.name))
+            .map(|(index, _)| index);
+        match (places.next(), places.next()) {
+            (None, _) => Ok(Place::Absent {
+                values: Some(names.len()),
+            }),
+            (Some(index), None) => Ok(Place::At {
+                index,
+                values: names.len(),
+            }),
+            (Some(_), Some(_)) => Err(Unread::Refused),
+        }
+    }
+
+    /// The column list and the alias list as they must become.
+    fn edits(&self, key: &KeyColumn<'_>, walked: &Walked) -> Vec<(usize, Vec<u8>)> {
+        let mut edits = Vec::new();
+        let untouched = walked.sites.is_empty();
+        if self.source == Source::Set || untouched {
+            return edits;
+        }
+        let (own, last) = (walked.absent(), walked.last());
+        match &self.columns {
+            Columns::Listed { .. } if !own => {}
+            Columns::Listed { names, at, end } => {
+                edits.push((
+                    if last { *end } else { *at },
+                    listed(key.name, names.is_empty(), last),
+                ));
+            }
+            Columns::Absent { at } => {
+                let live = if self.needs_columns() { key.live } else { &[] };
+                edits.push((*at, full_list(key.name, live, own, last)));
+            }
+        }
+        if let Some((start, end)) = walked.alias_list.filter(|_| own) {
+            edits.push((
+                if last { end } else { start },
+                listed(b"keywright_key", false, last),
+            ));
+        }
+        edits
+    }
+
+    fn finish(&self, key: &KeyColumn<'_>, modes: &Modes, walked: Walked) -> Result<Plan, Unread> {
+        let edits = self.edits(key, &walked);
+        if walked.unsure && walked.certain {
+            return Err(Unsupported::ZeroUnsure.into());
+        }
+        let literal = self.head.ignore
+            || self.head.prefixed
+            || walked.on_duplicate
+            || walked.seen.sees_last_id()
+            || key.watched;
+        let lid = match (key.form, modes.server.flavour) {
+            (KeyForm::Text | KeyForm::Bytes, _) => Lid::None,
+            (KeyForm::Integer, Flavour::MariaDb) if self.head.delayed => Lid::None,
+            (KeyForm::Integer, _) if literal => Lid::Literal,
+            (KeyForm::Integer, _) => Lid::Wrapped,
+        };
+        Ok(Plan {
+            key_name: key.name.to_vec(),
+            edits,
+            sites: walked.sites,
+            parameters: walked.seen.parameters,
+            lid,
+            rows: walked.rows,
+            keys: walked.keys,
+            explicit: walked.explicit,
+            unsure_of_zero: walked.unsure,
+            key_parameters: walked.key_parameters,
+            on_duplicate: walked.on_duplicate,
+            ignore: self.head.ignore,
+            verb: self.head.verb,
+            returning: walked.seen.returning || self.head.analyze,
+        })
+    }
+}
+
+impl Plan {
+    /// How many rows the statement has.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// How many rows need a key, those whose key is a parameter not counted. Of 0 the statement is forwarded unchanged.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Whether some row brings its own key.
+    pub fn explicit(&self) -> bool {
+        self.explicit
+    }
+
+    /// How LAST_INSERT_ID() comes about.
+    pub fn lid(&self) -> Lid {
+        self.lid
+    }
+
+    /// Whether it says ON DUPLICATE KEY UPDATE.
+    pub fn on_duplicate(&self) -> bool {
+        self.on_duplicate
+    }
+
+    /// Whether it says IGNORE.
+    pub fn ignore(&self) -> bool {
+        self.ignore
+    }
+
+    /// Whether it is a REPLACE.
+    pub fn replace(&self) -> bool {
+        self.verb == Verb::Replace
+    }
+
+    /// Whether the answer is a result set: RETURNING, ANALYZE.
+    pub fn returning(&self) -> bool {
+        self.returning
+    }
+
+    /// How many `?` the text has.
+    pub fn parameters(&self) -> u32 {
+        self.parameters
+    }
+
+    /// Whether the keys are for zeros or DEFAULTs while it is not known whether those ask for keys.
+    pub fn unsure_of_zero(&self) -> bool {
+        self.unsure_of_zero
+    }
+
+    /// The rows whose key is a parameter, in row order.
+    pub fn key_parameters(&self) -> &[KeyParameter] {
+        &self.key_parameters
+    }
+}
+
+/// A name for a list: first, last, or alone.
+fn listed(name: &[u8], alone: bool, last: bool) -> Vec<u8> {
+    let mut edit = Vec::new();
+    if last && !alone {
+        edit.push(b',');
+    }
+    write_name(name, &mut edit);
+    if !last && !alone {
+        edit.push(b',');
+    }
+    edit
+}
+
+/// A whole column list: the live columns, and the key's where it is not among them.
+fn full_list(name: &[u8], live: &[Vec<u8>], own: bool, last: bool) -> Vec<u8> {
+    let own = own.then_some(name);
+    let (first, behind) = if last { (None, own) } else { (own, None) };
+    let names = first
+        .into_iter()
+        .chain(live.iter().map(Vec::as_slice))
+        .chain(behind);
+    let mut edit = b" (".to_vec();
+    for (index, name) in names.enumerate() {
+        if index > 0 {
+            edit.push(b',');
+        }
+        write_name(name, &mut edit);
+    }
+    edit.push(b')');
+    edit
+}
+
+/// What a value means for a row.
+pub(crate) fn site_kind(value: Value, no_auto_value_on_zero: Option<bool>) -> Option<SiteKind> {
+    match (value, no_auto_value_on_zero) {
+        (Value::Null, _) | (Value::Zero, Some(false)) => Some(SiteKind::Replace),
+        (Value::Zero, None) => Some(SiteKind::UnlessZeroIsValue),
+        (Value::Zero, Some(true)) | (Value::Explicit, _) => None,
+        (Value::Parameter, _) => Some(SiteKind::Parameter),
+    }
+}

@@ -1,0 +1,136 @@
+//! Why a statement is not rewritten.
+
+use thiserror::Error;
+
+/// Why reading a statement gave no plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Unread {
+    /// The text ends too early, or the server certainly refuses it. A whole statement is forwarded untouched: the server
+    /// answers with its own error. Of the beginning of a statement more must be read.
+    #[error("the server refuses this text by itself")]
+    Refused,
+    /// It cannot be rewritten exactly.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+}
+
+/// What cannot be rewritten exactly, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+pub enum Unsupported {
+    /// The rows come from a query.
+    #[error("INSERT … SELECT")]
+    Select,
+    /// `VALUES` or `TABLE` as a query: parenthesised, united, limited.
+    #[error("a table value constructor")]
+    TableValue,
+    /// LOAD DATA into a table with a rule.
+    #[error("LOAD DATA")]
+    LoadData,
+    /// PREPARE or EXECUTE IMMEDIATE out of a text: its keys would have to change with every EXECUTE.
+    #[error("PREPARE from a text")]
+    TextPrepare,
+    /// Non-ASCII text in a character set whose second bytes look like backslashes.
+    #[error(
+        "text beyond ASCII in a character set whose characters may contain a backslash (big5, cp932, gb18030, gbk, sjis)"
+    )]
+    Charset,
+    /// Versions read such comments in different ways.
+    #[error("an executable comment whose version runs into its text")]
+    VersionComment,
+    /// A hint sets a variable for this statement.
+    #[error("the hint SET_VAR")]
+    SetVar,
+    /// `SET STATEMENT` changes how the INSERT would be carried out.
+    #[error("SET STATEMENT of {0}")]
+    SetStatement(&'static str),
+    /// More than one statement in the text.
+    #[error("several statements in one text")]
+    Several,
+    /// The live column order is not known.
+    #[error("an INSERT without column list whose columns are not known")]
+    ColumnsUnknown,
+    /// The configured column's name has bytes beyond ASCII: names are compared by rules of the server's own.
+    #[error("a key column whose name is not ASCII")]
+    KeyName,
+    /// A value refers to the key column, which native auto-increment fills later.
+    #[error("a value that refers to the key column")]
+    KeyReferred,
+    /// The key is computed.
+    #[error("{0} as key")]
+    Key(KeyExpression),
+    /// 0 or DEFAULT beside NULL, while it is not known whether 0 asks for a key.
+    #[error("0 beside NULL in the key column while sql_mode is not known")]
+    ZeroUnsure,
+    /// The text is larger than offsets go.
+    #[error("a statement of 4 GiB or more")]
+    TooLong,
+    /// More parameters than a prepared statement may have.
+    #[error("more than 65535 parameters")]
+    Parameters,
+    /// Something else, by the place it stands at.
+    #[error("what follows {0}")]
+    Unknown(&'static str),
+}
+
+/// Kinds of computed keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+pub enum KeyExpression {
+    /// `f(x)`.
+    #[error("a function call")]
+    Call,
+    /// `@a`, `@@a`.
+    #[error("a variable")]
+    Variable,
+    /// `(SELECT …)`.
+    #[error("a subquery")]
+    Subquery,
+    /// Another column.
+    #[error("a column")]
+    Column,
+    /// Operators.
+    #[error("an expression")]
+    Operator,
+    /// `_utf8mb4'0'`, `DATE'…'`.
+    #[error("a string with an introducer")]
+    Introducer,
+    /// `''`, `'abc'`: an error, or a 0 with a warning.
+    #[error("a string that is no number")]
+    NotNumber,
+    /// `DEFAULT(other)`.
+    #[error("the default of another column")]
+    DefaultOfOther,
+    /// MariaDB's `IGNORE` as a value.
+    #[error("IGNORE")]
+    Ignore,
+    /// A number too long to be rounded with certainty.
+    #[error("a number of very many digits")]
+    LongNumber,
+    /// `ROW(DEFAULT)` and the like.
+    #[error("DEFAULT inside ROW()")]
+    DefaultInRow,
+}
+
+impl Unsupported {
+    /// The construct's name as a metric label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Select => "insert_select",
+            Self::TableValue => "table_value_constructor",
+            Self::LoadData => "load_data",
+            Self::TextPrepare => "text_prepare",
+            Self::Charset => "charset",
+            Self::VersionComment => "version_comment",
+            Self::SetVar => "set_var",
+            Self::SetStatement(_) => "set_statement",
+            Self::Several => "several_statements",
+            Self::ColumnsUnknown => "columns_unknown",
+            Self::KeyName => "key_name",
+            Self::KeyReferred => "key_referred",
+            Self::Key(_) => "key_expression",
+            Self::ZeroUnsure => "zero_unsure",
+            Self::TooLong => "too_long",
+            Self::Parameters => "parameters",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! One walk over the rows of an INSERT, and over what follows them.
+
+use crate::cursor::Cursor;
+use crate::key::{Found, Value, Wanted};
+use crate::modes::Flavour;
+use crate::plan::{KeyParameter, Site, SiteKind, site_kind};
+use crate::refusal::{Unread, Unsupported};
+use crate::scan::{Seen, Stop};
+use crate::token::{Kind, Token};
+
+/// Where the key stands in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nowhere; a row has so many values, `None`: none, as there is no column list.
+    Absent { values: Option<usize> },
+    /// At an index among so many values.
+    At { index: usize, values: usize },
+}
+
+/// What walking over the rows found.
+#[derive(Debug)]
+pub(crate) struct Walked {
+    place: Place,
+    no_auto_value_on_zero: Option<bool>,
+    pub(crate) rows: u64,
+    pub(crate) keys: u64,
+    pub(crate) explicit: bool,
+    /// A row asks for a key if zeros do, which is not known.
+    pub(crate) unsure: bool,
+    /// A row certainly asks for a key, or may by its parameter.
+    pub(crate) certain: bool,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) key_parameters: Vec<KeyParameter>,
+    pub(crate) seen: Seen,
+    pub(crate) on_duplicate: bool,
+    /// Behind `(` and before `)` of a row alias's columns.
+    pub(crate) alias_list: Option<(usize, usize)>,
+    /// The SET form names the key.
+    assigned: bool,
+}
+
+impl Walked {
+    pub(crate) fn new(place: Place, no_auto_value_on_zero: Option<bool>) -> Self {
+        Self {
+            place,
+            no_auto_value_on_zero,
+            rows: 0,
+            keys: 0,
+            explicit: false,
+            unsure: false,
+            certain: false,
+            sites: Vec::new(),
+            key_parameters: Vec::new(),
+            seen: Seen::default(),
+            on_duplicate: false,
+            alias_list: None,
+            assigned: false,
+        }
+    }
+
+    /// Whether the statement does not name the key's column.
+    pub(crate) fn absent(&self) -> bool {
+        matches!(self.place, Place::Absent { .. }) && !self.assigned
+    }
+
+    /// Whether an absent key goes last.
+    pub(crate) fn last(&self) -> bool {
+        self.absent() && (self.seen.name || self.seen.name_in_query)
+    }
+
+    /// Moves the keys of an absent column behind the other values; `parameters` is how many there are in all rows.
+    pub(crate) fn put_keys_last(&mut self, parameters: u32) {
+        let mut behind = parameters;
+        for site in self.sites.iter_mut().rev() {
+            let before = site.parameters;
+            (site.kind, site.start, site.parameters) = match site.kind {
+                SiteKind::First => (SiteKind::Last, site.end, behind),
+                SiteKind::Assign => (SiteKind::AssignLast, site.end, behind),
+                other => (other, site.start, before),
+            };
+            behind = before;
+        }
+    }
+
+    fn add_site(
+        &mut self,
+        start: usize,
+        end: usize,
+        parameters: u32,
+        kind: SiteKind,
+    ) -> Result<(), Unread> {
+        let offset = |at: usize| u32::try_from(at).map_err(|_| Unsupported::TooLong);
+        self.sites.push(Site {
+            start: offset(start)?,
+            end: offset(end)?,
+            row: u32::try_from(self.rows).map_err(|_| Unsupported::TooLong)?,
+            parameters,
+            kind,
+        });
+        Ok(())
+    }
+
+    /// A row without the key's column; its values lie from `start` to `end`, behind `parameters`.
+    fn add_absent(
+        &mut self,
+        start: usize,
+        end: usize,
+        parameters: u32,
+        kind: SiteKind,
+    ) -> Result<(), Unread> {
+        self.add_site(start, end, parameters, kind)?;
+        self.keys += 1;
+        self.certain = true;
+        Ok(())
+    }
+
+    /// A row with a value in the key's column; `parameters` is how many came before it.
+    fn add_value(&mut self, found: &Found, parameters: u32) -> Result<(), Unread> {
+        let Some(kind) = site_kind(found.value, self.no_auto_value_on_zero) else {
+            self.explicit = true;
+            return Ok(());
+        };
+        self.add_site(found.start, found.end, parameters, kind)?;
+        match kind {
+            SiteKind::Parameter => {
+                self.certain = true;
+                let row = u32::try_from(self.rows).map_err(|_| Unsupported::TooLong)?;
+                let parameter = u16::try_from(parameters).map_err(|_| Unsupported::Parameters)?;
+                self.key_parameters.push(KeyParameter { row, parameter });
+            }
+            SiteKind::UnlessZeroIsValue => {
+                self.unsure = true;
+                self.keys += 1;
+            }
+            SiteKind::Replace
+            | SiteKind::First
+            | SiteKind::Last
+            | SiteKind::Only
+            | SiteKind::Assign
+            | SiteKind::AssignLast => {
+                self.certain = true;
+                self.keys += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cursor<'_> {
+    /// Past all rows.
+    pub(crate) fn walk_rows(
+        &mut self,
+        wanted: Wanted<'_>,
+        constructor: bool,
+        walked: &mut Walked,
+    ) -> Result<(), Unread> {
+        loop {
+            if constructor && !self.accept("ROW")? {
+                return Err(Unread::Refused);
+            }
+            if !self.accept_mark(b'(')? {
+                return Err(Unread::Refused);
+            }
+            match walked.place {
+                Place::Absent { values } => self.walk_row(wanted, values, walked)?,
+                Place::At { index, values } => {
+                    self.walk_row_with_key(wanted, index, values, walked)?
+                }
+            }
+            walked.rows += 1;
+            if !self.accept_mark(b',')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Past a row without the key's column; the place is behind its `(`.
+    fn walk_row(
+        &mut self,
+        wanted: Wanted<'_>,
+        expected: Option<usize>,
+        walked: &mut Walked,
+    ) -> Result<(), Unread> {
+        let start = self.at;
+        let parameters = walked.seen.parameters;
+        let mut values = 0_usize;
+        if !self.accept_mark(b')')? {
+            loop {
+                self.skip_blanks()?;
+                let value = self.at;
+                let stop = self.skip_value(wanted.name, &mut walked.seen)?;
+                if self.at == value || matches!(stop, Stop::End | Stop::Clause) {
+                    return Err(Unread::Refused);
+                }
+                self.at += 1;
+                values += 1;
+                if stop == Stop::Close {
+                    break;
+                }
+            }
+        }
+        if values != expected.unwrap_or(0) {
+            return Err(Unread::Refused);
+        }
+        let kind = if values == 0 {
+            SiteKind::Only
+        } else {
+            SiteKind::First
+        };
+        walked.add_absent(start, self.at - 1, parameters, kind)
+    }
+
+    /// Past a row in which the key is the value at `index`; the place is behind its `(`.
+    fn walk_row_with_key(
+        &mut self,
+        wanted: Wanted<'_>,
+        index: usize,
+        expected: usize,
+        walked: &mut Walked,
+    ) -> Result<(), Unread> {
+        let mut values = 0_usize;
+        let mut asks = false;
+        loop {
+            self.skip_blanks()?;
+            let value = self.at;
+            if values == index {
+                let parameters = walked.seen.parameters;
+                let found = self.key_value(wanted, &mut walked.seen)?;
+                self.skip_blanks()?;
+                walked.add_value(&found, parameters)?;
+                asks = found.value != Value::Explicit;
+                walked.seen.name = false;
+            } else {
+                self.skip_value(wanted.name, &mut walked.seen)?;
+            }
+            let stop = self.byte(0);
+            if self.at == value || !matches!(stop, b',' | b')') {
+                return Err(Unread::Refused);
+            }
+            self.at += 1;
+            values += 1;
+            if stop == b')' {
+                break;
+            }
+        }
+        if values != expected {
+            return Err(Unread::Refused);
+        }
+        if asks && walked.seen.name {
+            return Err(Unsupported::KeyReferred.into());
+        }
+        walked.seen.name = false;
+        Ok(())
+    }
+
+    /// Past the assignments of a SET.
+    pub(crate) fn walk_assignments(
+        &mut self,
+        wanted: Wanted<'_>,
+        walked: &mut Walked,
+    ) -> Result<(), Unread> {
+        self.skip_blanks()?;
+        let start = self.at;
+        let before = walked.seen.parameters;
+        let mut asks = false;
+        loop {
+            let column = self.path()?.last;
+            if !matches!(self.token()?.kind, Kind::Mark(b'=') | Kind::Assign) {
+                return Err(Unread::Refused);
+            }
+            if !column.eq_ignore_ascii_case(wanted.name) {
+                self.skip_blanks()?;
+                let value = self.at;
+                self.skip_assigned(wanted.name, &mut walked.seen)?;
+                if self.at == value {
+                    return Err(Unread::Refused);
+                }
+            } else if std::mem::replace(&mut walked.assigned, true) {
+                return Err(Unread::Refused);
+            } else {
+                let parameters = walked.seen.parameters;
+                let found = self.key_value(wanted, &mut walked.seen)?;
+                walked.add_value(&found, parameters)?;
+                asks = found.value != Value::Explicit;
+                walked.seen.name = false;
+            }
+            if !self.accept_mark(b',')? {
+                break;
+            }
+        }
+        if asks && walked.seen.name {
+            return Err(Unsupported::KeyReferred.into());
+        }
+        if walked.absent() {
+            walked.add_absent(start, self.at, before, SiteKind::Assign)?;
+        }
+        walked.rows = 1;
+        Ok(())
+    }
+
+    /// Past what follows the rows, to the end of the text.
+    pub(crate) fn walk_tail(
+        &mut self,
+        constructor: bool,
+        walked: &mut Walked,
+    ) -> Result<(), Unread> {
+        let maria = self.modes.server.flavour == Flavour::MariaDb;
+        let unknown = Err(Unsupported::Unknown("the rows").into());
+        if self.accept("AS")? {
+            if maria || constructor {
+                return Err(Unread::Refused);
+            }
+            self.name_part()?;
+            walked.alias_list = self.alias_columns()?;
+        }
+        let next = self.peek()?;
+        if next.is(self.text, "ON") {
+            self.token()?;
+            walked.on_duplicate = true;
+        } else if next.is(self.text, "RETURNING") && maria {
+        } else if !matches!(next.kind, Kind::End | Kind::Mark(b';')) {
+            return unknown;
+        }
+        let mut seen = Seen::default();
+        self.skip_statement(&mut seen)?;
+        walked.seen.add(seen);
+        if self.accept_mark(b';')? {
+            self.skip_blanks()?;
+        }
+        match self.token()? {
+            Token {
+                kind: Kind::End, ..
+            } => Ok(()),
+            _ => Err(Unsupported::Several.into()),
+        }
+    }
+
+    /// Past the columns of a row alias; where they lie between their parentheses.
+    fn alias_columns(&mut self) -> Result<Option<(usize, usize)>, Unread> {
+        let mut ahead = *self;
+        if !ahead.accept_mark(b'(')? {
+            return Ok(None);
+        }
+        let start = ahead.at;
+        loop {
+            ahead.name_part()?;
+            if ahead.accept_mark(b')')? {
+                let end = ahead.at - 1;
+                *self = ahead;
+                return Ok(Some((start, end)));
+            }
+            if !ahead.accept_mark(b',')? {
+                return Err(Unread::Refused);
+            }
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Walks over values at memory speed, noting the little that matters about them.
+
+use crate::cursor::{Cursor, is_word};
+use crate::refusal::Unread;
+use crate::words::{is_blind_call, is_operator};
+
+/// What was seen in the text walked over.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seen {
+    /// `last_insert_id`, `@@identity`, `insert_id`.
+    pub(crate) last_id: bool,
+    /// A call of what may be a stored function.
+    pub(crate) calls: bool,
+    /// A subquery: what it reads may be a view that sees the last id.
+    pub(crate) query: bool,
+    /// A table is named.
+    pub(crate) from: bool,
+    /// The name looked for, as a column.
+    pub(crate) name: bool,
+    /// The name looked for, inside a subquery: it may belong to the tables there.
+    pub(crate) name_in_query: bool,
+    /// RETURNING, outside parentheses.
+    pub(crate) returning: bool,
+    /// `?`.
+    pub(crate) parameters: u32,
+}
+
+impl Seen {
+    /// Adds what was seen elsewhere.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.last_id |= other.last_id;
+        self.calls |= other.calls;
+        self.query |= other.query;
+        self.from |= other.from;
+        self.name |= other.name;
+        self.name_in_query |= other.name_in_query;
+        self.returning |= other.returning;
+        self.parameters = self.parameters.saturating_add(other.parameters);
+    }
+
+    /// Whether the text walked over could see LAST_INSERT_ID() by itself.
+    pub(crate) fn sees_last_id(&self) -> bool {
+        self.last_id || self.calls || self.query
+    }
+}
+
+/// Where a walk stopped, before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// `,` on the walk's own level.
+    Comma,
+    /// `)` on the walk's own level.
+    Close,
+    /// The statement's next clause: ON, AS, RETURNING.
+    Clause,
+    /// `;` or the end of the text.
+    End,
+}
+
+/// What stops a walk on its own level, besides a superfluous `)` and the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// `,`: one value of a row.
+    Comma,
+    /// `,` and words that start the next clause: one assignment.
+    Clause,
+    /// Nothing.
+    End,
+}
+
+/// The state of a walk.
+struct Walk<'a> {
+    name: &'a [u8],
+    until: Until,
+    depth: usize,
+    /// The level of the outermost subquery around the place.
+    query: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Plain,
+    Quote,
+    Open,
+    Close,
+    Comma,
+    Semicolon,
+    Word,
+    Digit,
+    /// May start or end a comment.
+    Comment,
+    At,
+    Question,
+    Backslash,
+}
+
+const CLASSES: [Class; 256] = classes();
+
+const fn classes() -> [Class; 256] {
+    let mut classes = [Class::Plain; 256];
+    let mut index = 0;
+    let mut byte = 0_u8;
+    while index < classes.len() {
+        classes[index] = match byte {
+            b'\'' | b'"' | b'`' => Class::Quote,
+            b'(' => Class::Open,
+            b')' => Class::Close,
+            b',' => Class::Comma,
+            b';' => Class::Semicolon,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | 0x80.. => Class::Word,
+            b'0'..=b'9' => Class::Digit,
+            b'#' | b'-' | b'/' | b'*' => Class::Comment,
+            b'@' => Class::At,
+            b'?' => Class::Question,
+            b'\\' => Class::Backslash,
+            _ => Class::Plain,
+        };
+        index += 1;
+        byte = byte.wrapping_add(1);
+    }
+    classes
+}
+
+impl Cursor<'_> {
+    /// Past one value: to the `,` or `)` behind it, or to the statement's end.
+    pub(crate) fn skip_value(&mut self, name: &[u8], seen: &mut Seen) -> Result<Stop, Unread> {
+        self.walk(Walk::new(name, Until::Comma), seen)
+    }
+
+    /// Past the value of an assignment: to the `,` or the clause behind it, or to the statement's end.
+    pub(crate) fn skip_assigned(&mut self, name: &[u8], seen: &mut Seen) -> Result<Stop, Unread> {
+        self.walk(Walk::new(name, Until::Clause), seen)
+    }
+
+    /// Past everything up to the statement's end; commas and superfluous parentheses do not stop it.
+    pub(crate) fn skip_statement(&mut self, seen: &mut Seen) -> Result<(), Unread> {
+        while self.walk(Walk::new(b"", Until::End), seen)? == Stop::Close {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn walk(&mut self, mut walk: Walk<'_>, seen: &mut Seen) -> Result<Stop, Unread> {
+        while let Some(byte) = self.text.get(self.at).copied() {
+            match CLASSES.get(usize::from(byte)).copied() {
+                Some(Class::Plain) | None => self.at += 1,
+                Some(Class::Digit) => self.skip_number_like(seen),
+                Some(Class::Quote) => self.skip_quote(byte, &walk, seen)?,
+                Some(Class::Word) => {
+                    if self.walk_word(&mut walk, seen)? {
+                        return Ok(Stop::Clause);
+                    }
+                }
+                Some(Class::Comma) if walk.depth == 0 && walk.until != Until::End => {
+                    return Ok(Stop::Comma);
+                }
+                Some(Class::Comma) => self.at += 1,
+                Some(Class::Open) => {
+                    walk.depth += 1;
+                    self.at += 1;
+                }
+                Some(Class::Close) if walk.depth == 0 => return Ok(Stop::Close),
+                Some(Class::Close) => {
+                    walk.leave();
+                    self.at += 1;
+                }
+                Some(Class::Semicolon) if walk.depth == 0 => return self.at_end(),
+                Some(Class::Semicolon) => return Err(Unread::Refused),
+                Some(Class::Comment) => {
+                    let start = self.at;
+                    self.skip_blanks()?;
+                    if self.at == start {
+                        self.at += 1;
+                    }
+                }
+                Some(Class::At) => self.walk_variable(seen)?,
+                Some(Class::Question) => {
+                    self.at += 1;
+                    seen.parameters = seen.parameters.saturating_add(1);
+                }
+                Some(Class::Backslash) => self.at += 2,
+            }
+        }
+        if walk.depth > 0 {
+            return Err(Unread::Refused);
+        }
+        self.at_end()
+    }
+
+    /// The end of a statement: no executable comment may be open.
+    fn at_end(&self) -> Result<Stop, Unread> {
+        if self.inside {
+            Err(Unread::Refused)
+        } else {
+            Ok(Stop::End)
+        }
+    }
+
+    fn skip_quote(&mut self, quote: u8, walk: &Walk<'_>, seen: &mut Seen) -> Result<(), Unread> {
+        let start = self.at;
+        if !self.at_quoted_name() {
+            self.at += 1;
+            return self.skip_string(quote);
+        }
+        self.at += 1;
+        self.skip_quoted(quote)?;
+        let quoted = self.since(start);
+        let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
+        walk.note_name(inner, seen);
+        seen.calls |= self.opens_behind()?;
+        Ok(())
+    }
+
+    /// Past a number; a name that starts with a digit is walked over as well, and noted when it is called.
+    fn skip_number_like(&mut self, seen: &mut Seen) {
+        let start = self.at;
+        while self.byte(0).is_ascii_digit() {
+            self.at += 1;
+        }
+        if is_word(self.byte(0)) {
+            self.skip_word();
+            let exponent = matches!(self.since(start), [.., b'e' | b'E']);
+            if exponent && matches!(self.byte(0), b'+' | b'-') {
+                self.at += 1;
+            }
+            seen.calls |= matches!(self.byte(0), b'(' | b' ' | b'/' | b'\t'..=b'\r')
+                && self.opens_behind().unwrap_or(true);
+        }
+    }
+
+    /// Past a word; true, and before it, when it starts the next clause.
+    fn walk_word(&mut self, walk: &mut Walk<'_>, seen: &mut Seen) -> Result<bool, Unread> {
+        let start = self.at;
+        self.skip_word();
+        let word = self.since(start);
+        if walk.until == Until::Clause && walk.depth == 0 && is_clause(word) {
+            self.at = start;
+            return Ok(true);
+        }
+        walk.note_name(word, seen);
+        walk.note_keyword(word, seen);
+        match self.byte(0) {
+            b')' | b',' => {}
+            b'(' => seen.calls |= !is_blind_call(word) || self.qualified(start),
+            b'\'' if matches!(word, [b'x' | b'X' | b'b' | b'B']) => {
+                self.at += 1;
+                self.skip_quoted(b'\'')?;
+            }
+            _ => seen.calls |= self.opens_behind()? && !is_operator(word),
+        }
+        Ok(false)
+    }
+
+    /// Whether the next token is `(`.
+    fn opens_behind(&self) -> Result<bool, Unread> {
+        let mut ahead = *self;
+        ahead.skip_blanks()?;
+        Ok(ahead.byte(0) == b'(')
+    }
+
+    /// Whether a word that starts at `start` is the second part of a name, or might be.
+    fn qualified(&self, start: usize) -> bool {
+        let before = self.text.get(..start).unwrap_or_default();
+        let last = before.iter().rfind(|byte| !byte.is_ascii_whitespace());
+        matches!(last, Some(b'.' | b'/' | b'`'))
+    }
+
+    /// Past `@` and the quoted name behind it; words behind it are walked as words.
+    fn walk_variable(&mut self, seen: &mut Seen) -> Result<(), Unread> {
+        let start = self.at;
+        self.token()?;
+        let variable = self.since(start);
+        let system = variable.starts_with(b"@@");
+        let is = |word: &[u8]| {
+            variable
+                .windows(word.len())
+                .any(|part| part.eq_ignore_ascii_case(word))
+        };
+        let scope_only = system && matches!(self.byte(0), b'.' | b' ' | b'\t'..=b'\r' | b'/');
+        seen.last_id |=
+            system && (is(b"identity") || is(b"insert_id") || (scope_only && scope(variable)));
+        Ok(())
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn new(name: &'a [u8], until: Until) -> Self {
+        Self {
+            name,
+            until,
+            depth: 0,
+            query: None,
+        }
+    }
+
+    /// Out of one pair of parentheses.
+    fn leave(&mut self) {
+        if self.query == Some(self.depth) {
+            self.query = None;
+        }
+        self.depth -= 1;
+    }
+
+    /// Notes the name looked for, with or without quotes.
+    fn note_name(&self, word: &[u8], seen: &mut Seen) {
+        if word.len() == self.name.len() && word.eq_ignore_ascii_case(self.name) {
+            match self.query {
+                Some(_) => seen.name_in_query = true,
+                None => seen.name = true,
+            }
+        }
+    }
+
+    /// Notes keywords and variables.
+    fn note_keyword(&mut self, word: &[u8], seen: &mut Seen) {
+        let is = |other: &[u8]| word.eq_ignore_ascii_case(other);
+        match word.len() {
+            4 => seen.from |= is(b"from") || is(b"join") || is(b"into"),
+            5 if is(b"table") => (seen.from, seen.query) = (true, true),
+            6 if is(b"select") => {
+                seen.query = true;
+                self.query = self.query.or(Some(self.depth));
+            }
+            9 => {
+                seen.last_id |= is(b"insert_id") || is(b"variables");
+                seen.returning |= self.depth == 0 && is(b"returning");
+            }
+            14 => seen.last_id |= is(b"last_insert_id"),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a word ends the assignments of a SET.
+fn is_clause(word: &[u8]) -> bool {
+    let is = |other: &[u8]| word.eq_ignore_ascii_case(other);
+    is(b"on") || is(b"as") || is(b"returning")
+}
+
+/// `@@session` and the like, whose variable follows behind a blank.
+fn scope(variable: &[u8]) -> bool {
+    [b"@@session".as_slice(), b"@@local", b"@@global"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(variable))
+}

@@ -1,0 +1,158 @@
+//! Writes the new text: the old one with only the splices changed.
+
+use keywright_core::KeyBatch;
+use thiserror::Error;
+
+use crate::name::write_name;
+use crate::plan::{Lid, Plan, Site, SiteKind};
+
+/// Why no text could be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum SpliceError {
+    /// There are fewer or more keys than rows that need one.
+    #[error("a statement that needs {wanted} keys was given {given}")]
+    Keys {
+        /// [`Plan::keys`].
+        wanted: u64,
+        /// What was given.
+        given: u64,
+    },
+    /// The text is not the one the plan was made for.
+    #[error("the plan is for another text")]
+    Text,
+}
+
+/// Bytes that a key takes at most, with what is written around it.
+const KEY_BYTES: usize = 24;
+
+/// What is written in front of a zero whose meaning is decided by the server.
+const UNLESS_ZERO: &[u8] = b"IF(FIND_IN_SET('NO_AUTO_VALUE_ON_ZERO',@@sql_mode),0,";
+
+impl Plan {
+    /// Appends the statement's new text to `out`.
+    ///
+    /// # Errors
+    /// [`SpliceError`] when `keys` are not [`Plan::keys`] many, or `text` is another one than was planned; `out` may have
+    /// been written to.
+    pub fn splice(
+        &self,
+        text: &[u8],
+        keys: &KeyBatch,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SpliceError> {
+        let wrong = SpliceError::Keys {
+            wanted: self.keys(),
+            given: keys.len(),
+        };
+        if keys.len() != self.keys() {
+            return Err(wrong);
+        }
+        out.reserve(text.len() + self.sites.len().saturating_mul(KEY_BYTES));
+        let mut writer = Writer::new(self, text, out);
+        let mut key = 0_u64;
+        for site in &self.sites {
+            if site.kind == SiteKind::Parameter {
+                continue;
+            }
+            let wrapped = self.lid == Lid::Wrapped && key == 0;
+            writer.open(site)?;
+            if wrapped {
+                writer.out.extend_from_slice(b"LAST_INSERT_ID(");
+            }
+            if !keys.write_literal(key, writer.out) {
+                return Err(wrong);
+            }
+            if wrapped {
+                writer.out.push(b')');
+            }
+            writer.close(site);
+            key += 1;
+        }
+        writer.finish()
+    }
+}
+
+/// Copies a text, leaving out and putting in.
+pub(crate) struct Writer<'a> {
+    plan: &'a Plan,
+    text: &'a [u8],
+    pub(crate) out: &'a mut Vec<u8>,
+    /// Up to here the text is copied.
+    copied: usize,
+    edits: std::slice::Iter<'a, (usize, Vec<u8>)>,
+    edit: Option<&'a (usize, Vec<u8>)>,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(plan: &'a Plan, text: &'a [u8], out: &'a mut Vec<u8>) -> Self {
+        let mut edits = plan.edits.iter();
+        let edit = edits.next();
+        Self {
+            plan,
+            text,
+            out,
+            copied: 0,
+            edits,
+            edit,
+        }
+    }
+
+    /// Copies up to a site and writes what comes before its key.
+    pub(crate) fn open(&mut self, site: &Site) -> Result<(), SpliceError> {
+        let offset = |at: u32| usize::try_from(at).map_err(|_| SpliceError::Text);
+        let (start, end) = (offset(site.start)?, offset(site.end)?);
+        self.copy_to(start)?;
+        match site.kind {
+            SiteKind::First | SiteKind::Only => {}
+            SiteKind::Last => self.out.push(b','),
+            SiteKind::Assign => self.assign(),
+            SiteKind::AssignLast => {
+                // A line break: the text before may end in a comment.
+                self.out.extend_from_slice(b"\n,");
+                self.assign();
+            }
+            SiteKind::Replace | SiteKind::Parameter => self.copied = end,
+            SiteKind::UnlessZeroIsValue => {
+                self.copied = end;
+                self.out.extend_from_slice(UNLESS_ZERO);
+            }
+        }
+        Ok(())
+    }
+
+    fn assign(&mut self) {
+        write_name(&self.plan.key_name, self.out);
+        self.out.push(b'=');
+    }
+
+    /// Writes what comes behind a site's key.
+    pub(crate) fn close(&mut self, site: &Site) {
+        match site.kind {
+            SiteKind::First | SiteKind::Assign => self.out.push(b','),
+            SiteKind::UnlessZeroIsValue => self.out.push(b')'),
+            SiteKind::AssignLast => self.out.push(b' '),
+            SiteKind::Last | SiteKind::Only | SiteKind::Replace | SiteKind::Parameter => {}
+        }
+    }
+
+    fn copy_to(&mut self, at: usize) -> Result<(), SpliceError> {
+        while let Some((place, edit)) = self.edit.filter(|(place, _)| *place <= at) {
+            self.copy(*place)?;
+            self.out.extend_from_slice(edit);
+            self.edit = self.edits.next();
+        }
+        self.copy(at)
+    }
+
+    fn copy(&mut self, at: usize) -> Result<(), SpliceError> {
+        let part = self.text.get(self.copied..at).ok_or(SpliceError::Text)?;
+        self.out.extend_from_slice(part);
+        self.copied = at;
+        Ok(())
+    }
+
+    /// Copies the rest.
+    pub(crate) fn finish(mut self) -> Result<(), SpliceError> {
+        self.copy_to(self.text.len())
+    }
+}

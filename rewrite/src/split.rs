@@ -1,0 +1,53 @@
+//! Cuts a text of several statements as the server does.
+
+use std::ops::Range;
+
+use crate::cursor::Cursor;
+use crate::look::Kind;
+use crate::modes::Modes;
+use crate::refusal::Unread;
+use crate::scan::Seen;
+
+/// One statement of a text, with the `;` behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it lies.
+    pub range: Range<usize>,
+    /// It could not be told where it ends: all the rest of the text is in it. That is so for routines and compound
+    /// statements, whose bodies hold `;`, and for text that the server will not be able to read.
+    pub indivisible: bool,
+}
+
+/// Cuts a text at each `;` that ends a statement. The pieces put together are the text.
+pub fn split(text: &[u8], modes: &Modes) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    while start < text.len() {
+        let mut cursor = Cursor::new(text, modes);
+        cursor.at = start;
+        let end = cursor.end_of_statement().ok().flatten();
+        pieces.push(Piece {
+            range: start..end.unwrap_or(text.len()),
+            indivisible: end.is_none(),
+        });
+        start = end.unwrap_or(text.len());
+    }
+    pieces
+}
+
+impl Cursor<'_> {
+    /// Behind the `;` of the statement that starts here, or the end of the text; `None` when it cannot be told.
+    fn end_of_statement(&mut self) -> Result<Option<usize>, Unread> {
+        let mut look = *self;
+        match look.kind()? {
+            Kind::CreateRoutine | Kind::Compound => return Ok(None),
+            _ => {}
+        }
+        let mut seen = Seen::default();
+        self.skip_statement(&mut seen)?;
+        if !self.ended() {
+            self.at += 1;
+        }
+        Ok(Some(self.at))
+    }
+}

@@ -1,0 +1,269 @@
+//! Statements and what becomes of them, in files that people read: `tests/corpus/*.txt`.
+//!
+//! A line in brackets sets the modes of the lines below it. Every other line that starts at the margin is a statement on
+//! table t(id, a, b) whose keys are 100, 101, …; `⏎` stands for a line break. The indented lines below it are the outcome.
+//! With `KEYWRIGHT_CORPUS=write` in the environment the outcomes are written instead of compared: read the difference.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{
+    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Kind, Lid, Modes, Plan, Server,
+    Unread, kind,
+};
+
+struct Setting {
+    modes: Vec<Modes>,
+    form: KeyForm,
+    live: Vec<Vec<u8>>,
+    watched: bool,
+    prepare: bool,
+    spacing: u64,
+}
+
+impl Setting {
+    fn parse(words: &str) -> Setting {
+        let has = |word: &str| words.split_whitespace().any(|other| other == word);
+        let modes = |flavour, version| Modes {
+            ansi_quotes: has("ansi"),
+            no_backslash_escapes: has("plain_backslash"),
+            no_auto_value_on_zero: match (has("zero_is_value"), has("zero_unknown")) {
+                (true, _) => Some(true),
+                (_, true) => None,
+                _ => Some(false),
+            },
+            strict: Some(has("strict")),
+            charset: if has("gbk") {
+                CharsetClass::TrailByteMayBeBackslash
+            } else {
+                CharsetClass::Safe
+            },
+            server: Server { flavour, version },
+        };
+        let maria = modes(Flavour::MariaDb, 101_119);
+        let mysql = modes(Flavour::MySql, 90_704);
+        let columns: &[&str] = match (has("unknown_columns"), has("invisible_key")) {
+            (true, _) => &[],
+            (_, true) => &["a", "b"],
+            _ => &["id", "a", "b`c"],
+        };
+        Setting {
+            modes: match (has("maria"), has("mysql")) {
+                (true, false) => vec![maria],
+                (false, true) => vec![mysql],
+                _ => vec![maria, mysql],
+            },
+            form: match (has("text"), has("bytes")) {
+                (true, _) => KeyForm::Text,
+                (_, true) => KeyForm::Bytes,
+                _ => KeyForm::Integer,
+            },
+            live: columns
+                .iter()
+                .map(|name| name.as_bytes().to_vec())
+                .collect(),
+            watched: has("watched"),
+            prepare: has("prepare"),
+            spacing: if has("spacing3") { 3 } else { 1 },
+        }
+    }
+
+    fn outcome(&self, statement: &str) -> String {
+        let mut outcomes: Vec<String> = self
+            .modes
+            .iter()
+            .map(|modes| self.outcome_in(statement, modes))
+            .collect();
+        outcomes.dedup();
+        if outcomes.len() > 1 {
+            panic!(
+                "the flavours differ for {statement:?}: {outcomes:#?}; put it under [maria] and [mysql]"
+            );
+        }
+        outcomes.concat()
+    }
+
+    fn outcome_in(&self, statement: &str, modes: &Modes) -> String {
+        let text = statement.replace('⏎', "\n").into_bytes();
+        let known = kind(&text, modes);
+        if !matches!(known, Kind::Insert | Kind::Replace) {
+            return format!("    {known:?}\n");
+        }
+        let plan = InsertHead::read(&text, modes)
+            .and_then(|head| Insert::read(head, &text, modes))
+            .and_then(|insert| {
+                let key = KeyColumn {
+                    name: b"id",
+                    form: self.form,
+                    live: &self.live,
+                    watched: self.watched,
+                };
+                insert.plan(&text, modes, &key)
+            });
+        match plan {
+            Err(Unread::Refused) => "    the server refuses it\n".to_owned(),
+            Err(Unread::Unsupported(construct)) => format!("    unsupported: {construct}\n"),
+            Ok(plan) if self.prepare => self.prepared(&plan, &text),
+            Ok(plan) => self.spliced(&plan, &text),
+        }
+    }
+
+    fn spliced(&self, plan: &Plan, text: &[u8]) -> String {
+        if plan.keys() == 0 {
+            return "    unchanged\n".to_owned();
+        }
+        let keys = match self.form {
+            KeyForm::Integer => KeyBatch::Numbers {
+                first: 100,
+                spacing: self.spacing,
+                count: plan.keys(),
+            },
+            KeyForm::Text => KeyBatch::Texts(
+                (100..100 + plan.keys())
+                    .map(|key| format!("k{key}"))
+                    .collect(),
+            ),
+            KeyForm::Bytes => KeyBatch::Bytes((0..plan.keys()).map(|_| [0xab; 16]).collect()),
+        };
+        let mut out = Vec::new();
+        plan.splice(text, &keys, &mut out)
+            .expect("as many keys as asked for");
+        format!("    {}\n    {}\n", shown(&out), marks(plan))
+    }
+
+    fn prepared(&self, plan: &Plan, text: &[u8]) -> String {
+        let mut outcome = String::new();
+        let parameters = plan.key_parameters();
+        let mut variants = vec![plan.variant(None)];
+        for parameter in parameters {
+            let variant = plan.variant(Some(parameter.row));
+            if !variants.contains(&variant) {
+                variants.push(variant);
+            }
+        }
+        for variant in variants {
+            match plan.prepare(text, variant, self.spacing) {
+                Err(error) => writeln!(outcome, "    {error}"),
+                Ok(prepared) => {
+                    let injected: Vec<String> = prepared
+                        .injected
+                        .iter()
+                        .map(|one| format!("?{}=row {}", one.at, one.row))
+                        .collect();
+                    writeln!(
+                        outcome,
+                        "    {}  -- {}",
+                        shown(&prepared.text),
+                        injected.join(" ")
+                    )
+                }
+            }
+            .expect("writing to a string");
+        }
+        let own: Vec<String> = parameters
+            .iter()
+            .map(|one| format!("?{}=row {}", one.parameter, one.row))
+            .collect();
+        writeln!(outcome, "    {} {}", marks(plan), own.join(" ")).expect("writing to a string");
+        outcome
+    }
+}
+
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).replace('\n', "⏎")
+}
+
+fn marks(plan: &Plan) -> String {
+    let lid = match plan.lid() {
+        Lid::Wrapped => "wrapped",
+        Lid::Literal => "literal",
+        Lid::None => "no id",
+    };
+    let flags = [
+        (plan.explicit(), "explicit"),
+        (plan.on_duplicate(), "on duplicate"),
+        (plan.ignore(), "ignore"),
+        (plan.replace(), "replace"),
+        (plan.returning(), "returning"),
+        (plan.unsure_of_zero(), "unsure of zero"),
+    ];
+    let mut marks = format!("-- {} of {}, {lid}", plan.keys(), plan.rows());
+    for (_, flag) in flags.iter().filter(|(set, _)| *set) {
+        marks.push_str(", ");
+        marks.push_str(flag);
+    }
+    marks
+}
+
+fn check(file: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/corpus")
+        .join(file);
+    let before = std::fs::read_to_string(&path).expect("the corpus can be read");
+    let mut after = String::new();
+    let mut setting = Setting::parse("");
+    for line in before.lines() {
+        if line.starts_with("    ") {
+            continue;
+        }
+        after.push_str(line);
+        after.push('\n');
+        if let Some(words) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            setting = Setting::parse(words);
+        } else if !line.is_empty() && !line.starts_with("// ") {
+            after.push_str(&setting.outcome(line));
+        }
+    }
+    if std::env::var("KEYWRIGHT_CORPUS").is_ok_and(|value| value == "write") {
+        std::fs::write(&path, &after).expect("the corpus can be written");
+        return;
+    }
+    for (number, (before, after)) in before.lines().zip(after.lines()).enumerate() {
+        assert_eq!(before, after, "{file}:{}", number + 1);
+    }
+    assert_eq!(before.lines().count(), after.lines().count(), "{file}");
+}
+
+#[test]
+fn values() {
+    check("values.txt");
+}
+
+#[test]
+fn keys() {
+    check("keys.txt");
+}
+
+#[test]
+fn forms() {
+    check("forms.txt");
+}
+
+#[test]
+fn text() {
+    check("text.txt");
+}
+
+#[test]
+fn last_id() {
+    check("last_id.txt");
+}
+
+#[test]
+fn refused() {
+    check("refused.txt");
+}
+
+#[test]
+fn prepared() {
+    check("prepared.txt");
+}
+
+#[test]
+fn kinds() {
+    check("kinds.txt");
+}
