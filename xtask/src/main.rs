@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod conformance;
 mod demo;
 mod install;
 mod needs;
@@ -31,6 +32,7 @@ enum Command {
     Demo(demo::Demo),
     Test(test::Test),
     Check(check::Check),
+    Conformance(conformance::Conformance),
     Simulate(simulate::Simulate),
     Bench(bench::Bench),
     Install(install::Install),
@@ -52,6 +54,7 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(demo) => demo.run(),
         Command::Test(test) => test.run(),
         Command::Check(check) => check.run(),
+        Command::Conformance(conformance) => conformance.run(),
         Command::Simulate(simulate) => simulate.run(),
         Command::Bench(bench) => bench.run(),
         Command::Install(install) => install.run(),

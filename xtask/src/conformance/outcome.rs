@@ -1,0 +1,91 @@
+//! What a suite said of each of its tests.
+
+use std::collections::BTreeMap;
+
+/// How a test ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum End {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+/// The tests by name.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    tests: BTreeMap<String, End>,
+}
+
+impl Outcome {
+    /// Lines such as `PASSED tests/test_a.py::test_b`, as pytest prints them with `-rA`.
+    pub(super) fn of_pytest(output: &str) -> Outcome {
+        let read = |line: &str| {
+            let (word, rest) = line.split_once(' ')?;
+            let end = match word {
+                "PASSED" | "XPASS" => End::Passed,
+                "FAILED" | "ERROR" => End::Failed,
+                "XFAIL" => End::Skipped,
+                _ => return None,
+            };
+            // The reason stands behind the name.
+            let name = rest.split(" - ").next()?;
+            name.contains("::").then(|| (name.to_owned(), end))
+        };
+        // Skipped tests are named by place, several at once.
+        let skipped = output
+            .lines()
+            .filter(|line| line.starts_with("SKIPPED "))
+            .map(|line| (line.to_owned(), End::Skipped));
+        Outcome {
+            tests: output.lines().filter_map(read).chain(skipped).collect(),
+        }
+    }
+
+    /// Lines such as `test a::b ... ok`, as cargo's tests print them.
+    pub(super) fn of_cargo(output: &str) -> Outcome {
+        let read = |line: &str| {
+            let (name, end) = line.strip_prefix("test ")?.split_once(" ... ")?;
+            let end = match end {
+                "ok" => End::Passed,
+                "FAILED" => End::Failed,
+                ignored if ignored.starts_with("ignored") => End::Skipped,
+                _ => return None,
+            };
+            Some((name.to_owned(), end))
+        };
+        Outcome {
+            tests: output.lines().filter_map(read).collect(),
+        }
+    }
+
+    fn count(&self, end: End) -> usize {
+        self.tests.values().filter(|&&other| other == end).count()
+    }
+
+    pub(super) fn passed(&self) -> usize {
+        self.count(End::Passed)
+    }
+
+    pub(super) fn summary(&self) -> String {
+        format!(
+            "{} passed, {} failed, {} skipped",
+            self.passed(),
+            self.count(End::Failed),
+            self.count(End::Skipped)
+        )
+    }
+
+    /// Each test that ended otherwise in the other run, or that only one of them has.
+    pub(super) fn differences(&self, other: &Outcome) -> Vec<String> {
+        let show = |end: Option<&End>| end.map_or("absent".to_owned(), |end| format!("{end:?}"));
+        let mut names: Vec<&String> = self.tests.keys().chain(other.tests.keys()).collect();
+        names.sort();
+        names.dedup();
+        names
+            .into_iter()
+            .map(|name| (name, self.tests.get(name), other.tests.get(name)))
+            .filter(|(_, ours, theirs)| ours != theirs)
+            .map(|(name, ours, theirs)| format!("{name}: {} → {}", show(ours), show(theirs)))
+            .collect()
+    }
+}
