@@ -191,6 +191,10 @@ impl Upstream {
         self.scratch.path().join("pid")
     }
 
+    fn tmp_dir(&self) -> PathBuf {
+        self.scratch.path().join("tmp")
+    }
+
     fn dir(&self) -> &Path {
         self.scratch.path()
     }

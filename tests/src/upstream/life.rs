@@ -33,7 +33,12 @@ pub(super) fn first_start(
         process: None,
         scratch: Scratch::new(flavour.name(), account)?,
     };
-    run(&mut server.programs.initialise(account, &server.data_dir())?)?;
+    let tmp_dir = server.tmp_dir();
+    fs::create_dir(&tmp_dir).context("making the server's temporary directory")?;
+    account.own(&tmp_dir)?;
+    run(&mut server
+        .programs
+        .initialise(account, &server.data_dir(), &tmp_dir)?)?;
     if flavour == Flavour::MySql {
         server.write_init_file()?;
     }
@@ -110,6 +115,7 @@ impl Upstream {
             .arg(format!("--datadir={}", self.data_dir().display()))
             .arg(format!("--socket={}", self.socket().display()))
             .arg(format!("--pid-file={}", self.pid_file().display()))
+            .arg(format!("--tmpdir={}", self.tmp_dir().display()))
             .arg(format!("--port={}", self.port))
             .args(["--bind-address=127.0.0.1", "--skip-name-resolve"])
             .args(["--innodb-flush-log-at-trx-commit=0", "--local-infile=ON"]);

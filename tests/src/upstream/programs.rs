@@ -44,7 +44,12 @@ impl Programs {
     }
 
     /// The command that makes an empty data directory.
-    pub(super) fn initialise(&self, account: Account, data_dir: &Path) -> Result<Command> {
+    pub(super) fn initialise(
+        &self,
+        account: Account,
+        data_dir: &Path,
+        tmp_dir: &Path,
+    ) -> Result<Command> {
         let data_dir = format!("--datadir={}", data_dir.display());
         let mut command = match self {
             Programs::MariaDb => account.command("mariadb-install-db"),
@@ -59,6 +64,8 @@ impl Programs {
                 .args(["--initialize-insecure", &data_dir])
                 .arg("--innodb-flush-log-at-trx-commit=0"),
         };
+        // Several at once would take each other's files for their own.
+        command.arg(format!("--tmpdir={}", tmp_dir.display()));
         Ok(command)
     }
 
