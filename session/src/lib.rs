@@ -1,1 +1,28 @@
-//! What a MySQL connection through Keywright does with packets and keys, without sockets; pure.
+//! What a MySQL connection through Keywright does with packets and keys, without sockets.
+//!
+//! A [`Session`] is fed with the bytes of both sides and says what becomes of them: most are passed on unchanged, without
+//! being looked at more closely than where a packet ends. An INSERT on a table with a rule is gathered, rewritten, and its
+//! answer corrected to what native auto-increment would have shown.
+//!
+//! - [`rules`]: which column of which tables gets keys.
+//! - `session`: whose turn it is. `command`: what the client wants. `answer`: where the upstream's answer ends.
+//! - `insert`, `binary`: statements on rules' tables, as text and prepared. `context`: what is known of the server's state.
+//! - `bytes`, `packets`, `params`: reading and writing packets, every read checked.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod answer;
+mod binary;
+mod bytes;
+mod command;
+mod context;
+mod insert;
+mod packets;
+mod params;
+pub mod rules;
+mod session;
+mod step;
+
+pub use rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules};
+pub use session::Session;
+pub use step::{Events, KeyFailure, KeyRequest, Limits, SessionFacts, Step};

@@ -1,0 +1,410 @@
+//! Where the upstream's answer to a command ends, by packet headers: rows are jumped over, never read.
+
+use crate::bytes::{HEADER_BYTES, Header, Reader};
+
+/// More results follow.
+pub(crate) const MORE_RESULTS: u16 = 0x0008;
+/// Rows wait in a cursor.
+const CURSOR_EXISTS: u16 = 0x0040;
+
+/// What shape the answer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Nothing is answered.
+    None,
+    /// One packet of text: COM_STATISTICS.
+    OnePacket,
+    /// OK, ERR or EOF.
+    Simple,
+    /// OK, ERR, a result set, a request for a local file; perhaps several.
+    Results,
+    /// COM_STMT_PREPARE.
+    Prepare,
+    /// COM_STMT_FETCH.
+    Fetch,
+    /// COM_FIELD_LIST.
+    Fields,
+}
+
+/// An OK packet, or the EOF packet that ends rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) affected_rows: u64,
+    pub(crate) insert_id: u64,
+    pub(crate) status: u16,
+    pub(crate) warnings: u16,
+}
+
+/// What a packet at the end of a result said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Ok(Done),
+    Error,
+    /// COM_STMT_PREPARE's answer is complete.
+    Prepared {
+        statement: u32,
+        parameters: u16,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    First,
+    /// Column definitions, then perhaps EOF, then what comes next.
+    Definitions {
+        left: u64,
+        then: Then,
+    },
+    DefinitionsEnd {
+        then: Then,
+    },
+    Rows,
+    /// The client sends a file; its empty packet makes the upstream answer.
+    LocalFile,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Rows,
+    PrepareColumns(u64),
+    PrepareEnd,
+}
+
+/// What was found in the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Walked {
+    /// Bytes that belong to the answer so far.
+    pub(crate) bytes: usize,
+    pub(crate) outcome: Outcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Everything there was walked over, or more is needed before going on.
+    Going,
+    /// The answer ends here; the number of the last packet.
+    Ended { end: Option<End>, sequence: u8 },
+    /// The client's turn: it sends a file.
+    LocalFile,
+    /// No answer looks like this.
+    Malformed,
+}
+
+/// Follows one answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    deprecate_eof: bool,
+    shape: Shape,
+    phase: Phase,
+    /// Bytes of a packet that was recognised and has not all come yet.
+    skip: usize,
+    /// The packet being skipped was full, so the next one continues it.
+    continued: bool,
+    prepared: (u32, u16),
+}
+
+impl Answer {
+    pub(crate) fn new(deprecate_eof: bool) -> Self {
+        Self {
+            deprecate_eof,
+            shape: Shape::None,
+            phase: Phase::Idle,
+            skip: 0,
+            continued: false,
+            prepared: (0, 0),
+        }
+    }
+
+    /// A command went out.
+    pub(crate) fn expect(&mut self, shape: Shape) {
+        self.shape = shape;
+        self.phase = match shape {
+            Shape::None => Phase::Idle,
+            Shape::OnePacket | Shape::Simple | Shape::Results | Shape::Prepare => Phase::First,
+            Shape::Fetch => Phase::Rows,
+            Shape::Fields => Phase::Rows,
+        };
+    }
+
+    pub(crate) fn wants_local_file(&self) -> bool {
+        self.phase == Phase::LocalFile
+    }
+
+    /// The client has sent its file to the end.
+    pub(crate) fn local_file_sent(&mut self) {
+        self.phase = Phase::First;
+    }
+
+    /// Walks over as much of `bytes` as can be told.
+    pub(crate) fn walk(&mut self, bytes: &[u8]) -> Walked {
+        let mut at = 0;
+        loop {
+            if self.skip > 0 {
+                let now = self.skip.min(bytes.len() - at);
+                at += now;
+                self.skip -= now;
+                if self.skip > 0 {
+                    return going(at);
+                }
+            }
+            if matches!(self.phase, Phase::Idle | Phase::LocalFile) && !self.continued {
+                return going(at);
+            }
+            let rest = bytes.get(at..).unwrap_or_default();
+            let Some(header) = Header::read(rest) else {
+                return going(at);
+            };
+            if self.continued {
+                self.pass(header);
+                continue;
+            }
+            match self.packet(header, rest.get(HEADER_BYTES..).unwrap_or_default()) {
+                Verdict::NeedMore => return going(at),
+                Verdict::Pass => self.pass(header),
+                Verdict::End(end) => {
+                    return Walked {
+                        bytes: at + header.total(),
+                        outcome: Outcome::Ended {
+                            end,
+                            sequence: header.sequence,
+                        },
+                    };
+                }
+                Verdict::LocalFile => {
+                    return Walked {
+                        bytes: at + header.total(),
+                        outcome: Outcome::LocalFile,
+                    };
+                }
+                Verdict::Malformed => {
+                    return Walked {
+                        bytes: at,
+                        outcome: Outcome::Malformed,
+                    };
+                }
+            }
+        }
+    }
+
+    fn pass(&mut self, header: Header) {
+        self.skip = header.total();
+        self.continued = header.continues();
+    }
+
+    fn packet(&mut self, header: Header, body: &[u8]) -> Verdict {
+        let whole = body.get(..header.len);
+        match self.phase {
+            Phase::Idle | Phase::LocalFile => Verdict::Malformed,
+            Phase::Definitions { left, then } => {
+                self.phase = if left > 1 {
+                    Phase::Definitions {
+                        left: left - 1,
+                        then,
+                    }
+                } else if self.deprecate_eof {
+                    return self.after_definitions(then);
+                } else {
+                    Phase::DefinitionsEnd { then }
+                };
+                Verdict::Pass
+            }
+            Phase::DefinitionsEnd { then } => {
+                let Some(eof) = whole else {
+                    return Verdict::NeedMore;
+                };
+                let Some(done) = read_eof(eof) else {
+                    return Verdict::Malformed;
+                };
+                match then {
+                    Then::Rows if done.status & CURSOR_EXISTS != 0 => self.ended(Some(done)),
+                    Then::Rows | Then::PrepareColumns(_) | Then::PrepareEnd => {
+                        self.after_definitions(then)
+                    }
+                }
+            }
+            Phase::Rows => self.row(header, body),
+            Phase::First => match whole {
+                Some(payload) => self.first(payload),
+                None => Verdict::NeedMore,
+            },
+        }
+    }
+
+    /// The packet at hand is the last of a block of definitions.
+    fn after_definitions(&mut self, then: Then) -> Verdict {
+        match then {
+            Then::Rows => {
+                self.phase = Phase::Rows;
+                Verdict::Pass
+            }
+            Then::PrepareColumns(0) | Then::PrepareEnd => self.prepared_end(),
+            Then::PrepareColumns(left) => {
+                self.phase = Phase::Definitions {
+                    left,
+                    then: Then::PrepareEnd,
+                };
+                Verdict::Pass
+            }
+        }
+    }
+
+    fn prepared_end(&mut self) -> Verdict {
+        self.phase = Phase::Idle;
+        let (statement, parameters) = self.prepared;
+        Verdict::End(Some(End::Prepared {
+            statement,
+            parameters,
+        }))
+    }
+
+    fn row(&mut self, header: Header, body: &[u8]) -> Verdict {
+        let Some(first) = body.first() else {
+            return if header.len == 0 {
+                Verdict::Pass
+            } else {
+                Verdict::NeedMore
+            };
+        };
+        let short = if self.deprecate_eof && self.shape != Shape::Fields {
+            !header.continues()
+        } else {
+            header.len < 9
+        };
+        match first {
+            0xFE if short => {
+                let Some(payload) = body.get(..header.len) else {
+                    return Verdict::NeedMore;
+                };
+                match self.terminator(payload) {
+                    Some(done) => self.ended(Some(done)),
+                    None => Verdict::Malformed,
+                }
+            }
+            0xFF => self.ended(None),
+            _ => Verdict::Pass,
+        }
+    }
+
+    fn terminator(&self, payload: &[u8]) -> Option<Done> {
+        if payload.len() == 5 {
+            return read_eof(payload);
+        }
+        read_ok(payload)
+    }
+
+    fn first(&mut self, payload: &[u8]) -> Verdict {
+        let Some(first) = payload.first() else {
+            return Verdict::Malformed;
+        };
+        match (self.shape, first) {
+            (Shape::OnePacket, _) => {
+                self.phase = Phase::Idle;
+                Verdict::End(None)
+            }
+            // MariaDB's progress report is no end.
+            (_, 0xFF) if payload.get(1..3) == Some(&[0xFF, 0xFF]) => Verdict::Pass,
+            (_, 0xFF) => self.ended(None),
+            (Shape::Prepare, 0) => self.prepare(payload),
+            (Shape::Results, 0xFB) => {
+                self.phase = Phase::LocalFile;
+                Verdict::LocalFile
+            }
+            (Shape::Simple | Shape::Results, 0) => match read_ok(payload) {
+                Some(done) => self.ended(Some(done)),
+                None => Verdict::Malformed,
+            },
+            (Shape::Simple, 0xFE) => match self.terminator(payload) {
+                Some(done) => self.ended(Some(done)),
+                None => Verdict::Malformed,
+            },
+            (Shape::Results, _) => match Reader(payload).lenenc() {
+                Some(left) => {
+                    self.phase = Phase::Definitions {
+                        left,
+                        then: Then::Rows,
+                    };
+                    Verdict::Pass
+                }
+                None => Verdict::Malformed,
+            },
+            (Shape::Prepare | Shape::Simple, _) => Verdict::Malformed,
+            (Shape::None | Shape::Fetch | Shape::Fields, _) => Verdict::Malformed,
+        }
+    }
+
+    fn prepare(&mut self, payload: &[u8]) -> Verdict {
+        let mut reader = Reader(payload);
+        let _ok = reader.u8();
+        let (Some(statement), Some(columns), Some(parameters)) =
+            (reader.u32(), reader.u16(), reader.u16())
+        else {
+            return Verdict::Malformed;
+        };
+        self.prepared = (statement, parameters);
+        let (columns, parameters) = (u64::from(columns), u64::from(parameters));
+        self.phase = match (parameters, columns) {
+            (0, 0) => return self.prepared_end(),
+            (0, left) => Phase::Definitions {
+                left,
+                then: Then::PrepareEnd,
+            },
+            (left, columns) => Phase::Definitions {
+                left,
+                then: Then::PrepareColumns(columns),
+            },
+        };
+        Verdict::Pass
+    }
+
+    /// One result is over; `None`: with an error, after which nothing follows.
+    fn ended(&mut self, done: Option<Done>) -> Verdict {
+        let more = done.is_some_and(|done| done.status & MORE_RESULTS != 0)
+            && self.shape == Shape::Results;
+        if more {
+            self.phase = Phase::First;
+            return Verdict::Pass;
+        }
+        self.phase = Phase::Idle;
+        Verdict::End(Some(done.map_or(End::Error, End::Ok)))
+    }
+}
+
+enum Verdict {
+    NeedMore,
+    Pass,
+    End(Option<End>),
+    LocalFile,
+    Malformed,
+}
+
+fn going(bytes: usize) -> Walked {
+    Walked {
+        bytes,
+        outcome: Outcome::Going,
+    }
+}
+
+/// Reads an OK packet, also one that ends rows.
+pub(crate) fn read_ok(payload: &[u8]) -> Option<Done> {
+    let mut reader = Reader(payload);
+    reader.u8()?;
+    Some(Done {
+        affected_rows: reader.lenenc()?,
+        insert_id: reader.lenenc()?,
+        status: reader.u16()?,
+        warnings: reader.u16()?,
+    })
+}
+
+fn read_eof(payload: &[u8]) -> Option<Done> {
+    let mut reader = Reader(payload);
+    (reader.u8()? == 0xFE).then_some(())?;
+    let warnings = reader.u16()?;
+    Some(Done {
+        affected_rows: 0,
+        insert_id: 0,
+        status: reader.u16()?,
+        warnings,
+    })
+}

@@ -1,0 +1,117 @@
+//! Checked reading of packets, and writing them.
+
+/// Longest body of one packet; a longer payload continues in the next.
+pub(crate) const BODY_BYTES_MAX: usize = 0xFF_FFFF;
+/// Bytes of a packet's header.
+pub(crate) const HEADER_BYTES: usize = 4;
+
+/// A packet's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Bytes of the body.
+    pub(crate) len: usize,
+    /// Its number in the exchange.
+    pub(crate) sequence: u8,
+}
+
+impl Header {
+    /// Reads it; `None` while there are fewer than four bytes.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let [a, b, c, sequence, ..] = *bytes else {
+            return None;
+        };
+        let len = u32::from_le_bytes([a, b, c, 0]);
+        Some(Self {
+            len: usize::try_from(len).ok()?,
+            sequence,
+        })
+    }
+
+    /// Header and body together.
+    pub(crate) fn total(&self) -> usize {
+        self.len + HEADER_BYTES
+    }
+
+    /// Whether the payload goes on in the next packet.
+    pub(crate) fn continues(&self) -> bool {
+        self.len == BODY_BYTES_MAX
+    }
+}
+
+/// Appends `payload` as one packet, or several if it is long; returns the number after the last.
+pub(crate) fn write_packet(payload: &[u8], mut sequence: u8, out: &mut Vec<u8>) -> u8 {
+    let mut rest = payload;
+    loop {
+        let (body, after) = rest.split_at(rest.len().min(BODY_BYTES_MAX));
+        let len = u32::try_from(body.len()).unwrap_or(0).to_le_bytes();
+        out.extend([len[0], len[1], len[2], sequence]);
+        out.extend_from_slice(body);
+        sequence = sequence.wrapping_add(1);
+        if body.len() < BODY_BYTES_MAX {
+            return sequence;
+        }
+        rest = after;
+    }
+}
+
+/// Reads fields from the front of a payload; `None` as soon as one is not there whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(front)
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn uint(&mut self, bytes: usize) -> Option<u64> {
+        let mut value = [0; 8];
+        value.get_mut(..bytes)?.copy_from_slice(self.take(bytes)?);
+        Some(u64::from_le_bytes(value))
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        u16::try_from(self.uint(2)?).ok()
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        u32::try_from(self.uint(4)?).ok()
+    }
+
+    /// A length-encoded integer.
+    pub(crate) fn lenenc(&mut self) -> Option<u64> {
+        match self.u8()? {
+            0xFC => self.uint(2),
+            0xFD => self.uint(3),
+            0xFE => self.uint(8),
+            0xFB | 0xFF => None,
+            small => Some(u64::from(small)),
+        }
+    }
+
+    /// A length-encoded string.
+    pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
+        let len = usize::try_from(self.lenenc()?).ok()?;
+        self.take(len)
+    }
+}
+
+/// Appends a length-encoded integer.
+pub(crate) fn write_lenenc(value: u64, out: &mut Vec<u8>) {
+    let bytes = value.to_le_bytes();
+    let (prefix, count) = match value {
+        0..=0xFA => (None, 1),
+        0xFB..=0xFFFF => (Some(0xFC), 2),
+        0x1_0000..=0xFF_FFFF => (Some(0xFD), 3),
+        0x100_0000..=u64::MAX => (Some(0xFE), 8),
+    };
+    out.extend(prefix);
+    out.extend(bytes.iter().take(count));
+}

@@ -1,0 +1,129 @@
+//! What the session knows of the server's state that decides how a statement is read, and how it finds out.
+
+use keywright_rewrite::{CharsetClass, Modes};
+
+use crate::bytes::Reader;
+use crate::step::SessionFacts;
+
+/// Status flag: a backslash in a string is itself.
+pub(crate) const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
+
+/// Asks for everything that the session must know. One row of text.
+pub(crate) const PROBE: &[u8] =
+    b"SELECT @@session.sql_mode, @@session.character_set_client, DATABASE(), \
+    @@session.auto_increment_increment";
+
+/// State of the server's session.
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    /// How the server reads text.
+    pub(crate) modes: Modes,
+    /// Whether all of this is what the server has now; if not, it is asked before the next statement on a rule's table.
+    pub(crate) known: bool,
+    pub(crate) database: Option<Vec<u8>>,
+    pub(crate) increment: u64,
+    /// The client set insert_id: the next INSERT is its own affair.
+    pub(crate) insert_id_set: bool,
+    /// Temporary tables that were created, each hiding a table of the same name.
+    pub(crate) temporary: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Context {
+    pub(crate) fn new(facts: &SessionFacts) -> Self {
+        Self {
+            modes: Modes {
+                ansi_quotes: false,
+                no_backslash_escapes: facts.status & NO_BACKSLASH_ESCAPES != 0,
+                no_auto_value_on_zero: None,
+                strict: None,
+                charset: CharsetClass::of_collation_id(facts.collation),
+                server: facts.server,
+            },
+            known: false,
+            database: facts.database.clone(),
+            increment: 1,
+            insert_id_set: false,
+            temporary: Vec::new(),
+        }
+    }
+
+    /// Takes in the row that [`PROBE`] asked for. False if that is not what it is.
+    pub(crate) fn learn(&mut self, row: &[u8]) -> bool {
+        let mut reader = Reader(row);
+        let (Some(mode), Some(charset)) = (reader.text(), reader.text()) else {
+            return false;
+        };
+        let database = match reader.0.first() {
+            Some(0xFB) => {
+                reader.u8();
+                None
+            }
+            Some(_) | None => match reader.text() {
+                Some(name) => Some(name.to_vec()),
+                None => return false,
+            },
+        };
+        let Some(increment) = reader
+            .text()
+            .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok())
+        else {
+            return false;
+        };
+        let has = |name: &[u8]| mode.split(|byte| *byte == b',').any(|part| part == name);
+        self.modes.ansi_quotes = has(b"ANSI_QUOTES");
+        self.modes.no_backslash_escapes = has(b"NO_BACKSLASH_ESCAPES");
+        self.modes.no_auto_value_on_zero = Some(has(b"NO_AUTO_VALUE_ON_ZERO"));
+        self.modes.strict = Some(has(b"STRICT_TRANS_TABLES") || has(b"STRICT_ALL_TABLES"));
+        self.modes.charset = CharsetClass::of_name(charset);
+        self.database = database;
+        self.increment = increment;
+        self.known = true;
+        true
+    }
+}
+
+/// Whether a SET changes nothing that the session must know: a transaction's properties, or user variables with plain values.
+/// Drivers send such statements all the time.
+pub(crate) fn is_harmless_set(text: &[u8]) -> bool {
+    let text: Vec<u8> = text
+        .iter()
+        .take(SET_BYTES_MAX)
+        .map(u8::to_ascii_lowercase)
+        .collect();
+    if text.len() == SET_BYTES_MAX || text.contains(&b',') || text.contains(&b'(') {
+        return false;
+    }
+    let mut words = text
+        .split(|byte| byte.is_ascii_whitespace() || *byte == b'=')
+        .filter(|word| !word.is_empty());
+    if words.next() != Some(b"set") {
+        return false;
+    }
+    match words.next() {
+        Some(b"autocommit") => true,
+        Some(b"session") => words.next() == Some(b"transaction"),
+        Some(b"transaction") => true,
+        Some(word) => word.first() == Some(&b'@') && word.get(1) != Some(&b'@') && is_name(word),
+        None => false,
+    }
+}
+
+/// Longest SET that is looked at closely, bytes.
+const SET_BYTES_MAX: usize = 256;
+
+fn is_name(variable: &[u8]) -> bool {
+    variable
+        .iter()
+        .skip(1)
+        .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+/// Whether a SET mentions the client's own insert_id.
+pub(crate) fn sets_insert_id(text: &[u8]) -> bool {
+    let text = text.to_ascii_lowercase();
+    let name = b"insert_id";
+    text.windows(name.len()).enumerate().any(|(at, window)| {
+        let before = at.checked_sub(1).and_then(|at| text.get(at));
+        window == name && !before.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    })
+}

@@ -1,0 +1,365 @@
+//! An INSERT or REPLACE on a table with a rule, sent as text: plan, keys, splice, and what the client is told.
+
+use keywright_core::{Cause, KeyBatch};
+use keywright_rewrite::{
+    Insert, InsertHead, KeyColumn, Lid, Plan, Sight, TableName, Unread, Unsupported, sight,
+};
+
+use crate::answer::{Done, End, Shape};
+use crate::bytes::{Header, write_packet};
+use crate::packets::{
+    COM_QUERY, COM_STMT_PREPARE, column_names, only_row, single_ok, write_close, write_command,
+    write_error, write_ok_with_id,
+};
+use crate::rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Rule};
+use crate::session::{After, Gather, Session, Turn};
+use crate::step::{KeyFailure, KeyRequest, Step};
+
+/// What is known of the command at the front of the client's bytes, from one look to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Stage {
+    /// The table's live columns, for a statement without column list.
+    pub(crate) columns: Option<Vec<Vec<u8>>>,
+    /// What is to be done, once that is known.
+    pub(crate) plan: Option<(usize, Plan)>,
+    /// The keys for it.
+    pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
+}
+
+/// What the answer to a rewritten statement has to be measured by.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) lid: Lid,
+    pub(crate) rows: u64,
+    /// The first key.
+    pub(crate) first: Option<u64>,
+    pub(crate) may_skip: bool,
+    pub(crate) on_duplicate: bool,
+}
+
+impl Reply {
+    pub(crate) fn new(plan: &Plan, keys: &KeyBatch) -> Self {
+        Self {
+            lid: plan.lid(),
+            rows: plan.rows(),
+            first: keys.number(0),
+            may_skip: plan.ignore() || plan.on_duplicate(),
+            on_duplicate: plan.on_duplicate(),
+        }
+    }
+
+    /// The id that native auto-increment would have reported; `None`: what the server says.
+    fn reported(&self, done: Done) -> Option<u64> {
+        let first = self.first?;
+        match self.lid {
+            Lid::None => None,
+            Lid::Wrapped => Some(first),
+            Lid::Literal if !self.may_skip => Some(first),
+            Lid::Literal if self.rows == 1 => (done.insert_id == first).then_some(first),
+            // Several rows, and nobody says which went in: none, or as if the first did.
+            Lid::Literal if done.affected_rows == 0 => None,
+            Lid::Literal => Some(first),
+        }
+    }
+}
+
+impl Session {
+    pub(crate) fn insert(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
+        if let Some(keys) = self.stage.keys.take() {
+            return self.splice(header, text, keys);
+        }
+        let (index, plan) = match self.plan(text) {
+            Ok(Planned::Plan(index, plan)) => (index, plan),
+            Ok(Planned::Pass) => return self.pass_query(header, bytes, text, After::Nothing),
+            Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
+            Err((Some(rule), what)) => return self.unsupported(header, bytes, rule, what),
+            Err((None, what)) => return self.refuse_unsupported(header, what),
+        };
+        let Some(rule) = self.rules.rules().get(index).cloned() else {
+            return self.pass_query(header, bytes, text, After::Nothing);
+        };
+        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
+            return self.refuse_explicit(header, &rule);
+        }
+        if plan.keys() == 0 {
+            return self.pass_query(header, bytes, text, After::Nothing);
+        }
+        if rule.mode == Mode::Observe {
+            self.events.observed += 1;
+            return self.pass_query(header, bytes, text, After::Nothing);
+        }
+        if is_unsure(&plan) && rule.on_unsure == OnUnsure::Refuse {
+            return self.refuse_unsure(header);
+        }
+        let sees = sight(text, &self.context.modes) == Sight::Sees;
+        if self.pending_lid.is_some() && sees {
+            return self.update_lid();
+        }
+        let count = plan.keys();
+        self.stage.plan = Some((index, plan));
+        self.ask_keys(index, count)
+    }
+
+    /// Keys for so many rows, spaced as the session's auto_increment_increment says.
+    pub(crate) fn ask_keys(&mut self, rule: usize, rows: u64) -> Step {
+        self.turn = Turn::Keys;
+        let count = rows
+            .saturating_sub(1)
+            .saturating_mul(self.context.increment)
+            .saturating_add(1);
+        Step::Keys(KeyRequest {
+            rule,
+            count,
+            contiguous: true,
+        })
+    }
+
+    /// The keys as they are spread over the rows, checked against the rule.
+    pub(crate) fn spread(
+        &self,
+        rule: &Rule,
+        keys: KeyBatch,
+        rows: u64,
+    ) -> Result<KeyBatch, KeyFailure> {
+        let keys = match keys {
+            KeyBatch::Numbers { first, spacing, .. } => KeyBatch::Numbers {
+                first,
+                spacing: spacing.saturating_mul(self.context.increment.max(1)),
+                count: rows,
+            },
+            KeyBatch::Listed(_) | KeyBatch::Texts(_) | KeyBatch::Bytes(_) => keys,
+        };
+        let last = keys.number(rows.saturating_sub(1));
+        let too_large = last.is_some_and(|last| last.checked_shr(rule.bits_max).unwrap_or(0) > 0);
+        if too_large {
+            return Err(KeyFailure {
+                cause: Cause::TagExhausted,
+                message: format!(
+                    "keywright-proxy: key {} has more than {} bits",
+                    last.unwrap_or(0),
+                    rule.bits_max
+                ),
+            });
+        }
+        Ok(keys)
+    }
+
+    fn splice(&mut self, header: Header, text: &[u8], keys: Result<KeyBatch, KeyFailure>) -> Step {
+        let stage = std::mem::take(&mut self.stage);
+        let Some((index, plan)) = stage.plan else {
+            return self.malformed();
+        };
+        let Some(rule) = self.rules.rules().get(index).cloned() else {
+            return self.malformed();
+        };
+        let keys = keys.and_then(|keys| self.spread(&rule, keys, plan.keys()));
+        let keys = match keys {
+            Ok(keys) => keys,
+            Err(failure) => return self.refuse(header, failure.cause, &failure.message),
+        };
+        let mut payload = Vec::with_capacity(text.len() + text.len() / 8 + 64);
+        payload.push(COM_QUERY);
+        if plan.splice(text, &keys, &mut payload).is_err() {
+            return self.refuse_unsupported(header, Unsupported::Unknown("the statement's head"));
+        }
+        write_packet(&payload, 0, &mut self.up);
+        self.answer.expect(Shape::Results);
+        self.events.rewritten += 1;
+        self.turn = if plan.returning() {
+            // A result set: rows pass as they are.
+            if plan.lid() == Lid::Literal {
+                self.pending_lid = keys.number(0);
+            }
+            Turn::Answer(After::Nothing)
+        } else {
+            Turn::Gather(Gather::Insert(Reply::new(&plan, &keys)))
+        };
+        Step::Consumed(header.total())
+    }
+
+    /// Reads the statement as far as it can be. The rule's index comes with what is not supported, if it is known.
+    pub(crate) fn plan(&self, text: &[u8]) -> Result<Planned, (Option<usize>, Unsupported)> {
+        let modes = self.context.modes;
+        let head = match InsertHead::read(text, &modes) {
+            Ok(head) => head,
+            Err(Unread::Refused) => return Ok(Planned::Pass),
+            Err(Unread::Unsupported(what)) => return Err((None, what)),
+        };
+        let Some(index) = self.rule_of(&head.table) else {
+            return Ok(Planned::Pass);
+        };
+        let Some(rule) = self.rules.rules().get(index) else {
+            return Ok(Planned::Pass);
+        };
+        let table = head.table.clone();
+        let planned = Insert::read(head, text, &modes).and_then(|insert| {
+            if insert.needs_columns() {
+                match &self.stage.columns {
+                    None => return Ok(Planned::AskColumns(table)),
+                    // A table that cannot be read: the server says what is wrong.
+                    Some(columns) if columns.is_empty() => return Ok(Planned::Pass),
+                    Some(_) => {}
+                }
+            }
+            let key = KeyColumn {
+                name: rule.column.as_bytes(),
+                form: rule.form,
+                live: self.stage.columns.as_deref().unwrap_or_default(),
+                watched: rule.watched,
+            };
+            let plan = insert.plan(text, &modes, &key)?;
+            Ok(Planned::Plan(index, plan))
+        });
+        match planned {
+            Ok(planned) => Ok(planned),
+            Err(Unread::Refused) => Ok(Planned::Pass),
+            Err(Unread::Unsupported(what)) => Err((Some(index), what)),
+        }
+    }
+
+    /// Prepares `SELECT * FROM t` to see its columns; nothing is carried out.
+    pub(crate) fn ask_columns(&mut self, table: &TableName) -> Step {
+        let mut text = b"SELECT * FROM ".to_vec();
+        for (index, part) in table.schema.iter().chain([&table.table]).enumerate() {
+            if index > 0 {
+                text.push(b'.');
+            }
+            text.push(b'`');
+            for byte in part {
+                text.push(*byte);
+                if *byte == b'`' {
+                    text.push(b'`');
+                }
+            }
+            text.push(b'`');
+        }
+        write_command(COM_STMT_PREPARE, &text, &mut self.up);
+        self.answer.expect(Shape::Prepare);
+        self.turn = Turn::Gather(Gather::Columns);
+        Step::Consumed(0)
+    }
+
+    /// An answer that was waited for has come whole.
+    pub(crate) fn gathered(&mut self, gather: Gather, end: Option<End>, answer: &[u8]) {
+        match gather {
+            Gather::Context => {
+                let row = only_row(answer, 4, self.deprecates_eof());
+                if !row.is_some_and(|row| self.context.learn(row)) {
+                    self.fail_own(answer);
+                }
+            }
+            Gather::Columns => {
+                let statement = crate::packets::prepared_id(answer);
+                if let Some(statement) = statement {
+                    write_close(statement, &mut self.up);
+                }
+                // A table that cannot be read has no columns: the server will say what is wrong with the statement itself.
+                self.stage.columns = Some(column_names(answer).unwrap_or_default());
+            }
+            Gather::Lid => self.pending_lid = None,
+            Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
+            Gather::Prepare => self.answer_prepare(end, answer),
+            Gather::Variant => self.answer_variant(end, answer),
+        }
+    }
+
+    fn answer_insert(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
+        let Some((sequence, payload, done)) = single_ok(answer) else {
+            self.down.extend_from_slice(answer);
+            return;
+        };
+        match reply.reported(done) {
+            Some(id) => {
+                if reply.lid == Lid::Literal {
+                    self.pending_lid = Some(id);
+                }
+                if id == done.insert_id || !write_ok_with_id(payload, id, sequence, &mut self.down)
+                {
+                    self.down.extend_from_slice(answer);
+                }
+            }
+            None => self.down.extend_from_slice(answer),
+        }
+        let _ = (end, reply.on_duplicate);
+    }
+
+    /// The server refused a question of ours: so it would refuse the client's statement. Its error is passed on as the answer.
+    pub(crate) fn fail_own(&mut self, answer: &[u8]) {
+        self.down.extend_from_slice(answer);
+        self.stage = Stage::default();
+        self.stage.keys = None;
+        self.context.known = false;
+        self.drop_command = true;
+    }
+
+    pub(crate) fn unsupported(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        rule: usize,
+        what: Unsupported,
+    ) -> Step {
+        let policy = self
+            .rules
+            .rules()
+            .get(rule)
+            .map(|rule| (rule.on_unsupported, rule.mode));
+        match policy {
+            Some((OnUnsupported::Refuse, Mode::Rewrite)) => self.refuse_unsupported(header, what),
+            Some((OnUnsupported::Pass, _) | (_, Mode::Observe)) | None => {
+                self.events.passed.push(what.label());
+                self.pass(header, bytes, Shape::Results, After::Unknown)
+            }
+        }
+    }
+
+    pub(crate) fn refuse_unsupported(&mut self, header: Header, what: Unsupported) -> Step {
+        self.events.refused.push(what.label());
+        let message = format!(
+            "keywright-proxy cannot fill in a key exactly in {what}, on a table with a rule"
+        );
+        self.refuse(header, Cause::StatementUnsupported, &message)
+    }
+
+    pub(crate) fn refuse_unsure(&mut self, header: Header) -> Step {
+        self.events.refused.push("unsure");
+        let message = "keywright-proxy cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE";
+        self.refuse(header, Cause::StatementUnsupported, message)
+    }
+
+    pub(crate) fn refuse_explicit(&mut self, header: Header, rule: &Rule) -> Step {
+        self.events.refused.push("explicit");
+        let message = format!(
+            "the value of key column \"{}\" is generated and may not be given",
+            rule.column
+        );
+        self.refuse(header, Cause::KeyExplicit, &message)
+    }
+
+    /// Answers the command at the front with an error; the upstream never sees it.
+    pub(crate) fn refuse(&mut self, header: Header, cause: Cause, message: &str) -> Step {
+        self.stage = Stage::default();
+        write_error(
+            cause,
+            message,
+            header.sequence.wrapping_add(1),
+            &mut self.down,
+        );
+        Step::Consumed(header.total())
+    }
+}
+
+/// Whether which rows go in, and so the id to report, may not be known.
+pub(crate) fn is_unsure(plan: &Plan) -> bool {
+    plan.rows() > 1 && plan.lid() == Lid::Literal && (plan.ignore() || plan.on_duplicate())
+}
+
+/// What reading a statement came to.
+pub(crate) enum Planned {
+    /// It is for this rule.
+    Plan(usize, Plan),
+    /// It is for no rule, or the server refuses it by itself.
+    Pass,
+    /// The table's columns must be known first.
+    AskColumns(TableName),
+}

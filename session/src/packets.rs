@@ -1,0 +1,151 @@
+//! Packets that a session writes itself or corrects.
+
+use keywright_core::Cause;
+
+use crate::answer::Done;
+use crate::bytes::{Header, Reader, write_lenenc, write_packet};
+
+pub(crate) const COM_QUERY: u8 = 0x03;
+pub(crate) const COM_STMT_PREPARE: u8 = 0x16;
+pub(crate) const COM_STMT_CLOSE: u8 = 0x19;
+
+/// Appends a command with its payload.
+pub(crate) fn write_command(command: u8, payload: &[u8], out: &mut Vec<u8>) {
+    let mut whole = Vec::with_capacity(payload.len().saturating_add(1));
+    whole.push(command);
+    whole.extend_from_slice(payload);
+    write_packet(&whole, 0, out);
+}
+
+/// Appends COM_STMT_CLOSE.
+pub(crate) fn write_close(statement: u32, out: &mut Vec<u8>) {
+    write_command(COM_STMT_CLOSE, &statement.to_le_bytes(), out);
+}
+
+/// Appends an error.
+pub(crate) fn write_error(cause: Cause, message: &str, sequence: u8, out: &mut Vec<u8>) {
+    let mut payload = vec![0xFF];
+    payload.extend(cause.mysql_errno().to_le_bytes());
+    payload.push(b'#');
+    let state = if Cause::OF_PROXY.contains(&cause) {
+        cause.sqlstate()
+    } else {
+        "HY000"
+    };
+    payload.extend_from_slice(state.as_bytes());
+    payload.extend_from_slice(message.as_bytes());
+    write_packet(&payload, sequence, out);
+}
+
+/// Appends an OK packet with its id replaced. False, and nothing appended, if it cannot be read.
+pub(crate) fn write_ok_with_id(payload: &[u8], id: u64, sequence: u8, out: &mut Vec<u8>) -> bool {
+    let mut reader = Reader(payload);
+    let (Some(first), Some(affected), Some(_)) = (reader.u8(), reader.lenenc(), reader.lenenc())
+    else {
+        return false;
+    };
+    let mut corrected = vec![first];
+    write_lenenc(affected, &mut corrected);
+    write_lenenc(id, &mut corrected);
+    corrected.extend_from_slice(reader.0);
+    write_packet(&corrected, sequence, out);
+    true
+}
+
+/// The packets of a gathered answer, each a number and a payload. An answer with a packet of 16 MB is no answer to ours.
+pub(crate) fn packets(mut bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let header = Header::read(bytes)?;
+        if header.continues() {
+            return None;
+        }
+        let (packet, rest) = bytes.split_at_checked(header.total())?;
+        found.push((header.sequence, packet.get(4..)?));
+        bytes = rest;
+    }
+    Some(found)
+}
+
+/// Names of the columns that a prepared `SELECT * FROM t` would have.
+pub(crate) fn column_names(answer: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let packets = packets(answer)?;
+    let (_, first) = packets.first()?;
+    let mut reader = Reader(first);
+    if reader.u8()? != 0 {
+        return None;
+    }
+    reader.u32()?;
+    let columns = usize::from(reader.u16()?);
+    let definitions = packets.get(1..=columns)?;
+    definitions
+        .iter()
+        .map(|(_, definition)| {
+            let mut reader = Reader(definition);
+            // Catalogue, schema, table, original table.
+            for _ in 0..4 {
+                reader.text()?;
+            }
+            reader.text().map(<[u8]>::to_vec)
+        })
+        .collect()
+}
+
+/// The number of a statement that was prepared.
+pub(crate) fn prepared_id(answer: &[u8]) -> Option<u32> {
+    let packets = packets(answer)?;
+    let (_, first) = packets.first()?;
+    let mut reader = Reader(first);
+    (reader.u8()? == 0).then_some(())?;
+    reader.u32()
+}
+
+/// The only row of a text result of `columns` columns.
+pub(crate) fn only_row(answer: &[u8], columns: usize, deprecate_eof: bool) -> Option<&[u8]> {
+    let packets = packets(answer)?;
+    let before = 1 + columns + usize::from(!deprecate_eof);
+    let (_, row) = packets.get(before)?;
+    Some(row)
+}
+
+/// The answer to a PREPARE without the parameters that the client does not know of.
+pub(crate) fn without_injected(
+    answer: &[u8],
+    injected: &[u16],
+    deprecate_eof: bool,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let packets = packets(answer)?;
+    let (mut sequence, first) = *packets.first()?;
+    let parameters = usize::from(Reader(first.get(7..)?).u16()?);
+    let own = parameters.checked_sub(injected.len())?;
+    let mut corrected = first.to_vec();
+    let count = u16::try_from(own).ok()?.to_le_bytes();
+    corrected.get_mut(7..9)?.copy_from_slice(&count);
+    sequence = write_packet(&corrected, sequence, out);
+    let is_injected = |index: usize| {
+        index
+            .checked_sub(1)
+            .filter(|index| *index < parameters)
+            .and_then(|index| u16::try_from(index).ok())
+            .is_some_and(|index| injected.contains(&index))
+    };
+    for (index, (_, payload)) in packets.iter().enumerate().skip(1) {
+        let eof_of_none = own == 0 && !deprecate_eof && index == parameters + 1;
+        if !is_injected(index) && !eof_of_none {
+            sequence = write_packet(payload, sequence, out);
+        }
+    }
+    Some(())
+}
+
+/// The id that a single OK packet reports, and the packet.
+pub(crate) fn single_ok(answer: &[u8]) -> Option<(u8, &[u8], Done)> {
+    let packets = packets(answer)?;
+    match *packets.as_slice() {
+        [(sequence, payload)] if payload.first() == Some(&0) => {
+            Some((sequence, payload, crate::answer::read_ok(payload)?))
+        }
+        _ => None,
+    }
+}

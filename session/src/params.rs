@@ -1,0 +1,234 @@
+//! Parameters of COM_STMT_EXECUTE: read from the client's packet, written for a text with more or other parameters.
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{Ask, double_asks, text_asks};
+
+use crate::bytes::{Reader, write_lenenc};
+
+/// Type numbers as they stand before each value, with the flag for unsigned in the second byte.
+pub(crate) type Type = [u8; 2];
+
+const LONGLONG_UNSIGNED: Type = [8, 0x80];
+const VAR_STRING: Type = [253, 0];
+const BLOB: Type = [252, 0];
+
+/// One parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Param<'a> {
+    pub(crate) of_type: Type,
+    /// As sent; `None` for NULL, and for one whose value was sent ahead.
+    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) null: bool,
+}
+
+/// What stands before the parameters: flags and iteration count.
+const HEAD_BYTES: usize = 5;
+
+/// An execution as the client sent it.
+#[derive(Debug)]
+pub(crate) struct Execution<'a> {
+    head: &'a [u8],
+    pub(crate) params: Vec<Param<'a>>,
+    /// The types, if they came with this execution.
+    pub(crate) types: Option<Vec<Type>>,
+}
+
+/// Whether a bound key asks for a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Asks,
+    /// It is 0, which asks unless sql_mode says otherwise.
+    Zero,
+    Explicit,
+    /// It is an error, or 0 with a warning.
+    Unclean,
+}
+
+impl<'a> Execution<'a> {
+    /// Reads what follows the statement's number. `known` are the types of the last execution; `ahead` the parameters whose
+    /// values were sent ahead.
+    pub(crate) fn read(
+        rest: &'a [u8],
+        count: usize,
+        known: Option<&[Type]>,
+        ahead: &[u16],
+    ) -> Option<Self> {
+        let mut reader = Reader(rest);
+        let head = reader.take(HEAD_BYTES)?;
+        if count == 0 {
+            return Some(Self {
+                head,
+                params: Vec::new(),
+                types: None,
+            });
+        }
+        let nulls = reader.take(count.div_ceil(8))?;
+        let types = match reader.u8()? {
+            1 => {
+                let mut types = Vec::with_capacity(count);
+                for _ in 0..count {
+                    types.push([reader.u8()?, reader.u8()?]);
+                }
+                Some(types)
+            }
+            _ => None,
+        };
+        let in_force = types.as_deref().or(known)?;
+        let mut params = Vec::with_capacity(count);
+        for (index, of_type) in in_force.iter().enumerate().take(count) {
+            let null = nulls.get(index / 8)? >> (index % 8) & 1 == 1;
+            let was_ahead = u16::try_from(index).is_ok_and(|index| ahead.contains(&index));
+            let value = if null || was_ahead {
+                None
+            } else {
+                Some(value_of(*of_type, &mut reader)?)
+            };
+            params.push(Param {
+                of_type: *of_type,
+                value,
+                null: null || of_type[0] == 6,
+            });
+        }
+        (params.len() == count).then_some(Self {
+            head,
+            params,
+            types,
+        })
+    }
+
+    /// Appends COM_STMT_EXECUTE of `statement` with these parameters in place of the client's.
+    pub(crate) fn write(&self, statement: u32, params: &[Param<'_>], out: &mut Vec<u8>) {
+        out.push(0x17);
+        out.extend(statement.to_le_bytes());
+        out.extend_from_slice(self.head);
+        if params.is_empty() {
+            return;
+        }
+        let nulls = out.len();
+        out.resize(nulls + params.len().div_ceil(8), 0);
+        for (index, param) in params.iter().enumerate() {
+            if let Some(byte) = out.get_mut(nulls + index / 8).filter(|_| param.null) {
+                *byte |= 1 << (index % 8);
+            }
+        }
+        out.push(1);
+        for param in params {
+            out.extend(param.of_type);
+        }
+        for param in params {
+            out.extend_from_slice(param.value.unwrap_or_default());
+        }
+    }
+}
+
+/// The bytes of one value, as its type says.
+fn value_of<'a>(of_type: Type, reader: &mut Reader<'a>) -> Option<&'a [u8]> {
+    let [kind, _] = of_type;
+    let fixed = match kind {
+        6 => Some(0),
+        1 => Some(1),
+        2 | 13 => Some(2),
+        3 | 4 | 9 => Some(4),
+        5 | 8 => Some(8),
+        _ => None,
+    };
+    if let Some(bytes) = fixed {
+        return reader.take(bytes);
+    }
+    let from = reader.0;
+    let mut ahead = *reader;
+    match kind {
+        // Dates and times: a byte that says how many follow.
+        7 | 10 | 11 | 12 => {
+            let bytes = usize::from(ahead.u8()?);
+            ahead.take(bytes)?;
+        }
+        _ => {
+            ahead.text()?;
+        }
+    }
+    reader.take(from.len() - ahead.0.len())
+}
+
+impl Param<'_> {
+    /// Whether it asks for a key, as the value of a key column.
+    pub(crate) fn bound(&self) -> Bound {
+        if self.null {
+            return Bound::Asks;
+        }
+        let Some(value) = self.value else {
+            // Sent ahead: nobody has read it.
+            return Bound::Unclean;
+        };
+        let ask = match self.of_type[0] {
+            1 | 2 | 3 | 8 | 9 | 13 => {
+                if value.iter().all(|byte| *byte == 0) {
+                    Ask::Yes
+                } else {
+                    Ask::No
+                }
+            }
+            4 => match <[u8; 4]>::try_from(value) {
+                Ok(bytes) => double_asks(f64::from(f32::from_le_bytes(bytes))),
+                Err(_) => Ask::Unclean,
+            },
+            5 => match <[u8; 8]>::try_from(value) {
+                Ok(bytes) => double_asks(f64::from_le_bytes(bytes)),
+                Err(_) => Ask::Unclean,
+            },
+            7 | 10 | 11 | 12 => Ask::Unclean,
+            _ => match Reader(value).text() {
+                Some(text) => text_asks(text),
+                None => Ask::Unclean,
+            },
+        };
+        match ask {
+            Ask::Yes => Bound::Zero,
+            Ask::No => Bound::Explicit,
+            Ask::Unclean => Bound::Unclean,
+        }
+    }
+}
+
+/// The keys as values of parameters, in the order of the rows that get them.
+pub(crate) struct KeyValues {
+    of_type: Type,
+    values: Vec<Vec<u8>>,
+}
+
+impl KeyValues {
+    pub(crate) fn new(keys: &KeyBatch) -> Self {
+        let text = |bytes: &[u8]| {
+            let mut value = Vec::with_capacity(bytes.len() + 1);
+            write_lenenc(u64::try_from(bytes.len()).unwrap_or(0), &mut value);
+            value.extend_from_slice(bytes);
+            value
+        };
+        match keys {
+            KeyBatch::Numbers { .. } | KeyBatch::Listed(_) => Self {
+                of_type: LONGLONG_UNSIGNED,
+                values: (0..keys.len())
+                    .filter_map(|index| keys.number(index))
+                    .map(|number| number.to_le_bytes().to_vec())
+                    .collect(),
+            },
+            KeyBatch::Texts(texts) => Self {
+                of_type: VAR_STRING,
+                values: texts.iter().map(|key| text(key.as_bytes())).collect(),
+            },
+            KeyBatch::Bytes(bytes) => Self {
+                of_type: BLOB,
+                values: bytes.iter().map(|key| text(key)).collect(),
+            },
+        }
+    }
+
+    /// The parameter for the `index`th key.
+    pub(crate) fn param(&self, index: usize) -> Option<Param<'_>> {
+        Some(Param {
+            of_type: self.of_type,
+            value: Some(self.values.get(index)?),
+            null: false,
+        })
+    }
+}

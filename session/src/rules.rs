@@ -1,0 +1,186 @@
+//! Rules: which column of which tables gets keys.
+
+use keywright_rewrite::KeyForm;
+use thiserror::Error;
+use wildmatch::WildMatch;
+
+/// `schema.table`, both with `*` for any characters and `?` for one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pattern {
+    schema: String,
+    table: String,
+}
+
+/// Why a text is no pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("\"{text}\" is not schema.table, where both may have * and ?")]
+pub struct PatternError {
+    text: String,
+}
+
+impl Pattern {
+    /// Reads `schema.table`.
+    ///
+    /// # Errors
+    /// [`PatternError`] when one of both is missing, or there is a third.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        match text.split_once('.') {
+            Some((schema, table))
+                if !schema.is_empty() && !table.is_empty() && !table.contains('.') =>
+            {
+                Ok(Self {
+                    schema: schema.to_owned(),
+                    table: table.to_owned(),
+                })
+            }
+            Some(_) | None => Err(PatternError {
+                text: text.to_owned(),
+            }),
+        }
+    }
+
+    /// The schema's part.
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// The table's part.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+}
+
+/// What to do with a key that the application gives itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnExplicit {
+    /// Let it be.
+    Keep,
+    /// Refuse the statement.
+    Refuse,
+}
+
+/// What to do with a statement that cannot be rewritten exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnUnsupported {
+    /// Error 1235 that names the construct.
+    Refuse,
+    /// Forward it untouched.
+    Pass,
+}
+
+/// What to do when several rows may or may not go in (IGNORE, ON DUPLICATE KEY UPDATE), so that the id to report is not sure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnUnsure {
+    /// Report the first key proposed.
+    First,
+    /// Refuse the statement.
+    Refuse,
+}
+
+/// Whether statements are changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// They are.
+    Rewrite,
+    /// What would be done is counted only.
+    Observe,
+}
+
+/// A column that gets keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// Tables it is for.
+    pub table: Pattern,
+    /// The column's name.
+    pub column: String,
+    /// What the column holds.
+    pub form: KeyForm,
+    /// What to do with keys that the application gives itself.
+    pub on_explicit: OnExplicit,
+    /// What to do with statements that cannot be rewritten exactly.
+    pub on_unsupported: OnUnsupported,
+    /// What to do when the id to report is not sure.
+    pub on_unsure: OnUnsure,
+    /// Whether statements are changed.
+    pub mode: Mode,
+    /// Bits of the largest key: 63, or 53 for clients that read numbers as doubles.
+    pub bits_max: u32,
+    /// A BEFORE trigger of a matching table may read LAST_INSERT_ID().
+    pub watched: bool,
+}
+
+struct Matcher {
+    schema: WildMatch,
+    table: WildMatch,
+}
+
+/// All rules of a listener. The first that matches is in force.
+pub struct Rules {
+    rules: Vec<Rule>,
+    matchers: Vec<Matcher>,
+    lower_case: bool,
+}
+
+impl Rules {
+    /// `lower_case_table_names`: whether the server compares names without case (its setting is 1 or 2).
+    pub fn new(rules: Vec<Rule>, lower_case_table_names: bool) -> Self {
+        let fold = |text: &str| {
+            if lower_case_table_names {
+                text.to_lowercase()
+            } else {
+                text.to_owned()
+            }
+        };
+        let matchers = rules
+            .iter()
+            .map(|rule| Matcher {
+                schema: WildMatch::new(&fold(rule.table.schema())),
+                table: WildMatch::new(&fold(rule.table.table())),
+            })
+            .collect();
+        Self {
+            rules,
+            matchers,
+            lower_case: lower_case_table_names,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// All of them.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The rule for a table, and its index. Names that are no UTF-8 match none: rules are written in it.
+    pub fn find(&self, schema: &[u8], table: &[u8]) -> Option<(usize, &Rule)> {
+        let (schema, table) = (
+            std::str::from_utf8(schema).ok()?,
+            std::str::from_utf8(table).ok()?,
+        );
+        let index = if self.lower_case {
+            self.position(&schema.to_lowercase(), &table.to_lowercase())
+        } else {
+            self.position(schema, table)
+        }?;
+        Some((index, self.rules.get(index)?))
+    }
+
+    /// Whether two names are the same table name to this server.
+    pub fn same_name(&self, one: &[u8], other: &[u8]) -> bool {
+        if self.lower_case {
+            one.eq_ignore_ascii_case(other)
+        } else {
+            one == other
+        }
+    }
+
+    fn position(&self, schema: &str, table: &str) -> Option<usize> {
+        self.matchers
+            .iter()
+            .position(|matcher| matcher.schema.matches(schema) && matcher.table.matches(table))
+    }
+}

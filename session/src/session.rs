@@ -1,0 +1,378 @@
+//! The state machine: whose turn it is, and what is passed on untouched.
+
+use std::sync::Arc;
+
+use keywright_core::KeyBatch;
+
+use crate::answer::{Answer, End, Outcome, Shape};
+use crate::binary::Statements;
+use crate::bytes::{HEADER_BYTES, Header};
+use crate::context::Context;
+use crate::insert::{Reply, Stage};
+use crate::rules::Rules;
+use crate::step::{Events, KeyFailure, SessionFacts, Step};
+
+/// Capability: answers end with OK where they ended with EOF.
+const DEPRECATE_EOF: u64 = 1 << 24;
+/// Capability: several statements in one text.
+const MULTI_STATEMENTS: u64 = 1 << 16;
+
+/// One connection after its authentication.
+pub struct Session {
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) facts: SessionFacts,
+    pub(crate) context: Context,
+    pub(crate) statements: Statements,
+    /// What is known of the command that is at the front of the client's bytes.
+    pub(crate) stage: Stage,
+    pub(crate) turn: Turn,
+    /// A command whose rest is still to be passed on.
+    passing: Option<Passing>,
+    pub(crate) answer: Answer,
+    /// The upstream's answer to a statement of our own, or one that is to be corrected, as far as it has come.
+    pub(crate) gathered: Vec<u8>,
+    /// What LAST_INSERT_ID() has to become before anybody can see it.
+    pub(crate) pending_lid: Option<u64>,
+    pub(crate) up: Vec<u8>,
+    pub(crate) down: Vec<u8>,
+    pub(crate) events: Events,
+    /// The command at the front was answered already, with the error of a question of ours.
+    pub(crate) drop_command: bool,
+}
+
+/// Whose turn it is.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// The client's: its next command.
+    Command,
+    /// The upstream's: its answer is the client's.
+    Answer(After),
+    /// The upstream's: its answer is gathered and is for us, or for the client when it is complete.
+    Gather(Gather),
+    /// The driver's: it looks for keys.
+    Keys,
+    /// Nobody's: bytes pass both ways until the end.
+    Blind,
+}
+
+/// What an answer that was passed on changes.
+#[derive(Debug)]
+pub(crate) enum After {
+    Nothing,
+    /// Anything may have changed.
+    Unknown,
+    /// The database, if it succeeded.
+    Database(Vec<u8>),
+    /// A temporary table was made, or tables were dropped.
+    Temporary {
+        made: Vec<(Vec<u8>, Vec<u8>)>,
+    },
+    Dropped(Vec<(Vec<u8>, Vec<u8>)>),
+    /// COM_RESET_CONNECTION.
+    Reset,
+    /// COM_SET_OPTION: whether several statements are allowed.
+    Multi(bool),
+    /// A statement was prepared; whether it can see LAST_INSERT_ID() or change what the session must know.
+    Prepared {
+        sees: bool,
+        opaque: bool,
+    },
+}
+
+/// What a gathered answer is for.
+#[derive(Debug)]
+pub(crate) enum Gather {
+    /// [`crate::context::PROBE`].
+    Context,
+    /// The columns of a table.
+    Columns,
+    /// LAST_INSERT_ID() was brought up to date.
+    Lid,
+    /// A rewritten INSERT.
+    Insert(Reply),
+    /// A rewritten PREPARE.
+    Prepare,
+    /// Another text of a statement that the client has prepared.
+    Variant,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Passing {
+    left: usize,
+    continues: bool,
+}
+
+impl Session {
+    /// A session whose authentication has just succeeded. Without rules it is blind.
+    pub fn new(rules: Arc<Rules>, facts: SessionFacts) -> Self {
+        let turn = if rules.is_empty() {
+            Turn::Blind
+        } else {
+            Turn::Command
+        };
+        Self {
+            context: Context::new(&facts),
+            answer: Answer::new(facts.capabilities & DEPRECATE_EOF != 0),
+            statements: Statements::new(facts.limits.statements_max),
+            rules,
+            facts,
+            stage: Stage::default(),
+            turn,
+            passing: None,
+            gathered: Vec::new(),
+            pending_lid: None,
+            up: Vec::new(),
+            down: Vec::new(),
+            events: Events::default(),
+            drop_command: false,
+        }
+    }
+
+    /// Starts over after the driver has run the exchange of COM_CHANGE_USER.
+    pub fn reset(&mut self, facts: SessionFacts) {
+        *self = Self::new(Arc::clone(&self.rules), facts);
+    }
+
+    /// Bytes to be sent to the upstream before anything else.
+    pub fn to_upstream(&mut self) -> &mut Vec<u8> {
+        &mut self.up
+    }
+
+    /// Bytes to be sent to the client before anything else.
+    pub fn to_client(&mut self) -> &mut Vec<u8> {
+        &mut self.down
+    }
+
+    /// What happened since the last call.
+    pub fn events(&mut self) -> Events {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether no command is under way: the place to end a connection that must go.
+    pub fn is_between_commands(&self) -> bool {
+        matches!(self.turn, Turn::Command) && self.passing.is_none()
+    }
+
+    /// Keys, or why there are none; afterwards the client's side is asked again.
+    pub fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+        if matches!(self.turn, Turn::Keys) {
+            self.turn = Turn::Command;
+            self.stage.keys = Some(keys);
+        }
+    }
+
+    /// What to do with the client's bytes that were not consumed yet.
+    pub fn on_client(&mut self, bytes: &[u8]) -> Step {
+        if self.passing.is_some() {
+            return self.pass_on(bytes);
+        }
+        match self.turn {
+            Turn::Blind if bytes.is_empty() => Step::More { at_least: 1 },
+            Turn::Blind => Step::Forward(bytes.len()),
+            Turn::Command => self.command(bytes),
+            Turn::Answer(_) if self.answer.wants_local_file() => self.local_file(bytes),
+            Turn::Answer(_) | Turn::Gather(_) | Turn::Keys => Step::Blocked,
+        }
+    }
+
+    /// What to do with the upstream's bytes that were not consumed yet.
+    pub fn on_upstream(&mut self, bytes: &[u8]) -> Step {
+        if bytes.is_empty() {
+            return Step::More { at_least: 1 };
+        }
+        match self.turn {
+            // Nobody asked: the server says why it is about to close.
+            Turn::Blind | Turn::Command | Turn::Keys => Step::Forward(bytes.len()),
+            Turn::Answer(_) => self.pass_answer(bytes),
+            Turn::Gather(_) => self.gather(bytes),
+        }
+    }
+
+    /// Passes a command on untouched; its answer has this shape and changes that.
+    pub(crate) fn pass(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        shape: Shape,
+        after: After,
+    ) -> Step {
+        self.stage = Stage::default();
+        self.answer.expect(shape);
+        if shape != Shape::None {
+            self.turn = Turn::Answer(after);
+        }
+        self.passing = Some(Passing {
+            left: header.total(),
+            continues: header.continues(),
+        });
+        self.pass_on(bytes)
+    }
+
+    /// Passes the rest of a command on whose first `front` bytes were replaced; it has no answer.
+    pub(crate) fn pass_rest(&mut self, header: Header, front: usize) -> Step {
+        let left = header.total().saturating_sub(front);
+        self.passing = (left > 0 || header.continues()).then_some(Passing {
+            left,
+            continues: header.continues(),
+        });
+        Step::Consumed(front)
+    }
+
+    /// From now on nothing is understood.
+    pub(crate) fn go_blind(&mut self) -> Step {
+        self.turn = Turn::Blind;
+        Step::Consumed(0)
+    }
+
+    fn pass_on(&mut self, bytes: &[u8]) -> Step {
+        let Some(passing) = self.passing else {
+            return Step::Consumed(0);
+        };
+        if passing.left == 0 {
+            let Some(header) = Header::read(bytes) else {
+                return Step::More {
+                    at_least: HEADER_BYTES,
+                };
+            };
+            self.passing = Some(Passing {
+                left: header.total(),
+                continues: header.continues(),
+            });
+            return self.pass_on(bytes);
+        }
+        let now = passing.left.min(bytes.len());
+        if now == 0 {
+            return Step::More { at_least: 1 };
+        }
+        let left = passing.left - now;
+        self.passing = (left > 0 || passing.continues).then_some(Passing { left, ..passing });
+        Step::Forward(now)
+    }
+
+    /// The client's file for LOAD DATA LOCAL, up to its empty packet.
+    fn local_file(&mut self, bytes: &[u8]) -> Step {
+        let Some(header) = Header::read(bytes) else {
+            return Step::More {
+                at_least: HEADER_BYTES,
+            };
+        };
+        if header.len == 0 {
+            self.answer.local_file_sent();
+            return Step::Forward(HEADER_BYTES);
+        }
+        self.passing = Some(Passing {
+            left: header.total(),
+            continues: header.continues(),
+        });
+        self.pass_on(bytes)
+    }
+
+    fn pass_answer(&mut self, bytes: &[u8]) -> Step {
+        let walked = self.answer.walk(bytes);
+        match walked.outcome {
+            Outcome::Going if walked.bytes == 0 => Step::More {
+                at_least: wanted(bytes),
+            },
+            Outcome::Going | Outcome::LocalFile => Step::Forward(walked.bytes),
+            Outcome::Ended { end, .. } => {
+                if let Turn::Answer(after) = std::mem::replace(&mut self.turn, Turn::Command) {
+                    self.finish(after, end);
+                }
+                Step::Forward(walked.bytes)
+            }
+            Outcome::Malformed => self.malformed(),
+        }
+    }
+
+    fn gather(&mut self, bytes: &[u8]) -> Step {
+        let walked = self.answer.walk(bytes);
+        let now = bytes.get(..walked.bytes).unwrap_or_default();
+        match walked.outcome {
+            Outcome::Going if walked.bytes == 0 => Step::More {
+                at_least: wanted(bytes),
+            },
+            Outcome::Going => {
+                self.gathered.extend_from_slice(now);
+                if self.gathered.len() > GATHERED_BYTES_MAX {
+                    return self.malformed();
+                }
+                Step::Consumed(walked.bytes)
+            }
+            Outcome::Ended { end, .. } => {
+                self.gathered.extend_from_slice(now);
+                let answer = std::mem::take(&mut self.gathered);
+                match std::mem::replace(&mut self.turn, Turn::Command) {
+                    Turn::Gather(gather) => self.gathered(gather, end, &answer),
+                    Turn::Command | Turn::Answer(_) | Turn::Keys | Turn::Blind => {}
+                }
+                Step::Consumed(walked.bytes)
+            }
+            Outcome::LocalFile | Outcome::Malformed => self.malformed(),
+        }
+    }
+
+    fn finish(&mut self, after: After, end: Option<End>) {
+        let succeeded = matches!(end, Some(End::Ok(_) | End::Prepared { .. }) | None);
+        match after {
+            After::Nothing => {}
+            After::Unknown => self.context.known = false,
+            After::Database(name) if succeeded => self.context.database = Some(name),
+            After::Temporary { made } if succeeded => self.context.temporary.extend(made),
+            After::Dropped(names) if succeeded => {
+                self.context.temporary.retain(|made| !names.contains(made));
+            }
+            After::Reset if succeeded => {
+                let facts = SessionFacts {
+                    database: self.context.database.take(),
+                    ..self.facts.clone()
+                };
+                self.context = Context::new(&facts);
+                self.statements = Statements::new(self.facts.limits.statements_max);
+                self.pending_lid = None;
+            }
+            After::Multi(on) if succeeded => {
+                self.facts.capabilities &= !MULTI_STATEMENTS;
+                self.facts.capabilities |= if on { MULTI_STATEMENTS } else { 0 };
+            }
+            After::Prepared { sees, opaque } => {
+                if let Some(End::Prepared { statement, .. }) = end {
+                    self.statements.passed(statement, sees, opaque);
+                }
+            }
+            After::Database(_)
+            | After::Temporary { .. }
+            | After::Dropped(_)
+            | After::Reset
+            | After::Multi(_) => {}
+        }
+    }
+
+    /// Whether one text may hold several statements.
+    pub(crate) fn allows_several(&self) -> bool {
+        self.facts.capabilities & MULTI_STATEMENTS != 0
+    }
+
+    /// Whether answers end without EOF packets.
+    pub(crate) fn deprecates_eof(&self) -> bool {
+        self.facts.capabilities & DEPRECATE_EOF != 0
+    }
+
+    /// Nothing can be said of what follows: the connection ends.
+    pub(crate) fn malformed(&mut self) -> Step {
+        crate::packets::write_error(
+            keywright_core::Cause::PacketMalformed,
+            "keywright-proxy: got packets out of order",
+            1,
+            &mut self.down,
+        );
+        Step::Close
+    }
+}
+
+/// Longest answer that is gathered: to statements of our own, and to INSERTs.
+const GATHERED_BYTES_MAX: usize = 64 << 20;
+
+/// How much of the packet at the front there must be.
+fn wanted(bytes: &[u8]) -> usize {
+    Header::read(bytes).map_or(HEADER_BYTES, |header| header.total().max(bytes.len() + 1))
+}

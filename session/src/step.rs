@@ -1,0 +1,94 @@
+//! What a session is told when it starts, and what it tells its driver to do.
+
+use keywright_core::Cause;
+use keywright_rewrite::Server;
+
+/// Sizes that a session keeps to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest statement on a rule's table that is gathered to be rewritten, bytes.
+    pub rewrite_bytes_max: usize,
+    /// Prepared statements on rules' tables that one connection may have.
+    pub statements_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            rewrite_bytes_max: 64 << 20,
+            statements_max: 16_384,
+        }
+    }
+}
+
+/// What is known of a connection when its authentication has succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFacts {
+    /// Flavour and version of the upstream.
+    pub server: Server,
+    /// Capabilities in force on both sides; MariaDB's extended ones in the upper half.
+    pub capabilities: u64,
+    /// Number of the client's collation.
+    pub collation: u16,
+    /// The database chosen while connecting.
+    pub database: Option<Vec<u8>>,
+    /// Status flags of the OK packet that ended authentication.
+    pub status: u16,
+    /// Sizes to keep to.
+    pub limits: Limits,
+}
+
+/// Keys that a statement needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyRequest {
+    /// Which of the listener's rules.
+    pub rule: usize,
+    /// How many.
+    pub count: u64,
+    /// Whether they must follow each other.
+    pub contiguous: bool,
+}
+
+/// Why there is no key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFailure {
+    /// The row of the table of failures.
+    pub cause: Cause,
+    /// What the client is told.
+    pub message: String,
+}
+
+/// What the driver does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Send the first so many bytes on unchanged, and drop them.
+    Forward(usize),
+    /// Drop the first so many bytes, perhaps none: what goes out instead is in the session's two outputs.
+    Consumed(usize),
+    /// The buffer of this side must hold so many bytes in all before anything can be said.
+    More {
+        /// Bytes.
+        at_least: usize,
+    },
+    /// Nothing is taken from this side before the other has moved.
+    Blocked,
+    /// Keys are needed; then the same side is asked again.
+    Keys(KeyRequest),
+    /// The first so many bytes are COM_CHANGE_USER: the driver takes over until it succeeded or failed.
+    Authenticate(usize),
+    /// Send what is in the outputs, then close both sides.
+    Close,
+}
+
+/// What became of statements on rules' tables since the last look.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Statements that got keys.
+    pub rewritten: u64,
+    /// Statements that were refused, by construct.
+    pub refused: Vec<&'static str>,
+    /// Statements that were passed although they could not be rewritten, by construct.
+    pub passed: Vec<&'static str>,
+    /// Statements that would have got keys were the rule not observing.
+    pub observed: u64,
+}
