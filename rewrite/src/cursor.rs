@@ -42,11 +42,10 @@ impl<'t> Cursor<'t> {
     }
 
     /// The byte `ahead` of the place; 0 behind the end, as in the servers' lexers.
+    #[inline]
     pub(crate) fn byte(&self, ahead: usize) -> u8 {
-        match self.at.checked_add(ahead) {
-            Some(at) => self.text.get(at).copied().unwrap_or(0),
-            None => 0,
-        }
+        let at = self.at.saturating_add(ahead);
+        self.text.get(at).copied().unwrap_or(0)
     }
 
     /// Whether nothing is left.
@@ -65,7 +64,15 @@ impl<'t> Cursor<'t> {
     }
 
     /// Past blanks and comments.
+    #[inline]
     pub(crate) fn skip_blanks(&mut self) -> Result<(), Unread> {
+        match self.byte(0) {
+            b'\t'..=b'\r' | b' ' | b'#' | b'-' | b'/' | b'*' => self.skip_some_blanks(),
+            _ => Ok(()),
+        }
+    }
+
+    fn skip_some_blanks(&mut self) -> Result<(), Unread> {
         loop {
             match self.byte(0) {
                 b' ' | b'\t'..=b'\r' => self.at += 1,
@@ -205,12 +212,9 @@ impl<'t> Cursor<'t> {
 
     /// Past the bytes that names are made of.
     pub(crate) fn skip_word(&mut self) {
-        let length = self
-            .rest()
-            .iter()
-            .position(|byte| !is_word(*byte))
-            .unwrap_or(self.rest().len());
-        self.at += length;
+        let rest = self.rest();
+        let length = rest.iter().position(|byte| !is_word(*byte));
+        self.at += length.unwrap_or(rest.len());
     }
 
     /// Whether a name in quotes starts here.
@@ -225,8 +229,20 @@ impl<'t> Cursor<'t> {
 
 /// Whether a byte may be part of an unquoted name.
 pub(crate) fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
+    WORD.get(usize::from(byte)).copied().unwrap_or(false)
 }
+
+const WORD: [bool; 256] = {
+    let mut word = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        word[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
+        if byte == u8::MAX {
+            break word;
+        }
+        byte += 1;
+    }
+};
 
 /// Whether `text` has `word` (lower case) in it, in any case.
 fn mentions(text: &[u8], word: &[u8]) -> bool {

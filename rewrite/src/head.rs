@@ -5,7 +5,7 @@ use crate::modes::{CharsetClass, Flavour, Modes};
 use crate::name::TableName;
 use crate::refusal::{Unread, Unsupported};
 use crate::scan::Stop;
-use crate::token::Kind;
+use crate::token::{Kind, Token};
 
 /// Which statement it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,27 +45,22 @@ impl InsertHead {
     /// which table is meant.
     pub fn read(text: &[u8], modes: &Modes) -> Result<Self, Unread> {
         let mut cursor = Cursor::new(text, modes);
-        let prefix = cursor.set_statement()?;
+        let mut prefix = None;
+        let mut analyze = false;
+        let mut verb = cursor.verb()?;
+        if verb.is_none() {
+            prefix = cursor.set_statement()?;
+            analyze = cursor.accept("ANALYZE")?;
+            if analyze && cursor.accept("FORMAT")? {
+                cursor.accept_mark(b'=')?;
+                cursor.token()?;
+            }
+            verb = cursor.verb()?;
+        }
+        let verb = verb.ok_or(Unread::Refused)?;
+        let Modifiers { delayed, ignore } = cursor.modifiers()?;
         let prefixed = prefix.is_some();
         let mut forbidden = prefix.flatten();
-        let analyze = cursor.accept("ANALYZE")?;
-        if analyze && cursor.accept("FORMAT")? {
-            cursor.accept_mark(b'=')?;
-            cursor.token()?;
-        }
-        let verb = if cursor.accept("INSERT")? {
-            Verb::Insert
-        } else if cursor.accept("REPLACE")? {
-            Verb::Replace
-        } else {
-            return Err(Unread::Refused);
-        };
-        let delayed = cursor.accept("DELAYED")?;
-        if !delayed {
-            let _ = cursor.accept("LOW_PRIORITY")? || cursor.accept("HIGH_PRIORITY")?;
-        }
-        let ignore = cursor.accept("IGNORE")?;
-        cursor.accept("INTO")?;
         let table = cursor.table_name()?;
         if modes.charset == CharsetClass::TrailByteMayBeBackslash && !text.is_ascii() {
             forbidden = Some(Unsupported::Charset);
@@ -85,6 +80,12 @@ impl InsertHead {
     }
 }
 
+/// What stands between the verb and the table.
+struct Modifiers {
+    delayed: bool,
+    ignore: bool,
+}
+
 /// Variables that change how an INSERT is carried out.
 const DECISIVE: [&str; 9] = [
     "sql_mode",
@@ -99,6 +100,49 @@ const DECISIVE: [&str; 9] = [
 ];
 
 impl Cursor<'_> {
+    /// Past INSERT or REPLACE, if that stands here.
+    fn verb(&mut self) -> Result<Option<Verb>, Unread> {
+        let mut ahead = *self;
+        let token = ahead.token()?;
+        let verb = if token.is(self.text, "INSERT") {
+            Verb::Insert
+        } else if token.is(self.text, "REPLACE") {
+            Verb::Replace
+        } else {
+            return Ok(None);
+        };
+        *self = ahead;
+        Ok(Some(verb))
+    }
+
+    /// Past a priority, IGNORE and INTO, in this order.
+    fn modifiers(&mut self) -> Result<Modifiers, Unread> {
+        let mut modifiers = Modifiers {
+            delayed: false,
+            ignore: false,
+        };
+        let mut ahead = *self;
+        let mut token = ahead.token()?;
+        let text = self.text;
+        let is = |token: Token, word| token.is(text, word);
+        let next = |cursor: &mut Self, ahead: &mut Self| {
+            *cursor = *ahead;
+            ahead.token()
+        };
+        modifiers.delayed = is(token, "DELAYED");
+        if modifiers.delayed || is(token, "LOW_PRIORITY") || is(token, "HIGH_PRIORITY") {
+            token = next(self, &mut ahead)?;
+        }
+        modifiers.ignore = is(token, "IGNORE");
+        if modifiers.ignore {
+            token = next(self, &mut ahead)?;
+        }
+        if is(token, "INTO") {
+            *self = ahead;
+        }
+        Ok(modifiers)
+    }
+
     /// Past MariaDB's `SET STATEMENT name = value, … FOR` if it stands here; then what of it forbids rewriting, if anything.
     pub(crate) fn set_statement(&mut self) -> Result<Option<Option<Unsupported>>, Unread> {
         let mut ahead = *self;

@@ -3,6 +3,7 @@
 use crate::cursor::Cursor;
 use crate::head::InsertHead;
 use crate::modes::{Flavour, Modes};
+use crate::name::NameSpan;
 use crate::refusal::{Unread, Unsupported};
 use crate::token::Kind;
 
@@ -24,9 +25,9 @@ pub struct Insert {
 pub(crate) enum Columns {
     /// None; one could be put at this offset.
     Absent { at: usize },
-    /// `(a, b)`: the names without qualifiers, and the offsets behind `(` and before `)`.
+    /// `(a, b)`: the names, and the offsets behind `(` and before `)`.
     Listed {
-        names: Vec<Vec<u8>>,
+        names: Vec<NameSpan>,
         at: usize,
         end: usize,
     },
@@ -128,10 +129,10 @@ impl Cursor<'_> {
             }
             _ => {}
         }
-        let mut names = Vec::new();
+        let mut names = Vec::with_capacity(8);
         if !ahead.accept_mark(b')')? {
             loop {
-                names.push(ahead.path()?.last);
+                names.push(ahead.column()?);
                 if ahead.accept_mark(b')')? {
                     break;
                 }

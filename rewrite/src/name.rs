@@ -1,6 +1,8 @@
 //! Names of schemas, tables and columns.
 
-use crate::cursor::{Cursor, is_word};
+use std::borrow::Cow;
+
+use crate::cursor::Cursor;
 use crate::refusal::Unread;
 
 /// A table as a statement names it, without quotes, in the client's character set.
@@ -20,28 +22,73 @@ pub(crate) struct Path {
     pub(crate) last: Vec<u8>,
 }
 
+/// Where one part of a name stands, without its quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NameSpan {
+    start: usize,
+    end: usize,
+    quote: Option<u8>,
+}
+
+impl NameSpan {
+    /// The name.
+    pub(crate) fn bytes(self, text: &[u8]) -> Cow<'_, [u8]> {
+        let inner = text.get(self.start..self.end).unwrap_or_default();
+        match self.quote {
+            Some(quote) if inner.contains(&quote) => Cow::Owned(undouble(inner, quote)),
+            _ => Cow::Borrowed(inner),
+        }
+    }
+}
+
 impl Cursor<'_> {
     /// Past one part of a name; its bytes without quotes.
     pub(crate) fn name_part(&mut self) -> Result<Vec<u8>, Unread> {
+        Ok(self.name_span()?.bytes(self.text).into_owned())
+    }
+
+    /// Past one part of a name; where it stands.
+    fn name_span(&mut self) -> Result<NameSpan, Unread> {
         self.skip_blanks()?;
         let start = self.at;
-        if self.at_quoted_name() {
-            let quote = self.byte(0);
-            self.at += 1;
-            self.skip_quoted(quote)?;
-            let quoted = self.since(start);
-            let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
-            return if inner.is_empty() {
+        if !self.at_quoted_name() {
+            self.skip_word();
+            return if self.at == start {
                 Err(Unread::Refused)
             } else {
-                Ok(undouble(inner, quote))
+                Ok(NameSpan {
+                    start,
+                    end: self.at,
+                    quote: None,
+                })
             };
         }
-        if !is_word(self.byte(0)) {
+        let quote = self.byte(0);
+        self.at += 1;
+        self.skip_quoted(quote)?;
+        if self.at == start + 2 {
             return Err(Unread::Refused);
         }
-        self.skip_word();
-        Ok(self.since(start).to_vec())
+        Ok(NameSpan {
+            start: start + 1,
+            end: self.at - 1,
+            quote: Some(quote),
+        })
+    }
+
+    /// Past a column that may be qualified; where its last part stands.
+    pub(crate) fn column(&mut self) -> Result<NameSpan, Unread> {
+        self.accept_mark(b'.')?;
+        let mut last = self.name_span()?;
+        for _ in 0..2 {
+            let mut ahead = *self;
+            if !ahead.accept_mark(b'.')? {
+                break;
+            }
+            last = ahead.name_span()?;
+            *self = ahead;
+        }
+        Ok(last)
     }
 
     /// Past a name that may be qualified: `a`, `a.b`, `.b`, `a.b.c`; not past the blanks behind it.

@@ -115,7 +115,7 @@ impl Insert {
         }
         let mut cursor = Cursor::new(text, modes);
         (cursor.at, cursor.inside, cursor.set_var) = (self.rows, self.inside, self.set_var);
-        let place = self.place(key)?;
+        let place = self.place(text, key)?;
         let wanted = Wanted {
             name: key.name,
             form: key.form,
@@ -141,31 +141,33 @@ impl Insert {
     }
 
     /// Where the key stands in each row.
-    fn place(&self, key: &KeyColumn<'_>) -> Result<Place, Unread> {
-        let names: &[Vec<u8>] = match &self.columns {
-            Columns::Listed { names, .. } => names,
+    fn place(&self, text: &[u8], key: &KeyColumn<'_>) -> Result<Place, Unread> {
+        let is_key = |name: &[u8]| name.eq_ignore_ascii_case(key.name);
+        let (matches, values): (Vec<usize>, usize) = match &self.columns {
+            Columns::Listed { names, .. } => (
+                indices(names.iter().map(|name| is_key(&name.bytes(text)))),
+                names.len(),
+            ),
             Columns::Absent { .. } if !self.needs_columns() => {
                 return Ok(Place::Absent { values: None });
             }
             Columns::Absent { .. } if key.live.is_empty() => {
                 return Err(Unsupported::ColumnsUnknown.into());
             }
-            Columns::Absent { .. } => key.live,
+            Columns::Absent { .. } => (
+                indices(key.live.iter().map(|name| is_key(name))),
+                key.live.len(),
+            ),
         };
-        let mut places = names
-            .iter()
-            .enumerate()
-            .filter(|(_, name)| name.eq_ignore_ascii_case(key.name))
-            .map(|(index, _)| index);
-        match (places.next(), places.next()) {
-            (None, _) => Ok(Place::Absent {
-                values: Some(names.len()),
+        match matches.as_slice() {
+            [] => Ok(Place::Absent {
+                values: Some(values),
             }),
-            (Some(index), None) => Ok(Place::At {
-                index,
-                values: names.len(),
+            [index] => Ok(Place::At {
+                index: *index,
+                values,
             }),
-            (Some(_), Some(_)) => Err(Unread::Refused),
+            _ => Err(Unread::Refused),
         }
     }
 
@@ -289,6 +291,15 @@ impl Plan {
     pub fn key_parameters(&self) -> &[KeyParameter] {
         &self.key_parameters
     }
+}
+
+/// The places of what is true.
+fn indices(tests: impl Iterator<Item = bool>) -> Vec<usize> {
+    tests
+        .enumerate()
+        .filter(|(_, found)| *found)
+        .map(|(index, _)| index)
+        .collect()
 }
 
 /// A name for a list: first, last, or alone.

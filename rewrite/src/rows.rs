@@ -49,7 +49,7 @@ impl Walked {
             explicit: false,
             unsure: false,
             certain: false,
-            sites: Vec::new(),
+            sites: Vec::with_capacity(4),
             key_parameters: Vec::new(),
             seen: Seen::default(),
             on_duplicate: false,
@@ -185,19 +185,12 @@ impl Cursor<'_> {
         let parameters = walked.seen.parameters;
         let mut values = 0_usize;
         if !self.accept_mark(b')')? {
-            loop {
-                self.skip_blanks()?;
-                let value = self.at;
-                let stop = self.skip_value(wanted.name, &mut walked.seen)?;
-                if self.at == value || matches!(stop, Stop::End | Stop::Clause) {
-                    return Err(Unread::Refused);
-                }
-                self.at += 1;
-                values += 1;
-                if stop == Stop::Close {
-                    break;
-                }
+            let (stop, commas) = self.skip_values(usize::MAX, wanted.name, &mut walked.seen)?;
+            if stop != Stop::Close {
+                return Err(Unread::Refused);
             }
+            self.at += 1;
+            values = commas + 1;
         }
         if values != expected.unwrap_or(0) {
             return Err(Unread::Refused);
@@ -218,30 +211,26 @@ impl Cursor<'_> {
         expected: usize,
         walked: &mut Walked,
     ) -> Result<(), Unread> {
-        let mut values = 0_usize;
-        let mut asks = false;
-        loop {
-            self.skip_blanks()?;
-            let value = self.at;
-            if values == index {
-                let parameters = walked.seen.parameters;
-                let found = self.key_value(wanted, &mut walked.seen)?;
-                self.skip_blanks()?;
-                walked.add_value(&found, parameters)?;
-                asks = found.value != Value::Explicit;
-                walked.seen.name = false;
-            } else {
-                self.skip_value(wanted.name, &mut walked.seen)?;
-            }
-            let stop = self.byte(0);
-            if self.at == value || !matches!(stop, b',' | b')') {
+        let mut values = 1;
+        if index > 0 {
+            let (stop, commas) = self.skip_values(index, wanted.name, &mut walked.seen)?;
+            if stop != Stop::Comma {
                 return Err(Unread::Refused);
             }
             self.at += 1;
-            values += 1;
-            if stop == b')' {
-                break;
-            }
+            values += commas + 1;
+        }
+        let parameters = walked.seen.parameters;
+        let found = self.key_value(wanted, &mut walked.seen)?;
+        walked.add_value(&found, parameters)?;
+        let asks = found.value != Value::Explicit;
+        walked.seen.name = false;
+        if self.accept_mark(b',')? {
+            let (_, commas) = self.skip_values(usize::MAX, wanted.name, &mut walked.seen)?;
+            values += commas + 1;
+        }
+        if !self.accept_mark(b')')? {
+            return Err(Unread::Refused);
         }
         if values != expected {
             return Err(Unread::Refused);

@@ -1,6 +1,6 @@
 //! Walks over values at memory speed, noting the little that matters about them.
 
-use crate::cursor::{Cursor, is_word};
+use crate::cursor::Cursor;
 use crate::refusal::Unread;
 use crate::words::{is_blind_call, is_operator};
 
@@ -60,8 +60,8 @@ pub(crate) enum Stop {
 /// What stops a walk on its own level, besides a superfluous `)` and the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// `,`: one value of a row.
-    Comma,
+    /// So many `,`: values of a row.
+    Commas(usize),
     /// `,` and words that start the next clause: one assignment.
     Clause,
     /// Nothing.
@@ -72,6 +72,8 @@ enum Until {
 struct Walk<'a> {
     name: &'a [u8],
     until: Until,
+    /// How many `,` were passed on the walk's own level.
+    commas: usize,
     depth: usize,
     /// The level of the outermost subquery around the place.
     query: Option<usize>,
@@ -86,12 +88,10 @@ enum Class {
     Comma,
     Semicolon,
     Word,
-    Digit,
     /// May start or end a comment.
     Comment,
     At,
     Question,
-    Backslash,
 }
 
 const CLASSES: [Class; 256] = classes();
@@ -108,11 +108,9 @@ const fn classes() -> [Class; 256] {
             b',' => Class::Comma,
             b';' => Class::Semicolon,
             b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | 0x80.. => Class::Word,
-            b'0'..=b'9' => Class::Digit,
             b'#' | b'-' | b'/' | b'*' => Class::Comment,
             b'@' => Class::At,
             b'?' => Class::Question,
-            b'\\' => Class::Backslash,
             _ => Class::Plain,
         };
         index += 1;
@@ -122,69 +120,95 @@ const fn classes() -> [Class; 256] {
 }
 
 impl Cursor<'_> {
-    /// Past one value: to the `,` or `)` behind it, or to the statement's end.
-    pub(crate) fn skip_value(&mut self, name: &[u8], seen: &mut Seen) -> Result<Stop, Unread> {
-        self.walk(Walk::new(name, Until::Comma), seen)
+    /// Past values of a row: to the `,` behind the last of `count`, or to the `)` or the statement's end; how many `,`
+    /// were passed.
+    pub(crate) fn skip_values(
+        &mut self,
+        count: usize,
+        name: &[u8],
+        seen: &mut Seen,
+    ) -> Result<(Stop, usize), Unread> {
+        let mut walk = Walk::new(name, Until::Commas(count));
+        let stop = self.walk(&mut walk, seen)?;
+        Ok((stop, walk.commas))
     }
 
     /// Past the value of an assignment: to the `,` or the clause behind it, or to the statement's end.
     pub(crate) fn skip_assigned(&mut self, name: &[u8], seen: &mut Seen) -> Result<Stop, Unread> {
-        self.walk(Walk::new(name, Until::Clause), seen)
+        self.walk(&mut Walk::new(name, Until::Clause), seen)
     }
 
     /// Past everything up to the statement's end; commas and superfluous parentheses do not stop it.
     pub(crate) fn skip_statement(&mut self, seen: &mut Seen) -> Result<(), Unread> {
-        while self.walk(Walk::new(b"", Until::End), seen)? == Stop::Close {
+        while self.walk(&mut Walk::new(b"", Until::End), seen)? == Stop::Close {
             self.at += 1;
         }
         Ok(())
     }
 
-    fn walk(&mut self, mut walk: Walk<'_>, seen: &mut Seen) -> Result<Stop, Unread> {
-        while let Some(byte) = self.text.get(self.at).copied() {
-            match CLASSES.get(usize::from(byte)).copied() {
-                Some(Class::Plain) | None => self.at += 1,
-                Some(Class::Digit) => self.skip_number_like(seen),
-                Some(Class::Quote) => self.skip_quote(byte, &walk, seen)?,
-                Some(Class::Word) => {
-                    if self.walk_word(&mut walk, seen)? {
+    fn walk(&mut self, walk: &mut Walk<'_>, seen: &mut Seen) -> Result<Stop, Unread> {
+        while let Some((byte, class)) = self.next_mark() {
+            match class {
+                Class::Plain => self.at += 1,
+                Class::Quote => self.skip_quote(byte, walk, seen)?,
+                Class::Word => {
+                    if self.walk_word(walk, seen)? {
                         return Ok(Stop::Clause);
                     }
                 }
-                Some(Class::Comma) if walk.depth == 0 && walk.until != Until::End => {
-                    return Ok(Stop::Comma);
+                Class::Comma => {
+                    if walk.depth == 0 && walk.stops_at_comma() {
+                        return Ok(Stop::Comma);
+                    }
+                    self.at += 1;
                 }
-                Some(Class::Comma) => self.at += 1,
-                Some(Class::Open) => {
+                Class::Open => {
                     walk.depth += 1;
                     self.at += 1;
                 }
-                Some(Class::Close) if walk.depth == 0 => return Ok(Stop::Close),
-                Some(Class::Close) => {
+                Class::Close if walk.depth == 0 => return Ok(Stop::Close),
+                Class::Close => {
                     walk.leave();
                     self.at += 1;
                 }
-                Some(Class::Semicolon) if walk.depth == 0 => return self.at_end(),
-                Some(Class::Semicolon) => return Err(Unread::Refused),
-                Some(Class::Comment) => {
+                Class::Semicolon if walk.depth == 0 => return self.at_end(),
+                Class::Semicolon => return Err(Unread::Refused),
+                Class::Comment => {
                     let start = self.at;
                     self.skip_blanks()?;
                     if self.at == start {
                         self.at += 1;
                     }
                 }
-                Some(Class::At) => self.walk_variable(seen)?,
-                Some(Class::Question) => {
+                Class::At => self.walk_variable(seen)?,
+                Class::Question => {
                     self.at += 1;
                     seen.parameters = seen.parameters.saturating_add(1);
                 }
-                Some(Class::Backslash) => self.at += 2,
             }
         }
         if walk.depth > 0 {
             return Err(Unread::Refused);
         }
         self.at_end()
+    }
+
+    /// To the next byte that is not plain, and what it is.
+    fn next_mark(&mut self) -> Option<(u8, Class)> {
+        let class = |byte: u8| {
+            CLASSES
+                .get(usize::from(byte))
+                .copied()
+                .unwrap_or(Class::Plain)
+        };
+        for (length, byte) in self.rest().iter().enumerate() {
+            if class(*byte) != Class::Plain {
+                self.at += length;
+                return Some((*byte, class(*byte)));
+            }
+        }
+        self.at = self.at.max(self.text.len());
+        None
     }
 
     /// The end of a statement: no executable comment may be open.
@@ -211,23 +235,6 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Past a number; a name that starts with a digit is walked over as well, and noted when it is called.
-    fn skip_number_like(&mut self, seen: &mut Seen) {
-        let start = self.at;
-        while self.byte(0).is_ascii_digit() {
-            self.at += 1;
-        }
-        if is_word(self.byte(0)) {
-            self.skip_word();
-            let exponent = matches!(self.since(start), [.., b'e' | b'E']);
-            if exponent && matches!(self.byte(0), b'+' | b'-') {
-                self.at += 1;
-            }
-            seen.calls |= matches!(self.byte(0), b'(' | b' ' | b'/' | b'\t'..=b'\r')
-                && self.opens_behind().unwrap_or(true);
-        }
-    }
-
     /// Past a word; true, and before it, when it starts the next clause.
     fn walk_word(&mut self, walk: &mut Walk<'_>, seen: &mut Seen) -> Result<bool, Unread> {
         let start = self.at;
@@ -241,7 +248,7 @@ impl Cursor<'_> {
         walk.note_keyword(word, seen);
         match self.byte(0) {
             b')' | b',' => {}
-            b'(' => seen.calls |= !is_blind_call(word) || self.qualified(start),
+            b'(' => seen.calls |= !is_blind_call(word) || self.continues(start),
             b'\'' if matches!(word, [b'x' | b'X' | b'b' | b'B']) => {
                 self.at += 1;
                 self.skip_quoted(b'\'')?;
@@ -258,11 +265,11 @@ impl Cursor<'_> {
         Ok(ahead.byte(0) == b'(')
     }
 
-    /// Whether a word that starts at `start` is the second part of a name, or might be.
-    fn qualified(&self, start: usize) -> bool {
+    /// Whether a word that starts at `start` is the second part of a name, or the end of one that starts with a digit.
+    fn continues(&self, start: usize) -> bool {
         let before = self.text.get(..start).unwrap_or_default();
         let last = before.iter().rfind(|byte| !byte.is_ascii_whitespace());
-        matches!(last, Some(b'.' | b'/' | b'`'))
+        matches!(last, Some(b'.' | b'/' | b'`')) || matches!(before.last(), Some(b'0'..=b'9'))
     }
 
     /// Past `@` and the quoted name behind it; words behind it are walked as words.
@@ -288,8 +295,22 @@ impl<'a> Walk<'a> {
         Self {
             name,
             until,
+            commas: 0,
             depth: 0,
             query: None,
+        }
+    }
+
+    /// Whether the walk ends at a `,` of its own level; counts it if not.
+    fn stops_at_comma(&mut self) -> bool {
+        match self.until {
+            Until::End => false,
+            Until::Clause => true,
+            Until::Commas(count) if self.commas + 1 >= count => true,
+            Until::Commas(_) => {
+                self.commas += 1;
+                false
+            }
         }
     }
 

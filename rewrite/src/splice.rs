@@ -49,6 +49,7 @@ impl Plan {
         }
         out.reserve(text.len() + self.sites.len().saturating_mul(KEY_BYTES));
         let mut writer = Writer::new(self, text, out);
+        let mut decimal = itoa::Buffer::new();
         let mut key = 0_u64;
         for site in &self.sites {
             if site.kind == SiteKind::Parameter {
@@ -59,8 +60,13 @@ impl Plan {
             if wrapped {
                 writer.out.extend_from_slice(b"LAST_INSERT_ID(");
             }
-            if !keys.write_literal(key, writer.out) {
-                return Err(wrong);
+            match keys.number(key) {
+                Some(number) => {
+                    let digits = decimal.format(number);
+                    writer.out.extend_from_slice(digits.as_bytes());
+                }
+                None if keys.write_literal(key, writer.out) => {}
+                None => return Err(wrong),
             }
             if wrapped {
                 writer.out.push(b')');

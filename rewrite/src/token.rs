@@ -86,6 +86,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Past the next token if it is the byte `mark`.
+    #[inline]
     pub(crate) fn accept_mark(&mut self, mark: u8) -> Result<bool, Unread> {
         self.skip_blanks()?;
         let found = !self.ended() && self.byte(0) == mark;

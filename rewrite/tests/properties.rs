@@ -1,0 +1,413 @@
+//! What holds for every text: nothing panics, only the splices differ, a second time changes nothing.
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{
+    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Modes, Plan, Server, Unread,
+    Unsupported, kind, load_target, prepare_source, sight, split, tables_touched, use_target,
+};
+use proptest::prelude::*;
+
+fn modes() -> impl Strategy<Value = Modes> {
+    let zero = prop_oneof![Just(None), Just(Some(false)), Just(Some(true))];
+    (
+        any::<bool>(),
+        any::<bool>(),
+        zero,
+        any::<bool>(),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(ansi_quotes, no_backslash_escapes, no_auto_value_on_zero, strict, maria)| Modes {
+                ansi_quotes,
+                no_backslash_escapes,
+                no_auto_value_on_zero,
+                strict: Some(strict),
+                charset: CharsetClass::Safe,
+                server: if maria {
+                    Server {
+                        flavour: Flavour::MariaDb,
+                        version: 101_119,
+                    }
+                } else {
+                    Server {
+                        flavour: Flavour::MySql,
+                        version: 90_704,
+                    }
+                },
+            },
+        )
+}
+
+fn live() -> Vec<Vec<u8>> {
+    [&b"id"[..], b"a", b"b"].map(<[u8]>::to_vec).to_vec()
+}
+
+fn plan(text: &[u8], modes: &Modes, form: KeyForm) -> Result<Plan, Unread> {
+    let live = live();
+    let key = KeyColumn {
+        name: b"id",
+        form,
+        live: &live,
+        watched: false,
+    };
+    let head = InsertHead::read(text, modes)?;
+    Insert::read(head, text, modes)?.plan(text, modes, &key)
+}
+
+fn keys(plan: &Plan, form: KeyForm) -> KeyBatch {
+    match form {
+        KeyForm::Integer => KeyBatch::Numbers {
+            first: 1_000_001,
+            spacing: 1,
+            count: plan.keys(),
+        },
+        KeyForm::Text => KeyBatch::Texts((0..plan.keys()).map(|key| format!("k-{key}")).collect()),
+        KeyForm::Bytes => KeyBatch::Bytes((0..plan.keys()).map(|_| [7; 16]).collect()),
+    }
+}
+
+/// Pieces that statements are made of, so that many of the texts mean something and many almost do.
+fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    const PIECES: &[&str] = &[
+        "INSERT",
+        "REPLACE",
+        "INTO",
+        "t",
+        "(",
+        ")",
+        ",",
+        "a",
+        "id",
+        "`id`",
+        "\"id\"",
+        "VALUES",
+        "VALUE",
+        "SET",
+        "=",
+        ":=",
+        "NULL",
+        "DEFAULT",
+        "0",
+        "1",
+        "'0'",
+        "'x''y'",
+        "'\\''",
+        "'\\",
+        "\"q\"",
+        "?",
+        "@a",
+        "@@identity",
+        "/*",
+        "*/",
+        "/*!",
+        "/*!50000",
+        "/*M!",
+        "/*!99999",
+        "--",
+        "-- ",
+        "#",
+        "\n",
+        ";",
+        " ",
+        "ON DUPLICATE KEY UPDATE",
+        "RETURNING",
+        "AS n",
+        "SELECT",
+        "IGNORE",
+        "PARTITION",
+        "ROW",
+        "LAST_INSERT_ID",
+        "x'00'",
+        "0x",
+        "1e5",
+        ".5",
+        "b'1'",
+        "_utf8mb4",
+        "N'x'",
+        "\\N",
+        "{",
+        "}",
+        "TABLE",
+        "WITH",
+        "ANALYZE",
+        "FORMAT",
+        "SET STATEMENT",
+        "FOR",
+        "CREATE",
+        "PROCEDURE",
+        "DEFINER",
+        "BEGIN",
+        "END",
+        "DROP",
+        "RENAME",
+        "TO",
+        "PREPARE",
+        "FROM",
+        "EXECUTE IMMEDIATE",
+        "USE",
+        "LOAD DATA",
+        "\u{fc}",
+        "`",
+        "'",
+        "\"",
+        "+",
+        "-",
+        "*",
+        ".",
+        "now()",
+        "f (",
+    ];
+    let piece = prop_oneof![
+        9 => prop::sample::select(PIECES).prop_map(|piece| piece.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..4),
+    ];
+    (prop::collection::vec(piece, 0..40), any::<bool>()).prop_map(|(pieces, blanks)| {
+        let blank: &[u8] = if blanks { b" " } else { b"" };
+        pieces.join(blank)
+    })
+}
+
+/// Statements that servers would accept.
+fn statements() -> impl Strategy<Value = String> {
+    let value = prop::sample::select(
+        &[
+            "1",
+            "'x'",
+            "'it''s'",
+            "'a\\\\b'",
+            "NULL",
+            "DEFAULT",
+            "now()",
+            "(1 + 2)",
+            "-1.5e3",
+            "x'41'",
+            "'),('",
+            "'/*'",
+            "concat('(', a)",
+            "@v",
+            "'\u{e4}'",
+        ][..],
+    );
+    let key = prop::sample::select(
+        &[
+            "NULL", "DEFAULT", "0", "'0'", "5", "'7'", "0.4", "(NULL)", "null",
+        ][..],
+    );
+    let row = (key, value.clone(), value);
+    let list = prop::sample::select(
+        &[
+            "",
+            "(a, b)",
+            "(id, a, b)",
+            "(a, id, b)",
+            "(`a`, b, `id`)",
+            "(b)",
+        ][..],
+    );
+    let verb = prop::sample::select(
+        &[
+            "INSERT INTO",
+            "INSERT IGNORE INTO",
+            "REPLACE INTO",
+            "insert",
+            "INSERT /* c */ INTO",
+        ][..],
+    );
+    let tail = prop::sample::select(
+        &[
+            "",
+            "",
+            " ON DUPLICATE KEY UPDATE a = VALUES(a)",
+            ";",
+            " -- x\n",
+        ][..],
+    );
+    (verb, list, prop::collection::vec(row, 1..5), tail).prop_map(|(verb, list, rows, tail)| {
+        let rows: Vec<String> = rows
+            .iter()
+            .map(|(key, a, b)| match list {
+                "(a, b)" => format!("({a}, {b})"),
+                "(a, id, b)" => format!("({a}, {key}, {b})"),
+                "(`a`, b, `id`)" => format!("({a},{b},{key})"),
+                "(b)" => format!("({b})"),
+                _ => format!("({key}, {a}, {b})"),
+            })
+            .collect();
+        let tail = if verb.starts_with("REPLACE") && tail.contains("DUPLICATE") {
+            ""
+        } else {
+            tail
+        };
+        format!("{verb} t {list} VALUES {}{tail}", rows.join(", "))
+    })
+}
+
+/// Everything that reads text, on one text.
+fn read_all(text: &[u8], modes: &Modes) {
+    let _ = (
+        kind(text, modes),
+        sight(text, modes),
+        use_target(text, modes),
+        load_target(text, modes),
+    );
+    let _ = (prepare_source(text, modes), tables_touched(text, modes));
+    let whole: usize = split(text, modes)
+        .iter()
+        .map(|piece| piece.range.len())
+        .sum();
+    assert_eq!(whole, text.len());
+}
+
+/// `new` is `old` with some bytes replaced, each by something with a key in it: every byte of `old` that is no key of ours
+/// comes again in order.
+fn contains_in_order(new: &[u8], old: &[u8]) -> bool {
+    let mut rest = new.iter();
+    old.iter().all(|byte| rest.any(|other| other == byte))
+}
+
+fn check(text: &[u8], modes: &Modes, form: KeyForm) -> Result<(), TestCaseError> {
+    let Ok(plan) = plan(text, modes, form) else {
+        return Ok(());
+    };
+    let mut once = Vec::new();
+    plan.splice(text, &keys(&plan, form), &mut once)
+        .expect("as many keys as asked for");
+    if plan.keys() == 0 && plan.key_parameters().is_empty() {
+        prop_assert_eq!(&once, text);
+    }
+    for asking in std::iter::once(None).chain(plan.key_parameters().iter().map(|one| Some(one.row)))
+    {
+        let prepared = plan
+            .prepare(text, plan.variant(asking), 1)
+            .expect("few parameters");
+        let ascending = prepared
+            .injected
+            .windows(2)
+            .all(|two| two[0].at < two[1].at);
+        prop_assert!(ascending);
+    }
+    match self::plan(&once, modes, form) {
+        Ok(again) => {
+            prop_assert_eq!(again.keys(), 0, "{}", String::from_utf8_lossy(&once));
+            prop_assert_eq!(again.rows(), plan.rows());
+            let mut twice = Vec::new();
+            again
+                .splice(&once, &keys(&again, form), &mut twice)
+                .expect("no key is needed");
+            prop_assert_eq!(&twice, &once);
+        }
+        // What was written for a zero whose meaning is not known is an expression, and is not filled again.
+        Err(Unread::Unsupported(Unsupported::Key(_))) if plan.unsure_of_zero() => {}
+        Err(error) => prop_assert!(false, "{error} in {}", String::from_utf8_lossy(&once)),
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_read_without_panic(text in prop::collection::vec(any::<u8>(), 0..200), modes in modes()) {
+        read_all(&text, &modes);
+        check(&text, &modes, KeyForm::Integer)?;
+    }
+
+    #[test]
+    fn almost_statements_are_rewritten_once(text in pieces(), modes in modes()) {
+        read_all(&text, &modes);
+        check(&text, &modes, KeyForm::Integer)?;
+        check(&text, &modes, KeyForm::Text)?;
+    }
+
+    #[test]
+    fn statements_with_a_head_are_rewritten_once(rest in pieces(), modes in modes()) {
+        for head in ["INSERT INTO t(a) VALUES (", "INSERT INTO t(a, id) VALUES (", "INSERT INTO t VALUES (1,2,", "INSERT INTO t SET "] {
+            let text = [head.as_bytes(), &rest].concat();
+            read_all(&text, &modes);
+            check(&text, &modes, KeyForm::Integer)?;
+            check(&text, &modes, KeyForm::Bytes)?;
+        }
+    }
+
+    #[test]
+    fn accepted_statements_are_planned(text in statements(), modes in modes()) {
+        // DEFAULT for a value whose name is asked for and zeros beside NULL are the only reasons to refuse these.
+        match plan(text.as_bytes(), &modes, KeyForm::Integer) {
+            Ok(_) | Err(Unread::Unsupported(Unsupported::ZeroUnsure)) => {}
+            Err(error) => prop_assert!(modes.no_backslash_escapes || list_is_short(&text), "{error} in {text}"),
+        }
+        check(text.as_bytes(), &modes, KeyForm::Integer)?;
+        check(text.as_bytes(), &modes, KeyForm::Text)?;
+    }
+
+    #[test]
+    fn a_second_reader_reads_both_or_neither(text in statements(), mut modes in modes()) {
+        // The second reader knows neither of these modes.
+        (modes.ansi_quotes, modes.no_backslash_escapes) = (false, false);
+        if let Ok(plan) = plan(text.as_bytes(), &modes, KeyForm::Integer) {
+            let mut new = Vec::new();
+            plan.splice(text.as_bytes(), &keys(&plan, KeyForm::Integer), &mut new).expect("as many keys as asked for");
+            let new = String::from_utf8(new).expect("the input was UTF-8");
+            prop_assert_eq!(parses(&text), parses(&new), "{} became {}", text, new);
+            if plan.keys() == 0 || text.contains("(a, b)") || text.contains("(b)") {
+                prop_assert!(contains_in_order(new.as_bytes(), text.as_bytes()));
+            }
+        }
+    }
+}
+
+fn list_is_short(text: &str) -> bool {
+    text.contains(" t  VALUES") && !text.contains(", ")
+}
+
+fn parses(text: &str) -> bool {
+    sqlparser::parser::Parser::parse_sql(&sqlparser::dialect::MySqlDialect {}, text).is_ok()
+}
+
+#[test]
+fn statements_are_cut_where_the_server_cuts_them() {
+    let maria = Modes {
+        ansi_quotes: false,
+        no_backslash_escapes: false,
+        no_auto_value_on_zero: Some(false),
+        strict: Some(true),
+        charset: CharsetClass::Safe,
+        server: Server {
+            flavour: Flavour::MariaDb,
+            version: 101_119,
+        },
+    };
+    let cut = |text: &str| -> Vec<String> {
+        let mark = |indivisible| if indivisible { "!" } else { "" };
+        split(text.as_bytes(), &maria)
+            .into_iter()
+            .map(|piece| format!("{}{}", &text[piece.range], mark(piece.indivisible)))
+            .collect()
+    };
+    assert_eq!(cut("SELECT 1; SELECT 2"), ["SELECT 1;", " SELECT 2"]);
+    assert_eq!(
+        cut("SELECT ';'; /* ; */ SELECT \"a;b\" -- ;\n;"),
+        ["SELECT ';';", " /* ; */ SELECT \"a;b\" -- ;\n;"]
+    );
+    assert_eq!(
+        cut("BEGIN; INSERT INTO t VALUES (';'); COMMIT"),
+        ["BEGIN;", " INSERT INTO t VALUES (';');", " COMMIT"]
+    );
+    assert_eq!(
+        cut("SELECT 1; CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END; SELECT 3"),
+        [
+            "SELECT 1;",
+            " CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END; SELECT 3!"
+        ]
+    );
+    assert_eq!(
+        cut("BEGIN NOT ATOMIC SELECT 1; END"),
+        ["BEGIN NOT ATOMIC SELECT 1; END!"]
+    );
+    assert_eq!(cut("SELECT 'open; SELECT 2"), ["SELECT 'open; SELECT 2!"]);
+    assert_eq!(
+        cut("/*!50000 SELECT 1 */; SELECT 2"),
+        ["/*!50000 SELECT 1 */;", " SELECT 2"]
+    );
+    assert_eq!(cut(""), [""; 0]);
+}
