@@ -1,1 +1,43 @@
 //! Durable bounds in MySQL and MariaDB tables, and the sources of keys that live on them.
+//!
+//! [`Keys`] talks to one store on a thread of its own; a [`Source`] is taken from by any thread, without a lock. Everything
+//! that decides about ids is in `keywright-core` or in the pure modules here: [`buffer`], [`reserve`], [`residue`],
+//! [`lease`]. The argument that no key is issued twice:
+//! 1. A key is taken by compare-and-swap below a bound in memory ([`buffer`], `keywright_core::SnowflakeWord`).
+//! 2. The bound is raised only after the commit of the transaction that made it durable is known to have succeeded.
+//!    Whatever else happens to that transaction, what it may have reserved counts as used.
+//! 3. A transaction reads the row under its lock and writes it by compare-and-swap on what it read, so two issuers
+//!    never reserve the same range, and a lease that was taken over cannot be extended by its last owner.
+#![warn(missing_docs)]
+
+pub mod backoff;
+pub mod buffer;
+pub mod lease;
+pub mod reserve;
+pub mod residue;
+
+mod clock;
+mod demand;
+mod dialect;
+mod failure;
+mod keys;
+mod segment;
+mod settings;
+mod source;
+mod spec;
+mod stats;
+mod store;
+mod time;
+mod uuids;
+
+pub use clock::{Clock, SystemClock};
+pub use failure::Failure;
+pub use keys::{Finding, Keys, Severity};
+pub use settings::{
+    RawSnowflakeSettings, RawStoreSettings, SettingsError, SettingsProblem, StoreSettings,
+};
+pub use source::{NotNow, Source};
+pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
+pub use stats::SourceStats;
+pub use store::lease_rows::WorkerRow;
+pub use store::tag_admin::{TagListing, TagOptions};

@@ -1,0 +1,55 @@
+-- Where Keywright's MySQL proxy keeps its bounds, in MySQL or MariaDB.
+-- `keywright-proxy init` runs this file; running it by hand does the same:  mysql keywright < keywright_store.sql
+-- The proxy's account needs SELECT, INSERT, UPDATE and DELETE on these tables.
+--
+-- A bound is only as durable as the server makes it: innodb_flush_log_at_trx_commit = 1 and, where a replica may be
+-- promoted, sync_binlog = 1 and (semi-)synchronous replication.
+
+-- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
+-- Never lower hi. Everything else may be changed while proxies run; they read it with each reservation.
+CREATE TABLE IF NOT EXISTS keywright_segment (
+    tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'name of the key space',
+    hi             BIGINT UNSIGNED NOT NULL DEFAULT 1 COMMENT 'first id that is not reserved',
+    id_max         BIGINT UNSIGNED NOT NULL DEFAULT 9223372036854775807 COMMENT 'largest id',
+    step           BIGINT NOT NULL DEFAULT 10000 COMMENT 'ids per reservation; a tenth of it at first',
+    step_min       BIGINT NOT NULL DEFAULT 1000 COMMENT 'the step follows demand, but not below this',
+    step_max       BIGINT NOT NULL DEFAULT 10000000 COMMENT 'nor above this',
+    cover_s        BIGINT NOT NULL DEFAULT 900 COMMENT 'how long a reservation should last: an absence of the store that goes unnoticed',
+    refill_percent BIGINT NOT NULL DEFAULT 50 COMMENT 'refill when so much of a reservation is left',
+    description    VARCHAR(256) NULL,
+    server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the server on which hi was written last',
+    reserved_ids   BIGINT UNSIGNED NULL COMMENT 'size of the last reservation',
+    reserved_ms    BIGINT NULL COMMENT 'when it was made, unix milliseconds',
+    rate_per_s     BIGINT UNSIGNED NULL COMMENT 'ids per second that all proxies together used then',
+    updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+    PRIMARY KEY (tag)
+) ENGINE = InnoDB COMMENT = 'Keywright: tags and their bounds';
+
+-- One row per worker id that was ever leased. Never delete a row: its bound says how far ids were issued.
+-- A lease is taken over by epoch + 1 and extended by compare-and-swap on (owner, epoch, hi_ms); expires_at only says
+-- when others may try.
+CREATE TABLE IF NOT EXISTS keywright_worker (
+    space          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'snowflake, or readable (the worker id is a bucket)',
+    worker_id      BIGINT UNSIGNED NOT NULL,
+    owner          VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'unique to one run of one proxy; NULL: released',
+    holder         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'host and process, for people',
+    epoch          BIGINT UNSIGNED NOT NULL COMMENT 'counts owners',
+    hi_ms          BIGINT NOT NULL COMMENT 'ids of moments before this may have been issued, unix milliseconds',
+    layout         VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'in this layout',
+    server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the server on which hi_ms was written',
+    expires_at     DATETIME(3) NOT NULL COMMENT 'UTC',
+    PRIMARY KEY (space, worker_id)
+) ENGINE = InnoDB COMMENT = 'Keywright: leases of worker ids';
+
+-- Rests of reservations that proxies handed back when they stopped; taken out before they are used.
+CREATE TABLE IF NOT EXISTS keywright_returned (
+    id             BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
+    segment_table  VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the table with the tag''s bound',
+    tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    start_id       BIGINT UNSIGNED NOT NULL COMMENT 'first id of the range',
+    end_id         BIGINT UNSIGNED NOT NULL COMMENT 'first id after it',
+    server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'where it was handed back; worthless on any other server',
+    returned_at    TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    PRIMARY KEY (id),
+    KEY keywright_returned_tag (segment_table, tag, start_id)
+) ENGINE = InnoDB COMMENT = 'Keywright: rests of reservations';

@@ -1,0 +1,200 @@
+//! Whose table the tags are in, and how a reservation is spelled there.
+//!
+//! Running servers of the other systems stay correct beside us, with whatever step we use. Leaf writes `max_id + step` and
+//! reads the number back under the row's lock, so its range is the part that it added itself. tinyid and `id_generator`
+//! compare `max_id` and `version` with what they read, and try again when we came between. Neither trusts a number that
+//! was read before its own write, and neither do we.
+
+use std::fmt;
+
+use crate::reserve::Ends;
+
+/// Whose table the tags are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Keywright's own, `sql/mysql/keywright_store.sql`.
+    Keywright,
+    /// Meituan's Leaf.
+    Leaf,
+    /// The table of the Dewu article.
+    IdGenerator,
+    /// DiDi's tinyid.
+    Tinyid,
+}
+
+impl Dialect {
+    const ALL: [Self; 4] = [Self::Keywright, Self::Leaf, Self::IdGenerator, Self::Tinyid];
+
+    /// The name used in settings.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Keywright => "keywright",
+            Self::Leaf => "leaf",
+            Self::IdGenerator => "id_generator",
+            Self::Tinyid => "tinyid",
+        }
+    }
+
+    /// The dialect of that name.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// Whether it is Keywright's own.
+    pub(crate) fn is_own(self) -> bool {
+        self == Self::Keywright
+    }
+
+    /// What the table is usually called.
+    pub(crate) fn default_table(self) -> &'static str {
+        match self {
+            Self::Keywright => "keywright_segment",
+            Self::Leaf => "leaf_alloc",
+            Self::IdGenerator => "id_generator",
+            Self::Tinyid => "tiny_id_info",
+        }
+    }
+
+    /// What the number in the row means. Leaf hands out `max_id − step ≤ id < max_id` (`SegmentIDGenImpl`: the value starts
+    /// at `max_id − step` and must stay below `max_id`); tinyid `max_id − step < id ≤ max_id` (`SegmentId`: "(currentId,
+    /// maxId]").
+    pub(crate) fn ends(self) -> Ends {
+        match self {
+            Self::Keywright | Self::Leaf => Ends::NextId,
+            Self::IdGenerator => Ends::Unknown,
+            Self::Tinyid => Ends::LastId,
+        }
+    }
+
+    /// The column with the tag's name.
+    pub(crate) fn tag_column(self) -> &'static str {
+        match self {
+            Self::Keywright => "tag",
+            Self::Leaf => "biz_tag",
+            Self::IdGenerator => "biz_key",
+            Self::Tinyid => "biz_type",
+        }
+    }
+
+    /// The columns that a reservation needs, all under the same names in every dialect.
+    fn columns(self) -> &'static str {
+        match self {
+            Self::Keywright => {
+                "hi AS number, id_max, step, step_min, step_max, cover_s, refill_percent, \
+                 server, reserved_ids, reserved_ms, rate_per_s"
+            }
+            Self::Leaf | Self::IdGenerator => "max_id AS number, step",
+            Self::Tinyid => "max_id AS number, step, delta, remainder",
+        }
+    }
+
+    /// Reads a tag's row; with `lock`, until the transaction ends nobody else can.
+    pub(crate) fn select_row(self, table: &TableName, lock: bool) -> String {
+        format!(
+            "SELECT {}, CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) AS now_ms FROM {table} WHERE {} = ?{}",
+            self.columns(),
+            self.tag_column(),
+            if lock { " FOR UPDATE" } else { "" }
+        )
+    }
+
+    /// Reads the names, numbers and steps of all tags.
+    pub(crate) fn select_all(self, table: &TableName) -> String {
+        let number = match self {
+            Self::Keywright => "hi",
+            Self::Leaf | Self::IdGenerator | Self::Tinyid => "max_id",
+        };
+        let tag = self.tag_column();
+        format!("SELECT {tag} AS tag, {number} AS number, step FROM {table} ORDER BY {tag}")
+    }
+
+    /// Moves the number, if it is still what was read: (new number, tag, old number), in Keywright's own table preceded by
+    /// who reserved, how many, when, and the rate.
+    pub(crate) fn update_row(self, table: &TableName) -> String {
+        match self {
+            Self::Keywright => format!(
+                "UPDATE {table} SET server = ?, reserved_ids = ?, reserved_ms = ?, rate_per_s = ?, hi = ? \
+                 WHERE tag = ? AND hi = ?"
+            ),
+            Self::Leaf => {
+                format!("UPDATE {table} SET max_id = ? WHERE biz_tag = ? AND max_id = ?")
+            }
+            Self::IdGenerator => format!(
+                "UPDATE {table} SET update_time = NOW(), version = version + 1, max_id = ? \
+                 WHERE biz_key = ? AND max_id = ?"
+            ),
+            Self::Tinyid => format!(
+                "UPDATE {table} SET update_time = NOW(), version = version + 1, max_id = ? \
+                 WHERE biz_type = ? AND max_id = ?"
+            ),
+        }
+    }
+}
+
+/// A table's name, quoted when written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableName {
+    schema: Option<String>,
+    table: String,
+}
+
+impl TableName {
+    /// Longest name of a table or schema, characters.
+    const CHARS_MAX: usize = 64;
+
+    /// `table` or `schema.table`, of ASCII letters, digits, `_` and `$`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let part = |text: &str| {
+            let fits = (1..=Self::CHARS_MAX).contains(&text.len());
+            let plain = text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$');
+            (fits && plain).then(|| text.to_owned())
+        };
+        match text.split_once('.') {
+            Some((schema, table)) => Some(Self {
+                schema: Some(part(schema)?),
+                table: part(table)?,
+            }),
+            None => Some(Self {
+                schema: None,
+                table: part(text)?,
+            }),
+        }
+    }
+
+    /// Without quotes, as in settings.
+    pub(crate) fn plain(&self) -> String {
+        match &self.schema {
+            Some(schema) => format!("{schema}.{}", self.table),
+            None => self.table.clone(),
+        }
+    }
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(schema) = &self.schema {
+            write!(formatter, "`{schema}`.")?;
+        }
+        write!(formatter, "`{}`", self.table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TableName;
+
+    #[test]
+    fn names_are_plain_and_quoted() {
+        let name = |text| TableName::parse(text).map(|name| name.to_string());
+        assert_eq!(name("leaf_alloc").as_deref(), Some("`leaf_alloc`"));
+        assert_eq!(
+            name("ids.leaf_alloc").as_deref(),
+            Some("`ids`.`leaf_alloc`")
+        );
+        for bad in ["", "a`b", "a.b.c", "a b", ".a", "a."] {
+            assert_eq!(name(bad), None, "{bad}");
+        }
+    }
+}

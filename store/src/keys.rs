@@ -1,0 +1,397 @@
+//! All sources of one store, and the thread that talks to it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use keywright_core::{Cause, Tag};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{oneshot, watch};
+use tracing::{info, warn};
+
+use crate::clock::{Clock, SystemClock};
+use crate::failure::Failure;
+use crate::residue::Residue;
+use crate::segment::{self, SegmentSupply};
+use crate::settings::StoreSettings;
+use crate::source::{Source, Supply};
+use crate::spec::KeySpec;
+use crate::stats::SourceStats;
+use crate::store::lease_rows::{ListLeases, WorkerRow};
+use crate::store::returned::Return;
+use crate::store::schema::{Init, Look};
+use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
+use crate::store::{AsyncTalk, Store};
+use crate::time::{self, Space, TimeSupply};
+use crate::uuids::UuidMaker;
+
+/// All sources of one store. Cheap to clone, shared by all threads. When the last clone is dropped the store's thread
+/// ends; what was reserved is lost then, unless [`Keys::hand_back`] was called.
+#[derive(Debug, Clone)]
+pub struct Keys(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: StoreSettings,
+    store: Arc<Store>,
+    clock: Arc<dyn Clock>,
+    uuids: Arc<UuidMaker>,
+    sources: Mutex<Sources>,
+    runtime: Handle,
+    /// Dropped with the last clone: the store's thread ends.
+    _end: oneshot::Sender<()>,
+}
+
+/// Sources by what was asked for, and what they draw from: all sources of one tag draw from one supply.
+#[derive(Debug, Default)]
+struct Sources {
+    by_spec: HashMap<KeySpec, Source>,
+    segments: HashMap<(Tag, Residue), Arc<SegmentSupply>>,
+    times: Vec<Arc<TimeSupply>>,
+    /// Told when the task of a supply has ended.
+    tasks: Vec<watch::Receiver<()>>,
+    closed: bool,
+}
+
+/// Something that [`Keys::check`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether keys cannot be issued, or can be lost.
+    pub severity: Severity,
+    /// What it is.
+    pub message: String,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Keys cannot be issued.
+    Error,
+    /// Keys can be issued; the promise has a condition that is not met.
+    Warning,
+}
+
+impl Keys {
+    /// Starts the store's thread. Nothing is connected to yet: a proxy must be able to start while its store is away.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn open(settings: StoreSettings) -> Result<Self, Failure> {
+        Self::open_with_clock(settings, Arc::new(SystemClock))
+    }
+
+    /// As [`Keys::open`], with a clock of the caller's.
+    ///
+    /// # Errors
+    /// As [`Keys::open`].
+    pub fn open_with_clock(
+        settings: StoreSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::new(
+                Cause::StoreUnavailable,
+                format!("the store's thread cannot be started: {error}"),
+            )
+        };
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let handle = runtime.handle().clone();
+        let (end, ended) = oneshot::channel::<()>();
+        thread::Builder::new()
+            .name("keywright-store".to_owned())
+            .spawn(move || {
+                // Ends when the sender is dropped; tasks still under way are dropped with the runtime.
+                let _ = runtime.block_on(ended);
+            })
+            .map_err(failed)?;
+        Ok(Self(Arc::new(Inner {
+            store: Arc::new(Store::new(&settings)),
+            uuids: Arc::new(UuidMaker::new(Arc::clone(&clock))),
+            clock,
+            settings,
+            sources: Mutex::new(Sources::default()),
+            runtime: handle,
+            _end: end,
+        })))
+    }
+
+    /// The source of a spec: the same one for the same spec. It begins to load at once, in the background.
+    ///
+    /// # Errors
+    /// [`Cause::Draining`] after [`Keys::hand_back`].
+    pub fn source(&self, spec: &KeySpec) -> Result<Source, Failure> {
+        let mut sources = self.sources();
+        if sources.closed {
+            return Err(Failure::new(
+                Cause::Draining,
+                "no keys are issued any more: shutting down",
+            ));
+        }
+        if let Some(source) = sources.by_spec.get(spec) {
+            return Ok(source.clone());
+        }
+        let supply = match spec {
+            KeySpec::Segment(tag) => Supply::Segment(self.segment(&mut sources, tag, Residue::ALL)),
+            KeySpec::Stride(stride) => {
+                Supply::Segment(self.segment(&mut sources, stride.tag(), stride.residue()))
+            }
+            KeySpec::Snowflake => Supply::Time(self.time(&mut sources, Space::Snowflake)),
+            KeySpec::Readable(_) => Supply::Time(self.time(&mut sources, Space::Readable)),
+            KeySpec::Uuid { version, form } => {
+                Supply::Uuid(Arc::clone(&self.0.uuids), *version, *form)
+            }
+        };
+        let source = Source::new(spec.clone(), self.0.settings.limits.range_ids_max, supply);
+        sources.by_spec.insert(spec.clone(), source.clone());
+        Ok(source)
+    }
+
+    fn segment(&self, sources: &mut Sources, tag: &Tag, residue: Residue) -> Arc<SegmentSupply> {
+        let key = (tag.clone(), residue);
+        if let Some(supply) = sources.segments.get(&key) {
+            return Arc::clone(supply);
+        }
+        let limits = self.0.settings.limits;
+        let name = match residue {
+            Residue::ALL => format!("segment:{tag}"),
+            residue => format!("stride:{tag} {}/{}", residue.remainder(), residue.modulus()),
+        };
+        let supply = Arc::new(SegmentSupply::new(name, tag.clone(), residue, &limits));
+        sources.segments.insert(key, Arc::clone(&supply));
+        let task = segment::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
+        sources.tasks.push(self.spawn(task));
+        supply
+    }
+
+    fn time(&self, sources: &mut Sources, space: Space) -> Arc<TimeSupply> {
+        if let Some(supply) = sources.times.iter().find(|supply| supply.space == space) {
+            return Arc::clone(supply);
+        }
+        let limits = self.0.settings.limits;
+        let clock = Arc::clone(&self.0.clock);
+        let supply = Arc::new(TimeSupply::new(
+            space,
+            self.0.settings.snowflake,
+            clock,
+            &limits,
+        ));
+        sources.times.push(Arc::clone(&supply));
+        let task = time::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
+        sources.tasks.push(self.spawn(task));
+        supply
+    }
+
+    /// Runs a task on the store's thread; the receiver sees the sender go when it has ended.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> watch::Receiver<()> {
+        let (running, ended) = watch::channel(());
+        self.0.runtime.spawn(async move {
+            task.await;
+            drop(running);
+        });
+        ended
+    }
+
+    fn sources(&self) -> MutexGuard<'_, Sources> {
+        self.0
+            .sources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A conversation on the store's thread.
+    async fn talk<T: Send + 'static>(
+        &self,
+        talk: impl AsyncTalk<T> + 'static,
+    ) -> Result<T, Failure> {
+        let store = Arc::clone(&self.0.store);
+        let conversation = self.0.runtime.spawn(async move {
+            let result = store.converse(talk).await;
+            result.map_err(|error| store.failure(&error))
+        });
+        conversation.await.unwrap_or_else(|error| {
+            Err(Failure::new(
+                Cause::StoreUnavailable,
+                format!("the conversation with the store was broken off: {error}"),
+            ))
+        })
+    }
+
+    /// Looks at the store and changes nothing: is it there, are its tables, would a commit survive.
+    pub async fn check(&self) -> Vec<Finding> {
+        let finding = |severity| move |message| Finding { severity, message };
+        let look = Look {
+            store: Arc::clone(&self.0.store),
+        };
+        let seen = match self.talk(look).await {
+            Ok(seen) => seen,
+            Err(failure) => return vec![finding(Severity::Error)(failure.to_string())],
+        };
+        let mut findings: Vec<Finding> = seen
+            .problems
+            .into_iter()
+            .map(finding(Severity::Error))
+            .collect();
+        findings.extend(seen.weaknesses.into_iter().map(finding(Severity::Warning)));
+        findings.extend(self.check_tags().await);
+        findings
+    }
+
+    async fn check_tags(&self) -> Vec<Finding> {
+        let wanted: Vec<Tag> = {
+            let sources = self.sources();
+            sources
+                .segments
+                .keys()
+                .map(|(tag, _)| tag.clone())
+                .collect()
+        };
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let error = |message| Finding {
+            severity: Severity::Error,
+            message,
+        };
+        match self.tags().await {
+            Ok(tags) => wanted
+                .iter()
+                .filter(|tag| {
+                    !tags
+                        .iter()
+                        .any(|row| row.tag.eq_ignore_ascii_case(tag.as_str()))
+                })
+                .map(|tag| {
+                    let table = self.0.settings.segment_table.plain();
+                    error(format!("tag \"{tag}\" is not in {table}"))
+                })
+                .collect(),
+            Err(failure) => vec![error(failure.to_string())],
+        }
+    }
+
+    /// Creates the tables that are missing and returns their names; may be repeated.
+    ///
+    /// # Errors
+    /// A table of another shape, with all that is wrong with it; the store cannot be used.
+    pub async fn init(&self) -> Result<Vec<String>, Failure> {
+        let done = self.talk(Init).await?;
+        if done.misshapen.is_empty() {
+            return Ok(done.created);
+        }
+        let failure = Failure::new(Cause::BoundDamaged, done.misshapen.join("; "));
+        Err(failure.hint("these tables were not made by Keywright: use another schema"))
+    }
+
+    /// Makes a tag in Keywright's own table.
+    ///
+    /// # Errors
+    /// [`Cause::TagExists`]; another system's table; the store cannot be used.
+    pub async fn create_tag(&self, tag: &Tag, options: &TagOptions) -> Result<(), Failure> {
+        if !self.0.store.dialect.is_own() {
+            let name = self.0.store.dialect.name();
+            return Err(Failure::new(
+                Cause::TagInvalid,
+                format!("tags of dialect {name} are made by their own system"),
+            ));
+        }
+        let create = CreateTag {
+            store: Arc::clone(&self.0.store),
+            tag: tag.clone(),
+            options: *options,
+        };
+        match self.talk(create).await? {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Cause::TagExists,
+                format!("tag \"{tag}\" exists already"),
+            )),
+        }
+    }
+
+    /// All tags of the table.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn tags(&self) -> Result<Vec<TagListing>, Failure> {
+        self.talk(ListTags {
+            store: Arc::clone(&self.0.store),
+        })
+        .await
+    }
+
+    /// All worker ids that were ever leased.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn workers(&self) -> Result<Vec<WorkerRow>, Failure> {
+        self.talk(ListLeases).await
+    }
+
+    /// The clean stop. No key is issued from now on; leases are given up, rests of ranges are handed back, to be used
+    /// first by whoever starts next. Takes no longer than three conversations with the store.
+    pub async fn hand_back(&self) {
+        let (segments, tasks) = {
+            let mut sources = self.sources();
+            sources.closed = true;
+            for supply in sources.segments.values() {
+                supply.demand.close();
+            }
+            for supply in &sources.times {
+                supply.demand.close();
+            }
+            let segments: Vec<_> = sources.segments.values().cloned().collect();
+            (segments, std::mem::take(&mut sources.tasks))
+        };
+        let conversation = Duration::from_millis(self.0.settings.limits.store_ms_max);
+        // A refill under way may still be published: wait for its end, then take what is left.
+        let ended = async {
+            for mut task in tasks {
+                while task.changed().await.is_ok() {}
+            }
+        };
+        if tokio::time::timeout(conversation * 2, ended).await.is_err() {
+            warn!("a conversation with the store did not end; what it reserved is lost");
+        }
+        let rests: Vec<_> = segments
+            .iter()
+            .flat_map(|supply| supply.take_rest())
+            .collect();
+        if rests.is_empty() {
+            return;
+        }
+        let ranges = rests.len();
+        let give = Return {
+            store: Arc::clone(&self.0.store),
+            rests,
+        };
+        match self.talk(give).await {
+            Ok(returned) => info!(ranges, returned, "handed back the rests of reservations"),
+            Err(failure) => {
+                warn!(%failure, ranges, "rests could not be handed back; they are lost")
+            }
+        }
+    }
+
+    /// Figures of everything that sources draw from.
+    pub fn stats(&self) -> Vec<SourceStats> {
+        let sources = self.sources();
+        let mut stats: Vec<SourceStats> =
+            sources.by_spec.values().filter_map(Source::stats).collect();
+        stats.sort_by(|one, other| one.name.cmp(&other.name));
+        stats.dedup_by(|one, other| one.name == other.name);
+        stats
+    }
+
+    /// The worker id that snowflake keys carry now.
+    pub fn worker_id(&self) -> Option<u32> {
+        let sources = self.sources();
+        let mut times = sources.times.iter();
+        times
+            .find(|supply| supply.space == Space::Snowflake)
+            .and_then(|supply| supply.worker_id())
+    }
+}

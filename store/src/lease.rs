@@ -1,0 +1,307 @@
+//! Who may issue with which worker id: pure rules, the same in the service and in the simulation.
+//!
+//! A lease is a row with an owner, an epoch and a bound. Taking it is one transaction: epoch + 1, start at the old bound,
+//! write a new one. Extending it is a compare-and-swap on (owner, epoch, bound). The windows of two owners are therefore
+//! disjoint whatever clocks and pauses do; the time at which a lease expires only decides who may try to take it.
+
+use keywright_core::{
+    Incarnation, Layout, Note, Recorded, Takeover, TakeoverPlan, TakeoverReason, plan_takeover,
+};
+use thiserror::Error;
+
+/// The row of a worker id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRow {
+    /// The worker id.
+    pub worker_id: u32,
+    /// Who holds it; `None` after it was released.
+    pub owner: Option<String>,
+    /// Counts owners.
+    pub epoch: u64,
+    /// The bound, unix milliseconds: states before it may have been issued.
+    pub hi_ms: i64,
+    /// The layout in which they were.
+    pub layout: Layout,
+    /// The server on which the bound was written.
+    pub server: String,
+    /// Whether others may try to take it, by the store's clock.
+    pub expired: bool,
+}
+
+/// Who asks for a lease, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimant {
+    /// Unique to this process.
+    pub owner: String,
+    /// Only this worker id will do.
+    pub wish: Option<u32>,
+    /// Largest worker id it may have.
+    pub worker_id_max: u32,
+    /// The layout it will issue with.
+    pub layout: Layout,
+    /// The server we talk to.
+    pub server: String,
+}
+
+/// Limits and clocks of a takeover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakeoverLimits {
+    /// The wall clock, unix milliseconds.
+    pub now_ms: i64,
+    /// How far ids may run ahead of time, milliseconds.
+    pub lead_ms_max: u64,
+    /// How far a lost original's clock may have been ahead of ours, milliseconds.
+    pub skew_ms_max: u64,
+    /// How much time to reserve, milliseconds.
+    pub window_ms: u64,
+}
+
+/// A lease to be written, and what may be published once that is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// The worker id.
+    pub worker_id: u32,
+    /// Epoch of the row found; `None` when a row must be made.
+    pub epoch_found: Option<u64>,
+    /// The new owner's epoch.
+    pub epoch: u64,
+    /// Bound of the row found, for the compare-and-swap.
+    pub hi_found_ms: Option<i64>,
+    /// Where to start and how far to go.
+    pub plan: TakeoverPlan,
+}
+
+/// Why there is no lease.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NoLease {
+    /// The worker id insisted on is another's.
+    #[error("worker id {worker_id} is leased by \"{owner}\"")]
+    InUse {
+        /// The worker id.
+        worker_id: u32,
+        /// Who holds it.
+        owner: String,
+    },
+    /// All are taken.
+    #[error("all {} worker ids are leased", u64::from(*.worker_id_max) + 1)]
+    NoneFree {
+        /// The layout's largest.
+        worker_id_max: u32,
+    },
+    /// Somebody issues with another layout now.
+    #[error("worker id {worker_id} is leased with layout \"{layout}\"")]
+    OtherLayout {
+        /// The worker id.
+        worker_id: u32,
+        /// Its layout.
+        layout: String,
+    },
+    /// Ids of the new layout could repeat old ones.
+    #[error(
+        "ids of layout \"{new}\" could repeat ids that worker id {worker_id} issued with layout \"{old}\""
+    )]
+    LayoutOverlap {
+        /// The worker id.
+        worker_id: u32,
+        /// Its layout.
+        old: String,
+        /// The layout asked for.
+        new: String,
+    },
+    /// The layout cannot express the time at which it would have to start.
+    #[error("the time bits of layout \"{layout}\" have run out")]
+    LayoutRanOut {
+        /// The layout.
+        layout: String,
+    },
+}
+
+/// Decides which worker id to take over, from all rows, which are locked.
+///
+/// # Errors
+/// [`NoLease`].
+pub fn plan_claim(
+    rows: &[LeaseRow],
+    claimant: &Claimant,
+    limits: &TakeoverLimits,
+) -> Result<Claim, NoLease> {
+    let worker_id = choose(rows, claimant)?;
+    let found = rows.iter().find(|row| row.worker_id == worker_id);
+    let plan = plan_takeover(&Takeover {
+        layout: claimant.layout,
+        recorded: found.map(|row| recorded(row, claimant)),
+        incarnation: ANYONE,
+        now_ms: limits.now_ms,
+        lead_ms_max: limits.lead_ms_max,
+        skew_ms_max: limits.skew_ms_max,
+        window_ms: limits.window_ms,
+        word_next_state: above_other_layouts(rows, &claimant.layout),
+    });
+    if plan.start_state >= plan.hi_state {
+        return Err(NoLease::LayoutRanOut {
+            layout: claimant.layout.to_string(),
+        });
+    }
+    check_layouts(rows, claimant, plan.start_state)?;
+    Ok(Claim {
+        worker_id,
+        epoch_found: found.map(|row| row.epoch),
+        epoch: found.map_or(1, |row| row.epoch.saturating_add(1)),
+        hi_found_ms: found.map(|row| row.hi_ms),
+        plan,
+    })
+}
+
+/// Servers are told apart by their full names, so the short mark of a note only says "the same one" or is absent.
+const ANYONE: Incarnation = Incarnation {
+    system_identifier: 0,
+    timeline: 0,
+    database_oid: 0,
+};
+
+fn recorded(row: &LeaseRow, claimant: &Claimant) -> Recorded {
+    let same = row.server == claimant.server;
+    Recorded {
+        bound_ms: row.hi_ms,
+        note: same.then(|| Note::new(ANYONE, row.hi_ms, 1, 0)),
+    }
+}
+
+fn may_take(row: &LeaseRow, claimant: &Claimant) -> bool {
+    match &row.owner {
+        None => true,
+        Some(owner) => row.expired || *owner == claimant.owner,
+    }
+}
+
+fn choose(rows: &[LeaseRow], claimant: &Claimant) -> Result<u32, NoLease> {
+    let row_of = |worker_id| rows.iter().find(|row| row.worker_id == worker_id);
+    if let Some(wish) = claimant.wish {
+        return match row_of(wish) {
+            Some(row) if !may_take(row, claimant) => Err(NoLease::InUse {
+                worker_id: wish,
+                owner: row.owner.clone().unwrap_or_default(),
+            }),
+            Some(_) | None => Ok(wish),
+        };
+    }
+    let in_range = |row: &&LeaseRow| row.worker_id <= claimant.worker_id_max;
+    let mine = rows
+        .iter()
+        .filter(in_range)
+        .find(|row| row.owner.as_ref() == Some(&claimant.owner));
+    let free = rows
+        .iter()
+        .filter(in_range)
+        .filter(|row| may_take(row, claimant))
+        .min_by_key(|row| row.worker_id);
+    if let Some(row) = mine.or(free) {
+        return Ok(row.worker_id);
+    }
+    (0..=claimant.worker_id_max)
+        .find(|worker_id| row_of(*worker_id).is_none())
+        .ok_or(NoLease::NoneFree {
+            worker_id_max: claimant.worker_id_max,
+        })
+}
+
+/// The first state at or after the bounds of all rows in another layout: below it no id of ours can be above theirs.
+fn above_other_layouts(rows: &[LeaseRow], layout: &Layout) -> u64 {
+    rows.iter()
+        .filter(|row| row.layout != *layout)
+        .map(|row| state_from(layout, row.hi_ms))
+        .max()
+        .unwrap_or(0)
+}
+
+/// The first state whose tick begins at or after a moment.
+fn state_from(layout: &Layout, unix_ms: i64) -> u64 {
+    let state = layout.state_at(unix_ms);
+    let begins_ms = layout.unix_ms_of(state >> layout.sequence_bits());
+    if begins_ms < unix_ms {
+        state.saturating_add(1 << layout.sequence_bits())
+    } else {
+        state
+    }
+}
+
+/// Two layouts divide an id differently, so what is one worker's time may be another's worker id: ids of a new layout must
+/// all be greater than every id of an old one, of any worker.
+fn check_layouts(rows: &[LeaseRow], claimant: &Claimant, start_state: u64) -> Result<(), NoLease> {
+    let new = &claimant.layout;
+    let smallest = new.smallest_id_from(start_state >> new.sequence_bits());
+    for row in rows.iter().filter(|row| row.layout != *new) {
+        if !may_take(row, claimant) {
+            return Err(NoLease::OtherLayout {
+                worker_id: row.worker_id,
+                layout: row.layout.to_string(),
+            });
+        }
+        let used = state_from(&row.layout, row.hi_ms) >> row.layout.sequence_bits();
+        if smallest <= row.layout.largest_id_below(used) {
+            return Err(NoLease::LayoutOverlap {
+                worker_id: row.worker_id,
+                old: row.layout.to_string(),
+                new: new.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What this process knows of its lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldLease {
+    /// The worker id.
+    pub worker_id: u32,
+    /// Who we are.
+    pub owner: String,
+    /// Our epoch.
+    pub epoch: u64,
+    /// The last bound whose commit is known, unix milliseconds.
+    pub published_ms: i64,
+    /// The last bound that was sent, whatever became of it.
+    pub attempted_ms: i64,
+    /// The server on which it was taken.
+    pub server: String,
+}
+
+/// Whether a lease is still ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is, with this bound: the one published, or the one sent last, whose outcome was not known until now.
+    Ours {
+        /// Unix milliseconds.
+        hi_ms: i64,
+    },
+    /// It is not, or cannot be told from one that is not: stop.
+    Lost,
+}
+
+/// Compares the row found, which is locked, with what we know.
+///
+/// Another server than the one that granted the lease may have lost what was written since, and may have granted it to
+/// somebody else: it is taken over anew.
+pub fn standing(row: Option<&LeaseRow>, held: &HeldLease, server: &str) -> Standing {
+    match row {
+        Some(row)
+            if row.owner.as_deref() == Some(held.owner.as_str())
+                && row.epoch == held.epoch
+                && held.server == server
+                && row.server == server
+                && (row.hi_ms == held.published_ms || row.hi_ms == held.attempted_ms) =>
+        {
+            Standing::Ours { hi_ms: row.hi_ms }
+        }
+        Some(_) | None => Standing::Lost,
+    }
+}
+
+/// In words, for the log.
+pub fn reason_text(reason: TakeoverReason) -> &'static str {
+    match reason {
+        TakeoverReason::Fresh => "never leased before",
+        TakeoverReason::SameIncarnation => "same server",
+        TakeoverReason::ChangedIncarnation => "bound written by another server",
+    }
+}

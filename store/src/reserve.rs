@@ -1,0 +1,250 @@
+//! What a reservation does to a tag's row: pure, the same in the service and in the simulation.
+//!
+//! The service reads the row under its lock, asks [`plan_reservation`], writes the new number by compare-and-swap on the
+//! old one, and commits; only when the commit is known to have succeeded is the range published.
+
+use keywright_core::{
+    Incarnation, Note, RefillRequest, Step, StepError, StepPolicy, TagExhausted, plan_refill,
+    rate_per_s,
+};
+
+use crate::residue::Residue;
+
+/// How a table's number stands to the ids it has given away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// The number is the first id not given away: Keywright's own `hi`, and Leaf, which hands out `max_id − step` up to,
+    /// not including, `max_id`.
+    NextId,
+    /// The number is the last id given away: tinyid hands out those above `max_id − step` up to and including `max_id`.
+    LastId,
+    /// It is not known which of both the others believe: the number itself is left out at either end of a range. No
+    /// source of `id_generator` is public.
+    Unknown,
+}
+
+impl Ends {
+    /// The first id that may be reserved when the row holds `number`.
+    pub fn first_free(self, number: u64) -> u64 {
+        match self {
+            Self::NextId => number,
+            Self::LastId | Self::Unknown => number.saturating_add(1),
+        }
+    }
+
+    /// What the row must hold once the ids below `end` are reserved.
+    pub fn number_for(self, end: u64) -> u64 {
+        match self {
+            Self::NextId | Self::Unknown => end,
+            Self::LastId => end.saturating_sub(1),
+        }
+    }
+}
+
+/// Who reserved last, as recorded beside the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastReservation {
+    /// Whether the server that recorded it is the one that we talk to now.
+    pub same_server: bool,
+    /// When, unix milliseconds by the store's clock.
+    pub at_ms: i64,
+    /// How many ids.
+    pub ids: u64,
+    /// Ids used per second then, by all issuers of the tag together.
+    pub rate_per_s: u64,
+}
+
+/// A tag's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TagRow {
+    /// `hi` or `max_id`.
+    pub number: u64,
+    /// What the number means.
+    pub ends: Ends,
+    /// The tag's largest id.
+    pub id_max: u64,
+    /// Ids of the first full reservation of a process.
+    pub step: Step,
+    /// How the step follows demand.
+    pub policy: StepPolicy,
+    /// Which of the ids may be used, by the table's own rule.
+    pub residue: Residue,
+    /// A refill is due when so many percent of a range are left.
+    pub refill_percent: u32,
+    /// `None`: never reserved from, or a table of another system, which has no such record.
+    pub last: Option<LastReservation>,
+}
+
+/// What an issuer wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// Which ids it can use.
+    pub residue: Residue,
+    /// Usable ids wanted: what [`StepTrack::want`] said.
+    pub want: u64,
+    /// Usable ids, one after the other, that somebody waits for; 0 for an early refill.
+    pub need: u64,
+    /// First id above all that this process was ever given: the store must not go back behind it.
+    pub floor: u64,
+    /// The store's clock, unix milliseconds.
+    pub now_ms: i64,
+}
+
+/// What to write, and what may be published once that is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// First id of the range.
+    pub start: u64,
+    /// First id after it.
+    pub end: u64,
+    /// The row's new number.
+    pub number: u64,
+    /// Ids left out before it, because another server wrote the row.
+    pub gap: u64,
+    /// Ids per second of all issuers, to be recorded.
+    pub rate_per_s: u64,
+}
+
+/// Plans the next reservation from a row that is locked.
+///
+/// Id 0 is never reserved: MySQL takes a 0 in an AUTO_INCREMENT column for a request to make an id.
+///
+/// # Errors
+/// [`TagExhausted`] when the waiting request cannot be served, or nothing at all is left.
+pub fn plan_reservation(row: &TagRow, ask: &Ask) -> Result<Reservation, TagExhausted> {
+    let gap = row
+        .last
+        .filter(|last| !last.same_server)
+        .map_or(0, |last| gap_after(&last, ask.now_ms));
+    let plan = plan_refill(&RefillRequest {
+        bound_end: Some(row.ends.first_free(row.number)),
+        start: 1,
+        end_max: row.id_max.saturating_add(1),
+        word_hi: ask.floor,
+        remaining: 0,
+        need: ask.residue.width_of(ask.need),
+        want: ask.residue.width_of(ask.want),
+        gap,
+    })?;
+    Ok(Reservation {
+        start: plan.start,
+        end: plan.end,
+        number: row.ends.number_for(plan.end),
+        gap,
+        rate_per_s: row.last.map_or(0, |last| rate_until(&last, ask.now_ms)),
+    })
+}
+
+fn gap_after(last: &LastReservation, now_ms: i64) -> u64 {
+    // Who wrote it does not matter to the size of the gap.
+    let anyone = Incarnation {
+        system_identifier: 0,
+        timeline: 0,
+        database_oid: 0,
+    };
+    Note::new(anyone, last.at_ms, last.ids, last.rate_per_s).tag_gap(now_ms)
+}
+
+fn rate_until(last: &LastReservation, now_ms: i64) -> u64 {
+    rate_per_s(
+        last.ids,
+        u64::try_from(now_ms.saturating_sub(last.at_ms)).ok(),
+    )
+}
+
+/// A range that an issuer handed back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Returned {
+    /// Names it in the store.
+    pub key: u64,
+    /// First id.
+    pub start: u64,
+    /// First id after it.
+    pub end: u64,
+}
+
+/// The returned range to use next: the lowest that lies above all this process was ever given.
+///
+/// Only above: ranges are published in ascending order. Lower ones are left for a process that starts later.
+pub fn choose_returned(ranges: &[Returned], floor: u64) -> Option<Returned> {
+    ranges
+        .iter()
+        .filter(|range| range.start >= floor && range.start < range.end)
+        .min_by_key(|range| range.start)
+        .copied()
+}
+
+/// How many ids one process asks for: a tenth of the step first, then the step, then as demand is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StepTrack {
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Nothing,
+    First,
+    Adapted {
+        step: Step,
+        at_ms: u64,
+    },
+}
+
+impl StepTrack {
+    /// How many ids to ask for at `now_ms` (any clock that only goes forward).
+    pub fn want(&self, row: &TagRow, now_ms: u64) -> u64 {
+        match self.stage {
+            Stage::Nothing => StepPolicy::first_load(row.step),
+            Stage::First | Stage::Adapted { .. } => self.next_step(row, now_ms).get(),
+        }
+    }
+
+    /// The reservation asked for was published.
+    pub fn reserved(&mut self, row: &TagRow, now_ms: u64) {
+        self.stage = match self.stage {
+            Stage::Nothing => Stage::First,
+            Stage::First | Stage::Adapted { .. } => Stage::Adapted {
+                step: self.next_step(row, now_ms),
+                at_ms: now_ms,
+            },
+        };
+    }
+
+    fn next_step(&self, row: &TagRow, now_ms: u64) -> Step {
+        match self.stage {
+            Stage::Nothing | Stage::First => row.policy.next(row.step, None),
+            Stage::Adapted { step, at_ms } => {
+                row.policy.next(step, Some(now_ms.saturating_sub(at_ms)))
+            }
+        }
+    }
+}
+
+/// The numbers of a row as they stand in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepNumbers {
+    /// Column `step`.
+    pub step: i64,
+    /// Column `step_min`.
+    pub step_min: i64,
+    /// Column `step_max`.
+    pub step_max: i64,
+    /// How long a reservation should last, milliseconds.
+    pub cover_ms: u64,
+}
+
+impl StepNumbers {
+    /// Step and policy.
+    ///
+    /// # Errors
+    /// [`StepError`] for the first number that is no step.
+    pub fn check(&self) -> Result<(Step, StepPolicy), StepError> {
+        let policy = StepPolicy {
+            step_min: Step::new(self.step_min)?,
+            step_max: Step::new(self.step_max.max(self.step_min))?,
+            cover_ms: self.cover_ms,
+        };
+        Ok((Step::new(self.step)?, policy))
+    }
+}

@@ -1,0 +1,368 @@
+//! Settings: as they are written, and as they are once everything about them has been checked.
+
+mod raw;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use keywright_core::{Layout, Step, WorkerId};
+use mysql_async::{Opts, OptsBuilder, SslOpts};
+use thiserror::Error;
+
+pub use raw::{RawSnowflakeSettings, RawStoreSettings};
+
+use crate::dialect::{Dialect, TableName};
+
+/// Settings of the store, checked.
+#[derive(Clone)]
+pub struct StoreSettings {
+    pub(crate) opts: Opts,
+    pub(crate) address: String,
+    pub(crate) dialect: Dialect,
+    pub(crate) segment_table: TableName,
+    pub(crate) limits: Limits,
+    pub(crate) tags: TagDefaults,
+    pub(crate) snowflake: SnowflakeSettings,
+}
+
+/// What is bounded, and by how much.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) connections_max: usize,
+    pub(crate) store_ms_max: u64,
+    pub(crate) wait_ms_max: u64,
+    pub(crate) waiters_max: u32,
+    pub(crate) backoff_ms_min: u64,
+    pub(crate) backoff_ms_max: u64,
+    pub(crate) range_ids_max: u64,
+}
+
+/// What rows of other systems' tables do not say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TagDefaults {
+    pub(crate) refill_percent: u32,
+    pub(crate) step_max: i64,
+    pub(crate) cover_ms: u64,
+}
+
+/// Settings of snowflake and readable ids, checked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SnowflakeSettings {
+    pub(crate) layout: Layout,
+    pub(crate) worker_id: Option<WorkerId>,
+    pub(crate) lease_ms: u64,
+    pub(crate) bound_window_ms: u64,
+    pub(crate) lead_ms_max: u64,
+    pub(crate) skew_ms_max: u64,
+    pub(crate) clock_jump_ms_max: u64,
+}
+
+/// Everything that is wrong with the settings.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}", lines(.problems))]
+pub struct SettingsError {
+    /// At least one.
+    pub problems: Vec<SettingsProblem>,
+}
+
+/// One thing that is wrong with one setting.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{setting}: {problem}")]
+pub struct SettingsProblem {
+    /// As in the configuration file: `store.url`.
+    pub setting: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+fn lines(problems: &[SettingsProblem]) -> String {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// Gathers problems, so that all are reported at once.
+#[derive(Default)]
+struct Problems(Vec<SettingsProblem>);
+
+impl Problems {
+    fn add(&mut self, setting: &str, problem: impl Into<String>) {
+        self.0.push(SettingsProblem {
+            setting: setting.to_owned(),
+            problem: problem.into(),
+        });
+    }
+
+    fn within<T: PartialOrd + fmt::Display + Copy>(
+        &mut self,
+        setting: &str,
+        value: T,
+        least: T,
+        most: T,
+    ) {
+        if value < least || value > most {
+            self.add(
+                setting,
+                format!("must be between {least} and {most}, not {value}"),
+            );
+        }
+    }
+}
+
+impl StoreSettings {
+    /// Checks the settings; reads the password file.
+    ///
+    /// # Errors
+    /// [`SettingsError`] with all problems.
+    pub fn new(
+        store: &RawStoreSettings,
+        snowflake: &RawSnowflakeSettings,
+    ) -> Result<Self, SettingsError> {
+        let mut problems = Problems::default();
+        let opts = connection(store, &mut problems);
+        let dialect = Dialect::parse(&store.dialect);
+        if dialect.is_none() {
+            problems.add(
+                "store.dialect",
+                format!(
+                    "\"{}\" is none of keywright, leaf, id_generator, tinyid",
+                    store.dialect
+                ),
+            );
+        }
+        let dialect = dialect.unwrap_or(Dialect::Keywright);
+        let table_text = store
+            .segment_table
+            .as_deref()
+            .unwrap_or(dialect.default_table());
+        let segment_table = TableName::parse(table_text);
+        if segment_table.is_none() {
+            problems.add(
+                "store.segment_table",
+                format!("\"{table_text}\" is no name of a table (letters, digits, _ and $, with or without a schema)"),
+            );
+        }
+        check_limits(store, &mut problems);
+        let snowflake = snowflake_settings(snowflake, &mut problems);
+        match (opts, segment_table, snowflake) {
+            (Some(opts), Some(segment_table), Some(snowflake)) if problems.0.is_empty() => {
+                Ok(Self {
+                    address: address(&opts),
+                    opts,
+                    dialect,
+                    segment_table,
+                    limits: limits(store),
+                    tags: TagDefaults {
+                        refill_percent: store.refill_percent,
+                        step_max: store.step_max,
+                        cover_ms: store.cover_ms,
+                    },
+                    snowflake,
+                })
+            }
+            (_, _, _) => Err(SettingsError {
+                problems: problems.0,
+            }),
+        }
+    }
+
+    /// The layout of snowflake keys.
+    pub fn layout(&self) -> Layout {
+        self.snowflake.layout
+    }
+
+    /// How long a statement waits for a key, milliseconds.
+    pub fn wait_ms_max(&self) -> u64 {
+        self.limits.wait_ms_max
+    }
+
+    /// Where the store is, without user and password.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for StoreSettings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("StoreSettings")
+            .field("address", &self.address)
+            .field("dialect", &self.dialect)
+            .field("segment_table", &self.segment_table)
+            .field("limits", &self.limits)
+            .field("tags", &self.tags)
+            .field("snowflake", &self.snowflake)
+            .finish_non_exhaustive()
+    }
+}
+
+fn address(opts: &Opts) -> String {
+    match opts.socket() {
+        Some(socket) => format!("unix:{socket}"),
+        None => format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port()),
+    }
+}
+
+fn limits(store: &RawStoreSettings) -> Limits {
+    Limits {
+        connections_max: usize::try_from(store.connections_max).unwrap_or(1),
+        store_ms_max: store.store_ms_max,
+        wait_ms_max: store.wait_ms_max,
+        waiters_max: store.waiters_max,
+        backoff_ms_min: store.backoff_ms_min,
+        backoff_ms_max: store.backoff_ms_max,
+        range_ids_max: store.range_ids_max,
+    }
+}
+
+fn check_limits(store: &RawStoreSettings, problems: &mut Problems) {
+    const HOUR_MS: u64 = 3_600_000;
+    problems.within("store.connections_max", store.connections_max, 1, 64);
+    problems.within("store.store_ms_max", store.store_ms_max, 10, HOUR_MS);
+    problems.within("store.wait_ms_max", store.wait_ms_max, 1, HOUR_MS);
+    problems.within("store.waiters_max", store.waiters_max, 1, 1_000_000);
+    problems.within("store.backoff_ms_min", store.backoff_ms_min, 1, HOUR_MS);
+    problems.within(
+        "store.backoff_ms_max",
+        store.backoff_ms_max,
+        store.backoff_ms_min,
+        HOUR_MS,
+    );
+    problems.within("store.range_ids_max", store.range_ids_max, 1, 1_000_000_000);
+    problems.within("store.refill_percent", store.refill_percent, 1, 99);
+    problems.within("store.step_max", store.step_max, 1, Step::MAX);
+    problems.within("store.cover_ms", store.cover_ms, 1, 24 * HOUR_MS);
+}
+
+fn connection(store: &RawStoreSettings, problems: &mut Problems) -> Option<Opts> {
+    let opts = match Opts::from_url(&store.url) {
+        Ok(opts) => opts,
+        // The error may quote the URL, and with it the password.
+        Err(_) => {
+            problems.add(
+                "store.url",
+                "is not of the form mysql://user@host:port/schema",
+            );
+            return None;
+        }
+    };
+    if opts.db_name().is_none_or(str::is_empty) {
+        problems.add("store.url", "names no schema");
+    }
+    if opts.user().is_none_or(str::is_empty) {
+        problems.add("store.url", "names no user");
+    }
+    let mut builder = OptsBuilder::from_opts(opts.clone())
+        .prefer_socket(false)
+        .client_found_rows(false)
+        .setup(setup_statements(store.store_ms_max));
+    if let Some(file) = &store.password_file {
+        if opts.pass().is_some() {
+            problems.add("store.password_file", "the url has a password too");
+        }
+        builder = builder.pass(password(file, problems));
+    }
+    let tls = match store.tls.as_str() {
+        "disabled" => None,
+        "required" => Some(tls(store)),
+        other => {
+            problems.add(
+                "store.tls",
+                format!("\"{other}\" is neither disabled nor required"),
+            );
+            None
+        }
+    };
+    if tls.is_none() && store.tls_ca_file.is_some() {
+        problems.add("store.tls_ca_file", "needs tls = \"required\"");
+    }
+    Some(builder.ssl_opts(tls).into())
+}
+
+fn tls(store: &RawStoreSettings) -> SslOpts {
+    match &store.tls_ca_file {
+        Some(file) => SslOpts::default()
+            .with_root_certs(vec![PathBuf::from(file).into()])
+            .with_disable_built_in_roots(true),
+        None => SslOpts::default(),
+    }
+}
+
+/// What a session is told first. A lock that somebody holds is waited for no longer than a conversation may last.
+fn setup_statements(store_ms_max: u64) -> Vec<String> {
+    let lock_s = store_ms_max.div_ceil(1000);
+    vec![format!(
+        "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = {lock_s}"
+    )]
+}
+
+fn password(file: &Path, problems: &mut Problems) -> Option<String> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => match text.lines().next() {
+            Some(line) if !line.is_empty() => Some(line.to_owned()),
+            Some(_) | None => {
+                problems.add(
+                    "store.password_file",
+                    format!("\"{}\" has no first line", file.display()),
+                );
+                None
+            }
+        },
+        Err(error) => {
+            problems.add(
+                "store.password_file",
+                format!("\"{}\" cannot be read: {error}", file.display()),
+            );
+            None
+        }
+    }
+}
+
+fn snowflake_settings(
+    raw: &RawSnowflakeSettings,
+    problems: &mut Problems,
+) -> Option<SnowflakeSettings> {
+    const HOUR_MS: u64 = 3_600_000;
+    problems.within("snowflake.lease_ms", raw.lease_ms, 1_000, HOUR_MS);
+    problems.within(
+        "snowflake.bound_window_ms",
+        raw.bound_window_ms,
+        100,
+        600_000,
+    );
+    problems.within("snowflake.lead_ms_max", raw.lead_ms_max, 100, HOUR_MS);
+    problems.within("snowflake.skew_ms_max", raw.skew_ms_max, 0, 24 * HOUR_MS);
+    problems.within(
+        "snowflake.clock_jump_ms_max",
+        raw.clock_jump_ms_max,
+        1_000,
+        24 * HOUR_MS,
+    );
+    let layout = match Layout::parse(&raw.layout) {
+        Ok(layout) => layout,
+        Err(error) => {
+            problems.add("snowflake.layout", error.to_string());
+            return None;
+        }
+    };
+    let worker_id = match raw.worker_id.map(|id| WorkerId::new(id, &layout)) {
+        None => None,
+        Some(Ok(worker_id)) => Some(worker_id),
+        Some(Err(error)) => {
+            problems.add("snowflake.worker_id", error.to_string());
+            return None;
+        }
+    };
+    Some(SnowflakeSettings {
+        layout,
+        worker_id,
+        lease_ms: raw.lease_ms,
+        bound_window_ms: raw.bound_window_ms,
+        lead_ms_max: raw.lead_ms_max,
+        skew_ms_max: raw.skew_ms_max,
+        clock_jump_ms_max: raw.clock_jump_ms_max,
+    })
+}
+
+#[cfg(test)]
+mod tests;

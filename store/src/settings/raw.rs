@@ -1,0 +1,100 @@
+//! Settings as they are written.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// `[store]` of the configuration file.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawStoreSettings {
+    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket.
+    pub url: String,
+    /// A file whose first line is the password.
+    pub password_file: Option<PathBuf>,
+    /// Whose table the tags are in: `keywright`, `leaf`, `id_generator` or `tinyid`.
+    pub dialect: String,
+    /// The table, if it has not the name that is usual in its dialect.
+    pub segment_table: Option<String>,
+    /// TLS to the store: `disabled` or `required`.
+    pub tls: String,
+    /// Certificates that the store's is checked with, PEM; without it the web's usual ones.
+    pub tls_ca_file: Option<PathBuf>,
+    /// Connections to the store at most.
+    pub connections_max: u32,
+    /// How long one conversation with the store may last, connecting included, milliseconds.
+    pub store_ms_max: u64,
+    /// How long a statement waits for a key, milliseconds.
+    pub wait_ms_max: u64,
+    /// Statements that wait for keys of one source at the same time at most.
+    pub waiters_max: u32,
+    /// The first pause after the store failed, milliseconds; doubles with each further failure.
+    pub backoff_ms_min: u64,
+    /// The longest pause, milliseconds.
+    pub backoff_ms_max: u64,
+    /// Refill when so many percent of a range are left. Keywright's own table says it for each tag.
+    pub refill_percent: u32,
+    /// Largest step in tables of other systems; the smallest is the row's own.
+    pub step_max: i64,
+    /// How long a reservation should last in tables of other systems, milliseconds.
+    pub cover_ms: u64,
+    /// Most keys that one statement may ask for.
+    pub range_ids_max: u64,
+}
+
+impl Default for RawStoreSettings {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            password_file: None,
+            dialect: "keywright".to_owned(),
+            segment_table: None,
+            tls: "disabled".to_owned(),
+            tls_ca_file: None,
+            connections_max: 4,
+            store_ms_max: 2_000,
+            wait_ms_max: 2_000,
+            waiters_max: 10_000,
+            backoff_ms_min: 50,
+            backoff_ms_max: 5_000,
+            refill_percent: 50,
+            step_max: 1_000_000,
+            cover_ms: 900_000,
+            range_ids_max: 1_000_000,
+        }
+    }
+}
+
+/// `[snowflake]` of the configuration file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RawSnowflakeSettings {
+    /// A preset's name, or a layout's fields.
+    pub layout: String,
+    /// Only this worker id will do; without it any free one is leased.
+    pub worker_id: Option<i64>,
+    /// A lease that was not renewed for so long may be taken by others, milliseconds.
+    pub lease_ms: u64,
+    /// How far ahead of need the bound is made durable, milliseconds.
+    pub bound_window_ms: u64,
+    /// How far ids may run ahead of the clock, milliseconds.
+    pub lead_ms_max: u64,
+    /// Gap left when another server wrote the bound, milliseconds: more than replication lag and clock difference.
+    pub skew_ms_max: u64,
+    /// Largest step forward of the clock that ids follow, milliseconds.
+    pub clock_jump_ms_max: u64,
+}
+
+impl Default for RawSnowflakeSettings {
+    fn default() -> Self {
+        Self {
+            layout: "twitter".to_owned(),
+            worker_id: None,
+            lease_ms: 30_000,
+            bound_window_ms: 5_000,
+            lead_ms_max: 10_000,
+            skew_ms_max: 10_000,
+            clock_jump_ms_max: 600_000,
+        }
+    }
+}

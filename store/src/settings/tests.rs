@@ -1,0 +1,79 @@
+use std::io::Write;
+
+use super::{RawSnowflakeSettings, RawStoreSettings, StoreSettings};
+
+fn raw(url: &str) -> RawStoreSettings {
+    RawStoreSettings {
+        url: url.to_owned(),
+        ..RawStoreSettings::default()
+    }
+}
+
+#[test]
+fn defaults_are_fine() {
+    let settings = StoreSettings::new(
+        &raw("mysql://keywright@db:3307/keywright"),
+        &RawSnowflakeSettings::default(),
+    )
+    .unwrap();
+    assert_eq!(settings.address(), "db:3307");
+    assert_eq!(settings.layout().to_string(), "twitter");
+}
+
+#[test]
+fn all_problems_are_reported_at_once() {
+    let store = RawStoreSettings {
+        dialect: "oracle".to_owned(),
+        segment_table: Some("a; DROP".to_owned()),
+        tls: "maybe".to_owned(),
+        wait_ms_max: 0,
+        refill_percent: 100,
+        ..raw("mysql://db:3306/")
+    };
+    let snowflake = RawSnowflakeSettings {
+        worker_id: Some(1024),
+        ..RawSnowflakeSettings::default()
+    };
+    let error = StoreSettings::new(&store, &snowflake).unwrap_err();
+    let settings: Vec<&str> = error
+        .problems
+        .iter()
+        .map(|problem| problem.setting.as_str())
+        .collect();
+    assert_eq!(
+        settings,
+        [
+            "store.url",
+            "store.url",
+            "store.tls",
+            "store.dialect",
+            "store.segment_table",
+            "store.wait_ms_max",
+            "store.refill_percent",
+            "snowflake.worker_id",
+        ]
+    );
+}
+
+#[test]
+fn the_password_is_read_from_its_file_and_never_shown() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(b"secret\nmore").unwrap();
+    let store = RawStoreSettings {
+        password_file: Some(file.path().to_owned()),
+        ..raw("mysql://keywright@db/keywright")
+    };
+    let settings = StoreSettings::new(&store, &RawSnowflakeSettings::default()).unwrap();
+    assert_eq!(settings.opts.pass(), Some("secret"));
+    assert!(!format!("{settings:?}").contains("secret"));
+    let twice = RawStoreSettings {
+        url: "mysql://keywright:other@db/keywright".to_owned(),
+        ..store
+    };
+    assert!(StoreSettings::new(&twice, &RawSnowflakeSettings::default()).is_err());
+    let broken = StoreSettings::new(
+        &raw("mysql://keywright:secret@db:port/keywright"),
+        &RawSnowflakeSettings::default(),
+    );
+    assert!(!broken.unwrap_err().to_string().contains("secret"));
+}

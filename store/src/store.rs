@@ -1,0 +1,170 @@
+//! Conversations with the store: connections, time limits, errors, and which server it is.
+
+mod identity;
+pub(crate) mod lease_rows;
+pub(crate) mod returned;
+pub(crate) mod schema;
+pub(crate) mod tag_admin;
+mod tag_read;
+pub(crate) mod tag_rows;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use keywright_core::Cause;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, FromValueError, Opts, Row};
+use thiserror::Error;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+pub(crate) use identity::ServerFacts;
+
+use crate::dialect::{Dialect, TableName};
+use crate::failure::Failure;
+use crate::settings::{Limits, StoreSettings, TagDefaults};
+
+/// Why a conversation came to nothing. Whatever it had sent may or may not have been done.
+#[derive(Debug, Error)]
+pub(crate) enum StoreError {
+    /// It took too long, or no connection came free.
+    #[error("no answer within {ms} ms")]
+    TimedOut { ms: u64 },
+    /// Refused by the server, or the connection failed.
+    #[error("{0}")]
+    Client(#[from] mysql_async::Error),
+    /// A column holds what it should not.
+    #[error("column \"{column}\" holds {value}")]
+    Column { column: String, value: String },
+    /// A row changed although it was locked.
+    #[error("a row changed while it was locked")]
+    NotLocked,
+}
+
+/// The store, and connections to it. Every conversation runs on the store's own thread.
+#[derive(Debug)]
+pub(crate) struct Store {
+    opts: Opts,
+    address: String,
+    pub(crate) dialect: Dialect,
+    pub(crate) segment_table: TableName,
+    pub(crate) tags: TagDefaults,
+    limits: Limits,
+    idle: Mutex<Vec<Link>>,
+    free: Semaphore,
+}
+
+/// A connection, and whom it leads to.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) conn: Conn,
+    pub(crate) server: Arc<ServerFacts>,
+}
+
+impl Store {
+    pub(crate) fn new(settings: &StoreSettings) -> Self {
+        Self {
+            opts: settings.opts.clone(),
+            address: settings.address.clone(),
+            dialect: settings.dialect,
+            segment_table: settings.segment_table.clone(),
+            tags: settings.tags,
+            limits: settings.limits,
+            idle: Mutex::new(Vec::new()),
+            free: Semaphore::new(settings.limits.connections_max),
+        }
+    }
+
+    /// Has one conversation, within the time limit. A connection on which anything failed is not used again: what it was
+    /// told last may still be under way.
+    pub(crate) async fn converse<T>(&self, talk: impl AsyncTalk<T>) -> Result<T, StoreError> {
+        let ms = self.limits.store_ms_max;
+        let conversation = async {
+            let _permit = self.free.acquire().await;
+            let mut link = self.link().await?;
+            let result = talk.with(&mut link).await?;
+            self.keep(link);
+            Ok(result)
+        };
+        match timeout(Duration::from_millis(ms), conversation).await {
+            Ok(result) => result,
+            Err(_) => Err(StoreError::TimedOut { ms }),
+        }
+    }
+
+    /// A connection that answers.
+    async fn link(&self) -> Result<Link, StoreError> {
+        while let Some(mut link) = self.pop() {
+            // One that was closed while it was idle is no failure of the store.
+            if link.conn.ping().await.is_ok() {
+                return Ok(link);
+            }
+        }
+        let mut conn = Conn::new(self.opts.clone()).await?;
+        let server = Arc::new(identity::look(&mut conn).await?);
+        Ok(Link { conn, server })
+    }
+
+    fn pop(&self) -> Option<Link> {
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()
+    }
+
+    fn keep(&self, link: Link) {
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(link);
+    }
+
+    /// What a client is told.
+    pub(crate) fn failure(&self, error: &StoreError) -> Failure {
+        let message = format!("the store at {} cannot be used: {error}", self.address);
+        match error {
+            StoreError::Client(mysql_async::Error::Server(server)) => {
+                let failure = Failure::new(Cause::StoreUnavailable, message);
+                match server.code {
+                    1146 | 1054 => failure.hint("run keywright-proxy init"),
+                    1044 | 1045 | 1142 | 1143 => failure.hint("check the account and its grants"),
+                    _ => failure,
+                }
+            }
+            StoreError::Column {
+                column: _,
+                value: _,
+            } => Failure::new(Cause::BoundDamaged, message),
+            StoreError::TimedOut { ms: _ } | StoreError::Client(_) | StoreError::NotLocked => {
+                Failure::new(Cause::StoreUnavailable, message)
+            }
+        }
+    }
+}
+
+/// What is said in one conversation. (A trait, because futures of closures that borrow the connection cannot be told to be
+/// `Send`.)
+pub(crate) trait AsyncTalk<T>: Send {
+    fn with(self, link: &mut Link) -> impl Future<Output = Result<T, StoreError>> + Send;
+}
+
+/// Whether the server refused because the table is not there.
+pub(crate) fn is_missing_table(error: &StoreError) -> bool {
+    matches!(error, StoreError::Client(mysql_async::Error::Server(server)) if server.code == 1146)
+}
+
+/// A column as a number, text, …; an error, not a panic, when it is something else.
+pub(crate) fn column<T: mysql_async::prelude::FromValue>(
+    row: &Row,
+    name: &str,
+) -> Result<T, StoreError> {
+    let wrong = |value: String| StoreError::Column {
+        column: name.to_owned(),
+        value,
+    };
+    match row.get_opt::<T, _>(name) {
+        Some(Ok(value)) => Ok(value),
+        Some(Err(FromValueError(value))) => Err(wrong(value.as_sql(false))),
+        None => Err(wrong("nothing: there is no such column".to_owned())),
+    }
+}

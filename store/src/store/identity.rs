@@ -1,0 +1,135 @@
+//! Which server a connection leads to, so that a promoted replica or a copy is recognised.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
+
+use super::{StoreError, column};
+
+/// What a server says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ServerFacts {
+    /// Different for servers with data of their own; see [`identity`].
+    pub(crate) identity: String,
+    /// Settings with which a commit that was acknowledged can be lost.
+    pub(crate) weaknesses: Vec<String>,
+}
+
+/// Variables that are looked at.
+const VARIABLES: &str = "'server_uuid', 'server_id', 'hostname', 'port', 'datadir', \
+                         'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'read_only'";
+
+pub(super) async fn look(conn: &mut Conn) -> Result<ServerFacts, StoreError> {
+    let query = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({VARIABLES})");
+    let rows: Vec<Row> = conn.query(query).await?;
+    let mut variables = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let name: String = column(row, "Variable_name")?;
+        let value: String = column(row, "Value")?;
+        variables.push((name, value));
+    }
+    Ok(facts(&variables))
+}
+
+fn facts(variables: &[(String, String)]) -> ServerFacts {
+    let value = |name: &str| {
+        variables
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    };
+    let mut weaknesses = Vec::new();
+    if value("innodb_flush_log_at_trx_commit").is_some_and(|value| value != "1") {
+        weaknesses.push(
+            "innodb_flush_log_at_trx_commit is not 1: a power failure may undo a reservation"
+                .to_owned(),
+        );
+    }
+    if value("log_bin") == Some("ON") && value("sync_binlog").is_some_and(|value| value != "1") {
+        weaknesses.push(
+            "sync_binlog is not 1: after a power failure replicas may miss a reservation"
+                .to_owned(),
+        );
+    }
+    if value("read_only") == Some("ON") {
+        weaknesses.push("the server is read-only: nothing can be reserved on it".to_owned());
+    }
+    ServerFacts {
+        identity: identity(value),
+        weaknesses,
+    }
+}
+
+/// MySQL has an identity of its own, made with the data directory. MariaDB has none, so it is put together: servers that
+/// replicate from each other must have different ids, and copies elsewhere have another host, port or directory. Two
+/// servers taken for one lack the safety gap (a copy opened in the same place as its original, with the same server id,
+/// cannot be told from it); one server taken for two, because it was moved, only leaves a gap.
+fn identity<'a>(value: impl Fn(&str) -> Option<&'a str>) -> String {
+    const CHARS_MAX: usize = 255;
+    let text = match value("server_uuid") {
+        Some(uuid) => format!("uuid={uuid}"),
+        None => {
+            let part = |name| value(name).unwrap_or_default();
+            format!(
+                "id={} port={} host={} data={}",
+                part("server_id"),
+                part("port"),
+                part("hostname"),
+                part("datadir")
+            )
+        }
+    };
+    text.chars().take(CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::facts;
+
+    fn of(variables: &[(&str, &str)]) -> super::ServerFacts {
+        let owned: Vec<(String, String)> = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        facts(&owned)
+    }
+
+    #[test]
+    fn a_uuid_is_the_identity_where_there_is_one() {
+        let mysql = of(&[
+            ("server_uuid", "u-1"),
+            ("server_id", "1"),
+            ("hostname", "a"),
+        ]);
+        let moved = of(&[
+            ("server_uuid", "u-1"),
+            ("server_id", "2"),
+            ("hostname", "b"),
+        ]);
+        assert_eq!(mysql.identity, moved.identity);
+    }
+
+    #[test]
+    fn replicas_and_copies_are_told_apart_without_one() {
+        let original = of(&[("server_id", "1"), ("hostname", "a"), ("port", "3306")]);
+        let replica = of(&[("server_id", "2"), ("hostname", "a"), ("port", "3306")]);
+        let copy = of(&[("server_id", "1"), ("hostname", "b"), ("port", "3306")]);
+        assert_ne!(original.identity, replica.identity);
+        assert_ne!(original.identity, copy.identity);
+    }
+
+    #[test]
+    fn settings_that_lose_commits_are_named() {
+        let weak = of(&[
+            ("innodb_flush_log_at_trx_commit", "2"),
+            ("log_bin", "ON"),
+            ("sync_binlog", "0"),
+        ]);
+        assert_eq!(weak.weaknesses.len(), 2);
+        let sound = of(&[
+            ("innodb_flush_log_at_trx_commit", "1"),
+            ("log_bin", "OFF"),
+            ("sync_binlog", "0"),
+        ]);
+        assert_eq!(sound.weaknesses, Vec::<String>::new());
+    }
+}

@@ -1,0 +1,111 @@
+//! Rests of ranges: handed back when a process stops, taken out before they are used.
+
+use std::sync::Arc;
+
+use keywright_core::Tag;
+use mysql_async::Row;
+use mysql_async::prelude::Queryable;
+
+use super::tag_rows::Wish;
+use super::{AsyncTalk, Link, Store, StoreError, column, is_missing_table};
+use crate::reserve::{Returned, choose_returned};
+
+/// Returned ranges looked at in one conversation.
+const RETURNED_MAX: u32 = 1_000;
+
+/// Takes a range that was handed back out of the store; the tag's row is locked, so nobody else is doing the same.
+pub(super) async fn take_returned(
+    wish: &Wish<'_>,
+    link: &mut Link,
+) -> Result<Option<Returned>, StoreError> {
+    let table = wish.store.segment_table.plain();
+    // What was handed back on another server may have been used there since.
+    let discard =
+        "DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ? AND server <> ?";
+    let key = (
+        table.as_str(),
+        wish.tag.as_str(),
+        link.server.identity.as_str(),
+    );
+    match link
+        .conn
+        .exec_drop(discard, key)
+        .await
+        .map_err(StoreError::from)
+    {
+        Ok(()) => {}
+        Err(error) if is_missing_table(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let select = format!(
+        "SELECT id, start_id, end_id FROM keywright_returned \
+         WHERE segment_table = ? AND tag = ? ORDER BY start_id LIMIT {RETURNED_MAX} FOR UPDATE"
+    );
+    let rows: Vec<Row> = link
+        .conn
+        .exec(select, (table.as_str(), wish.tag.as_str()))
+        .await?;
+    let mut ranges = Vec::with_capacity(rows.len());
+    for row in &rows {
+        ranges.push(Returned {
+            key: column(row, "id")?,
+            start: column(row, "start_id")?,
+            end: column(row, "end_id")?,
+        });
+    }
+    let Some(range) = choose_returned(&ranges, wish.floor) else {
+        return Ok(None);
+    };
+    let delete = "DELETE FROM keywright_returned WHERE id = ? AND start_id = ? AND end_id = ?";
+    link.conn
+        .exec_drop(delete, (range.key, range.start, range.end))
+        .await?;
+    if link.conn.affected_rows() == 1 {
+        Ok(Some(range))
+    } else {
+        Err(StoreError::NotLocked)
+    }
+}
+
+/// Rests to be handed back, and where each was reserved.
+#[derive(Debug)]
+pub(crate) struct Return {
+    pub(crate) store: Arc<Store>,
+    pub(crate) rests: Vec<Rest>,
+}
+
+/// A range that nobody else can take any more.
+#[derive(Debug, Clone)]
+pub(crate) struct Rest {
+    pub(crate) tag: Tag,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// The server on which it was reserved.
+    pub(crate) server: String,
+}
+
+impl AsyncTalk<usize> for Return {
+    /// One transaction. A rest that was reserved on another server than this one is dropped: nothing says that this one has
+    /// its reservation.
+    async fn with(self, link: &mut Link) -> Result<usize, StoreError> {
+        let table = self.store.segment_table.plain();
+        let here = link.server.identity.clone();
+        link.conn.query_drop("START TRANSACTION").await?;
+        let mut returned = 0;
+        for rest in self.rests.iter().filter(|rest| rest.server == here) {
+            let insert = "INSERT INTO keywright_returned (segment_table, tag, start_id, end_id, server) \
+                          VALUES (?, ?, ?, ?, ?)";
+            let values = (
+                table.as_str(),
+                rest.tag.as_str(),
+                rest.start,
+                rest.end,
+                here.as_str(),
+            );
+            link.conn.exec_drop(insert, values).await?;
+            returned += 1;
+        }
+        link.conn.query_drop("COMMIT").await?;
+        Ok(returned)
+    }
+}

@@ -1,0 +1,245 @@
+//! Making the tables, and refusing tables that only look like them.
+
+use std::sync::Arc;
+
+use mysql_async::Row;
+use mysql_async::prelude::Queryable;
+
+use super::{AsyncTalk, Link, Store, StoreError, column};
+use crate::dialect::Dialect;
+
+/// What people read and run.
+const DDL: &str = include_str!("../../../sql/mysql/keywright_store.sql");
+
+/// Columns by table, with their data types; the first ones are the primary key.
+struct Shape {
+    table: &'static str,
+    key_columns: usize,
+    columns: &'static [(&'static str, &'static str)],
+}
+
+const SEGMENT: Shape = Shape {
+    table: "keywright_segment",
+    key_columns: 1,
+    columns: &[
+        ("tag", "varchar"),
+        ("hi", "bigint"),
+        ("id_max", "bigint"),
+        ("step", "bigint"),
+        ("step_min", "bigint"),
+        ("step_max", "bigint"),
+        ("cover_s", "bigint"),
+        ("refill_percent", "bigint"),
+        ("description", "varchar"),
+        ("server", "varchar"),
+        ("reserved_ids", "bigint"),
+        ("reserved_ms", "bigint"),
+        ("rate_per_s", "bigint"),
+        ("updated_at", "timestamp"),
+    ],
+};
+
+const WORKER: Shape = Shape {
+    table: "keywright_worker",
+    key_columns: 2,
+    columns: &[
+        ("space", "varchar"),
+        ("worker_id", "bigint"),
+        ("owner", "varchar"),
+        ("holder", "varchar"),
+        ("epoch", "bigint"),
+        ("hi_ms", "bigint"),
+        ("layout", "varchar"),
+        ("server", "varchar"),
+        ("expires_at", "datetime"),
+    ],
+};
+
+const RETURNED: Shape = Shape {
+    table: "keywright_returned",
+    key_columns: 1,
+    columns: &[
+        ("id", "bigint"),
+        ("segment_table", "varchar"),
+        ("tag", "varchar"),
+        ("start_id", "bigint"),
+        ("end_id", "bigint"),
+        ("server", "varchar"),
+        ("returned_at", "timestamp"),
+    ],
+};
+
+/// Creates what is missing.
+#[derive(Debug)]
+pub(crate) struct Init;
+
+/// What was created, and what is there in another shape.
+#[derive(Debug, Default)]
+pub(crate) struct Initialised {
+    pub(crate) created: Vec<String>,
+    pub(crate) misshapen: Vec<String>,
+}
+
+impl AsyncTalk<Initialised> for Init {
+    async fn with(self, link: &mut Link) -> Result<Initialised, StoreError> {
+        let mut done = Initialised::default();
+        for shape in [&SEGMENT, &WORKER, &RETURNED] {
+            match problems(link, shape).await? {
+                None => {
+                    for statement in statements().filter(|sql| creates(sql, shape.table)) {
+                        link.conn.query_drop(statement).await?;
+                    }
+                    done.created.push(shape.table.to_owned());
+                    // Somebody else may have made it first, in a shape of his own.
+                    done.misshapen
+                        .extend(problems(link, shape).await?.unwrap_or_default());
+                }
+                Some(found) => done.misshapen.extend(found),
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// Looks without changing anything: problems of the tables that this store uses.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) store: Arc<Store>,
+}
+
+/// What a look at the store found.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) problems: Vec<String>,
+    pub(crate) weaknesses: Vec<String>,
+}
+
+impl AsyncTalk<Seen> for Look {
+    async fn with(self, link: &mut Link) -> Result<Seen, StoreError> {
+        let own: &[&Shape] = match self.store.dialect {
+            Dialect::Keywright => &[&SEGMENT, &WORKER, &RETURNED],
+            Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => &[&WORKER, &RETURNED],
+        };
+        let mut seen = Seen {
+            problems: Vec::new(),
+            weaknesses: link.server.weaknesses.clone(),
+        };
+        for shape in own {
+            match problems(link, shape).await? {
+                Some(found) => seen.problems.extend(found),
+                None => seen.problems.push(format!(
+                    "table {} is missing: run keywright-proxy init",
+                    shape.table
+                )),
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// The statements of the file, without the comments between them.
+fn statements() -> impl Iterator<Item = String> {
+    let code: Vec<&str> = DDL
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("--"))
+        .collect();
+    let code = code.join("\n");
+    let parts: Vec<String> = code
+        .split(";\n")
+        .map(|part| part.trim().trim_end_matches(';').to_owned())
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.into_iter()
+}
+
+fn creates(statement: &str, table: &str) -> bool {
+    statement.starts_with(&format!("CREATE TABLE IF NOT EXISTS {table} ("))
+}
+
+/// `None`: there is no such table.
+async fn problems(link: &mut Link, shape: &Shape) -> Result<Option<Vec<String>>, StoreError> {
+    let table: Option<Row> = link
+        .conn
+        .exec_first(
+            "SELECT ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?",
+            (shape.table,),
+        )
+        .await?;
+    let Some(table) = table else {
+        return Ok(None);
+    };
+    let mut found = Vec::new();
+    let engine: Option<String> = column(&table, "engine")?;
+    if !engine
+        .as_deref()
+        .is_some_and(|engine| engine.eq_ignore_ascii_case("InnoDB"))
+    {
+        found.push(format!("table {} is not an InnoDB table", shape.table));
+    }
+    let rows: Vec<Row> = link
+        .conn
+        .exec(
+            "SELECT LOWER(COLUMN_NAME) AS name, LOWER(DATA_TYPE) AS type, COLUMN_KEY = 'PRI' AS is_key \
+             FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?",
+            (shape.table,),
+        )
+        .await?;
+    let mut columns = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let name: String = column(row, "name")?;
+        let data_type: String = column(row, "type")?;
+        columns.push((name, data_type, column::<i64>(row, "is_key")? != 0));
+    }
+    found.extend(differences(shape, &columns));
+    Ok(Some(found))
+}
+
+fn differences(shape: &Shape, columns: &[(String, String, bool)]) -> Vec<String> {
+    let table = shape.table;
+    let mut found = Vec::new();
+    for (at, (name, data_type)) in shape.columns.iter().enumerate() {
+        let is_key = at < shape.key_columns;
+        match columns.iter().find(|(known, _, _)| known == name) {
+            None => found.push(format!("table {table} has no column \"{name}\"")),
+            Some((_, other, _)) if other != data_type => found.push(format!(
+                "column \"{name}\" of table {table} is of type {other}, not {data_type}"
+            )),
+            Some((_, _, key)) if *key != is_key => found.push(format!(
+                "the primary key of table {table} is another: column \"{name}\""
+            )),
+            Some((_, _, _)) => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RETURNED, SEGMENT, WORKER, creates, statements};
+
+    #[test]
+    fn the_file_makes_exactly_the_tables_that_are_used() {
+        let all: Vec<String> = statements().collect();
+        assert_eq!(all.len(), 3);
+        for shape in [&SEGMENT, &WORKER, &RETURNED] {
+            let made: Vec<&String> = all.iter().filter(|sql| creates(sql, shape.table)).collect();
+            let [statement] = made.as_slice() else {
+                panic!("{} is made {} times", shape.table, made.len());
+            };
+            let lines: Vec<Vec<&str>> = statement
+                .lines()
+                .skip(1)
+                .map(|line| line.split_whitespace().collect())
+                .filter(|words: &Vec<&str>| {
+                    !matches!(words.first(), Some(&("PRIMARY" | "KEY" | ")")) | None)
+                })
+                .collect();
+            assert_eq!(lines.len(), shape.columns.len(), "{}", shape.table);
+            for (line, (name, data_type)) in lines.iter().zip(shape.columns) {
+                assert_eq!(line.first(), Some(name));
+                let written = line.get(1).unwrap().to_lowercase();
+                assert!(written.starts_with(data_type), "{name}: {written}");
+            }
+        }
+    }
+}

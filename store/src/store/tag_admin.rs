@@ -1,0 +1,116 @@
+//! Making and listing tags.
+
+use std::sync::Arc;
+
+use keywright_core::{Step, Tag};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Params, Row, Value};
+
+use super::{AsyncTalk, Link, Store, StoreError, column};
+
+/// A tag to be made in Keywright's own table.
+#[derive(Debug, Clone, Copy)]
+pub struct TagOptions {
+    /// First id, at least 1.
+    pub start: u64,
+    /// Largest id.
+    pub id_max: u64,
+    /// Ids per reservation; a tenth of it at first.
+    pub step: Step,
+    /// The step never goes below.
+    pub step_min: Step,
+    /// The step never goes above.
+    pub step_max: Step,
+    /// How long a reservation should last, seconds.
+    pub cover_s: u32,
+    /// Refill when so many percent of a reservation are left.
+    pub refill_percent: u32,
+}
+
+impl TagOptions {
+    /// As the table's own defaults, with a step.
+    pub fn with_step(step: Step) -> Self {
+        let largest = Step::new(Step::MAX).unwrap_or(step);
+        Self {
+            start: 1,
+            id_max: i64::MAX.cast_unsigned(),
+            step,
+            step_min: step,
+            step_max: largest,
+            cover_s: 900,
+            refill_percent: 50,
+        }
+    }
+}
+
+/// A tag, as people see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TagListing {
+    /// Its name in the table; other systems allow what Keywright does not.
+    pub tag: String,
+    /// `hi` or `max_id`.
+    pub number: u64,
+    /// Column `step`.
+    pub step: u64,
+}
+
+/// Makes a tag. False when there is one of that name.
+#[derive(Debug)]
+pub(crate) struct CreateTag {
+    pub(crate) store: Arc<Store>,
+    pub(crate) tag: Tag,
+    pub(crate) options: TagOptions,
+}
+
+impl AsyncTalk<bool> for CreateTag {
+    async fn with(self, link: &mut Link) -> Result<bool, StoreError> {
+        const DUPLICATE: u16 = 1062;
+        let options = &self.options;
+        let insert = format!(
+            "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            self.store.segment_table
+        );
+        let values: Vec<Value> = vec![
+            self.tag.as_str().into(),
+            options.start.max(1).into(),
+            options.id_max.into(),
+            options.step.get().into(),
+            options.step_min.get().into(),
+            options.step_max.get().into(),
+            options.cover_s.into(),
+            options.refill_percent.into(),
+        ];
+        match link
+            .conn
+            .exec_drop(insert, Params::Positional(values))
+            .await
+        {
+            Ok(()) => Ok(true),
+            Err(mysql_async::Error::Server(error)) if error.code == DUPLICATE => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Reads all tags.
+#[derive(Debug)]
+pub(crate) struct ListTags {
+    pub(crate) store: Arc<Store>,
+}
+
+impl AsyncTalk<Vec<TagListing>> for ListTags {
+    async fn with(self, link: &mut Link) -> Result<Vec<TagListing>, StoreError> {
+        let select = self.store.dialect.select_all(&self.store.segment_table);
+        let rows: Vec<Row> = link.conn.query(select).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(TagListing {
+                    tag: column(row, "tag")?,
+                    number: column(row, "number")?,
+                    step: column(row, "step")?,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,119 @@
+//! Reading a tag's row: numbers out of a table that anybody may have edited.
+
+use keywright_core::{Cause, Tag};
+use mysql_async::Row;
+
+use super::tag_rows::Denied;
+use super::{Store, StoreError, column};
+use crate::dialect::Dialect;
+use crate::failure::Failure;
+use crate::reserve::{LastReservation, StepNumbers, TagRow};
+use crate::residue::{Residue, ResidueError};
+
+/// The row and the store's clock. `identity` is the server's, `wanted` the ids that the caller uses.
+pub(super) fn read_row(
+    store: &Store,
+    row: &Row,
+    identity: &str,
+    tag: &Tag,
+    wanted: Residue,
+) -> Result<Result<(TagRow, i64), Denied>, StoreError> {
+    let damaged = |problem: String| {
+        let table = store.segment_table.plain();
+        Ok(Err(Denied::Other(Failure::new(
+            Cause::BoundDamaged,
+            format!("the row of tag \"{tag}\" in {table} is unusable: {problem}"),
+        ))))
+    };
+    let (step, policy) = match step_numbers(store, row)?.check() {
+        Ok(checked) => checked,
+        Err(error) => return damaged(error.to_string()),
+    };
+    let residue = match table_residue(store, row)? {
+        Ok(Residue::ALL) => wanted,
+        Ok(table) if wanted == Residue::ALL => table,
+        Ok(_) => return damaged("it has a delta of its own, so no stride can be used".to_owned()),
+        Err(error) => return damaged(error.to_string()),
+    };
+    let own = own_columns(store, row, identity)?;
+    let now_ms = column(row, "now_ms")?;
+    let row = TagRow {
+        number: column(row, "number")?,
+        ends: store.dialect.ends(),
+        id_max: own.id_max,
+        step,
+        policy,
+        residue,
+        refill_percent: own.refill_percent,
+        last: own.last,
+    };
+    Ok(Ok((row, now_ms)))
+}
+
+fn step_numbers(store: &Store, row: &Row) -> Result<StepNumbers, StoreError> {
+    let step: i64 = column(row, "step")?;
+    match store.dialect {
+        Dialect::Keywright => Ok(StepNumbers {
+            step,
+            step_min: column(row, "step_min")?,
+            step_max: column(row, "step_max")?,
+            cover_ms: column::<u64>(row, "cover_s")?.saturating_mul(1_000),
+        }),
+        Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Ok(StepNumbers {
+            step,
+            step_min: step,
+            step_max: store.tags.step_max,
+            cover_ms: store.tags.cover_ms,
+        }),
+    }
+}
+
+/// tinyid divides a tag's ids among databases by their remainder; NULL stands for delta 1 and remainder 0 there.
+fn table_residue(store: &Store, row: &Row) -> Result<Result<Residue, ResidueError>, StoreError> {
+    match store.dialect {
+        Dialect::Tinyid => {
+            let delta: Option<i64> = column(row, "delta")?;
+            let remainder: Option<i64> = column(row, "remainder")?;
+            Ok(Residue::new(delta.unwrap_or(1), remainder.unwrap_or(0)))
+        }
+        Dialect::Keywright | Dialect::Leaf | Dialect::IdGenerator => Ok(Ok(Residue::ALL)),
+    }
+}
+
+/// What only Keywright's own table says.
+struct OwnColumns {
+    id_max: u64,
+    refill_percent: u32,
+    last: Option<LastReservation>,
+}
+
+fn own_columns(store: &Store, row: &Row, identity: &str) -> Result<OwnColumns, StoreError> {
+    match store.dialect {
+        Dialect::Keywright => Ok(OwnColumns {
+            id_max: column::<u64>(row, "id_max")?.min(i64::MAX.cast_unsigned()),
+            refill_percent: column(row, "refill_percent")?,
+            last: last(row, identity)?,
+        }),
+        Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Ok(OwnColumns {
+            id_max: i64::MAX.cast_unsigned(),
+            refill_percent: store.tags.refill_percent,
+            last: None,
+        }),
+    }
+}
+
+fn last(row: &Row, identity: &str) -> Result<Option<LastReservation>, StoreError> {
+    let server: Option<String> = column(row, "server")?;
+    let at_ms: Option<i64> = column(row, "reserved_ms")?;
+    let ids: Option<u64> = column(row, "reserved_ids")?;
+    let rate_per_s: Option<u64> = column(row, "rate_per_s")?;
+    Ok(match (server, at_ms, ids) {
+        (Some(server), Some(at_ms), Some(ids)) => Some(LastReservation {
+            same_server: server == identity,
+            at_ms,
+            ids,
+            rate_per_s: rate_per_s.unwrap_or(0),
+        }),
+        (Some(_) | None, Some(_) | None, Some(_) | None) => None,
+    })
+}

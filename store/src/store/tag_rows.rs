@@ -1,0 +1,172 @@
+//! Reserving: one transaction on a tag's row.
+
+use keywright_core::{Cause, Tag, TagExhausted};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Params, Row, Value};
+
+use super::returned::take_returned;
+use super::tag_read::read_row;
+use super::{AsyncTalk, Link, Store, StoreError, column};
+use crate::dialect::Dialect;
+use crate::failure::Failure;
+use crate::reserve::{Ask, Reservation, StepTrack, TagRow, plan_reservation};
+use crate::residue::Residue;
+
+/// A reservation to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) tag: &'a Tag,
+    /// Which ids the caller uses; the table may narrow it.
+    pub(crate) residue: Residue,
+    /// Consecutive ids that somebody waits for.
+    pub(crate) need: u64,
+    /// First id above all that this process was ever given.
+    pub(crate) floor: u64,
+    /// How much to ask for.
+    pub(crate) steps: StepTrack,
+    /// Milliseconds of a clock that only goes forward.
+    pub(crate) uptime_ms: u64,
+    /// Whether to look for ranges that were handed back.
+    pub(crate) returned: bool,
+}
+
+/// A range that is durably ours.
+#[derive(Debug, Clone)]
+pub(crate) struct Granted {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) residue: Residue,
+    pub(crate) row: TagRow,
+    /// The server that granted it.
+    pub(crate) server: String,
+    /// Ids left out before it.
+    pub(crate) gap: u64,
+    /// It was handed back before, and is not a new reservation.
+    pub(crate) was_returned: bool,
+}
+
+/// Why the store said no, for certain.
+#[derive(Debug, Clone)]
+pub(crate) enum Denied {
+    Exhausted(TagExhausted),
+    Other(Failure),
+}
+
+impl AsyncTalk<Result<Granted, Denied>> for Wish<'_> {
+    /// One transaction: lock the row, read it, write by compare-and-swap, commit. Any failure, also one in COMMIT, is an
+    /// error to the caller, which publishes nothing then.
+    async fn with(self, link: &mut Link) -> Result<Result<Granted, Denied>, StoreError> {
+        link.conn.query_drop("START TRANSACTION").await?;
+        let result = reserve(&self, link).await?;
+        match &result {
+            Ok(_) => link.conn.query_drop("COMMIT").await?,
+            Err(_) => link.conn.query_drop("ROLLBACK").await?,
+        }
+        Ok(result)
+    }
+}
+
+async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Denied>, StoreError> {
+    let store = wish.store;
+    let select = store.dialect.select_row(&store.segment_table, true);
+    let rows: Vec<Row> = link.conn.exec(select, (wish.tag.as_str(),)).await?;
+    let (row, now_ms) = match rows.as_slice() {
+        [row] => match read_row(store, row, &link.server.identity, wish.tag, wish.residue)? {
+            Ok(row) => row,
+            Err(denied) => return Ok(Err(denied)),
+        },
+        [] => return Ok(Err(unknown(store, wish.tag))),
+        [_, ..] => return Ok(Err(ambiguous(store, wish.tag))),
+    };
+    if wish.returned
+        && let Some(range) = take_returned(wish, link).await?
+    {
+        return Ok(Ok(Granted {
+            start: range.start,
+            end: range.end,
+            residue: row.residue,
+            row,
+            server: link.server.identity.clone(),
+            gap: 0,
+            was_returned: true,
+        }));
+    }
+    let ask = Ask {
+        residue: row.residue,
+        want: wish.steps.want(&row, wish.uptime_ms),
+        need: wish.need,
+        floor: wish.floor,
+        now_ms,
+    };
+    let reservation = match plan_reservation(&row, &ask) {
+        Ok(reservation) => reservation,
+        Err(exhausted) => return Ok(Err(Denied::Exhausted(exhausted))),
+    };
+    write(wish, link, &row, &reservation, now_ms).await?;
+    Ok(Ok(Granted {
+        start: reservation.start,
+        end: reservation.end,
+        residue: row.residue,
+        row,
+        server: link.server.identity.clone(),
+        gap: reservation.gap,
+        was_returned: false,
+    }))
+}
+
+/// Moves the number by compare-and-swap, so that a table whose engine has no row locks is safe too, and reads it back.
+async fn write(
+    wish: &Wish<'_>,
+    link: &mut Link,
+    row: &TagRow,
+    reservation: &Reservation,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let store = wish.store;
+    let mut values: Vec<Value> = match store.dialect {
+        Dialect::Keywright => vec![
+            link.server.identity.as_str().into(),
+            (reservation.end - reservation.start).into(),
+            now_ms.into(),
+            reservation.rate_per_s.into(),
+        ],
+        Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Vec::new(),
+    };
+    values.extend([
+        reservation.number.into(),
+        wish.tag.as_str().into(),
+        row.number.into(),
+    ]);
+    let update = store.dialect.update_row(&store.segment_table);
+    link.conn
+        .exec_drop(update, Params::Positional(values))
+        .await?;
+    if link.conn.affected_rows() != 1 {
+        return Err(StoreError::NotLocked);
+    }
+    let select = store.dialect.select_row(&store.segment_table, true);
+    let written: Option<Row> = link.conn.exec_first(select, (wish.tag.as_str(),)).await?;
+    match written.as_ref().map(|row| column::<u64>(row, "number")) {
+        Some(Ok(number)) if number == reservation.number => Ok(()),
+        Some(Ok(_) | Err(_)) | None => Err(StoreError::NotLocked),
+    }
+}
+
+fn unknown(store: &Store, tag: &Tag) -> Denied {
+    let table = store.segment_table.plain();
+    let failure = Failure::new(
+        Cause::TagUnknown,
+        format!("tag \"{tag}\" is not in {table}"),
+    );
+    Denied::Other(failure.hint("make it, or correct the rule"))
+}
+
+fn ambiguous(store: &Store, tag: &Tag) -> Denied {
+    let table = store.segment_table.plain();
+    let failure = Failure::new(
+        Cause::BoundDamaged,
+        format!("tag \"{tag}\" is in {table} more than once"),
+    );
+    Denied::Other(failure.hint("leave the row with the largest number only"))
+}

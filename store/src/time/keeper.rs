@@ -1,0 +1,357 @@
+//! The task that keeps a lease: takes one over, extends its bound before it is reached, renews it, and gives it up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use keywright_core::{
+    BoundPlan, BoundRefusal, BoundRequest, Cause, ClockEvent, SnowflakeWord, VirtualClock, WorkerId,
+};
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::{LeasedWord, Space, TimeSupply};
+use crate::backoff::Backoff;
+use crate::demand::Outlook;
+use crate::failure::Failure;
+use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits, reason_text};
+use crate::settings::Limits;
+use crate::store::Store;
+use crate::store::lease_rows::{ExtendLease, Extension, ReleaseLease, TakeLease, TakenLease};
+
+/// Renewals per lease: two may fail before others may try to take it.
+const RENEWALS_PER_LEASE: u64 = 3;
+
+/// What only this task knows.
+struct Keeper {
+    supply: Arc<TimeSupply>,
+    store: Arc<Store>,
+    owner: String,
+    holder: String,
+    virtual_clock: VirtualClock,
+    held: Option<HeldLease>,
+    /// Whether a lease was lost since the start, and none was had since.
+    fenced: bool,
+}
+
+/// Keeps a lease until the source is closed; then gives it up.
+pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limits) {
+    let mut backoff = Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max);
+    let renew = Duration::from_millis(supply.settings.lease_ms / RENEWALS_PER_LEASE);
+    let mut keeper = Keeper {
+        owner: uuid::Uuid::new_v4().simple().to_string(),
+        holder: holder(),
+        virtual_clock: VirtualClock::default(),
+        held: None,
+        fenced: false,
+        supply,
+        store,
+    };
+    keeper.supply.demand.ask(0);
+    let mut renew_at = Instant::now() + renew;
+    while !keeper.supply.demand.is_closed() {
+        let until = keeper.held.is_some().then_some(renew_at);
+        let asked = keeper.supply.demand.asked(until).await;
+        if keeper.supply.demand.is_closed() {
+            break;
+        }
+        let result = match keeper.held.take() {
+            None => keeper.take_over().await,
+            Some(held) => keeper.extend(held, asked).await,
+        };
+        match result {
+            Ok(()) => {
+                backoff.succeeded();
+                renew_at = Instant::now() + renew;
+                keeper.supply.demand.succeeded();
+            }
+            Err(pause_ms) => {
+                // Somebody may still wait for what was not had.
+                keeper.supply.demand.ask(0);
+                let pause_ms = pause_ms.unwrap_or_else(|| backoff.failed());
+                keeper.supply.demand.pause(pause_ms).await;
+            }
+        }
+    }
+    keeper.release().await;
+}
+
+/// For people who look at the table.
+fn holder() -> String {
+    let host = nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok())
+        .unwrap_or_else(|| "?".to_owned());
+    let text = format!("{host} pid {}", std::process::id());
+    text.chars().take(255).collect()
+}
+
+/// How long to pause before the next attempt, milliseconds; `None`: as the backoff says.
+type PauseMs = Option<u64>;
+
+impl Keeper {
+    async fn take_over(&mut self) -> Result<(), PauseMs> {
+        let settings = &self.supply.settings;
+        let readings = self.supply.clock.readings();
+        let wish = TakeLease {
+            space: self.supply.space.name(),
+            claimant: Claimant {
+                owner: self.owner.clone(),
+                wish: self.supply.wish.map(WorkerId::get),
+                worker_id_max: self.supply.worker_id_max,
+                layout: self.supply.layout,
+                server: String::new(),
+            },
+            limits: TakeoverLimits {
+                now_ms: readings.wall_ms,
+                lead_ms_max: settings.lead_ms_max,
+                skew_ms_max: settings.skew_ms_max,
+                window_ms: settings.bound_window_ms,
+            },
+            holder: &self.holder,
+            lease_ms: settings.lease_ms,
+        };
+        let taken = match self.store.converse(wish).await {
+            Ok(Ok(taken)) => taken,
+            Ok(Err(no_lease)) => {
+                self.supply.demand.need();
+                let failure = self.no_lease(&no_lease);
+                self.supply.demand.failed(failure, 0, Outlook::Stays);
+                return Err(None);
+            }
+            // It may have been written: the next attempt finds it under our name, and takes it over once more.
+            Err(error) => return Err(self.store_failed(self.store.failure(&error))),
+        };
+        let start_ms = taken.claim.plan.start_ms;
+        self.virtual_clock.start_at(readings, start_ms);
+        self.publish_new(taken);
+        Ok(())
+    }
+
+    fn publish_new(&mut self, taken: TakenLease) {
+        let supply = &self.supply;
+        let plan = &taken.claim.plan;
+        let worker_id = taken.claim.worker_id;
+        let worker_part = match supply.space {
+            Space::Snowflake => WorkerId::new(i64::from(worker_id), &supply.layout)
+                .map_or(0, |worker| supply.layout.worker_part(worker, false)),
+            Space::Readable => 0,
+        };
+        let lease = LeasedWord {
+            worker_id,
+            worker_part,
+            word: SnowflakeWord::new(),
+            extend_at: AtomicU64::new(self.extend_at(plan.hi_state)),
+        };
+        lease.word.publish(plan.start_state, plan.hi_state);
+        supply.skew_ms.store(0, Ordering::Relaxed);
+        supply.lease.store(Some(Arc::new(lease)));
+        supply
+            .demand
+            .figures
+            .refills
+            .fetch_add(1, Ordering::Relaxed);
+        info!(
+            space = supply.space.name(),
+            worker_id,
+            epoch = taken.claim.epoch,
+            starts_ms = plan.start_ms,
+            gap_ms = plan.gap_ms,
+            because = reason_text(plan.reason),
+            "took over a worker id"
+        );
+        self.fenced = false;
+        self.held = Some(taken.held);
+    }
+
+    /// Halfway through the window.
+    fn extend_at(&self, hi_state: u64) -> u64 {
+        let layout = &self.supply.layout;
+        let window_ticks =
+            self.supply.settings.bound_window_ms / u64::from(layout.tick_ms().max(1));
+        hi_state.saturating_sub((window_ticks / 2) << layout.sequence_bits())
+    }
+
+    /// Extends the bound when somebody asked, renews the lease in any case.
+    async fn extend(&mut self, mut held: HeldLease, asked: bool) -> Result<(), PauseMs> {
+        let supply = Arc::clone(&self.supply);
+        let need = supply.demand.need();
+        let attempted_ms = AtomicI64::new(held.attempted_ms);
+        let talk = ExtendLease {
+            space: supply.space.name(),
+            held: &held,
+            request: asked.then(|| self.request(need)),
+            attempted_ms: &attempted_ms,
+            lease_ms: supply.settings.lease_ms,
+        };
+        let result = self.store.converse(talk).await;
+        held.attempted_ms = attempted_ms.into_inner();
+        match result {
+            Ok(Extension::Extended(plan)) => {
+                held.published_ms = plan.bound_ms;
+                self.held = Some(held);
+                if asked {
+                    self.publish(&plan);
+                }
+                Ok(())
+            }
+            Ok(Extension::Refused { refusal, bound_ms }) => {
+                held.published_ms = bound_ms;
+                self.held = Some(held);
+                self.refused(refusal, need)
+            }
+            Ok(Extension::Lost) => {
+                self.fence(&held);
+                Err(Some(0))
+            }
+            // Nothing is published. The lease is looked at again before anything else is done with it.
+            Err(error) => {
+                self.held = Some(held);
+                Err(self.store_failed(self.store.failure(&error)))
+            }
+        }
+    }
+
+    fn publish(&self, plan: &BoundPlan) {
+        let guard = self.supply.lease.load();
+        if let Some(lease) = guard.as_deref() {
+            lease.word.publish(0, plan.hi_state);
+            lease
+                .extend_at
+                .store(self.extend_at(plan.hi_state), Ordering::Relaxed);
+        }
+        let figures = &self.supply.demand.figures;
+        figures.refills.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Reads the clock through what was seen of it so far; the bound is filled in when it has been read.
+    fn request(&mut self, need: u64) -> BoundRequest {
+        let supply = &self.supply;
+        let readings = supply.clock.readings();
+        let seen = self
+            .virtual_clock
+            .observe(readings, supply.settings.clock_jump_ms_max);
+        supply.skew_ms.store(seen.skew_ms, Ordering::Relaxed);
+        match seen.event {
+            ClockEvent::Steady => {}
+            ClockEvent::SteppedBack { ms } => warn!(ms, "the clock was set back; ids go on"),
+            ClockEvent::SteppedForward { ms, followed } => {
+                warn!(ms, followed, "the clock was set forward");
+            }
+        }
+        let next = supply
+            .lease
+            .load()
+            .as_deref()
+            .map_or(0, |lease| lease.word.next());
+        // Several in one tick may have to begin in the next one.
+        let states = if need > 1 {
+            need.saturating_add(supply.tick_ids())
+        } else {
+            1
+        };
+        BoundRequest {
+            layout: supply.layout,
+            need_state_end: next.max(supply.now_state()).saturating_add(states),
+            now_ms: seen.now_ms,
+            bound_ms: None,
+            window_ms: supply.settings.bound_window_ms,
+            lead_ms_max: supply.settings.lead_ms_max,
+        }
+    }
+
+    /// The lease is ours, and the bound may not go further now. Only who waits is told: ids below the bound go on.
+    fn refused(&self, refusal: BoundRefusal, need: u64) -> Result<(), PauseMs> {
+        let space = self.supply.space.name();
+        match refusal {
+            BoundRefusal::TooFarAhead {
+                lead_ms: _,
+                retry_after_ms,
+            } => {
+                let failure = Failure::new(Cause::LeadExceeded, format!("{space} keys: {refusal}"));
+                self.supply.demand.failed(failure, need, Outlook::MayPass);
+                Err(Some(retry_after_ms.max(1)))
+            }
+            BoundRefusal::LayoutRanOut => {
+                let failure = Failure::new(Cause::LayoutRanOut, format!("{space} keys: {refusal}"));
+                self.supply.demand.failed(failure, need, Outlook::Stays);
+                Err(None)
+            }
+        }
+    }
+
+    /// The lease is another's: nothing is taken from its word any more.
+    fn fence(&mut self, held: &HeldLease) {
+        let supply = &self.supply;
+        if let Some(lease) = supply.lease.swap(None) {
+            lease.word.drain();
+        }
+        self.fenced = true;
+        let failure = Failure::new(
+            Cause::Fenced,
+            format!(
+                "the lease of {} worker id {} was taken over",
+                supply.space.name(),
+                held.worker_id
+            ),
+        );
+        supply.demand.failed(failure, 0, Outlook::MayPass);
+    }
+
+    fn no_lease(&self, no_lease: &NoLease) -> Failure {
+        let message = format!("{} keys: {no_lease}", self.supply.space.name());
+        match no_lease {
+            NoLease::InUse {
+                worker_id: _,
+                owner: _,
+            } if self.fenced => {
+                Failure::new(Cause::Fenced, message).hint("two proxies insist on one worker id")
+            }
+            NoLease::InUse {
+                worker_id: _,
+                owner: _,
+            } => Failure::new(Cause::WorkerIdInUse, message).hint(
+                "choose another worker_id, leave it out, or wait until the lease has expired",
+            ),
+            NoLease::NoneFree { worker_id_max: _ } => Failure::new(Cause::WorkersFull, message)
+                .hint("choose a layout with more worker bits"),
+            NoLease::OtherLayout {
+                worker_id: _,
+                layout: _,
+            } => Failure::new(Cause::LayoutOverlap, message)
+                .hint("give all proxies of one store the same layout"),
+            NoLease::LayoutOverlap {
+                worker_id: _,
+                old: _,
+                new: _,
+            } => Failure::new(Cause::LayoutOverlap, message)
+                .hint("choose a layout whose ids are greater, for instance with an earlier epoch"),
+            NoLease::LayoutRanOut { layout: _ } => Failure::new(Cause::LayoutRanOut, message)
+                .hint("choose a layout with a later epoch"),
+        }
+    }
+
+    fn store_failed(&self, failure: Failure) -> PauseMs {
+        // Whoever is fenced is told so, not that the store could not be asked for another lease.
+        let fenced = self.supply.demand.last_failure().filter(|_| self.fenced);
+        let failure = fenced.unwrap_or(failure);
+        self.supply.demand.failed(failure, 0, Outlook::MayPass);
+        None
+    }
+
+    async fn release(&mut self) {
+        if let Some(lease) = self.supply.lease.swap(None) {
+            lease.word.drain();
+        }
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        let release = ReleaseLease {
+            space: self.supply.space.name(),
+            held: &held,
+        };
+        if let Err(error) = self.store.converse(release).await {
+            warn!(worker_id = held.worker_id, %error, "a lease could not be given up; it expires");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Servers, settings and the log of every id.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use keywright_core::{KeyBatch, Step, Tag};
+use keywright_store::{
+    KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source, StoreSettings, TagOptions,
+};
+use keywright_tests::{Flavour, Result, Upstream};
+use tokio::runtime::Runtime;
+
+/// A schema of a test's own on the server that tests share.
+pub struct Schema {
+    server: Arc<Upstream>,
+    pub name: String,
+}
+
+impl Schema {
+    pub fn new(name: &str) -> Result<Schema> {
+        let server = Upstream::shared(Flavour::MariaDb)?;
+        server.run("", &format!("CREATE DATABASE {name}"))?;
+        Ok(Schema {
+            server,
+            name: name.to_owned(),
+        })
+    }
+
+    /// The rows of what statements select.
+    pub fn sql(&self, sql: &str) -> Result<Vec<Vec<String>>> {
+        self.server.run(&self.name, sql)
+    }
+
+    /// The first column of the first row.
+    pub fn number(&self, sql: &str) -> Result<u64> {
+        let rows = self.sql(sql)?;
+        let cell = rows.first().and_then(|row| row.first());
+        Ok(cell.context("no row")?.parse()?)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    pub fn raw(&self) -> RawStoreSettings {
+        raw(self.server.port(), &self.name)
+    }
+}
+
+/// A server of a test's own, to be killed, with an empty schema `keywright`. It keeps what it has committed, which others
+/// in tests do not.
+pub fn own_server() -> Result<Upstream> {
+    let options = ["--innodb-flush-log-at-trx-commit=1"];
+    let server = Upstream::start_with(Flavour::MariaDb, &options)?;
+    server.run("", "CREATE DATABASE keywright")?;
+    Ok(server)
+}
+
+/// Settings for a port, with pauses short enough for tests.
+pub fn raw(port: u16, schema: &str) -> RawStoreSettings {
+    RawStoreSettings {
+        url: format!("mysql://root@127.0.0.1:{port}/{schema}"),
+        wait_ms_max: 20_000,
+        backoff_ms_max: 100,
+        ..RawStoreSettings::default()
+    }
+}
+
+pub fn open(raw: &RawStoreSettings) -> Result<Keys> {
+    open_with(raw, &RawSnowflakeSettings::default())
+}
+
+pub fn open_with(raw: &RawStoreSettings, snowflake: &RawSnowflakeSettings) -> Result<Keys> {
+    Ok(Keys::open(StoreSettings::new(raw, snowflake)?)?)
+}
+
+/// The runtime of those who take; the store has one of its own.
+pub fn runtime() -> Result<Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_all()
+        .build()?)
+}
+
+pub fn tag(text: &str) -> Tag {
+    Tag::parse(text).unwrap()
+}
+
+pub fn segment(text: &str) -> KeySpec {
+    KeySpec::Segment(tag(text))
+}
+
+/// A small step, so that there are many refills.
+pub fn small_steps(step: i64) -> TagOptions {
+    let step = Step::new(step).unwrap();
+    TagOptions {
+        step_max: step,
+        ..TagOptions::with_step(step)
+    }
+}
+
+/// Every id that was issued, and by whom.
+#[derive(Debug, Default, Clone)]
+pub struct IssuedLog(Arc<Mutex<HashMap<u64, String>>>);
+
+impl IssuedLog {
+    pub fn add(&self, by: &str, id: u64) {
+        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = ids.insert(id, by.to_owned()) {
+            panic!("id {id} was issued to {before} and to {by}");
+        }
+    }
+
+    pub fn add_all(&self, by: &str, keys: &KeyBatch) {
+        for index in 0..keys.len() {
+            self.add(by, keys.number(index).unwrap());
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    pub fn contains(&self, id: u64) -> bool {
+        let ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.contains_key(&id)
+    }
+
+    pub fn max(&self) -> u64 {
+        let ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.keys().copied().max().unwrap_or(0)
+    }
+
+    pub fn min(&self) -> u64 {
+        let ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.keys().copied().min().unwrap_or(0)
+    }
+}
+
+/// Takes `rounds` times, 1 to 40 keys at a time, and logs them.
+pub async fn take_many(source: Source, log: IssuedLog, by: String, rounds: u64) {
+    for round in 0..rounds {
+        let count = 1 + (round * 7) % 40;
+        let keys = match source.try_take(count, true) {
+            Ok(keys) => keys,
+            Err(_) => source.take(count, true).await.unwrap(),
+        };
+        assert_eq!(keys.len(), count);
+        log.add_all(&by, &keys);
+    }
+}
+
+/// Polls until a condition holds.
+pub async fn until(what: &str, condition: impl Fn() -> bool) {
+    for _ in 0..2_000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited in vain for {what}");
+}

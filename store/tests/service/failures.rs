@@ -1,0 +1,264 @@
+//! The store fails: killed, stopped, unreachable, replies lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use keywright_core::Cause;
+use keywright_store::RawStoreSettings;
+use keywright_tests::Result;
+use nix::sys::signal::Signal;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::common::{
+    IssuedLog, Schema, open, own_server, raw, runtime, segment, small_steps, tag, take_many, until,
+};
+
+#[test]
+fn a_store_that_is_away_is_told_after_the_wait_and_comes_back() -> Result<()> {
+    let mut server = own_server()?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        let settings = RawStoreSettings {
+            wait_ms_max: 400,
+            store_ms_max: 300,
+            ..raw(server.port(), "keywright")
+        };
+        let keys = open(&settings)?;
+        keys.init().await?;
+        keys.create_tag(&tag("orders"), &small_steps(1_000)).await?;
+        let source = keys.source(&segment("orders"))?;
+        log.add_all("before", &source.take(1, true).await?);
+        server.kill9()?;
+        // Keys go on from what is in memory, then there are none.
+        let failure = loop {
+            match source.take(1, true).await {
+                Ok(taken) => log.add_all("without a store", &taken),
+                Err(failure) => break failure,
+            }
+        };
+        assert!(
+            log.len() >= 100,
+            "the first reservation of 100 was not used up"
+        );
+        assert_eq!(failure.cause(), Cause::StoreUnavailable, "{failure}");
+        assert_eq!(failure.cause().mysql_errno(), 1467);
+        // Known to be away: nobody waits for it any more.
+        until("the trouble to last", || keys.stats()[0].trouble.is_some()).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let began = Instant::now();
+        assert!(source.take(1, true).await.is_err());
+        assert!(
+            began.elapsed() < Duration::from_millis(300),
+            "{:?}",
+            began.elapsed()
+        );
+        server.restart()?;
+        until("keys after the restart", || {
+            source.try_take(1, true).is_ok_and(|taken| {
+                log.add_all("after", &taken);
+                true
+            })
+        })
+        .await;
+        take_many(source, log, "after".to_owned(), 300).await;
+        Ok(())
+    })
+}
+
+/// A server that answers nothing and closes nothing.
+#[test]
+fn a_stopped_server_hangs_nobody() -> Result<()> {
+    let server = own_server()?;
+    runtime()?.block_on(async {
+        let settings = RawStoreSettings {
+            wait_ms_max: 500,
+            store_ms_max: 300,
+            ..raw(server.port(), "keywright")
+        };
+        let keys = open(&settings)?;
+        keys.init().await?;
+        keys.create_tag(&tag("orders"), &small_steps(100)).await?;
+        let source = keys.source(&segment("orders"))?;
+        source.take(1, true).await?;
+        server.signal(Signal::SIGSTOP)?;
+        let began = Instant::now();
+        let refused = source.take(10_000, true).await.unwrap_err();
+        let took = began.elapsed();
+        let handed_back = Instant::now();
+        keys.hand_back().await;
+        let handing_back = handed_back.elapsed();
+        server.signal(Signal::SIGCONT)?;
+        assert_eq!(refused.cause(), Cause::StoreUnavailable, "{refused}");
+        assert!(took < Duration::from_millis(1_500), "{took:?}");
+        assert!(
+            handing_back < Duration::from_millis(2_000),
+            "{handing_back:?}"
+        );
+        Ok(())
+    })
+}
+
+/// Killed at random moments while three issuers refill all the time.
+#[test]
+fn kill_9_in_the_middle_of_refills_repeats_nothing() -> Result<()> {
+    let mut server = own_server()?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        let settings = raw(server.port(), "keywright");
+        let issuers = [open(&settings)?, open(&settings)?, open(&settings)?];
+        issuers[0].init().await?;
+        issuers[0]
+            .create_tag(&tag("orders"), &small_steps(20))
+            .await?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut tasks = Vec::new();
+        for (n, keys) in issuers.iter().enumerate() {
+            let (source, log, stop) = (
+                keys.source(&segment("orders"))?,
+                log.clone(),
+                Arc::clone(&stop),
+            );
+            tasks.push(tokio::spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    if let Ok(taken) = source.take(3, true).await {
+                        log.add_all(&format!("issuer {n}"), &taken);
+                    }
+                }
+            }));
+        }
+        for round in 0..5 {
+            let before = log.len();
+            until("keys to be issued", || {
+                log.len() > before + 500 + round * 37
+            })
+            .await;
+            server.kill9()?;
+            server.restart()?;
+        }
+        stop.store(true, Ordering::Relaxed);
+        for task in tasks {
+            task.await?;
+        }
+        Ok(())
+    })
+}
+
+/// Forwards to a server, and cuts the connection when the server's answer to a COMMIT comes.
+struct LossyForwarder {
+    port: u16,
+    /// Every so many COMMITs one answer is lost; 0: none.
+    every: Arc<AtomicU64>,
+    lost: Arc<AtomicU64>,
+}
+
+impl LossyForwarder {
+    async fn start(server_port: u16) -> Result<LossyForwarder> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let forwarder = LossyForwarder {
+            port: listener.local_addr()?.port(),
+            every: Arc::new(AtomicU64::new(0)),
+            lost: Arc::new(AtomicU64::new(0)),
+        };
+        let (every, lost) = (Arc::clone(&forwarder.every), Arc::clone(&forwarder.lost));
+        tokio::spawn(async move {
+            let commits = Arc::new(AtomicU64::new(0));
+            while let Ok((client, _)) = listener.accept().await {
+                let (every, lost, commits) =
+                    (Arc::clone(&every), Arc::clone(&lost), Arc::clone(&commits));
+                tokio::spawn(async move {
+                    let _ = forward(client, server_port, &every, &lost, &commits).await;
+                });
+            }
+        });
+        Ok(forwarder)
+    }
+}
+
+async fn forward(
+    mut client: TcpStream,
+    server_port: u16,
+    every: &AtomicU64,
+    lost: &AtomicU64,
+    commits: &AtomicU64,
+) -> std::io::Result<()> {
+    let mut server = TcpStream::connect(("127.0.0.1", server_port)).await?;
+    let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
+    let mut drop_answer = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut up) => {
+                let read = read?;
+                if read == 0 {
+                    return Ok(());
+                }
+                let every = every.load(Ordering::Relaxed);
+                // A command packet: 4 bytes of header, COM_QUERY, the text.
+                if up.get(4..read) == Some(b"\x03COMMIT") && every > 0 {
+                    drop_answer = commits.fetch_add(1, Ordering::Relaxed) % every == every - 1;
+                }
+                server.write_all(&up[..read]).await?;
+            }
+            read = server.read(&mut down) => {
+                let read = read?;
+                if read == 0 {
+                    return Ok(());
+                }
+                if drop_answer {
+                    lost.fetch_add(1, Ordering::Relaxed);
+                    return Ok(());
+                }
+                client.write_all(&down[..read]).await?;
+            }
+        }
+    }
+}
+
+/// The server has committed and nobody learns of it: the ids count as used.
+#[test]
+fn a_lost_answer_to_commit_repeats_nothing() -> Result<()> {
+    let schema = Schema::new("kw_lossy")?;
+    runtime()?.block_on(async {
+        let forwarder = LossyForwarder::start(schema.port()).await?;
+        let direct = open(&schema.raw())?;
+        direct.init().await?;
+        direct.create_tag(&tag("orders"), &small_steps(40)).await?;
+        let settings = raw(forwarder.port, &schema.name);
+        let log = IssuedLog::default();
+        forwarder.every.store(3, Ordering::Relaxed);
+        let issuers = [open(&settings)?, open(&settings)?, direct];
+        let mut tasks = Vec::new();
+        for (n, keys) in issuers.iter().enumerate() {
+            let source = keys.source(&segment("orders"))?;
+            tasks.push(tokio::spawn(take_many(
+                source,
+                log.clone(),
+                format!("issuer {n}"),
+                150,
+            )));
+        }
+        for task in tasks {
+            task.await?;
+        }
+        let lost = forwarder.lost.load(Ordering::Relaxed);
+        assert!(lost > 10, "only {lost} answers were lost");
+        // What was committed without our knowing is a gap.
+        let hi = schema.number("SELECT hi FROM keywright_segment")?;
+        assert!(u64::try_from(log.len())? + lost * 4 < hi);
+        // Handing back with a lost answer: gone, or handed back, but not both.
+        forwarder.every.store(1, Ordering::Relaxed);
+        for keys in &issuers {
+            keys.hand_back().await;
+        }
+        let next = open(&schema.raw())?;
+        take_many(
+            next.source(&segment("orders"))?,
+            log.clone(),
+            "next".to_owned(),
+            150,
+        )
+        .await;
+        Ok(())
+    })
+}

@@ -1,0 +1,10 @@
+//! The store's client against private MariaDB servers: many issuers, killed servers, lost replies, leases, other systems'
+//! tables. Every id that is issued is logged and compared.
+
+#![allow(unreachable_pub, reason = "modules of one test binary")]
+
+mod common;
+mod failures;
+mod others;
+mod returned;
+mod segments;

@@ -1,0 +1,209 @@
+//! Tables of other systems, side by side with their own algorithms: imitations of how Leaf, tinyid and the service with
+//! `id_generator` reserve and issue, each in its own connection.
+
+use keywright_store::RawStoreSettings;
+use keywright_tests::Result;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts};
+
+use crate::common::{IssuedLog, Schema, open, runtime, segment, take_many};
+
+const LEAF: &str = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT(20) NOT NULL DEFAULT '1', \
+    step INT(11) NOT NULL, description VARCHAR(256) DEFAULT NULL, \
+    update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag)) ENGINE=InnoDB; \
+    INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 100)";
+
+const TINYID: &str = "CREATE TABLE tiny_id_info (id BIGINT(20) UNSIGNED NOT NULL AUTO_INCREMENT, biz_type VARCHAR(63) NOT NULL DEFAULT '', \
+    begin_id BIGINT(20) NOT NULL DEFAULT '0', max_id BIGINT(20) NOT NULL DEFAULT '0', step INT(11) DEFAULT '0', \
+    delta INT(11) NOT NULL DEFAULT '1', remainder INT(11) NOT NULL DEFAULT '0', create_time TIMESTAMP NOT NULL DEFAULT '2010-01-01 00:00:00', \
+    update_time TIMESTAMP NOT NULL DEFAULT '2010-01-01 00:00:00', version BIGINT(20) NOT NULL DEFAULT '0', \
+    PRIMARY KEY (id), UNIQUE KEY uniq_biz_type (biz_type)) ENGINE=InnoDB; \
+    INSERT INTO tiny_id_info (biz_type, begin_id, max_id, step, delta, remainder) VALUES ('orders', 1, 0, 90, 3, 2)";
+
+const ID_GENERATOR: &str = "CREATE TABLE id_generator (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, biz_key VARCHAR(64) NOT NULL UNIQUE, \
+    max_id BIGINT NOT NULL, step INT NOT NULL, create_time DATETIME, update_time DATETIME, version INT NOT NULL DEFAULT 0, \
+    app_name VARCHAR(64), description VARCHAR(64), is_del TINYINT NOT NULL DEFAULT 0) ENGINE=InnoDB; \
+    INSERT INTO id_generator (biz_key, max_id, step) VALUES ('orders', 0, 100)";
+
+/// How often the imitation reserves.
+const ROUNDS: u64 = 150;
+
+async fn connect(raw: &RawStoreSettings) -> Result<Conn> {
+    Ok(Conn::new(Opts::from_url(&raw.url)?).await?)
+}
+
+/// Leaf: UPDATE with its own step, read back in the transaction, hand out from `max_id - step` to below `max_id`.
+async fn leaf(raw: RawStoreSettings, log: IssuedLog, by: String) -> Result<()> {
+    let mut conn = connect(&raw).await?;
+    for round in 0..ROUNDS {
+        let step = 100 << (round % 3);
+        conn.query_drop("START TRANSACTION").await?;
+        conn.query_drop(format!(
+            "UPDATE leaf_alloc SET max_id = max_id + {step} WHERE biz_tag = 'orders'"
+        ))
+        .await?;
+        let max: Option<u64> = conn
+            .query_first("SELECT max_id FROM leaf_alloc WHERE biz_tag = 'orders'")
+            .await?;
+        conn.query_drop("COMMIT").await?;
+        let max = max.unwrap();
+        for id in max - step..max {
+            log.add(&by, id);
+        }
+    }
+    Ok(())
+}
+
+/// tinyid and `id_generator`: read without a lock, write by version, try again when somebody else was faster.
+async fn optimistic(
+    raw: RawStoreSettings,
+    (table, key): (&'static str, &'static str),
+    ids: fn(u64, u64) -> Vec<u64>,
+    log: IssuedLog,
+) -> Result<()> {
+    let mut conn = connect(&raw).await?;
+    let mut done = 0;
+    while done < ROUNDS {
+        let row: Option<(u64, u64, u64)> = conn
+            .query_first(format!(
+                "SELECT max_id, step, version FROM {table} WHERE {key} = 'orders'"
+            ))
+            .await?;
+        let (max, step, version) = row.unwrap();
+        let new = max + step;
+        conn.query_drop(format!(
+            "UPDATE {table} SET max_id = {new}, update_time = NOW(), version = version + 1 \
+             WHERE {key} = 'orders' AND max_id = {max} AND version = {version}"
+        ))
+        .await?;
+        if conn.affected_rows() == 1 {
+            done += 1;
+            for id in ids(max, new) {
+                log.add(table, id);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn settings(schema: &Schema, dialect: &str) -> RawStoreSettings {
+    RawStoreSettings {
+        dialect: dialect.to_owned(),
+        // No adapting up: many reservations.
+        step_max: 100,
+        ..schema.raw()
+    }
+}
+
+#[test]
+fn leaf_servers_go_on_beside_us() -> Result<()> {
+    let schema = Schema::new("kw_leaf")?;
+    schema.sql(LEAF)?;
+    runtime()?.block_on(async {
+        let raw = settings(&schema, "leaf");
+        let log = IssuedLog::default();
+        let keys = open(&raw)?;
+        keys.init().await?;
+        let source = keys.source(&segment("orders"))?;
+        let others =
+            (0..2).map(|n| tokio::spawn(leaf(raw.clone(), log.clone(), format!("leaf {n}"))));
+        let others: Vec<_> = others.collect();
+        let ours = (0..3).map(|n| {
+            tokio::spawn(take_many(
+                source.clone(),
+                log.clone(),
+                format!("ours {n}"),
+                400,
+            ))
+        });
+        let ours: Vec<_> = ours.collect();
+        for other in others {
+            other.await??;
+        }
+        for task in ours {
+            task.await?;
+        }
+        assert!(log.len() > 20_000);
+        assert_eq!(log.min(), 1);
+        Ok(())
+    })
+}
+
+#[test]
+fn tinyid_servers_go_on_beside_us_and_its_remainder_is_kept() -> Result<()> {
+    let schema = Schema::new("kw_tinyid")?;
+    schema.sql(TINYID)?;
+    runtime()?.block_on(async {
+        let raw = settings(&schema, "tinyid");
+        let log = IssuedLog::default();
+        let keys = open(&raw)?;
+        let source = keys.source(&segment("orders"))?;
+        // (currentId, maxId], those with id % 3 == 2.
+        let ids = |old, new| (old + 1..=new).filter(|id| id % 3 == 2).collect();
+        let theirs = tokio::spawn(optimistic(
+            raw.clone(),
+            ("tiny_id_info", "biz_type"),
+            ids,
+            log.clone(),
+        ));
+        for _ in 0..2_000 {
+            let taken = source.take(7, true).await?;
+            assert_eq!(taken.number(0).unwrap() % 3, 2);
+            log.add_all("ours", &taken);
+        }
+        theirs.await??;
+        Ok(())
+    })
+}
+
+/// It is not known which end of a range is its own: whichever, we never meet.
+#[test]
+fn id_generator_goes_on_beside_us_whichever_end_is_its_own() -> Result<()> {
+    let from_lower: fn(u64, u64) -> Vec<u64> = |old, new| (old..new).collect();
+    let from_upper: fn(u64, u64) -> Vec<u64> = |old, new| (old + 1..=new).collect();
+    for (name, ids) in [("kw_gen_lower", from_lower), ("kw_gen_upper", from_upper)] {
+        let schema = Schema::new(name)?;
+        schema.sql(ID_GENERATOR)?;
+        runtime()?.block_on(async {
+            let raw = settings(&schema, "id_generator");
+            let log = IssuedLog::default();
+            let keys = open(&raw)?;
+            let source = keys.source(&segment("orders"))?;
+            let theirs = tokio::spawn(optimistic(
+                raw.clone(),
+                ("id_generator", "biz_key"),
+                ids,
+                log.clone(),
+            ));
+            take_many(source, log.clone(), "ours".to_owned(), 600).await;
+            theirs.await?
+        })?;
+    }
+    Ok(())
+}
+
+/// A table without row locks or transactions is safe too: the number is written by compare-and-swap.
+#[test]
+fn an_engine_without_transactions_is_no_danger() -> Result<()> {
+    let schema = Schema::new("kw_myisam")?;
+    schema.sql(&LEAF.replace("InnoDB", "MyISAM"))?;
+    runtime()?.block_on(async {
+        let raw = settings(&schema, "leaf");
+        let log = IssuedLog::default();
+        let issuers = [open(&raw)?, open(&raw)?, open(&raw)?];
+        let mut tasks = Vec::new();
+        for (n, keys) in issuers.iter().enumerate() {
+            let source = keys.source(&segment("orders"))?;
+            tasks.push(tokio::spawn(take_many(
+                source,
+                log.clone(),
+                format!("ours {n}"),
+                300,
+            )));
+        }
+        for task in tasks {
+            task.await?;
+        }
+        Ok(())
+    })
+}

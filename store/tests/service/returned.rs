@@ -1,0 +1,95 @@
+//! Rests of ranges: handed back at a clean stop, used first afterwards, never twice.
+
+use keywright_core::Cause;
+use keywright_tests::Result;
+
+use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag};
+
+#[test]
+fn rests_are_used_first_and_once() -> Result<()> {
+    let schema = Schema::new("kw_returned")?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        let first = open(&schema.raw())?;
+        first.init().await?;
+        first
+            .create_tag(&tag("orders"), &small_steps(1_000))
+            .await?;
+        let source = first.source(&segment("orders"))?;
+        log.add_all("first", &source.take(30, true).await?);
+        first.hand_back().await;
+        let stopped = source.take(1, true).await.unwrap_err();
+        assert_eq!(stopped.cause(), Cause::Draining);
+        assert!(source.try_take(1, true).is_err());
+        let rests = schema.number("SELECT SUM(end_id - start_id) FROM keywright_returned")?;
+        let hi = schema.number("SELECT hi FROM keywright_segment")?;
+        assert_eq!(
+            rests,
+            hi - 31,
+            "all that was reserved and not issued is back"
+        );
+
+        // Two start at once; the rest is had by one of them, everything that was handed back is issued.
+        let (second, third) = (open(&schema.raw())?, open(&schema.raw())?);
+        let (two, three) = (
+            second.source(&segment("orders"))?,
+            third.source(&segment("orders"))?,
+        );
+        for _ in 0..200 {
+            log.add_all("second", &two.take(3, true).await?);
+            log.add_all("third", &three.take(3, true).await?);
+        }
+        assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 0);
+        assert_eq!(log.min(), 1);
+        for id in 1..100 {
+            assert!(
+                log.contains(id),
+                "id {id} was lost although it was handed back"
+            );
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn rests_of_another_server_are_thrown_away() -> Result<()> {
+    let schema = Schema::new("kw_returned_elsewhere")?;
+    runtime()?.block_on(async {
+        let first = open(&schema.raw())?;
+        first.init().await?;
+        first.create_tag(&tag("orders"), &small_steps(1_000)).await?;
+        let taken = first.source(&segment("orders"))?.take(30, true).await?;
+        assert_eq!(taken.number(0), Some(1));
+        first.hand_back().await;
+        let hi = schema.number("SELECT hi FROM keywright_segment")?;
+        // As a promoted replica finds it: written elsewhere.
+        schema.sql("UPDATE keywright_returned SET server = 'elsewhere'; UPDATE keywright_segment SET server = 'elsewhere'")?;
+        let second = open(&schema.raw())?;
+        let taken = second.source(&segment("orders"))?.take(1, true).await?;
+        assert!(taken.number(0).unwrap() > hi, "a gap is left out after another server");
+        assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 0);
+        Ok(())
+    })
+}
+
+/// Stopped hard instead: what was reserved is a gap.
+#[test]
+fn without_a_clean_stop_the_rest_is_lost_and_nothing_else() -> Result<()> {
+    let schema = Schema::new("kw_returned_not")?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        open(&schema.raw())?.init().await?;
+        open(&schema.raw())?
+            .create_tag(&tag("orders"), &small_steps(100))
+            .await?;
+        for life in 0..10 {
+            let keys = open(&schema.raw())?;
+            let source = keys.source(&segment("orders"))?;
+            for _ in 0..7 {
+                log.add_all(&format!("life {life}"), &source.take(5, true).await?);
+            }
+        }
+        assert_eq!(log.len(), 350);
+        Ok(())
+    })
+}

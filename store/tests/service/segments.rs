@@ -1,0 +1,156 @@
+//! Keywright's own table: making it, many issuers, limits of a tag.
+
+use keywright_core::{Cause, Step};
+use keywright_store::{KeySpec, Stride, TagOptions};
+use keywright_tests::Result;
+
+use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag, take_many};
+
+#[test]
+fn init_is_repeatable_and_refuses_other_shapes() -> Result<()> {
+    let schema = Schema::new("kw_init")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        let missing = keys.check().await;
+        assert!(missing.iter().any(|finding| finding.message.contains("init")));
+        assert_eq!(keys.init().await?.len(), 3);
+        assert_eq!(keys.init().await?, Vec::<String>::new());
+        let options = TagOptions::with_step(Step::new(1_000)?);
+        keys.create_tag(&tag("orders"), &options).await?;
+        let again = keys.create_tag(&tag("orders"), &options).await.unwrap_err();
+        assert_eq!(again.cause(), Cause::TagExists);
+        let tags = keys.tags().await?;
+        assert_eq!((tags[0].tag.as_str(), tags[0].number, tags[0].step), ("orders", 1, 1_000));
+        schema.sql("DROP TABLE keywright_worker; CREATE TABLE keywright_worker (worker_id INT) ENGINE = MyISAM")?;
+        let refused = keys.init().await.unwrap_err();
+        for part in ["InnoDB", "column \"epoch\"", "of type int"] {
+            assert!(refused.message().contains(part), "{refused}");
+        }
+        Ok(())
+    })
+}
+
+/// Three issuers as three proxies, each with four tasks, all on one tag; ids of every size of statement.
+#[test]
+fn issuers_that_share_a_tag_never_meet() -> Result<()> {
+    let schema = Schema::new("kw_shared_tag")?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        let first = open(&schema.raw())?;
+        first.init().await?;
+        first.create_tag(&tag("orders"), &small_steps(300)).await?;
+        let (mut tasks, mut issuers) = (Vec::new(), Vec::new());
+        for issuer in 0..3 {
+            let keys = open(&schema.raw())?;
+            let source = keys.source(&segment("orders"))?;
+            for task in 0..4 {
+                let by = format!("issuer {issuer} task {task}");
+                tasks.push(tokio::spawn(take_many(
+                    source.clone(),
+                    log.clone(),
+                    by,
+                    300,
+                )));
+            }
+            issuers.push(keys);
+        }
+        for task in tasks {
+            task.await?;
+        }
+        let hi = schema.number("SELECT hi FROM keywright_segment")?;
+        assert!(log.max() < hi);
+        assert_eq!(log.min(), 1);
+        assert!(log.len() > 60_000);
+        Ok(())
+    })
+}
+
+/// One statement of more rows than a reservation has gets them in a row; what is too short for it serves others.
+#[test]
+fn a_large_statement_gets_its_keys_in_a_row() -> Result<()> {
+    let schema = Schema::new("kw_large")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("orders"), &small_steps(100)).await?;
+        let source = keys.source(&segment("orders"))?;
+        let log = IssuedLog::default();
+        for count in [1, 5_000, 3, 10_000, 1] {
+            let taken = source.take(count, true).await?;
+            assert_eq!(taken.len(), count);
+            assert_eq!(
+                taken.number(count - 1),
+                taken.number(0).map(|first| first + count - 1)
+            );
+            log.add_all("one", &taken);
+        }
+        let too_many = source.take(1_000_001, true).await.unwrap_err();
+        assert_eq!(too_many.cause(), Cause::ArgumentOutOfRange);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_tag_ends_at_its_largest_id_and_never_wraps() -> Result<()> {
+    let schema = Schema::new("kw_exhausted")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        let options = TagOptions {
+            start: 10,
+            id_max: 1_000,
+            ..small_steps(64)
+        };
+        keys.create_tag(&tag("short"), &options).await?;
+        let source = keys.source(&segment("short"))?;
+        let log = IssuedLog::default();
+        while log.len() < 900 {
+            log.add_all("one", &source.take(4, true).await?);
+        }
+        let refused = source.take(200, true).await.unwrap_err();
+        assert_eq!(refused.cause(), Cause::TagExhausted, "{refused}");
+        assert_eq!(refused.message(), "tag \"short\" is exhausted at 1000");
+        let last = loop {
+            match source.take(1, true).await {
+                Ok(taken) => log.add_all("one", &taken),
+                Err(failure) => break failure,
+            }
+        };
+        assert_eq!(last.cause(), Cause::TagExhausted);
+        assert_eq!(log.max(), 1_000);
+        let unknown = keys
+            .source(&segment("nobody"))?
+            .take(1, true)
+            .await
+            .unwrap_err();
+        assert_eq!(unknown.cause(), Cause::TagUnknown);
+        Ok(())
+    })
+}
+
+/// Three nodes with offsets 1, 2, 3 and increment 3, and a plain issuer, all on one tag.
+#[test]
+fn strides_keep_to_their_remainder() -> Result<()> {
+    let schema = Schema::new("kw_stride")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("orders"), &small_steps(50)).await?;
+        let log = IssuedLog::default();
+        for round in 0..200 {
+            for offset in 1..=3 {
+                let spec = KeySpec::Stride(Stride::new(tag("orders"), offset, 3)?);
+                let taken = keys.source(&spec)?.take(1 + round % 9, true).await?;
+                for index in 0..taken.len() {
+                    assert_eq!(taken.number(index).unwrap() % 3, offset.unsigned_abs() % 3);
+                }
+                log.add_all("stride", &taken);
+            }
+            log.add_all(
+                "plain",
+                &keys.source(&segment("orders"))?.take(2, true).await?,
+            );
+        }
+        Ok(())
+    })
+}
