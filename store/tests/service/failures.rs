@@ -1,19 +1,18 @@
 //! The store fails: killed, stopped, unreachable, replies lost.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use keywright_core::Cause;
 use keywright_store::RawStoreSettings;
 use keywright_tests::Result;
 use nix::sys::signal::Signal;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 
 use crate::common::{
     IssuedLog, Schema, open, own_server, raw, runtime, segment, small_steps, tag, take_many, until,
 };
+use crate::forwarder::Forwarder;
 
 #[test]
 fn a_store_that_is_away_is_told_after_the_wait_and_comes_back() -> Result<()> {
@@ -145,82 +144,12 @@ fn kill_9_in_the_middle_of_refills_repeats_nothing() -> Result<()> {
     })
 }
 
-/// Forwards to a server, and cuts the connection when the server's answer to a COMMIT comes.
-struct LossyForwarder {
-    port: u16,
-    /// Every so many COMMITs one answer is lost; 0: none.
-    every: Arc<AtomicU64>,
-    lost: Arc<AtomicU64>,
-}
-
-impl LossyForwarder {
-    async fn start(server_port: u16) -> Result<LossyForwarder> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let forwarder = LossyForwarder {
-            port: listener.local_addr()?.port(),
-            every: Arc::new(AtomicU64::new(0)),
-            lost: Arc::new(AtomicU64::new(0)),
-        };
-        let (every, lost) = (Arc::clone(&forwarder.every), Arc::clone(&forwarder.lost));
-        tokio::spawn(async move {
-            let commits = Arc::new(AtomicU64::new(0));
-            while let Ok((client, _)) = listener.accept().await {
-                let (every, lost, commits) =
-                    (Arc::clone(&every), Arc::clone(&lost), Arc::clone(&commits));
-                tokio::spawn(async move {
-                    let _ = forward(client, server_port, &every, &lost, &commits).await;
-                });
-            }
-        });
-        Ok(forwarder)
-    }
-}
-
-async fn forward(
-    mut client: TcpStream,
-    server_port: u16,
-    every: &AtomicU64,
-    lost: &AtomicU64,
-    commits: &AtomicU64,
-) -> std::io::Result<()> {
-    let mut server = TcpStream::connect(("127.0.0.1", server_port)).await?;
-    let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
-    let mut drop_answer = false;
-    loop {
-        tokio::select! {
-            read = client.read(&mut up) => {
-                let read = read?;
-                if read == 0 {
-                    return Ok(());
-                }
-                let every = every.load(Ordering::Relaxed);
-                // A command packet: 4 bytes of header, COM_QUERY, the text.
-                if up.get(4..read) == Some(b"\x03COMMIT") && every > 0 {
-                    drop_answer = commits.fetch_add(1, Ordering::Relaxed) % every == every - 1;
-                }
-                server.write_all(&up[..read]).await?;
-            }
-            read = server.read(&mut down) => {
-                let read = read?;
-                if read == 0 {
-                    return Ok(());
-                }
-                if drop_answer {
-                    lost.fetch_add(1, Ordering::Relaxed);
-                    return Ok(());
-                }
-                client.write_all(&down[..read]).await?;
-            }
-        }
-    }
-}
-
 /// The server has committed and nobody learns of it: the ids count as used.
 #[test]
 fn a_lost_answer_to_commit_repeats_nothing() -> Result<()> {
     let schema = Schema::new("kw_lossy")?;
     runtime()?.block_on(async {
-        let forwarder = LossyForwarder::start(schema.port()).await?;
+        let forwarder = Forwarder::start(schema.port()).await?;
         let direct = open(&schema.raw())?;
         direct.init().await?;
         direct.create_tag(&tag("orders"), &small_steps(40)).await?;

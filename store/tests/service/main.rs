@@ -5,6 +5,9 @@
 
 mod common;
 mod failures;
+mod forwarder;
+mod leases;
 mod others;
 mod returned;
 mod segments;
+mod texts;

@@ -1,0 +1,99 @@
+//! A line to the server that fails: it loses answers, or stops.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use keywright_tests::Result;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Forwards to a server, and cuts the connection when the server's answer to a COMMIT comes.
+pub struct Forwarder {
+    pub port: u16,
+    /// Every so many COMMITs one answer is lost; 0: none.
+    pub every: Arc<AtomicU64>,
+    /// Answers lost so far.
+    pub lost: Arc<AtomicU64>,
+    /// Nothing is forwarded, nothing is closed.
+    pub stalled: Arc<AtomicBool>,
+}
+
+impl Forwarder {
+    pub async fn start(server_port: u16) -> Result<Forwarder> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let forwarder = Forwarder {
+            port: listener.local_addr()?.port(),
+            every: Arc::new(AtomicU64::new(0)),
+            lost: Arc::new(AtomicU64::new(0)),
+            stalled: Arc::new(AtomicBool::new(false)),
+        };
+        let line = Line {
+            server_port,
+            every: Arc::clone(&forwarder.every),
+            lost: Arc::clone(&forwarder.lost),
+            stalled: Arc::clone(&forwarder.stalled),
+            commits: Arc::default(),
+        };
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let line = line.clone();
+                // A broken connection is what the test is about.
+                tokio::spawn(async move { line.forward(client).await.unwrap_or_default() });
+            }
+        });
+        Ok(forwarder)
+    }
+}
+
+#[derive(Clone)]
+struct Line {
+    server_port: u16,
+    every: Arc<AtomicU64>,
+    lost: Arc<AtomicU64>,
+    stalled: Arc<AtomicBool>,
+    commits: Arc<AtomicU64>,
+}
+
+impl Line {
+    async fn forward(&self, mut client: TcpStream) -> std::io::Result<()> {
+        let mut server = TcpStream::connect(("127.0.0.1", self.server_port)).await?;
+        let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
+        let mut drop_answer = false;
+        loop {
+            tokio::select! {
+                read = client.read(&mut up) => {
+                    let read = read?;
+                    if read == 0 {
+                        return Ok(());
+                    }
+                    self.pass().await;
+                    let every = self.every.load(Ordering::Relaxed);
+                    // A command packet: 4 bytes of header, COM_QUERY, the text.
+                    if up.get(4..read) == Some(b"\x03COMMIT") && every > 0 {
+                        drop_answer = self.commits.fetch_add(1, Ordering::Relaxed) % every == every - 1;
+                    }
+                    server.write_all(&up[..read]).await?;
+                }
+                read = server.read(&mut down) => {
+                    let read = read?;
+                    if read == 0 {
+                        return Ok(());
+                    }
+                    if drop_answer {
+                        self.lost.fetch_add(1, Ordering::Relaxed);
+                        return Ok(());
+                    }
+                    self.pass().await;
+                    client.write_all(&down[..read]).await?;
+                }
+            }
+        }
+    }
+
+    async fn pass(&self) {
+        while self.stalled.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Worker ids: leased, taken over, lost; clocks that lie.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use keywright_core::{Cause, KeyBatch, Preset, Readings};
+use keywright_store::{
+    Clock, KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source, StoreSettings,
+};
+use keywright_tests::Result;
+
+use crate::common::{IssuedLog, Schema, open, open_with, raw, runtime, until};
+use crate::forwarder::Forwarder;
+
+/// A clock that goes only when it is told to.
+#[derive(Debug)]
+struct ManualClock {
+    wall_ms: AtomicI64,
+    boot_ms: AtomicU64,
+}
+
+impl ManualClock {
+    fn at(wall_ms: i64) -> Arc<ManualClock> {
+        Arc::new(ManualClock {
+            wall_ms: AtomicI64::new(wall_ms),
+            boot_ms: AtomicU64::new(1_000_000),
+        })
+    }
+
+    fn pass(&self, ms: u32) {
+        self.wall_ms.fetch_add(i64::from(ms), Ordering::Relaxed);
+        self.boot_ms.fetch_add(u64::from(ms), Ordering::Relaxed);
+    }
+
+    fn step(&self, ms: i64) {
+        self.wall_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn wall_ms(&self) -> i64 {
+        self.wall_ms.load(Ordering::Relaxed)
+    }
+
+    fn readings(&self) -> Readings {
+        Readings {
+            wall_ms: self.wall_ms(),
+            boot_ms: self.boot_ms.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// 2026-11-21.
+const NOW_MS: i64 = 1_795_219_200_000;
+
+fn on_worker(worker_id: i64) -> RawSnowflakeSettings {
+    RawSnowflakeSettings {
+        worker_id: Some(worker_id),
+        lease_ms: 1_000,
+        ..RawSnowflakeSettings::default()
+    }
+}
+
+fn open_at(
+    raw: &RawStoreSettings,
+    snowflake: &RawSnowflakeSettings,
+    clock: &Arc<ManualClock>,
+) -> Result<Keys> {
+    let settings = StoreSettings::new(raw, snowflake)?;
+    let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(clock);
+    Ok(Keys::open_with_clock(settings, clock)?)
+}
+
+async fn take_in_order(source: &Source, log: &IssuedLog, by: &str, rounds: u64) {
+    let mut last = 0;
+    for round in 0..rounds {
+        let taken = source.take(1 + round % 5, true).await.unwrap();
+        assert!(taken.number(0).unwrap() > last, "ids of one source ascend");
+        last = taken.number(taken.len() - 1).unwrap();
+        log.add_all(by, &taken);
+    }
+}
+
+#[test]
+fn proxies_lease_worker_ids_of_their_own() -> Result<()> {
+    let schema = Schema::new("kw_lease_own")?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        open(&schema.raw())?.init().await?;
+        let issuers = [
+            open(&schema.raw())?,
+            open(&schema.raw())?,
+            open(&schema.raw())?,
+        ];
+        let mut tasks = Vec::new();
+        for keys in &issuers {
+            let (source, log) = (keys.source(&KeySpec::Snowflake)?, log.clone());
+            tasks.push(tokio::spawn(async move {
+                take_in_order(&source, &log, "leased", 2_000).await
+            }));
+        }
+        for task in tasks {
+            task.await?;
+        }
+        let mut workers: Vec<_> = issuers.iter().filter_map(Keys::worker_id).collect();
+        workers.sort_unstable();
+        assert_eq!(workers, [0, 1, 2]);
+        let layout = Preset::Twitter.layout();
+        let last = issuers[0]
+            .source(&KeySpec::Snowflake)?
+            .take(1, true)
+            .await?
+            .number(0)
+            .unwrap();
+        let decoded = layout.decode(last.cast_signed())?;
+        let datacenter = decoded.datacenter_id.unwrap_or(0);
+        assert_eq!(
+            datacenter << layout.worker_bits() | decoded.worker_id,
+            issuers[0].worker_id().unwrap()
+        );
+        // Given up at a clean stop, had by the next.
+        let freed = issuers[1].worker_id();
+        issuers[1].hand_back().await;
+        let next = open(&schema.raw())?;
+        take_in_order(&next.source(&KeySpec::Snowflake)?, &log, "next", 50).await;
+        assert_eq!(next.worker_id(), freed);
+        let leased = next.workers().await?;
+        assert_eq!(leased.iter().filter(|row| row.is_leased).count(), 3);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_worker_id_insisted_on_is_leased_too() -> Result<()> {
+    let schema = Schema::new("kw_lease_wish")?;
+    runtime()?.block_on(async {
+        let first = open_with(&schema.raw(), &on_worker(7))?;
+        first.init().await?;
+        first.source(&KeySpec::Snowflake)?.take(1, true).await?;
+        assert_eq!(first.worker_id(), Some(7));
+        let second = open_with(&schema.raw(), &on_worker(7))?;
+        let refused = second
+            .source(&KeySpec::Snowflake)?
+            .take(1, true)
+            .await
+            .unwrap_err();
+        assert_eq!(refused.cause(), Cause::WorkerIdInUse, "{refused}");
+        assert_eq!(second.worker_id(), None);
+        Ok(())
+    })
+}
+
+/// The owner's line to the store stops for longer than its lease; another takes the worker id over; the owner wakes up.
+#[test]
+fn an_owner_that_was_paused_is_fenced_and_repeats_nothing() -> Result<()> {
+    let schema = Schema::new("kw_lease_paused")?;
+    runtime()?.block_on(async {
+        let line = Forwarder::start(schema.port()).await?;
+        let log = IssuedLog::default();
+        let settings = RawStoreSettings {
+            wait_ms_max: 1_000,
+            store_ms_max: 200,
+            ..raw(line.port, &schema.name)
+        };
+        // Clocks that agree and hardly move: without bounds every id would repeat.
+        let (early, late) = (ManualClock::at(NOW_MS), ManualClock::at(NOW_MS));
+        let owner = open_at(&settings, &on_worker(7), &early)?;
+        let direct = open_at(&schema.raw(), &on_worker(7), &late)?;
+        direct.init().await?;
+        let source = owner.source(&KeySpec::Snowflake)?;
+        take_in_order(&source, &log, "owner", 20).await;
+        line.stalled.store(true, Ordering::Relaxed);
+        let heir = direct.source(&KeySpec::Snowflake)?;
+        until("the lease to expire", || {
+            heir.try_take(1, true).is_ok_and(|taken| {
+                log.add_all("heir", &taken);
+                true
+            })
+        })
+        .await;
+        take_in_order(&heir, &log, "heir", 500).await;
+        // The owner knows of nothing and goes on below its own bound, which the heir started above.
+        for _ in 0..500 {
+            if let Ok(taken) = source.try_take(3, true) {
+                log.add_all("paused owner", &taken);
+            }
+        }
+        early.pass(60_000);
+        late.pass(60_000);
+        line.stalled.store(false, Ordering::Relaxed);
+        let fenced = loop {
+            match source.take(1, true).await {
+                Ok(taken) => log.add_all("woken owner", &taken),
+                Err(failure) if failure.cause() == Cause::Fenced => break failure,
+                Err(failure) => assert_eq!(failure.cause(), Cause::StoreUnavailable, "{failure}"),
+            }
+        };
+        assert_eq!(fenced.cause().mysql_errno(), 1467);
+        take_in_order(&heir, &log, "heir", 500).await;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_clock_set_back_and_a_restart_repeat_nothing() -> Result<()> {
+    let schema = Schema::new("kw_lease_clock")?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        let clock = ManualClock::at(NOW_MS);
+        open(&schema.raw())?.init().await?;
+        let mut last = 0;
+        for life in 0..6 {
+            // Stopped hard each time: the lease expires, or is another worker's; here the same one is insisted on.
+            schema.sql("UPDATE keywright_worker SET expires_at = '2000-01-01'")?;
+            let keys = open_at(&schema.raw(), &on_worker(3), &clock)?;
+            let source = keys.source(&KeySpec::Snowflake)?;
+            for round in 0..30 {
+                let taken = source.take(40, true).await?;
+                assert!(taken.number(0).unwrap() > last, "life {life} round {round}");
+                last = taken.number(39).unwrap();
+                log.add_all("clock", &taken);
+                clock.step(if round == 10 { -3_600_000 } else { 0 });
+                clock.pass(1);
+            }
+            clock.step(-7_200_000);
+        }
+        Ok(())
+    })
+}
+
+/// The clock jumps ahead by a year: not followed, and the durable bound stays where it was.
+#[test]
+fn a_clock_set_far_ahead_does_not_poison_the_bound() -> Result<()> {
+    let schema = Schema::new("kw_lease_ahead")?;
+    runtime()?.block_on(async {
+        let clock = ManualClock::at(NOW_MS);
+        let keys = open_at(&schema.raw(), &on_worker(3), &clock)?;
+        keys.init().await?;
+        let source = keys.source(&KeySpec::Snowflake)?;
+        let before = source.take(1, true).await?.number(0).unwrap();
+        clock.step(365 * 86_400_000);
+        let after = source.take(1, true).await?.number(0).unwrap();
+        assert!(after > before);
+        let hi_ms = schema.number("SELECT hi_ms FROM keywright_worker")?;
+        assert!(hi_ms < NOW_MS.unsigned_abs() + 60_000, "{hi_ms}");
+        Ok(())
+    })
+}
+
+#[test]
+fn lost_answers_to_commit_repeat_no_snowflake_id() -> Result<()> {
+    let schema = Schema::new("kw_lease_lossy")?;
+    runtime()?.block_on(async {
+        let line = Forwarder::start(schema.port()).await?;
+        open(&schema.raw())?.init().await?;
+        line.every.store(2, Ordering::Relaxed);
+        let log = IssuedLog::default();
+        let clock = ManualClock::at(NOW_MS);
+        let settings = raw(line.port, &schema.name);
+        let keys = open_at(&settings, &on_worker(5), &clock)?;
+        let source = keys.source(&KeySpec::Snowflake)?;
+        for _ in 0..300 {
+            log.add_all("lossy", &source.take(9, true).await?);
+            clock.pass(500);
+        }
+        assert!(line.lost.load(Ordering::Relaxed) > 10);
+        // Its own lease, each time: an outcome that was not known is recognised afterwards.
+        assert!(schema.number("SELECT epoch FROM keywright_worker")? < 5);
+        Ok(())
+    })
+}
+
+#[test]
+fn many_keys_of_one_statement() -> Result<()> {
+    let schema = Schema::new("kw_lease_many")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        let source = keys.source(&KeySpec::Snowflake)?;
+        let log = IssuedLog::default();
+        let tick = source.take(4_096, true).await?;
+        let KeyBatch::Numbers {
+            first,
+            spacing: 1,
+            count: 4_096,
+        } = tick
+        else {
+            panic!("{tick:?}");
+        };
+        assert_eq!(first % 4_096, 0, "a whole tick");
+        log.add_all("tick", &tick);
+        let refused = source.take(4_097, true).await.unwrap_err();
+        assert_eq!(refused.cause(), Cause::ArgumentOutOfRange);
+        assert!(refused.hint_text().unwrap().contains("segment"));
+        let listed = source.take(20_000, false).await?;
+        assert_eq!(listed.len(), 20_000);
+        log.add_all("listed", &listed);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_layout_that_could_repeat_ids_is_refused() -> Result<()> {
+    let schema = Schema::new("kw_lease_layout")?;
+    runtime()?.block_on(async {
+        let first = open(&schema.raw())?;
+        first.init().await?;
+        let before = first
+            .source(&KeySpec::Snowflake)?
+            .take(1, true)
+            .await?
+            .number(0)
+            .unwrap();
+        let with = |layout: &str| RawSnowflakeSettings {
+            layout: layout.to_owned(),
+            ..RawSnowflakeSettings::default()
+        };
+        // While somebody issues with another layout, none other will do.
+        let later = open_with(&schema.raw(), &with("instagram"))?;
+        let refused = later
+            .source(&KeySpec::Snowflake)?
+            .take(1, true)
+            .await
+            .unwrap_err();
+        assert_eq!(refused.cause(), Cause::LayoutOverlap, "{refused}");
+        later.hand_back().await;
+        first.hand_back().await;
+        // A later epoch gives smaller ids.
+        let smaller = open_with(&schema.raw(), &with("shardingsphere"))?;
+        let refused = smaller
+            .source(&KeySpec::Snowflake)?
+            .take(1, true)
+            .await
+            .unwrap_err();
+        assert_eq!(refused.cause(), Cause::LayoutOverlap, "{refused}");
+        smaller.hand_back().await;
+        // An earlier one gives greater ids.
+        let greater = open_with(&schema.raw(), &with("twitter,epoch=2001-01-01"))?;
+        let after = greater
+            .source(&KeySpec::Snowflake)?
+            .take(1, true)
+            .await?
+            .number(0)
+            .unwrap();
+        assert!(after > before);
+        Ok(())
+    })
+}
