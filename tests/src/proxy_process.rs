@@ -108,6 +108,9 @@ pub struct ProxyProcess {
 }
 
 impl ProxyProcess {
+    /// The variable that names a program to test in place of building it, such as an installed one.
+    pub const VARIABLE: &'static str = "KEYWRIGHT_PROXY_PROGRAM";
+
     /// Builds the proxy, once in a process, and starts it.
     ///
     /// # Errors
@@ -331,9 +334,13 @@ impl Drop for ProxyProcess {
     }
 }
 
-/// The program, built once in a process, so that all its proxies are the same while the sources are being edited.
+/// The program: the one that [`ProxyProcess::VARIABLE`] names, else built once in a process, so that all its proxies are
+/// the same while the sources are being edited.
 fn built_once() -> Result<PathBuf> {
     static BUILT: Mutex<Option<PathBuf>> = Mutex::new(None);
+    if let Some(program) = std::env::var_os(ProxyProcess::VARIABLE) {
+        return Ok(PathBuf::from(program));
+    }
     // Under the lock on purpose: the others want the same.
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(program) = built.as_ref() {

@@ -130,6 +130,7 @@ impl Wire {
     /// # Errors
     /// The connection broke.
     pub fn read_query(&mut self) -> Result<Vec<Reply>> {
+        self.channel.expect_answer();
         self.replies(false)
     }
 

@@ -41,6 +41,11 @@ impl Channel {
         self.sequence = 0;
     }
 
+    /// The next packet read begins the answer to one that was sent, perhaps with others after it.
+    pub(super) fn expect_answer(&mut self) {
+        self.sequence = 1;
+    }
+
     pub(super) fn write(&mut self, payload: &[u8]) -> Result<()> {
         let mut bytes = Vec::with_capacity(payload.len() + 4);
         let mut rest = payload;
