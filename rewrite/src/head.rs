@@ -25,6 +25,8 @@ pub struct InsertHead {
     pub table: TableName,
     /// MariaDB's `ANALYZE INSERT`: carried out, and answered with a result set.
     pub analyze: bool,
+    /// Nothing follows the name: if the text is only the beginning of a statement, the name may go on.
+    pub ends_text: bool,
     pub(crate) ignore: bool,
     pub(crate) delayed: bool,
     /// `SET STATEMENT … FOR` stands before it.
@@ -62,6 +64,8 @@ impl InsertHead {
         let prefixed = prefix.is_some();
         let mut forbidden = prefix.flatten();
         let table = cursor.table_name()?;
+        let mut behind = cursor;
+        let ends_text = behind.skip_blanks().is_err() || behind.ended();
         if modes.charset == CharsetClass::TrailByteMayBeBackslash && !text.is_ascii() {
             forbidden = Some(Unsupported::Charset);
         }
@@ -69,6 +73,7 @@ impl InsertHead {
             verb,
             table,
             analyze,
+            ends_text,
             ignore,
             delayed,
             prefixed,

@@ -174,12 +174,12 @@ impl Insert {
     /// The column list and the alias list as they must become.
     fn edits(&self, key: &KeyColumn<'_>, walked: &Walked) -> Vec<(usize, Vec<u8>)> {
         let mut edits = Vec::new();
-        let untouched = walked.sites.is_empty();
-        if self.source == Source::Set || untouched {
+        if walked.sites.is_empty() {
             return edits;
         }
         let (own, last) = (walked.absent(), walked.last());
         match &self.columns {
+            Columns::Absent { .. } if self.source == Source::Set => {}
             Columns::Listed { .. } if !own => {}
             Columns::Listed { names, at, end } => {
                 edits.push((

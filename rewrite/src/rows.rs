@@ -306,9 +306,13 @@ impl Cursor<'_> {
         if next.is(self.text, "ON") {
             self.token()?;
             walked.on_duplicate = true;
-        } else if next.is(self.text, "RETURNING") && maria {
-        } else if !matches!(next.kind, Kind::End | Kind::Mark(b';')) {
-            return unknown;
+        } else if next.kind == Kind::Mark(b')') {
+            return Err(Unread::Refused);
+        } else {
+            let returning = maria && next.is(self.text, "RETURNING");
+            if !returning && !matches!(next.kind, Kind::End | Kind::Mark(b';')) {
+                return unknown;
+            }
         }
         let mut seen = Seen::default();
         self.skip_statement(&mut seen)?;

@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::refusal::Unread;
-use crate::words::{is_blind_call, is_operator};
+use crate::words::{is_blind_call, is_reserved};
 
 /// What was seen in the text walked over.
 #[derive(Debug, Clone, Copy, Default)]
@@ -253,7 +253,7 @@ impl Cursor<'_> {
                 self.at += 1;
                 self.skip_quoted(b'\'')?;
             }
-            _ => seen.calls |= self.opens_behind()? && !is_operator(word),
+            _ => seen.calls |= self.opens_behind()? && !is_reserved(word),
         }
         Ok(false)
     }

@@ -1,6 +1,8 @@
 //! Whether a statement can see LAST_INSERT_ID().
 
 use crate::cursor::Cursor;
+use crate::head::InsertHead;
+use crate::insert::Insert;
 use crate::look::Kind;
 use crate::modes::Modes;
 use crate::refusal::Unread;
@@ -24,6 +26,18 @@ pub fn sight(text: &[u8], modes: &Modes) -> Sight {
 }
 
 impl Cursor<'_> {
+    /// Past an INSERT's head, where `t (a)` is no call; stays where no such head is.
+    fn skip_insert_head(&mut self) {
+        let modes = self.modes;
+        let insert = InsertHead::read(self.text, &modes)
+            .and_then(|head| Insert::read(head, self.text, &modes));
+        if let Ok(insert) = insert
+            && !insert.head.prefixed
+        {
+            (self.at, self.inside) = (insert.rows, insert.inside);
+        }
+    }
+
     fn sight(&mut self) -> Result<Sight, Unread> {
         let mut look = *self;
         let kind = look.kind()?;
@@ -37,6 +51,7 @@ impl Cursor<'_> {
                 return Ok(Sight::Sees);
             }
             Kind::CreateRoutine => return Ok(Sight::Blind),
+
             Kind::Empty
             | Kind::Lock
             | Kind::Unlock
@@ -50,7 +65,6 @@ impl Cursor<'_> {
             | Kind::Rollback
             | Kind::Savepoint
             | Kind::Xa
-            | Kind::CreateTemporary
             | Kind::DropTable
             | Kind::Select
             | Kind::Show
@@ -65,12 +79,12 @@ impl Cursor<'_> {
             | Kind::Delete
             | Kind::Explain
             | Kind::Analyze
-            | Kind::Handler
-            | Kind::Ddl => true,
+            | Kind::Handler => true,
+            // Nothing is saved by looking closer: most end the transaction.
+            Kind::Ddl | Kind::CreateTemporary => return Ok(Sight::Sees),
         };
         let mut seen = Seen::default();
-        // Only what stands behind the first keyword: `INSERT (` is no call.
-        self.token()?;
+        self.skip_insert_head();
         self.skip_statement(&mut seen)?;
         Ok(if seen.last_id || seen.calls {
             Sight::Sees

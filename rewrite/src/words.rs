@@ -55,15 +55,20 @@ pub(crate) fn is_blind_call(word: &[u8]) -> bool {
         .is_ok()
 }
 
-/// Whether `word (`, with a blank between, is no call: keywords of expressions.
-pub(crate) fn is_operator(word: &[u8]) -> bool {
-    const OPERATORS: [&str; 22] = [
-        "all", "and", "any", "as", "between", "by", "div", "else", "exists", "in", "interval",
-        "like", "mod", "not", "on", "or", "select", "some", "then", "when", "where", "xor",
-    ];
-    OPERATORS
-        .iter()
-        .any(|known| known.as_bytes().eq_ignore_ascii_case(word))
+/// Words that are reserved in both flavours, so that `word (`, with a blank between, calls no stored function; sorted.
+#[rustfmt::skip]
+const RESERVED: &[&str] = &[
+    "all", "and", "any", "as", "between", "by", "check", "default", "distinct", "div", "else", "exists", "from",
+    "having", "if", "in", "index", "interval", "into", "join", "key", "left", "like", "limit", "mod", "not", "on",
+    "or", "primary", "references", "regexp", "replace", "right", "rlike", "select", "set", "some", "table", "then",
+    "union", "unique", "using", "values", "when", "where", "xor",
+];
+
+/// Whether `word (`, with a blank between, is certainly no call of a stored function.
+pub(crate) fn is_reserved(word: &[u8]) -> bool {
+    RESERVED
+        .binary_search_by(|known| compare(known.as_bytes(), word))
+        .is_ok()
 }
 
 /// Compares a word of the table with a word in any case.
@@ -76,11 +81,13 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::{BLIND, is_blind_call};
+    use super::{BLIND, RESERVED, is_blind_call, is_reserved};
 
     #[test]
-    fn the_table_is_sorted() {
+    fn the_tables_are_sorted() {
         assert!(BLIND.is_sorted());
+        assert!(RESERVED.is_sorted());
+        assert!(is_reserved(b"Values"));
     }
 
     #[test]

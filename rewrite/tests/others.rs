@@ -1,0 +1,212 @@
+//! Statements other than INSERT: what they name, and whether they see LAST_INSERT_ID().
+
+use keywright_rewrite::{
+    CharsetClass, Flavour, InsertHead, Modes, PrepareSource, Server, Sight, TableName, Unread,
+    Verb, load_target, prepare_source, sight, tables_touched, use_target,
+};
+
+const MARIA: Modes = Modes {
+    ansi_quotes: false,
+    no_backslash_escapes: false,
+    no_auto_value_on_zero: Some(false),
+    strict: Some(true),
+    charset: CharsetClass::Safe,
+    server: Server {
+        flavour: Flavour::MariaDb,
+        version: 101_119,
+    },
+};
+
+fn table(name: &str) -> TableName {
+    let bytes = |name: &str| name.as_bytes().to_vec();
+    match name.split_once('.') {
+        Some((schema, table)) => TableName {
+            schema: Some(bytes(schema)),
+            table: bytes(table),
+        },
+        None => TableName {
+            schema: None,
+            table: bytes(name),
+        },
+    }
+}
+
+fn touched(text: &str) -> Option<Vec<TableName>> {
+    tables_touched(text.as_bytes(), &MARIA)
+}
+
+#[test]
+fn ddl_names_its_tables() {
+    let some = |names: &[&str]| Some(names.iter().map(|name| table(name)).collect::<Vec<_>>());
+    assert_eq!(touched("CREATE TABLE t(id int)"), some(&["t"]));
+    assert_eq!(
+        touched("CREATE OR REPLACE TEMPORARY TABLE IF NOT EXISTS `d`.`t` LIKE u"),
+        some(&["d.t"])
+    );
+    assert_eq!(
+        touched("DROP TABLE IF EXISTS a, d.b , `c`"),
+        some(&["a", "d.b", "c"])
+    );
+    assert_eq!(touched("DROP TEMPORARY TABLE a"), some(&["a"]));
+    assert_eq!(touched("TRUNCATE TABLE d.t"), some(&["d.t"]));
+    assert_eq!(touched("TRUNCATE t"), some(&["t"]));
+    assert_eq!(touched("ALTER TABLE t ADD c int"), some(&["t"]));
+    assert_eq!(
+        touched("RENAME TABLE a TO b, c TO d.e"),
+        some(&["a", "b", "c", "d.e"])
+    );
+}
+
+#[test]
+fn what_may_touch_any_table_says_so() {
+    for text in [
+        "ALTER TABLE t RENAME TO u",
+        "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u",
+        "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
+        "DROP TRIGGER x",
+        "CREATE INDEX i ON t(a)",
+        "DROP DATABASE d",
+        "CREATE VIEW v AS SELECT 1",
+        "DROP TABLE",
+        "SELECT 1",
+    ] {
+        assert_eq!(touched(text), None, "{text}");
+    }
+}
+
+#[test]
+fn names_are_read_without_their_quotes() {
+    let target = |text: &str| use_target(text.as_bytes(), &MARIA);
+    assert_eq!(target("USE d"), Some(b"d".to_vec()));
+    assert_eq!(target("use /* c */ `d``e` ;"), Some(b"d`e".to_vec()));
+    assert_eq!(target("SELECT 1"), None);
+    assert_eq!(target("USE"), None);
+    let load = |text: &str| load_target(text.as_bytes(), &MARIA);
+    assert_eq!(
+        load(
+            "LOAD DATA LOCAL INFILE 'INTO TABLE x' REPLACE INTO TABLE d.t FIELDS TERMINATED BY ','"
+        ),
+        Some(table("d.t"))
+    );
+    assert_eq!(load("LOAD DATA INFILE 'x'"), None);
+}
+
+#[test]
+fn the_text_of_a_prepare_is_unescaped() {
+    let source = |text: &str| prepare_source(text.as_bytes(), &MARIA);
+    let text = |name: &str, text: &str| PrepareSource::Text {
+        name: name.into(),
+        text: text.into(),
+    };
+    assert_eq!(
+        source("PREPARE s FROM 'INSERT INTO t VALUES (''a'', \"\\n\\'\")'"),
+        text("s", "INSERT INTO t VALUES ('a', \"\n'\")")
+    );
+    assert_eq!(
+        source("PREPARE `s` FROM 'SELECT' ' 1';"),
+        text("s", "SELECT 1")
+    );
+    assert_eq!(
+        source("EXECUTE IMMEDIATE \"SELECT 1\" USING @a"),
+        text("", "SELECT 1")
+    );
+    assert_eq!(
+        source("PREPARE s FROM @text"),
+        PrepareSource::Computed {
+            name: b"s".to_vec()
+        }
+    );
+    assert_eq!(
+        source("EXECUTE IMMEDIATE CONCAT('SELECT', ' 1')"),
+        PrepareSource::Computed { name: Vec::new() }
+    );
+    assert_eq!(
+        source("EXECUTE IMMEDIATE 'SELECT' || ' 1'"),
+        PrepareSource::Computed { name: Vec::new() }
+    );
+    assert_eq!(source("PREPARE s"), PrepareSource::Unreadable);
+}
+
+#[test]
+fn who_sees_the_last_id() {
+    let of = |text: &str| sight(text.as_bytes(), &MARIA);
+    for text in [
+        "SELECT 1",
+        "COMMIT",
+        "BEGIN",
+        "SET autocommit = 1",
+        "SET NAMES utf8mb4",
+        "USE d",
+        "SELECT NOW(), 'last_insert_id()'",
+        "SHOW WARNINGS",
+        "SELECT ROW_COUNT()",
+        "SELECT @@sql_mode",
+        "KILL 5",
+        "",
+        "DO SLEEP(1)",
+        "ROLLBACK",
+    ] {
+        assert_eq!(of(text), Sight::Blind, "{text}");
+    }
+    for text in [
+        "SELECT a FROM t",
+        "UPDATE t SET a = 1",
+        "DELETE FROM t",
+        "INSERT INTO t VALUES (1)",
+        "WITH c AS (SELECT 1) SELECT 1",
+        "SELECT 1 FROM dual",
+        "INSERT INTO t (a, b) VALUES (1, NOW()) ON DUPLICATE KEY UPDATE a = VALUES (a)",
+        "SELECT a FROM t JOIN u USING (a) WHERE (b) IN (1)",
+        "SET @a = (SELECT a FROM t)",
+        "TABLE t",
+        "LOAD DATA INFILE 'x' INTO TABLE t",
+    ] {
+        assert_eq!(of(text), Sight::Unsure, "{text}");
+    }
+    for text in [
+        "SELECT LAST_INSERT_ID()",
+        "SELECT last_insert_id ( )",
+        "SELECT @@identity",
+        "SELECT @@session.last_insert_id",
+        "SELECT my_function()",
+        "SELECT d.now()",
+        "CALL p()",
+        "EXECUTE s",
+        "EXECUTE IMMEDIATE 'SELECT 1'",
+        "SET @a = LAST_INSERT_ID()",
+        "SET last_insert_id = 5",
+        "SHOW SESSION VARIABLES LIKE 'x'",
+        "IF 1 THEN SELECT 1; END IF",
+        "SELECT 'open",
+        "UPDATE t SET a = LAST_INSERT_ID(a + 1)",
+        "SELECT /*! LAST_INSERT_ID() */",
+        "GRANT SELECT ON t TO u",
+        "INSERT INTO t VALUES (LAST_INSERT_ID())",
+    ] {
+        assert_eq!(of(text), Sight::Sees, "{text}");
+    }
+}
+
+#[test]
+fn a_head_is_enough_to_know_the_table() {
+    let head = |text: &str| InsertHead::read(text.as_bytes(), &MARIA);
+    let read = head("REPLACE LOW_PRIORITY INTO d.t (a, b) VALUES (1, 'unfinis")
+        .expect("the head is whole");
+    assert!(!read.ends_text);
+    assert_eq!((read.verb, read.table), (Verb::Replace, table("d.t")));
+    assert!(head("INSERT INTO d").is_ok_and(|head| head.ends_text));
+    assert_eq!(head("INSERT INTO d /* ").err(), Some(Unread::Refused));
+    assert_eq!(head("INSERT INTO").err(), Some(Unread::Refused));
+    assert_eq!(head("INSERT INTO `unfinis").err(), Some(Unread::Refused));
+    assert_eq!(head("SELECT 1").err(), Some(Unread::Refused));
+}
+
+#[test]
+fn character_sets_are_told_apart() {
+    use CharsetClass::{Safe, TrailByteMayBeBackslash};
+    assert_eq!(CharsetClass::of_name(b"GBK"), TrailByteMayBeBackslash);
+    assert_eq!(CharsetClass::of_name(b"utf8mb4"), Safe);
+    assert_eq!(CharsetClass::of_collation_id(28), TrailByteMayBeBackslash);
+    assert_eq!(CharsetClass::of_collation_id(45), Safe);
+    assert_eq!(CharsetClass::of_collation_id(255), Safe);
+}
