@@ -1,3 +1,220 @@
-//! A MySQL proxy that fills generated keys into INSERTs.
+//! `keywright-proxy`: the command line.
 
-fn main() {}
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Parser, Subcommand};
+use keywright_core::{Step, Tag};
+use keywright_proxy::config::Config;
+use keywright_proxy::{serve, tables};
+use keywright_store::{KeySpec, Keys, TagOptions};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing_subscriber::EnvFilter;
+
+/// Step of tags that `init` makes.
+const STEP: i64 = 1_000;
+
+/// A MySQL proxy that fills generated keys into the application's INSERTs.
+#[derive(Parser)]
+#[command(name = "keywright-proxy", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve until SIGTERM or Ctrl-C.
+    Run(File),
+    /// Look at the store and at all tables that rules are for, and say what is wrong.
+    Check(Check),
+    /// Create the store's tables, and the tags of all rules.
+    Init(File),
+}
+
+#[derive(Args)]
+struct File {
+    /// The configuration file.
+    #[arg(long)]
+    config: PathBuf,
+}
+
+#[derive(Args)]
+struct Check {
+    #[command(flatten)]
+    file: File,
+    /// Apply the fence where a rule says `fence = true` and it is missing.
+    #[arg(long)]
+    fence: bool,
+}
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(
+            EnvFilter::try_from_env("KEYWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info")),
+        )
+        .init();
+    let outcome = match Arguments::parse().command {
+        Command::Run(file) => run(&file),
+        Command::Check(check) => look(&check),
+        Command::Init(file) => init(&file),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn open(file: &File) -> Result<(Config, Keys)> {
+    let config = Config::load(&file.config)?;
+    let keys = Keys::open(config.store.clone()).map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    Ok((config, keys))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting a runtime")
+}
+
+fn run(file: &File) -> Result<()> {
+    let (config, keys) = open(file)?;
+    let runtime = runtime()?;
+    let watched = runtime.block_on(prepare(&config))?;
+    let (stop, stopping) = watch::channel(false);
+    let signals = {
+        let _inside = runtime.enter();
+        [SignalKind::terminate(), SignalKind::interrupt()].map(signal)
+    };
+    let [terminate, interrupt] = signals;
+    let (mut terminate, mut interrupt) = (terminate?, interrupt?);
+    let serving = {
+        let keys = keys.clone();
+        std::thread::spawn(move || serve::serve(config, &keys, &watched, stopping))
+    };
+    runtime.block_on(async {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                () = tokio::time::sleep(std::time::Duration::from_millis(100)) => {
+                    if serving.is_finished() {
+                        break;
+                    }
+                }
+            }
+        }
+        // Nobody may listen any more.
+        let _ = stop.send(true);
+    });
+    let served = match serving.join() {
+        Ok(served) => served,
+        Err(_) => bail!("the proxy's threads panicked"),
+    };
+    runtime.block_on(keys.hand_back());
+    served
+}
+
+/// Looks at the tables of every listener, applies fences, and fails when keys cannot be stored.
+async fn prepare(config: &Config) -> Result<Vec<Vec<bool>>> {
+    let mut watched = Vec::new();
+    let mut errors = Vec::new();
+    for listener in &config.listeners {
+        let Some(admin) = &listener.admin else {
+            watched.push(vec![false; config.rules.len()]);
+            continue;
+        };
+        match tables::look(config, admin, true).await {
+            Ok(found) => {
+                for warning in found.warnings {
+                    tracing::warn!(listener = listener.bind, "{warning}");
+                }
+                errors.extend(found.errors);
+                watched.push(found.watched);
+            }
+            Err(error) => {
+                tracing::warn!(
+                    listener = listener.bind,
+                    "tables were not checked: {error:#}"
+                );
+                watched.push(vec![false; config.rules.len()]);
+            }
+        }
+    }
+    if errors.is_empty() {
+        Ok(watched)
+    } else {
+        bail!(
+            "tables cannot hold the keys:\n    {}",
+            errors.join("\n    ")
+        );
+    }
+}
+
+fn look(check: &Check) -> Result<()> {
+    let (config, keys) = open(&check.file)?;
+    runtime()?.block_on(async {
+        let mut bad = 0;
+        for finding in keys.check().await {
+            println!("store: {}", finding.message);
+            bad += usize::from(finding.severity == keywright_store::Severity::Error);
+        }
+        for listener in &config.listeners {
+            let Some(admin) = &listener.admin else {
+                println!("{}: no admin url, tables were not looked at", listener.bind);
+                continue;
+            };
+            let found = tables::look(&config, admin, check.fence).await?;
+            for line in found.errors.iter().chain(&found.warnings) {
+                println!("{}: {line}", listener.bind);
+            }
+            bad += found.errors.len();
+        }
+        if bad > 0 {
+            bail!("{bad} problem(s) must be solved first");
+        }
+        println!("ready to run");
+        Ok(())
+    })
+}
+
+fn init(file: &File) -> Result<()> {
+    let (config, keys) = open(file)?;
+    runtime()?.block_on(async {
+        let failed = |failure: keywright_store::Failure| anyhow::anyhow!("{failure}");
+        for made in keys.init().await.map_err(failed)? {
+            println!("created {made}");
+        }
+        let there: Vec<String> = keys
+            .tags()
+            .await
+            .map_err(failed)?
+            .into_iter()
+            .map(|listing| listing.tag)
+            .collect();
+        let mut made: Vec<&Tag> = Vec::new();
+        for configured in &config.rules {
+            let tag = match &configured.spec {
+                KeySpec::Segment(tag) => tag,
+                KeySpec::Stride(stride) => stride.tag(),
+                KeySpec::Snowflake | KeySpec::Uuid { .. } | KeySpec::Readable(_) => continue,
+            };
+            if there.iter().any(|name| name == tag.as_str()) || made.contains(&tag) {
+                continue;
+            }
+            let options = TagOptions::with_step(Step::new(STEP)?);
+            keys.create_tag(tag, &options).await.map_err(failed)?;
+            println!("created tag \"{tag}\"");
+            made.push(tag);
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,301 @@
+//! The configuration file: as written, then validated with all problems at once.
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use keywright_rewrite::KeyForm;
+use keywright_session::{Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule};
+use keywright_store::{
+    KeyKind, KeySpec, RawSnowflakeSettings, RawStoreSettings, StoreSettings, UuidForm,
+};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    store: RawStoreSettings,
+    #[serde(default)]
+    snowflake: RawSnowflakeSettings,
+    #[serde(default)]
+    listener: Vec<RawListener>,
+    #[serde(default)]
+    rule: Vec<RawRule>,
+    #[serde(default)]
+    limits: RawLimits,
+    metrics: Option<RawMetrics>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawListener {
+    bind: String,
+    upstream: String,
+    admin: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRule {
+    table: String,
+    column: String,
+    key: String,
+    offset: Option<i64>,
+    increment: Option<i64>,
+    #[serde(default = "keep")]
+    on_explicit: String,
+    #[serde(default = "refuse")]
+    on_unsupported: String,
+    #[serde(default = "first")]
+    on_unsure: String,
+    #[serde(default = "rewrite")]
+    mode: String,
+    #[serde(default)]
+    fence: bool,
+    #[serde(default = "bits")]
+    bits_max: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMetrics {
+    bind: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawLimits {
+    connections_max: usize,
+    rewrite_bytes_max: usize,
+    statements_max: usize,
+    connect_ms_max: u64,
+    drain_ms_max: u64,
+}
+
+impl Default for RawLimits {
+    fn default() -> Self {
+        let session = Limits::default();
+        Self {
+            connections_max: 10_000,
+            rewrite_bytes_max: session.rewrite_bytes_max,
+            statements_max: session.statements_max,
+            connect_ms_max: 5_000,
+            drain_ms_max: 30_000,
+        }
+    }
+}
+
+fn keep() -> String {
+    "keep".to_owned()
+}
+
+fn refuse() -> String {
+    "refuse".to_owned()
+}
+
+fn first() -> String {
+    "first".to_owned()
+}
+
+fn rewrite() -> String {
+    "rewrite".to_owned()
+}
+
+fn bits() -> u32 {
+    63
+}
+
+/// A validated configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The store, and the layout of snowflake keys.
+    pub store: StoreSettings,
+    /// What is listened on.
+    pub listeners: Vec<Listener>,
+    /// The rules of all listeners.
+    pub rules: Vec<Configured>,
+    /// Connections at most, over all listeners.
+    pub connections_max: usize,
+    /// Sizes that every session keeps to.
+    pub limits: Limits,
+    /// How long connecting to an upstream may take, milliseconds.
+    pub connect_ms_max: u64,
+    /// How long connections may go on after SIGTERM, milliseconds.
+    pub drain_ms_max: u64,
+    /// Where metrics are served.
+    pub metrics: Option<String>,
+}
+
+/// A place to accept clients, and the server behind it.
+#[derive(Debug, Clone)]
+pub struct Listener {
+    /// `address:port` or `unix:/path`.
+    pub bind: String,
+    /// The same.
+    pub upstream: String,
+    /// The proxy's own connection to the server.
+    pub admin: Option<String>,
+}
+
+/// A rule, and where its keys come from.
+#[derive(Debug, Clone)]
+pub struct Configured {
+    /// What sessions follow.
+    pub rule: Rule,
+    /// Where its keys come from.
+    pub spec: KeySpec,
+    /// Whether the fence is applied and kept.
+    pub fence: bool,
+}
+
+/// All that is wrong with a configuration.
+#[derive(Debug)]
+pub struct Problems(Vec<String>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "the configuration has {} problem(s):", self.0.len())?;
+        self.0
+            .iter()
+            .try_for_each(|problem| write!(out, "\n    {problem}"))
+    }
+}
+
+impl std::error::Error for Problems {}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, is no TOML, or has [`Problems`].
+    pub fn load(file: &Path) -> Result<Config> {
+        let text =
+            std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+        Self::parse(&text).with_context(|| format!("in {}", file.display()))
+    }
+
+    /// Validates a text.
+    ///
+    /// # Errors
+    /// It is no TOML, or has [`Problems`].
+    pub fn parse(text: &str) -> Result<Config> {
+        let raw: Raw = toml::from_str(text)?;
+        let mut problems = Vec::new();
+        let store = StoreSettings::new(&raw.store, &raw.snowflake)
+            .map_err(|error| {
+                problems.extend(error.problems.iter().map(ToString::to_string));
+            })
+            .ok();
+        if raw.listener.is_empty() {
+            problems.push("there is no [[listener]]".to_owned());
+        }
+        let rules: Vec<Configured> = raw
+            .rule
+            .iter()
+            .enumerate()
+            .filter_map(|(index, rule)| configured(index, rule, &mut problems))
+            .collect();
+        match store {
+            Some(store) if problems.is_empty() => Ok(Config {
+                store,
+                listeners: raw.listener.into_iter().map(listener).collect(),
+                rules,
+                connections_max: raw.limits.connections_max,
+                limits: Limits {
+                    rewrite_bytes_max: raw.limits.rewrite_bytes_max,
+                    statements_max: raw.limits.statements_max,
+                },
+                connect_ms_max: raw.limits.connect_ms_max,
+                drain_ms_max: raw.limits.drain_ms_max,
+                metrics: raw.metrics.map(|metrics| metrics.bind),
+            }),
+            Some(_) | None => Err(Problems(problems).into()),
+        }
+    }
+}
+
+fn listener(raw: RawListener) -> Listener {
+    Listener {
+        bind: raw.bind,
+        upstream: raw.upstream,
+        admin: raw.admin,
+    }
+}
+
+fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option<Configured> {
+    let before = problems.len();
+    let mut wrong = |what: String| problems.push(format!("rule {}: {what}", index + 1));
+    let table = Pattern::parse(&raw.table).map_err(|error| wrong(format!("table: {error}")));
+    let spec = KeySpec::parse(&raw.key, raw.offset, raw.increment)
+        .map_err(|error| wrong(format!("key: {error}")));
+    let mut choose = |name: &str, value: &str, choices: [&str; 2]| {
+        let found = choices.iter().position(|choice| *choice == value);
+        if found.is_none() {
+            let [one, other] = choices;
+            wrong(format!("{name} is {one} or {other}, not \"{value}\""));
+        }
+        found == Some(0)
+    };
+    let keep = choose("on_explicit", &raw.on_explicit, ["keep", "refuse"]);
+    let refuse = choose("on_unsupported", &raw.on_unsupported, ["refuse", "pass"]);
+    let first = choose("on_unsure", &raw.on_unsure, ["first", "refuse"]);
+    let rewrite = choose("mode", &raw.mode, ["rewrite", "observe"]);
+    if raw.column.is_empty() || !raw.column.is_ascii() {
+        wrong(format!("column must be ASCII, not \"{}\"", raw.column));
+    }
+    if !(1..=63).contains(&raw.bits_max) {
+        wrong(format!("bits_max is 1 to 63, not {}", raw.bits_max));
+    }
+    let (Ok(table), Ok(spec), true) = (table, spec, problems.len() == before) else {
+        return None;
+    };
+    Some(Configured {
+        rule: Rule {
+            table,
+            column: raw.column.clone(),
+            form: form(&spec),
+            on_explicit: if keep {
+                OnExplicit::Keep
+            } else {
+                OnExplicit::Refuse
+            },
+            on_unsupported: if refuse {
+                OnUnsupported::Refuse
+            } else {
+                OnUnsupported::Pass
+            },
+            on_unsure: if first {
+                OnUnsure::First
+            } else {
+                OnUnsure::Refuse
+            },
+            mode: if rewrite {
+                Mode::Rewrite
+            } else {
+                Mode::Observe
+            },
+            bits_max: raw.bits_max,
+            watched: false,
+        },
+        spec,
+        fence: raw.fence,
+    })
+}
+
+fn form(spec: &KeySpec) -> KeyForm {
+    match spec {
+        KeySpec::Uuid {
+            form: UuidForm::Bytes16,
+            ..
+        } => KeyForm::Bytes,
+        KeySpec::Segment(_)
+        | KeySpec::Snowflake
+        | KeySpec::Uuid { .. }
+        | KeySpec::Stride(_)
+        | KeySpec::Readable(_) => match spec.kind() {
+            KeyKind::Number => KeyForm::Integer,
+            KeyKind::Text { .. } => KeyForm::Text,
+            KeyKind::Bytes16 => KeyForm::Bytes,
+        },
+    }
+}

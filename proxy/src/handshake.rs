@@ -1,0 +1,234 @@
+//! The exchange before the first command: passed on packet by packet, since proofs of passwords are made for the upstream's
+//! own challenge. Only what the proxy does not handle is taken out of the greeting.
+
+use std::io;
+
+use keywright_rewrite::{Flavour, Server};
+use keywright_session::{Limits, SessionFacts};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::stream::Stream;
+
+/// Longest packet of the exchange, bytes.
+const AUTH_BYTES_MAX: usize = 64 << 10;
+/// Packets of one exchange at most.
+const AUTH_PACKETS_MAX: usize = 64;
+
+const CONNECT_WITH_DB: u32 = 1 << 3;
+const COMPRESS: u32 = 1 << 5;
+const TLS: u32 = 1 << 11;
+const ZSTD: u32 = 1 << 26;
+const QUERY_ATTRIBUTES: u32 = 1 << 27;
+const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
+/// MariaDB's extended capabilities that a listener with rules does not handle: bulk execution, cached metadata.
+const EXTENDED_NOT_OFFERED: u32 = 1 << 2 | 1 << 4;
+
+/// A packet, header and payload.
+async fn packet(from: &mut Stream) -> io::Result<Vec<u8>> {
+    let mut head = [0; 4];
+    from.read_exact(&mut head).await?;
+    let [a, b, c, _] = head;
+    let len = usize::try_from(u32::from_le_bytes([a, b, c, 0])).unwrap_or(usize::MAX);
+    if len > AUTH_BYTES_MAX {
+        return Err(io::Error::other("packet of the handshake is too long"));
+    }
+    let mut whole = head.to_vec();
+    whole.resize(4 + len, 0);
+    if let Some(body) = whole.get_mut(4..) {
+        from.read_exact(body).await?;
+    }
+    Ok(whole)
+}
+
+/// What the greeting said.
+struct Greeting {
+    server: Server,
+    capabilities: u32,
+    extended: u32,
+}
+
+/// Runs the exchange. `None`: the upstream refused, which the client was told.
+///
+/// # Errors
+/// A connection broke, or somebody broke the protocol.
+pub async fn run(
+    client: &mut Stream,
+    upstream: &mut Stream,
+    has_rules: bool,
+    limits: Limits,
+) -> io::Result<Option<SessionFacts>> {
+    let mut greeting = packet(upstream).await?;
+    if greeting.get(4) == Some(&0xFF) {
+        client.write_all(&greeting).await?;
+        return Ok(None);
+    }
+    let offered = offer(&mut greeting, has_rules)
+        .ok_or_else(|| io::Error::other("the upstream's greeting cannot be read"))?;
+    client.write_all(&greeting).await?;
+    let response = packet(client).await?;
+    let Some(facts) = read_response(&response, &offered, limits) else {
+        return Err(io::Error::other("the client's greeting cannot be read"));
+    };
+    upstream.write_all(&response).await?;
+    let status = authenticate(client, upstream).await?;
+    Ok(status.map(|status| SessionFacts { status, ..facts }))
+}
+
+/// Passes packets both ways until the upstream says OK or ERR; the status flags of OK.
+async fn authenticate(client: &mut Stream, upstream: &mut Stream) -> io::Result<Option<u16>> {
+    for _ in 0..AUTH_PACKETS_MAX {
+        tokio::select! {
+            biased;
+            ready = upstream.readable() => {
+                ready?;
+                let said = packet(upstream).await?;
+                client.write_all(&said).await?;
+                match said.get(4) {
+                    Some(0) => return Ok(Some(status_of(&said).unwrap_or(0))),
+                    Some(0xFF) => return Ok(None),
+                    Some(_) | None => {}
+                }
+            }
+            ready = client.readable() => {
+                ready?;
+                let said = packet(client).await?;
+                upstream.write_all(&said).await?;
+            }
+        }
+    }
+    Err(io::Error::other("the handshake does not end"))
+}
+
+/// COM_CHANGE_USER, whole, is passed on, and the exchange that it begins.
+///
+/// # Errors
+/// As [`run`].
+pub async fn change_user(
+    client: &mut Stream,
+    upstream: &mut Stream,
+    command: &[u8],
+    before: &SessionFacts,
+) -> io::Result<Option<SessionFacts>> {
+    upstream.write_all(command).await?;
+    let status = authenticate(client, upstream).await?;
+    let (database, collation) = read_change(command).unwrap_or((None, before.collation));
+    Ok(status.map(|status| SessionFacts {
+        database,
+        collation,
+        status,
+        ..before.clone()
+    }))
+}
+
+fn read_change(command: &[u8]) -> Option<(Option<Vec<u8>>, u16)> {
+    let rest = command.get(5..)?;
+    let (_, rest) = until_zero(rest)?;
+    let (proof, rest) = rest.split_first()?;
+    let (database, rest) = until_zero(rest.get(usize::from(*proof)..)?)?;
+    let collation = u16::from_le_bytes([*rest.first()?, *rest.get(1)?]);
+    let database = (!database.is_empty()).then(|| database.to_vec());
+    Some((database, collation))
+}
+
+fn until_zero(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
+}
+
+fn status_of(ok: &[u8]) -> Option<u16> {
+    // Affected rows and id are 0 here, one byte each.
+    Some(u16::from_le_bytes([*ok.get(7)?, *ok.get(8)?]))
+}
+
+/// Takes what is not handled out of the greeting.
+fn offer(greeting: &mut [u8], has_rules: bool) -> Option<Greeting> {
+    let version = greeting.get(5..)?.iter().position(|byte| *byte == 0)?;
+    let server = server_of(greeting.get(5..5 + version)?)?;
+    // Behind the version: its zero, thread id, 8 bytes of challenge, a zero.
+    let low = 5 + version + 1 + 4 + 8 + 1;
+    let high = low + 5;
+    let mut not_offered = COMPRESS | TLS | ZSTD;
+    if has_rules {
+        not_offered |= QUERY_ATTRIBUTES;
+    }
+    let mut capabilities = [0; 4];
+    for (at, byte) in [low, low + 1, high, high + 1]
+        .into_iter()
+        .zip(&mut capabilities)
+    {
+        *byte = *greeting.get(at)?;
+    }
+    let capabilities = u32::from_le_bytes(capabilities) & !not_offered;
+    let bytes = capabilities.to_le_bytes();
+    for (at, byte) in [low, low + 1, high, high + 1].into_iter().zip(bytes) {
+        *greeting.get_mut(at)? = byte;
+    }
+    // Challenge length, then 6 reserved bytes, then 4 that are reserved on MySQL and MariaDB's own capabilities there.
+    let own = high + 2 + 1 + 6;
+    let mut extended = 0;
+    if server.flavour == Flavour::MariaDb && capabilities & 1 == 0 {
+        let bytes = greeting.get_mut(own..own + 4)?;
+        extended = u32::from_le_bytes(<[u8; 4]>::try_from(&*bytes).ok()?);
+        if has_rules {
+            extended &= !EXTENDED_NOT_OFFERED;
+        }
+        bytes.copy_from_slice(&extended.to_le_bytes());
+    }
+    Some(Greeting {
+        server,
+        capabilities,
+        extended,
+    })
+}
+
+/// `5.5.5-10.11.19-MariaDB-log` → MariaDB 101119; `9.7.4` → MySQL 90704.
+fn server_of(version: &[u8]) -> Option<Server> {
+    let text = std::str::from_utf8(version).ok()?;
+    let maria = text.to_ascii_lowercase().contains("mariadb");
+    let number = text
+        .strip_prefix("5.5.5-")
+        .filter(|_| maria)
+        .unwrap_or(text);
+    let mut parts = number
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    let mut part = || parts.next().and_then(Result::ok);
+    let version =
+        part()?.checked_mul(10_000)? + part()?.min(99) * 100 + part().unwrap_or(0).min(99);
+    Some(Server {
+        flavour: if maria {
+            Flavour::MariaDb
+        } else {
+            Flavour::MySql
+        },
+        version,
+    })
+}
+
+fn read_response(response: &[u8], offered: &Greeting, limits: Limits) -> Option<SessionFacts> {
+    let body = response.get(4..)?;
+    let asked = u32::from_le_bytes(<[u8; 4]>::try_from(body.get(..4)?).ok()?);
+    let extended = u32::from_le_bytes(<[u8; 4]>::try_from(body.get(28..32)?).ok()?);
+    let (_, rest) = until_zero(body.get(32..)?)?;
+    let rest = if asked & PLUGIN_AUTH_LENENC != 0 || asked & (1 << 15) != 0 {
+        // A proof is never so long that its length takes more than a byte.
+        let (len, rest) = rest.split_first()?;
+        rest.get(usize::from(*len)..)?
+    } else {
+        until_zero(rest)?.1
+    };
+    let database = if asked & CONNECT_WITH_DB != 0 {
+        until_zero(rest).map(|(name, _)| name.to_vec())
+    } else {
+        None
+    };
+    Some(SessionFacts {
+        server: offered.server,
+        capabilities: u64::from(asked & offered.capabilities)
+            | u64::from(extended & offered.extended) << 32,
+        collation: u16::from(*body.get(8)?),
+        database: database.filter(|name| !name.is_empty()),
+        status: 0,
+        limits,
+    })
+}

@@ -1,0 +1,11 @@
+//! A MySQL proxy that fills generated keys into INSERTs: sockets, configuration, checks and the command line around
+//! `keywright-session`, which decides what becomes of packets, and `keywright-store`, where keys come from.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod config;
+pub mod handshake;
+pub mod relay;
+pub mod serve;
+pub mod stream;
+pub mod tables;

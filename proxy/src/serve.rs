@@ -1,0 +1,218 @@
+//! Threads, listeners, and the end of both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use keywright_core::Cause;
+use keywright_session::{Rule, Rules, Session};
+use keywright_store::{Keys, Source};
+use tokio::io::AsyncWriteExt;
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+use tokio::time::timeout;
+
+use crate::config::{Config, Listener};
+use crate::handshake;
+use crate::relay::Relay;
+use crate::stream::{Bound, Stream};
+
+/// How long an acceptor pauses when the process has too many open files, milliseconds.
+const ACCEPT_PAUSE_MS: u64 = 50;
+/// How often connections between commands are looked for while draining, milliseconds.
+const DRAIN_LOOK_MS: u64 = 20;
+
+/// What all threads share.
+struct Shared {
+    config: Config,
+    rules: Vec<Arc<Rules>>,
+    sources: Arc<[Source]>,
+    connections: AtomicUsize,
+    stopping: watch::Receiver<bool>,
+}
+
+/// Listens until `stopping` says so, then lets connections end.
+///
+/// # Errors
+/// An address cannot be bound; a source of keys cannot be made.
+pub fn serve(
+    config: Config,
+    keys: &Keys,
+    watched: &[Vec<bool>],
+    stopping: watch::Receiver<bool>,
+) -> Result<()> {
+    let sources = config
+        .rules
+        .iter()
+        .map(|configured| keys.source(&configured.spec))
+        .collect::<std::result::Result<Arc<[Source]>, _>>()
+        .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+    let bound = config
+        .listeners
+        .iter()
+        .map(|listener| {
+            Bound::bind(&listener.bind).with_context(|| format!("listening on {}", listener.bind))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let rules = (0..config.listeners.len())
+        .map(|listener| Arc::new(rules_of(&config, watched.get(listener))))
+        .collect();
+    let shared = Arc::new(Shared {
+        rules,
+        config,
+        sources,
+        connections: AtomicUsize::new(0),
+        stopping,
+    });
+    let bound = Arc::new(bound);
+    for listener in &shared.config.listeners {
+        tracing::info!(
+            bind = listener.bind,
+            upstream = listener.upstream,
+            "listening"
+        );
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| scope.spawn(|| work(&shared, &bound)))
+            .collect();
+        for worker in workers {
+            match worker.join() {
+                Ok(outcome) => outcome?,
+                Err(_) => anyhow::bail!("a thread of the proxy panicked"),
+            }
+        }
+        Ok(())
+    })
+}
+
+fn rules_of(config: &Config, watched: Option<&Vec<bool>>) -> Rules {
+    let rules = config
+        .rules
+        .iter()
+        .enumerate()
+        .map(|(index, configured)| Rule {
+            watched: watched
+                .and_then(|watched| watched.get(index).copied())
+                .unwrap_or(false),
+            ..configured.rule.clone()
+        });
+    Rules::new(rules.collect(), false)
+}
+
+/// One thread: a runtime of its own, and its share of the clients of every listener.
+fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>) -> Result<()> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting a runtime")?;
+    let local = LocalSet::new();
+    runtime.block_on(local.run_until(async {
+        let mut acceptors = Vec::new();
+        for (index, bound) in bound.iter().enumerate() {
+            let acceptor = bound.here().context("sharing a listening socket")?;
+            let shared = Arc::clone(shared);
+            acceptors.push(tokio::task::spawn_local(async move {
+                accept(&acceptor, index, &shared).await;
+            }));
+        }
+        let mut stopping = shared.stopping.clone();
+        // The sender lives until the process ends.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+        for acceptor in acceptors {
+            acceptor.abort();
+        }
+        let limit = Duration::from_millis(shared.config.drain_ms_max);
+        let drained = async {
+            while shared.connections.load(Ordering::Acquire) > 0 {
+                tokio::time::sleep(Duration::from_millis(DRAIN_LOOK_MS)).await;
+            }
+        };
+        if timeout(limit, drained).await.is_err() {
+            tracing::warn!(
+                connections = shared.connections.load(Ordering::Acquire),
+                "closing what did not end in drain_ms_max"
+            );
+        }
+        Ok(())
+    }))
+}
+
+async fn accept(acceptor: &crate::stream::Acceptor, index: usize, shared: &Arc<Shared>) {
+    loop {
+        match acceptor.accept().await {
+            Ok(client) => {
+                let shared = Arc::clone(shared);
+                tokio::task::spawn_local(async move {
+                    let open = shared.connections.fetch_add(1, Ordering::AcqRel) + 1;
+                    let outcome = connection(client, index, open, &shared).await;
+                    shared.connections.fetch_sub(1, Ordering::AcqRel);
+                    if let Err(error) = outcome {
+                        tracing::debug!(%error, "connection ended");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "accepting a client");
+                tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
+            }
+        }
+    }
+}
+
+async fn connection(
+    mut client: Stream,
+    index: usize,
+    open: usize,
+    shared: &Arc<Shared>,
+) -> std::io::Result<()> {
+    let Some(listener) = shared.config.listeners.get(index) else {
+        return Ok(());
+    };
+    if open > shared.config.connections_max {
+        return refuse(&mut client, Cause::ConnectionsFull, "Too many connections").await;
+    }
+    let mut upstream = connect(listener, shared).await?;
+    let rules = shared.rules.get(index).map(Arc::clone);
+    let Some(rules) = rules else {
+        return Ok(());
+    };
+    let limits = shared.config.limits;
+    let facts = handshake::run(&mut client, &mut upstream, !rules.is_empty(), limits).await?;
+    let Some(facts) = facts else {
+        return Ok(());
+    };
+    let session = Session::new(rules, facts.clone());
+    let sources = Arc::clone(&shared.sources);
+    let mut relay = Relay::new(client, upstream, session, facts, sources);
+    relay.run(&mut shared.stopping.clone()).await
+}
+
+async fn connect(listener: &Listener, shared: &Shared) -> std::io::Result<Stream> {
+    let limit = Duration::from_millis(shared.config.connect_ms_max);
+    match timeout(limit, Stream::connect(&listener.upstream)).await {
+        Ok(connected) => connected.inspect_err(|error| {
+            tracing::warn!(upstream = listener.upstream, %error, "upstream cannot be reached");
+        }),
+        Err(_) => {
+            tracing::warn!(
+                upstream = listener.upstream,
+                "connecting took longer than connect_ms_max"
+            );
+            Err(std::io::ErrorKind::TimedOut.into())
+        }
+    }
+}
+
+/// Tells a client why it is not served, before the greeting.
+async fn refuse(client: &mut Stream, cause: Cause, message: &str) -> std::io::Result<()> {
+    let mut payload = vec![0xFF];
+    payload.extend(cause.mysql_errno().to_le_bytes());
+    payload.extend_from_slice(message.as_bytes());
+    let len = u8::try_from(payload.len()).unwrap_or(u8::MAX);
+    client.write_all(&[len, 0, 0, 0]).await?;
+    client.write_all(&payload).await
+}

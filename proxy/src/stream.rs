@@ -1,0 +1,189 @@
+//! TCP and UNIX sockets as one.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// A connection to a client or an upstream.
+#[derive(Debug)]
+pub enum Stream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over a UNIX socket.
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Connects to `address:port` or `unix:/path`.
+    ///
+    /// # Errors
+    /// Nobody listens there.
+    pub async fn connect(target: &str) -> io::Result<Stream> {
+        match target.strip_prefix("unix:") {
+            Some(path) => Ok(Stream::Unix(UnixStream::connect(path).await?)),
+            None => {
+                let stream = TcpStream::connect(target).await?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+
+    /// Waits until there is something to read, or the other side has ended.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub async fn readable(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.readable().await,
+            Stream::Unix(stream) => stream.readable().await,
+        }
+    }
+
+    /// Waits until something can be written.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub async fn writable(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.writable().await,
+            Stream::Unix(stream) => stream.writable().await,
+        }
+    }
+
+    /// Reads what is there.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is nothing.
+    pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.try_read(into),
+            Stream::Unix(stream) => stream.try_read(into),
+        }
+    }
+
+    /// Writes what the socket takes.
+    ///
+    /// # Errors
+    /// `WouldBlock` when it takes nothing.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.try_write(bytes),
+            Stream::Unix(stream) => stream.try_write(bytes),
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_read(context, into),
+            Stream::Unix(stream) => Pin::new(stream).poll_read(context, into),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Unix(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+/// A bound socket, to be accepted from by several threads.
+#[derive(Debug)]
+pub enum Bound {
+    /// Over TCP.
+    Tcp(std::net::TcpListener),
+    /// Over a UNIX socket.
+    Unix(std::os::unix::net::UnixListener),
+}
+
+impl Bound {
+    /// Binds `address:port` or `unix:/path`. A socket file that nobody listens on is replaced.
+    ///
+    /// # Errors
+    /// It is in use, or not ours to bind.
+    pub fn bind(target: &str) -> io::Result<Bound> {
+        match target.strip_prefix("unix:") {
+            Some(path) => {
+                if std::os::unix::net::UnixStream::connect(path).is_err() {
+                    // What is left of a proxy that was killed; if there is nothing, binding says what is wrong.
+                    let _ = std::fs::remove_file(path);
+                }
+                let bound = std::os::unix::net::UnixListener::bind(path)?;
+                bound.set_nonblocking(true)?;
+                Ok(Bound::Unix(bound))
+            }
+            None => {
+                let bound = std::net::TcpListener::bind(target)?;
+                bound.set_nonblocking(true)?;
+                Ok(Bound::Tcp(bound))
+            }
+        }
+    }
+
+    /// The same socket for this thread's runtime.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn here(&self) -> io::Result<Acceptor> {
+        Ok(match self {
+            Bound::Tcp(bound) => Acceptor::Tcp(TcpListener::from_std(bound.try_clone()?)?),
+            Bound::Unix(bound) => Acceptor::Unix(UnixListener::from_std(bound.try_clone()?)?),
+        })
+    }
+}
+
+/// Accepts clients on one thread.
+#[derive(Debug)]
+pub enum Acceptor {
+    /// Over TCP.
+    Tcp(TcpListener),
+    /// Over a UNIX socket.
+    Unix(UnixListener),
+}
+
+impl Acceptor {
+    /// The next client.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Acceptor::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Acceptor::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
+        }
+    }
+}
