@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     refill_percent BIGINT NOT NULL DEFAULT 50 COMMENT 'refill when so much of a reservation is left',
     description    VARCHAR(256) NULL,
     server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the server on which hi was written last',
-    reserved_ids   BIGINT UNSIGNED NULL COMMENT 'size of the last reservation',
+    reserved_ids   BIGINT UNSIGNED NULL COMMENT 'size of the last reservation, or what the next may have',
     reserved_ms    BIGINT NULL COMMENT 'when it was made, unix milliseconds',
     rate_per_s     BIGINT UNSIGNED NULL COMMENT 'ids per second that all proxies together used then',
     updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,

@@ -48,7 +48,7 @@ pub struct LastReservation {
     pub same_server: bool,
     /// When, unix milliseconds by the store's clock.
     pub at_ms: i64,
-    /// How many ids.
+    /// How many ids, or how many the next reservation may have, if that is more.
     pub ids: u64,
     /// Ids used per second then, by all issuers of the tag together.
     pub rate_per_s: u64,
@@ -103,6 +103,9 @@ pub struct Reservation {
     pub gap: u64,
     /// Ids per second of all issuers, to be recorded.
     pub rate_per_s: u64,
+    /// How many ids to record as reserved: what may be lost at once when a replica is promoted that has this reservation
+    /// and not the next, which may be twice as large.
+    pub recorded_ids: u64,
 }
 
 /// Plans the next reservation from a row that is locked.
@@ -126,7 +129,9 @@ pub fn plan_reservation(row: &TagRow, ask: &Ask) -> Result<Reservation, TagExhau
         want: ask.residue.width_of(ask.want),
         gap,
     })?;
+    let next = ask.residue.width_of(ask.want).max(row.step.get());
     Ok(Reservation {
+        recorded_ids: (plan.end - plan.start).max(next.saturating_mul(2)),
         start: plan.start,
         end: plan.end,
         number: row.ends.number_for(plan.end),

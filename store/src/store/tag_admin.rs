@@ -67,8 +67,9 @@ impl AsyncTalk<bool> for CreateTag {
         const DUPLICATE: u16 = 1062;
         let options = &self.options;
         let insert = format!(
-            "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
+             server, reserved_ids, reserved_ms, rate_per_s) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED), 0)",
             self.store.segment_table
         );
         let values: Vec<Value> = vec![
@@ -80,6 +81,9 @@ impl AsyncTalk<bool> for CreateTag {
             options.step_max.get().into(),
             options.cover_s.into(),
             options.refill_percent.into(),
+            // A replica that has the tag and not its first reservation leaves a gap, too.
+            link.server.identity.as_str().into(),
+            options.step.get().saturating_mul(2).into(),
         ];
         match link
             .conn

@@ -127,7 +127,7 @@ async fn write(
     let mut values: Vec<Value> = match store.dialect {
         Dialect::Keywright => vec![
             link.server.identity.as_str().into(),
-            (reservation.end - reservation.start).into(),
+            reservation.recorded_ids.into(),
             now_ms.into(),
             reservation.rate_per_s.into(),
         ],
