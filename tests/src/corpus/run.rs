@@ -78,9 +78,14 @@ pub(super) fn run(
             .with_context(|| format!("line {}, {pass:?}: the connection", step.line))?;
         steps.push(seen.replace(&schema, "SCHEMA"));
     }
-    let tables = dump(&mut session.direct, &schema)?;
+    // What it still has locked or open goes with it.
+    let Session {
+        wire, mut direct, ..
+    } = session;
+    drop(wire);
+    let tables = dump(&mut direct, &schema)?;
     for schema in schemas(&schema) {
-        session.direct.run(format!("DROP DATABASE {schema}"))?;
+        direct.run(format!("DROP DATABASE {schema}"))?;
     }
     Ok(Seen { steps, tables })
 }
