@@ -64,7 +64,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Past blanks and comments.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn skip_blanks(&mut self) -> Result<(), Unread> {
         match self.byte(0) {
             b'\t'..=b'\r' | b' ' | b'#' | b'-' | b'/' | b'*' => self.skip_some_blanks(),
@@ -229,10 +229,11 @@ impl<'t> Cursor<'t> {
 
 /// Whether a byte may be part of an unquoted name.
 pub(crate) fn is_word(byte: u8) -> bool {
-    WORD.get(usize::from(byte)).copied().unwrap_or(false)
+    WORD[usize::from(byte)]
 }
 
-const WORD: [bool; 256] = {
+/// There is an entry for every byte.
+static WORD: [bool; 256] = {
     let mut word = [false; 256];
     let mut byte = 0_u8;
     loop {

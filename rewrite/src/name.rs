@@ -81,6 +81,9 @@ impl Cursor<'_> {
         self.accept_mark(b'.')?;
         let mut last = self.name_span()?;
         for _ in 0..2 {
+            if matches!(self.byte(0), b',' | b')') {
+                break;
+            }
             let mut ahead = *self;
             if !ahead.accept_mark(b'.')? {
                 break;

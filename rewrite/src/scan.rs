@@ -94,7 +94,12 @@ enum Class {
     Question,
 }
 
-const CLASSES: [Class; 256] = classes();
+/// Never out of bounds: there is a class for every byte.
+fn class_of(byte: u8) -> Class {
+    CLASSES[usize::from(byte)]
+}
+
+static CLASSES: [Class; 256] = classes();
 
 const fn classes() -> [Class; 256] {
     let mut classes = [Class::Plain; 256];
@@ -147,7 +152,10 @@ impl Cursor<'_> {
     }
 
     fn walk(&mut self, walk: &mut Walk<'_>, seen: &mut Seen) -> Result<Stop, Unread> {
-        while let Some((byte, class)) = self.next_mark() {
+        while let Some((byte, class, passed)) = self.next_mark(walk.free_commas()) {
+            if walk.depth == 0 {
+                walk.commas += passed;
+            }
             match class {
                 Class::Plain => self.at += 1,
                 Class::Quote => self.skip_quote(byte, walk, seen)?,
@@ -156,12 +164,7 @@ impl Cursor<'_> {
                         return Ok(Stop::Clause);
                     }
                 }
-                Class::Comma => {
-                    if walk.depth == 0 && walk.stops_at_comma() {
-                        return Ok(Stop::Comma);
-                    }
-                    self.at += 1;
-                }
+                Class::Comma => return Ok(Stop::Comma),
                 Class::Open => {
                     walk.depth += 1;
                     self.at += 1;
@@ -193,22 +196,22 @@ impl Cursor<'_> {
         self.at_end()
     }
 
-    /// To the next byte that is not plain, and what it is.
-    fn next_mark(&mut self) -> Option<(u8, Class)> {
-        let class = |byte: u8| {
-            CLASSES
-                .get(usize::from(byte))
-                .copied()
-                .unwrap_or(Class::Plain)
-        };
-        for (length, byte) in self.rest().iter().enumerate() {
-            if class(*byte) != Class::Plain {
-                self.at += length;
-                return Some((*byte, class(*byte)));
+    /// To the next byte that matters, and what it is. Up to `free` commas do not; how many were passed.
+    fn next_mark(&mut self, free: usize) -> Option<(u8, Class, usize)> {
+        let rest = self.rest();
+        let mut passed = 0;
+        let found = rest.iter().position(|byte| match class_of(*byte) {
+            Class::Plain => false,
+            Class::Comma if passed < free => {
+                passed += 1;
+                false
             }
-        }
-        self.at = self.at.max(self.text.len());
-        None
+            _ => true,
+        });
+        let length = found.unwrap_or(rest.len());
+        self.at += length;
+        rest.get(length)
+            .map(|byte| (*byte, class_of(*byte), passed))
     }
 
     /// The end of a statement: no executable comment may be open.
@@ -301,16 +304,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the walk ends at a `,` of its own level; counts it if not.
-    fn stops_at_comma(&mut self) -> bool {
+    /// How many `,` may be passed from here without stopping.
+    fn free_commas(&self) -> usize {
         match self.until {
-            Until::End => false,
-            Until::Clause => true,
-            Until::Commas(count) if self.commas + 1 >= count => true,
-            Until::Commas(_) => {
-                self.commas += 1;
-                false
-            }
+            Until::Commas(count) if self.depth == 0 => count.saturating_sub(self.commas + 1),
+            Until::Clause if self.depth == 0 => 0,
+            Until::Commas(_) | Until::Clause | Until::End => usize::MAX,
         }
     }
 

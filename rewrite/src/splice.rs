@@ -142,7 +142,9 @@ impl<'a> Writer<'a> {
     }
 
     fn copy_to(&mut self, at: usize) -> Result<(), SpliceError> {
-        while let Some((place, edit)) = self.edit.filter(|(place, _)| *place <= at) {
+        while let Some((place, edit)) = self.edit
+            && *place <= at
+        {
             self.copy(*place)?;
             self.out.extend_from_slice(edit);
             self.edit = self.edits.next();

@@ -85,11 +85,13 @@ impl<'t> Cursor<'t> {
         Ok(found)
     }
 
-    /// Past the next token if it is the byte `mark`.
+    /// Past the next token if it is the byte `mark`, which is no blank.
     #[inline]
     pub(crate) fn accept_mark(&mut self, mark: u8) -> Result<bool, Unread> {
-        self.skip_blanks()?;
-        let found = !self.ended() && self.byte(0) == mark;
+        if self.byte(0) != mark {
+            self.skip_blanks()?;
+        }
+        let found = self.byte(0) == mark;
         if found {
             self.at += 1;
         }
