@@ -129,7 +129,7 @@ pub fn plan_claim(
     let found = rows.iter().find(|row| row.worker_id == worker_id);
     let plan = plan_takeover(&Takeover {
         layout: claimant.layout,
-        recorded: found.map(|row| recorded(row, claimant)),
+        recorded: Some(recorded(found, claimant, limits.now_ms)),
         incarnation: ANYONE,
         now_ms: limits.now_ms,
         lead_ms_max: limits.lead_ms_max,
@@ -159,11 +159,14 @@ const ANYONE: Incarnation = Incarnation {
     database_oid: 0,
 };
 
-fn recorded(row: &LeaseRow, claimant: &Claimant) -> Recorded {
-    let same = row.server == claimant.server;
+/// A row that is not there may have been lost with the server that had it, and whoever issued by it may have a clock ahead
+/// of ours: it counts as one of another server.
+fn recorded(row: Option<&LeaseRow>, claimant: &Claimant, now_ms: i64) -> Recorded {
+    let bound_ms = row.map_or(now_ms, |row| row.hi_ms);
+    let same = row.is_some_and(|row| row.server == claimant.server);
     Recorded {
-        bound_ms: row.hi_ms,
-        note: same.then(|| Note::new(ANYONE, row.hi_ms, 1, 0)),
+        bound_ms,
+        note: same.then(|| Note::new(ANYONE, bound_ms, 1, 0)),
     }
 }
 
@@ -297,11 +300,16 @@ pub fn standing(row: Option<&LeaseRow>, held: &HeldLease, server: &str) -> Stand
     }
 }
 
-/// In words, for the log.
-pub fn reason_text(reason: TakeoverReason) -> &'static str {
-    match reason {
-        TakeoverReason::Fresh => "never leased before",
-        TakeoverReason::SameIncarnation => "same server",
-        TakeoverReason::ChangedIncarnation => "bound written by another server",
+impl Claim {
+    /// Why it starts where it does, in words, for the log.
+    pub fn reason(&self) -> &'static str {
+        match (self.epoch_found, self.plan.reason) {
+            (None, _) | (Some(_), TakeoverReason::Fresh) => "never leased before",
+            (Some(_), TakeoverReason::SameIncarnation) => "leased before on this server",
+            (Some(_), TakeoverReason::ChangedIncarnation) => "leased before on another server",
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

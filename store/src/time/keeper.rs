@@ -14,7 +14,7 @@ use super::{LeasedWord, Space, TimeSupply};
 use crate::backoff::Backoff;
 use crate::demand::Outlook;
 use crate::failure::Failure;
-use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits, reason_text};
+use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits};
 use crate::settings::Limits;
 use crate::store::Store;
 use crate::store::lease_rows::{ExtendLease, Extension, ReleaseLease, TakeLease, TakenLease};
@@ -157,7 +157,7 @@ impl Keeper {
             epoch = taken.claim.epoch,
             starts_ms = plan.start_ms,
             gap_ms = plan.gap_ms,
-            because = reason_text(plan.reason),
+            because = taken.claim.reason(),
             "took over a worker id"
         );
         self.fenced = false;

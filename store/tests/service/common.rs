@@ -20,7 +20,11 @@ pub struct Schema {
 
 impl Schema {
     pub fn new(name: &str) -> Result<Schema> {
-        let server = Upstream::shared(Flavour::MariaDb)?;
+        Schema::on(Flavour::MariaDb, name)
+    }
+
+    pub fn on(flavour: Flavour, name: &str) -> Result<Schema> {
+        let server = Upstream::shared(flavour)?;
         server.run("", &format!("CREATE DATABASE {name}"))?;
         Ok(Schema {
             server,

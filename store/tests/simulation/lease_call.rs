@@ -162,7 +162,14 @@ impl World {
             Some(Some(LeaseReply::Taken { claim, held })) => {
                 self.takeovers += 1;
                 if self.is_verbose() {
-                    println!("  takes worker id {} epoch {} from {} to {}: {:?}", claim.worker_id, claim.epoch, claim.plan.start_ms - START_MS, claim.plan.bound_ms - START_MS, claim.plan.reason);
+                    println!(
+                        "  takes worker id {} epoch {} from {} to {}: {:?}",
+                        claim.worker_id,
+                        claim.epoch,
+                        claim.plan.start_ms - START_MS,
+                        claim.plan.bound_ms - START_MS,
+                        claim.plan.reason
+                    );
                 }
                 let issuer = &mut self.issuers[at];
                 let readings = issuer.readings(now_ms);

@@ -62,7 +62,10 @@ impl World {
         };
         if self.is_verbose() {
             let range = granted.map(|grant| (grant.start, grant.end, grant.was_returned));
-            println!("  reserves {range:?} on server {}: {fate:?}", self.store.server);
+            println!(
+                "  reserves {range:?} on server {}: {fate:?}",
+                self.store.server
+            );
         }
         if fate != Fate::NeverDone {
             self.lagging = Some((before, granted.filter(|grant| !grant.was_returned)));

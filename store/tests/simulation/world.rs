@@ -170,7 +170,11 @@ impl World {
         let covered = lost.is_none_or(|grant| grant.end - lagging.number <= lagging.last.2);
         // After one promotion ids run ahead of the clock for as long as the gap is; the next gap does not count on that.
         let soon_ms = self.now_ms + CLOCK_MS_MAX + WINDOW_MS.cast_signed();
-        let caught_up = self.store.leases.iter().all(|lease| lease.row.hi_ms <= soon_ms);
+        let caught_up = self
+            .store
+            .leases
+            .iter()
+            .all(|lease| lease.row.hi_ms <= soon_ms);
         if !covered || !caught_up || lagging.server != self.store.server {
             return;
         }
@@ -179,7 +183,10 @@ impl World {
         self.store.server = server;
         self.promotions += 1;
         if self.verbose {
-            println!("  a replica is promoted at {}: number {}, last {:?}, rests {:?}", self.now_ms, self.store.number, self.store.last, self.store.returned);
+            println!(
+                "  a replica is promoted at {}: number {}, last {:?}, rests {:?}",
+                self.now_ms, self.store.number, self.store.last, self.store.returned
+            );
         }
     }
 

@@ -1,0 +1,131 @@
+use keywright_core::{Layout, Preset};
+
+use super::{
+    Claimant, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim, standing,
+};
+
+const NOW_MS: i64 = 1_795_219_200_000;
+
+const LIMITS: TakeoverLimits = TakeoverLimits {
+    now_ms: NOW_MS,
+    lead_ms_max: 10_000,
+    skew_ms_max: 7_000,
+    window_ms: 5_000,
+};
+
+fn row(worker_id: u32, owner: Option<&str>) -> LeaseRow {
+    LeaseRow {
+        worker_id,
+        owner: owner.map(str::to_owned),
+        epoch: 4,
+        hi_ms: NOW_MS + 1_000,
+        layout: Preset::Twitter.layout(),
+        server: "a".to_owned(),
+        expired: false,
+    }
+}
+
+fn claimant(wish: Option<u32>, layout: Layout) -> Claimant {
+    Claimant {
+        owner: "me".to_owned(),
+        wish,
+        worker_id_max: 2,
+        layout,
+        server: "a".to_owned(),
+    }
+}
+
+fn twitter(wish: Option<u32>) -> Claimant {
+    claimant(wish, Preset::Twitter.layout())
+}
+
+#[test]
+fn one_s_own_then_a_free_then_a_new_worker_id() {
+    let chosen =
+        |rows: &[LeaseRow]| plan_claim(rows, &twitter(None), &LIMITS).map(|claim| claim.worker_id);
+    assert_eq!(chosen(&[]), Ok(0));
+    assert_eq!(chosen(&[row(0, Some("you")), row(1, None)]), Ok(1));
+    assert_eq!(chosen(&[row(0, None), row(1, Some("me"))]), Ok(1));
+    assert_eq!(chosen(&[row(0, Some("you")), row(1, Some("you"))]), Ok(2));
+    let expired = LeaseRow {
+        expired: true,
+        ..row(1, Some("you"))
+    };
+    assert_eq!(chosen(&[row(0, Some("you")), expired]), Ok(1));
+    let all = [row(0, Some("x")), row(1, Some("y")), row(2, Some("z"))];
+    assert_eq!(chosen(&all), Err(NoLease::NoneFree { worker_id_max: 2 }));
+}
+
+#[test]
+fn a_worker_id_in_use_is_refused() {
+    let refused = plan_claim(&[row(1, Some("you"))], &twitter(Some(1)), &LIMITS);
+    assert!(matches!(refused, Err(NoLease::InUse { worker_id: 1, .. })));
+}
+
+#[test]
+fn it_starts_at_the_old_bound_and_further_where_that_may_be_lost() {
+    let start = |rows: &[LeaseRow]| {
+        let claim = plan_claim(rows, &twitter(Some(1)), &LIMITS).unwrap();
+        (claim.epoch, claim.plan.start_ms - NOW_MS)
+    };
+    assert_eq!(start(&[row(1, None)]), (5, 1_000));
+    let elsewhere = LeaseRow {
+        server: "b".to_owned(),
+        ..row(1, None)
+    };
+    assert_eq!(start(&[elsewhere]), (5, 17_001));
+    assert_eq!(start(&[]), (1, 17_001));
+}
+
+#[test]
+fn another_layout_must_give_greater_ids_and_wait_for_leases() {
+    let greater = Layout::parse("twitter,epoch=2001-01-01").unwrap();
+    let smaller = Preset::ShardingSphere.layout();
+    let plan = |rows: &[LeaseRow], layout| plan_claim(rows, &claimant(Some(2), layout), &LIMITS);
+    let live = plan(&[row(1, Some("you"))], greater);
+    assert!(matches!(
+        live,
+        Err(NoLease::OtherLayout { worker_id: 1, .. })
+    ));
+    let overlap = plan(&[row(1, None)], smaller);
+    assert!(matches!(
+        overlap,
+        Err(NoLease::LayoutOverlap { worker_id: 1, .. })
+    ));
+    assert!(plan(&[row(1, None)], greater).is_ok());
+}
+
+#[test]
+fn only_what_we_wrote_ourselves_is_ours() {
+    let held = HeldLease {
+        worker_id: 1,
+        owner: "me".to_owned(),
+        epoch: 4,
+        published_ms: 100,
+        attempted_ms: 200,
+        server: "a".to_owned(),
+    };
+    let found = |owner: &str, epoch, hi_ms| LeaseRow {
+        epoch,
+        hi_ms,
+        ..row(1, Some(owner))
+    };
+    let check = |row: Option<LeaseRow>, server| standing(row.as_ref(), &held, server);
+    assert_eq!(
+        check(Some(found("me", 4, 100)), "a"),
+        Standing::Ours { hi_ms: 100 }
+    );
+    assert_eq!(
+        check(Some(found("me", 4, 200)), "a"),
+        Standing::Ours { hi_ms: 200 }
+    );
+    for (row, server) in [
+        (None, "a"),
+        (Some(found("me", 4, 150)), "a"),
+        (Some(found("me", 5, 100)), "a"),
+        (Some(found("you", 4, 100)), "a"),
+        (Some(found("me", 4, 100)), "b"),
+    ] {
+        assert_eq!(check(row, server), Standing::Lost);
+    }
+}

@@ -1,0 +1,64 @@
+//! The same on MariaDB and on MySQL: every statement that the store sends.
+
+use keywright_core::{Biz, Cause, Step};
+use keywright_store::{KeySpec, Severity, Stride, TagOptions};
+use keywright_tests::{Flavour, Result};
+
+use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag};
+
+keywright_tests::on_both_flavours!(everything_once);
+
+fn everything_once(flavour: Flavour) -> Result<()> {
+    let schema = Schema::on(flavour, "kw_both")?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        let keys = open(&schema.raw())?;
+        assert_eq!(keys.init().await?.len(), 3);
+        assert_eq!(keys.init().await?, Vec::<String>::new());
+        keys.create_tag(&tag("orders"), &small_steps(100)).await?;
+        let twice = keys
+            .create_tag(&tag("orders"), &TagOptions::with_step(Step::new(1)?))
+            .await;
+        assert_eq!(twice.unwrap_err().cause(), Cause::TagExists);
+        let orders = keys.source(&segment("orders"))?;
+        let stride = keys.source(&KeySpec::Stride(Stride::new(tag("orders"), 2, 5)?))?;
+        for count in [1, 50, 700] {
+            log.add_all("orders", &orders.take(count, true).await?);
+            log.add_all("stride", &stride.take(count, true).await?);
+        }
+        let snowflake = keys.source(&KeySpec::Snowflake)?;
+        log.add_all("snowflake", &snowflake.take(1_000, true).await?);
+        let readable = keys.source(&KeySpec::Readable(Biz::parse("ORD")?))?;
+        assert_eq!(readable.take(10, true).await?.len(), 10);
+        assert_eq!(keys.tags().await?.len(), 1);
+        assert_eq!(
+            keys.workers()
+                .await?
+                .iter()
+                .filter(|row| row.is_leased)
+                .count(),
+            2
+        );
+        let findings = keys.check().await;
+        assert!(
+            findings
+                .iter()
+                .all(|finding| finding.severity == Severity::Warning),
+            "{findings:?}"
+        );
+        keys.hand_back().await;
+        assert!(keys.workers().await?.iter().all(|row| !row.is_leased));
+        let rests = schema.number("SELECT COUNT(*) FROM keywright_returned")?;
+        assert!(rests >= 1);
+        let next = open(&schema.raw())?;
+        let orders = next.source(&segment("orders"))?;
+        for _ in 0..300 {
+            log.add_all("next", &orders.take(3, true).await?);
+        }
+        log.add_all(
+            "next",
+            &next.source(&KeySpec::Snowflake)?.take(1, true).await?,
+        );
+        Ok(())
+    })
+}
