@@ -253,3 +253,6 @@ impl StepNumbers {
         Ok((Step::new(self.step)?, policy))
     }
 }
+
+#[cfg(test)]
+mod tests;
