@@ -66,7 +66,9 @@ pub fn own_server() -> Result<Upstream> {
 pub fn raw(port: u16, schema: &str) -> RawStoreSettings {
     RawStoreSettings {
         url: format!("mysql://root@127.0.0.1:{port}/{schema}"),
-        wait_ms_max: 20_000,
+        // Long, for machines that do much else.
+        wait_ms_max: 60_000,
+        store_ms_max: 10_000,
         backoff_ms_max: 100,
         ..RawStoreSettings::default()
     }
