@@ -17,6 +17,8 @@ const AUTH_PACKETS_MAX: usize = 64;
 const CONNECT_WITH_DB: u32 = 1 << 3;
 const COMPRESS: u32 = 1 << 5;
 const TLS: u32 = 1 << 11;
+/// Results without column definitions: their first packet looks different.
+const OPTIONAL_METADATA: u32 = 1 << 25;
 const ZSTD: u32 = 1 << 26;
 const QUERY_ATTRIBUTES: u32 = 1 << 27;
 const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
@@ -149,7 +151,7 @@ fn offer(greeting: &mut [u8], has_rules: bool) -> Option<Greeting> {
     let high = low + 5;
     let mut not_offered = COMPRESS | TLS | ZSTD;
     if has_rules {
-        not_offered |= QUERY_ATTRIBUTES;
+        not_offered |= QUERY_ATTRIBUTES | OPTIONAL_METADATA;
     }
     let mut capabilities = [0; 4];
     for (at, byte) in [low, low + 1, high, high + 1]

@@ -197,6 +197,10 @@ impl Answer {
         match self.phase {
             Phase::Idle | Phase::LocalFile => Verdict::Malformed,
             Phase::Definitions { left, then } => {
+                let may_end = left <= 1 && self.deprecate_eof && then != Then::Rows;
+                if may_end && whole.is_none() {
+                    return Verdict::NeedMore;
+                }
                 self.phase = if left > 1 {
                     Phase::Definitions {
                         left: left - 1,
@@ -266,7 +270,8 @@ impl Answer {
                 Verdict::NeedMore
             };
         };
-        let short = if self.deprecate_eof && self.shape != Shape::Fields {
+        // A column's definition never begins so; a row may, if its first value is 16 MB long.
+        let short = if self.deprecate_eof || self.shape == Shape::Fields {
             !header.continues()
         } else {
             header.len < 9
@@ -281,6 +286,7 @@ impl Answer {
                     None => Verdict::Malformed,
                 }
             }
+            0xFF if body.len() < header.len => Verdict::NeedMore,
             0xFF => self.ended(None),
             _ => Verdict::Pass,
         }

@@ -11,7 +11,9 @@ use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, Reader, write_packet};
 use crate::command::whole;
 use crate::insert::{Planned, Reply, is_unsure};
-use crate::packets::{COM_STMT_PREPARE, without_injected, write_close, write_command};
+use crate::packets::{
+    COM_STMT_PREPARE, COM_STMT_RESET, without_injected, write_close, write_command,
+};
 use crate::params::{Bound, Execution, KeyValues, Param, Type};
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::session::{After, Gather, Session, Turn};
@@ -26,11 +28,28 @@ pub(crate) struct Statement {
     rule: usize,
     text: Vec<u8>,
     plan: Plan,
-    /// What it was prepared as, and under which number: the first is the one the client knows.
-    variants: Vec<(Variant, u32, Prepared)>,
+    /// What it was prepared as: the first is the one the client knows.
+    variants: Vec<Made>,
     types: Option<Vec<Type>>,
     /// Parameters whose values were sent ahead.
     ahead: Vec<u16>,
+}
+
+/// One of a statement's texts, prepared upstream.
+#[derive(Debug)]
+struct Made {
+    variant: Variant,
+    /// The distance of neighbouring keys that the text was made for.
+    spacing: u64,
+    number: u32,
+    prepared: Prepared,
+}
+
+impl Made {
+    /// Whether it serves for that variant while keys are so far apart.
+    fn is_for(&self, variant: Variant, spacing: u64) -> bool {
+        self.variant == variant && (self.spacing == spacing || !self.prepared.keys_in_text)
+    }
 }
 
 /// What must be known of a statement that is passed on.
@@ -50,7 +69,7 @@ pub(crate) struct Statements {
     /// The one whose PREPARE is under way.
     preparing: Option<Statement>,
     /// The text of a further variant that is being prepared, and for which statement.
-    variant: Option<(u32, Variant, Prepared)>,
+    variant: Option<(u32, Made)>,
 }
 
 impl Statements {
@@ -65,12 +84,20 @@ impl Statements {
         }
     }
 
+    /// The statement that a number of the client's means.
+    fn number(&self, id: u32) -> u32 {
+        if id == LAST_PREPARED { self.last } else { id }
+    }
+
     /// A statement was prepared that is passed on.
     pub(crate) fn passed(&mut self, statement: u32, sees: bool, opaque: bool) {
         self.last = statement;
         self.passed.insert(statement, Passed { sees, opaque });
     }
 }
+
+/// Longest command that only names a statement, bytes.
+const SHORT_BYTES_MAX: usize = 64;
 
 /// What an execution needs.
 struct Wanted {
@@ -99,6 +126,9 @@ impl Session {
                 };
                 return self.pass(header, bytes, Shape::Prepare, after);
             }
+        }
+        if !self.may_be_ruled(text) {
+            return self.pass(header, bytes, Shape::Prepare, sees_all());
         }
         if !self.context.known {
             return self.ask_context();
@@ -142,7 +172,12 @@ impl Session {
             rule: index,
             text: text.to_vec(),
             plan,
-            variants: vec![(variant, 0, prepared)],
+            variants: vec![Made {
+                variant,
+                spacing: self.context.increment,
+                number: 0,
+                prepared,
+            }],
             types: None,
             ahead: Vec::new(),
         });
@@ -173,11 +208,11 @@ impl Session {
             self.down.extend_from_slice(answer);
             return;
         };
-        let Some((_, id, prepared)) = ours.variants.first_mut() else {
+        let Some(made) = ours.variants.first_mut() else {
             return;
         };
-        *id = statement;
-        let injected: Vec<u16> = prepared.injected.iter().map(|one| one.at).collect();
+        made.number = statement;
+        let injected: Vec<u16> = made.prepared.injected.iter().map(|one| one.at).collect();
         let deprecates = self.deprecates_eof();
         if injected.is_empty() {
             self.down.extend_from_slice(answer);
@@ -191,6 +226,9 @@ impl Session {
     }
 
     pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Step {
+        if header.len < 5 {
+            return self.malformed();
+        }
         let Some(id) = bytes
             .get(HEADER_BYTES + 1..)
             .and_then(|rest| Reader(rest).u32())
@@ -199,11 +237,7 @@ impl Session {
                 at_least: HEADER_BYTES + 5,
             };
         };
-        let id = if id == LAST_PREPARED {
-            self.statements.last
-        } else {
-            id
-        };
+        let id = self.statements.number(id);
         if !self.statements.ours.contains_key(&id) {
             return self.execute_passed(header, bytes, id);
         }
@@ -219,6 +253,14 @@ impl Session {
         let Some(execution) = Execution::read(rest, count, known, &statement.ahead) else {
             return self.malformed();
         };
+        if let (Some(types), Some(statement)) =
+            (&execution.types, self.statements.ours.get_mut(&id))
+        {
+            statement.types = Some(types.clone());
+        }
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
         if let Some(keys) = self.stage.keys.take() {
             return self.execute_with(header, id, &execution, keys);
         }
@@ -228,7 +270,7 @@ impl Session {
         }
         let wanted = match self.wanted(statement, &execution) {
             Ok(wanted) => wanted,
-            Err(what) => return self.refuse_unsupported(header, what),
+            Err(what) => return self.refuse_execution(header, id, what),
         };
         let (index, asking) = (statement.rule, wanted.asking.first().copied());
         let variant = statement.plan.variant(asking);
@@ -242,7 +284,17 @@ impl Session {
         if self.pending_lid.is_some() && sees {
             return self.update_lid();
         }
-        if !statement.variants.iter().any(|(of, _, _)| *of == variant) {
+        let spacing = self.context.increment;
+        let made = statement
+            .variants
+            .iter()
+            .position(|made| made.is_for(variant, spacing));
+        if made != Some(0) && !statement.ahead.is_empty() {
+            // What was sent ahead went to the first text.
+            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
+            return self.refuse_execution(header, id, what);
+        }
+        if made.is_none() {
             return self.prepare_variant(header, id, variant);
         }
         if wanted.keys == 0 {
@@ -270,8 +322,11 @@ impl Session {
 
     fn execute_passed(&mut self, header: Header, bytes: &[u8], id: u32) -> Step {
         let passed = self.statements.passed.get(&id).copied().unwrap_or_default();
-        if passed.sees && self.pending_lid.is_some() {
-            return self.update_lid();
+        if passed.sees {
+            if self.pending_lid.is_some() {
+                return self.update_lid();
+            }
+            self.lid = None;
         }
         let after = if passed.opaque {
             After::Unknown
@@ -320,17 +375,19 @@ impl Session {
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
         };
-        if !statement.ahead.is_empty() {
-            return self
-                .refuse_unsupported(header, Unsupported::Unknown("COM_STMT_SEND_LONG_DATA"));
-        }
         let prepared = statement
             .plan
             .prepare(&statement.text, variant, self.context.increment);
         match prepared {
             Ok(prepared) => {
                 write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
-                self.statements.variant = Some((id, variant, prepared));
+                let made = Made {
+                    variant,
+                    spacing: self.context.increment,
+                    number: 0,
+                    prepared,
+                };
+                self.statements.variant = Some((id, made));
                 self.answer.expect(Shape::Prepare);
                 self.turn = Turn::Gather(Gather::Variant);
                 Step::Consumed(0)
@@ -348,10 +405,11 @@ impl Session {
                 Some(End::Prepared {
                     statement: number, ..
                 }),
-                Some((id, variant, prepared)),
+                Some((id, mut made)),
             ) => {
+                made.number = number;
                 if let Some(statement) = self.statements.ours.get_mut(&id) {
-                    statement.variants.push((variant, number, prepared));
+                    statement.variants.push(made);
                 }
             }
             (_, _) => self.fail_own(answer),
@@ -372,7 +430,7 @@ impl Session {
         };
         let wanted = match self.wanted(statement, execution) {
             Ok(wanted) => wanted,
-            Err(what) => return self.refuse_unsupported(header, what),
+            Err(what) => return self.refuse_execution(header, id, what),
         };
         let Some(rule) = self.rules.rules().get(statement.rule).cloned() else {
             return self.malformed();
@@ -382,11 +440,23 @@ impl Session {
             rows => self.spread(&rule, keys, rows),
         }) {
             Ok(keys) => keys,
-            Err(failure) => return self.refuse(header, failure.cause, &failure.message),
+            Err(failure) => {
+                self.forget_ahead(id);
+                return self.refuse(header, failure.cause, &failure.message);
+            }
+        };
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
         };
         let variant = statement.plan.variant(wanted.asking.first().copied());
-        let Some((_, number, prepared)) =
-            statement.variants.iter().find(|(of, _, _)| *of == variant)
+        let spacing = self.context.increment;
+        let found = statement
+            .variants
+            .iter()
+            .find(|made| made.is_for(variant, spacing));
+        let Some(Made {
+            number, prepared, ..
+        }) = found
         else {
             return self.malformed();
         };
@@ -400,18 +470,12 @@ impl Session {
         let returning = statement.plan.returning();
         write_packet(&payload, 0, &mut self.up);
         if let Some(statement) = self.statements.ours.get_mut(&id) {
-            if execution.types.is_some() {
-                statement.types.clone_from(&execution.types);
-            }
             statement.ahead.clear();
         }
         self.events.rewritten += u64::from(wanted.keys > 0);
         self.answer.expect(Shape::Results);
         self.turn = if returning {
-            if reply.lid == Lid::Literal && reply.first.is_some() {
-                self.pending_lid = reply.first;
-            }
-            Turn::Answer(After::Nothing)
+            Turn::Answer(reply.after_rows())
         } else {
             Turn::Gather(Gather::Insert(reply))
         };
@@ -421,19 +485,19 @@ impl Session {
     /// COM_STMT_SEND_LONG_DATA: the parameter's index moves by those put in before it.
     pub(crate) fn long_data(&mut self, header: Header, bytes: &[u8]) -> Step {
         const FRONT_BYTES: usize = HEADER_BYTES + 7;
+        if header.total() < FRONT_BYTES {
+            return self.malformed();
+        }
         let Some(front) = bytes.get(..FRONT_BYTES) else {
-            return if header.total() < FRONT_BYTES {
-                self.malformed()
-            } else {
-                Step::More {
-                    at_least: FRONT_BYTES,
-                }
+            return Step::More {
+                at_least: FRONT_BYTES,
             };
         };
         let mut reader = Reader(front.get(HEADER_BYTES + 1..).unwrap_or_default());
         let (Some(id), Some(index)) = (reader.u32(), reader.u16()) else {
             return self.malformed();
         };
+        let id = self.statements.number(id);
         let Some(statement) = self.statements.ours.get_mut(&id) else {
             return self.pass(header, bytes, Shape::None, After::Nothing);
         };
@@ -441,8 +505,8 @@ impl Session {
             statement.ahead.push(index);
         }
         let mut moved = index;
-        if let Some((_, _, prepared)) = statement.variants.first() {
-            for injected in &prepared.injected {
+        if let Some(made) = statement.variants.first() {
+            for injected in &made.prepared.injected {
                 moved = moved.saturating_add(u16::from(injected.at <= moved));
             }
         }
@@ -454,15 +518,14 @@ impl Session {
 
     pub(crate) fn close(&mut self, header: Header, bytes: &[u8]) -> Step {
         let Some(payload) = whole(header, bytes) else {
-            return Step::More {
-                at_least: header.total().max(bytes.len() + 1),
-            };
+            return self.gather_short(header, bytes);
         };
         if let Some(id) = Reader(payload).u32() {
+            let id = self.statements.number(id);
             self.statements.passed.remove(&id);
             if let Some(statement) = self.statements.ours.remove(&id) {
-                for (_, number, _) in statement.variants.iter().skip(1) {
-                    write_close(*number, &mut self.up);
+                for made in statement.variants.iter().skip(1) {
+                    write_close(made.number, &mut self.up);
                 }
             }
         }
@@ -470,12 +533,45 @@ impl Session {
     }
 
     pub(crate) fn reset_statement(&mut self, header: Header, bytes: &[u8]) -> Step {
-        if let Some(id) = whole(header, bytes).and_then(|payload| Reader(payload).u32())
-            && let Some(statement) = self.statements.ours.get_mut(&id)
-        {
-            statement.ahead.clear();
+        let Some(payload) = whole(header, bytes) else {
+            return self.gather_short(header, bytes);
+        };
+        if let Some(id) = Reader(payload).u32() {
+            let id = self.statements.number(id);
+            if let Some(statement) = self.statements.ours.get_mut(&id) {
+                statement.ahead.clear();
+            }
         }
         self.pass(header, bytes, Shape::Simple, After::Nothing)
+    }
+
+    /// Waits for the rest of a command that is a few bytes long.
+    fn gather_short(&mut self, header: Header, bytes: &[u8]) -> Step {
+        if header.len > SHORT_BYTES_MAX {
+            return self.malformed();
+        }
+        Step::More {
+            at_least: header.total().max(bytes.len() + 1),
+        }
+    }
+
+    /// Refuses an execution. What was sent ahead for it must not become part of the next one.
+    fn refuse_execution(&mut self, header: Header, id: u32, what: Unsupported) -> Step {
+        self.forget_ahead(id);
+        self.refuse_unsupported(header, what)
+    }
+
+    fn forget_ahead(&mut self, id: u32) {
+        let Some(statement) = self.statements.ours.get_mut(&id) else {
+            return;
+        };
+        if statement.ahead.is_empty() {
+            return;
+        }
+        statement.ahead.clear();
+        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
+        self.answer.expect(Shape::Simple);
+        self.turn = Turn::Gather(Gather::Nothing);
     }
 }
 

@@ -33,17 +33,17 @@ impl Session {
                 at_least: HEADER_BYTES,
             };
         };
-        if header.len == 0 {
-            return self.malformed();
-        }
         if self.drop_command {
             if bytes.len() < header.total() {
                 return Step::More {
                     at_least: header.total(),
                 };
             }
-            self.drop_command = false;
+            self.drop_command = header.continues();
             return Step::Consumed(header.total());
+        }
+        if header.len == 0 {
+            return self.malformed();
         }
         let Some(&command) = bytes.get(HEADER_BYTES) else {
             return Step::More {
@@ -74,8 +74,8 @@ impl Session {
             // COM_CHANGE_USER
             0x11 if whole(header, bytes).is_some() => Step::Authenticate(header.total()),
             0x11 => self.gather_command(header, bytes),
-            // COM_BINLOG_DUMP, COM_TABLE_DUMP, COM_BINLOG_DUMP_GTID
-            0x12 | 0x13 | 0x1E => self.go_blind(),
+            // COM_BINLOG_DUMP, COM_TABLE_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE
+            0x12 | 0x13 | 0x1E | 0x20 => self.go_blind(),
             // COM_SET_OPTION
             0x1B => match whole(header, bytes) {
                 Some(option) => {
@@ -137,8 +137,12 @@ impl Session {
         text: &[u8],
         after: After,
     ) -> Step {
-        if self.pending_lid.is_some() && sight(text, &self.context.modes) != Sight::Blind {
+        let sight = sight(text, &self.context.modes);
+        if self.pending_lid.is_some() && sight != Sight::Blind {
             return self.update_lid();
+        }
+        if sight == Sight::Sees || may_set_lid(kind(text, &self.context.modes)) {
+            self.lid = None;
         }
         self.pass(header, bytes, Shape::Results, after)
     }
@@ -177,6 +181,9 @@ impl Session {
                     self.context.insert_id_set = false;
                     return Ok(Look::Pass(After::Nothing));
                 }
+                if !self.may_be_ruled(text) {
+                    return Ok(Look::Pass(After::Nothing));
+                }
                 if !self.context.known {
                     return Err(());
                 }
@@ -206,8 +213,16 @@ impl Session {
                 })
             }
             Kind::Prepare | Kind::ExecuteImmediate => self.look_into(text)?,
-            Kind::CreateTemporary => Look::Pass(After::Temporary { made: names(text) }),
-            Kind::DropTable => Look::Pass(After::Dropped(names(text))),
+            Kind::CreateTemporary => Look::Pass(After::Tables {
+                dropped: Vec::new(),
+                made: names(text),
+                unknown: false,
+            }),
+            Kind::DropTable => Look::Pass(After::Tables {
+                dropped: names(text),
+                made: Vec::new(),
+                unknown: false,
+            }),
             Kind::SetStatement
             | Kind::Execute
             | Kind::Call
@@ -274,8 +289,8 @@ impl Session {
                 }
                 let free = InsertHead::read(head, &modes)
                     .is_ok_and(|head| self.rule_of(&head.table).is_none());
-                if free && !self.allows_several() {
-                    return self.pass(header, bytes, Shape::Results, After::Nothing);
+                if free {
+                    return self.pass(header, bytes, Shape::Results, After::Unknown);
                 }
                 write_error(
                     Cause::PacketTooLarge,
@@ -315,22 +330,73 @@ impl Session {
                 Err(()) => self.ask_context(),
             };
         }
+        let (mut dropped, mut made) = (Vec::new(), Vec::new());
+        // After a USE, SET or CALL the rest is read in a state that nobody knows yet.
+        let mut changed = false;
+        let what = keywright_rewrite::Unsupported::Several;
         for piece in &pieces {
             let piece = text.get(piece.range.clone()).unwrap_or_default();
-            let table = match kind(piece, &modes) {
-                Kind::Insert | Kind::Replace => match InsertHead::read(piece, &modes) {
+            let table = match self.look(piece) {
+                Err(()) => return self.ask_context(),
+                Ok(Look::Insert) => match InsertHead::read(piece, &modes) {
                     Ok(head) => Some(head.table),
-                    Err(Unread::Refused | Unread::Unsupported(_)) => None,
+                    Err(Unread::Refused) => None,
+                    Err(Unread::Unsupported(_)) => return self.refuse_unsupported(header, what),
                 },
-                Kind::LoadData => load_target(piece, &modes),
-                _ => None,
+                Ok(Look::Unsupported(table, _)) => Some(table),
+                Ok(Look::Pass(after)) => {
+                    match after {
+                        After::Tables {
+                            dropped: gone,
+                            made: new,
+                            ..
+                        } => {
+                            dropped.extend(gone);
+                            made.extend(new);
+                        }
+                        After::Unknown | After::Database(_) => changed = true,
+                        After::Nothing
+                        | After::Lid(_)
+                        | After::Reset
+                        | After::Multi(_)
+                        | After::Prepared { .. } => {}
+                    }
+                    None
+                }
             };
-            if let Some(rule) = table.and_then(|table| self.rule_of(&table)) {
-                let what = keywright_rewrite::Unsupported::Several;
+            let Some(table) = table else {
+                continue;
+            };
+            if changed {
+                return self.refuse_unsupported(header, what);
+            }
+            if let Some(rule) = self.rule_of(&table) {
                 return self.unsupported(header, bytes, rule, what);
             }
         }
-        self.pass_query(header, bytes, text, After::Unknown)
+        let after = After::Tables {
+            dropped,
+            made,
+            unknown: true,
+        };
+        self.pass_query(header, bytes, text, after)
+    }
+
+    /// Whether an INSERT or REPLACE could be for a table with a rule, in whatever modes the server reads it.
+    pub(crate) fn may_be_ruled(&self, text: &[u8]) -> bool {
+        [false, true].into_iter().any(|ansi_quotes| {
+            let modes = keywright_rewrite::Modes {
+                ansi_quotes,
+                ..self.context.modes
+            };
+            match InsertHead::read(text, &modes) {
+                Ok(head) => self
+                    .rules
+                    .may_match(head.table.schema.as_deref(), &head.table.table),
+                Err(Unread::Refused) => false,
+                Err(Unread::Unsupported(_)) => true,
+            }
+        })
     }
 
     /// The rule for a table as a statement names it; none for a temporary table that hides it.
@@ -353,4 +419,47 @@ pub(crate) fn whole(header: Header, bytes: &[u8]) -> Option<&[u8]> {
         return None;
     }
     bytes.get(HEADER_BYTES + 1..header.total())
+}
+
+/// Whether a statement of that kind may change LAST_INSERT_ID() although its text does not name it.
+fn may_set_lid(kind: Kind) -> bool {
+    match kind {
+        Kind::Insert
+        | Kind::Replace
+        | Kind::LoadData
+        | Kind::SetStatement
+        | Kind::Prepare
+        | Kind::Execute
+        | Kind::ExecuteImmediate
+        | Kind::Call
+        | Kind::Compound
+        | Kind::Other
+        | Kind::Set
+        | Kind::Analyze => true,
+        Kind::Empty
+        | Kind::Select
+        | Kind::With
+        | Kind::OtherQuery
+        | Kind::Update
+        | Kind::Delete
+        | Kind::Show
+        | Kind::Explain
+        | Kind::Do
+        | Kind::Handler
+        | Kind::Lock
+        | Kind::Unlock
+        | Kind::Flush
+        | Kind::Kill
+        | Kind::Use
+        | Kind::Deallocate
+        | Kind::Begin
+        | Kind::Commit
+        | Kind::Rollback
+        | Kind::Savepoint
+        | Kind::Xa
+        | Kind::CreateTemporary
+        | Kind::DropTable
+        | Kind::CreateRoutine
+        | Kind::Ddl => false,
+    }
 }

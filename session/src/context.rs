@@ -8,10 +8,10 @@ use crate::step::SessionFacts;
 /// Status flag: a backslash in a string is itself.
 pub(crate) const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 
-/// Asks for everything that the session must know. One row of text.
-pub(crate) const PROBE: &[u8] =
-    b"SELECT @@session.sql_mode, @@session.character_set_client, DATABASE(), \
-    @@session.auto_increment_increment";
+/// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
+pub(crate) const PROBE: &[u8] = b"SELECT CAST(@@session.sql_mode AS BINARY), \
+    CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
+    CAST(@@session.auto_increment_increment AS BINARY)";
 
 /// State of the server's session.
 #[derive(Debug, Clone)]

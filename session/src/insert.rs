@@ -8,18 +8,25 @@ use keywright_rewrite::{
 use crate::answer::{Done, End, Shape};
 use crate::bytes::{Header, write_packet};
 use crate::packets::{
-    COM_QUERY, COM_STMT_PREPARE, column_names, only_row, single_ok, write_close, write_command,
-    write_error, write_ok_with_id,
+    COM_QUERY, COM_STMT_PREPARE, column_names, error_of, only_row, single_ok, write_close,
+    write_command, write_error, write_ok_with_id,
 };
 use crate::rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Rule};
 use crate::session::{After, Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, Step};
+
+/// Error numbers of the server: no such table, no such schema, no schema chosen.
+const NO_TABLE: u16 = 1146;
+const NO_SCHEMA: u16 = 1049;
+const NO_DATABASE: u16 = 1046;
 
 /// What is known of the command at the front of the client's bytes, from one look to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Stage {
     /// The table's live columns, for a statement without column list.
     pub(crate) columns: Option<Vec<Vec<u8>>>,
+    /// There is no such table.
+    pub(crate) missing: bool,
     /// What is to be done, once that is known.
     pub(crate) plan: Option<(usize, Plan)>,
     /// The keys for it.
@@ -55,10 +62,27 @@ impl Reply {
             Lid::None => None,
             Lid::Wrapped => Some(first),
             Lid::Literal if !self.may_skip => Some(first),
-            Lid::Literal if self.rows == 1 => (done.insert_id == first).then_some(first),
+            Lid::Literal if self.rows == 1 => self.went_in(done, first).then_some(first),
             // Several rows, and nobody says which went in: none, or as if the first did.
             Lid::Literal if done.affected_rows == 0 => None,
+            Lid::Literal if self.on_duplicate && done.affected_rows == self.rows * 2 => None,
             Lid::Literal => Some(first),
+        }
+    }
+}
+
+impl Reply {
+    /// Whether the only row went in. A column without AUTO_INCREMENT reports no id; then the number of rows tells, which for
+    /// an update is 2, or 0 when nothing changed.
+    fn went_in(&self, done: Done, first: u64) -> bool {
+        done.insert_id == first || (done.insert_id == 0 && done.affected_rows == 1)
+    }
+
+    /// What an answer of rows means for LAST_INSERT_ID().
+    pub(crate) fn after_rows(&self) -> After {
+        match (self.lid, self.first) {
+            (Lid::Literal, Some(first)) => After::Lid(first),
+            (Lid::Literal, None) | (Lid::Wrapped | Lid::None, _) => After::Nothing,
         }
     }
 }
@@ -127,7 +151,18 @@ impl Session {
                 spacing: spacing.saturating_mul(self.context.increment.max(1)),
                 count: rows,
             },
-            KeyBatch::Listed(_) | KeyBatch::Texts(_) | KeyBatch::Bytes(_) => keys,
+            KeyBatch::Listed(mut numbers) => {
+                numbers.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
+                KeyBatch::Listed(numbers)
+            }
+            KeyBatch::Texts(mut texts) => {
+                texts.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
+                KeyBatch::Texts(texts)
+            }
+            KeyBatch::Bytes(mut bytes) => {
+                bytes.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
+                KeyBatch::Bytes(bytes)
+            }
         };
         let last = keys.number(rows.saturating_sub(1));
         let too_large = last.is_some_and(|last| last.checked_shr(rule.bits_max).unwrap_or(0) > 0);
@@ -167,10 +202,7 @@ impl Session {
         self.events.rewritten += 1;
         self.turn = if plan.returning() {
             // A result set: rows pass as they are.
-            if plan.lid() == Lid::Literal {
-                self.pending_lid = keys.number(0);
-            }
-            Turn::Answer(After::Nothing)
+            Turn::Answer(Reply::new(&plan, &keys).after_rows())
         } else {
             Turn::Gather(Gather::Insert(Reply::new(&plan, &keys)))
         };
@@ -196,8 +228,7 @@ impl Session {
             if insert.needs_columns() {
                 match &self.stage.columns {
                     None => return Ok(Planned::AskColumns(table)),
-                    // A table that cannot be read: the server says what is wrong.
-                    Some(columns) if columns.is_empty() => return Ok(Planned::Pass),
+                    Some(_) if self.stage.missing => return Ok(Planned::Pass),
                     Some(_) => {}
                 }
             }
@@ -253,10 +284,13 @@ impl Session {
                 if let Some(statement) = statement {
                     write_close(statement, &mut self.up);
                 }
-                // A table that cannot be read has no columns: the server will say what is wrong with the statement itself.
+                // Of a table that is not there the server will say so itself. Otherwise the columns stay unknown.
+                let error = error_of(answer);
+                self.stage.missing = matches!(error, Some(NO_TABLE | NO_SCHEMA | NO_DATABASE));
                 self.stage.columns = Some(column_names(answer).unwrap_or_default());
             }
-            Gather::Lid => self.pending_lid = None,
+            Gather::Nothing => {}
+            Gather::Lid => self.lid = self.pending_lid.take(),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
             Gather::Prepare => self.answer_prepare(end, answer),
             Gather::Variant => self.answer_variant(end, answer),
@@ -265,13 +299,19 @@ impl Session {
 
     fn answer_insert(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
         let Some((sequence, payload, done)) = single_ok(answer) else {
+            // The server keeps LAST_INSERT_ID(k) of a statement that failed; native auto-increment does not for one row.
+            if reply.lid == Lid::Wrapped && reply.rows == 1 && end == Some(End::Error) {
+                self.pending_lid = self.lid;
+            }
             self.down.extend_from_slice(answer);
             return;
         };
         match reply.reported(done) {
             Some(id) => {
-                if reply.lid == Lid::Literal {
-                    self.pending_lid = Some(id);
+                match reply.lid {
+                    Lid::Literal => self.pending_lid = Some(id),
+                    Lid::Wrapped => (self.pending_lid, self.lid) = (None, Some(id)),
+                    Lid::None => {}
                 }
                 if id == done.insert_id || !write_ok_with_id(payload, id, sequence, &mut self.down)
                 {
@@ -280,14 +320,17 @@ impl Session {
             }
             None => self.down.extend_from_slice(answer),
         }
-        let _ = (end, reply.on_duplicate);
     }
 
     /// The server refused a question of ours: so it would refuse the client's statement. Its error is passed on as the answer.
     pub(crate) fn fail_own(&mut self, answer: &[u8]) {
-        self.down.extend_from_slice(answer);
+        if error_of(answer).is_some() {
+            self.down.extend_from_slice(answer);
+        } else {
+            let message = "keywright-proxy cannot read the state of the session";
+            write_error(Cause::StatementUnsupported, message, 1, &mut self.down);
+        }
         self.stage = Stage::default();
-        self.stage.keys = None;
         self.context.known = false;
         self.drop_command = true;
     }
@@ -307,6 +350,10 @@ impl Session {
         match policy {
             Some((OnUnsupported::Refuse, Mode::Rewrite)) => self.refuse_unsupported(header, what),
             Some((OnUnsupported::Pass, _) | (_, Mode::Observe)) | None => {
+                if self.pending_lid.is_some() {
+                    return self.update_lid();
+                }
+                self.lid = None;
                 self.events.passed.push(what.label());
                 self.pass(header, bytes, Shape::Results, After::Unknown)
             }

@@ -8,6 +8,7 @@ use crate::bytes::{Header, Reader, write_lenenc, write_packet};
 pub(crate) const COM_QUERY: u8 = 0x03;
 pub(crate) const COM_STMT_PREPARE: u8 = 0x16;
 pub(crate) const COM_STMT_CLOSE: u8 = 0x19;
+pub(crate) const COM_STMT_RESET: u8 = 0x1A;
 
 /// Appends a command with its payload.
 pub(crate) fn write_command(command: u8, payload: &[u8], out: &mut Vec<u8>) {
@@ -89,6 +90,15 @@ pub(crate) fn column_names(answer: &[u8]) -> Option<Vec<Vec<u8>>> {
             reader.text().map(<[u8]>::to_vec)
         })
         .collect()
+}
+
+/// The number of the error that an answer is; `None` if it is none.
+pub(crate) fn error_of(answer: &[u8]) -> Option<u16> {
+    let packets = packets(answer)?;
+    let (_, first) = packets.first()?;
+    let mut reader = Reader(first);
+    (reader.u8()? == 0xFF).then_some(())?;
+    reader.u16()
 }
 
 /// The number of a statement that was prepared.

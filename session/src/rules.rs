@@ -169,6 +169,30 @@ impl Rules {
         Some((index, self.rules.get(index)?))
     }
 
+    /// Whether a table of that name could have a rule, in that schema or, if it is not named, in any.
+    pub fn may_match(&self, schema: Option<&[u8]>, table: &[u8]) -> bool {
+        let fold = |name: &[u8]| {
+            let name = std::str::from_utf8(name).ok()?;
+            Some(if self.lower_case {
+                name.to_lowercase()
+            } else {
+                name.to_owned()
+            })
+        };
+        let Some(table) = fold(table) else {
+            return false;
+        };
+        let schema = schema.map(fold);
+        self.matchers.iter().any(|matcher| {
+            matcher.table.matches(&table)
+                && match &schema {
+                    None => true,
+                    Some(None) => false,
+                    Some(Some(schema)) => matcher.schema.matches(schema),
+                }
+        })
+    }
+
     /// Whether two names are the same table name to this server.
     pub fn same_name(&self, one: &[u8], other: &[u8]) -> bool {
         if self.lower_case {

@@ -31,6 +31,8 @@ pub struct Session {
     pub(crate) answer: Answer,
     /// The upstream's answer to a statement of our own, or one that is to be corrected, as far as it has come.
     pub(crate) gathered: Vec<u8>,
+    /// What LAST_INSERT_ID() is on the server, as far as that is known.
+    pub(crate) lid: Option<u64>,
     /// What LAST_INSERT_ID() has to become before anybody can see it.
     pub(crate) pending_lid: Option<u64>,
     pub(crate) up: Vec<u8>,
@@ -55,6 +57,9 @@ pub(crate) enum Turn {
     Blind,
 }
 
+/// Schema and table.
+pub(crate) type Named = (Vec<u8>, Vec<u8>);
+
 /// What an answer that was passed on changes.
 #[derive(Debug)]
 pub(crate) enum After {
@@ -63,11 +68,14 @@ pub(crate) enum After {
     Unknown,
     /// The database, if it succeeded.
     Database(Vec<u8>),
-    /// A temporary table was made, or tables were dropped.
-    Temporary {
-        made: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Tables were dropped, then temporary ones were made; and whether anything else may have changed.
+    Tables {
+        dropped: Vec<Named>,
+        made: Vec<Named>,
+        unknown: bool,
     },
-    Dropped(Vec<(Vec<u8>, Vec<u8>)>),
+    /// Rows with generated keys were returned, if it succeeded.
+    Lid(u64),
     /// COM_RESET_CONNECTION.
     Reset,
     /// COM_SET_OPTION: whether several statements are allowed.
@@ -94,6 +102,8 @@ pub(crate) enum Gather {
     Prepare,
     /// Another text of a statement that the client has prepared.
     Variant,
+    /// Nothing.
+    Nothing,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -120,6 +130,7 @@ impl Session {
             turn,
             passing: None,
             gathered: Vec::new(),
+            lid: Some(0),
             pending_lid: None,
             up: Vec::new(),
             down: Vec::new(),
@@ -317,10 +328,29 @@ impl Session {
             After::Nothing => {}
             After::Unknown => self.context.known = false,
             After::Database(name) if succeeded => self.context.database = Some(name),
-            After::Temporary { made } if succeeded => self.context.temporary.extend(made),
-            After::Dropped(names) if succeeded => {
-                self.context.temporary.retain(|made| !names.contains(made));
+            After::Tables {
+                dropped,
+                made,
+                unknown,
+            } => {
+                if unknown {
+                    self.context.known = false;
+                }
+                if succeeded {
+                    let rules = Arc::clone(&self.rules);
+                    let is = |(one, two): &Named, (of, name): &Named| {
+                        rules.same_name(one, of) && rules.same_name(two, name)
+                    };
+                    self.context
+                        .temporary
+                        .retain(|there| !dropped.iter().any(|name| is(there, name)));
+                }
+                // A text of several statements may fail after one that made a table.
+                if succeeded || unknown {
+                    self.context.temporary.extend(made);
+                }
             }
+            After::Lid(id) if succeeded => self.pending_lid = Some(id),
             After::Reset if succeeded => {
                 let facts = SessionFacts {
                     database: self.context.database.take(),
@@ -329,6 +359,7 @@ impl Session {
                 self.context = Context::new(&facts);
                 self.statements = Statements::new(self.facts.limits.statements_max);
                 self.pending_lid = None;
+                self.lid = Some(0);
             }
             After::Multi(on) if succeeded => {
                 self.facts.capabilities &= !MULTI_STATEMENTS;
@@ -339,11 +370,7 @@ impl Session {
                     self.statements.passed(statement, sees, opaque);
                 }
             }
-            After::Database(_)
-            | After::Temporary { .. }
-            | After::Dropped(_)
-            | After::Reset
-            | After::Multi(_) => {}
+            After::Database(_) | After::Lid(_) | After::Reset | After::Multi(_) => {}
         }
     }
 
