@@ -1,10 +1,12 @@
-//! `cargo xtask bench pg`: what an id costs beside what PostgreSQL has, all in one run on one private server.
+//! `cargo xtask bench pg`: what an id costs beside what PostgreSQL has, all in one run on one private server; and
+//! `cargo xtask bench proxy`: what a statement costs on its way through a proxy.
 
 mod calls;
 mod inserts;
 mod latency;
 mod machine;
 mod pgbench;
+mod proxy;
 mod report;
 mod rounds;
 mod server;
@@ -18,7 +20,7 @@ use clap::{Args, Subcommand};
 use keywright_tests::workspace_root;
 
 use crate::shell::step;
-use report::Report;
+use report::{Part, Report};
 
 /// Fewest rounds of a run whose figures are kept.
 const ROUNDS_TO_WRITE: u16 = 5;
@@ -33,6 +35,7 @@ pub(crate) struct Bench {
 #[derive(Subcommand)]
 enum What {
     Pg(Pg),
+    Proxy(Proxy),
 }
 
 /// Compare with nextval, gen_random_uuid and others: CPU per call, ids per second, inserts, latency.
@@ -44,6 +47,22 @@ struct Pg {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=99))]
     rounds: Option<u16>,
     /// Under a minute and a half, to see that it works; the figures mean little.
+    #[arg(long)]
+    quick: bool,
+    /// Write the result to docs/benchmarks.md.
+    #[arg(long, conflicts_with = "quick")]
+    write: bool,
+}
+
+/// Compare ways to a MySQL server: straight, through HAProxy, through the proxy with and without rules.
+///
+/// Nothing else should run on the machine meanwhile. A target that is missed is shown, and is no failure of the command.
+#[derive(Args)]
+struct Proxy {
+    /// Rounds; figures are medians over them. 5, or 1 with --quick.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=99))]
+    rounds: Option<u16>,
+    /// A minute, to see that it works; the figures mean little.
     #[arg(long)]
     quick: bool,
     /// Write the result to docs/benchmarks.md.
@@ -95,6 +114,7 @@ impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         match self.what {
             What::Pg(pg) => pg.run(),
+            What::Proxy(proxy) => proxy.run(),
         }
     }
 }
@@ -108,19 +128,36 @@ impl Pg {
                 sizes.rounds
             );
         }
-        let report = measure(sizes)?;
-        println!("\n{}", report.text());
-        if self.write {
-            let file = workspace_root().join("docs/benchmarks.md");
-            if let Some(dir) = file.parent() {
-                fs::create_dir_all(dir).context("making docs")?;
-            }
-            fs::write(&file, report.document())
-                .with_context(|| format!("writing {}", file.display()))?;
-            step("docs/benchmarks.md is written");
-        }
-        Ok(())
+        show(&measure(sizes)?, Part::Pg, self.write)
     }
+}
+
+impl Proxy {
+    fn run(self) -> Result<()> {
+        let sizes = proxy::Sizes {
+            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 5 }),
+            run_s: if self.quick { 1 } else { 3 },
+        };
+        if self.write && sizes.rounds < ROUNDS_TO_WRITE {
+            bail!(
+                "--write needs at least {ROUNDS_TO_WRITE} rounds, not {}",
+                sizes.rounds
+            );
+        }
+        show(&proxy::measure(sizes)?, Part::Proxy, self.write)
+    }
+}
+
+fn show(report: &Report, part: Part, write: bool) -> Result<()> {
+    println!("\n{}", report.text());
+    if write {
+        let file = workspace_root().join("docs/benchmarks.md");
+        let before = fs::read_to_string(&file).unwrap_or_default();
+        fs::write(&file, report.merged_into(&before, part))
+            .with_context(|| format!("writing {}", file.display()))?;
+        step("docs/benchmarks.md is written");
+    }
+    Ok(())
 }
 
 fn measure(sizes: Sizes) -> Result<Report> {

@@ -2,6 +2,7 @@
 
 mod fill;
 mod interrupt;
+mod shards;
 
 use std::time::Instant;
 
@@ -12,6 +13,7 @@ use postgres::{Client, SimpleQueryMessage};
 
 use crate::demo::fill::{Fill, TABLES};
 use crate::demo::interrupt::Interrupt;
+use crate::demo::shards::Shards;
 use crate::install::PG_CONFIG;
 use crate::needs;
 use crate::shell::step;
@@ -39,7 +41,7 @@ const DECODE: [&str; 3] = [
     "SELECT min(id), max(id) FROM orders",
 ];
 
-/// Show it at work: a private server, a million rows from 8 connections, a hard kill, and no id twice.
+/// Show it at work: a private PostgreSQL, two MariaDB shards behind the proxy, hard kills, and no id twice.
 #[derive(Args)]
 pub(crate) struct Demo {
     /// End by itself instead of staying up until Ctrl-C.
@@ -51,6 +53,7 @@ impl Demo {
     pub(crate) fn run(self) -> Result<()> {
         let mut needs = needs::to_build();
         needs.extend(needs::to_serve());
+        needs.extend(needs::to_test());
         needs::install(&needs)?;
         let interrupt = Interrupt::watch()?;
         step("building the extension (minutes the first time, seconds later)");
@@ -103,7 +106,9 @@ fn show(interrupt: &Interrupt, once: bool) -> Result<()> {
     step(&format!("going on: {ROWS_AFTER} more rows"));
     Fill::new(&server, ROWS_AFTER).run()?;
     show_distinct(&server)?;
-    stay(&mut server, interrupt, once)
+    let mut shards = Shards::start()?;
+    shards.show()?;
+    stay(&mut server, &shards, interrupt, once)
 }
 
 /// Counts, and stops the demo if an id were there twice.
@@ -145,13 +150,14 @@ fn show_query(client: &mut Client, query: &str) -> Result<()> {
     Ok(())
 }
 
-fn stay(server: &mut PgServer, interrupt: &Interrupt, once: bool) -> Result<()> {
+fn stay(server: &mut PgServer, shards: &Shards, interrupt: &Interrupt, once: bool) -> Result<()> {
     println!(
-        "\nno id twice. The server is up; try it:\n    psql {}",
+        "\nno id twice. The servers are up; try them:\n    psql {}",
         server.url("postgres")
     );
     println!("    INSERT INTO orders (body) VALUES ('mine') RETURNING id;");
     println!("    SELECT * FROM keywright.stats;");
+    shards.show_how_to_connect();
     if !once {
         println!("Ctrl-C stops it and removes everything.");
         interrupt.wait(|| server.is_running())?;

@@ -79,6 +79,22 @@ pub(crate) fn to_test() -> Vec<Need> {
     ]
 }
 
+/// What the benchmark of the proxy compares with and sends with.
+pub(crate) fn to_bench_proxy() -> Vec<Need> {
+    let mut needs = to_test();
+    needs.push(Need::new(
+        "haproxy",
+        "the proxy to compare with",
+        Path::new("/usr/sbin/haproxy").exists(),
+    ));
+    needs.push(Need::new(
+        "sysbench",
+        "sends the statements",
+        on_path("sysbench"),
+    ));
+    needs
+}
+
 /// What fetching other PostgreSQL versions needs.
 pub(crate) fn to_fetch() -> Vec<Need> {
     let pip = output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok();

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_tests::{PgServer, query_text, workspace_root};
+use keywright_tests::{MariaServer, PgServer, query_text, workspace_root};
 
 use crate::shell::output;
 
@@ -27,22 +27,9 @@ pub(super) fn facts(
     let mut ask = |expression: &str| -> Result<String> {
         Ok(query_text(&mut client, &format!("SELECT {expression}"))?)
     };
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let kernel =
-        fs::read_to_string("/proc/sys/kernel/osrelease").context("asking for the kernel")?;
-    Ok(vec![
-        (
-            "date",
-            ask("to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC'")?,
-        ),
-        ("commit", commit()?),
-        ("rounds", format!("{rounds}, in {} s", took.as_secs())),
-        (
-            "load before",
-            format!("{load_before} on average over a minute; near 0 when nothing else runs"),
-        ),
-        ("processor", format!("{cores} × {}", processor()?)),
-        ("kernel", format!("Linux {}", kernel.trim())),
+    let date = ask("to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC'")?;
+    let mut facts = of_this_machine(date, rounds, load_before, took)?;
+    facts.extend([
         ("PostgreSQL", ask("split_part(version(), ',', 1)")?),
         (
             "keywright",
@@ -64,6 +51,59 @@ pub(super) fn facts(
                  'max_parallel_workers_per_gather', 'shared_buffers')",
             )?,
         ),
+    ]);
+    Ok(facts)
+}
+
+/// The same for a run of proxies.
+pub(super) fn facts_of_proxies(
+    server: &MariaServer,
+    rounds: u16,
+    load_before: String,
+    took: Duration,
+) -> Result<Vec<(&'static str, String)>> {
+    let ask = |expression: &str| -> Result<String> {
+        let rows = server.run("mysql", &format!("SELECT {expression}"))?;
+        let cell = rows.into_iter().flatten().next();
+        cell.with_context(|| format!("{expression} has no value"))
+    };
+    let date = ask("date_format(utc_timestamp(), '%Y-%m-%d %H:%i UTC')")?;
+    let mut facts = of_this_machine(date, rounds, load_before, took)?;
+    let first_line = |program: &str, argument: &str| -> Result<String> {
+        let said = output(Command::new(program).arg(argument))?;
+        Ok(said.lines().next().unwrap_or_default().to_owned())
+    };
+    facts.extend([
+        ("server", ask("concat(@@version_comment, ' ', version())")?),
+        ("HAProxy", first_line("/usr/sbin/haproxy", "-v")?),
+        ("client", first_line("sysbench", "--version")?),
+        (
+            "durability",
+            ask("concat('innodb_flush_log_at_trx_commit ', @@innodb_flush_log_at_trx_commit)")?,
+        ),
+    ]);
+    Ok(facts)
+}
+
+fn of_this_machine(
+    date: String,
+    rounds: u16,
+    load_before: String,
+    took: Duration,
+) -> Result<Vec<(&'static str, String)>> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let kernel =
+        fs::read_to_string("/proc/sys/kernel/osrelease").context("asking for the kernel")?;
+    Ok(vec![
+        ("date", date),
+        ("commit", commit()?),
+        ("rounds", format!("{rounds}, in {} s", took.as_secs())),
+        (
+            "load before",
+            format!("{load_before} on average over a minute; near 0 when nothing else runs"),
+        ),
+        ("processor", format!("{cores} × {}", processor()?)),
+        ("kernel", format!("Linux {}", kernel.trim())),
     ])
 }
 
@@ -83,6 +123,10 @@ fn commit() -> Result<String> {
         "--",
         "core",
         "pg_ext",
+        "rewrite",
+        "session",
+        "store",
+        "proxy",
         "Cargo.lock",
     ])?;
     Ok(if changed.is_empty() {

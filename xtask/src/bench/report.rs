@@ -126,17 +126,30 @@ impl Report {
         text + &self.targets()
     }
 
-    /// What is kept.
-    pub(super) fn document(&self) -> String {
+    /// What is kept: `document` with this part of it replaced.
+    pub(super) fn merged_into(&self, document: &str, part: Part) -> String {
+        let mut text = String::from(HEAD);
+        for each in Part::ALL {
+            let kept = if each == part {
+                Some(self.part(part))
+            } else {
+                each.found_in(document)
+            };
+            if let Some(kept) = kept {
+                text += &format!("\n{}\n\n{}\n", each.heading(), kept.trim());
+            }
+        }
+        text
+    }
+
+    fn part(&self, part: Part) -> String {
         let sections: String = self.sections.iter().map(Section::markdown).collect();
         format!(
-            "{HEAD}\n{}\n{}\n{HOW_TO_READ}\n{sections}",
+            "{}\n{}\n{}\n{HOW_TO_READ}\n{sections}",
+            part.written_by(),
             self.machine_table(),
             self.targets()
         )
-        .trim_end()
-        .to_owned()
-            + "\n"
     }
 
     fn machine_table(&self) -> String {
@@ -177,21 +190,53 @@ impl Section {
     }
 }
 
-const HEAD: &str = "\
-# Benchmarks
+/// The two parts of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Pg,
+    Proxy,
+}
 
-Written by `cargo xtask bench pg --write`, which measures everything below in one run on a private server of its own;
-`cargo xtask bench pg` shows it without writing. It takes about seven minutes.
+impl Part {
+    const ALL: [Part; 2] = [Part::Pg, Part::Proxy];
+
+    fn heading(self) -> &'static str {
+        match self {
+            Part::Pg => "# Benchmark of the PostgreSQL extension",
+            Part::Proxy => "# Benchmark of the MySQL proxy",
+        }
+    }
+
+    fn written_by(self) -> &'static str {
+        match self {
+            Part::Pg => {
+                "Written by `cargo xtask bench pg --write`; without `--write` it is only shown. It takes about ten minutes.\n"
+            }
+            Part::Proxy => {
+                "Written by `cargo xtask bench proxy --write`; without `--write` it is only shown. It takes about ten minutes.\n"
+            }
+        }
+    }
+
+    /// What the document says under this heading.
+    fn found_in(self, document: &str) -> Option<String> {
+        let (_, rest) = document.split_once(&format!("{}\n", self.heading()))?;
+        Some(rest.split("\n# ").next().unwrap_or_default().to_owned())
+    }
+}
+
+const HEAD: &str = "\
+Each part is measured by its command in one run on private servers of its own.
 ";
 
 const HOW_TO_READ: &str = "\
 ## How to read it
 
-- Compare within this file only: absolute figures are this machine's, on that day.
+- Compare within this part only: absolute figures are this machine's, on that day.
 - A figure is the median over the rounds, the numbers in brackets are its lowest and highest round. In a round every
   contender is measured once, each round begins with another one, and a ratio is computed within a round before the
   median is taken. So what slows the machine for a while slows both sides of a ratio.
 - Where the brackets of two contenders overlap widely, this run does not tell which is faster. Inserts and the last per
   mille of latencies depend on the disk and on how client and server share the cores; a hundredth there is noise.
-- Client and server share the machine: figures of pgbench include pgbench.
+- Client and server share the machine: figures of throughput and latency include the client.
 ";

@@ -1,0 +1,343 @@
+//! Transcripts: what a client and an upstream say, and what the session makes of it. Each was got wrong once.
+
+mod rig;
+
+use std::sync::Arc;
+
+use keywright_rewrite::*;
+use keywright_session::*;
+use rig::*;
+
+#[test]
+fn works_text() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = r.probed("INSERT INTO t (a) VALUES (1)", "1");
+    assert!(sent.contains("LAST_INSERT_ID(100)"), "{sent}");
+}
+
+#[test]
+fn c1_increment_changes_after_prepare() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (1),(2),(3)", "3");
+    assert!(sent.contains("LAST_INSERT_ID()+6"), "{sent}");
+    r.answer(&prepared(7, 1));
+    r.query("SET auto_increment_increment=1");
+    r.answer(&ok(0, 0));
+    let sent = r.say(&execute(7, &[]));
+    assert!(has(&sent, "sql_mode"));
+    let sent = r.answer(&probe("1"));
+    // Three keys reserved; the text in force must not use first+6.
+    let asked: u64 = r.requests.iter().map(|q| q.count).sum();
+    assert!(
+        asked >= 7 || has(&sent, "LAST_INSERT_ID()+1"),
+        "reserved {asked} keys, but statement 7 uses first, first+3, first+6; sent {sent:?}"
+    );
+}
+
+#[test]
+fn c2_error_row_split() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.query("SELECT 1");
+    let mut whole = packet(1, &[1]);
+    whole.extend(def(2));
+    let mut e = err();
+    e[3] = 3;
+    whole.extend(&e);
+    for b in &whole {
+        r.answer(&[*b]);
+    }
+    assert_eq!(r.told(), whole);
+}
+#[test]
+fn c2_prepare_answer_split() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let mut p = vec![0x16];
+    p.extend(b"SELECT ?");
+    r.say(&p);
+    let whole = prepared(7, 1);
+    for b in &whole {
+        r.answer(&[*b]);
+    }
+    assert_eq!(r.told(), whole);
+}
+
+#[test]
+fn c3_pending_lid_is_stale_after_wrapped_insert() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed("INSERT IGNORE INTO t (a) VALUES (1)", "1");
+    r.answer(&ok(1, 100));
+    r.probed("INSERT INTO t (a) VALUES (1)", "1");
+    r.answer(&ok(1, 101));
+    let sent = r.query("SELECT LAST_INSERT_ID()");
+    assert!(
+        !has(&sent, "DO LAST_INSERT_ID(100)"),
+        "the older id is put back"
+    );
+}
+#[test]
+fn c4_failed_insert_keeps_lid() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed("INSERT INTO t (a) VALUES (1)", "1");
+    r.answer(&ok(1, 100));
+    r.probed("INSERT INTO t (a) VALUES (1)", "1");
+    r.answer(&err());
+    let sent = r.query("SELECT LAST_INSERT_ID()");
+    assert!(
+        has(&sent, "DO LAST_INSERT_ID(100)"),
+        "LAST_INSERT_ID() shows 101, native shows 100"
+    );
+}
+#[test]
+fn c5_long_data_goes_to_the_variant() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    stmt_prepare(&mut r, "INSERT INTO t (id, b, n) VALUES (?,?,?)", "1");
+    r.answer(&prepared(7, 3));
+    // id NULL: the variant is prepared, as statement 8.
+    let exec = |nulls: u8, values: &[u8]| {
+        let mut v = vec![nulls, 1, 8, 0, 252, 0, 253, 0];
+        v.extend(values);
+        execute(7, &v)
+    };
+    let sent = r.say(&exec(1, &[1, b'x', 2, b'y', b'z']));
+    assert!(has(&sent, "LAST_INSERT_ID(?)"));
+    r.answer(&prepared(8, 3));
+    r.answer(&ok(1, 100));
+    r.told();
+    let mut p = vec![0x18];
+    p.extend(7u32.to_le_bytes());
+    p.extend([1, 0]);
+    p.extend(b"BLOB");
+    let ahead = r.say(&p);
+    let sent = r.say(&exec(1, &[2, b'y', b'z']));
+    let refused = sent.is_empty();
+    assert!(
+        refused || ahead[5] == sent[5],
+        "value sent ahead to statement {}, executed statement {} without it",
+        ahead[5],
+        sent[5]
+    );
+}
+#[test]
+fn c6_refused_execution_forgets_types() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
+    r.answer(&prepared(7, 2));
+    r.fail_keys = true;
+    r.say(&execute(7, &[0, 1, 253, 0, 1, b'x']));
+    assert!(has(&r.told(), "down"));
+    r.fail_keys = false;
+    r.say(&execute(7, &[0, 0, 1, b'x']));
+    assert!(
+        !r.closed,
+        "connection closed: {:?}",
+        String::from_utf8_lossy(&r.told())
+    );
+}
+#[test]
+fn c6_refused_execution_leaves_long_data() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
+    r.answer(&prepared(7, 2));
+    let mut p = vec![0x18];
+    p.extend(7u32.to_le_bytes());
+    p.extend([0, 0]);
+    p.extend(b"BLOB");
+    r.say(&p);
+    r.fail_keys = true;
+    let sent = r.say(&execute(7, &[0, 1, 252, 0]));
+    assert!(has(&r.told(), "down"));
+    assert!(
+        sent.get(4) == Some(&0x1A),
+        "the upstream keeps BLOB; a retry appends to it (no COM_STMT_RESET was sent)"
+    );
+}
+#[test]
+fn c7_use_in_several() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    r.probed("SELECT 1; SELECT 2", "1");
+    let mut a = ok(0, 0);
+    a[7] |= 8;
+    a.extend(packet(2, &[0, 0, 0, 2, 0, 0, 0]));
+    r.answer(&a);
+    r.told();
+    // A rule for one schema only.
+    let rule = Rule {
+        table: Pattern::parse("other.t").unwrap(),
+        column: "id".into(),
+        form: KeyForm::Integer,
+        on_explicit: OnExplicit::Keep,
+        on_unsupported: OnUnsupported::Refuse,
+        on_unsure: OnUnsure::First,
+        mode: Mode::Rewrite,
+        bits_max: 63,
+        watched: false,
+    };
+    let facts = SessionFacts {
+        server: Server {
+            flavour: Flavour::MariaDb,
+            version: 101119,
+        },
+        capabilities: DEPRECATE_EOF | MULTI,
+        collation: 45,
+        database: Some(b"d".to_vec()),
+        status: 2,
+        limits: Limits::default(),
+    };
+    r.s = Session::new(Arc::new(Rules::new(vec![rule], false)), facts);
+    let sent = r.probed("USE other; INSERT INTO t (a) VALUES (1)", "1");
+    assert!(
+        !sent.contains("INSERT INTO t (a) VALUES (1)"),
+        "passed without a key"
+    );
+}
+#[test]
+fn c8_temporary_in_several() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    r.probed("CREATE TEMPORARY TABLE t (id INT, a INT); SELECT 1", "1");
+    let mut a = ok(0, 0);
+    a[7] |= 8;
+    a.extend(packet(2, &[0, 0, 0, 2, 0, 0, 0]));
+    r.answer(&a);
+    let sent = r.probed("INSERT INTO t (a) VALUES (1)", "1");
+    assert!(
+        !sent.contains("LAST_INSERT_ID"),
+        "a temporary table's INSERT was rewritten: {sent}"
+    );
+}
+#[test]
+fn c10_text_keys_with_increment() {
+    let mut r = rig(KeyForm::Text, DEPRECATE_EOF);
+    let sent = r.probed("INSERT INTO t (a) VALUES (1),(2)", "3");
+    assert!(
+        sent.contains("'k0'"),
+        "refused: {}",
+        String::from_utf8_lossy(&r.told())
+    );
+}
+#[test]
+fn c11_no_select_privilege() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = r.probed("INSERT INTO t VALUES (NULL, 1)", "1");
+    assert!(sent.contains("SELECT * FROM"), "{sent}");
+    let mut p = vec![0xFF, 0x76, 0x04];
+    p.extend(b"#42000SELECT command denied");
+    let sent = r.answer(&packet(1, &p));
+    assert!(
+        !has(&sent, "INSERT INTO t VALUES (NULL, 1)"),
+        "passed without a key to an account that may INSERT but not SELECT"
+    );
+}
+#[test]
+fn c12_close_of_16mb_is_bounded() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.client = vec![0xFF, 0xFF, 0xFF, 0, 0x19];
+    r.client.resize((1 << 24) + 3, 0);
+    r.run();
+    let first = r.at_least[0];
+    r.client.extend([0; 4096]);
+    r.run();
+    assert!(
+        r.closed || r.client.is_empty() || r.at_least[0] <= first,
+        "wants {} then {} bytes: without end",
+        first,
+        r.at_least[0]
+    );
+}
+#[test]
+fn c13_large_insert_on_free_table_with_multi_statements() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    let sent = r.probed("SELECT 1; SELECT 2", "1");
+    assert!(sent.contains("SELECT 1"));
+    let mut a = ok(0, 0);
+    a[7] |= 8;
+    a.extend(packet(2, &[0, 0, 0, 2, 0, 0, 0]));
+    r.answer(&a);
+    r.told();
+    let mut text = b"\x03INSERT INTO free (b) VALUES ('".to_vec();
+    text.resize(0xFF_FFFF, b'x');
+    let sent = r.say(&text);
+    if has(&sent, "sql_mode") {
+        r.answer(&probe("1"));
+    }
+    assert!(!r.closed, "{}", String::from_utf8_lossy(&r.told()));
+}
+#[test]
+fn c14_short_long_data_does_not_eat_the_next_command() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
+    r.answer(&prepared(7, 2));
+    r.told();
+    r.client.extend([5, 0, 0, 0, 0x18, 7, 0, 0, 0]);
+    r.client.extend(packet(0, &[0x0E]));
+    r.run();
+    assert!(
+        r.closed || r.to_server.ends_with(&[1, 0, 0, 0, 0x0E]),
+        "sent {:?}",
+        r.to_server
+    );
+}
+#[test]
+fn c15_probe_in_another_charset() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.query("INSERT INTO t (a) VALUES (1)");
+    // SET character_set_results = utf16: every text of the answer is in it.
+    let mut o = packet(1, &[4]);
+    for i in 0..4 {
+        o.extend(def(2 + i));
+    }
+    let mut row = vec![];
+    for s in ["", "utf8mb4", "d", "1"] {
+        row.push(2 * s.len() as u8);
+        for b in s.bytes() {
+            row.extend([0, b]);
+        }
+    }
+    o.extend(packet(6, &row));
+    o.extend(packet(7, &[0xFE, 0, 0, 2, 0, 0, 0]));
+    r.answer(&o);
+    assert!(
+        !has(&r.told(), "\0u\0t\0f"),
+        "the probe's rows were given to the client as the answer to its INSERT"
+    );
+}
+#[test]
+fn c16_all_rows_updated() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed(
+        "INSERT INTO t (a) VALUES (1),(2) ON DUPLICATE KEY UPDATE a=a+1",
+        "1",
+    );
+    r.answer(&ok(4, 55));
+    let told = r.told();
+    assert_eq!(
+        told,
+        ok(4, 55),
+        "4 affected rows of 2: none went in, yet a phantom id is reported"
+    );
+}
+#[test]
+fn c17_returning_that_fails() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed("INSERT IGNORE INTO t (a) VALUES (1) RETURNING id", "1");
+    r.answer(&err());
+    let sent = r.query("SELECT LAST_INSERT_ID()");
+    assert!(
+        !has(&sent, "DO LAST_INSERT_ID(100)"),
+        "a failed INSERT sets LAST_INSERT_ID()"
+    );
+}
+#[test]
+fn c18_probe_is_not_sent_for_tables_without_rule() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed("INSERT INTO t (a) VALUES (1)", "1");
+    r.answer(&ok(1, 100));
+    r.query("CALL p()");
+    r.answer(&ok(0, 0));
+    r.told();
+    let mut p = vec![0x16];
+    p.extend(b"INSERT INTO free (a) VALUES (?)");
+    assert!(
+        !has(&r.say(&p), "sql_mode"),
+        "probe before the PREPARE of an INSERT on a table without rule: warnings and FOUND_ROWS() of the CALL are lost"
+    );
+}

@@ -1,0 +1,237 @@
+//! A scripted client, upstream and source of keys around a session.
+
+use keywright_core::{Cause, KeyBatch};
+use keywright_rewrite::{Flavour, KeyForm, Server};
+use keywright_session::*;
+use std::sync::Arc;
+
+pub(crate) const DEPRECATE_EOF: u64 = 1 << 24;
+pub(crate) const MULTI: u64 = 1 << 16;
+
+pub(crate) struct Rig {
+    pub(crate) s: Session,
+    pub(crate) client: Vec<u8>,
+    pub(crate) server: Vec<u8>,
+    pub(crate) to_server: Vec<u8>,
+    pub(crate) to_client: Vec<u8>,
+    pub(crate) next: u64,
+    pub(crate) requests: Vec<KeyRequest>,
+    pub(crate) fail_keys: bool,
+    pub(crate) closed: bool,
+    pub(crate) at_least: [usize; 2],
+    pub(crate) form: KeyForm,
+}
+
+pub(crate) fn rig(form: KeyForm, caps: u64) -> Rig {
+    let rule = Rule {
+        table: Pattern::parse("*.t").unwrap(),
+        column: "id".into(),
+        form,
+        on_explicit: OnExplicit::Keep,
+        on_unsupported: OnUnsupported::Refuse,
+        on_unsure: OnUnsure::First,
+        mode: Mode::Rewrite,
+        bits_max: 63,
+        watched: false,
+    };
+    let facts = SessionFacts {
+        server: Server {
+            flavour: Flavour::MariaDb,
+            version: 101119,
+        },
+        capabilities: caps,
+        collation: 45,
+        database: Some(b"d".to_vec()),
+        status: 2,
+        limits: Limits::default(),
+    };
+    Rig {
+        s: Session::new(Arc::new(Rules::new(vec![rule], false)), facts),
+        client: vec![],
+        server: vec![],
+        to_server: vec![],
+        to_client: vec![],
+        next: 100,
+        requests: vec![],
+        fail_keys: false,
+        closed: false,
+        at_least: [0; 2],
+        form,
+    }
+}
+impl Rig {
+    pub(crate) fn run(&mut self) {
+        let mut idle = 0;
+        let mut side = 0;
+        while idle < 2 && !self.closed {
+            let step = if side == 0 {
+                self.s.on_client(&self.client)
+            } else {
+                self.s.on_upstream(&self.server)
+            };
+            self.to_server.append(self.s.to_upstream());
+            self.to_client.append(self.s.to_client());
+            idle += 1;
+            match step {
+                Step::Forward(n) => {
+                    idle = 0;
+                    let (from, to) = if side == 0 {
+                        (&mut self.client, &mut self.to_server)
+                    } else {
+                        (&mut self.server, &mut self.to_client)
+                    };
+                    assert!(
+                        n <= from.len(),
+                        "Forward({n}) of a buffer of {} bytes",
+                        from.len()
+                    );
+                    to.extend(from.drain(..n));
+                }
+                Step::Consumed(n) => {
+                    idle = 0;
+                    let from = if side == 0 {
+                        &mut self.client
+                    } else {
+                        &mut self.server
+                    };
+                    assert!(
+                        n <= from.len(),
+                        "Consumed({n}) of a buffer of {} bytes",
+                        from.len()
+                    );
+                    from.drain(..n);
+                }
+                Step::More { at_least } => self.at_least[side] = at_least,
+                Step::Blocked => {}
+                Step::Keys(request) => {
+                    idle = 0;
+                    self.requests.push(request);
+                    let keys = if self.fail_keys {
+                        Err(KeyFailure {
+                            cause: Cause::StoreUnavailable,
+                            message: "down".into(),
+                        })
+                    } else {
+                        Ok(match self.form {
+                            KeyForm::Text => KeyBatch::Texts(
+                                (0..request.count).map(|i| format!("k{i}")).collect(),
+                            ),
+                            _ => KeyBatch::Numbers {
+                                first: self.next,
+                                spacing: 1,
+                                count: request.count,
+                            },
+                        })
+                    };
+                    self.next += request.count;
+                    self.s.on_keys(keys);
+                    continue;
+                }
+                Step::Authenticate(_) => panic!(),
+                Step::Close => self.closed = true,
+            }
+            side = 1 - side;
+        }
+    }
+    /// The client sends a command; answers what the upstream got.
+    pub(crate) fn say(&mut self, payload: &[u8]) -> Vec<u8> {
+        self.client.extend(packet(0, payload));
+        self.run();
+        std::mem::take(&mut self.to_server)
+    }
+    pub(crate) fn query(&mut self, text: &str) -> Vec<u8> {
+        let mut p = vec![3];
+        p.extend(text.as_bytes());
+        self.say(&p)
+    }
+    /// The upstream answers; returns what went out next to the upstream.
+    pub(crate) fn answer(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.server.extend(bytes);
+        self.run();
+        std::mem::take(&mut self.to_server)
+    }
+    /// Says a text and answers the probe if one comes; what the upstream got as the statement.
+    pub(crate) fn probed(&mut self, text: &str, increment: &str) -> String {
+        let sent = self.query(text);
+        let sent = if has(&sent, "@@session.sql_mode") {
+            self.answer(&probe(increment))
+        } else {
+            sent
+        };
+        String::from_utf8_lossy(&sent).into_owned()
+    }
+    pub(crate) fn told(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.to_client)
+    }
+}
+pub(crate) fn packet(seq: u8, p: &[u8]) -> Vec<u8> {
+    let l = (p.len() as u32).to_le_bytes();
+    let mut o = vec![l[0], l[1], l[2], seq];
+    o.extend(p);
+    o
+}
+pub(crate) fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|w| w == text.as_bytes())
+}
+pub(crate) fn ok(affected: u8, id: u8) -> Vec<u8> {
+    packet(1, &[0, affected, id, 2, 0, 0, 0])
+}
+pub(crate) fn err() -> Vec<u8> {
+    let mut p = vec![0xFF, 0x26, 0x04];
+    p.extend(b"#23000Duplicate entry for key");
+    packet(1, &p)
+}
+pub(crate) fn def(seq: u8) -> Vec<u8> {
+    let mut p = vec![];
+    for s in ["def", "", "t", "t", "id", "id"] {
+        p.push(s.len() as u8);
+        p.extend(s.as_bytes());
+    }
+    p.extend([12, 63, 0, 20, 0, 0, 0, 8, 0, 0, 0, 0, 0]);
+    packet(seq, &p)
+}
+/// The probe's answer, with DEPRECATE_EOF.
+pub(crate) fn probe(increment: &str) -> Vec<u8> {
+    let mut o = packet(1, &[4]);
+    for i in 0..4 {
+        o.extend(def(2 + i));
+    }
+    let mut row = vec![];
+    for s in ["", "utf8mb4", "d", increment] {
+        row.push(s.len() as u8);
+        row.extend(s.as_bytes());
+    }
+    o.extend(packet(6, &row));
+    o.extend(packet(7, &[0xFE, 0, 0, 2, 0, 0, 0]));
+    o
+}
+pub(crate) fn prepared(id: u32, params: u16) -> Vec<u8> {
+    let mut p = vec![0];
+    p.extend(id.to_le_bytes());
+    p.extend([0, 0]);
+    p.extend(params.to_le_bytes());
+    p.extend([0, 0, 0]);
+    let mut o = packet(1, &p);
+    for i in 0..params {
+        o.extend(def(2 + i as u8));
+    }
+    o
+}
+pub(crate) fn stmt_prepare(r: &mut Rig, text: &str, increment: &str) -> String {
+    let mut p = vec![0x16];
+    p.extend(text.as_bytes());
+    let sent = r.say(&p);
+    let sent = if has(&sent, "@@session.sql_mode") {
+        r.answer(&probe(increment))
+    } else {
+        sent
+    };
+    String::from_utf8_lossy(&sent).into_owned()
+}
+pub(crate) fn execute(id: u32, rest: &[u8]) -> Vec<u8> {
+    let mut p = vec![0x17];
+    p.extend(id.to_le_bytes());
+    p.extend([0, 1, 0, 0, 0]);
+    p.extend(rest);
+    p
+}
