@@ -65,10 +65,11 @@ struct RawMetrics {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawLimits {
-    connections_max: usize,
+    connections_max: u64,
     rewrite_bytes_max: usize,
     statements_max: usize,
     connect_ms_max: u64,
+    login_ms_max: u64,
     drain_ms_max: u64,
 }
 
@@ -80,6 +81,7 @@ impl Default for RawLimits {
             rewrite_bytes_max: session.rewrite_bytes_max,
             statements_max: session.statements_max,
             connect_ms_max: 5_000,
+            login_ms_max: 60_000,
             drain_ms_max: 30_000,
         }
     }
@@ -115,11 +117,13 @@ pub struct Config {
     /// The rules of all listeners.
     pub rules: Vec<Configured>,
     /// Connections at most, over all listeners.
-    pub connections_max: usize,
+    pub connections_max: u64,
     /// Sizes that every session keeps to.
     pub limits: Limits,
     /// How long connecting to an upstream may take, milliseconds.
     pub connect_ms_max: u64,
+    /// How long it may take from the greeting to the end of authentication, milliseconds.
+    pub login_ms_max: u64,
     /// How long connections may go on after SIGTERM, milliseconds.
     pub drain_ms_max: u64,
     /// Where metrics are served.
@@ -127,7 +131,7 @@ pub struct Config {
 }
 
 /// A place to accept clients, and the server behind it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listener {
     /// `address:port` or `unix:/path`.
     pub bind: String,
@@ -206,6 +210,7 @@ impl Config {
                     statements_max: raw.limits.statements_max,
                 },
                 connect_ms_max: raw.limits.connect_ms_max,
+                login_ms_max: raw.limits.login_ms_max,
                 drain_ms_max: raw.limits.drain_ms_max,
                 metrics: raw.metrics.map(|metrics| metrics.bind),
             }),

@@ -4,7 +4,10 @@
 #![warn(missing_docs)]
 
 pub mod config;
+pub mod decode;
 pub mod handshake;
+mod input;
+pub mod metrics;
 pub mod relay;
 pub mod serve;
 pub mod stream;

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
-use keywright_core::{Step, Tag};
+use keywright_core::{Layout, Step, Tag};
 use keywright_proxy::config::Config;
-use keywright_proxy::{serve, tables};
+use keywright_proxy::serve::{self, Orders};
+use keywright_proxy::{decode, tables};
 use keywright_store::{KeySpec, Keys, TagOptions};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,6 +35,8 @@ enum Command {
     Check(Check),
     /// Create the store's tables, and the tags of all rules.
     Init(File),
+    /// Say when and by whom a snowflake or readable id was issued.
+    Decode(Decode),
 }
 
 #[derive(Args)]
@@ -40,6 +44,16 @@ struct File {
     /// The configuration file.
     #[arg(long)]
     config: PathBuf,
+}
+
+#[derive(Args)]
+struct Decode {
+    /// The id.
+    #[arg(allow_negative_numbers = true)]
+    id: String,
+    /// The layout of snowflake ids: "twitter", or any that a configuration may name.
+    #[arg(long, default_value = "twitter")]
+    layout: String,
 }
 
 #[derive(Args)]
@@ -62,6 +76,7 @@ fn main() -> ExitCode {
         Command::Run(file) => run(&file),
         Command::Check(check) => look(&check),
         Command::Init(file) => init(&file),
+        Command::Decode(of) => explain_id(&of),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -89,22 +104,36 @@ fn run(file: &File) -> Result<()> {
     let (config, keys) = open(file)?;
     let runtime = runtime()?;
     let watched = runtime.block_on(prepare(&config))?;
+    let (give, orders) = watch::channel(Arc::new(Orders::new(&config, &keys, &watched)?));
     let (stop, stopping) = watch::channel(false);
     let signals = {
         let _inside = runtime.enter();
-        [SignalKind::terminate(), SignalKind::interrupt()].map(signal)
+        [
+            SignalKind::terminate(),
+            SignalKind::interrupt(),
+            SignalKind::hangup(),
+        ]
+        .map(signal)
     };
-    let [terminate, interrupt] = signals;
-    let (mut terminate, mut interrupt) = (terminate?, interrupt?);
+    let [terminate, interrupt, hangup] = signals;
+    let (mut terminate, mut interrupt, mut hangup) = (terminate?, interrupt?, hangup?);
     let serving = {
-        let keys = keys.clone();
-        std::thread::spawn(move || serve::serve(config, &keys, &watched, stopping))
+        let (keys, config) = (keys.clone(), config.clone());
+        std::thread::spawn(move || serve::serve(config, keys, orders, stopping))
     };
     runtime.block_on(async {
         loop {
             tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
+                _ = hangup.recv() => match reload(file, &config, &keys).await {
+                    Ok(orders) => {
+                        // Whoever listened has ended, and so does the process.
+                        let _ = give.send(Arc::new(orders));
+                        tracing::info!("new connections follow the rules as they are now");
+                    }
+                    Err(error) => tracing::error!("the rules stay as they were: {error:#}"),
+                },
                 () = tokio::time::sleep(std::time::Duration::from_millis(100)) => {
                     if serving.is_finished() {
                         break;
@@ -121,6 +150,16 @@ fn run(file: &File) -> Result<()> {
     };
     runtime.block_on(keys.hand_back());
     served
+}
+
+/// The rules of the file as it is now. Listeners and the store stay as they are until the next start.
+async fn reload(file: &File, running: &Config, keys: &Keys) -> Result<Orders> {
+    let config = Config::load(&file.config)?;
+    if config.listeners != running.listeners {
+        bail!("listeners have changed, which needs a restart");
+    }
+    let watched = prepare(&config).await?;
+    Orders::new(&config, keys, &watched)
 }
 
 /// Looks at the tables of every listener, applies fences, and fails when keys cannot be stored.
@@ -184,6 +223,11 @@ fn look(check: &Check) -> Result<()> {
         println!("ready to run");
         Ok(())
     })
+}
+
+fn explain_id(of: &Decode) -> Result<()> {
+    println!("{}", decode::decode(&of.id, &Layout::parse(&of.layout)?)?);
+    Ok(())
 }
 
 fn init(file: &File) -> Result<()> {

@@ -1,123 +1,158 @@
 //! One connection: both sockets in one task. Bytes are read, shown to the session, and written straight from the buffer.
+//!
+//! The two directions do not wait for each other: a client that sends commands before it has read the answers to earlier
+//! ones goes on being answered. What one side cannot take yet is the only thing that keeps the other from being read.
 
 use std::io;
+use std::mem;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use keywright_core::Cause;
+use keywright_core::{Cause, KeyBatch};
 use keywright_session::{KeyFailure, KeyRequest, Session, SessionFacts, Step};
 use keywright_store::Source;
-
+use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::handshake;
+use crate::input::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN, Input};
+use crate::metrics::Counters;
 use crate::stream::Stream;
 
-/// A buffer's size before its first byte, bytes.
-const BUFFER_BYTES_MIN: usize = 16 << 10;
-/// Its size while much is passed through, bytes. Only a statement that is gathered makes it larger.
-const BUFFER_BYTES_BUSY: usize = 256 << 10;
+/// After so long without a byte a connection's buffers are given back, milliseconds.
+const IDLE_MS: u64 = 1_000;
+/// How long the last bytes to a client that is closed may take, and how long its own are still taken, milliseconds.
+const CLOSE_MS_MAX: u64 = 500;
 
-/// Bytes of one side that were read and not passed on yet.
-struct Input {
-    bytes: Vec<u8>,
-    start: usize,
-    end: usize,
-    ended: bool,
+/// One of the two peers.
+struct Side {
+    stream: Stream,
+    input: Input,
+    /// How many bytes of `input` may go to the other side.
+    cleared: usize,
+    /// What the session itself says to this peer; before the other side's cleared bytes.
+    own: Vec<u8>,
+    own_sent: usize,
+    wants: Wants,
+    /// Whether this peer was told that nothing more comes.
+    is_shut: bool,
 }
 
-impl Input {
-    fn new() -> Self {
+/// What the session said last of a side's bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wants {
+    More(usize),
+    /// The other side must move first.
+    Other,
+}
+
+impl Side {
+    fn new(stream: Stream) -> Self {
         Self {
-            bytes: Vec::new(),
-            start: 0,
-            end: 0,
-            ended: false,
+            stream,
+            input: Input::default(),
+            cleared: 0,
+            own: Vec::new(),
+            own_sent: 0,
+            wants: Wants::More(1),
+            is_shut: false,
         }
     }
 
-    fn there(&self) -> &[u8] {
-        self.bytes.get(self.start..self.end).unwrap_or_default()
-    }
-
-    fn drop_front(&mut self, count: usize) {
-        self.start = self.start.saturating_add(count).min(self.end);
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
+    /// How many bytes to read up to; `None`: nothing is to be read.
+    fn room(&self) -> Option<usize> {
+        if self.input.has_ended() || self.cleared > 0 {
+            return None;
+        }
+        match self.wants {
+            Wants::More(at_least) => Some(at_least),
+            // A little is read ahead, and the rest waits in the socket.
+            Wants::Other if self.input.there().len() < BUFFER_BYTES_MIN => Some(1),
+            Wants::Other => None,
         }
     }
 
-    /// Makes room for more, for `at_least` bytes in all if they are waited for.
-    fn make_room(&mut self, at_least: usize) {
-        if self.start > 0 {
-            self.bytes.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
+    /// Whether nothing of this side will ever be passed on any more.
+    fn is_over(&self) -> bool {
+        let asks_in_vain = matches!(self.wants, Wants::More(_));
+        self.input.has_ended()
+            && self.cleared == 0
+            && (asks_in_vain || self.input.there().is_empty())
+    }
+
+    /// Takes over what the session has to say to this peer; `other`'s cleared bytes were said earlier.
+    fn take_own(&mut self, other: &mut Side, said: &mut Vec<u8>) {
+        if said.is_empty() {
+            return;
         }
-        let wanted = if self.end == self.bytes.len() {
-            (self.bytes.len() * 4).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_BUSY)
+        if other.cleared > 0 {
+            let earlier = other.input.there().get(..other.cleared);
+            self.own.extend_from_slice(earlier.unwrap_or_default());
+            other.input.drop_front(other.cleared);
+            other.cleared = 0;
+        }
+        if self.own.is_empty() {
+            mem::swap(&mut self.own, said);
         } else {
-            self.bytes.len()
-        };
-        let wanted = wanted.max(at_least);
-        if wanted > self.bytes.len() {
-            self.bytes.resize(wanted, 0);
-        }
-    }
-
-    /// Reads what is there; false when there was nothing.
-    fn read(&mut self, from: &Stream, at_least: usize) -> io::Result<bool> {
-        self.make_room(at_least);
-        match from.try_read(self.bytes.get_mut(self.end..).unwrap_or_default()) {
-            Ok(0) => {
-                self.ended = true;
-                Ok(true)
-            }
-            Ok(count) => {
-                self.end += count;
-                Ok(true)
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Gives memory back while nothing comes.
-    fn release(&mut self) {
-        if self.start == self.end && self.bytes.len() > BUFFER_BYTES_MIN {
-            self.bytes = Vec::new();
+            self.own.append(said);
         }
     }
 }
 
-async fn write_all(to: &Stream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match to.try_write(bytes) {
-            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
+fn is_pending(from: &Side, to: &Side) -> bool {
+    from.cleared > 0 || !to.own.is_empty()
+}
+
+/// Writes what the socket takes at once.
+fn flush(from: &mut Side, to: &mut Side) -> io::Result<()> {
+    while let Some(rest) = to.own.get(to.own_sent..).filter(|rest| !rest.is_empty()) {
+        match to.stream.try_write(rest) {
+            Ok(count) => to.own_sent += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    to.own.clear();
+    to.own_sent = 0;
+    if to.own.capacity() > BUFFER_BYTES_BUSY {
+        to.own = Vec::new();
+    }
+    while from.cleared > 0 {
+        let bytes = from.input.there().get(..from.cleared).unwrap_or_default();
+        match to.stream.try_write(bytes) {
+            Ok(count) => {
+                from.input.drop_front(count);
+                from.cleared -= count.min(from.cleared);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),
         }
     }
     Ok(())
 }
 
-/// A connection whose authentication has succeeded.
-pub struct Relay {
-    client: Stream,
-    upstream: Stream,
-    session: Session,
-    facts: SessionFacts,
-    /// By the rule's index.
-    sources: Arc<[Source]>,
-    from_client: Input,
-    from_upstream: Input,
-    /// How many bytes each side must have before it is asked again.
-    wanted: [usize; 2],
-}
-
 /// What the session made of one side.
+#[derive(PartialEq, Eq)]
 enum Moved {
     Yes,
     No,
     Close,
+}
+
+/// A connection whose authentication has succeeded.
+pub struct Relay {
+    client: Side,
+    upstream: Side,
+    session: Session,
+    facts: SessionFacts,
+    /// By the rule's index.
+    sources: Arc<[Source]>,
+    counters: Arc<Counters>,
+    /// One timer for the connection's life, set anew only when it has fired: a wait for bytes costs no timer.
+    idle: Pin<Box<Sleep>>,
+    was_active: bool,
 }
 
 impl Relay {
@@ -128,22 +163,26 @@ impl Relay {
         session: Session,
         facts: SessionFacts,
         sources: Arc<[Source]>,
+        counters: Arc<Counters>,
     ) -> Self {
         Self {
-            client,
-            upstream,
+            client: Side::new(client),
+            upstream: Side::new(upstream),
             session,
             facts,
             sources,
-            from_client: Input::new(),
-            from_upstream: Input::new(),
-            wanted: [0, 0],
+            counters,
+            idle: Box::pin(sleep(Duration::from_millis(IDLE_MS))),
+            was_active: true,
         }
     }
 
-    /// Whether no command is under way.
+    /// Whether no command is under way and nothing waits to be sent.
     fn is_between_commands(&self) -> bool {
-        self.session.is_between_commands() && self.from_client.there().is_empty()
+        self.session.is_between_commands()
+            && self.client.input.there().is_empty()
+            && !is_pending(&self.client, &self.upstream)
+            && !is_pending(&self.upstream, &self.client)
     }
 
     /// Passes bytes until one side has ended, or until no command is under way while the proxy is stopping.
@@ -155,105 +194,144 @@ impl Relay {
             loop {
                 let client = self.step(true).await?;
                 let upstream = self.step(false).await?;
-                match (client, upstream) {
-                    (Moved::Close, _) | (_, Moved::Close) => return Ok(()),
-                    (Moved::No, Moved::No) => break,
-                    (Moved::Yes | Moved::No, Moved::Yes | Moved::No) => {}
+                if client == Moved::Close || upstream == Moved::Close {
+                    return self.close().await;
+                }
+                if client == Moved::No && upstream == Moved::No {
+                    break;
                 }
             }
-            if self.from_client.ended || self.from_upstream.ended {
+            self.counters.note(&self.session.events());
+            let to_client = is_pending(&self.upstream, &self.client);
+            let to_upstream = is_pending(&self.client, &self.upstream);
+            if self.upstream.is_over() && !to_client {
                 return Ok(());
             }
-            let [of_client, of_upstream] = self.wanted;
+            if self.client.is_over() && !to_upstream && !self.upstream.is_shut {
+                // The server finishes what it was told, and its answers are still passed on.
+                self.upstream.stream.shutdown().await?;
+                self.upstream.is_shut = true;
+            }
             let may_stop = self.is_between_commands();
-            // The answer to what was just sent is not there yet, so reading is tried only after waiting.
-            loop {
-                tokio::select! {
-                    ready = self.upstream.readable() => {
-                        ready?;
-                        if self.from_upstream.read(&self.upstream, of_upstream)? {
-                            break;
-                        }
-                    }
-                    ready = self.client.readable(), if of_client != usize::MAX => {
-                        ready?;
-                        if self.from_client.read(&self.client, of_client)? {
-                            break;
-                        }
-                    }
-                    _ = stopping.wait_for(|stopping| *stopping), if may_stop => return Ok(()),
-                }
-                self.from_client.release();
-                self.from_upstream.release();
+            if self.wait(stopping, may_stop).await? {
+                return Ok(());
             }
         }
     }
 
+    /// Waits until bytes were read or can be written; true when the proxy is stopping.
+    async fn wait(
+        &mut self,
+        stopping: &mut watch::Receiver<bool>,
+        may_stop: bool,
+    ) -> io::Result<bool> {
+        let to_client = is_pending(&self.upstream, &self.client);
+        let to_upstream = is_pending(&self.client, &self.upstream);
+        let of_client = self.client.room().filter(|_| !to_upstream);
+        let of_upstream = self.upstream.room().filter(|_| !to_client);
+        let mut holds_memory = self.holds_memory();
+        loop {
+            tokio::select! {
+                ready = self.upstream.stream.readable(), if of_upstream.is_some() => {
+                    ready?;
+                    let Side { stream, input, .. } = &mut self.upstream;
+                    if input.read(stream, of_upstream.unwrap_or(1))? {
+                        break;
+                    }
+                }
+                ready = self.client.stream.readable(), if of_client.is_some() => {
+                    ready?;
+                    let Side { stream, input, .. } = &mut self.client;
+                    if input.read(stream, of_client.unwrap_or(1))? {
+                        break;
+                    }
+                }
+                ready = self.client.stream.writable(), if to_client => {
+                    ready?;
+                    flush(&mut self.upstream, &mut self.client)?;
+                    break;
+                }
+                ready = self.upstream.stream.writable(), if to_upstream => {
+                    ready?;
+                    flush(&mut self.client, &mut self.upstream)?;
+                    break;
+                }
+                () = self.idle.as_mut(), if holds_memory => {
+                    if self.was_active {
+                        self.was_active = false;
+                        self.idle.as_mut().reset(Instant::now() + Duration::from_millis(IDLE_MS));
+                    } else {
+                        self.client.input.release();
+                        self.upstream.input.release();
+                        holds_memory = self.holds_memory();
+                    }
+                }
+                _ = stopping.wait_for(|stopping| *stopping), if may_stop => return Ok(true),
+            }
+        }
+        self.was_active = true;
+        Ok(false)
+    }
+
+    fn holds_memory(&self) -> bool {
+        self.client.input.can_release() || self.upstream.input.can_release()
+    }
+
     async fn step(&mut self, is_client: bool) -> io::Result<Moved> {
+        let is_held_up = if is_client {
+            is_pending(&self.client, &self.upstream)
+        } else {
+            is_pending(&self.upstream, &self.client)
+        };
+        if is_held_up {
+            return Ok(Moved::No);
+        }
         let step = if is_client {
-            self.session.on_client(self.from_client.there())
+            self.session.on_client(self.client.input.there())
         } else {
-            self.session.on_upstream(self.from_upstream.there())
+            self.session.on_upstream(self.upstream.input.there())
         };
-        self.send_own().await?;
-        let (input, to) = if is_client {
-            (&mut self.from_client, &self.upstream)
+        self.upstream
+            .take_own(&mut self.client, self.session.to_upstream());
+        self.client
+            .take_own(&mut self.upstream, self.session.to_client());
+        let from = if is_client {
+            &mut self.client
         } else {
-            (&mut self.from_upstream, &self.client)
+            &mut self.upstream
         };
-        let wanted = match self.wanted.get_mut(usize::from(!is_client)) {
-            Some(wanted) => wanted,
-            None => return Ok(Moved::Close),
-        };
-        *wanted = 0;
-        match step {
+        from.wants = Wants::More(1);
+        let moved = match step {
             Step::Forward(count) => {
-                write_all(to, input.there().get(..count).unwrap_or_default()).await?;
-                input.drop_front(count);
-                Ok(Moved::Yes)
+                from.cleared = count.min(from.input.there().len());
+                Moved::Yes
             }
             Step::Consumed(count) => {
-                input.drop_front(count);
-                Ok(Moved::Yes)
+                from.input.drop_front(count);
+                Moved::Yes
             }
             Step::More { at_least } => {
-                *wanted = at_least;
-                Ok(Moved::No)
+                from.wants = Wants::More(at_least);
+                Moved::No
             }
             Step::Blocked => {
-                // Nothing more is read from a side that may not go on: what it sends waits in its socket.
-                if input.there().len() >= BUFFER_BYTES_MIN {
-                    *wanted = usize::MAX;
-                }
-                Ok(Moved::No)
+                from.wants = Wants::Other;
+                Moved::No
             }
             Step::Keys(request) => {
                 let keys = self.keys(request).await;
                 self.session.on_keys(keys);
-                Ok(Moved::Yes)
+                Moved::Yes
             }
-            Step::Authenticate(count) => self.change_user(count).await,
-            Step::Close => Ok(Moved::Close),
-        }
+            Step::Authenticate(count) => self.change_user(count).await?,
+            Step::Close => Moved::Close,
+        };
+        flush(&mut self.client, &mut self.upstream)?;
+        flush(&mut self.upstream, &mut self.client)?;
+        Ok(moved)
     }
 
-    async fn send_own(&mut self) -> io::Result<()> {
-        if !self.session.to_upstream().is_empty() {
-            let mut bytes = std::mem::take(self.session.to_upstream());
-            write_all(&self.upstream, &bytes).await?;
-            bytes.clear();
-            keep(self.session.to_upstream(), bytes);
-        }
-        if !self.session.to_client().is_empty() {
-            let mut bytes = std::mem::take(self.session.to_client());
-            write_all(&self.client, &bytes).await?;
-            bytes.clear();
-            keep(self.session.to_client(), bytes);
-        }
-        Ok(())
-    }
-
-    async fn keys(&self, request: KeyRequest) -> Result<keywright_core::KeyBatch, KeyFailure> {
+    async fn keys(&self, request: KeyRequest) -> Result<KeyBatch, KeyFailure> {
         let Some(source) = self.sources.get(request.rule) else {
             return Err(KeyFailure {
                 cause: Cause::TagUnknown,
@@ -272,21 +350,16 @@ impl Relay {
             })
     }
 
+    /// COM_CHANGE_USER. The client waits for its end, so whatever else it has sent breaks the protocol.
     async fn change_user(&mut self, count: usize) -> io::Result<Moved> {
-        let command = self
-            .from_client
-            .there()
-            .get(..count)
-            .unwrap_or_default()
-            .to_vec();
-        self.from_client.drop_front(count);
-        if !self.from_client.there().is_empty() {
+        let there = self.client.input.there();
+        let command = there.get(..count).unwrap_or_default().to_vec();
+        self.client.input.drop_front(count);
+        if !self.client.input.there().is_empty() {
             return Ok(Moved::Close);
         }
-        let changed =
-            handshake::change_user(&mut self.client, &mut self.upstream, &command, &self.facts)
-                .await?;
-        match changed {
+        let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
+        match handshake::change_user(client, upstream, &command, &self.facts).await? {
             Some(facts) => {
                 self.facts = facts.clone();
                 self.session.reset(facts);
@@ -295,11 +368,26 @@ impl Relay {
             None => Ok(Moved::Close),
         }
     }
-}
 
-/// Puts an emptied buffer back, unless it is so large that it should not stay.
-fn keep(slot: &mut Vec<u8>, emptied: Vec<u8>) {
-    if emptied.capacity() <= BUFFER_BYTES_BUSY {
-        *slot = emptied;
+    /// Sends the client its last bytes, and takes what it still sends: closing before would throw away what it has not read.
+    async fn close(&mut self) -> io::Result<()> {
+        let Side {
+            stream,
+            own,
+            own_sent,
+            ..
+        } = &mut self.client;
+        let last = async {
+            stream
+                .write_all(own.get(*own_sent..).unwrap_or_default())
+                .await?;
+            stream.shutdown().await?;
+            tokio::io::copy(stream, &mut tokio::io::sink())
+                .await
+                .map(drop)
+        };
+        timeout(Duration::from_millis(CLOSE_MS_MAX), last)
+            .await
+            .unwrap_or(Ok(()))
     }
 }

@@ -1,7 +1,6 @@
 //! Threads, listeners, and the end of both.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -16,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::config::{Config, Listener};
 use crate::handshake;
+use crate::metrics::{self, Counters};
 use crate::relay::Relay;
 use crate::stream::{Bound, Stream};
 
@@ -24,31 +24,52 @@ const ACCEPT_PAUSE_MS: u64 = 50;
 /// How often connections between commands are looked for while draining, milliseconds.
 const DRAIN_LOOK_MS: u64 = 20;
 
+/// What new connections follow: it is replaced as a whole, and connections keep what they began with.
+pub struct Orders {
+    /// By listener.
+    rules: Vec<Arc<Rules>>,
+    /// By rule.
+    sources: Arc<[Source]>,
+}
+
+impl Orders {
+    /// The rules of a configuration, and the sources of their keys. `watched` is by listener, then by rule.
+    ///
+    /// # Errors
+    /// A source of keys cannot be made.
+    pub fn new(config: &Config, keys: &Keys, watched: &[Vec<bool>]) -> Result<Orders> {
+        let sources = config
+            .rules
+            .iter()
+            .map(|configured| keys.source(&configured.spec))
+            .collect::<std::result::Result<Arc<[Source]>, _>>()
+            .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        let rules = (0..config.listeners.len())
+            .map(|listener| Arc::new(rules_of(config, watched.get(listener))))
+            .collect();
+        Ok(Orders { rules, sources })
+    }
+}
+
 /// What all threads share.
 struct Shared {
     config: Config,
-    rules: Vec<Arc<Rules>>,
-    sources: Arc<[Source]>,
-    connections: AtomicUsize,
+    keys: Keys,
+    orders: watch::Receiver<Arc<Orders>>,
+    counters: Arc<Counters>,
     stopping: watch::Receiver<bool>,
 }
 
 /// Listens until `stopping` says so, then lets connections end.
 ///
 /// # Errors
-/// An address cannot be bound; a source of keys cannot be made.
+/// An address cannot be bound.
 pub fn serve(
     config: Config,
-    keys: &Keys,
-    watched: &[Vec<bool>],
+    keys: Keys,
+    orders: watch::Receiver<Arc<Orders>>,
     stopping: watch::Receiver<bool>,
 ) -> Result<()> {
-    let sources = config
-        .rules
-        .iter()
-        .map(|configured| keys.source(&configured.spec))
-        .collect::<std::result::Result<Arc<[Source]>, _>>()
-        .map_err(|failure| anyhow::anyhow!("{failure}"))?;
     let bound = config
         .listeners
         .iter()
@@ -56,14 +77,16 @@ pub fn serve(
             Bound::bind(&listener.bind).with_context(|| format!("listening on {}", listener.bind))
         })
         .collect::<Result<Vec<_>>>()?;
-    let rules = (0..config.listeners.len())
-        .map(|listener| Arc::new(rules_of(&config, watched.get(listener))))
-        .collect();
+    let metrics = config
+        .metrics
+        .as_deref()
+        .map(|bind| Bound::bind(bind).with_context(|| format!("serving metrics on {bind}")))
+        .transpose()?;
     let shared = Arc::new(Shared {
-        rules,
         config,
-        sources,
-        connections: AtomicUsize::new(0),
+        keys,
+        orders,
+        counters: Arc::default(),
         stopping,
     });
     let bound = Arc::new(bound);
@@ -77,7 +100,11 @@ pub fn serve(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
-            .map(|_| scope.spawn(|| work(&shared, &bound)))
+            .map(|thread| {
+                let metrics = metrics.as_ref().filter(|_| thread == 0);
+                let (shared, bound) = (&shared, &bound);
+                scope.spawn(move || work(shared, bound, metrics))
+            })
             .collect();
         for worker in workers {
             match worker.join() {
@@ -103,8 +130,8 @@ fn rules_of(config: &Config, watched: Option<&Vec<bool>>) -> Rules {
     Rules::new(rules.collect(), false)
 }
 
-/// One thread: a runtime of its own, and its share of the clients of every listener.
-fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>) -> Result<()> {
+/// One thread: a runtime of its own, and its share of the clients of every listener. One of them serves metrics too.
+fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>, metrics: Option<&Bound>) -> Result<()> {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
@@ -119,6 +146,15 @@ fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>) -> Result<()> {
                 accept(&acceptor, index, &shared).await;
             }));
         }
+        if let Some(metrics) = metrics {
+            let acceptor = metrics.here().context("sharing a listening socket")?;
+            tokio::task::spawn_local(metrics::serve(
+                acceptor,
+                shared.keys.clone(),
+                Arc::clone(&shared.counters),
+                shared.stopping.clone(),
+            ));
+        }
         let mut stopping = shared.stopping.clone();
         // The sender lives until the process ends.
         let _ = stopping.wait_for(|stopping| *stopping).await;
@@ -127,13 +163,13 @@ fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>) -> Result<()> {
         }
         let limit = Duration::from_millis(shared.config.drain_ms_max);
         let drained = async {
-            while shared.connections.load(Ordering::Acquire) > 0 {
+            while shared.counters.open() > 0 {
                 tokio::time::sleep(Duration::from_millis(DRAIN_LOOK_MS)).await;
             }
         };
         if timeout(limit, drained).await.is_err() {
             tracing::warn!(
-                connections = shared.connections.load(Ordering::Acquire),
+                connections = shared.counters.open(),
                 "closing what did not end in drain_ms_max"
             );
         }
@@ -147,9 +183,9 @@ async fn accept(acceptor: &crate::stream::Acceptor, index: usize, shared: &Arc<S
             Ok(client) => {
                 let shared = Arc::clone(shared);
                 tokio::task::spawn_local(async move {
-                    let open = shared.connections.fetch_add(1, Ordering::AcqRel) + 1;
+                    let open = shared.counters.opened();
                     let outcome = connection(client, index, open, &shared).await;
-                    shared.connections.fetch_sub(1, Ordering::AcqRel);
+                    shared.counters.closed();
                     if let Err(error) = outcome {
                         tracing::debug!(%error, "connection ended");
                     }
@@ -166,28 +202,31 @@ async fn accept(acceptor: &crate::stream::Acceptor, index: usize, shared: &Arc<S
 async fn connection(
     mut client: Stream,
     index: usize,
-    open: usize,
+    open: u64,
     shared: &Arc<Shared>,
 ) -> std::io::Result<()> {
     let Some(listener) = shared.config.listeners.get(index) else {
         return Ok(());
     };
     if open > shared.config.connections_max {
+        shared.counters.turned_away();
         return refuse(&mut client, Cause::ConnectionsFull, "Too many connections").await;
     }
     let mut upstream = connect(listener, shared).await?;
-    let rules = shared.rules.get(index).map(Arc::clone);
-    let Some(rules) = rules else {
+    let orders = Arc::clone(&shared.orders.borrow());
+    let Some(rules) = orders.rules.get(index).map(Arc::clone) else {
         return Ok(());
     };
     let limits = shared.config.limits;
-    let facts = handshake::run(&mut client, &mut upstream, !rules.is_empty(), limits).await?;
+    let login = handshake::run(&mut client, &mut upstream, !rules.is_empty(), limits);
+    let facts = timeout(Duration::from_millis(shared.config.login_ms_max), login).await??;
     let Some(facts) = facts else {
         return Ok(());
     };
     let session = Session::new(rules, facts.clone());
-    let sources = Arc::clone(&shared.sources);
-    let mut relay = Relay::new(client, upstream, session, facts, sources);
+    let sources = Arc::clone(&orders.sources);
+    let counters = Arc::clone(&shared.counters);
+    let mut relay = Relay::new(client, upstream, session, facts, sources, counters);
     relay.run(&mut shared.stopping.clone()).await
 }
 

@@ -1,0 +1,87 @@
+//! Bytes of one side that were read and not passed on yet.
+
+use std::io;
+
+use crate::stream::Stream;
+
+/// A buffer's size once bytes have come, bytes.
+pub(crate) const BUFFER_BYTES_MIN: usize = 16 << 10;
+/// Its size while much is passed through, bytes. Only a statement that is gathered makes it larger.
+pub(crate) const BUFFER_BYTES_BUSY: usize = 256 << 10;
+
+/// A buffer that is read into at its end and passed on from its front.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+}
+
+impl Input {
+    /// What is there.
+    pub(crate) fn there(&self) -> &[u8] {
+        self.bytes.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Whether the peer said that nothing more comes.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Forgets the first `count` bytes.
+    pub(crate) fn drop_front(&mut self, count: usize) {
+        self.start = self.start.saturating_add(count).min(self.end);
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// Reads what has come, with room for `at_least` bytes in all; false when there was nothing.
+    pub(crate) fn read(&mut self, from: &Stream, at_least: usize) -> io::Result<bool> {
+        self.make_room(at_least);
+        match from.try_read(self.bytes.get_mut(self.end..).unwrap_or_default()) {
+            Ok(0) => {
+                self.ended = true;
+                Ok(true)
+            }
+            Ok(count) => {
+                self.end += count;
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn make_room(&mut self, at_least: usize) {
+        if self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let len = self.bytes.len();
+        let mut wanted = len;
+        if self.end == len {
+            wanted = len
+                .saturating_mul(4)
+                .clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_BUSY);
+        }
+        // A full buffer must grow, or reading into no room would look like the peer's end.
+        wanted = wanted.max(at_least).max(self.end.saturating_add(1));
+        if wanted > len {
+            self.bytes.resize(wanted, 0);
+        }
+    }
+
+    /// Whether nothing is in it, and it still has memory.
+    pub(crate) fn can_release(&self) -> bool {
+        self.start == self.end && !self.bytes.is_empty()
+    }
+
+    /// Gives the memory back if nothing is in it.
+    pub(crate) fn release(&mut self) {
+        if self.start == self.end {
+            self.bytes = Vec::new();
+        }
+    }
+}
