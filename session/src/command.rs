@@ -367,7 +367,7 @@ impl Session {
             let Some(table) = table else {
                 continue;
             };
-            if changed {
+            if changed && self.rules.may_match(table.schema.as_deref(), &table.table) {
                 return self.refuse_unsupported(header, what);
             }
             if let Some(rule) = self.rule_of(&table) {
