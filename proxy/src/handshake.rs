@@ -27,14 +27,38 @@ const EXTENDED_NOT_OFFERED: u32 = 1 << 2 | 1 << 4;
 
 /// A packet, header and payload.
 async fn packet(from: &mut Stream) -> io::Result<Vec<u8>> {
-    let mut head = [0; 4];
-    from.read_exact(&mut head).await?;
-    let [a, b, c, _] = head;
+    let first = begun(from).await?;
+    packet_after(first, from).await
+}
+
+/// Waits for the first byte of a packet. May be dropped while it waits: nothing is lost. That a socket is said to be readable
+/// is no proof: it is said until a read has found nothing.
+async fn begun(from: &Stream) -> io::Result<u8> {
+    loop {
+        from.readable().await?;
+        let mut first = [0];
+        match from.try_read(&mut first) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {
+                let [first] = first;
+                return Ok(first);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The packet whose first byte was read.
+async fn packet_after(a: u8, from: &mut Stream) -> io::Result<Vec<u8>> {
+    let mut rest = [0; 3];
+    from.read_exact(&mut rest).await?;
+    let [b, c, sequence] = rest;
     let len = usize::try_from(u32::from_le_bytes([a, b, c, 0])).unwrap_or(usize::MAX);
     if len > AUTH_BYTES_MAX {
         return Err(io::Error::other("packet of the handshake is too long"));
     }
-    let mut whole = head.to_vec();
+    let mut whole = vec![a, b, c, sequence];
     whole.resize(4 + len, 0);
     if let Some(body) = whole.get_mut(4..) {
         from.read_exact(body).await?;
@@ -81,9 +105,8 @@ async fn authenticate(client: &mut Stream, upstream: &mut Stream) -> io::Result<
     for _ in 0..AUTH_PACKETS_MAX {
         tokio::select! {
             biased;
-            ready = upstream.readable() => {
-                ready?;
-                let said = packet(upstream).await?;
+            first = begun(upstream) => {
+                let said = packet_after(first?, upstream).await?;
                 client.write_all(&said).await?;
                 match said.get(4) {
                     Some(0) => return Ok(Some(status_of(&said).unwrap_or(0))),
@@ -91,9 +114,8 @@ async fn authenticate(client: &mut Stream, upstream: &mut Stream) -> io::Result<
                     Some(_) | None => {}
                 }
             }
-            ready = client.readable() => {
-                ready?;
-                let said = packet(client).await?;
+            first = begun(client) => {
+                let said = packet_after(first?, client).await?;
                 upstream.write_all(&said).await?;
             }
         }
