@@ -354,6 +354,8 @@ impl Session {
                             dropped.extend(gone);
                             made.extend(new);
                         }
+                        // DDL changes tables, not how names and texts are read.
+                        After::Unknown if kind(piece, &modes) == Kind::Ddl => {}
                         After::Unknown | After::Database(_) => changed = true,
                         After::Nothing
                         | After::Lid(_)

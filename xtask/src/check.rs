@@ -31,7 +31,19 @@ pub(crate) fn all() -> Result<()> {
         "warnings",
     ];
     run_loudly(cargo(clippy).env("PGRX_PG_CONFIG_PATH", PG_CONFIG))?;
-    run_loudly(&mut cargo(["test", "--package", "keywright-core"]))?;
+    for package in ["keywright-core", "keywright-rewrite"] {
+        run_loudly(&mut cargo(["test", "--package", package]))?;
+    }
+    run_loudly(&mut cargo([
+        "test",
+        "--package",
+        "keywright-session",
+        "--test",
+        "transcripts",
+    ]))?;
+    for package in ["keywright-store", "keywright-proxy"] {
+        run_loudly(&mut cargo(["test", "--package", package, "--lib"]))?;
+    }
     run_loudly(&mut cargo([
         "test",
         "--package",

@@ -37,6 +37,9 @@ impl Test {
             check::all()?;
             simulate::seeds(simulate::SEEDS)?;
         }
+        if self.filter.is_none() {
+            of_the_proxy()?;
+        }
         step("building the extension for PostgreSQL 15");
         Extension::build(PgVersion::V15, PG_CONFIG.as_ref(), true)?;
         let mut failed = Vec::new();
@@ -56,6 +59,21 @@ impl Test {
         step(&format!("all passed in {took_s} s"));
         Ok(())
     }
+}
+
+/// Store, state machine and proxy against private MariaDB and MySQL servers.
+fn of_the_proxy() -> Result<()> {
+    step("the store, the state machine and the proxy on MariaDB and MySQL");
+    for (package, tests) in [
+        ("keywright-store", "*"),
+        ("keywright-session", "live"),
+        ("keywright-proxy", "*"),
+    ] {
+        let mut command = cargo(["test", "--package", package, "--no-fail-fast"]);
+        command.args(["--test", tests, "--", "--test-threads", THREADS]);
+        run_loudly(&mut command)?;
+    }
+    Ok(())
 }
 
 fn end_to_end(version: PgVersion, filter: Option<&str>) -> Result<()> {
