@@ -91,7 +91,8 @@ pub async fn run(
     let offered = offer(&mut greeting, has_rules)
         .ok_or_else(|| io::Error::other("the upstream's greeting cannot be read"))?;
     client.write_all(&greeting).await?;
-    let response = packet(client).await?;
+    let mut response = packet(client).await?;
+    take_out(&mut response, has_rules);
     let Some(facts) = read_response(&response, &offered, limits) else {
         return Err(io::Error::other("the client's greeting cannot be read"));
     };
@@ -133,9 +134,13 @@ pub async fn change_user(
     command: &[u8],
     before: &SessionFacts,
 ) -> io::Result<Option<SessionFacts>> {
+    // Where the database is not known, neither is the rule for an unqualified name.
+    let Some((database, collation)) = read_change(command) else {
+        return Err(io::Error::other("COM_CHANGE_USER cannot be read"));
+    };
+    let collation = collation.unwrap_or(before.collation);
     upstream.write_all(command).await?;
     let status = authenticate(client, upstream).await?;
-    let (database, collation) = read_change(command).unwrap_or((None, before.collation));
     Ok(status.map(|status| SessionFacts {
         database,
         collation,
@@ -144,12 +149,16 @@ pub async fn change_user(
     }))
 }
 
-fn read_change(command: &[u8]) -> Option<(Option<Vec<u8>>, u16)> {
+/// The database and, if it is there, the collation.
+fn read_change(command: &[u8]) -> Option<(Option<Vec<u8>>, Option<u16>)> {
     let rest = command.get(5..)?;
     let (_, rest) = until_zero(rest)?;
     let (proof, rest) = rest.split_first()?;
     let (database, rest) = until_zero(rest.get(usize::from(*proof)..)?)?;
-    let collation = u16::from_le_bytes([*rest.first()?, *rest.get(1)?]);
+    let collation = match *rest {
+        [low, high, ..] => Some(u16::from_le_bytes([low, high])),
+        _ => None,
+    };
     let database = (!database.is_empty()).then(|| database.to_vec());
     Some((database, collation))
 }
@@ -164,6 +173,34 @@ fn status_of(ok: &[u8]) -> Option<u16> {
     Some(u16::from_le_bytes([*ok.get(7)?, *ok.get(8)?]))
 }
 
+/// What is not offered: TLS and compression to nobody, and what the state machine does not read to nobody with rules.
+fn not_offered(has_rules: bool) -> u32 {
+    let of_all = COMPRESS | TLS | ZSTD;
+    if has_rules {
+        of_all | QUERY_ATTRIBUTES | OPTIONAL_METADATA
+    } else {
+        of_all
+    }
+}
+
+/// Takes out of a client's greeting what it asks for although it was not offered: the server would agree to it.
+fn take_out(response: &mut [u8], has_rules: bool) {
+    let Some(body) = response.get_mut(4..) else {
+        return;
+    };
+    clear(body, 0, not_offered(has_rules));
+    // MariaDB's clients say by an absent first bit that they have capabilities of their own.
+    if has_rules && body.first().is_some_and(|first| first & 1 == 0) {
+        clear(body, 28, EXTENDED_NOT_OFFERED);
+    }
+}
+
+fn clear(body: &mut [u8], at: usize, bits: u32) {
+    for (byte, bits) in body.iter_mut().skip(at).zip(bits.to_le_bytes()) {
+        *byte &= !bits;
+    }
+}
+
 /// Takes what is not handled out of the greeting.
 fn offer(greeting: &mut [u8], has_rules: bool) -> Option<Greeting> {
     let version = greeting.get(5..)?.iter().position(|byte| *byte == 0)?;
@@ -171,10 +208,6 @@ fn offer(greeting: &mut [u8], has_rules: bool) -> Option<Greeting> {
     // Behind the version: its zero, thread id, 8 bytes of challenge, a zero.
     let low = 5 + version + 1 + 4 + 8 + 1;
     let high = low + 5;
-    let mut not_offered = COMPRESS | TLS | ZSTD;
-    if has_rules {
-        not_offered |= QUERY_ATTRIBUTES | OPTIONAL_METADATA;
-    }
     let mut capabilities = [0; 4];
     for (at, byte) in [low, low + 1, high, high + 1]
         .into_iter()
@@ -182,7 +215,7 @@ fn offer(greeting: &mut [u8], has_rules: bool) -> Option<Greeting> {
     {
         *byte = *greeting.get(at)?;
     }
-    let capabilities = u32::from_le_bytes(capabilities) & !not_offered;
+    let capabilities = u32::from_le_bytes(capabilities) & !not_offered(has_rules);
     let bytes = capabilities.to_le_bytes();
     for (at, byte) in [low, low + 1, high, high + 1].into_iter().zip(bytes) {
         *greeting.get_mut(at)? = byte;
@@ -255,4 +288,34 @@ fn read_response(response: &[u8], offered: &Greeting, limits: Limits) -> Option<
         status: 0,
         limits,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{QUERY_ATTRIBUTES, read_change, take_out};
+
+    #[test]
+    fn the_database_of_a_changed_user_is_read_with_and_without_collation() {
+        let packet = |rest: &[u8]| [b"\0\0\0\0\x11root\0\x02pw".as_slice(), rest].concat();
+        let shop = Some(b"shop".to_vec());
+        assert_eq!(
+            read_change(&packet(b"shop\0\x2d\0")),
+            Some((shop.clone(), Some(45)))
+        );
+        assert_eq!(read_change(&packet(b"shop\0")), Some((shop, None)));
+        assert_eq!(read_change(&packet(b"\0\x2d\0")), Some((None, Some(45))));
+        assert_eq!(read_change(&packet(b"shop")), None);
+    }
+
+    #[test]
+    fn what_was_not_offered_is_taken_out_of_the_clients_greeting() {
+        let mut response = vec![0; 4];
+        response.extend((QUERY_ATTRIBUTES | 1 << 5 | 1 << 3).to_le_bytes());
+        response.extend([0; 24]);
+        response.extend([0xFF; 4]);
+        take_out(&mut response, true);
+        assert_eq!(response[4..8], (1_u32 << 3).to_le_bytes());
+        assert_eq!(response[32..36], [0xEB, 0xFF, 0xFF, 0xFF]);
+        take_out(&mut [], true);
+    }
 }

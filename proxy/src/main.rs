@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use keywright_core::{Layout, Step, Tag};
 use keywright_proxy::config::Config;
 use keywright_proxy::serve::{self, Orders};
+use keywright_proxy::tables::Seen;
 use keywright_proxy::{decode, tables};
 use keywright_store::{KeySpec, Keys, TagOptions};
 use tokio::runtime::Builder;
@@ -103,8 +104,8 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 fn run(file: &File) -> Result<()> {
     let (config, keys) = open(file)?;
     let runtime = runtime()?;
-    let watched = runtime.block_on(prepare(&config))?;
-    let (give, orders) = watch::channel(Arc::new(Orders::new(&config, &keys, &watched)?));
+    let seen = runtime.block_on(prepare(&config))?;
+    let (give, orders) = watch::channel(Arc::new(Orders::new(&config, &keys, &seen)?));
     let (stop, stopping) = watch::channel(false);
     let signals = {
         let _inside = runtime.enter();
@@ -158,17 +159,17 @@ async fn reload(file: &File, running: &Config, keys: &Keys) -> Result<Orders> {
     if config.listeners != running.listeners {
         bail!("listeners have changed, which needs a restart");
     }
-    let watched = prepare(&config).await?;
-    Orders::new(&config, keys, &watched)
+    let seen = prepare(&config).await?;
+    Orders::new(&config, keys, &seen)
 }
 
 /// Looks at the tables of every listener, applies fences, and fails when keys cannot be stored.
-async fn prepare(config: &Config) -> Result<Vec<Vec<bool>>> {
-    let mut watched = Vec::new();
+async fn prepare(config: &Config) -> Result<Vec<Seen>> {
+    let mut seen = Vec::new();
     let mut errors = Vec::new();
     for listener in &config.listeners {
         let Some(admin) = &listener.admin else {
-            watched.push(vec![false; config.rules.len()]);
+            seen.push(Seen::default());
             continue;
         };
         match tables::look(config, admin, true).await {
@@ -177,19 +178,19 @@ async fn prepare(config: &Config) -> Result<Vec<Vec<bool>>> {
                     tracing::warn!(listener = listener.bind, "{warning}");
                 }
                 errors.extend(found.errors);
-                watched.push(found.watched);
+                seen.push(found.seen);
             }
             Err(error) => {
                 tracing::warn!(
                     listener = listener.bind,
                     "tables were not checked: {error:#}"
                 );
-                watched.push(vec![false; config.rules.len()]);
+                seen.push(Seen::default());
             }
         }
     }
     if errors.is_empty() {
-        Ok(watched)
+        Ok(seen)
     } else {
         bail!(
             "tables cannot hold the keys:\n    {}",

@@ -18,6 +18,7 @@ use crate::handshake;
 use crate::metrics::{self, Counters};
 use crate::relay::Relay;
 use crate::stream::{Bound, Stream};
+use crate::tables::Seen;
 
 /// How long an acceptor pauses when the process has too many open files, milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 50;
@@ -33,11 +34,11 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// The rules of a configuration, and the sources of their keys. `watched` is by listener, then by rule.
+    /// The rules of a configuration, and the sources of their keys. `seen` is by listener.
     ///
     /// # Errors
     /// A source of keys cannot be made.
-    pub fn new(config: &Config, keys: &Keys, watched: &[Vec<bool>]) -> Result<Orders> {
+    pub fn new(config: &Config, keys: &Keys, seen: &[Seen]) -> Result<Orders> {
         let sources = config
             .rules
             .iter()
@@ -45,7 +46,7 @@ impl Orders {
             .collect::<std::result::Result<Arc<[Source]>, _>>()
             .map_err(|failure| anyhow::anyhow!("{failure}"))?;
         let rules = (0..config.listeners.len())
-            .map(|listener| Arc::new(rules_of(config, watched.get(listener))))
+            .map(|listener| Arc::new(rules_of(config, seen.get(listener))))
             .collect();
         Ok(Orders { rules, sources })
     }
@@ -116,18 +117,18 @@ pub fn serve(
     })
 }
 
-fn rules_of(config: &Config, watched: Option<&Vec<bool>>) -> Rules {
+fn rules_of(config: &Config, seen: Option<&Seen>) -> Rules {
     let rules = config
         .rules
         .iter()
         .enumerate()
         .map(|(index, configured)| Rule {
-            watched: watched
-                .and_then(|watched| watched.get(index).copied())
+            watched: seen
+                .and_then(|seen| seen.watched.get(index).copied())
                 .unwrap_or(false),
             ..configured.rule.clone()
         });
-    Rules::new(rules.collect(), false)
+    Rules::new(rules.collect(), seen.is_some_and(|seen| seen.lower_case))
 }
 
 /// One thread: a runtime of its own, and its share of the clients of every listener. One of them serves metrics too.

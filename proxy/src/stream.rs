@@ -134,9 +134,8 @@ impl Bound {
     pub fn bind(target: &str) -> io::Result<Bound> {
         match target.strip_prefix("unix:") {
             Some(path) => {
-                if std::os::unix::net::UnixStream::connect(path).is_err() {
-                    // What is left of a proxy that was killed; if there is nothing, binding says what is wrong.
-                    let _ = std::fs::remove_file(path);
+                if is_left_over(path) {
+                    std::fs::remove_file(path)?;
                 }
                 let bound = std::os::unix::net::UnixListener::bind(path)?;
                 bound.set_nonblocking(true)?;
@@ -160,6 +159,14 @@ impl Bound {
             Bound::Unix(bound) => Acceptor::Unix(UnixListener::from_std(bound.try_clone()?)?),
         })
     }
+}
+
+/// Whether a socket was left there by a process that is gone.
+fn is_left_over(path: &str) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(refused)
 }
 
 /// Accepts clients on one thread.

@@ -18,8 +18,17 @@ pub struct Found {
     pub errors: Vec<String>,
     /// What the operator should know.
     pub warnings: Vec<String>,
+    /// What sessions must know.
+    pub seen: Seen,
+}
+
+/// What sessions must know of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
     /// By rule: whether a trigger on a matching table runs before rows go in.
     pub watched: Vec<bool>,
+    /// Whether the server compares names of schemas and tables without case (`lower_case_table_names`).
+    pub lower_case: bool,
 }
 
 struct Column {
@@ -42,8 +51,14 @@ pub async fn look(config: &Config, admin: &str, apply_fence: bool) -> Result<Fou
     let mut server = Conn::new(opts)
         .await
         .context("connecting to the upstream with the listener's admin url")?;
+    let lower_case: Option<u64> = server
+        .query_first("SELECT @@lower_case_table_names")
+        .await?;
     let mut found = Found {
-        watched: vec![false; config.rules.len()],
+        seen: Seen {
+            watched: vec![false; config.rules.len()],
+            lower_case: lower_case != Some(0),
+        },
         ..Found::default()
     };
     let increment: Option<u64> = server
@@ -61,7 +76,7 @@ pub async fn look(config: &Config, admin: &str, apply_fence: bool) -> Result<Fou
             .iter()
             .map(|configured| configured.rule.clone())
             .collect(),
-        false,
+        found.seen.lower_case,
     );
     let columns = columns(&mut server).await?;
     for (index, configured) in config.rules.iter().enumerate() {
@@ -89,7 +104,7 @@ pub async fn look(config: &Config, admin: &str, apply_fence: bool) -> Result<Fou
     }
     for (schema, table) in triggers(&mut server).await? {
         if let Some((rule, _)) = matcher.find(schema.as_bytes(), table.as_bytes())
-            && let Some(watched) = found.watched.get_mut(rule)
+            && let Some(watched) = found.seen.watched.get_mut(rule)
         {
             *watched = true;
         }
