@@ -17,6 +17,9 @@ const DEPRECATE_EOF: u64 = 1 << 24;
 /// Capability: several statements in one text.
 const MULTI_STATEMENTS: u64 = 1 << 16;
 
+/// Status flag: a transaction is open.
+const IN_TRANSACTION: u16 = 0x0001;
+
 /// One connection after its authentication.
 pub struct Session {
     pub(crate) rules: Arc<Rules>,
@@ -38,6 +41,8 @@ pub struct Session {
     pub(crate) up: Vec<u8>,
     pub(crate) down: Vec<u8>,
     pub(crate) events: Events,
+    /// What the last status flags said.
+    in_transaction: bool,
     /// The command at the front was answered already, with the error of a question of ours.
     pub(crate) drop_command: bool,
 }
@@ -120,6 +125,7 @@ impl Session {
         } else {
             Turn::Command
         };
+        let in_transaction = facts.status & IN_TRANSACTION != 0;
         Self {
             context: Context::new(&facts),
             answer: Answer::new(facts.capabilities & DEPRECATE_EOF != 0),
@@ -135,6 +141,7 @@ impl Session {
             up: Vec::new(),
             down: Vec::new(),
             events: Events::default(),
+            in_transaction,
             drop_command: false,
         }
     }
@@ -159,9 +166,9 @@ impl Session {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether no command is under way: the place to end a connection that must go.
+    /// Whether neither a command nor a transaction is under way: the place to end a connection that must go.
     pub fn is_between_commands(&self) -> bool {
-        matches!(self.turn, Turn::Command) && self.passing.is_none()
+        matches!(self.turn, Turn::Command) && self.passing.is_none() && !self.in_transaction
     }
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
@@ -286,6 +293,7 @@ impl Session {
             },
             Outcome::Going | Outcome::LocalFile => Step::Forward(walked.bytes),
             Outcome::Ended { end, .. } => {
+                self.note_status(end);
                 if let Turn::Answer(after) = std::mem::replace(&mut self.turn, Turn::Command) {
                     self.finish(after, end);
                 }
@@ -310,6 +318,7 @@ impl Session {
                 Step::Consumed(walked.bytes)
             }
             Outcome::Ended { end, .. } => {
+                self.note_status(end);
                 self.gathered.extend_from_slice(now);
                 let answer = std::mem::take(&mut self.gathered);
                 match std::mem::replace(&mut self.turn, Turn::Command) {
@@ -319,6 +328,12 @@ impl Session {
                 Step::Consumed(walked.bytes)
             }
             Outcome::LocalFile | Outcome::Malformed => self.malformed(),
+        }
+    }
+
+    fn note_status(&mut self, end: Option<End>) {
+        if let Some(End::Ok(done)) = end {
+            self.in_transaction = done.status & IN_TRANSACTION != 0;
         }
     }
 

@@ -16,7 +16,7 @@ fn works_text() {
 }
 
 #[test]
-fn c1_increment_changes_after_prepare() {
+fn increment_changes_after_prepare() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     let sent = stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (1),(2),(3)", "3");
     assert!(sent.contains("LAST_INSERT_ID()+6"), "{sent}");
@@ -35,7 +35,7 @@ fn c1_increment_changes_after_prepare() {
 }
 
 #[test]
-fn c2_error_row_split() {
+fn error_row_split() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.query("SELECT 1");
     let mut whole = packet(1, &[1]);
@@ -49,7 +49,7 @@ fn c2_error_row_split() {
     assert_eq!(r.told(), whole);
 }
 #[test]
-fn c2_prepare_answer_split() {
+fn prepare_answer_split() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     let mut p = vec![0x16];
     p.extend(b"SELECT ?");
@@ -62,7 +62,7 @@ fn c2_prepare_answer_split() {
 }
 
 #[test]
-fn c3_pending_lid_is_stale_after_wrapped_insert() {
+fn pending_lid_is_stale_after_wrapped_insert() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed("INSERT IGNORE INTO t (a) VALUES (1)", "1");
     r.answer(&ok(1, 100));
@@ -75,7 +75,7 @@ fn c3_pending_lid_is_stale_after_wrapped_insert() {
     );
 }
 #[test]
-fn c4_failed_insert_keeps_lid() {
+fn failed_insert_keeps_lid() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed("INSERT INTO t (a) VALUES (1)", "1");
     r.answer(&ok(1, 100));
@@ -88,7 +88,7 @@ fn c4_failed_insert_keeps_lid() {
     );
 }
 #[test]
-fn c5_long_data_goes_to_the_variant() {
+fn long_data_goes_to_the_variant() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     stmt_prepare(&mut r, "INSERT INTO t (id, b, n) VALUES (?,?,?)", "1");
     r.answer(&prepared(7, 3));
@@ -118,7 +118,7 @@ fn c5_long_data_goes_to_the_variant() {
     );
 }
 #[test]
-fn c6_refused_execution_forgets_types() {
+fn refused_execution_forgets_types() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
     r.answer(&prepared(7, 2));
@@ -134,7 +134,7 @@ fn c6_refused_execution_forgets_types() {
     );
 }
 #[test]
-fn c6_refused_execution_leaves_long_data() {
+fn refused_execution_leaves_long_data() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
     r.answer(&prepared(7, 2));
@@ -152,7 +152,7 @@ fn c6_refused_execution_leaves_long_data() {
     );
 }
 #[test]
-fn c7_use_in_several() {
+fn use_in_several() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
     r.probed("SELECT 1; SELECT 2", "1");
     let mut a = ok(0, 0);
@@ -191,7 +191,7 @@ fn c7_use_in_several() {
     );
 }
 #[test]
-fn c8_temporary_in_several() {
+fn temporary_in_several() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
     r.probed("CREATE TEMPORARY TABLE t (id INT, a INT); SELECT 1", "1");
     let mut a = ok(0, 0);
@@ -205,7 +205,7 @@ fn c8_temporary_in_several() {
     );
 }
 #[test]
-fn c10_text_keys_with_increment() {
+fn text_keys_with_increment() {
     let mut r = rig(KeyForm::Text, DEPRECATE_EOF);
     let sent = r.probed("INSERT INTO t (a) VALUES (1),(2)", "3");
     assert!(
@@ -215,7 +215,7 @@ fn c10_text_keys_with_increment() {
     );
 }
 #[test]
-fn c11_no_select_privilege() {
+fn no_select_privilege() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     let sent = r.probed("INSERT INTO t VALUES (NULL, 1)", "1");
     assert!(sent.contains("SELECT * FROM"), "{sent}");
@@ -228,7 +228,7 @@ fn c11_no_select_privilege() {
     );
 }
 #[test]
-fn c12_close_of_16mb_is_bounded() {
+fn close_of_16mb_is_bounded() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.client = vec![0xFF, 0xFF, 0xFF, 0, 0x19];
     r.client.resize((1 << 24) + 3, 0);
@@ -244,7 +244,7 @@ fn c12_close_of_16mb_is_bounded() {
     );
 }
 #[test]
-fn c13_large_insert_on_free_table_with_multi_statements() {
+fn large_insert_on_free_table_with_multi_statements() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
     let sent = r.probed("SELECT 1; SELECT 2", "1");
     assert!(sent.contains("SELECT 1"));
@@ -262,7 +262,7 @@ fn c13_large_insert_on_free_table_with_multi_statements() {
     assert!(!r.closed, "{}", String::from_utf8_lossy(&r.told()));
 }
 #[test]
-fn c14_short_long_data_does_not_eat_the_next_command() {
+fn short_long_data_does_not_eat_the_next_command() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
     r.answer(&prepared(7, 2));
@@ -277,7 +277,7 @@ fn c14_short_long_data_does_not_eat_the_next_command() {
     );
 }
 #[test]
-fn c15_probe_in_another_charset() {
+fn probe_in_another_charset() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.query("INSERT INTO t (a) VALUES (1)");
     // SET character_set_results = utf16: every text of the answer is in it.
@@ -301,7 +301,7 @@ fn c15_probe_in_another_charset() {
     );
 }
 #[test]
-fn c16_all_rows_updated() {
+fn all_rows_updated() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed(
         "INSERT INTO t (a) VALUES (1),(2) ON DUPLICATE KEY UPDATE a=a+1",
@@ -316,7 +316,7 @@ fn c16_all_rows_updated() {
     );
 }
 #[test]
-fn c17_returning_that_fails() {
+fn returning_that_fails() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed("INSERT IGNORE INTO t (a) VALUES (1) RETURNING id", "1");
     r.answer(&err());
@@ -327,7 +327,7 @@ fn c17_returning_that_fails() {
     );
 }
 #[test]
-fn c18_probe_is_not_sent_for_tables_without_rule() {
+fn probe_is_not_sent_for_tables_without_rule() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed("INSERT INTO t (a) VALUES (1)", "1");
     r.answer(&ok(1, 100));
@@ -340,4 +340,19 @@ fn c18_probe_is_not_sent_for_tables_without_rule() {
         !has(&r.say(&p), "sql_mode"),
         "probe before the PREPARE of an INSERT on a table without rule: warnings and FOUND_ROWS() of the CALL are lost"
     );
+}
+
+#[test]
+fn an_open_transaction_is_no_place_to_end_a_connection() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let mut in_transaction = ok(0, 0);
+    in_transaction[7] |= 1;
+    assert!(r.s.is_between_commands());
+    r.query("BEGIN");
+    assert!(!r.s.is_between_commands());
+    r.answer(&in_transaction);
+    assert!(!r.s.is_between_commands());
+    r.query("COMMIT");
+    r.answer(&ok(0, 0));
+    assert!(r.s.is_between_commands());
 }
