@@ -164,7 +164,9 @@ fn judge(configured: &Configured, column: &Column, found: &mut Found) {
     let kind = &column.data_type;
     match configured.spec.kind() {
         KeyKind::Number => {
-            if !kind.starts_with("bigint") && configured.rule.bits_max > 31 {
+            let has_room = kind.starts_with("bigint")
+                || (kind.starts_with("int") && configured.rule.bits_max <= 31);
+            if !has_room {
                 found.errors.push(format!(
                     "{name} is {kind}, which has no room for keys of {} bits: make it bigint, or lower bits_max",
                     configured.rule.bits_max
