@@ -36,10 +36,12 @@ pub use key::KeyForm;
 pub use look::{Kind, kind};
 pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use name::TableName;
-pub use others::{PrepareSource, load_target, prepare_source, tables_touched, use_target};
+pub use others::{
+    PrepareSource, load_target, named_statement, prepare_source, tables_touched, use_target,
+};
 pub use plan::{KeyColumn, KeyParameter, Lid, Plan};
 pub use prepared::{Injected, Prepared, Variant};
 pub use refusal::{KeyExpression, Unread, Unsupported};
 pub use sight::{Sight, sight};
 pub use splice::SpliceError;
-pub use split::{Piece, split};
+pub use split::{Piece, split, split_first};

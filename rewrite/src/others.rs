@@ -53,6 +53,15 @@ pub fn prepare_source(text: &[u8], modes: &Modes) -> PrepareSource {
     cursor.prepare_source().unwrap_or(PrepareSource::Unreadable)
 }
 
+/// The name in `EXECUTE name …`, `DEALLOCATE PREPARE name` and `DROP PREPARE name`.
+pub fn named_statement(text: &[u8], modes: &Modes) -> Option<Vec<u8>> {
+    let mut cursor = Cursor::new(text, modes);
+    let verb = cursor.token().ok()?;
+    let drops = verb.is(text, "DEALLOCATE") || verb.is(text, "DROP");
+    let is_one = verb.is(text, "EXECUTE") || (drops && cursor.accept("PREPARE").ok()?);
+    is_one.then(|| cursor.name_part().ok()).flatten()
+}
+
 /// The tables that a CREATE, ALTER, DROP, RENAME or TRUNCATE names. `None`: that cannot be told, or it may touch any.
 pub fn tables_touched(text: &[u8], modes: &Modes) -> Option<Vec<TableName>> {
     let mut cursor = Cursor::new(text, modes);

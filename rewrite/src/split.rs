@@ -23,16 +23,23 @@ pub fn split(text: &[u8], modes: &Modes) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut start = 0;
     while start < text.len() {
-        let mut cursor = Cursor::new(text, modes);
-        cursor.at = start;
-        let end = cursor.end_of_statement().ok().flatten();
-        pieces.push(Piece {
-            range: start..end.unwrap_or(text.len()),
-            indivisible: end.is_none(),
-        });
-        start = end.unwrap_or(text.len());
+        let piece = split_first(text, start, modes);
+        start = piece.range.end;
+        pieces.push(piece);
     }
     pieces
+}
+
+/// The statement that begins at `start`. A server reads a statement when the one before it was carried out, so its modes may
+/// be others than those of the text's beginning.
+pub fn split_first(text: &[u8], start: usize, modes: &Modes) -> Piece {
+    let mut cursor = Cursor::new(text, modes);
+    cursor.at = start;
+    let end = cursor.end_of_statement().ok().flatten();
+    Piece {
+        range: start..end.unwrap_or(text.len()),
+        indivisible: end.is_none(),
+    }
 }
 
 impl Cursor<'_> {

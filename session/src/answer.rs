@@ -83,8 +83,8 @@ pub(crate) struct Walked {
 pub(crate) enum Outcome {
     /// Everything there was walked over, or more is needed before going on.
     Going,
-    /// The answer ends here; the number of the last packet.
-    Ended { end: Option<End>, sequence: u8 },
+    /// The answer ends here.
+    Ended(Option<End>),
     /// The client's turn: it sends a file.
     LocalFile,
     /// No answer looks like this.
@@ -165,10 +165,7 @@ impl Answer {
                 Verdict::End(end) => {
                     return Walked {
                         bytes: at + header.total(),
-                        outcome: Outcome::Ended {
-                            end,
-                            sequence: header.sequence,
-                        },
+                        outcome: Outcome::Ended(end),
                     };
                 }
                 Verdict::LocalFile => {

@@ -1,5 +1,7 @@
 //! Checked reading of packets, and writing them.
 
+use std::borrow::Cow;
+
 /// Longest body of one packet; a longer payload continues in the next.
 pub(crate) const BODY_BYTES_MAX: usize = 0xFF_FFFF;
 /// Bytes of a packet's header.
@@ -36,6 +38,63 @@ impl Header {
     pub(crate) fn continues(&self) -> bool {
         self.len == BODY_BYTES_MAX
     }
+}
+
+/// A command of one packet or several, as far as it has come.
+#[derive(Debug)]
+pub(crate) enum Joined<'a> {
+    /// All of it: its payload after the command byte, and a header for all its packets together.
+    Whole(Header, Cow<'a, [u8]>),
+    /// The buffer must hold so many bytes before more can be said.
+    More(usize),
+    /// It is longer than what is gathered.
+    TooLong,
+}
+
+/// Puts a command's packets together, if its payload is not longer than `bytes_max`.
+pub(crate) fn joined(first: Header, bytes: &[u8], bytes_max: usize) -> Joined<'_> {
+    let (mut end, mut len, mut header) = (0_usize, 0_usize, first);
+    loop {
+        len = len.saturating_add(header.len);
+        if len > bytes_max {
+            return Joined::TooLong;
+        }
+        end = end.saturating_add(header.total());
+        if !header.continues() {
+            break;
+        }
+        match bytes.get(end..).and_then(Header::read) {
+            Some(next) => header = next,
+            None => return Joined::More(end.saturating_add(HEADER_BYTES)),
+        }
+    }
+    let Some(all) = bytes.get(..end) else {
+        return Joined::More(end);
+    };
+    let payload = match first.continues() {
+        false => Cow::Borrowed(all.get(HEADER_BYTES + 1..).unwrap_or_default()),
+        true => {
+            let mut payload = Vec::with_capacity(len);
+            for packet in all.chunks(BODY_BYTES_MAX + HEADER_BYTES) {
+                payload.extend_from_slice(packet.get(HEADER_BYTES..).unwrap_or_default());
+            }
+            payload.drain(..1);
+            Cow::Owned(payload)
+        }
+    };
+    let whole = Header {
+        len: end.saturating_sub(HEADER_BYTES),
+        sequence: header.sequence,
+    };
+    Joined::Whole(whole, payload)
+}
+
+/// The payload after the command byte of a short command, if its packet has come whole.
+pub(crate) fn whole(header: Header, bytes: &[u8]) -> Option<&[u8]> {
+    if header.continues() {
+        return None;
+    }
+    bytes.get(HEADER_BYTES + 1..header.total())
 }
 
 /// Appends `payload` as one packet, or several if it is long; returns the number after the last.

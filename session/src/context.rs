@@ -1,9 +1,12 @@
 //! What the session knows of the server's state that decides how a statement is read, and how it finds out.
 
+use std::collections::HashMap;
+
 use keywright_rewrite::{CharsetClass, Modes};
 
 use crate::bytes::Reader;
 use crate::step::SessionFacts;
+use crate::text_prepare::TextStatement;
 
 /// Status flag: a backslash in a string is itself.
 pub(crate) const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
@@ -26,6 +29,8 @@ pub(crate) struct Context {
     pub(crate) insert_id_set: bool,
     /// Temporary tables that were created, each hiding a table of the same name.
     pub(crate) temporary: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Statements on rules' tables that were prepared out of a text, by name.
+    pub(crate) texts: HashMap<Vec<u8>, TextStatement>,
 }
 
 impl Context {
@@ -44,6 +49,7 @@ impl Context {
             increment: 1,
             insert_id_set: false,
             temporary: Vec::new(),
+            texts: HashMap::new(),
         }
     }
 

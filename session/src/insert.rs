@@ -14,6 +14,7 @@ use crate::packets::{
 use crate::rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Rule};
 use crate::session::{After, Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, Step};
+use crate::text_prepare::Reprepared;
 
 /// Error numbers of the server: no such table, no such schema, no schema chosen.
 const NO_TABLE: u16 = 1146;
@@ -31,6 +32,8 @@ pub(crate) struct Stage {
     pub(crate) plan: Option<(usize, Plan)>,
     /// The keys for it.
     pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
+    /// EXECUTE of a statement that was prepared out of a text: it was prepared with these keys.
+    pub(crate) reprepared: Option<Reprepared>,
 }
 
 /// What the answer to a rewritten statement has to be measured by.
@@ -92,7 +95,18 @@ impl Session {
         if let Some(keys) = self.stage.keys.take() {
             return self.splice(header, text, keys);
         }
-        let (index, plan) = match self.plan(text) {
+        self.decide(header, bytes, text, text)
+    }
+
+    /// Asks for the keys of an INSERT, or passes on or refuses the text that the client sent for it.
+    pub(crate) fn decide(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        insert: &[u8],
+    ) -> Step {
+        let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Pass) => return self.pass_query(header, bytes, text, After::Nothing),
             Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
@@ -115,7 +129,7 @@ impl Session {
         if is_unsure(&plan) && rule.on_unsure == OnUnsure::Refuse {
             return self.refuse_unsure(header);
         }
-        let sees = sight(text, &self.context.modes) == Sight::Sees;
+        let sees = sight(insert, &self.context.modes) == Sight::Sees;
         if self.pending_lid.is_some() && sees {
             return self.update_lid();
         }
@@ -293,6 +307,7 @@ impl Session {
             Gather::Lid => self.lid = self.pending_lid.take(),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
             Gather::Prepare => self.answer_prepare(end, answer),
+            Gather::Reprepare(reprepared) => self.answer_reprepare(reprepared, end, answer),
             Gather::Variant => self.answer_variant(end, answer),
         }
     }

@@ -5,23 +5,29 @@
 //! answer corrected to what native auto-increment would have shown.
 //!
 //! - [`rules`]: which column of which tables gets keys.
-//! - `session`: whose turn it is. `command`: what the client wants. `answer`: where the upstream's answer ends.
-//! - `insert`, `binary`: statements on rules' tables, as text and prepared. `context`: what is known of the server's state.
-//! - `bytes`, `packets`, `params`: reading and writing packets, every read checked.
+//! - `session`: whose turn it is. `command`, `text`, `kinds`: what the client wants. `answer`: where the upstream's answer ends.
+//! - `insert`, `prepare`, `execute`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared. `pieces`: several in one text.
+//! - `context`: what is known of the server's state. `bytes`, `packets`, `params`: packets, every read checked.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod answer;
-mod binary;
 mod bytes;
 mod command;
 mod context;
+mod execute;
 mod insert;
+mod kinds;
 mod packets;
 mod params;
+mod pieces;
+mod prepare;
 pub mod rules;
 mod session;
+mod statements;
 mod step;
+mod text;
+mod text_prepare;
 
 pub use rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules};
 pub use session::Session;

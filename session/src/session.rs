@@ -5,12 +5,14 @@ use std::sync::Arc;
 use keywright_core::KeyBatch;
 
 use crate::answer::{Answer, End, Outcome, Shape};
-use crate::binary::Statements;
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::context::Context;
 use crate::insert::{Reply, Stage};
+use crate::pieces::Pieces;
 use crate::rules::Rules;
+use crate::statements::Statements;
 use crate::step::{Events, KeyFailure, SessionFacts, Step};
+use crate::text_prepare::{Reprepared, TextStatement};
 
 /// Capability: answers end with OK where they ended with EOF.
 const DEPRECATE_EOF: u64 = 1 << 24;
@@ -45,6 +47,8 @@ pub struct Session {
     in_transaction: bool,
     /// The command at the front was answered already, with the error of a question of ours.
     pub(crate) drop_command: bool,
+    /// Statements of one text that are sent one by one.
+    pub(crate) pieces: Option<Pieces>,
 }
 
 /// Whose turn it is.
@@ -90,6 +94,8 @@ pub(crate) enum After {
         sees: bool,
         opaque: bool,
     },
+    /// A statement on a rule's table was prepared out of a text, if it succeeded.
+    TextPrepared(Box<TextStatement>),
 }
 
 /// What a gathered answer is for.
@@ -103,8 +109,10 @@ pub(crate) enum Gather {
     Lid,
     /// A rewritten INSERT.
     Insert(Reply),
-    /// A rewritten PREPARE.
+    /// A rewritten COM_STMT_PREPARE.
     Prepare,
+    /// A PREPARE out of a text, with keys in it.
+    Reprepare(Reprepared),
     /// Another text of a statement that the client has prepared.
     Variant,
     /// Nothing.
@@ -143,6 +151,7 @@ impl Session {
             events: Events::default(),
             in_transaction,
             drop_command: false,
+            pieces: None,
         }
     }
 
@@ -168,7 +177,10 @@ impl Session {
 
     /// Whether neither a command nor a transaction is under way: the place to end a connection that must go.
     pub fn is_between_commands(&self) -> bool {
-        matches!(self.turn, Turn::Command) && self.passing.is_none() && !self.in_transaction
+        matches!(self.turn, Turn::Command)
+            && self.passing.is_none()
+            && self.pieces.is_none()
+            && !self.in_transaction
     }
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
@@ -181,6 +193,13 @@ impl Session {
 
     /// What to do with the client's bytes that were not consumed yet.
     pub fn on_client(&mut self, bytes: &[u8]) -> Step {
+        match self.pieces.take() {
+            Some(pieces) => self.on_client_of_pieces(pieces),
+            None => self.on_client_plain(bytes),
+        }
+    }
+
+    pub(crate) fn on_client_plain(&mut self, bytes: &[u8]) -> Step {
         if self.passing.is_some() {
             return self.pass_on(bytes);
         }
@@ -198,6 +217,13 @@ impl Session {
         if bytes.is_empty() {
             return Step::More { at_least: 1 };
         }
+        match self.pieces.take() {
+            Some(pieces) => self.on_upstream_of_pieces(pieces, bytes),
+            None => self.on_upstream_plain(bytes),
+        }
+    }
+
+    pub(crate) fn on_upstream_plain(&mut self, bytes: &[u8]) -> Step {
         match self.turn {
             // Nobody asked: the server says why it is about to close.
             Turn::Blind | Turn::Command | Turn::Keys => Step::Forward(bytes.len()),
@@ -234,6 +260,11 @@ impl Session {
             continues: header.continues(),
         });
         Step::Consumed(front)
+    }
+
+    /// Whether a command's rest is still to be passed on.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.passing.is_some()
     }
 
     /// From now on nothing is understood.
@@ -292,7 +323,7 @@ impl Session {
                 at_least: wanted(bytes),
             },
             Outcome::Going | Outcome::LocalFile => Step::Forward(walked.bytes),
-            Outcome::Ended { end, .. } => {
+            Outcome::Ended(end) => {
                 self.note_status(end);
                 if let Turn::Answer(after) = std::mem::replace(&mut self.turn, Turn::Command) {
                     self.finish(after, end);
@@ -317,7 +348,7 @@ impl Session {
                 }
                 Step::Consumed(walked.bytes)
             }
-            Outcome::Ended { end, .. } => {
+            Outcome::Ended(end) => {
                 self.note_status(end);
                 self.gathered.extend_from_slice(now);
                 let answer = std::mem::take(&mut self.gathered);
@@ -366,6 +397,7 @@ impl Session {
                 }
             }
             After::Lid(id) if succeeded => self.pending_lid = Some(id),
+            After::TextPrepared(statement) if succeeded => self.text_prepared(*statement),
             After::Reset if succeeded => {
                 let facts = SessionFacts {
                     database: self.context.database.take(),
@@ -385,7 +417,11 @@ impl Session {
                     self.statements.passed(statement, sees, opaque);
                 }
             }
-            After::Database(_) | After::Lid(_) | After::Reset | After::Multi(_) => {}
+            After::Database(_)
+            | After::Lid(_)
+            | After::Reset
+            | After::Multi(_)
+            | After::TextPrepared(_) => {}
         }
     }
 

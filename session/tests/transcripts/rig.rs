@@ -135,7 +135,10 @@ impl Rig {
     }
     /// The client sends a command; answers what the upstream got.
     pub(crate) fn say(&mut self, payload: &[u8]) -> Vec<u8> {
-        self.client.extend(packet(0, payload));
+        self.say_numbered(0, payload)
+    }
+    pub(crate) fn say_numbered(&mut self, number: u8, payload: &[u8]) -> Vec<u8> {
+        self.client.extend(packet(number, payload));
         self.run();
         std::mem::take(&mut self.to_server)
     }
@@ -192,12 +195,15 @@ pub(crate) fn def(seq: u8) -> Vec<u8> {
 }
 /// The probe's answer, with DEPRECATE_EOF.
 pub(crate) fn probe(increment: &str) -> Vec<u8> {
+    probe_in("", increment)
+}
+pub(crate) fn probe_in(sql_mode: &str, increment: &str) -> Vec<u8> {
     let mut o = packet(1, &[4]);
     for i in 0..4 {
         o.extend(def(2 + i));
     }
     let mut row = vec![];
-    for s in ["", "utf8mb4", "d", increment] {
+    for s in [sql_mode, "utf8mb4", "d", increment] {
         row.push(s.len() as u8);
         row.extend(s.as_bytes());
     }

@@ -1,0 +1,331 @@
+//! COM_STMT_EXECUTE of an INSERT on a table with a rule: the keys become parameters.
+
+use keywright_core::{Cause, KeyBatch};
+use keywright_rewrite::{Lid, Prepared, Unread, Unsupported, Variant};
+
+use crate::answer::{End, Shape};
+use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, write_packet};
+use crate::insert::Reply;
+use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_command};
+use crate::params::{Bound, Execution, KeyValues, Param};
+use crate::rules::OnExplicit;
+use crate::session::{After, Gather, Session, Turn};
+use crate::statements::{Made, Statement};
+use crate::step::{KeyFailure, Step};
+
+/// What an execution needs.
+struct Wanted {
+    /// Rows whose bound key asks for one.
+    asking: Vec<u32>,
+    keys: u64,
+    explicit: bool,
+}
+
+impl Session {
+    pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Step {
+        if header.len < 5 {
+            return self.malformed();
+        }
+        let Some(id) = bytes
+            .get(HEADER_BYTES + 1..)
+            .and_then(|rest| Reader(rest).u32())
+        else {
+            return Step::More {
+                at_least: HEADER_BYTES + 5,
+            };
+        };
+        let id = self.statements.number(id);
+        if !self.statements.ours.contains_key(&id) {
+            return self.execute_passed(header, bytes, id);
+        }
+        let (header, payload) = match joined(header, bytes, self.facts.limits.rewrite_bytes_max) {
+            Joined::Whole(header, payload) => (header, payload),
+            Joined::More(at_least) => return Step::More { at_least },
+            Joined::TooLong => return self.refuse_long_execution(),
+        };
+        let rest = payload.get(4..).unwrap_or_default();
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
+        let known = statement.types.as_deref();
+        let Some(execution) = Execution::read(rest, count, known, &statement.ahead) else {
+            return self.malformed();
+        };
+        if let (Some(types), Some(statement)) =
+            (&execution.types, self.statements.ours.get_mut(&id))
+        {
+            statement.types = Some(types.clone());
+        }
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        if let Some(keys) = self.stage.keys.take() {
+            return self.execute_with(header, id, &execution, keys);
+        }
+        if self.context.insert_id_set {
+            // The server would give its insert_id to nobody: the text that it has prepared names the key.
+            let what = Unsupported::Unknown("SET insert_id");
+            return self.refuse_execution(header, id, what);
+        }
+        // The modes decide whether a bound 0 asks for a key.
+        if !self.context.known {
+            return self.ask_context();
+        }
+        let wanted = match self.wanted(statement, &execution) {
+            Ok(wanted) => wanted,
+            Err(what) => return self.refuse_execution(header, id, what),
+        };
+        let (index, asking) = (statement.rule, wanted.asking.first().copied());
+        let variant = statement.plan.variant(asking);
+        let sees = statement.plan.lid() == Lid::Literal;
+        if wanted.explicit
+            && let Some(rule) = self.rules.rules().get(index).cloned()
+            && rule.on_explicit == OnExplicit::Refuse
+        {
+            return self.refuse_explicit(header, &rule);
+        }
+        if self.pending_lid.is_some() && sees {
+            return self.update_lid();
+        }
+        let spacing = self.context.increment;
+        let made = statement
+            .variants
+            .iter()
+            .position(|made| made.is_for(variant, spacing));
+        if made != Some(0) && !statement.ahead.is_empty() {
+            // What was sent ahead went to the first text.
+            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
+            return self.refuse_execution(header, id, what);
+        }
+        if made.is_none() {
+            return self.prepare_variant(header, id, variant);
+        }
+        if wanted.keys == 0 {
+            let none = KeyBatch::Listed(Vec::new());
+            return self.execute_with(header, id, &execution, Ok(none));
+        }
+        self.ask_keys(index, wanted.keys)
+    }
+
+    /// An execution is needed whole.
+    fn refuse_long_execution(&mut self) -> Step {
+        crate::packets::write_error(
+            Cause::PacketTooLarge,
+            "keywright-proxy: parameters of a statement on a table with a rule are longer than rewrite_bytes_max",
+            1,
+            &mut self.down,
+        );
+        Step::Close
+    }
+
+    fn execute_passed(&mut self, header: Header, bytes: &[u8], id: u32) -> Step {
+        let passed = self.statements.passed.get(&id).copied().unwrap_or_default();
+        if passed.sees {
+            if self.pending_lid.is_some() {
+                return self.update_lid();
+            }
+            self.lid = None;
+        }
+        let after = if passed.opaque {
+            self.context.doubt_texts();
+            After::Unknown
+        } else {
+            After::Nothing
+        };
+        self.pass(header, bytes, Shape::Results, after)
+    }
+
+    fn wanted(
+        &self,
+        statement: &Statement,
+        execution: &Execution<'_>,
+    ) -> Result<Wanted, Unsupported> {
+        let zero_asks = match self.context.modes.no_auto_value_on_zero {
+            Some(off) => !off,
+            None => return Err(Unsupported::ZeroUnsure),
+        };
+        let only_null = statement.plan.lid() == Lid::None;
+        let mut wanted = Wanted {
+            asking: Vec::new(),
+            keys: statement.plan.keys(),
+            explicit: statement.plan.explicit(),
+        };
+        for key in statement.plan.key_parameters() {
+            let param = execution.params.get(usize::from(key.parameter));
+            let bound = param.map_or(Bound::Unclean, Param::bound);
+            match bound {
+                Bound::Asks => wanted.asking.push(key.row),
+                Bound::Zero if zero_asks && !only_null => wanted.asking.push(key.row),
+                Bound::Zero | Bound::Explicit => wanted.explicit = true,
+                Bound::Unclean if only_null => wanted.explicit = true,
+                Bound::Unclean => {
+                    return Err(Unsupported::Key(
+                        keywright_rewrite::KeyExpression::NotNumber,
+                    ));
+                }
+            }
+        }
+        let asking = u64::try_from(wanted.asking.len()).unwrap_or(u64::MAX);
+        wanted.keys = wanted.keys.saturating_add(asking);
+        Ok(wanted)
+    }
+
+    fn prepare_variant(&mut self, header: Header, id: u32, variant: Variant) -> Step {
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        let prepared = statement
+            .plan
+            .prepare(&statement.text, variant, self.context.increment);
+        match prepared {
+            Ok(prepared) => {
+                write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
+                let made = Made {
+                    variant,
+                    spacing: self.context.increment,
+                    number: 0,
+                    prepared,
+                };
+                self.statements.variant = Some((id, made));
+                self.answer.expect(Shape::Prepare);
+                self.turn = Turn::Gather(Gather::Variant);
+                Step::Consumed(0)
+            }
+            Err(Unread::Unsupported(what)) => self.refuse_unsupported(header, what),
+            Err(Unread::Refused) => {
+                self.refuse_unsupported(header, Unsupported::Unknown("the statement's head"))
+            }
+        }
+    }
+
+    pub(crate) fn answer_variant(&mut self, end: Option<End>, answer: &[u8]) {
+        match (end, self.statements.variant.take()) {
+            (
+                Some(End::Prepared {
+                    statement: number, ..
+                }),
+                Some((id, mut made)),
+            ) => {
+                made.number = number;
+                if let Some(statement) = self.statements.ours.get_mut(&id) {
+                    statement.variants.push(made);
+                }
+            }
+            (_, _) => self.fail_own(answer),
+        }
+    }
+
+    /// Sends the execution with its keys.
+    fn execute_with(
+        &mut self,
+        header: Header,
+        id: u32,
+        execution: &Execution<'_>,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Step {
+        self.stage = crate::insert::Stage::default();
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        let wanted = match self.wanted(statement, execution) {
+            Ok(wanted) => wanted,
+            Err(what) => return self.refuse_execution(header, id, what),
+        };
+        let Some(rule) = self.rules.rules().get(statement.rule).cloned() else {
+            return self.malformed();
+        };
+        let keys = match keys.and_then(|keys| match wanted.keys {
+            0 => Ok(keys),
+            rows => self.spread(&rule, keys, rows),
+        }) {
+            Ok(keys) => keys,
+            Err(failure) => {
+                self.forget_ahead(id);
+                return self.refuse(header, failure.cause, &failure.message);
+            }
+        };
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        let variant = statement.plan.variant(wanted.asking.first().copied());
+        let spacing = self.context.increment;
+        let found = statement
+            .variants
+            .iter()
+            .find(|made| made.is_for(variant, spacing));
+        let Some(Made {
+            number, prepared, ..
+        }) = found
+        else {
+            return self.malformed();
+        };
+        let values = KeyValues::new(&keys);
+        let Some(params) = place(statement, prepared, execution, &wanted.asking, &values) else {
+            return self.malformed();
+        };
+        let mut payload = Vec::new();
+        execution.write(*number, &params, &mut payload);
+        let reply = Reply::new(&statement.plan, &keys);
+        let returning = statement.plan.returning();
+        write_packet(&payload, 0, &mut self.up);
+        if let Some(statement) = self.statements.ours.get_mut(&id) {
+            statement.ahead.clear();
+        }
+        self.events.rewritten += u64::from(wanted.keys > 0);
+        self.answer.expect(Shape::Results);
+        self.turn = if returning {
+            Turn::Answer(reply.after_rows())
+        } else {
+            Turn::Gather(Gather::Insert(reply))
+        };
+        Step::Consumed(header.total())
+    }
+
+    /// Refuses an execution. What was sent ahead for it must not become part of the next one.
+    fn refuse_execution(&mut self, header: Header, id: u32, what: Unsupported) -> Step {
+        self.forget_ahead(id);
+        self.refuse_unsupported(header, what)
+    }
+
+    fn forget_ahead(&mut self, id: u32) {
+        let Some(statement) = self.statements.ours.get_mut(&id) else {
+            return;
+        };
+        if statement.ahead.is_empty() {
+            return;
+        }
+        statement.ahead.clear();
+        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
+        self.answer.expect(Shape::Simple);
+        self.turn = Turn::Gather(Gather::Nothing);
+    }
+}
+
+/// The upstream's parameters: the client's, with keys in place of those that ask and where some were put in.
+fn place<'a>(
+    statement: &Statement,
+    prepared: &Prepared,
+    execution: &Execution<'a>,
+    asking: &[u32],
+    values: &'a KeyValues,
+) -> Option<Vec<Param<'a>>> {
+    let mut rows: Vec<u32> = prepared.injected.iter().map(|one| one.row).collect();
+    rows.extend_from_slice(asking);
+    rows.sort_unstable();
+    let key_of = |row: u32| values.param(rows.binary_search(&row).ok()?);
+    let mut params = execution.params.clone();
+    for key in statement.plan.key_parameters() {
+        if asking.contains(&key.row) {
+            *params.get_mut(usize::from(key.parameter))? = key_of(key.row)?;
+        }
+    }
+    for injected in &prepared.injected {
+        let at = usize::from(injected.at);
+        if at > params.len() {
+            return None;
+        }
+        params.insert(at, key_of(injected.row)?);
+    }
+    Some(params)
+}

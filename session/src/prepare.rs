@@ -1,0 +1,220 @@
+//! COM_STMT_PREPARE of an INSERT on a table with a rule: it is prepared with room for its keys. And the commands that only name
+//! a statement.
+
+use keywright_core::Cause;
+use keywright_rewrite::{Kind, Sight, Unread, Unsupported, kind, sight};
+
+use crate::answer::{End, Shape};
+use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, whole};
+use crate::insert::{Planned, is_unsure};
+use crate::kinds::is_opaque;
+use crate::packets::{COM_STMT_PREPARE, without_injected, write_close, write_command};
+use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
+use crate::session::{After, Gather, Session, Turn};
+use crate::statements::{Made, Statement};
+use crate::step::Step;
+
+/// Longest command that only names a statement, bytes.
+const SHORT_BYTES_MAX: usize = 64;
+
+impl Session {
+    pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
+        let (header, text) = match joined(header, bytes, self.facts.limits.rewrite_bytes_max) {
+            Joined::Whole(header, text) => (header, text),
+            Joined::More(at_least) => return Step::More { at_least },
+            Joined::TooLong => return self.pass(header, bytes, Shape::Prepare, sees_all()),
+        };
+        let text = &*text;
+        match kind(text, &self.context.modes) {
+            Kind::Insert | Kind::Replace => {}
+            other => {
+                let after = After::Prepared {
+                    sees: sight(text, &self.context.modes) != Sight::Blind,
+                    opaque: is_opaque(other),
+                };
+                return self.pass(header, bytes, Shape::Prepare, after);
+            }
+        }
+        if !self.may_be_ruled(text) {
+            return self.pass(header, bytes, Shape::Prepare, sees_all());
+        }
+        if !self.context.known {
+            return self.ask_context();
+        }
+        let (index, plan) = match self.plan(text) {
+            Ok(Planned::Plan(index, plan)) => (index, plan),
+            Ok(Planned::Pass) => return self.pass(header, bytes, Shape::Prepare, sees_all()),
+            Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
+            Err((Some(rule), what)) => return self.unsupported_prepare(header, bytes, rule, what),
+            Err((None, what)) => return self.refuse_unsupported(header, what),
+        };
+        let Some(rule) = self.rules.rules().get(index).cloned() else {
+            return self.pass(header, bytes, Shape::Prepare, sees_all());
+        };
+        let nothing = plan.keys() == 0 && plan.key_parameters().is_empty();
+        if rule.mode == Mode::Observe || (nothing && rule.on_explicit == OnExplicit::Keep) {
+            self.events.observed += u64::from(!nothing);
+            return self.pass(header, bytes, Shape::Prepare, sees_all());
+        }
+        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
+            return self.refuse_explicit(header, &rule);
+        }
+        if is_unsure(&plan) && rule.on_unsure == OnUnsure::Refuse {
+            return self.refuse_unsure(header);
+        }
+        if self.statements.ours.len() >= self.statements.max {
+            let message = "keywright-proxy: too many prepared statements on tables with rules";
+            return self.refuse(header, Cause::MemoryFull, message);
+        }
+        let variant = plan.variant(None);
+        let prepared = match plan.prepare(text, variant, self.context.increment) {
+            Ok(prepared) => prepared,
+            Err(Unread::Unsupported(what)) => {
+                return self.unsupported_prepare(header, bytes, index, what);
+            }
+            Err(Unread::Refused) => return self.pass(header, bytes, Shape::Prepare, sees_all()),
+        };
+        write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
+        self.answer.expect(Shape::Prepare);
+        self.statements.preparing = Some(Statement {
+            rule: index,
+            text: text.to_vec(),
+            plan,
+            variants: vec![Made {
+                variant,
+                spacing: self.context.increment,
+                number: 0,
+                prepared,
+            }],
+            types: None,
+            ahead: Vec::new(),
+        });
+        self.stage = crate::insert::Stage::default();
+        self.turn = Turn::Gather(Gather::Prepare);
+        Step::Consumed(header.total())
+    }
+
+    fn unsupported_prepare(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        rule: usize,
+        what: Unsupported,
+    ) -> Step {
+        match self.rules.rules().get(rule) {
+            Some(rule) if refuses(rule) => self.refuse_unsupported(header, what),
+            Some(_) | None => {
+                self.events.passed.push(what.label());
+                self.pass(header, bytes, Shape::Prepare, sees_all())
+            }
+        }
+    }
+
+    pub(crate) fn answer_prepare(&mut self, end: Option<End>, answer: &[u8]) {
+        let preparing = self.statements.preparing.take();
+        let (Some(End::Prepared { statement, .. }), Some(mut ours)) = (end, preparing) else {
+            self.down.extend_from_slice(answer);
+            return;
+        };
+        let Some(made) = ours.variants.first_mut() else {
+            return;
+        };
+        made.number = statement;
+        let injected: Vec<u16> = made.prepared.injected.iter().map(|one| one.at).collect();
+        let deprecates = self.deprecates_eof();
+        if injected.is_empty() {
+            self.down.extend_from_slice(answer);
+        } else if without_injected(answer, &injected, deprecates, &mut self.down).is_none() {
+            write_close(statement, &mut self.up);
+            self.malformed();
+            return;
+        }
+        self.statements.last = statement;
+        self.statements.ours.insert(statement, ours);
+    }
+
+    /// COM_STMT_SEND_LONG_DATA: the parameter's index moves by those put in before it.
+    pub(crate) fn long_data(&mut self, header: Header, bytes: &[u8]) -> Step {
+        const FRONT_BYTES: usize = HEADER_BYTES + 7;
+        if header.total() < FRONT_BYTES {
+            return self.malformed();
+        }
+        let Some(front) = bytes.get(..FRONT_BYTES) else {
+            return Step::More {
+                at_least: FRONT_BYTES,
+            };
+        };
+        let mut reader = Reader(front.get(HEADER_BYTES + 1..).unwrap_or_default());
+        let (Some(id), Some(index)) = (reader.u32(), reader.u16()) else {
+            return self.malformed();
+        };
+        let id = self.statements.number(id);
+        let Some(statement) = self.statements.ours.get_mut(&id) else {
+            return self.pass(header, bytes, Shape::None, After::Nothing);
+        };
+        if !statement.ahead.contains(&index) {
+            statement.ahead.push(index);
+        }
+        let mut moved = index;
+        if let Some(made) = statement.variants.first() {
+            for injected in &made.prepared.injected {
+                moved = moved.saturating_add(u16::from(injected.at <= moved));
+            }
+        }
+        self.up
+            .extend_from_slice(front.get(..FRONT_BYTES - 2).unwrap_or_default());
+        self.up.extend(moved.to_le_bytes());
+        self.pass_rest(header, FRONT_BYTES)
+    }
+
+    pub(crate) fn close(&mut self, header: Header, bytes: &[u8]) -> Step {
+        let Some(payload) = whole(header, bytes) else {
+            return self.gather_short(header, bytes);
+        };
+        if let Some(id) = Reader(payload).u32() {
+            let id = self.statements.number(id);
+            self.statements.passed.remove(&id);
+            if let Some(statement) = self.statements.ours.remove(&id) {
+                for made in statement.variants.iter().skip(1) {
+                    write_close(made.number, &mut self.up);
+                }
+            }
+        }
+        self.pass(header, bytes, Shape::None, After::Nothing)
+    }
+
+    pub(crate) fn reset_statement(&mut self, header: Header, bytes: &[u8]) -> Step {
+        let Some(payload) = whole(header, bytes) else {
+            return self.gather_short(header, bytes);
+        };
+        if let Some(id) = Reader(payload).u32() {
+            let id = self.statements.number(id);
+            if let Some(statement) = self.statements.ours.get_mut(&id) {
+                statement.ahead.clear();
+            }
+        }
+        self.pass(header, bytes, Shape::Simple, After::Nothing)
+    }
+
+    /// Waits for the rest of a command that is a few bytes long.
+    fn gather_short(&mut self, header: Header, bytes: &[u8]) -> Step {
+        if header.len > SHORT_BYTES_MAX {
+            return self.malformed();
+        }
+        Step::More {
+            at_least: header.total().max(bytes.len() + 1),
+        }
+    }
+}
+
+/// A statement of which nothing is known: it may see LAST_INSERT_ID().
+fn sees_all() -> After {
+    After::Prepared {
+        sees: true,
+        opaque: false,
+    }
+}
+
+fn refuses(rule: &Rule) -> bool {
+    rule.on_unsupported == crate::rules::OnUnsupported::Refuse && rule.mode == Mode::Rewrite
+}

@@ -1,0 +1,84 @@
+//! The prepared statements of a connection.
+
+use std::collections::HashMap;
+
+use keywright_rewrite::{Plan, Prepared, Variant};
+
+use crate::params::Type;
+
+/// MariaDB's number for the statement that was prepared last.
+const LAST_PREPARED: u32 = u32::MAX;
+
+/// A prepared INSERT on a table with a rule.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub(crate) rule: usize,
+    pub(crate) text: Vec<u8>,
+    pub(crate) plan: Plan,
+    /// What it was prepared as: the first is the one the client knows.
+    pub(crate) variants: Vec<Made>,
+    pub(crate) types: Option<Vec<Type>>,
+    /// Parameters whose values were sent ahead.
+    pub(crate) ahead: Vec<u16>,
+}
+
+/// One of a statement's texts, prepared upstream.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) variant: Variant,
+    /// The distance of neighbouring keys that the text was made for.
+    pub(crate) spacing: u64,
+    pub(crate) number: u32,
+    pub(crate) prepared: Prepared,
+}
+
+impl Made {
+    /// Whether it serves for that variant while keys are so far apart.
+    pub(crate) fn is_for(&self, variant: Variant, spacing: u64) -> bool {
+        self.variant == variant && (self.spacing == spacing || !self.prepared.keys_in_text)
+    }
+}
+
+/// What must be known of a statement that is passed on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Passed {
+    pub(crate) sees: bool,
+    pub(crate) opaque: bool,
+}
+
+/// All prepared statements of a connection.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    pub(crate) ours: HashMap<u32, Statement>,
+    pub(crate) passed: HashMap<u32, Passed>,
+    pub(crate) last: u32,
+    pub(crate) max: usize,
+    /// The one whose PREPARE is under way.
+    pub(crate) preparing: Option<Statement>,
+    /// The text of a further variant that is being prepared, and for which statement.
+    pub(crate) variant: Option<(u32, Made)>,
+}
+
+impl Statements {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            ours: HashMap::new(),
+            passed: HashMap::new(),
+            last: LAST_PREPARED,
+            max,
+            preparing: None,
+            variant: None,
+        }
+    }
+
+    /// The statement that a number of the client's means.
+    pub(crate) fn number(&self, id: u32) -> u32 {
+        if id == LAST_PREPARED { self.last } else { id }
+    }
+
+    /// A statement was prepared that is passed on.
+    pub(crate) fn passed(&mut self, statement: u32, sees: bool, opaque: bool) {
+        self.last = statement;
+        self.passed.insert(statement, Passed { sees, opaque });
+    }
+}

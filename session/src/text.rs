@@ -1,0 +1,305 @@
+//! A statement sent as text: what it is, and whether it can be passed on untouched.
+
+use keywright_core::Cause;
+use keywright_rewrite::{
+    InsertHead, Kind, Modes, Sight, TableName, Unread, Unsupported, kind, load_target,
+    named_statement, prepare_source, sight, tables_touched, use_target,
+};
+
+use crate::answer::Shape;
+use crate::bytes::{HEADER_BYTES, Header, Joined, joined};
+use crate::context::{is_harmless_set, sets_insert_id};
+use crate::kinds::may_set_lid;
+use crate::packets::{COM_QUERY, write_error};
+use crate::session::{After, Gather, Session, Turn};
+use crate::step::Step;
+use crate::text_prepare::TextStatement;
+
+/// Bytes of a long statement that are looked at before it has come whole.
+const HEAD_BYTES_MAX: usize = 4096;
+
+/// What is known of one statement before it is carried out.
+pub(crate) enum Look {
+    /// Pass it on.
+    Pass(After),
+    /// It is an INSERT or REPLACE on a table with a rule, or may be.
+    Insert,
+    /// It would be one, in a shape that cannot be rewritten.
+    Unsupported(TableName, Unsupported),
+    /// PREPARE of one out of a text.
+    Prepare(Box<TextStatement>),
+    /// EXECUTE of one that was prepared so.
+    Execute(Vec<u8>),
+}
+
+impl Session {
+    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Step {
+        let (header, text) = match joined(header, bytes, self.facts.limits.rewrite_bytes_max) {
+            Joined::Whole(header, text) => (header, text),
+            Joined::More(_) if self.is_for_no_rule(bytes) => {
+                return self.pass_unread(header, bytes, After::Nothing);
+            }
+            Joined::More(at_least) => return Step::More { at_least },
+            Joined::TooLong => return self.long_query(header, bytes),
+        };
+        if self.is_several(&text) {
+            self.several(header, bytes, &text)
+        } else {
+            self.one(header, bytes, &text)
+        }
+    }
+
+    /// One statement.
+    pub(crate) fn one(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
+        let look = match self.look(text) {
+            Ok(look) => look,
+            Err(()) => return self.ask_context(),
+        };
+        match look {
+            Look::Insert => self.insert(header, bytes, text),
+            Look::Pass(after) => self.pass_query(header, bytes, text, after),
+            Look::Unsupported(table, what) => match self.rule_of(&table) {
+                Some(rule) => self.unsupported(header, bytes, rule, what),
+                None => self.pass_query(header, bytes, text, After::Unknown),
+            },
+            Look::Prepare(statement) => self.prepare_text(header, bytes, text, *statement),
+            Look::Execute(name) => self.execute_text(header, bytes, text, &name),
+        }
+    }
+
+    /// Passes a statement on, after LAST_INSERT_ID() was brought up to date if it could see it.
+    pub(crate) fn pass_query(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        after: After,
+    ) -> Step {
+        let sight = sight(text, &self.context.modes);
+        if self.pending_lid.is_some() && sight != Sight::Blind {
+            return self.update_lid();
+        }
+        if sight == Sight::Sees || may_set_lid(kind(text, &self.context.modes)) {
+            self.lid = None;
+        }
+        self.pass(header, bytes, Shape::Results, after)
+    }
+
+    /// Sends `DO LAST_INSERT_ID(k)` before the command, which is looked at again afterwards.
+    pub(crate) fn update_lid(&mut self) -> Step {
+        let id = self.pending_lid.unwrap_or(0);
+        self.own_query(format!("DO LAST_INSERT_ID({id})").as_bytes(), Gather::Lid)
+    }
+
+    /// Asks the server what must be known of its state before the command is looked at again.
+    pub(crate) fn ask_context(&mut self) -> Step {
+        self.own_query(crate::context::PROBE, Gather::Context)
+    }
+
+    pub(crate) fn own_query(&mut self, text: &[u8], gather: Gather) -> Step {
+        crate::packets::write_command(COM_QUERY, text, &mut self.up);
+        self.answer.expect(Shape::Results);
+        self.turn = Turn::Gather(gather);
+        Step::Consumed(0)
+    }
+
+    /// Looks at one statement. `Err`: the server's modes must be known first.
+    pub(crate) fn look(&mut self, text: &[u8]) -> Result<Look, ()> {
+        let modes = self.context.modes;
+        let names = |text: &[u8]| {
+            let tables = tables_touched(text, &modes).unwrap_or_default();
+            let database = self.context.database.clone().unwrap_or_default();
+            let full =
+                |name: TableName| (name.schema.unwrap_or_else(|| database.clone()), name.table);
+            tables.into_iter().map(full).collect::<Vec<_>>()
+        };
+        Ok(match kind(text, &modes) {
+            Kind::Insert | Kind::Replace => {
+                if self.context.insert_id_set {
+                    self.context.insert_id_set = false;
+                    return Ok(Look::Pass(After::Nothing));
+                }
+                if !self.may_be_ruled(text) {
+                    return Ok(Look::Pass(After::Nothing));
+                }
+                if !self.context.known {
+                    return Err(());
+                }
+                Look::Insert
+            }
+            Kind::LoadData => {
+                if !self.context.known {
+                    return Err(());
+                }
+                match load_target(text, &modes) {
+                    Some(table) => {
+                        Look::Unsupported(table, keywright_rewrite::Unsupported::LoadData)
+                    }
+                    None => Look::Pass(After::Nothing),
+                }
+            }
+            Kind::Use => match use_target(text, &modes) {
+                Some(name) => Look::Pass(After::Database(name)),
+                None => Look::Pass(After::Unknown),
+            },
+            Kind::Set => {
+                self.context.insert_id_set |= sets_insert_id(text);
+                Look::Pass(if is_harmless_set(text) {
+                    After::Nothing
+                } else {
+                    After::Unknown
+                })
+            }
+            Kind::Prepare => self.look_into(prepare_source(text, &modes))?,
+            Kind::ExecuteImmediate => {
+                self.context.doubt_texts();
+                self.look_into(prepare_source(text, &modes))?
+            }
+            Kind::Execute => self.look_at_execute(text),
+            Kind::Deallocate => {
+                if let Some(name) = named_statement(text, &modes) {
+                    self.context.texts.remove(&name.to_ascii_lowercase());
+                }
+                Look::Pass(After::Nothing)
+            }
+            Kind::CreateTemporary => Look::Pass(After::Tables {
+                dropped: Vec::new(),
+                made: names(text),
+                unknown: false,
+            }),
+            Kind::DropTable => Look::Pass(After::Tables {
+                dropped: names(text),
+                made: Vec::new(),
+                unknown: false,
+            }),
+            Kind::SetStatement | Kind::Call | Kind::Compound | Kind::Other => {
+                self.context.doubt_texts();
+                Look::Pass(After::Unknown)
+            }
+            Kind::Ddl => Look::Pass(After::Unknown),
+            Kind::Empty
+            | Kind::Select
+            | Kind::With
+            | Kind::OtherQuery
+            | Kind::Update
+            | Kind::Delete
+            | Kind::Show
+            | Kind::Explain
+            | Kind::Analyze
+            | Kind::Do
+            | Kind::Handler
+            | Kind::Lock
+            | Kind::Unlock
+            | Kind::Flush
+            | Kind::Kill
+            | Kind::Begin
+            | Kind::Commit
+            | Kind::Rollback
+            | Kind::Savepoint
+            | Kind::Xa
+            | Kind::CreateRoutine => Look::Pass(After::Nothing),
+        })
+    }
+
+    fn look_at_execute(&mut self, text: &[u8]) -> Look {
+        let name = named_statement(text, &self.context.modes).map(|name| name.to_ascii_lowercase());
+        match name.filter(|name| self.context.texts.contains_key(name)) {
+            Some(name) => Look::Execute(name),
+            None => {
+                // It may be a CALL.
+                self.context.doubt_texts();
+                Look::Pass(After::Unknown)
+            }
+        }
+    }
+
+    /// A statement too long to be gathered: passed on unless it is for a table with a rule.
+    fn long_query(&mut self, header: Header, bytes: &[u8]) -> Step {
+        let head = bytes.get(HEADER_BYTES + 1..).unwrap_or_default();
+        if head.len() < HEAD_BYTES_MAX {
+            return Step::More {
+                at_least: HEADER_BYTES + 1 + HEAD_BYTES_MAX,
+            };
+        }
+        let modes = self.context.modes;
+        match kind(head, &modes) {
+            Kind::Insert | Kind::Replace => {
+                if !self.context.known {
+                    return self.ask_context();
+                }
+                let is_free = InsertHead::read(head, &modes)
+                    .is_ok_and(|head| !head.ends_text && self.rule_of(&head.table).is_none());
+                if is_free {
+                    return self.pass_unread(header, bytes, After::Nothing);
+                }
+                write_error(
+                    Cause::PacketTooLarge,
+                    "keywright-proxy: statement on a table with a rule is longer than rewrite_bytes_max",
+                    1,
+                    &mut self.down,
+                );
+                Step::Close
+            }
+            _ => self.pass_unread(header, bytes, After::Unknown),
+        }
+    }
+
+    /// Whether the beginning of a long statement shows that it is the only one of its text, and an INSERT that no rule is for.
+    fn is_for_no_rule(&self, bytes: &[u8]) -> bool {
+        let head = bytes.get(HEADER_BYTES + 1..).unwrap_or_default();
+        if self.allows_several() || head.len() < HEAD_BYTES_MAX {
+            return false;
+        }
+        self.in_both_modes(|modes| match InsertHead::read(head, modes) {
+            Ok(head) => !head.ends_text && !self.may_match(&head.table),
+            Err(Unread::Refused | Unread::Unsupported(_)) => false,
+        })
+    }
+
+    /// Passes a statement on whose text is not read to its end.
+    fn pass_unread(&mut self, header: Header, bytes: &[u8], after: After) -> Step {
+        if self.pending_lid.is_some() {
+            return self.update_lid();
+        }
+        self.lid = None;
+        self.context.insert_id_set = false;
+        self.pass(header, bytes, Shape::Results, after)
+    }
+
+    /// Whether an INSERT or REPLACE could be for a table with a rule, in whatever modes the server reads it.
+    pub(crate) fn may_be_ruled(&self, text: &[u8]) -> bool {
+        !self.in_both_modes(|modes| match InsertHead::read(text, modes) {
+            Ok(head) => !self.may_match(&head.table),
+            Err(Unread::Refused) => true,
+            Err(Unread::Unsupported(_)) => false,
+        })
+    }
+
+    /// Whether something holds with ANSI_QUOTES and without.
+    fn in_both_modes(&self, holds: impl Fn(&Modes) -> bool) -> bool {
+        [false, true].into_iter().all(|ansi_quotes| {
+            holds(&Modes {
+                ansi_quotes,
+                ..self.context.modes
+            })
+        })
+    }
+
+    /// Whether a rule could be for a table as a statement names it.
+    pub(crate) fn may_match(&self, table: &TableName) -> bool {
+        self.rules.may_match(table.schema.as_deref(), &table.table)
+    }
+
+    /// The rule for a table as a statement names it; none for a temporary table that hides it.
+    pub(crate) fn rule_of(&self, table: &TableName) -> Option<usize> {
+        let schema = table
+            .schema
+            .as_deref()
+            .or(self.context.database.as_deref())?;
+        let (rule, _) = self.rules.find(schema, &table.table)?;
+        let hidden = self.context.temporary.iter().any(|(of, name)| {
+            self.rules.same_name(of, schema) && self.rules.same_name(name, &table.table)
+        });
+        (!hidden).then_some(rule)
+    }
+}

@@ -1,0 +1,209 @@
+//! `PREPARE name FROM 'INSERT …'` on a rule's table: each EXECUTE is preceded by a PREPARE of the same text with its keys in it.
+
+use keywright_core::{Cause, KeyBatch};
+use keywright_rewrite::{CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported};
+
+use crate::answer::{End, Shape};
+use crate::bytes::Header;
+use crate::context::Context;
+use crate::insert::Reply;
+use crate::session::{After, Gather, Session, Turn};
+use crate::step::{KeyFailure, Step};
+use crate::text::Look;
+
+/// A statement that was prepared out of a text.
+#[derive(Debug, Clone)]
+pub(crate) struct TextStatement {
+    name: Vec<u8>,
+    text: Vec<u8>,
+    /// Names without schema and the text itself were read in this state.
+    database: Option<Vec<u8>>,
+    modes: Modes,
+    /// Something was carried out since that may have prepared another statement of this name.
+    is_doubtful: bool,
+}
+
+/// A text PREPARE with keys in it, and what comes of its EXECUTE.
+#[derive(Debug)]
+pub(crate) struct Reprepared {
+    reply: Reply,
+    returning: bool,
+}
+
+impl Context {
+    /// A statement was carried out whose doings are not known.
+    pub(crate) fn doubt_texts(&mut self) {
+        for statement in self.texts.values_mut() {
+            statement.is_doubtful = true;
+        }
+    }
+}
+
+impl Session {
+    /// What a PREPARE out of a text means for the rules. `Err`: the server's modes must be known first.
+    pub(crate) fn look_into(&mut self, source: PrepareSource) -> Result<Look, ()> {
+        if !self.context.known {
+            return Err(());
+        }
+        let (name, text) = match source {
+            PrepareSource::Text { name, text } => (name.to_ascii_lowercase(), text),
+            PrepareSource::Computed { name } => {
+                self.context.texts.remove(&name.to_ascii_lowercase());
+                return Ok(Look::Pass(After::Unknown));
+            }
+            PrepareSource::Unreadable => {
+                self.context.doubt_texts();
+                return Ok(Look::Pass(After::Unknown));
+            }
+        };
+        // Whether it succeeds or fails, what had this name before is gone.
+        self.context.texts.remove(&name);
+        let modes = self.context.modes;
+        let table = match InsertHead::read(&text, &modes) {
+            Ok(head) => head.table,
+            Err(Unread::Refused | Unread::Unsupported(_)) => {
+                return Ok(Look::Pass(After::Unknown));
+            }
+        };
+        if self.rule_of(&table).is_none() {
+            return Ok(Look::Pass(After::Unknown));
+        }
+        // EXECUTE IMMEDIATE has no name. Names are compared by rules of the server's own.
+        let is_plain = !name.is_empty() && name.is_ascii() && modes.charset == CharsetClass::Safe;
+        Ok(if is_plain {
+            Look::Prepare(Box::new(TextStatement {
+                name,
+                text,
+                database: self.context.database.clone(),
+                modes,
+                is_doubtful: false,
+            }))
+        } else {
+            Look::Unsupported(table, Unsupported::TextPrepare)
+        })
+    }
+
+    /// The client's own PREPARE is passed on, so that the server says what is wrong with it.
+    pub(crate) fn prepare_text(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        statement: TextStatement,
+    ) -> Step {
+        if self.context.texts.len() >= self.facts.limits.statements_max {
+            let message = "keywright-proxy: too many prepared statements on tables with rules";
+            return self.refuse(header, Cause::MemoryFull, message);
+        }
+        let after = After::TextPrepared(Box::new(statement));
+        self.pass_query(header, bytes, text, after)
+    }
+
+    /// The server has prepared it.
+    pub(crate) fn text_prepared(&mut self, statement: TextStatement) {
+        self.context.texts.insert(statement.name.clone(), statement);
+    }
+
+    /// EXECUTE of a statement that was prepared out of a text.
+    pub(crate) fn execute_text(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        name: &[u8],
+    ) -> Step {
+        let Some(statement) = self.context.texts.get(name).cloned() else {
+            return self.pass_query(header, bytes, text, After::Unknown);
+        };
+        if !self.context.known {
+            return self.ask_context();
+        }
+        if let Some(Reprepared { reply, returning }) = self.stage.reprepared.take() {
+            let step = self.pass(header, bytes, Shape::Results, After::Nothing);
+            self.turn = if returning {
+                Turn::Answer(reply.after_rows())
+            } else {
+                Turn::Gather(Gather::Insert(reply))
+            };
+            return step;
+        }
+        if let Some(keys) = self.stage.keys.take() {
+            return self.reprepare(header, &statement, keys);
+        }
+        let is_same = statement.database == self.context.database
+            && statement.modes == self.context.modes
+            && !statement.is_doubtful;
+        if is_same {
+            self.decide(header, bytes, text, &statement.text)
+        } else {
+            self.refuse_unsupported(header, Unsupported::TextPrepare)
+        }
+    }
+
+    /// Prepares the text with its keys, in place of what has its name.
+    fn reprepare(
+        &mut self,
+        header: Header,
+        statement: &TextStatement,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Step {
+        let Some((index, plan)) = self.stage.plan.take() else {
+            return self.malformed();
+        };
+        let Some(rule) = self.rules.rules().get(index).cloned() else {
+            return self.malformed();
+        };
+        let keys = match keys.and_then(|keys| self.spread(&rule, keys, plan.keys())) {
+            Ok(keys) => keys,
+            Err(failure) => return self.refuse(header, failure.cause, &failure.message),
+        };
+        let mut spliced = Vec::with_capacity(statement.text.len() + 64);
+        // A bound key is known to the server alone.
+        if !plan.key_parameters().is_empty()
+            || plan.splice(&statement.text, &keys, &mut spliced).is_err()
+        {
+            return self.refuse_unsupported(header, Unsupported::TextPrepare);
+        }
+        let mut text = b"PREPARE ".to_vec();
+        write_quoted(&statement.name, b'`', false, &mut text);
+        text.extend_from_slice(b" FROM ");
+        write_quoted(
+            &spliced,
+            b'\'',
+            !statement.modes.no_backslash_escapes,
+            &mut text,
+        );
+        self.events.rewritten += 1;
+        let reprepared = Reprepared {
+            reply: Reply::new(&plan, &keys),
+            returning: plan.returning(),
+        };
+        self.own_query(&text, Gather::Reprepare(reprepared))
+    }
+
+    /// The server's answer to it.
+    pub(crate) fn answer_reprepare(
+        &mut self,
+        reprepared: Reprepared,
+        end: Option<End>,
+        answer: &[u8],
+    ) {
+        if matches!(end, Some(End::Ok(_))) {
+            self.stage.reprepared = Some(reprepared);
+        } else {
+            self.fail_own(answer);
+        }
+    }
+}
+
+/// Appends a text between quotation marks.
+fn write_quoted(text: &[u8], quote: u8, has_escapes: bool, out: &mut Vec<u8>) {
+    out.push(quote);
+    for byte in text {
+        if *byte == quote || (has_escapes && *byte == b'\\') {
+            out.push(*byte);
+        }
+        out.push(*byte);
+    }
+    out.push(quote);
+}
