@@ -104,7 +104,7 @@ impl Sizes {
                 calls_slow: 50_000,
                 ids_together: 4_000_000,
                 insert_s: 1,
-                latency_s: 4,
+                latency_s: 2,
             }
         }
     }

@@ -11,7 +11,7 @@ use super::rounds::{Rounds, interleave};
 
 const CLIENTS: u16 = 8;
 /// Rounds of this part for one of the others.
-const ROUNDS_FACTOR: u16 = 3;
+const ROUNDS_FACTOR: u16 = 8;
 
 /// Where the ids come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
