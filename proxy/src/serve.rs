@@ -139,13 +139,12 @@ fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>, metrics: Option<&Bound>) 
         .context("starting a runtime")?;
     let local = LocalSet::new();
     runtime.block_on(local.run_until(async {
-        let mut acceptors = Vec::new();
         for (index, bound) in bound.iter().enumerate() {
             let acceptor = bound.here().context("sharing a listening socket")?;
             let shared = Arc::clone(shared);
-            acceptors.push(tokio::task::spawn_local(async move {
+            tokio::task::spawn_local(async move {
                 accept(&acceptor, index, &shared).await;
-            }));
+            });
         }
         if let Some(metrics) = metrics {
             let acceptor = metrics.here().context("sharing a listening socket")?;
@@ -157,11 +156,8 @@ fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>, metrics: Option<&Bound>) 
             ));
         }
         let mut stopping = shared.stopping.clone();
-        // The sender lives until the process ends.
+        // The sender lives until the process ends. Clients that still come are told: unanswered they would wait.
         let _ = stopping.wait_for(|stopping| *stopping).await;
-        for acceptor in acceptors {
-            acceptor.abort();
-        }
         let limit = Duration::from_millis(shared.config.drain_ms_max);
         let drained = async {
             while shared.counters.open() > 0 {
@@ -209,6 +205,9 @@ async fn connection(
     let Some(listener) = shared.config.listeners.get(index) else {
         return Ok(());
     };
+    if *shared.stopping.borrow() {
+        return refuse(&mut client, Cause::Draining, "the proxy is stopping").await;
+    }
     if open > shared.config.connections_max {
         shared.counters.turned_away();
         return refuse(&mut client, Cause::ConnectionsFull, "Too many connections").await;
@@ -247,7 +246,7 @@ async fn connect(listener: &Listener, shared: &Shared) -> std::io::Result<Stream
     }
 }
 
-/// Tells a client why it is not served, before the greeting.
+/// Tells a client why it is not served. Before the greeting there is no SQLSTATE in an error.
 async fn refuse(client: &mut Stream, cause: Cause, message: &str) -> std::io::Result<()> {
     let mut payload = vec![0xFF];
     payload.extend(cause.mysql_errno().to_le_bytes());

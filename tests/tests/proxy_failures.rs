@@ -1,0 +1,319 @@
+//! Every cause of failure that only a client of the proxy can meet, produced once each: number, state, words, and whether
+//! the connection goes on, as the README says.
+
+use anyhow::{Context, bail};
+use keywright_core::cause::Cause;
+use keywright_tests::{
+    Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream, WAIT_MAX,
+    Wire, command, make_store, wait_until,
+};
+
+/// Rows of one INSERT while the store is away.
+const ROWS: usize = 100;
+/// More keys than are ever reserved ahead here.
+const KEYS_MAX: usize = 10_000_000;
+
+/// A shard with one table.
+struct Shop {
+    server: Upstream,
+    config: ProxyConfig,
+}
+
+impl Shop {
+    fn open() -> Result<Shop> {
+        let server = Upstream::start(Flavour::MariaDb)?;
+        server.run(
+            "mysql",
+            "CREATE DATABASE shop;
+             CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT);
+             CREATE TABLE shop.plain (id BIGINT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT)",
+        )?;
+        let url = make_store(&server, "keywright", &[("orders", 1)])?;
+        let config = ProxyConfig::before(&server, &url).rule("shop.orders", "segment:orders");
+        Ok(Shop { server, config })
+    }
+
+    fn proxy(&self) -> Result<ProxyProcess> {
+        ProxyProcess::start(self.config.clone())
+    }
+
+    /// With a line in the rule.
+    fn ruled(&self, line: &str) -> Result<ProxyProcess> {
+        let mut config = self.config.clone();
+        for rule in &mut config.rules {
+            rule.push_str(line);
+        }
+        ProxyProcess::start(config)
+    }
+
+    fn limited(&self, limits: &str) -> Result<ProxyProcess> {
+        let mut config = self.config.clone();
+        config.more = format!("[limits]\n{limits}\n");
+        ProxyProcess::start(config)
+    }
+}
+
+#[test]
+fn every_cause_is_produced() -> Result<()> {
+    let shop = Shop::open()?;
+    for cause in Cause::OF_PROXY {
+        produce(cause, &shop).with_context(|| cause.name())?;
+    }
+    Ok(())
+}
+
+/// No `_`: a new cause does not compile untested.
+fn produce(cause: Cause, shop: &Shop) -> Result<()> {
+    match cause {
+        Cause::StatementUnsupported => an_unsupported_statement(shop),
+        Cause::KeyExplicit => an_explicit_key(shop),
+        Cause::StoreUnavailable => a_store_that_is_away(shop),
+        Cause::ConnectionsFull => one_connection_too_many(shop),
+        Cause::MemoryFull => one_statement_too_many(shop),
+        Cause::PacketTooLarge => a_statement_too_long(shop),
+        Cause::PacketMalformed => a_command_out_of_order(shop),
+        Cause::Draining => a_proxy_that_stops(shop),
+        // Without TLS nobody is told to use it.
+        Cause::AuthUnsupported | Cause::TlsRequired => Ok(()),
+        Cause::NotPreloaded
+        | Cause::TagUnknown
+        | Cause::TagExists
+        | Cause::TagInvalid
+        | Cause::TagExhausted
+        | Cause::TagsFull
+        | Cause::WorkersFull
+        | Cause::ReadOnly
+        | Cause::RefillTimeout
+        | Cause::Fenced
+        | Cause::WorkerIdUnset
+        | Cause::WorkerIdInUse
+        | Cause::LayoutInvalid
+        | Cause::LayoutRanOut
+        | Cause::LayoutOverlap
+        | Cause::ClockBehind
+        | Cause::LeadExceeded
+        | Cause::ArgumentOutOfRange
+        | Cause::ArgumentNull
+        | Cause::IdForeign
+        | Cause::Privilege
+        | Cause::Serialization
+        | Cause::VersionMismatch
+        | Cause::AdoptRefused
+        | Cause::BoundDamaged => bail!("a PostgreSQL client can meet it too"),
+    }
+}
+
+/// Asserts that the client was refused for that cause, in words that help.
+#[track_caller]
+fn expect(cause: Cause, fault: &SqlFault, message_has: &str) {
+    let message = String::from_utf8_lossy(&fault.message);
+    assert_eq!(fault.errno, cause.mysql_errno(), "{fault}");
+    assert_eq!(fault.sqlstate, cause.sqlstate(), "{fault}");
+    assert!(
+        message.contains(message_has),
+        "{message_has:?} is not in {message:?}"
+    );
+    assert!(
+        !message.contains('\n') && !message.contains("::"),
+        "insides shown: {message}"
+    );
+}
+
+/// The error that the last result is, if it is one.
+fn refusal(replies: Vec<Reply>) -> Option<SqlFault> {
+    match replies.into_iter().next_back() {
+        Some(Reply::Failed(fault)) => Some(fault),
+        Some(Reply::Done(_) | Reply::Rows(_)) | None => None,
+    }
+}
+
+fn refused(wire: &mut Wire, sql: impl AsRef<[u8]>) -> Result<SqlFault> {
+    refusal(wire.query(sql)?).context("it was not refused")
+}
+
+fn login_refused(proxy: &ProxyProcess) -> Option<SqlFault> {
+    let refused = Wire::connect_tcp(proxy.port(), &Login::root("shop")).err()?;
+    refused.downcast::<SqlFault>().ok()
+}
+
+/// The connection goes on, and nothing of what was refused was carried out.
+#[track_caller]
+fn goes_on(wire: &mut Wire) -> Result<()> {
+    assert_eq!(
+        wire.rows("SELECT COUNT(*) FROM orders WHERE a = 'refused'")?,
+        [["0"]]
+    );
+    Ok(())
+}
+
+#[track_caller]
+fn has_ended(wire: &mut Wire) {
+    assert!(wire.query("SELECT 1").is_err(), "the connection goes on");
+}
+
+fn an_unsupported_statement(shop: &Shop) -> Result<()> {
+    let proxy = shop.proxy()?;
+    let mut wire = proxy.wire("shop")?;
+    for (sql, names) in [
+        (
+            "INSERT INTO orders (id, a) VALUES (RAND(), 'refused')",
+            "a function call as key",
+        ),
+        ("INSERT INTO orders (a) SELECT 'refused'", "INSERT … SELECT"),
+    ] {
+        expect(
+            Cause::StatementUnsupported,
+            &refused(&mut wire, sql)?,
+            names,
+        );
+        goes_on(&mut wire)?;
+    }
+    Ok(())
+}
+
+fn an_explicit_key(shop: &Shop) -> Result<()> {
+    let proxy = shop.ruled("on_explicit = \"refuse\"\n")?;
+    let mut wire = proxy.wire("shop")?;
+    let fault = refused(
+        &mut wire,
+        "INSERT INTO orders (id, a) VALUES (5, 'refused')",
+    )?;
+    expect(Cause::KeyExplicit, &fault, "\"id\"");
+    goes_on(&mut wire)?;
+    let prepared = wire.prepare("INSERT INTO orders (id, a) VALUES (?, 'refused')")??;
+    let fault = refusal(wire.execute(&prepared, &[Param::Signed(5)])?).context("bound")?;
+    expect(Cause::KeyExplicit, &fault, "\"id\"");
+    goes_on(&mut wire)
+}
+
+fn one_connection_too_many(shop: &Shop) -> Result<()> {
+    let proxy = shop.limited("connections_max = 1")?;
+    let mut first = None;
+    wait_until("the only place", WAIT_MAX, || {
+        first = proxy.wire("shop").ok();
+        Ok(first.is_some())
+    })?;
+    let fault = login_refused(&proxy).context("a second connection")?;
+    // Before the greeting is answered there is no place for a state.
+    assert_eq!((fault.errno, fault.sqlstate.as_str()), (1040, ""));
+    assert_eq!(fault.message, b"Too many connections");
+    drop(first);
+    wait_until("a free place", WAIT_MAX, || Ok(proxy.wire("shop").is_ok()))
+}
+
+fn one_statement_too_many(shop: &Shop) -> Result<()> {
+    let proxy = shop.limited("statements_max = 1")?;
+    let mut wire = proxy.wire("shop")?;
+    let insert = "INSERT INTO orders (a) VALUES (?)";
+    let first = wire.prepare(insert)??;
+    let fault = wire.prepare(insert)?.err().context("a second statement")?;
+    expect(Cause::MemoryFull, &fault, "too many prepared statements");
+    // Only those on rules' tables are counted, and one that is closed makes room.
+    let free = wire.prepare("SELECT ?")??;
+    wire.execute(&free, &[Param::Signed(1)])?;
+    wire.close(&first)?;
+    let again = wire.prepare(insert)??;
+    assert!(refusal(wire.execute(&again, &[Param::Text(b"x".to_vec())])?).is_none());
+    goes_on(&mut wire)
+}
+
+fn a_statement_too_long(shop: &Shop) -> Result<()> {
+    let proxy = shop.limited("rewrite_bytes_max = 65536")?;
+    let mut wire = proxy.wire("shop")?;
+    let long = "x".repeat(100_000);
+    wire.run(format!("INSERT INTO plain (a) VALUES ('{long}')"))?;
+    let fault = refused(
+        &mut wire,
+        format!("INSERT INTO orders (a) VALUES ('{long}')"),
+    )?;
+    expect(Cause::PacketTooLarge, &fault, "rewrite_bytes_max");
+    has_ended(&mut wire);
+
+    let mut wire = proxy.wire("shop")?;
+    let prepared = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
+    let fault = refusal(wire.execute(&prepared, &[Param::Text(long.into_bytes())])?);
+    expect(
+        Cause::PacketTooLarge,
+        &fault.context("a long parameter")?,
+        "rewrite_bytes_max",
+    );
+    has_ended(&mut wire);
+    assert_eq!(
+        shop.server
+            .run("shop", "SELECT COUNT(*) FROM orders WHERE LENGTH(a) > 9")?,
+        [["0"]]
+    );
+    Ok(())
+}
+
+fn a_command_out_of_order(shop: &Shop) -> Result<()> {
+    let proxy = shop.proxy()?;
+    let mut wire = proxy.wire("shop")?;
+    // MariaDB's bulk execution, which was not offered.
+    let fault = refusal(wire.command(command::STMT_BULK_EXECUTE, &[1, 0, 0, 0, 0, 0])?);
+    expect(
+        Cause::PacketMalformed,
+        &fault.context("bulk execution")?,
+        "out of order",
+    );
+    has_ended(&mut wire);
+    assert_eq!(proxy.wire("shop")?.rows("SELECT 1")?, [["1"]]);
+    Ok(())
+}
+
+/// Whoever is in a transaction ends it; whoever comes is told at once.
+fn a_proxy_that_stops(shop: &Shop) -> Result<()> {
+    let mut proxy = shop.limited("drain_ms_max = 60000")?;
+    let mut busy = proxy.wire("shop")?;
+    busy.run("BEGIN")?;
+    busy.run("INSERT INTO orders (a) VALUES ('before')")?;
+    let mut idle = proxy.wire("shop")?;
+    proxy.begin_stop()?;
+    let mut fault = None;
+    wait_until("a refused login", WAIT_MAX, || {
+        fault = login_refused(&proxy);
+        Ok(fault.is_some())
+    })?;
+    let fault = fault.context("the refusal")?;
+    assert_eq!(fault.errno, Cause::Draining.mysql_errno(), "{fault}");
+    assert!(
+        String::from_utf8_lossy(&fault.message).contains("stopping"),
+        "{fault}"
+    );
+    has_ended(&mut idle);
+    busy.run("INSERT INTO orders (a) VALUES ('after')")?;
+    busy.run("COMMIT")?;
+    has_ended(&mut busy);
+    assert!(proxy.stop()?.success(), "{}", proxy.log());
+    let both = "SELECT a FROM orders WHERE a IN ('before', 'after') ORDER BY id";
+    assert_eq!(shop.server.run("shop", both)?, [["before"], ["after"]]);
+    Ok(())
+}
+
+/// What is left is issued; then inserts fail, and everything else goes on.
+fn a_store_that_is_away(shop: &Shop) -> Result<()> {
+    let mut store = Upstream::start(Flavour::MariaDb)?;
+    let mut config = shop.config.clone();
+    config.store_url = make_store(&store, "keywright", &[("orders", 1_000_000)])?;
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("shop")?;
+    wire.run("INSERT INTO orders (a) VALUES ('first')")?;
+    store.kill9()?;
+    let rows = vec!["('more')"; ROWS].join(",");
+    let mut issued = 0;
+    let fault = loop {
+        match refusal(wire.query(format!("INSERT INTO orders (a) VALUES {rows}"))?) {
+            None => issued += ROWS,
+            Some(fault) => break fault,
+        }
+        assert!(issued < KEYS_MAX, "keys without a store");
+    };
+    assert!(issued > 0, "nothing was left in memory");
+    expect(Cause::StoreUnavailable, &fault, "the store at 127.0.0.1:");
+    goes_on(&mut wire)?;
+    wire.run("UPDATE orders SET a = 'second' WHERE a = 'first'")?;
+    store.restart()?;
+    wait_until("keys again", WAIT_MAX, || {
+        Ok(refusal(wire.query("INSERT INTO orders (a) VALUES ('third')")?).is_none())
+    })
+}
