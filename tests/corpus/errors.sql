@@ -50,19 +50,37 @@ CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 INSERT INTO t (a VALUES (1);
 INSERT INTO t (a) VALUES (1;
 INSERT INTO t (a) VALUES ('x);
-INSERT INTO t (a) VALUE (1) VALUE (2);
-INSERT INTO t a VALUES (1);
 INSERT INTO t (a) VALUES (1) /* open;
 INSERT IN t (a) VALUES (1);
 INSERT INTO INTO t (a) VALUES (1);
 REPLACE IGNORE INTO t (a) VALUES (1);
 SELECT COUNT(*) FROM t;
 
+=== syntax that the server refuses as well, in other words
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+@refused what follows the rows
+INSERT INTO t (a) VALUE (1) VALUE (2);
+@refused what follows the rows
+INSERT INTO t (a) VALUES (1)(2);
+@refused what follows the table
+INSERT INTO t a VALUES (1);
+SELECT COUNT(*) FROM t;
+
 === privileges
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-CREATE SQL SECURITY INVOKER VIEW v AS SELECT id, a FROM t;
 --- run
 INSERT INTO mysql.nothing (a) VALUES (1);
 INSERT INTO information_schema.tables (table_name) VALUES ('x');
-INSERT INTO v (a) VALUES (1);
-SELECT a FROM v;
+SELECT a FROM t;
+
+=== a view of the table
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE SQL SECURITY INVOKER VIEW v AS SELECT id, a FROM t;
+--- run
+INSERT INTO v (id, a) VALUES (7, 1);
+SELECT id, a FROM v;
+@deviates no rule is for a view, so that the fence refuses the INSERT
+INSERT INTO v (a) VALUES (2);
+@elsewhere
+TRUNCATE TABLE t;

@@ -111,12 +111,26 @@ SELECT a, b, id - LAST_INSERT_ID() FROM t ORDER BY a;
 === refused values of the key
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run
-@refused id
+@refused a function call as key
 INSERT INTO t (id, a) VALUES (RAND() * 0, 1);
-@refused id
+@refused a subquery as key
 INSERT INTO t (id, a) VALUES ((SELECT 1), 1);
-@refused id
+@refused a variable as key
 INSERT INTO t (id, a) VALUES (@x, 1);
-@refused id
+@refused an expression as key
 INSERT INTO t (a, id) VALUES (1, a + 1);
 SELECT COUNT(*) FROM t;
+
+=== strings that are no numbers, as keys
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+INSERT INTO t (id, a) VALUES ('abc', 1);
+@params 'abc', 2
+@refused a string that is no number as key
+INSERT INTO t (id, a) VALUES (?, ?);
+SET sql_mode = '';
+@refused a string that is no number as key
+INSERT INTO t (id, a) VALUES ('', 3);
+@refused a string that is no number as key
+INSERT INTO t (id, a) VALUES ('abc', 4);
+SELECT a FROM t;

@@ -117,8 +117,6 @@ INSERT INTO t (nothing) VALUES (?);
 INSERT INTO t (a) VALUES (?, ?);
 @params 1
 INSERT INTO nothing (a) VALUES (?);
-@params 'abc', 1
-INSERT INTO t (id, a) VALUES (?, ?);
 SELECT a, b FROM t;
 
 === the last id in a prepared insert
@@ -147,28 +145,3 @@ INSERT INTO t (a) VALUES (?), (?) RETURNING id;
 @params 6, 7
 INSERT INTO t (id, a) VALUES (?, ?) RETURNING *;
 SELECT a FROM t ORDER BY id;
-
-=== text PREPARE and EXECUTE
-CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20));
---- run
-PREPARE s FROM 'INSERT INTO t (a, b) VALUES (?, ?)';
-SET @a = 1, @b = 'x';
-EXECUTE s USING @a, @b;
-SET @a = 2, @b = NULL;
-EXECUTE s USING @a, @b;
-SELECT LAST_INSERT_ID() = MAX(id) FROM t;
-DEALLOCATE PREPARE s;
-PREPARE s FROM "INSERT INTO t (a) VALUES (3), (4)";
-EXECUTE s;
-EXECUTE s;
-DROP PREPARE s;
-EXECUTE s;
-PREPARE s FROM 'INSERT INTO t VALUES (NULL, ?, ''it''''s'')';
-EXECUTE s USING @a;
-PREPARE s FROM 'SELECT COUNT(*) FROM t WHERE a = ?';
-EXECUTE s USING @a;
-@only mariadb
-EXECUTE IMMEDIATE 'INSERT INTO t (a) VALUES (5)';
-@only mariadb
-EXECUTE IMMEDIATE 'INSERT INTO t (a) VALUES (?)' USING 6;
-SELECT a, b FROM t ORDER BY id;

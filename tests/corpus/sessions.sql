@@ -37,7 +37,6 @@ INSERT INTO t (a) VALUES (4);
 SELECT a FROM t ORDER BY id;
 CREATE TEMPORARY TABLE t2 AS SELECT 1 AS x;
 INSERT INTO t2 VALUES (2);
-INSERT INTO t (a) SELECT x FROM t2 WHERE x < 0;
 CREATE TEMPORARY TABLE IF NOT EXISTS `t` (id INT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 7;
 INSERT INTO t (a) VALUES (5);
 SELECT id, a FROM t;
@@ -59,15 +58,28 @@ SELECT a FROM t;
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run
 SET insert_id = 77;
+@text
 INSERT INTO t (a) VALUES (1);
 SELECT LAST_INSERT_ID();
+@text
 INSERT INTO t (a) VALUES (2);
 SET @@session.insert_id = 90;
+@text
 INSERT INTO t (a) VALUES (3), (4);
 SET insert_id = 95, @x = 1;
 SELECT 1;
+@text
 INSERT INTO t (a) VALUES (5);
 SELECT id, a FROM t ORDER BY a;
+
+=== SET insert_id before a prepared insert
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+SET insert_id = 77;
+@params 1
+@refused SET insert_id
+INSERT INTO t (a) VALUES (?);
+SELECT a FROM t;
 
 === SET last_insert_id
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
@@ -140,28 +152,6 @@ INSERT INTO t (a) VALUES (4);
 INSERT INTO t VALUES (NULL, 5);
 UNLOCK TABLES;
 SELECT a FROM t ORDER BY id;
-
-=== several statements in one packet
-CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20));
---- run
-@text
-INSERT INTO t (a) VALUES (1); INSERT INTO t (a) VALUES (2), (3); SELECT LAST_INSERT_ID();
-@text
-SELECT 1; INSERT INTO t (b) VALUES ('a;b'); SELECT a, b FROM t ORDER BY id;
-@text
-SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'; INSERT INTO t VALUES (0, 4, 'zero'); SET sql_mode = DEFAULT; INSERT INTO t VALUES (NULL, 5, 'key');
-@text
-INSERT INTO t (a) VALUES (6); INSERT INTO t (nothing) VALUES (7); INSERT INTO t (a) VALUES (8);
-@text
-BEGIN; INSERT INTO t (a) VALUES (9); ROLLBACK; SELECT COUNT(*) FROM t;
-<<
-INSERT INTO t (a) VALUES (10);
->>
-@text
-INSERT INTO t (a) VALUES (11);; SELECT 2;
-@text
-USE {db}_2; INSERT INTO {db}.t (a) VALUES (12); USE {db}; INSERT INTO t (a) VALUES (13);
-SELECT a, b FROM t ORDER BY id;
 
 === FOUND_ROWS and ROW_COUNT over an insert
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);

@@ -106,8 +106,6 @@ INSERT INTO t (a, b) VALUES (1000, 'toolong');
 SHOW WARNINGS;
 INSERT INTO t (b) VALUES ('x');
 INSERT INTO t (a, b) VALUES ('abc', 'y'), (2, 'four');
-INSERT INTO t (id, a) VALUES ('', 3);
-INSERT INTO t (id, a) VALUES ('abc', 4);
 SET sql_mode = 'STRICT_ALL_TABLES';
 INSERT INTO t (a, b) VALUES (1000, 'x');
 INSERT INTO t (id, a) VALUES ('abc', 5);

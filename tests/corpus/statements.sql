@@ -123,11 +123,20 @@ INSERT INTO t (a) VALUES (8)
 INSERT INTO t (a) VALUES (9) /* closed */ -- open;
 INSERT/**/INTO/**/t(a)VALUES(10),(11);
 INSERT INTO t(a)VALUES(--1), (- -2);
-@only mysql
-INSERT /*+ SET_VAR(sort_buffer_size = 100000) */ INTO t (a) VALUES (12);
 @only mariadb
 SET STATEMENT sort_buffer_size = 100000 FOR INSERT INTO t (a) VALUES (13);
 SELECT a, b FROM t ORDER BY id;
+
+=== variables for one statement
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+@only mysql
+@refused the hint SET_VAR
+INSERT /*+ SET_VAR(sort_buffer_size = 100000) */ INTO t (a) VALUES (1);
+@only mariadb
+@refused SET STATEMENT of sql_mode
+SET STATEMENT sql_mode = '' FOR INSERT INTO t (a) VALUES (2);
+SELECT a FROM t;
 
 === executable comments
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
