@@ -1,6 +1,10 @@
 //! Bytes of one side that were read and not passed on yet.
 
 use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::stream::Stream;
 
@@ -16,6 +20,8 @@ pub(crate) struct Input {
     start: usize,
     end: usize,
     ended: bool,
+    /// Whether the last read took all the room there was.
+    was_filled: bool,
 }
 
 impl Input {
@@ -37,23 +43,37 @@ impl Input {
         }
     }
 
-    /// Reads what has come, with room for `at_least` bytes in all; false when there was nothing.
-    pub(crate) fn read(&mut self, from: &Stream, at_least: usize) -> io::Result<bool> {
-        self.make_room(at_least);
-        match from.try_read(self.bytes.get_mut(self.end..).unwrap_or_default()) {
-            Ok(0) => {
-                self.ended = true;
-                Ok(true)
+    /// Reads what has come, until there are `at_least` bytes in all or nothing more comes for now. Pending: nothing came.
+    pub(crate) fn poll_read(
+        &mut self,
+        from: &mut Stream,
+        at_least: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut was_read = false;
+        loop {
+            self.make_room(at_least);
+            let room = self.bytes.get_mut(self.end..).unwrap_or_default();
+            let room_bytes = room.len();
+            let mut into = ReadBuf::new(room);
+            match Pin::new(&mut *from).poll_read(context, &mut into) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending if was_read => return Poll::Ready(Ok(())),
+                Poll::Pending => return Poll::Pending,
             }
-            Ok(count) => {
-                self.end += count;
-                Ok(true)
+            let count = into.filled().len();
+            was_read = true;
+            self.end += count;
+            self.ended = count == 0;
+            self.was_filled = count == room_bytes;
+            if self.ended || self.there().len() >= at_least {
+                return Poll::Ready(Ok(()));
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(error),
         }
     }
 
+    /// A buffer that could not hold what came grows; with little in the socket a small one stays in the processor's cache.
     fn make_room(&mut self, at_least: usize) {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -61,7 +81,7 @@ impl Input {
         }
         let len = self.bytes.len();
         let mut wanted = len;
-        if self.end == len {
+        if self.was_filled || self.end == len {
             wanted = len
                 .saturating_mul(4)
                 .clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_BUSY);
@@ -82,6 +102,7 @@ impl Input {
     pub(crate) fn release(&mut self) {
         if self.start == self.end {
             self.bytes = Vec::new();
+            self.was_filled = false;
         }
     }
 }

@@ -10,5 +10,6 @@ mod input;
 pub mod metrics;
 pub mod relay;
 pub mod serve;
+mod side;
 pub mod stream;
 pub mod tables;

@@ -3,10 +3,11 @@
 //! The two directions do not wait for each other: a client that sends commands before it has read the answers to earlier
 //! ones goes on being answered. What one side cannot take yet is the only thing that keeps the other from being read.
 
+use std::future::poll_fn;
 use std::io;
-use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use keywright_core::{Cause, KeyBatch};
@@ -17,8 +18,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::handshake;
-use crate::input::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN, Input};
 use crate::metrics::Counters;
+use crate::side::{Side, Wants, is_pending, poll_pass};
 use crate::stream::Stream;
 
 /// After so long without a byte a connection's buffers are given back, milliseconds.
@@ -26,111 +27,11 @@ const IDLE_MS: u64 = 1_000;
 /// How long the last bytes to a client that is closed may take, and how long its own are still taken, milliseconds.
 const CLOSE_MS_MAX: u64 = 500;
 
-/// One of the two peers.
-struct Side {
-    stream: Stream,
-    input: Input,
-    /// How many bytes of `input` may go to the other side.
-    cleared: usize,
-    /// What the session itself says to this peer; before the other side's cleared bytes.
-    own: Vec<u8>,
-    own_sent: usize,
-    wants: Wants,
-    /// Whether this peer was told that nothing more comes.
-    is_shut: bool,
-}
-
-/// What the session said last of a side's bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wants {
-    More(usize),
-    /// The other side must move first.
-    Other,
-}
-
-impl Side {
-    fn new(stream: Stream) -> Self {
-        Self {
-            stream,
-            input: Input::default(),
-            cleared: 0,
-            own: Vec::new(),
-            own_sent: 0,
-            wants: Wants::More(1),
-            is_shut: false,
-        }
-    }
-
-    /// How many bytes to read up to; `None`: nothing is to be read.
-    fn room(&self) -> Option<usize> {
-        if self.input.has_ended() || self.cleared > 0 {
-            return None;
-        }
-        match self.wants {
-            Wants::More(at_least) => Some(at_least),
-            // A little is read ahead, and the rest waits in the socket.
-            Wants::Other if self.input.there().len() < BUFFER_BYTES_MIN => Some(1),
-            Wants::Other => None,
-        }
-    }
-
-    /// Whether nothing of this side will ever be passed on any more.
-    fn is_over(&self) -> bool {
-        let asks_in_vain = matches!(self.wants, Wants::More(_));
-        self.input.has_ended()
-            && self.cleared == 0
-            && (asks_in_vain || self.input.there().is_empty())
-    }
-
-    /// Takes over what the session has to say to this peer; `other`'s cleared bytes were said earlier.
-    fn take_own(&mut self, other: &mut Side, said: &mut Vec<u8>) {
-        if said.is_empty() {
-            return;
-        }
-        if other.cleared > 0 {
-            let earlier = other.input.there().get(..other.cleared);
-            self.own.extend_from_slice(earlier.unwrap_or_default());
-            other.input.drop_front(other.cleared);
-            other.cleared = 0;
-        }
-        if self.own.is_empty() {
-            mem::swap(&mut self.own, said);
-        } else {
-            self.own.append(said);
-        }
-    }
-}
-
-fn is_pending(from: &Side, to: &Side) -> bool {
-    from.cleared > 0 || !to.own.is_empty()
-}
-
-/// Writes what the socket takes at once.
-fn flush(from: &mut Side, to: &mut Side) -> io::Result<()> {
-    while let Some(rest) = to.own.get(to.own_sent..).filter(|rest| !rest.is_empty()) {
-        match to.stream.try_write(rest) {
-            Ok(count) => to.own_sent += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(error),
-        }
-    }
-    to.own.clear();
-    to.own_sent = 0;
-    if to.own.capacity() > BUFFER_BYTES_BUSY {
-        to.own = Vec::new();
-    }
-    while from.cleared > 0 {
-        let bytes = from.input.there().get(..from.cleared).unwrap_or_default();
-        match to.stream.try_write(bytes) {
-            Ok(count) => {
-                from.input.drop_front(count);
-                from.cleared -= count.min(from.cleared);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+/// One of the two sides.
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    Client,
+    Upstream,
 }
 
 /// What the session made of one side.
@@ -138,7 +39,24 @@ fn flush(from: &mut Side, to: &mut Side) -> io::Result<()> {
 enum Moved {
     Yes,
     No,
+    Halt(Halt),
+}
+
+/// What ends the passing of bytes, for a while or for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Halt {
+    /// Keys are needed.
+    Keys(KeyRequest),
+    /// The client's first so many bytes are COM_CHANGE_USER.
+    Authenticate(usize),
+    /// The client has ended, and the server is to be told.
+    ClientOver,
+    /// The server has ended, and the client has got everything.
+    UpstreamOver,
+    /// The connection ends once the client has got what it is still to be told.
     Close,
+    /// The proxy is stopping, and nothing is under way.
+    Stopping,
 }
 
 /// A connection whose authentication has succeeded.
@@ -153,10 +71,43 @@ pub struct Relay {
     /// One timer for the connection's life, set anew only when it has fired: a wait for bytes costs no timer.
     idle: Pin<Box<Sleep>>,
     was_active: bool,
+    stopping: Stopping,
+}
+
+/// That the proxy is stopping: the wait for it is entered once, and asked again only when something has changed.
+struct Stopping {
+    said: watch::Receiver<bool>,
+    wait: Pin<Box<dyn Future<Output = ()> + Send>>,
+    is_awaited: bool,
+    is_said: bool,
+}
+
+impl Stopping {
+    fn new(said: watch::Receiver<bool>) -> Self {
+        let mut receiver = said.clone();
+        let wait = async move {
+            // The sender lives until the process ends.
+            let _ = receiver.wait_for(|stopping| *stopping).await;
+        };
+        Self {
+            said,
+            wait: Box::pin(wait),
+            is_awaited: false,
+            is_said: false,
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.is_said && (!self.is_awaited || self.said.has_changed().unwrap_or(true)) {
+            self.is_awaited = true;
+            self.is_said = self.wait.as_mut().poll(context).is_ready();
+        }
+        self.is_said
+    }
 }
 
 impl Relay {
-    /// Both connections, and the session between them.
+    /// Both connections, and the session between them. `stopping` becomes true when the proxy is to end.
     pub fn new(
         client: Stream,
         upstream: Stream,
@@ -164,6 +115,7 @@ impl Relay {
         facts: SessionFacts,
         sources: Arc<[Source]>,
         counters: Arc<Counters>,
+        stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
             client: Side::new(client),
@@ -174,7 +126,110 @@ impl Relay {
             counters,
             idle: Box::pin(sleep(Duration::from_millis(IDLE_MS))),
             was_active: true,
+            stopping: Stopping::new(stopping),
         }
+    }
+
+    /// Passes bytes until one side has ended, or until no command is under way while the proxy is stopping.
+    ///
+    /// # Errors
+    /// A connection broke.
+    pub async fn run(&mut self) -> io::Result<()> {
+        loop {
+            match poll_fn(|context| self.poll_on(context)).await? {
+                Halt::Keys(request) => {
+                    let keys = self.keys(request).await;
+                    self.session.on_keys(keys);
+                }
+                Halt::Authenticate(count) => {
+                    if !self.change_user(count).await? {
+                        return self.close().await;
+                    }
+                }
+                Halt::ClientOver => {
+                    // The server finishes what it was told, and its answers are still passed on.
+                    self.upstream.stream.shutdown().await?;
+                    self.upstream.is_shut = true;
+                }
+                Halt::Close => return self.close().await,
+                Halt::UpstreamOver | Halt::Stopping => return Ok(()),
+            }
+        }
+    }
+
+    /// Passes bytes until something else is to be done. A wake-up starts with what could not be written before.
+    fn poll_on(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Halt>> {
+        loop {
+            self.pass(context)?;
+            let mut moved = false;
+            for of in [Of::Client, Of::Upstream] {
+                match self.step(of) {
+                    Moved::Yes => moved = true,
+                    Moved::No => {}
+                    Moved::Halt(halt) => {
+                        self.pass(context)?;
+                        return Poll::Ready(Ok(halt));
+                    }
+                }
+                self.pass(context)?;
+            }
+            if moved {
+                continue;
+            }
+            self.counters.note(&self.session.events());
+            if let Some(halt) = self.end() {
+                return Poll::Ready(Ok(halt));
+            }
+            if !self.read(context)? {
+                return self.poll_rest(context).map(Ok);
+            }
+        }
+    }
+
+    /// Writes what the sockets take.
+    fn pass(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        poll_pass(&mut self.client, &mut self.upstream, context)?;
+        poll_pass(&mut self.upstream, &mut self.client, context)
+    }
+
+    /// Reads what there is, from whom the other side is not behind; false when there was nothing.
+    fn read(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        let mut was_read = false;
+        if !is_pending(&self.upstream, &self.client) {
+            was_read |= self.upstream.poll_read(context)?;
+        }
+        if !is_pending(&self.client, &self.upstream) {
+            was_read |= self.client.poll_read(context)?;
+        }
+        self.was_active |= was_read;
+        Ok(was_read)
+    }
+
+    /// Whether a side has ended.
+    fn end(&self) -> Option<Halt> {
+        if self.upstream.is_over() && !is_pending(&self.upstream, &self.client) {
+            return Some(Halt::UpstreamOver);
+        }
+        let is_client_over = self.client.is_over() && !is_pending(&self.client, &self.upstream);
+        (is_client_over && !self.upstream.is_shut).then_some(Halt::ClientOver)
+    }
+
+    /// What is done when there is nothing to do.
+    fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<Halt> {
+        while self.holds_memory() && self.idle.as_mut().poll(context).is_ready() {
+            if self.was_active {
+                self.was_active = false;
+                let next = Instant::now() + Duration::from_millis(IDLE_MS);
+                self.idle.as_mut().reset(next);
+            } else {
+                self.client.input.release();
+                self.upstream.input.release();
+            }
+        }
+        if self.stopping.poll(context) && self.is_between_commands() {
+            return Poll::Ready(Halt::Stopping);
+        }
+        Poll::Pending
     }
 
     /// Whether no command is under way and nothing waits to be sent.
@@ -185,123 +240,33 @@ impl Relay {
             && !is_pending(&self.upstream, &self.client)
     }
 
-    /// Passes bytes until one side has ended, or until no command is under way while the proxy is stopping.
-    ///
-    /// # Errors
-    /// A connection broke.
-    pub async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> io::Result<()> {
-        loop {
-            loop {
-                let client = self.step(true).await?;
-                let upstream = self.step(false).await?;
-                if client == Moved::Close || upstream == Moved::Close {
-                    return self.close().await;
-                }
-                if client == Moved::No && upstream == Moved::No {
-                    break;
-                }
-            }
-            self.counters.note(&self.session.events());
-            let to_client = is_pending(&self.upstream, &self.client);
-            let to_upstream = is_pending(&self.client, &self.upstream);
-            if self.upstream.is_over() && !to_client {
-                return Ok(());
-            }
-            if self.client.is_over() && !to_upstream && !self.upstream.is_shut {
-                // The server finishes what it was told, and its answers are still passed on.
-                self.upstream.stream.shutdown().await?;
-                self.upstream.is_shut = true;
-            }
-            let may_stop = self.is_between_commands();
-            if self.wait(stopping, may_stop).await? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Waits until bytes were read or can be written; true when the proxy is stopping.
-    async fn wait(
-        &mut self,
-        stopping: &mut watch::Receiver<bool>,
-        may_stop: bool,
-    ) -> io::Result<bool> {
-        let to_client = is_pending(&self.upstream, &self.client);
-        let to_upstream = is_pending(&self.client, &self.upstream);
-        let of_client = self.client.room().filter(|_| !to_upstream);
-        let of_upstream = self.upstream.room().filter(|_| !to_client);
-        let mut holds_memory = self.holds_memory();
-        loop {
-            tokio::select! {
-                ready = self.upstream.stream.readable(), if of_upstream.is_some() => {
-                    ready?;
-                    let Side { stream, input, .. } = &mut self.upstream;
-                    if input.read(stream, of_upstream.unwrap_or(1))? {
-                        break;
-                    }
-                }
-                ready = self.client.stream.readable(), if of_client.is_some() => {
-                    ready?;
-                    let Side { stream, input, .. } = &mut self.client;
-                    if input.read(stream, of_client.unwrap_or(1))? {
-                        break;
-                    }
-                }
-                ready = self.client.stream.writable(), if to_client => {
-                    ready?;
-                    flush(&mut self.upstream, &mut self.client)?;
-                    break;
-                }
-                ready = self.upstream.stream.writable(), if to_upstream => {
-                    ready?;
-                    flush(&mut self.client, &mut self.upstream)?;
-                    break;
-                }
-                () = self.idle.as_mut(), if holds_memory => {
-                    if self.was_active {
-                        self.was_active = false;
-                        self.idle.as_mut().reset(Instant::now() + Duration::from_millis(IDLE_MS));
-                    } else {
-                        self.client.input.release();
-                        self.upstream.input.release();
-                        holds_memory = self.holds_memory();
-                    }
-                }
-                _ = stopping.wait_for(|stopping| *stopping), if may_stop => return Ok(true),
-            }
-        }
-        self.was_active = true;
-        Ok(false)
-    }
-
     fn holds_memory(&self) -> bool {
         self.client.input.can_release() || self.upstream.input.can_release()
     }
 
-    async fn step(&mut self, is_client: bool) -> io::Result<Moved> {
-        let is_held_up = if is_client {
-            is_pending(&self.client, &self.upstream)
-        } else {
-            is_pending(&self.upstream, &self.client)
+    /// Shows the session what there is of one side.
+    fn step(&mut self, of: Of) -> Moved {
+        let (from, to) = match of {
+            Of::Client => (&mut self.client, &mut self.upstream),
+            Of::Upstream => (&mut self.upstream, &mut self.client),
         };
-        if is_held_up {
-            return Ok(Moved::No);
+        if is_pending(from, to) {
+            return Moved::No;
         }
-        let step = if is_client {
-            self.session.on_client(self.client.input.there())
-        } else {
-            self.session.on_upstream(self.upstream.input.there())
+        let step = match of {
+            Of::Client => self.session.on_client(from.input.there()),
+            Of::Upstream => self.session.on_upstream(from.input.there()),
         };
         self.upstream
             .take_own(&mut self.client, self.session.to_upstream());
         self.client
             .take_own(&mut self.upstream, self.session.to_client());
-        let from = if is_client {
-            &mut self.client
-        } else {
-            &mut self.upstream
+        let from = match of {
+            Of::Client => &mut self.client,
+            Of::Upstream => &mut self.upstream,
         };
         from.wants = Wants::More(1);
-        let moved = match step {
+        match step {
             Step::Forward(count) => {
                 from.cleared = count.min(from.input.there().len());
                 Moved::Yes
@@ -318,17 +283,10 @@ impl Relay {
                 from.wants = Wants::Other;
                 Moved::No
             }
-            Step::Keys(request) => {
-                let keys = self.keys(request).await;
-                self.session.on_keys(keys);
-                Moved::Yes
-            }
-            Step::Authenticate(count) => self.change_user(count).await?,
-            Step::Close => Moved::Close,
-        };
-        flush(&mut self.client, &mut self.upstream)?;
-        flush(&mut self.upstream, &mut self.client)?;
-        Ok(moved)
+            Step::Keys(request) => Moved::Halt(Halt::Keys(request)),
+            Step::Authenticate(count) => Moved::Halt(Halt::Authenticate(count)),
+            Step::Close => Moved::Halt(Halt::Close),
+        }
     }
 
     async fn keys(&self, request: KeyRequest) -> Result<KeyBatch, KeyFailure> {
@@ -350,39 +308,36 @@ impl Relay {
             })
     }
 
-    /// COM_CHANGE_USER. The client waits for its end, so whatever else it has sent breaks the protocol.
-    async fn change_user(&mut self, count: usize) -> io::Result<Moved> {
+    /// COM_CHANGE_USER; false if it did not succeed. The client waits for its end, so whatever else it has sent breaks the
+    /// protocol.
+    async fn change_user(&mut self, count: usize) -> io::Result<bool> {
         let there = self.client.input.there();
         let command = there.get(..count).unwrap_or_default().to_vec();
         self.client.input.drop_front(count);
         if !self.client.input.there().is_empty() {
-            return Ok(Moved::Close);
+            return Ok(false);
         }
         let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
-        match handshake::change_user(client, upstream, &command, &self.facts).await? {
-            Some(facts) => {
-                self.facts = facts.clone();
-                self.session.reset(facts);
-                Ok(Moved::Yes)
-            }
-            None => Ok(Moved::Close),
-        }
+        let facts = handshake::change_user(client, upstream, &command, &self.facts).await?;
+        Ok(facts.is_some_and(|facts| {
+            self.facts = facts.clone();
+            self.session.reset(facts);
+            true
+        }))
     }
 
     /// Sends the client its last bytes, and takes what it still sends: closing before would throw away what it has not read.
     async fn close(&mut self) -> io::Result<()> {
-        let Side {
-            stream,
-            own,
-            own_sent,
-            ..
-        } = &mut self.client;
+        let (upstream, client) = (&mut self.upstream, &mut self.client);
         let last = async {
-            stream
-                .write_all(own.get(*own_sent..).unwrap_or_default())
-                .await?;
-            stream.shutdown().await?;
-            tokio::io::copy(stream, &mut tokio::io::sink())
+            poll_fn(|context| match poll_pass(upstream, client, context) {
+                Err(error) => Poll::Ready(Err(error)),
+                Ok(()) if is_pending(upstream, client) => Poll::Pending,
+                Ok(()) => Poll::Ready(Ok(())),
+            })
+            .await?;
+            client.stream.shutdown().await?;
+            tokio::io::copy(&mut client.stream, &mut tokio::io::sink())
                 .await
                 .map(drop)
         };

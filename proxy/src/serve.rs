@@ -226,8 +226,11 @@ async fn connection(
     let session = Session::new(rules, facts.clone());
     let sources = Arc::clone(&orders.sources);
     let counters = Arc::clone(&shared.counters);
-    let mut relay = Relay::new(client, upstream, session, facts, sources, counters);
-    relay.run(&mut shared.stopping.clone()).await
+    let stopping = shared.stopping.clone();
+    let mut relay = Relay::new(
+        client, upstream, session, facts, sources, counters, stopping,
+    );
+    relay.run().await
 }
 
 async fn connect(listener: &Listener, shared: &Shared) -> std::io::Result<Stream> {

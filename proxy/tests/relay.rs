@@ -46,7 +46,7 @@ async fn between() -> Result<(TcpStream, TcpStream, JoinHandle<std::io::Result<(
     };
     let session = Session::new(Arc::new(Rules::new(Vec::new(), false)), facts.clone());
     let relay = tokio::task::spawn_local(async move {
-        let (keep, mut stopping) = watch::channel(false);
+        let (keep, stopping) = watch::channel(false);
         let mut relay = Relay::new(
             Stream::Tcp(from_client),
             Stream::Tcp(to_server),
@@ -54,8 +54,9 @@ async fn between() -> Result<(TcpStream, TcpStream, JoinHandle<std::io::Result<(
             facts,
             Arc::new([]),
             Arc::default(),
+            stopping,
         );
-        let outcome = relay.run(&mut stopping).await;
+        let outcome = relay.run().await;
         drop(keep);
         outcome
     });
