@@ -174,6 +174,8 @@ impl Answer {
                         outcome: Outcome::LocalFile,
                     };
                 }
+                // What came before it is the client's.
+                Verdict::Malformed if at > 0 => return going(at),
                 Verdict::Malformed => {
                     return Walked {
                         bytes: at,
@@ -260,12 +262,11 @@ impl Answer {
     }
 
     fn row(&mut self, header: Header, body: &[u8]) -> Verdict {
+        if header.len == 0 {
+            return Verdict::Pass;
+        }
         let Some(first) = body.first() else {
-            return if header.len == 0 {
-                Verdict::Pass
-            } else {
-                Verdict::NeedMore
-            };
+            return Verdict::NeedMore;
         };
         // A column's definition never begins so; a row may, if its first value is 16 MB long.
         let short = if self.deprecate_eof || self.shape == Shape::Fields {

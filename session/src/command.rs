@@ -6,6 +6,9 @@ use crate::packets::{COM_QUERY, COM_STMT_PREPARE};
 use crate::session::{After, Session};
 use crate::step::Step;
 
+/// Longest command that only names something: a statement, a database, a user with what its client says of itself. Bytes.
+const SHORT_BYTES_MAX: usize = 64 << 10;
+
 impl Session {
     pub(crate) fn command(&mut self, bytes: &[u8]) -> Step {
         let Some(header) = Header::read(bytes) else {
@@ -40,29 +43,31 @@ impl Session {
             0x1C => self.pass(header, bytes, Shape::Fetch, After::Nothing),
             // COM_QUIT
             0x01 => self.pass(header, bytes, Shape::None, After::Nothing),
-            0x02 => match whole(header, bytes) {
-                Some(name) => {
+            0x02 => match self.short(header, bytes) {
+                Ok(name) => {
                     let after = After::Database(name.to_vec());
                     self.pass(header, bytes, Shape::Simple, after)
                 }
-                None => self.gather_command(header, bytes),
+                Err(step) => step,
             },
             // COM_FIELD_LIST, COM_STATISTICS, COM_PROCESS_INFO
             0x04 => self.pass(header, bytes, Shape::Fields, After::Nothing),
             0x09 => self.pass(header, bytes, Shape::OnePacket, After::Nothing),
             0x0A => self.pass(header, bytes, Shape::Results, After::Nothing),
             // COM_CHANGE_USER
-            0x11 if whole(header, bytes).is_some() => Step::Authenticate(header.total()),
-            0x11 => self.gather_command(header, bytes),
+            0x11 => match self.short(header, bytes) {
+                Ok(_) => Step::Authenticate(header.total()),
+                Err(step) => step,
+            },
             // COM_BINLOG_DUMP, COM_TABLE_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE
             0x12 | 0x13 | 0x1E | 0x20 => self.go_blind(),
             // COM_SET_OPTION
-            0x1B => match whole(header, bytes) {
-                Some(option) => {
+            0x1B => match self.short(header, bytes) {
+                Ok(option) => {
                     let after = After::Multi(option.first() == Some(&0));
                     self.pass(header, bytes, Shape::Simple, after)
                 }
-                None => self.gather_command(header, bytes),
+                Err(step) => step,
             },
             // COM_RESET_CONNECTION
             0x1F => self.pass(header, bytes, Shape::Simple, After::Reset),
@@ -73,13 +78,13 @@ impl Session {
         }
     }
 
-    /// Waits for the whole command; one that is too long for that breaks the protocol.
-    fn gather_command(&mut self, header: Header, bytes: &[u8]) -> Step {
-        if header.continues() || header.len > self.facts.limits.rewrite_bytes_max {
-            return self.malformed();
+    /// The payload of a command that is needed whole and is never long. `Err`: it has not come yet, or breaks the protocol.
+    pub(crate) fn short<'a>(&mut self, header: Header, bytes: &'a [u8]) -> Result<&'a [u8], Step> {
+        if header.len > SHORT_BYTES_MAX {
+            return Err(self.malformed());
         }
-        Step::More {
-            at_least: header.total().max(bytes.len() + 1),
-        }
+        whole(header, bytes).ok_or(Step::More {
+            at_least: header.total(),
+        })
     }
 }

@@ -5,7 +5,7 @@ use keywright_core::Cause;
 use keywright_rewrite::{Kind, Sight, Unread, Unsupported, kind, sight};
 
 use crate::answer::{End, Shape};
-use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, whole};
+use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
 use crate::insert::{Planned, is_unsure};
 use crate::kinds::is_opaque;
 use crate::packets::{COM_STMT_PREPARE, without_injected, write_close, write_command};
@@ -13,9 +13,6 @@ use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::session::{After, Gather, Session, Turn};
 use crate::statements::{Made, Statement};
 use crate::step::Step;
-
-/// Longest command that only names a statement, bytes.
-const SHORT_BYTES_MAX: usize = 64;
 
 impl Session {
     pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
@@ -168,8 +165,9 @@ impl Session {
     }
 
     pub(crate) fn close(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let Some(payload) = whole(header, bytes) else {
-            return self.gather_short(header, bytes);
+        let payload = match self.short(header, bytes) {
+            Ok(payload) => payload,
+            Err(step) => return step,
         };
         if let Some(id) = Reader(payload).u32() {
             let id = self.statements.number(id);
@@ -184,8 +182,9 @@ impl Session {
     }
 
     pub(crate) fn reset_statement(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let Some(payload) = whole(header, bytes) else {
-            return self.gather_short(header, bytes);
+        let payload = match self.short(header, bytes) {
+            Ok(payload) => payload,
+            Err(step) => return step,
         };
         if let Some(id) = Reader(payload).u32() {
             let id = self.statements.number(id);
@@ -194,16 +193,6 @@ impl Session {
             }
         }
         self.pass(header, bytes, Shape::Simple, After::Nothing)
-    }
-
-    /// Waits for the rest of a command that is a few bytes long.
-    fn gather_short(&mut self, header: Header, bytes: &[u8]) -> Step {
-        if header.len > SHORT_BYTES_MAX {
-            return self.malformed();
-        }
-        Step::More {
-            at_least: header.total().max(bytes.len() + 1),
-        }
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) fn all() -> Result<()> {
         "keywright-session",
         "--test",
         "transcripts",
+        "--test",
+        "hostile",
     ]))?;
     for package in ["keywright-store", "keywright-proxy"] {
         run_loudly(&mut cargo(["test", "--package", package, "--lib"]))?;

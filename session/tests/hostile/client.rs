@@ -1,0 +1,173 @@
+//! Commands as clients send them, put together at random: many mean something, and many almost do.
+
+use fastrand::Rng;
+
+/// What statements are made of.
+const TEXTS: &[&str] = &[
+    "INSERT INTO t (a) VALUES (1)",
+    "INSERT INTO t (a) VALUES (1),(2),('x')",
+    "INSERT INTO t (id, a) VALUES (NULL, 1),(0, 2),(7, 3)",
+    "INSERT INTO t VALUES (NULL, 1)",
+    "INSERT INTO d.t SET a = 'it''s', id = DEFAULT",
+    "REPLACE INTO t (a) VALUES ('\\'')",
+    "INSERT IGNORE INTO t (a) VALUES (1),(2)",
+    "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = LAST_INSERT_ID(a)",
+    "INSERT INTO t (a) VALUES (1),(2) RETURNING id",
+    "INSERT INTO t (a) SELECT a FROM free",
+    "INSERT INTO t (id, a) VALUES (RAND(), 1)",
+    "INSERT INTO strict (id, a) VALUES (5, 1)",
+    "INSERT IGNORE INTO strict (a) VALUES (1),(2)",
+    "INSERT INTO seen (a) VALUES (1)",
+    "INSERT INTO free (a) VALUES (1)",
+    "SELECT LAST_INSERT_ID()",
+    "SELECT 1",
+    "SELECT 1; INSERT INTO t (a) VALUES (1)",
+    "SELECT 1; SELECT 2",
+    "CALL p()",
+    "SET sql_mode = 'ANSI_QUOTES'",
+    "SET insert_id = 5",
+    "SET auto_increment_increment = 3",
+    "USE other",
+    "USE d; INSERT INTO t (a) VALUES (1)",
+    "CREATE TEMPORARY TABLE t (a INT)",
+    "DROP TABLE t",
+    "PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'",
+    "EXECUTE s",
+    "EXECUTE s",
+    "DEALLOCATE PREPARE s",
+    "INSERT INTO t (a) VALUES (1); SELECT LAST_INSERT_ID(); UPDATE free SET a = 1",
+    "SET sql_mode = ''; INSERT INTO \"t\" (a) VALUES (1)",
+    "SELECT 1; PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'; EXECUTE s;",
+    "EXECUTE IMMEDIATE 'INSERT INTO t (a) VALUES (1)'",
+    "LOAD DATA LOCAL INFILE 'x' INTO TABLE free",
+    "LOAD DATA LOCAL INFILE 'x' INTO TABLE t",
+    "BEGIN",
+    "COMMIT",
+    "",
+    "/*! INSERT */ INTO t (a) VALUES (1)",
+    "INSERT INTO t (a) VALUES ('",
+];
+
+/// Statements that are prepared.
+const PREPARED: &[&str] = &[
+    "INSERT INTO t (a) VALUES (?)",
+    "INSERT INTO t (id, a) VALUES (?, ?)",
+    "INSERT INTO t (id, a, b) VALUES (?, ?, ?),(NULL, ?, 1)",
+    "INSERT IGNORE INTO t (a) VALUES (?),(?)",
+    "INSERT INTO t VALUES (?, ?)",
+    "INSERT INTO t (a) VALUES (1)",
+    "INSERT INTO strict (id, a) VALUES (?, ?)",
+    "INSERT INTO t (a) VALUES (?) RETURNING id",
+    "SELECT ?",
+    "SELECT LAST_INSERT_ID()",
+    "SET sql_mode = ?",
+];
+
+/// A command's packet or packets.
+pub(crate) fn packet(sequence: u8, payload: &[u8], out: &mut Vec<u8>) {
+    let len = u32::try_from(payload.len()).unwrap_or(0).to_le_bytes();
+    out.extend([len[0], len[1], len[2], sequence]);
+    out.extend(payload);
+}
+
+/// Appends some commands.
+pub(crate) fn conversation(random: &mut Rng, out: &mut Vec<u8>) {
+    for _ in 0..random.usize(1..8) {
+        command(random, out);
+    }
+}
+
+fn command(random: &mut Rng, out: &mut Vec<u8>) {
+    let statement = statement(random);
+    let mut payload = Vec::new();
+    match random.u8(0..24) {
+        0..=8 => query(random, &mut payload),
+        9..=11 => {
+            payload.push(0x16);
+            payload.extend(pick(random, PREPARED).as_bytes());
+        }
+        12..=15 => execute(random, statement, &mut payload),
+        16 => {
+            payload.push(0x18);
+            payload.extend(statement.to_le_bytes());
+            payload.extend(random.u16(0..4).to_le_bytes());
+            payload.extend(b"sent ahead");
+        }
+        17 => {
+            payload.push(pick(random, &[0x19, 0x1A]));
+            payload.extend(statement.to_le_bytes());
+        }
+        18 => {
+            payload.push(0x1C);
+            payload.extend(statement.to_le_bytes());
+            payload.extend(5_u32.to_le_bytes());
+        }
+        19 => {
+            payload.push(0x02);
+            payload.extend(pick(random, &["d", "other"]).as_bytes());
+        }
+        20 => payload.extend([0x1B, random.u8(0..2), 0]),
+        21 => payload.extend(b"\x11root\0\0d\0\x2d\0"),
+        22 => payload.push(pick(
+            random,
+            &[0x01, 0x09, 0x0A, 0x0E, 0x1F, 0xFA, 0xFE, 0x12],
+        )),
+        _ => payload.extend(b"\x04t\0%"),
+    }
+    packet(0, &payload, out);
+}
+
+fn query(random: &mut Rng, payload: &mut Vec<u8>) {
+    payload.push(0x03);
+    let text = pick(random, TEXTS);
+    payload.extend(text.as_bytes());
+    // Now and then longer than what is gathered.
+    if random.u8(..) < 8 && text.ends_with(')') {
+        while payload.len() < crate::drive::REWRITE_BYTES_MAX + 100 {
+            payload.extend(b",('long')");
+        }
+    }
+}
+
+fn execute(random: &mut Rng, statement: u32, payload: &mut Vec<u8>) {
+    payload.push(0x17);
+    payload.extend(statement.to_le_bytes());
+    payload.extend([0, 1, 0, 0, 0]);
+    let count = random.usize(0..5);
+    if count == 0 {
+        return;
+    }
+    payload.push(random.u8(..) & random.u8(..));
+    let kinds: Vec<u8> = (0..count)
+        .map(|_| pick(random, &[1, 3, 4, 5, 6, 8, 10, 252, 253]))
+        .collect();
+    let bound = random.u8(..) < 200;
+    payload.push(u8::from(bound));
+    if bound {
+        payload.extend(kinds.iter().flat_map(|kind| [*kind, 0]));
+    }
+    for kind in kinds {
+        let value: &[u8] = match kind {
+            6 => &[],
+            1 => &[0],
+            3 | 4 => &[0, 0, 0, 0],
+            5 | 8 => &[5, 0, 0, 0, 0, 0, 0, 0],
+            10 => &[4, 1, 2, 3, 4],
+            _ => b"\x010",
+        };
+        payload.extend(value);
+    }
+}
+
+/// Numbers as the upstream of these tests gives them, and that of the last one prepared.
+fn statement(random: &mut Rng) -> u32 {
+    if random.u8(..) < 16 {
+        u32::MAX
+    } else {
+        random.u32(1..5)
+    }
+}
+
+pub(crate) fn pick<T: Copy>(random: &mut Rng, of: &[T]) -> T {
+    of[random.usize(..of.len())]
+}
