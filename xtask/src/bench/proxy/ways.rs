@@ -163,7 +163,7 @@ fn keywright(way: Way, server: &MariaServer, port: u16, dir: &Path) -> Result<Co
     Ok(command)
 }
 
-/// Builds the proxy and makes the store's tables.
+/// Builds the proxy and makes the store's tables and its tag.
 pub(super) fn prepare(server: &MariaServer, dir: &Path) -> Result<()> {
     run(&mut cargo([
         "build",
@@ -171,11 +171,11 @@ pub(super) fn prepare(server: &MariaServer, dir: &Path) -> Result<()> {
         "--package",
         "keywright-proxy",
     ]))?;
-    let mut command = keywright(Way::NoRule, server, free_port()?, dir)?;
+    let mut command = keywright(Way::Segment, server, free_port()?, dir)?;
     let mut init = Command::new(command.get_program());
     command.stdin(Stdio::null());
     init.arg("init")
         .arg("--config")
-        .arg(dir.join("NoRule.toml"));
+        .arg(dir.join("Segment.toml"));
     run(&mut init)
 }
