@@ -32,6 +32,8 @@ struct RawListener {
     bind: String,
     upstream: String,
     admin: Option<String>,
+    #[serde(default = "error")]
+    check: String,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +89,10 @@ impl Default for RawLimits {
     }
 }
 
+fn error() -> String {
+    "error".to_owned()
+}
+
 fn keep() -> String {
     "keep".to_owned()
 }
@@ -139,6 +145,18 @@ pub struct Listener {
     pub upstream: String,
     /// The proxy's own connection to the server.
     pub admin: Option<String>,
+    /// What it means that the server cannot be looked at.
+    pub unchecked: Unchecked,
+}
+
+/// What it means that a server cannot be looked at: then it is not known how it compares names, which tables have triggers, and
+/// whether keys fit in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unchecked {
+    /// The proxy does not start, and keeps its rules on reload.
+    Error,
+    /// It goes on as if names were compared with case and there were no triggers.
+    Warning,
 }
 
 /// A rule, and where its keys come from.
@@ -193,6 +211,12 @@ impl Config {
         if raw.listener.is_empty() {
             problems.push("there is no [[listener]]".to_owned());
         }
+        let listeners: Vec<Listener> = raw
+            .listener
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, listener)| listen(index, listener, &mut problems))
+            .collect();
         let rules: Vec<Configured> = raw
             .rule
             .iter()
@@ -202,7 +226,7 @@ impl Config {
         match store {
             Some(store) if problems.is_empty() => Ok(Config {
                 store,
-                listeners: raw.listener.into_iter().map(listener).collect(),
+                listeners,
                 rules,
                 connections_max: raw.limits.connections_max,
                 limits: Limits {
@@ -219,12 +243,24 @@ impl Config {
     }
 }
 
-fn listener(raw: RawListener) -> Listener {
-    Listener {
+fn listen(index: usize, raw: RawListener, problems: &mut Vec<String>) -> Option<Listener> {
+    let unchecked = match raw.check.as_str() {
+        "error" => Unchecked::Error,
+        "warn" => Unchecked::Warning,
+        other => {
+            problems.push(format!(
+                "listener {}: check is error or warn, not \"{other}\"",
+                index + 1
+            ));
+            return None;
+        }
+    };
+    Some(Listener {
         bind: raw.bind,
         upstream: raw.upstream,
         admin: raw.admin,
-    }
+        unchecked,
+    })
 }
 
 fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option<Configured> {

@@ -239,7 +239,7 @@ fn offer(greeting: &mut [u8], has_rules: bool) -> Option<Greeting> {
 }
 
 /// `5.5.5-10.11.19-MariaDB-log` → MariaDB 101119; `9.7.4` → MySQL 90704.
-fn server_of(version: &[u8]) -> Option<Server> {
+pub(crate) fn server_of(version: &[u8]) -> Option<Server> {
     let text = std::str::from_utf8(version).ok()?;
     let maria = text.to_ascii_lowercase().contains("mariadb");
     let number = text

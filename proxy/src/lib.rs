@@ -3,10 +3,14 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod back;
 pub mod config;
 pub mod decode;
+pub mod explain;
+pub mod general_log;
 pub mod handshake;
 mod input;
+pub mod known;
 pub mod metrics;
 pub mod relay;
 pub mod serve;

@@ -1,17 +1,31 @@
-//! The tables that rules are for, as the proxy's own connection sees them: can they hold the keys, and is the fence in place.
+//! The tables that rules are for, as the proxy's own connection sees them: can they hold the keys, is the fence in place, and
+//! what else touches them.
+
+mod columns;
+mod dependents;
+
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use keywright_session::Rules;
-use keywright_store::KeyKind;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, Row};
+use mysql_async::{Conn, Opts};
+use tokio::time::timeout;
+
+pub use columns::{Column, key_columns, lower_case};
 
 use crate::config::{Config, Configured};
 
 /// Where the fence stands: InnoDB refuses every native generation from here on.
-const FENCE: u64 = u64::MAX;
+pub const FENCE: u64 = u64::MAX;
+/// Schemas that belong to the server.
+const OWN_SCHEMAS: &str = "'mysql', 'information_schema', 'performance_schema', 'sys'";
+/// How long the fence may wait for a table, seconds. Who comes after a waiting ALTER TABLE waits with it.
+const LOCK_WAIT_S_MAX: u32 = 2;
+/// How long a look at one server may take, milliseconds.
+const LOOK_MS_MAX: u64 = 60_000;
 
-/// What was found about one rule's tables on one server.
+/// What was found about the tables of rules on one server.
 #[derive(Debug, Default)]
 pub struct Found {
     /// What forbids starting.
@@ -20,6 +34,8 @@ pub struct Found {
     pub warnings: Vec<String>,
     /// What sessions must know.
     pub seen: Seen,
+    /// Tables of rules with `fence = true` that have none.
+    pub unfenced: u64,
 }
 
 /// What sessions must know of a server.
@@ -31,15 +47,19 @@ pub struct Seen {
     pub lower_case: bool,
 }
 
-struct Column {
-    schema: String,
-    table: String,
-    name: String,
-    data_type: String,
-    length: u64,
-    auto_increment: bool,
-    fenced: bool,
-    engine: String,
+/// Connects with a listener's own connection.
+///
+/// # Errors
+/// The url cannot be read, or the server cannot be reached in time.
+pub async fn connect(config: &Config, admin: &str) -> Result<Conn> {
+    let opts = Opts::from_url(admin).context("reading the listener's admin url")?;
+    timeout(
+        Duration::from_millis(config.connect_ms_max),
+        Conn::new(opts),
+    )
+    .await
+    .context("connecting took longer than connect_ms_max")?
+    .context("connecting to the upstream with the listener's admin url")
 }
 
 /// Looks at all tables of all rules through one listener's own connection, and applies the fence where it is wanted.
@@ -47,20 +67,108 @@ struct Column {
 /// # Errors
 /// The server cannot be asked.
 pub async fn look(config: &Config, admin: &str, apply_fence: bool) -> Result<Found> {
-    let opts = Opts::from_url(admin).context("reading the listener's admin url")?;
-    let mut server = Conn::new(opts)
+    let mut server = connect(config, admin).await?;
+    let looked = async {
+        let (mut found, rules, columns) = watch(&mut server, config, apply_fence).await?;
+        for (configured, column) in with_rule(config, &columns) {
+            if let Some(lack) = column.lacks_room(configured) {
+                let Column {
+                    schema,
+                    table,
+                    name,
+                    ..
+                } = column;
+                found.errors.push(format!("{schema}.{table}.{name} {lack}"));
+            }
+        }
+        unmatched(config, &columns, &mut found);
+        increment(&mut server, &mut found).await?;
+        dependents::references(&mut server, config, &columns, &mut found).await?;
+        dependents::programs(&mut server, config, &rules, &mut found).await?;
+        dependents::accounts(&mut server, &mut found).await?;
+        Ok(found)
+    };
+    let found = in_time(looked).await?;
+    server.disconnect().await?;
+    Ok(found)
+}
+
+/// Looks only at what may change while the proxy runs: fences and triggers.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn look_again(config: &Config, admin: &str, apply_fence: bool) -> Result<Found> {
+    let mut server = connect(config, admin).await?;
+    let looked = async { Ok(watch(&mut server, config, apply_fence).await?.0) };
+    let found = in_time(looked).await?;
+    server.disconnect().await?;
+    Ok(found)
+}
+
+async fn in_time<T>(look: impl Future<Output = Result<T>>) -> Result<T> {
+    timeout(Duration::from_millis(LOOK_MS_MAX), look)
         .await
-        .context("connecting to the upstream with the listener's admin url")?;
-    let lower_case: Option<u64> = server
-        .query_first("SELECT @@lower_case_table_names")
-        .await?;
+        .with_context(|| format!("looking at the tables took longer than {LOOK_MS_MAX} ms"))?
+}
+
+fn with_rule<'a>(
+    config: &'a Config,
+    columns: &'a [Column],
+) -> impl Iterator<Item = (&'a Configured, &'a Column)> {
+    columns
+        .iter()
+        .filter_map(|column| Some((config.rules.get(column.rule)?, column)))
+}
+
+async fn watch(
+    server: &mut Conn,
+    config: &Config,
+    apply_fence: bool,
+) -> Result<(Found, Rules, Vec<Column>)> {
     let mut found = Found {
         seen: Seen {
             watched: vec![false; config.rules.len()],
-            lower_case: lower_case != Some(0),
+            lower_case: lower_case(server).await?,
         },
         ..Found::default()
     };
+    let rules = config
+        .rules
+        .iter()
+        .map(|configured| configured.rule.clone());
+    let rules = Rules::new(rules.collect(), found.seen.lower_case);
+    let columns = key_columns(server, &rules).await?;
+    server
+        .query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
+        .await?;
+    for (configured, column) in with_rule(config, &columns) {
+        fence(configured, column, apply_fence, server, &mut found).await;
+    }
+    for (schema, table) in triggers(server).await? {
+        if let Some((rule, _)) = rules.find(schema.as_bytes(), table.as_bytes())
+            && let Some(watched) = found.seen.watched.get_mut(rule)
+        {
+            *watched = true;
+        }
+    }
+    Ok((found, rules, columns))
+}
+
+fn unmatched(config: &Config, columns: &[Column], found: &mut Found) {
+    for (index, configured) in config.rules.iter().enumerate() {
+        if !columns.iter().any(|column| column.rule == index) {
+            let pattern = &configured.rule.table;
+            found.warnings.push(format!(
+                "no table matches \"{}.{}\" with a column \"{}\"",
+                pattern.schema(),
+                pattern.table(),
+                configured.rule.column
+            ));
+        }
+    }
+}
+
+async fn increment(server: &mut Conn, found: &mut Found) -> Result<()> {
     let increment: Option<u64> = server
         .query_first("SELECT @@global.auto_increment_increment")
         .await?;
@@ -70,81 +178,7 @@ pub async fn look(config: &Config, admin: &str, apply_fence: bool) -> Result<Fou
             increment.unwrap_or(0)
         ));
     }
-    let matcher = Rules::new(
-        config
-            .rules
-            .iter()
-            .map(|configured| configured.rule.clone())
-            .collect(),
-        found.seen.lower_case,
-    );
-    let columns = columns(&mut server).await?;
-    for (index, configured) in config.rules.iter().enumerate() {
-        let mut any = false;
-        for column in &columns {
-            let (schema, table) = (column.schema.as_bytes(), column.table.as_bytes());
-            let is_its = matcher
-                .find(schema, table)
-                .is_some_and(|(rule, _)| rule == index);
-            if is_its && column.name.eq_ignore_ascii_case(&configured.rule.column) {
-                any = true;
-                judge(configured, column, &mut found);
-                fence(configured, column, apply_fence, &mut server, &mut found).await?;
-            }
-        }
-        let pattern = configured.rule.table.clone();
-        if !any {
-            found.warnings.push(format!(
-                "no table matches \"{}.{}\" with a column \"{}\"",
-                pattern.schema(),
-                pattern.table(),
-                configured.rule.column
-            ));
-        }
-    }
-    for (schema, table) in triggers(&mut server).await? {
-        if let Some((rule, _)) = matcher.find(schema.as_bytes(), table.as_bytes())
-            && let Some(watched) = found.seen.watched.get_mut(rule)
-        {
-            *watched = true;
-        }
-    }
-    server.disconnect().await?;
-    Ok(found)
-}
-
-async fn columns(server: &mut Conn) -> Result<Vec<Column>> {
-    // MySQL remembers figures of tables for a day unless told otherwise; MariaDB has no such setting.
-    let _ = server
-        .query_drop("SET SESSION information_schema_stats_expiry = 0")
-        .await;
-    let rows: Vec<Row> = server
-        .query(
-            "SELECT c.table_schema, c.table_name, c.column_name, c.column_type, c.character_maximum_length, c.extra, \
-             t.auto_increment, t.engine \
-             FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name) \
-             WHERE t.table_type = 'BASE TABLE' AND c.table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')",
-        )
-        .await?;
-    Ok(rows.iter().map(column).collect())
-}
-
-fn column(row: &Row) -> Column {
-    let text = |index: usize| {
-        let value: Option<Option<String>> = row.get(index);
-        value.flatten().unwrap_or_default()
-    };
-    let number = |index: usize| -> Option<u64> { row.get::<Option<u64>, usize>(index).flatten() };
-    Column {
-        schema: text(0),
-        table: text(1),
-        name: text(2),
-        data_type: text(3).to_lowercase(),
-        length: number(4).unwrap_or(0),
-        auto_increment: text(5).contains("auto_increment"),
-        fenced: number(6) == Some(FENCE),
-        engine: text(7),
-    }
+    Ok(())
 }
 
 async fn triggers(server: &mut Conn) -> Result<Vec<(String, String)>> {
@@ -156,71 +190,36 @@ async fn triggers(server: &mut Conn) -> Result<Vec<(String, String)>> {
         .await?)
 }
 
-fn judge(configured: &Configured, column: &Column, found: &mut Found) {
-    let name = format!(
-        "{}.{}.{}",
-        column.schema, column.table, configured.rule.column
-    );
-    let kind = &column.data_type;
-    match configured.spec.kind() {
-        KeyKind::Number => {
-            let has_room = kind.starts_with("bigint")
-                || (kind.starts_with("int") && configured.rule.bits_max <= 31);
-            if !has_room {
-                found.errors.push(format!(
-                    "{name} is {kind}, which has no room for keys of {} bits: make it bigint, or lower bits_max",
-                    configured.rule.bits_max
-                ));
-            }
-        }
-        KeyKind::Text { chars } => {
-            if !kind.starts_with("uuid") && column.length < u64::from(chars) {
-                found.errors.push(format!(
-                    "{name} is {kind}, and keys have {chars} characters"
-                ));
-            }
-        }
-        KeyKind::Bytes16 => {
-            if !kind.starts_with("binary(16)") && !kind.starts_with("varbinary") {
-                found
-                    .errors
-                    .push(format!("{name} is {kind}, and keys have 16 bytes"));
-            }
-        }
-    }
-}
-
 async fn fence(
     configured: &Configured,
     column: &Column,
     apply: bool,
     server: &mut Conn,
     found: &mut Found,
-) -> Result<()> {
+) {
     if !column.auto_increment || column.fenced {
-        return Ok(());
+        return;
     }
-    let name = format!(
-        "`{}`.`{}`",
-        column.schema.replace('`', "``"),
-        column.table.replace('`', "``")
-    );
+    let name = column.quoted_table();
     let statement = format!("ALTER TABLE {name} AUTO_INCREMENT = {FENCE}");
+    let mut trouble = String::new();
     if !column.engine.eq_ignore_ascii_case("InnoDB") {
-        found.warnings.push(format!(
-            "{name} is {}: the fence needs InnoDB",
-            column.engine
-        ));
+        let engine = &column.engine;
+        trouble = format!("{name} is {engine}, and the fence needs InnoDB");
     } else if configured.fence && apply {
-        server
-            .query_drop(&statement)
-            .await
-            .with_context(|| format!("applying the fence to {name}"))?;
-        tracing::info!(table = name, "fence applied");
-    } else {
-        found.warnings.push(format!(
-            "{name} has no fence: inserts that the proxy does not see take keys of their own; {statement}"
-        ));
+        match server.query_drop(&statement).await {
+            Ok(()) => {
+                tracing::info!(table = name, "fence applied");
+                return;
+            }
+            Err(error) => trouble = format!("the fence of {name} cannot be applied: {error}"),
+        }
     }
-    Ok(())
+    if trouble.is_empty() {
+        trouble = format!("{name} has no fence; {statement}");
+    }
+    found.unfenced += u64::from(configured.fence);
+    found.warnings.push(format!(
+        "{trouble}: inserts that the proxy does not see take keys of the server's own"
+    ));
 }

@@ -86,7 +86,7 @@ impl InsertHead {
 }
 
 /// What stands between the verb and the table.
-struct Modifiers {
+pub(crate) struct Modifiers {
     delayed: bool,
     ignore: bool,
 }
@@ -121,7 +121,7 @@ impl Cursor<'_> {
     }
 
     /// Past a priority, IGNORE and INTO, in this order.
-    fn modifiers(&mut self) -> Result<Modifiers, Unread> {
+    pub(crate) fn modifiers(&mut self) -> Result<Modifiers, Unread> {
         let mut modifiers = Modifiers {
             delayed: false,
             ignore: false,

@@ -27,6 +27,7 @@ mod sight;
 mod splice;
 mod split;
 mod token;
+mod within;
 mod words;
 
 pub use constant::{Ask, double_asks, text_asks};
@@ -45,3 +46,4 @@ pub use refusal::{KeyExpression, Unread, Unsupported};
 pub use sight::{Sight, sight};
 pub use splice::SpliceError;
 pub use split::{Piece, split, split_first};
+pub use within::{tables_filled, tables_read};

@@ -1,0 +1,231 @@
+//! The way back: the statements by which tables give keys of their own again. They are told, never carried out.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use keywright_session::{Pattern, Rules};
+use mysql_async::prelude::Queryable;
+
+use crate::config::{Config, Configured};
+use crate::tables::{self, Column};
+
+/// Numbers of 2⁵³ and above lose their last digits in clients that read numbers as doubles.
+const DOUBLE_MAX: u64 = 1 << 53;
+
+/// A table that a rule is for, on one server.
+struct Table {
+    column: Column,
+    /// The highest id in it.
+    highest: u64,
+}
+
+/// A server, and its tables of each rule.
+struct Shard {
+    bind: String,
+    upstream: String,
+    /// By rule.
+    tables: Vec<Vec<Table>>,
+}
+
+/// What to type, for one rule's pattern or for all rules.
+///
+/// # Errors
+/// No rule has that pattern; a server cannot be asked.
+pub async fn tell(config: &Config, pattern: Option<&str>) -> Result<String> {
+    let is_wanted = |configured: &&Configured| {
+        pattern.is_none_or(|pattern| written(&configured.rule.table) == pattern)
+    };
+    if !config.rules.iter().any(|rule| is_wanted(&rule)) {
+        match pattern {
+            Some(pattern) => bail!("no rule has table = \"{pattern}\""),
+            None => bail!("there are no rules"),
+        }
+    }
+    let mut shards: Vec<Shard> = Vec::new();
+    let mut out = String::new();
+    for listener in &config.listeners {
+        if shards
+            .iter()
+            .any(|shard| shard.upstream == listener.upstream)
+        {
+            continue;
+        }
+        match &listener.admin {
+            Some(admin) => shards.push(Shard {
+                bind: listener.bind.clone(),
+                upstream: listener.upstream.clone(),
+                tables: look(config, admin).await?,
+            }),
+            // Writing to a String cannot fail, here and below.
+            None => {
+                let _ = writeln!(
+                    out,
+                    "-- {}: no admin url, so its tables are not known: do for them what is said of the others",
+                    listener.bind
+                );
+            }
+        }
+    }
+    for (index, configured) in config.rules.iter().enumerate() {
+        if is_wanted(&configured) {
+            of_rule(&mut out, index, configured, &shards);
+        }
+    }
+    Ok(out)
+}
+
+fn written(pattern: &Pattern) -> String {
+    format!("{}.{}", pattern.schema(), pattern.table())
+}
+
+async fn look(config: &Config, admin: &str) -> Result<Vec<Vec<Table>>> {
+    let mut server = tables::connect(config, admin).await?;
+    let lower_case = tables::lower_case(&mut server).await?;
+    let rules = config
+        .rules
+        .iter()
+        .map(|configured| configured.rule.clone());
+    let rules = Rules::new(rules.collect(), lower_case);
+    let mut found: Vec<Vec<Table>> = config.rules.iter().map(|_| Vec::new()).collect();
+    for column in tables::key_columns(&mut server, &rules).await? {
+        let (table, name) = (column.quoted_table(), column.quoted_name());
+        let highest: Option<Option<u64>> = if column.auto_increment {
+            let question =
+                format!("SELECT CAST(GREATEST(MAX({name}), 0) AS UNSIGNED) FROM {table}");
+            server.query_first(question).await?
+        } else {
+            None
+        };
+        if let Some(tables) = found.get_mut(column.rule) {
+            tables.push(Table {
+                column,
+                highest: highest.flatten().unwrap_or(0),
+            });
+        }
+    }
+    server.disconnect().await?;
+    Ok(found)
+}
+
+fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Shard]) {
+    let of_rule = |shard: &'_ Shard| shard.tables.get(index).map_or(0, Vec::len);
+    let tables: usize = shards.iter().map(of_rule).sum();
+    let highest = shards
+        .iter()
+        .filter_map(|shard| shard.tables.get(index))
+        .flatten()
+        .map(|table| table.highest)
+        .max()
+        .unwrap_or(0);
+    let name = written(&configured.rule.table);
+    let _ = writeln!(
+        out,
+        "-- Rule {}: {name}, column {}. {tables} table(s) on {} server(s); the highest id of all is {highest}.",
+        index + 1,
+        configured.rule.column,
+        shards.len()
+    );
+    if tables == 0 {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "-- 1. Stop everybody who writes to these tables, on every server. From here on no key may be given until step 4.\n\
+         -- 2. Take the rule out of the configuration of every proxy and send each SIGHUP (connections keep the old rule: let\n\
+         --    them end), or stop the proxies. While a rule with fence = true is there, the fence is put up again.\n\
+         -- 3. Run what follows. Each counter is computed on its server when the statement runs."
+    );
+    if tables > 1 {
+        let _ = writeln!(
+            out,
+            "--    A server counts for each table by itself: ids are unique within a table from now on, no longer over all {tables}."
+        );
+    }
+    if highest >= DOUBLE_MAX {
+        let _ = writeln!(
+            out,
+            "--    Counters only go up: they go on above the large keys that are there, one by one. Ids never become small\n\
+             --    again, and no longer carry a time where they did; clients that read numbers as doubles round them."
+        );
+    }
+    for (number, shard) in shards.iter().enumerate() {
+        of_shard(out, index, shard, (number + 1, shards.len()), highest);
+    }
+    let _ = writeln!(
+        out,
+        "-- 4. Let writers go on, with the servers or with proxies that no longer have the rule."
+    );
+}
+
+fn of_shard(
+    out: &mut String,
+    index: usize,
+    shard: &Shard,
+    (number, shards): (usize, usize),
+    highest: u64,
+) {
+    let tables = shard
+        .tables
+        .get(index)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    if tables.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "-- On {} (listener {}):", shard.upstream, shard.bind);
+    let mut floor = 0;
+    if shards > 1 {
+        floor = highest;
+        let _ = writeln!(
+            out,
+            "-- So that {shards} servers do not give the same ids, each takes every {shards}th, from above the highest of all. This is for all\n\
+             -- tables of the server and for new connections; write it into the server's configuration too.\n\
+             SET GLOBAL auto_increment_increment = {shards};\n\
+             SET GLOBAL auto_increment_offset = {number};"
+        );
+    }
+    for table in tables {
+        of_table(out, table, floor);
+    }
+}
+
+fn of_table(out: &mut String, table: &Table, floor: u64) {
+    let column = &table.column;
+    let (name, key) = (column.quoted_table(), column.quoted_name());
+    let kind = &column.data_type;
+    if !column.auto_increment {
+        let _ = writeln!(
+            out,
+            "-- {name}: {key} is {kind} and no AUTO_INCREMENT column: from now on the application has to bring its keys."
+        );
+        return;
+    }
+    let Some(max) = column.integer_max() else {
+        let _ = writeln!(
+            out,
+            "-- {name}: {key} is {kind}, whose limit is not known here: look before you go on."
+        );
+        return;
+    };
+    let highest = table.highest.max(floor);
+    let left = max.saturating_sub(highest);
+    if left == 0 {
+        let _ = writeln!(
+            out,
+            "-- {name}: {key} is {kind} and the highest id is {highest}: there is no room above it, so the server cannot give keys.\n\
+             -- Make the column larger first, and run this again."
+        );
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "-- {name}: {key} is {kind}; highest id {}, room for {left} more.\n\
+         SET @keywright_next = (SELECT GREATEST(COALESCE(MAX({key}), 0), {floor}) + 1 FROM {name});\n\
+         SET @keywright_alter = CONCAT('ALTER TABLE {} AUTO_INCREMENT = ', @keywright_next);\n\
+         PREPARE keywright_alter FROM @keywright_alter;\n\
+         EXECUTE keywright_alter;\n\
+         DEALLOCATE PREPARE keywright_alter;",
+        table.highest,
+        name.replace('\\', "\\\\").replace('\'', "''"),
+    );
+}

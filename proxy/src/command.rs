@@ -1,0 +1,45 @@
+//! The program's commands, one module each, and what they share.
+
+pub(crate) mod back;
+pub(crate) mod check;
+pub(crate) mod decode;
+pub(crate) mod explain;
+pub(crate) mod init;
+pub(crate) mod run;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use keywright_proxy::config::Config;
+use keywright_store::Keys;
+use tokio::runtime::{Builder, Runtime};
+
+/// The configuration that a command is for.
+#[derive(Args)]
+pub(crate) struct File {
+    /// The configuration file.
+    #[arg(long)]
+    pub(crate) config: PathBuf,
+}
+
+impl File {
+    pub(crate) fn load(&self) -> Result<Config> {
+        Config::load(&self.config)
+    }
+
+    /// The configuration, and its store, which nothing is asked of yet.
+    pub(crate) fn open(&self) -> Result<(Config, Keys)> {
+        let config = self.load()?;
+        let keys =
+            Keys::open(config.store.clone()).map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        Ok((config, keys))
+    }
+}
+
+pub(crate) fn runtime() -> Result<Runtime> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting a runtime")
+}

@@ -1,0 +1,69 @@
+//! `check`: what is wrong with store, tables and fences.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use keywright_proxy::config::{Config, Listener, Unchecked};
+use keywright_proxy::tables::{self, Found};
+use keywright_store::Severity;
+
+use super::{File, runtime};
+
+#[derive(Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    file: File,
+    /// Apply the fence where a rule says `fence = true` and it is missing.
+    #[arg(long)]
+    fence: bool,
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> Result<()> {
+        let (config, keys) = self.file.open()?;
+        runtime()?.block_on(async {
+            let mut bad = 0;
+            for finding in keys.check().await {
+                println!("store: {}", finding.message);
+                bad += usize::from(finding.severity == Severity::Error);
+            }
+            for listener in &config.listeners {
+                let found = look(&config, listener, self.fence).await;
+                for error in &found.errors {
+                    println!("{}: error: {error}", listener.bind);
+                }
+                for warning in &found.warnings {
+                    println!("{}: warning: {warning}", listener.bind);
+                }
+                bad += found.errors.len();
+            }
+            if bad > 0 {
+                bail!("{bad} problem(s) must be solved first");
+            }
+            println!("ready to run");
+            Ok(())
+        })
+    }
+}
+
+/// What is found on one listener's server; that it cannot be looked at is a finding too.
+pub(crate) async fn look(config: &Config, listener: &Listener, apply_fence: bool) -> Found {
+    if config.rules.is_empty() {
+        return Found::default();
+    }
+    let trouble = match &listener.admin {
+        None => "there is no admin url".to_owned(),
+        Some(admin) => match tables::look(config, admin, apply_fence).await {
+            Ok(found) => return found,
+            Err(error) => format!("{error:#}"),
+        },
+    };
+    let message = format!("tables could not be looked at: {trouble}");
+    let mut found = Found::default();
+    match listener.unchecked {
+        Unchecked::Error => found.errors.push(message),
+        Unchecked::Warning => found.warnings.push(format!(
+            "{message}; going on as if names were compared with case and there were no triggers"
+        )),
+    }
+    found
+}

@@ -1,0 +1,106 @@
+//! `explain`: what would become of statements.
+
+use std::fs::File as LogFile;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use keywright_proxy::config::Config;
+use keywright_proxy::explain::Explainer;
+use keywright_proxy::general_log::{Entry, GeneralLog};
+use keywright_proxy::known::Known;
+
+use super::{File, runtime};
+
+#[derive(Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    file: File,
+    /// The database that names without one belong to; with --file, that of connections which were there before the log began.
+    #[arg(long)]
+    database: Option<String>,
+    /// The `bind` of the listener whose server is asked for columns and triggers; default: the first with an admin url.
+    #[arg(long)]
+    listener: Option<String>,
+    /// A general query log of MySQL or MariaDB, of which a summary is told. What procedures carry out is in it as if clients
+    /// had sent it.
+    #[arg(
+        long = "file",
+        conflicts_with = "statement",
+        required_unless_present = "statement"
+    )]
+    log: Option<PathBuf>,
+    /// The statement.
+    statement: Option<String>,
+}
+
+impl Explain {
+    pub(crate) fn run(&self) -> Result<()> {
+        let config = self.file.load()?;
+        let known = self.known(&config)?;
+        let explainer = Explainer::new(&config, &known);
+        let database = self.database.as_deref();
+        if let Some(log) = &self.log {
+            let summary = explainer.log(open(log)?, database)?;
+            print!("{}", explainer.told(&summary));
+        }
+        if let Some(statement) = &self.statement {
+            println!("{}", explainer.statement(statement, database));
+        }
+        Ok(())
+    }
+
+    fn known(&self, config: &Config) -> Result<Known> {
+        let listener = match &self.listener {
+            Some(bind) => Some(
+                config
+                    .listeners
+                    .iter()
+                    .find(|listener| listener.bind == *bind)
+                    .with_context(|| format!("no listener has bind = \"{bind}\""))?,
+            ),
+            None => config
+                .listeners
+                .iter()
+                .find(|listener| listener.admin.is_some()),
+        };
+        let Some(admin) = listener.and_then(|listener| listener.admin.as_deref()) else {
+            println!(
+                "note: without a listener's admin url, columns, triggers and sql_mode of the server are not known"
+            );
+            return self.assumed();
+        };
+        match runtime()?.block_on(Known::ask(config, admin)) {
+            Ok(known) => Ok(known),
+            Err(error) => {
+                println!(
+                    "note: columns, triggers and sql_mode of the server are not known: {error:#}"
+                );
+                self.assumed()
+            }
+        }
+    }
+
+    /// What is assumed of a server that cannot be asked. A log begins with its version.
+    fn assumed(&self) -> Result<Known> {
+        let version = match &self.log {
+            Some(log) => match GeneralLog::new(open(log)?, 0)
+                .next_line()?
+                .map(|line| line.entry)
+            {
+                Some(Entry::Version(version)) => {
+                    Some(String::from_utf8_lossy(&version).into_owned())
+                }
+                Some(_) | None => None,
+            },
+            None => None,
+        };
+        Ok(Known::assumed(version.as_deref()))
+    }
+}
+
+fn open(log: &Path) -> Result<BufReader<LogFile>> {
+    let file = LogFile::open(log).with_context(|| format!("opening {}", log.display()))?;
+    Ok(BufReader::new(file))
+}

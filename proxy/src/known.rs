@@ -1,0 +1,165 @@
+//! What `explain` knows of a server: asked through a listener's own connection, or assumed.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result};
+use keywright_core::KeyBatch;
+use keywright_rewrite::{Flavour, Server};
+use keywright_session::KeyRequest;
+use keywright_session::imagine::{Columns, Imagine};
+use keywright_store::{KeyKind, KeySpec};
+use mysql_async::prelude::Queryable;
+
+use crate::config::Config;
+use crate::handshake::server_of;
+use crate::tables::{self, Seen};
+
+/// sql_mode of a server that nobody can ask.
+const SQL_MODE: &str = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+/// And its flavour and version.
+const SERVER: Server = Server {
+    flavour: Flavour::MySql,
+    version: 80_400,
+};
+/// The first example key.
+const EXAMPLE: u64 = 1001;
+
+/// What is known of one server.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// Triggers, and how names are compared.
+    pub seen: Seen,
+    /// Whose grammar it speaks.
+    pub server: Server,
+    /// `@@global.sql_mode`.
+    pub sql_mode: String,
+    /// `@@global.auto_increment_increment`.
+    pub increment: u64,
+    /// The server was asked for the tables' columns, or not.
+    pub columns: Option<ColumnNames>,
+}
+
+/// Names of visible columns in their order, by schema and table.
+pub type ColumnNames = HashMap<(String, String), Vec<Vec<u8>>>;
+
+impl Known {
+    /// Of a server that cannot be asked. `version` is as servers write it.
+    pub fn assumed(version: Option<&str>) -> Known {
+        Known {
+            seen: Seen::default(),
+            server: version
+                .and_then(|version| server_of(version.as_bytes()))
+                .unwrap_or(SERVER),
+            sql_mode: SQL_MODE.to_owned(),
+            increment: 1,
+            columns: None,
+        }
+    }
+
+    /// Asks the server.
+    ///
+    /// # Errors
+    /// It cannot be reached, or refuses.
+    pub async fn ask(config: &Config, admin: &str) -> Result<Known> {
+        let seen = tables::look_again(config, admin, false).await?.seen;
+        let mut server = tables::connect(config, admin).await?;
+        let state: Option<(String, String, u64)> = server
+            .query_first("SELECT VERSION(), @@global.sql_mode, @@global.auto_increment_increment")
+            .await?;
+        let (version, sql_mode, increment) = state.context("the server says nothing of itself")?;
+        let rows: Vec<(String, String, Vec<u8>)> = server
+            .query(
+                "SELECT table_schema, table_name, column_name FROM information_schema.columns \
+                 WHERE extra NOT LIKE '%INVISIBLE%' ORDER BY table_schema, table_name, ordinal_position",
+            )
+            .await?;
+        server.disconnect().await?;
+        let mut columns = ColumnNames::new();
+        for (schema, table, name) in rows {
+            let key = (folded(&seen, schema), folded(&seen, table));
+            columns.entry(key).or_default().push(name);
+        }
+        Ok(Known {
+            server: server_of(version.as_bytes())
+                .with_context(|| format!("the server's version \"{version}\" cannot be read"))?,
+            seen,
+            sql_mode,
+            increment,
+            columns: Some(columns),
+        })
+    }
+}
+
+fn folded(seen: &Seen, name: String) -> String {
+    if seen.lower_case {
+        name.to_lowercase()
+    } else {
+        name
+    }
+}
+
+/// Answers an imagined session out of what is known, with example keys.
+pub struct Examples<'a> {
+    /// What is known.
+    pub known: &'a Known,
+    /// Where rules take their keys from.
+    pub config: &'a Config,
+}
+
+impl Imagine for Examples<'_> {
+    fn keys(&mut self, request: KeyRequest) -> KeyBatch {
+        let spec = self
+            .config
+            .rules
+            .get(request.rule)
+            .map(|configured| &configured.spec);
+        examples(spec, request.count)
+    }
+
+    fn columns(&mut self, schema: &[u8], table: &[u8]) -> Columns {
+        let Some(columns) = &self.known.columns else {
+            return Columns::NotKnown;
+        };
+        let name = |name: &[u8]| {
+            let name = String::from_utf8_lossy(name).into_owned();
+            folded(&self.known.seen, name)
+        };
+        match columns.get(&(name(schema), name(table))) {
+            Some(names) => Columns::Known(names.clone()),
+            None => Columns::NoTable,
+        }
+    }
+}
+
+fn examples(spec: Option<&KeySpec>, count: u64) -> KeyBatch {
+    let spacing = match spec {
+        Some(KeySpec::Stride(stride)) => stride.residue().modulus(),
+        Some(KeySpec::Segment(_) | KeySpec::Snowflake | KeySpec::Uuid { .. })
+        | Some(KeySpec::Readable(_))
+        | None => 1,
+    };
+    match spec.map(KeySpec::kind) {
+        Some(KeyKind::Number) | None => KeyBatch::Numbers {
+            first: EXAMPLE,
+            spacing,
+            count,
+        },
+        Some(KeyKind::Text { chars }) => KeyBatch::Texts(
+            (EXAMPLE..)
+                .map(|number| {
+                    format!(
+                        "{number:0>width$}",
+                        width = usize::try_from(chars).unwrap_or(0)
+                    )
+                })
+                .take(usize::try_from(count).unwrap_or(usize::MAX))
+                .collect(),
+        ),
+        Some(KeyKind::Bytes16) => KeyBatch::Bytes(
+            (u128::from(EXAMPLE)..)
+                .map(u128::to_be_bytes)
+                .take(usize::try_from(count).unwrap_or(usize::MAX))
+                .collect(),
+        ),
+    }
+}

@@ -1,0 +1,172 @@
+//! Key columns of the tables that rules are for.
+
+use anyhow::Result;
+use keywright_session::Rules;
+use keywright_store::KeyKind;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
+
+use super::{FENCE, OWN_SCHEMAS};
+use crate::config::Configured;
+
+/// The column of a rule in one of its tables.
+#[derive(Debug, Clone, Default)]
+pub struct Column {
+    /// Which of the rules.
+    pub rule: usize,
+    /// The table's schema.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// The column.
+    pub name: String,
+    /// Its type as the server writes it, in lower case.
+    pub data_type: String,
+    /// Characters of a column of text.
+    pub length: u64,
+    /// Whether it is AUTO_INCREMENT.
+    pub auto_increment: bool,
+    /// Whether the fence is there.
+    pub fenced: bool,
+    /// The table's engine.
+    pub engine: String,
+}
+
+/// Whether the server compares names of schemas and tables without case (`lower_case_table_names`).
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn lower_case(server: &mut Conn) -> Result<bool> {
+    let setting: Option<u64> = server
+        .query_first("SELECT @@lower_case_table_names")
+        .await?;
+    Ok(setting != Some(0))
+}
+
+/// The key columns of all tables with a rule, in the order of schema and table.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn key_columns(server: &mut Conn, rules: &Rules) -> Result<Vec<Column>> {
+    // MySQL remembers figures of tables for a day unless told otherwise; MariaDB has no such setting.
+    let _ = server
+        .query_drop("SET SESSION information_schema_stats_expiry = 0")
+        .await;
+    let rows: Vec<Row> = server
+        .query(format!(
+            "SELECT c.table_schema, c.table_name, c.column_name, c.column_type, c.character_maximum_length, c.extra, \
+             t.auto_increment, t.engine \
+             FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name) \
+             WHERE t.table_type = 'BASE TABLE' AND c.table_schema NOT IN ({OWN_SCHEMAS}) \
+             ORDER BY c.table_schema, c.table_name"
+        ))
+        .await?;
+    Ok(rows.iter().filter_map(|row| column(row, rules)).collect())
+}
+
+/// A column's type and length out of a row of which they are the last two.
+pub(super) fn text(row: &Row, index: usize) -> String {
+    let value: Option<Option<String>> = row.get(index);
+    value.flatten().unwrap_or_default()
+}
+
+pub(super) fn number(row: &Row, index: usize) -> Option<u64> {
+    row.get::<Option<u64>, usize>(index).flatten()
+}
+
+fn column(row: &Row, rules: &Rules) -> Option<Column> {
+    let (schema, table, name) = (text(row, 0), text(row, 1), text(row, 2));
+    let (rule, its) = rules.find(schema.as_bytes(), table.as_bytes())?;
+    its.column.eq_ignore_ascii_case(&name).then(|| Column {
+        rule,
+        schema,
+        table,
+        name,
+        data_type: text(row, 3).to_lowercase(),
+        length: number(row, 4).unwrap_or(0),
+        auto_increment: text(row, 5).contains("auto_increment"),
+        fenced: number(row, 6) == Some(FENCE),
+        engine: text(row, 7),
+    })
+}
+
+impl Column {
+    /// `` `schema`.`table` ``
+    pub fn quoted_table(&self) -> String {
+        format!("{}.{}", quoted(&self.schema), quoted(&self.table))
+    }
+
+    /// `` `column` ``
+    pub fn quoted_name(&self) -> String {
+        quoted(&self.name)
+    }
+
+    /// The largest number that a column of integers holds; `None` for others.
+    pub fn integer_max(&self) -> Option<u64> {
+        let kind = &self.data_type;
+        let bits = [("tinyint", 8), ("smallint", 16), ("mediumint", 24)]
+            .into_iter()
+            .chain([("int", 32), ("bigint", 64)])
+            .find(|(name, _)| kind.starts_with(name))
+            .map(|(_, bits): (&str, u32)| bits)?;
+        let signed = u32::from(!kind.contains("unsigned"));
+        Some(u64::MAX >> (64 - bits + signed))
+    }
+
+    /// What keeps the keys of a rule from fitting in, if anything.
+    pub(super) fn lacks_room(&self, configured: &Configured) -> Option<String> {
+        let kind = &self.data_type;
+        match configured.spec.kind() {
+            KeyKind::Number => {
+                let bits_max = configured.rule.bits_max;
+                let largest = u64::MAX >> 64_u32.saturating_sub(bits_max);
+                let has_room = self.integer_max().is_some_and(|max| max >= largest);
+                (!has_room).then(|| {
+                    format!(
+                        "is {kind}, which has no room for keys of {bits_max} bits: make it bigint, or lower bits_max"
+                    )
+                })
+            }
+            KeyKind::Text { chars } => {
+                let has_room = kind.starts_with("uuid") || self.length >= u64::from(chars);
+                (!has_room).then(|| format!("is {kind}, and keys have {chars} characters"))
+            }
+            KeyKind::Bytes16 => {
+                let has_room = kind.starts_with("binary(16)") || kind.starts_with("varbinary");
+                (!has_room).then(|| format!("is {kind}, and keys have 16 bytes"))
+            }
+        }
+    }
+}
+
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Column;
+
+    #[test]
+    fn integers_have_their_limits() {
+        for (data_type, max) in [
+            ("tinyint(4)", Some(127)),
+            ("tinyint unsigned", Some(255)),
+            ("smallint(6)", Some(32_767)),
+            ("mediumint(9) unsigned", Some(16_777_215)),
+            ("int(11)", Some(2_147_483_647)),
+            ("int unsigned", Some(4_294_967_295)),
+            ("bigint(20)", Some(9_223_372_036_854_775_807)),
+            ("bigint unsigned", Some(u64::MAX)),
+            ("char(36)", None),
+            ("decimal(20,0)", None),
+        ] {
+            let data_type = data_type.to_owned();
+            let column = Column {
+                data_type,
+                ..Column::default()
+            };
+            assert_eq!(column.integer_max(), max, "{}", column.data_type);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What would become of statements: a session whose upstream is imagined. It decides as a real one does, because it is one;
+//! only the answers come from nowhere. For looking at rules before they are switched on.
+
+mod server;
+
+use std::sync::Arc;
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{InsertHead, PrepareSource, TableName, load_target, prepare_source, split};
+use server::{AUTOCOMMIT, COLLATION};
+
+use crate::bytes::Reader;
+use crate::packets::{COM_QUERY, packets, write_command};
+use crate::rules::Rules;
+use crate::session::Session;
+use crate::step::{KeyRequest, SessionFacts, Step};
+
+/// Steps of one statement at most: so many that only a loop needs more.
+const STEPS_MAX: usize = 100_000;
+/// Several statements in one text, and answers that end without EOF packets.
+const CAPABILITIES: u64 = 1 << 16 | 1 << 24;
+
+/// What the imagined server answers when it is asked for the state of the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// The database in use.
+    pub database: Option<Vec<u8>>,
+    /// `@@sql_mode`.
+    pub sql_mode: Vec<u8>,
+    /// `@@character_set_client`.
+    pub charset: Vec<u8>,
+    /// `@@auto_increment_increment`.
+    pub increment: u64,
+}
+
+/// A table's columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Columns {
+    /// The visible ones, in their order.
+    Known(Vec<Vec<u8>>),
+    /// There is no such table.
+    NoTable,
+    /// Nobody knows.
+    NotKnown,
+}
+
+/// What the imagined server and source of keys are asked for.
+pub trait Imagine {
+    /// Example keys.
+    fn keys(&mut self, request: KeyRequest) -> KeyBatch;
+    /// The columns of a table.
+    fn columns(&mut self, schema: &[u8], table: &[u8]) -> Columns;
+}
+
+/// What would become of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It gets keys.
+    Rewritten {
+        /// What the server is sent.
+        text: Vec<u8>,
+    },
+    /// The client is answered with an error.
+    Refused {
+        /// By which name it is counted.
+        construct: &'static str,
+        /// The error's message.
+        message: String,
+    },
+    /// It cannot be rewritten and is passed on, because its rule says so.
+    Passed {
+        /// By which name it is counted.
+        construct: &'static str,
+    },
+    /// It is passed on, and nothing had to be done.
+    Untouched,
+    /// It would get keys if its rule were not observing.
+    Observed,
+    /// It has no column list, and the columns of this table are not known.
+    ColumnsNotKnown {
+        /// The table's schema.
+        schema: Vec<u8>,
+        /// The table.
+        table: Vec<u8>,
+    },
+}
+
+/// What was said of one statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The rule of the first table that it inserts into with one.
+    pub rule: Option<usize>,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+/// A connection to an imagined server.
+pub struct Imagined {
+    session: Session,
+    state: State,
+    /// The texts that the server was sent, apart from the session's own questions.
+    sent: Vec<Vec<u8>>,
+    /// The rule that keys were asked for.
+    asked: Option<usize>,
+    unknown: Option<(Vec<u8>, Vec<u8>)>,
+    lost_sql_mode: bool,
+}
+
+impl Imagined {
+    /// A connection that has just been made. `facts` of the server are taken as they are; capabilities are those of most clients.
+    pub fn new(rules: Arc<Rules>, facts: SessionFacts, state: State) -> Self {
+        let facts = SessionFacts {
+            capabilities: CAPABILITIES,
+            collation: COLLATION,
+            database: state.database.clone(),
+            status: AUTOCOMMIT,
+            ..facts
+        };
+        Self {
+            session: Session::new(rules, facts),
+            state,
+            sent: Vec::new(),
+            asked: None,
+            unknown: None,
+            lost_sql_mode: false,
+        }
+    }
+
+    /// Whether a statement set sql_mode to something that its text does not show, since the last call: what follows is read in
+    /// the mode before.
+    pub fn lost_sql_mode(&mut self) -> bool {
+        std::mem::take(&mut self.lost_sql_mode)
+    }
+
+    /// The database in use.
+    pub fn database(&self) -> Option<&[u8]> {
+        self.state.database.as_deref()
+    }
+
+    /// COM_INIT_DB.
+    pub fn use_database(&mut self, name: &[u8], imagine: &mut dyn Imagine) {
+        self.state.database = Some(name.to_vec());
+        let mut client = Vec::new();
+        write_command(0x02, name, &mut client);
+        self.run(client, imagine);
+    }
+
+    /// Sends a statement as text, and says what became of it.
+    pub fn query(&mut self, text: &[u8], imagine: &mut dyn Imagine) -> Told {
+        let mut client = Vec::new();
+        write_command(COM_QUERY, text, &mut client);
+        let said = self.run(client, imagine);
+        let events = self.session.events();
+        let sent = std::mem::take(&mut self.sent);
+        let first_error = packets(&said)
+            .and_then(|packets| {
+                packets
+                    .into_iter()
+                    .map(|(_, payload)| error(payload))
+                    .next()
+            })
+            .flatten();
+        let unknown = self.unknown.take();
+        let fate = if let Some((schema, table)) = unknown {
+            Fate::ColumnsNotKnown { schema, table }
+        } else if let Some(message) = first_error {
+            Fate::Refused {
+                construct: events.refused.first().copied().unwrap_or("too_long"),
+                message,
+            }
+        } else if events.rewritten > 0 {
+            Fate::Rewritten {
+                text: sent.join(b"\n".as_slice()),
+            }
+        } else if let Some(construct) = events.passed.first() {
+            Fate::Passed { construct }
+        } else if events.observed > 0 {
+            Fate::Observed
+        } else {
+            Fate::Untouched
+        };
+        Told {
+            rule: self.asked.take().or_else(|| self.rule_touched(text)),
+            fate,
+        }
+    }
+
+    /// Lets session and server talk until the client's bytes are used up; what the session itself said to the client.
+    fn run(&mut self, mut client: Vec<u8>, imagine: &mut dyn Imagine) -> Vec<u8> {
+        let (mut answers, mut said, mut forwarded) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..STEPS_MAX {
+            let asks_client = answers.is_empty();
+            let step = if asks_client {
+                self.session.on_client(&client)
+            } else {
+                self.session.on_upstream(&answers)
+            };
+            let own = std::mem::take(self.session.to_upstream());
+            let words = std::mem::take(self.session.to_client());
+            if asks_client {
+                said.extend(words);
+            }
+            self.serve(own, &mut answers, imagine);
+            let from = if asks_client {
+                &mut client
+            } else {
+                &mut answers
+            };
+            match step {
+                Step::Forward(count) => {
+                    let count = count.min(from.len());
+                    let bytes: Vec<u8> = from.drain(..count).collect();
+                    if asks_client {
+                        forwarded.extend(bytes);
+                    }
+                }
+                Step::Consumed(count) => drop(from.drain(..count.min(from.len()))),
+                Step::Keys(request) => {
+                    self.asked.get_or_insert(request.rule);
+                    let keys = imagine.keys(request);
+                    self.session.on_keys(Ok(keys));
+                }
+                // Nothing more comes from either side.
+                Step::More { .. } | Step::Blocked | Step::Authenticate(_) | Step::Close => break,
+            }
+            if packets(&forwarded).is_some() {
+                self.serve(std::mem::take(&mut forwarded), &mut answers, imagine);
+            }
+        }
+        said
+    }
+
+    fn rule_touched(&self, text: &[u8]) -> Option<usize> {
+        let modes = self.session.context.modes;
+        split(text, &modes).iter().find_map(|piece| {
+            let text = text.get(piece.range.clone())?;
+            let inserts_into = |text: &[u8]| -> Option<TableName> {
+                Some(InsertHead::read(text, &modes).ok()?.table)
+            };
+            let prepared = || match prepare_source(text, &modes) {
+                PrepareSource::Text { text, .. } => inserts_into(&text),
+                PrepareSource::Computed { .. } | PrepareSource::Unreadable => None,
+            };
+            let table = inserts_into(text)
+                .or_else(|| load_target(text, &modes))
+                .or_else(prepared)?;
+            self.session.rule_of(&table)
+        })
+    }
+}
+
+/// The message of an error packet.
+fn error(payload: &[u8]) -> Option<String> {
+    let mut reader = Reader(payload);
+    (reader.u8()? == 0xFF).then_some(())?;
+    // Number, mark, state.
+    reader.take(2 + 1 + 5)?;
+    Some(String::from_utf8_lossy(reader.0).into_owned())
+}

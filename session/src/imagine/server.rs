@@ -1,0 +1,225 @@
+//! The imagined server: it answers questions about its state, and takes everything else for done.
+
+use keywright_rewrite::{Kind, kind, use_target};
+
+use super::{Columns, Imagine, Imagined};
+use crate::bytes::write_packet;
+use crate::context::PROBE;
+use crate::packets::{COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, packets};
+use crate::rows::{Made, write_column, write_ok};
+
+/// Status flag: every statement commits.
+pub(super) const AUTOCOMMIT: u16 = 2;
+/// utf8mb4_general_ci.
+pub(super) const COLLATION: u16 = 45;
+
+impl Imagined {
+    /// Answers commands as a server would.
+    pub(super) fn serve(
+        &mut self,
+        commands: Vec<u8>,
+        answers: &mut Vec<u8>,
+        imagine: &mut dyn Imagine,
+    ) {
+        for (_, payload) in packets(&commands).unwrap_or_default() {
+            match payload.split_first() {
+                Some((&COM_QUERY, PROBE)) => self.tell_state(answers),
+                Some((&COM_QUERY, text)) if text.starts_with(b"DO LAST_INSERT_ID(") => {
+                    write_ok(1, AUTOCOMMIT, answers);
+                }
+                Some((&COM_QUERY, text)) => {
+                    self.follow(text);
+                    self.sent.push(text.to_vec());
+                    write_ok(1, AUTOCOMMIT, answers);
+                }
+                Some((&COM_STMT_PREPARE, text)) => self.tell_columns(text, answers, imagine),
+                Some((&COM_STMT_CLOSE, _)) | None => {}
+                Some(_) => write_ok(1, AUTOCOMMIT, answers),
+            }
+        }
+    }
+
+    fn tell_state(&self, answers: &mut Vec<u8>) {
+        let increment = self.state.increment.to_string();
+        let row = vec![
+            Some(self.state.sql_mode.as_slice()),
+            Some(&self.state.charset),
+            self.state.database.as_deref(),
+            Some(increment.as_bytes()),
+        ];
+        let made = Made {
+            sequence: 1,
+            deprecate_eof: true,
+            status: AUTOCOMMIT,
+            collation: COLLATION,
+            columns: &[b"1", b"2", b"3", b"4"],
+        };
+        made.write(std::iter::once(row), answers);
+    }
+
+    /// The answer to a `SELECT * FROM t` that is prepared.
+    fn tell_columns(&mut self, text: &[u8], answers: &mut Vec<u8>, imagine: &mut dyn Imagine) {
+        let mut parts = quoted_parts(text);
+        let table = parts.pop().unwrap_or_default();
+        let schema = parts.pop().or_else(|| self.state.database.clone());
+        let schema = schema.unwrap_or_default();
+        let names = match imagine.columns(&schema, &table) {
+            Columns::Known(names) => names,
+            other @ (Columns::NoTable | Columns::NotKnown) => {
+                if other == Columns::NotKnown {
+                    self.unknown = Some((schema, table));
+                }
+                write_no_table(answers);
+                return;
+            }
+        };
+        let count = u16::try_from(names.len()).unwrap_or(u16::MAX);
+        let mut payload = vec![0, 1, 0, 0, 0];
+        payload.extend(count.to_le_bytes());
+        payload.extend([0; 5]);
+        let mut sequence = write_packet(&payload, 1, answers);
+        for name in names.iter().take(usize::from(count)) {
+            sequence = write_column(name, COLLATION, sequence, answers);
+        }
+    }
+
+    /// What a statement changes of the state.
+    fn follow(&mut self, text: &[u8]) {
+        let modes = self.session.context.modes;
+        match kind(text, &modes) {
+            Kind::Use => {
+                if let Some(name) = use_target(text, &modes) {
+                    self.state.database = Some(name);
+                }
+            }
+            Kind::Set => self.follow_set(text),
+            Kind::Insert
+            | Kind::Replace
+            | Kind::LoadData
+            | Kind::Select
+            | Kind::With
+            | Kind::OtherQuery
+            | Kind::Update
+            | Kind::Delete
+            | Kind::Show
+            | Kind::Explain
+            | Kind::Analyze
+            | Kind::Do
+            | Kind::Handler
+            | Kind::Lock
+            | Kind::Unlock
+            | Kind::Flush
+            | Kind::Kill
+            | Kind::SetStatement
+            | Kind::Prepare
+            | Kind::Execute
+            | Kind::ExecuteImmediate
+            | Kind::Deallocate
+            | Kind::Call
+            | Kind::Begin
+            | Kind::Commit
+            | Kind::Rollback
+            | Kind::Savepoint
+            | Kind::Xa
+            | Kind::CreateTemporary
+            | Kind::DropTable
+            | Kind::CreateRoutine
+            | Kind::Ddl
+            | Kind::Compound
+            | Kind::Other
+            | Kind::Empty => {}
+        }
+    }
+
+    fn follow_set(&mut self, text: &[u8]) {
+        let lower = text.to_ascii_lowercase();
+        if let Some(at) = find(&lower, b"set names ") {
+            let name = lower.get(at + b"set names ".len()..).unwrap_or_default();
+            let quotes = |byte: &u8| matches!(byte, b'\'' | b'"' | b' ');
+            let name: Vec<u8> = name
+                .iter()
+                .copied()
+                .skip_while(quotes)
+                .take_while(u8::is_ascii_alphanumeric)
+                .collect();
+            self.state.charset = name;
+        }
+        match assigned_sql_mode(&lower) {
+            Assigned::No => {}
+            Assigned::To(mode) => self.state.sql_mode = mode,
+            Assigned::Unseen => self.lost_sql_mode = true,
+        }
+    }
+}
+
+/// Error 1146, as a server writes it.
+fn write_no_table(out: &mut Vec<u8>) {
+    let mut payload = vec![0xFF];
+    payload.extend(1146_u16.to_le_bytes());
+    payload.extend_from_slice(b"#42S02no such table");
+    write_packet(&payload, 1, out);
+}
+
+/// The names between backquotes, at the end of a question of the session's.
+fn quoted_parts(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut parts = Vec::new();
+    let mut bytes = text.iter().copied().peekable();
+    while bytes.by_ref().any(|byte| byte == b'`') {
+        let mut part = Vec::new();
+        while let Some(byte) = bytes.next() {
+            if byte == b'`' && bytes.next_if_eq(&b'`').is_none() {
+                break;
+            }
+            part.push(byte);
+        }
+        parts.push(part);
+    }
+    parts
+}
+
+fn find(text: &[u8], word: &[u8]) -> Option<usize> {
+    memchr::memmem::find(text, word)
+}
+
+/// What a SET makes of sql_mode.
+#[derive(Debug, PartialEq, Eq)]
+enum Assigned {
+    No,
+    To(Vec<u8>),
+    /// To something that is not in the text.
+    Unseen,
+}
+
+/// Reads the last assignment of the session's sql_mode in a SET in lower case.
+fn assigned_sql_mode(lower: &[u8]) -> Assigned {
+    const NAME: &[u8] = b"sql_mode";
+    let mut assigned = Assigned::No;
+    for at in memchr::memmem::find_iter(lower, NAME) {
+        let (before, after) = lower.split_at(at);
+        let after = after.get(NAME.len()..).unwrap_or_default();
+        let is_own = before
+            .last()
+            .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+        let is_user_variable = before.ends_with(b"@") && !before.ends_with(b"@@");
+        let is_global =
+            before.trim_ascii_end().ends_with(b"global") || before.ends_with(b"global.");
+        let value = after.strip_prefix(b"`").unwrap_or(after).trim_ascii_start();
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let Some(value) = value.strip_prefix(b"=") else {
+            continue;
+        };
+        if !is_own || is_user_variable || is_global {
+            continue;
+        }
+        assigned = match value.trim_ascii_start().split_first() {
+            Some((quote @ (b'\'' | b'"'), rest)) => Assigned::To(
+                rest.iter()
+                    .take_while(|byte| *byte != quote)
+                    .map(u8::to_ascii_uppercase)
+                    .collect(),
+            ),
+            Some(_) | None => Assigned::Unseen,
+        };
+    }
+    assigned
+}

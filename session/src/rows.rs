@@ -1,0 +1,84 @@
+//! Answers that a session makes up: OK, and results of text.
+
+use crate::bytes::{write_lenenc, write_packet};
+
+/// A result that is written whole.
+pub(crate) struct Made<'a> {
+    /// The number of the first packet.
+    pub(crate) sequence: u8,
+    /// Whether it ends with OK where it ended with EOF.
+    pub(crate) deprecate_eof: bool,
+    /// The server's status flags.
+    pub(crate) status: u16,
+    /// The collation of columns and values.
+    pub(crate) collation: u16,
+    pub(crate) columns: &'a [&'a [u8]],
+}
+
+/// Longest value that a column announces, bytes. Clients use it for display only.
+const SHOWN_BYTES: u32 = 1024;
+/// VARCHAR on the wire.
+const VAR_STRING: u8 = 0xFD;
+
+/// Appends OK: nothing affected, no id.
+pub(crate) fn write_ok(sequence: u8, status: u16, out: &mut Vec<u8>) {
+    let [low, high] = status.to_le_bytes();
+    write_packet(&[0, 0, 0, low, high, 0, 0], sequence, out);
+}
+
+/// Appends the definition of a column of text; the number after it.
+pub(crate) fn write_column(name: &[u8], collation: u16, sequence: u8, out: &mut Vec<u8>) -> u8 {
+    let mut payload = Vec::with_capacity(name.len().saturating_add(32));
+    for part in [b"def".as_slice(), b"", b"", b"", name, b""] {
+        write_text(part, &mut payload);
+    }
+    payload.push(12);
+    payload.extend(collation.to_le_bytes());
+    payload.extend(SHOWN_BYTES.to_le_bytes());
+    payload.extend([VAR_STRING, 0, 0, 0, 0, 0]);
+    write_packet(&payload, sequence, out)
+}
+
+fn write_text(text: &[u8], out: &mut Vec<u8>) {
+    write_lenenc(u64::try_from(text.len()).unwrap_or(0), out);
+    out.extend_from_slice(text);
+}
+
+impl Made<'_> {
+    /// Appends the result; a value may be NULL.
+    pub(crate) fn write<'v>(
+        &self,
+        rows: impl Iterator<Item = Vec<Option<&'v [u8]>>>,
+        out: &mut Vec<u8>,
+    ) {
+        let mut count = Vec::new();
+        write_lenenc(u64::try_from(self.columns.len()).unwrap_or(0), &mut count);
+        let mut sequence = write_packet(&count, self.sequence, out);
+        for name in self.columns {
+            sequence = write_column(name, self.collation, sequence, out);
+        }
+        if !self.deprecate_eof {
+            sequence = self.write_end(sequence, out);
+        }
+        for row in rows {
+            let mut payload = Vec::new();
+            for value in row {
+                match value {
+                    Some(value) => write_text(value, &mut payload),
+                    None => payload.push(0xFB),
+                }
+            }
+            sequence = write_packet(&payload, sequence, out);
+        }
+        self.write_end(sequence, out);
+    }
+
+    fn write_end(&self, sequence: u8, out: &mut Vec<u8>) -> u8 {
+        let [low, high] = self.status.to_le_bytes();
+        if self.deprecate_eof {
+            write_packet(&[0xFE, 0, 0, low, high, 0, 0], sequence, out)
+        } else {
+            write_packet(&[0xFE, 0, 0, low, high], sequence, out)
+        }
+    }
+}

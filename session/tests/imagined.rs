@@ -1,0 +1,162 @@
+//! What would become of statements, said without a server.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{Flavour, KeyForm, Server};
+use keywright_session::imagine::{Columns, Fate, Imagine, Imagined, State, Told};
+use keywright_session::{
+    KeyRequest, Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule, Rules,
+    SessionFacts,
+};
+
+struct Examples;
+
+impl Imagine for Examples {
+    fn keys(&mut self, request: KeyRequest) -> KeyBatch {
+        KeyBatch::Numbers {
+            first: 1001,
+            spacing: 1,
+            count: request.count,
+        }
+    }
+
+    fn columns(&mut self, schema: &[u8], table: &[u8]) -> Columns {
+        match (schema, table) {
+            (b"shop", b"orders") => Columns::Known(vec![b"id".to_vec(), b"a".to_vec()]),
+            (b"shop", b"or`ders") => Columns::Known(vec![b"b".to_vec(), b"id".to_vec()]),
+            (b"shop", b"gone") => Columns::NoTable,
+            _ => Columns::NotKnown,
+        }
+    }
+}
+
+fn imagined(on_unsupported: OnUnsupported) -> Imagined {
+    let rule = Rule {
+        table: Pattern::parse("shop.*").unwrap(),
+        column: "id".to_owned(),
+        form: KeyForm::Integer,
+        on_explicit: OnExplicit::Keep,
+        on_unsupported,
+        on_unsure: OnUnsure::First,
+        mode: Mode::Rewrite,
+        bits_max: 63,
+        watched: false,
+    };
+    let facts = SessionFacts {
+        server: Server {
+            flavour: Flavour::MariaDb,
+            version: 101_119,
+        },
+        capabilities: 0,
+        collation: 0,
+        database: None,
+        status: 0,
+        limits: Limits::default(),
+    };
+    let state = State {
+        database: None,
+        sql_mode: b"STRICT_TRANS_TABLES".to_vec(),
+        charset: b"utf8mb4".to_vec(),
+        increment: 1,
+    };
+    Imagined::new(Arc::new(Rules::new(vec![rule], false)), facts, state)
+}
+
+fn told(imagined: &mut Imagined, text: &str) -> Told {
+    imagined.query(text.as_bytes(), &mut Examples)
+}
+
+fn rewritten(text: &str) -> Told {
+    Told {
+        rule: Some(0),
+        fate: Fate::Rewritten {
+            text: text.as_bytes().to_vec(),
+        },
+    }
+}
+
+#[test]
+fn the_text_that_the_server_would_get_is_shown() {
+    let mut it = imagined(OnUnsupported::Refuse);
+    assert_eq!(
+        told(&mut it, "INSERT INTO shop.orders (a) VALUES (1), (2)"),
+        rewritten("INSERT INTO shop.orders (`id`,a) VALUES (LAST_INSERT_ID(1001),1), (1002,2)")
+    );
+    assert_eq!(
+        told(&mut it, "INSERT INTO shop.`or``ders` VALUES (1, NULL)"),
+        rewritten("INSERT INTO shop.`or``ders` (`b`,`id`) VALUES (1, LAST_INSERT_ID(1001))")
+    );
+}
+
+#[test]
+fn what_is_refused_is_named() {
+    let mut it = imagined(OnUnsupported::Refuse);
+    let refused = told(&mut it, "INSERT INTO shop.orders SELECT * FROM other");
+    assert_eq!(refused.rule, Some(0));
+    let Fate::Refused { construct, message } = refused.fate else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(construct, "insert_select");
+    assert!(message.contains("INSERT … SELECT"), "{message}");
+    let mut it = imagined(OnUnsupported::Pass);
+    let passed = told(&mut it, "INSERT INTO shop.orders SELECT * FROM other");
+    let construct = "insert_select";
+    assert_eq!(passed.fate, Fate::Passed { construct });
+}
+
+#[test]
+fn the_database_is_followed() {
+    let mut it = imagined(OnUnsupported::Refuse);
+    let text = "INSERT INTO orders (a) VALUES (1)";
+    let untouched = Told {
+        rule: None,
+        fate: Fate::Untouched,
+    };
+    assert_eq!(told(&mut it, text), untouched);
+    assert_eq!(told(&mut it, "USE shop").fate, Fate::Untouched);
+    assert!(matches!(told(&mut it, text).fate, Fate::Rewritten { .. }));
+    it.use_database(b"other", &mut Examples);
+    assert_eq!(told(&mut it, text), untouched);
+    assert_eq!(it.database(), Some(b"other".as_slice()));
+}
+
+#[test]
+fn temporary_tables_hide_those_of_rules() {
+    let mut it = imagined(OnUnsupported::Refuse);
+    told(&mut it, "CREATE TEMPORARY TABLE shop.orders (id INT)");
+    let text = "INSERT INTO shop.orders (id) VALUES (NULL)";
+    assert_eq!(told(&mut it, text).fate, Fate::Untouched);
+    told(&mut it, "DROP TABLE shop.orders");
+    assert!(matches!(told(&mut it, text).fate, Fate::Rewritten { .. }));
+}
+
+#[test]
+fn sql_mode_is_followed_where_the_text_shows_it() {
+    let mut it = imagined(OnUnsupported::Refuse);
+    let zero = "INSERT INTO shop.orders (id) VALUES (0)";
+    assert!(matches!(told(&mut it, zero).fate, Fate::Rewritten { .. }));
+    told(
+        &mut it,
+        "/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='no_auto_value_on_zero' */",
+    );
+    assert_eq!(told(&mut it, zero).fate, Fate::Untouched);
+    assert!(!it.lost_sql_mode());
+    told(&mut it, "SET SESSION sql_mode = ''");
+    assert!(matches!(told(&mut it, zero).fate, Fate::Rewritten { .. }));
+    told(&mut it, "SET sql_mode = @OLD_SQL_MODE");
+    assert!(it.lost_sql_mode());
+    told(&mut it, "SET GLOBAL sql_mode = 'NO_AUTO_VALUE_ON_ZERO'");
+    assert!(matches!(told(&mut it, zero).fate, Fate::Rewritten { .. }));
+}
+
+#[test]
+fn columns_that_nobody_knows_are_said_to_be_missing() {
+    let mut it = imagined(OnUnsupported::Refuse);
+    let fate = told(&mut it, "INSERT INTO shop.unknown VALUES (1)").fate;
+    let (schema, table) = (b"shop".to_vec(), b"unknown".to_vec());
+    assert_eq!(fate, Fate::ColumnsNotKnown { schema, table });
+    let gone = told(&mut it, "INSERT INTO shop.gone VALUES (1)");
+    assert_eq!(gone.fate, Fate::Untouched);
+}
