@@ -6,7 +6,7 @@ use keywright_rewrite::{
 };
 
 use crate::answer::{Done, End, Shape};
-use crate::bytes::{Header, write_packet};
+use crate::bytes::{HEADER_BYTES, Header, make_packet};
 use crate::packets::{
     COM_QUERY, COM_STMT_PREPARE, column_names, error_of, only_row, single_ok, write_close,
     write_command, write_error, write_ok_with_id,
@@ -129,8 +129,8 @@ impl Session {
         if is_unsure(&plan) && rule.on_unsure == OnUnsure::Refuse {
             return self.refuse_unsure(header);
         }
-        let sees = sight(insert, &self.context.modes) == Sight::Sees;
-        if self.pending_lid.is_some() && sees {
+        // Reads the whole text: only where it matters.
+        if self.pending_lid.is_some() && sight(insert, &self.context.modes) == Sight::Sees {
             return self.update_lid();
         }
         let count = plan.keys();
@@ -206,12 +206,14 @@ impl Session {
             Ok(keys) => keys,
             Err(failure) => return self.refuse(header, failure.cause, &failure.message),
         };
-        let mut payload = Vec::with_capacity(text.len() + text.len() / 8 + 64);
-        payload.push(COM_QUERY);
-        if plan.splice(text, &keys, &mut payload).is_err() {
+        let start = self.up.len();
+        self.up.extend([0; HEADER_BYTES]);
+        self.up.push(COM_QUERY);
+        if plan.splice(text, &keys, &mut self.up).is_err() {
+            self.up.truncate(start);
             return self.refuse_unsupported(header, Unsupported::Unknown("the statement's head"));
         }
-        write_packet(&payload, 0, &mut self.up);
+        make_packet(start, &mut self.up);
         self.answer.expect(Shape::Results);
         self.events.rewritten += 1;
         self.turn = if plan.returning() {

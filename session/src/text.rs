@@ -42,7 +42,8 @@ impl Session {
             Joined::More(at_least) => return Step::More { at_least },
             Joined::TooLong => return self.long_query(header, bytes),
         };
-        if self.is_several(&text) {
+        // With a plan it was looked at before.
+        if self.stage.plan.is_none() && self.is_several(&text) {
             self.several(header, bytes, &text)
         } else {
             self.one(header, bytes, &text)
