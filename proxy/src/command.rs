@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod decode;
 pub(crate) mod explain;
 pub(crate) mod init;
+mod looks;
 pub(crate) mod run;
 
 use std::path::PathBuf;

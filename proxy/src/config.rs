@@ -24,6 +24,8 @@ struct Raw {
     #[serde(default)]
     limits: RawLimits,
     metrics: Option<RawMetrics>,
+    #[serde(default)]
+    status: RawStatus,
 }
 
 #[derive(Deserialize)]
@@ -64,6 +66,12 @@ struct RawMetrics {
     bind: String,
 }
 
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct RawStatus {
+    users: Vec<String>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawLimits {
@@ -73,6 +81,7 @@ struct RawLimits {
     connect_ms_max: u64,
     login_ms_max: u64,
     drain_ms_max: u64,
+    look_s: u64,
 }
 
 impl Default for RawLimits {
@@ -85,6 +94,7 @@ impl Default for RawLimits {
             connect_ms_max: 5_000,
             login_ms_max: 60_000,
             drain_ms_max: 30_000,
+            look_s: 60,
         }
     }
 }
@@ -132,8 +142,12 @@ pub struct Config {
     pub login_ms_max: u64,
     /// How long connections may go on after SIGTERM, milliseconds.
     pub drain_ms_max: u64,
+    /// How often fences and triggers are looked at while the proxy runs, seconds.
+    pub look_s: u64,
     /// Where metrics are served.
     pub metrics: Option<String>,
+    /// Users who get an answer to `SHOW KEYWRIGHT STATUS`.
+    pub status_users: Vec<String>,
 }
 
 /// A place to accept clients, and the server behind it.
@@ -168,6 +182,14 @@ pub struct Configured {
     pub spec: KeySpec,
     /// Whether the fence is applied and kept.
     pub fence: bool,
+}
+
+impl Configured {
+    /// Its tables and column, as figures name it.
+    pub fn name(&self) -> String {
+        let table = &self.rule.table;
+        format!("{}.{}.{}", table.schema(), table.table(), self.rule.column)
+    }
 }
 
 /// All that is wrong with a configuration.
@@ -223,6 +245,9 @@ impl Config {
             .enumerate()
             .filter_map(|(index, rule)| configured(index, rule, &mut problems))
             .collect();
+        if raw.limits.look_s == 0 {
+            problems.push("limits: look_s is at least 1".to_owned());
+        }
         match store {
             Some(store) if problems.is_empty() => Ok(Config {
                 store,
@@ -236,6 +261,8 @@ impl Config {
                 connect_ms_max: raw.limits.connect_ms_max,
                 login_ms_max: raw.limits.login_ms_max,
                 drain_ms_max: raw.limits.drain_ms_max,
+                look_s: raw.limits.look_s,
+                status_users: raw.status.users,
                 metrics: raw.metrics.map(|metrics| metrics.bind),
             }),
             Some(_) | None => Err(Problems(problems).into()),

@@ -55,6 +55,7 @@ impl<'a> Explainer<'a> {
             server: self.known.server,
             capabilities: 0,
             collation: 0,
+            user: Vec::new(),
             database,
             status: 0,
             limits: self.config.limits,

@@ -135,13 +135,14 @@ pub async fn change_user(
     before: &SessionFacts,
 ) -> io::Result<Option<SessionFacts>> {
     // Where the database is not known, neither is the rule for an unqualified name.
-    let Some((database, collation)) = read_change(command) else {
+    let Some((user, database, collation)) = read_change(command) else {
         return Err(io::Error::other("COM_CHANGE_USER cannot be read"));
     };
     let collation = collation.unwrap_or(before.collation);
     upstream.write_all(command).await?;
     let status = authenticate(client, upstream).await?;
     Ok(status.map(|status| SessionFacts {
+        user,
         database,
         collation,
         status,
@@ -149,10 +150,10 @@ pub async fn change_user(
     }))
 }
 
-/// The database and, if it is there, the collation.
-fn read_change(command: &[u8]) -> Option<(Option<Vec<u8>>, Option<u16>)> {
+/// The user, the database and, if it is there, the collation.
+fn read_change(command: &[u8]) -> Option<Change> {
     let rest = command.get(5..)?;
-    let (_, rest) = until_zero(rest)?;
+    let (user, rest) = until_zero(rest)?;
     let (proof, rest) = rest.split_first()?;
     let (database, rest) = until_zero(rest.get(usize::from(*proof)..)?)?;
     let collation = match *rest {
@@ -160,8 +161,11 @@ fn read_change(command: &[u8]) -> Option<(Option<Vec<u8>>, Option<u16>)> {
         _ => None,
     };
     let database = (!database.is_empty()).then(|| database.to_vec());
-    Some((database, collation))
+    Some((user.to_vec(), database, collation))
 }
+
+/// User, database, collation.
+type Change = (Vec<u8>, Option<Vec<u8>>, Option<u16>);
 
 fn until_zero(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
@@ -266,7 +270,7 @@ fn read_response(response: &[u8], offered: &Greeting, limits: Limits) -> Option<
     let body = response.get(4..)?;
     let asked = u32::from_le_bytes(<[u8; 4]>::try_from(body.get(..4)?).ok()?);
     let extended = u32::from_le_bytes(<[u8; 4]>::try_from(body.get(28..32)?).ok()?);
-    let (_, rest) = until_zero(body.get(32..)?)?;
+    let (user, rest) = until_zero(body.get(32..)?)?;
     let rest = if asked & PLUGIN_AUTH_LENENC != 0 || asked & (1 << 15) != 0 {
         // A proof is never so long that its length takes more than a byte.
         let (len, rest) = rest.split_first()?;
@@ -280,6 +284,7 @@ fn read_response(response: &[u8], offered: &Greeting, limits: Limits) -> Option<
         None
     };
     Some(SessionFacts {
+        user: user.to_vec(),
         server: offered.server,
         capabilities: u64::from(asked & offered.capabilities)
             | u64::from(extended & offered.extended) << 32,
@@ -297,13 +302,19 @@ mod tests {
     #[test]
     fn the_database_of_a_changed_user_is_read_with_and_without_collation() {
         let packet = |rest: &[u8]| [b"\0\0\0\0\x11root\0\x02pw".as_slice(), rest].concat();
-        let shop = Some(b"shop".to_vec());
+        let (root, shop) = (b"root".to_vec(), Some(b"shop".to_vec()));
         assert_eq!(
             read_change(&packet(b"shop\0\x2d\0")),
-            Some((shop.clone(), Some(45)))
+            Some((root.clone(), shop.clone(), Some(45)))
         );
-        assert_eq!(read_change(&packet(b"shop\0")), Some((shop, None)));
-        assert_eq!(read_change(&packet(b"\0\x2d\0")), Some((None, Some(45))));
+        assert_eq!(
+            read_change(&packet(b"shop\0")),
+            Some((root.clone(), shop, None))
+        );
+        assert_eq!(
+            read_change(&packet(b"\0\x2d\0")),
+            Some((root, None, Some(45)))
+        );
         assert_eq!(read_change(&packet(b"shop")), None);
     }
 

@@ -15,5 +15,6 @@ pub mod metrics;
 pub mod relay;
 pub mod serve;
 mod side;
+pub mod status;
 pub mod stream;
 pub mod tables;

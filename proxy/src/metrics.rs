@@ -1,26 +1,17 @@
-//! What the proxy counts, and the small HTTP server that tells it: `/metrics` (Prometheus), `/healthz`, `/readyz`.
+//! What the proxy counts, and where that is told: over HTTP, and by `SHOW KEYWRIGHT STATUS`.
+
+mod http;
+mod render;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use keywright_session::Events;
-use keywright_store::{Keys, SourceStats};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::watch;
-use tokio::time::timeout;
+use keywright_session::{Event, What};
+use keywright_store::SourceStats;
+use render::{head, line, render_sources};
 
-use crate::stream::{Acceptor, Stream};
-
-/// Longest request that is read, bytes.
-const REQUEST_BYTES_MAX: usize = 8 << 10;
-/// How long a request and its answer may take, milliseconds. They are served one after the other.
-const REQUEST_MS_MAX: u64 = 2_000;
-/// How long to wait when no connection can be accepted, milliseconds.
-const ACCEPT_PAUSE_MS: u64 = 50;
+pub(crate) use http::serve;
 
 /// What happened since the start. All threads add to it.
 #[derive(Debug, Default)]
@@ -28,10 +19,73 @@ pub struct Counters {
     accepted: AtomicU64,
     open: AtomicU64,
     turned_away: AtomicU64,
+    look_failures: AtomicU64,
+    /// By rule; those that were in force earlier stay.
+    rules: Mutex<BTreeMap<String, Arc<RuleCounters>>>,
+    /// Tables without fence that should have one, by listener.
+    fence_missing: Mutex<BTreeMap<String, u64>>,
+}
+
+/// What became of statements on the tables of one rule.
+#[derive(Debug, Default)]
+pub struct RuleCounters {
     rewritten: AtomicU64,
     observed: AtomicU64,
     refused: Mutex<BTreeMap<&'static str, u64>>,
     passed: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+/// The counters that the connections of one set of rules add to.
+#[derive(Debug, Default)]
+pub struct Tally {
+    rules: Vec<Arc<RuleCounters>>,
+    no_rule: Arc<RuleCounters>,
+}
+
+/// The label of statements that were refused before their rule was known.
+const NO_RULE: &str = "";
+
+fn locked<T>(counts: &Mutex<T>) -> MutexGuard<'_, T> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Tally {
+    /// What became of statements; leaves `events` empty.
+    pub fn note(&self, events: &mut Vec<Event>) {
+        for Event { rule, what } in events.drain(..) {
+            let counters = rule
+                .and_then(|rule| self.rules.get(rule))
+                .unwrap_or(&self.no_rule);
+            let (counts, construct) = match what {
+                What::Rewritten => {
+                    counters.rewritten.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+                What::Observed => {
+                    counters.observed.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+                What::Refused(construct) => (&counters.refused, construct),
+                What::Passed(construct) => (&counters.passed, construct),
+            };
+            *locked(counts).entry(construct).or_default() += 1;
+        }
+    }
+}
+
+/// The figures of one rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleFigures {
+    /// The rule's tables and column.
+    pub name: String,
+    /// Statements that got keys.
+    pub rewritten: u64,
+    /// Statements that would have got keys.
+    pub observed: u64,
+    /// Statements that were refused.
+    pub refused: u64,
+    /// Statements that were passed without keys, as the rule says.
+    pub passed: u64,
 }
 
 impl Counters {
@@ -51,38 +105,68 @@ impl Counters {
         self.open.load(Ordering::Acquire)
     }
 
+    /// Clients that were accepted since the start.
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
     /// A client was turned away because there are too many.
     pub fn turned_away(&self) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What became of statements.
-    pub fn note(&self, events: &Events) {
-        if events.rewritten > 0 {
-            self.rewritten
-                .fetch_add(events.rewritten, Ordering::Relaxed);
+    /// A server could not be looked at while the proxy runs.
+    pub fn look_failed(&self) {
+        self.look_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Tables behind a listener that should have a fence and have none.
+    pub fn fence_missing(&self, listener: &str, tables: u64) {
+        locked(&self.fence_missing).insert(listener.to_owned(), tables);
+    }
+
+    /// Where the connections that follow these rules count. A rule of the same name goes on counting where it was.
+    pub fn tally<'a>(&self, rules: impl Iterator<Item = &'a str>) -> Tally {
+        let mut there = locked(&self.rules);
+        let mut of = |name: &str| Arc::clone(there.entry(name.to_owned()).or_default());
+        Tally {
+            rules: rules.map(&mut of).collect(),
+            no_rule: of(NO_RULE),
         }
-        if events.observed > 0 {
-            self.observed.fetch_add(events.observed, Ordering::Relaxed);
-        }
-        for (counts, constructs) in [
-            (&self.refused, &events.refused),
-            (&self.passed, &events.passed),
-        ] {
-            if constructs.is_empty() {
-                continue;
-            }
-            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            for construct in constructs {
-                *counts.entry(construct).or_default() += 1;
-            }
-        }
+    }
+
+    /// The figures of all rules.
+    pub fn rules(&self) -> Vec<RuleFigures> {
+        let sum = |counts: &Mutex<BTreeMap<&'static str, u64>>| locked(counts).values().sum();
+        locked(&self.rules)
+            .iter()
+            .map(|(name, counters)| RuleFigures {
+                name: name.clone(),
+                rewritten: counters.rewritten.load(Ordering::Relaxed),
+                observed: counters.observed.load(Ordering::Relaxed),
+                refused: sum(&counters.refused),
+                passed: sum(&counters.passed),
+            })
+            .collect()
     }
 
     /// All of it, and what the sources of keys count, as Prometheus reads it.
     pub fn render(&self, sources: &[SourceStats]) -> String {
         let mut text = String::new();
-        let plain: [(&str, &str, &str, &AtomicU64); 5] = [
+        self.render_connections(&mut text);
+        self.render_rules(&mut text);
+        let name = "fence_missing";
+        let help = "Tables that should have a fence and have none, when they were last looked at.";
+        head(&mut text, name, "gauge", help);
+        for (listener, tables) in locked(&self.fence_missing).iter() {
+            line(&mut text, name, &[("listener", listener.as_str())], tables);
+        }
+        render_sources(&mut text, sources);
+        text
+    }
+
+    fn render_connections(&self, text: &mut String) {
+        let plain: [(&str, &str, &str, &AtomicU64); 4] = [
             (
                 "connections",
                 "gauge",
@@ -102,215 +186,66 @@ impl Counters {
                 &self.turned_away,
             ),
             (
-                "statements_rewritten_total",
+                "look_failures_total",
                 "counter",
-                "Statements that got keys.",
-                &self.rewritten,
-            ),
-            (
-                "statements_observed_total",
-                "counter",
-                "Statements that would have got keys.",
-                &self.observed,
+                "Servers that could not be looked at again.",
+                &self.look_failures,
             ),
         ];
         for (name, kind, help, value) in plain {
-            head(&mut text, name, kind, help);
-            line(&mut text, name, "", "", value.load(Ordering::Relaxed));
+            head(text, name, kind, help);
+            line(text, name, &[], value.load(Ordering::Relaxed));
         }
-        let by_construct = [
+    }
+
+    fn render_rules(&self, text: &mut String) {
+        type Plain = (&'static str, &'static str, fn(&RuleCounters) -> &AtomicU64);
+        type Counted = fn(&RuleCounters) -> &Mutex<BTreeMap<&'static str, u64>>;
+        let plain: [Plain; 2] = [
+            (
+                "statements_rewritten_total",
+                "Statements that got keys.",
+                |of| &of.rewritten,
+            ),
+            (
+                "statements_observed_total",
+                "Statements that would have got keys.",
+                |of| &of.observed,
+            ),
+        ];
+        let counted: [(&str, &str, Counted); 2] = [
             (
                 "statements_refused_total",
-                "Statements that were refused.",
-                &self.refused,
+                "Statements that were refused; without rule where it was not known yet.",
+                |of| &of.refused,
             ),
             (
                 "statements_passed_total",
                 "Statements passed without keys, as the rule says.",
-                &self.passed,
+                |of| &of.passed,
             ),
         ];
-        for (name, help, counts) in by_construct {
-            head(&mut text, name, "counter", help);
-            let counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            for (construct, count) in counts.iter() {
-                line(&mut text, name, "construct", construct, *count);
+        let rules = locked(&self.rules);
+        for (name, help, count) in plain {
+            head(text, name, "counter", help);
+            for (rule, counters) in rules.iter().filter(|(rule, _)| *rule != NO_RULE) {
+                let count = count(counters).load(Ordering::Relaxed);
+                line(text, name, &[("rule", rule.as_str())], count);
             }
         }
-        render_sources(&mut text, sources);
-        text
-    }
-}
-
-fn render_sources(text: &mut String, sources: &[SourceStats]) {
-    type Figure = (
-        &'static str,
-        &'static str,
-        &'static str,
-        fn(&SourceStats) -> u64,
-    );
-    let figures: [Figure; 9] = [
-        ("keys_issued_total", "counter", "Keys issued.", |of| {
-            of.issued
-        }),
-        (
-            "keys_remaining",
-            "gauge",
-            "Keys left in memory; milliseconds of bound for keys made of time.",
-            |of| of.remaining,
-        ),
-        (
-            "keys_per_second",
-            "gauge",
-            "Rate over the last reservation.",
-            |of| of.rate_per_s,
-        ),
-        ("step", "gauge", "Size of the next reservation.", |of| {
-            of.step
-        }),
-        (
-            "refills_total",
-            "counter",
-            "Reservations made in the store.",
-            |of| of.refills,
-        ),
-        (
-            "refill_failures_total",
-            "counter",
-            "Reservations that failed.",
-            |of| of.refill_failures,
-        ),
-        (
-            "waits_total",
-            "counter",
-            "Statements that waited for a reservation.",
-            |of| of.waits,
-        ),
-        (
-            "wait_microseconds_total",
-            "counter",
-            "How long they waited in total.",
-            |of| of.wait_us,
-        ),
-        (
-            "keys_refused_total",
-            "counter",
-            "Requests for keys that failed.",
-            |of| of.refused,
-        ),
-    ];
-    for (name, kind, help, figure) in figures {
-        head(text, name, kind, help);
-        for source in sources {
-            line(text, name, "source", &source.name, figure(source));
-        }
-    }
-}
-
-fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        text,
-        "# HELP keywright_{name} {help}\n# TYPE keywright_{name} {kind}"
-    );
-}
-
-fn line(text: &mut String, name: &str, label: &str, value: &str, count: u64) {
-    let _ = if label.is_empty() {
-        writeln!(text, "keywright_{name} {count}")
-    } else {
-        let value = value
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n");
-        writeln!(text, "keywright_{name}{{{label}=\"{value}\"}} {count}")
-    };
-}
-
-/// Answers one request after the other.
-pub(crate) async fn serve(
-    listener: Acceptor,
-    keys: Keys,
-    counters: Arc<Counters>,
-    stopping: watch::Receiver<bool>,
-) {
-    loop {
-        match listener.accept().await {
-            Ok(mut peer) => {
-                let limit = Duration::from_millis(REQUEST_MS_MAX);
-                let served = timeout(limit, answer(&mut peer, &keys, &counters, &stopping)).await;
-                if let Ok(Err(error)) = served {
-                    tracing::debug!(%error, "a request for metrics ended");
+        for (name, help, counts) in counted {
+            head(text, name, "counter", help);
+            for (rule, counters) in rules.iter() {
+                for (construct, count) in locked(counts(counters)).iter() {
+                    line(
+                        text,
+                        name,
+                        &[("rule", rule.as_str()), ("construct", *construct)],
+                        count,
+                    );
                 }
             }
-            Err(error) => {
-                tracing::warn!(%error, "accepting a request for metrics");
-                tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
-            }
         }
-    }
-}
-
-async fn answer(
-    peer: &mut Stream,
-    keys: &Keys,
-    counters: &Counters,
-    stopping: &watch::Receiver<bool>,
-) -> io::Result<()> {
-    let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        let mut part = [0; 1 << 10];
-        let count = peer.read(&mut part).await?;
-        request.extend_from_slice(part.get(..count).unwrap_or_default());
-        if count == 0 || request.len() > REQUEST_BYTES_MAX {
-            return Err(io::Error::other("no request that can be read"));
-        }
-    }
-    let is_stopping = *stopping.borrow();
-    let (status, body) = respond(&request, keys, counters, is_stopping);
-    let answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    peer.write_all(answer.as_bytes()).await?;
-    peer.shutdown().await
-}
-
-fn respond(
-    request: &[u8],
-    keys: &Keys,
-    counters: &Counters,
-    is_stopping: bool,
-) -> (&'static str, String) {
-    let mut words = request.split(|byte| *byte == b' ');
-    if words.next() != Some(b"GET") {
-        return ("405 Method Not Allowed", "only GET\n".to_owned());
-    }
-    match words.next() {
-        Some(b"/metrics") => ("200 OK", counters.render(&keys.stats())),
-        Some(b"/healthz") => ("200 OK", "ok\n".to_owned()),
-        Some(b"/readyz") if is_stopping => ("503 Service Unavailable", "stopping\n".to_owned()),
-        Some(b"/readyz") => readiness(&keys.stats()),
-        Some(_) | None => (
-            "404 Not Found",
-            "/metrics, /healthz or /readyz\n".to_owned(),
-        ),
-    }
-}
-
-/// Ready unless a source has nothing left and cannot get more.
-fn readiness(sources: &[SourceStats]) -> (&'static str, String) {
-    let mut body = String::new();
-    for source in sources.iter().filter(|source| source.remaining == 0) {
-        if let Some(trouble) = &source.trouble {
-            let _ = writeln!(body, "{}: {trouble}", source.name);
-        }
-    }
-    if body.is_empty() {
-        ("200 OK", "ready\n".to_owned())
-    } else {
-        ("503 Service Unavailable", body)
     }
 }
 
@@ -319,22 +254,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constructs_are_counted_apart() {
+    fn rules_and_constructs_are_counted_apart() {
         let counters = Counters::default();
         assert_eq!(counters.opened(), 1);
+        let event = |rule, what| Event { rule, what };
         for _ in 0..2 {
-            counters.note(&Events {
-                rewritten: 2,
-                refused: vec!["insert … select", "load \"data\""],
-                ..Events::default()
-            });
+            // Also after the rules were read again.
+            let tally = counters.tally(["a.b", "c.d"].into_iter());
+            let mut events = vec![
+                event(Some(1), What::Rewritten),
+                event(Some(1), What::Rewritten),
+                event(Some(0), What::Refused("insert … select")),
+                event(None, What::Refused("load \"data\"")),
+                event(Some(0), What::Passed("charset")),
+            ];
+            tally.note(&mut events);
+            assert!(events.is_empty());
         }
+        counters.fence_missing("127.0.0.1:6033", 3);
         let text = counters.render(&[]);
         for expected in [
             "keywright_connections 1\n",
-            "keywright_statements_rewritten_total 4\n",
-            "keywright_statements_refused_total{construct=\"insert … select\"} 2\n",
-            "keywright_statements_refused_total{construct=\"load \\\"data\\\"\"} 2\n",
+            "keywright_statements_rewritten_total{rule=\"a.b\"} 0\n",
+            "keywright_statements_rewritten_total{rule=\"c.d\"} 4\n",
+            "keywright_statements_refused_total{rule=\"a.b\",construct=\"insert … select\"} 2\n",
+            "keywright_statements_refused_total{rule=\"\",construct=\"load \\\"data\\\"\"} 2\n",
+            "keywright_statements_passed_total{rule=\"a.b\",construct=\"charset\"} 2\n",
+            "keywright_fence_missing{listener=\"127.0.0.1:6033\"} 3\n",
         ] {
             assert!(text.contains(expected), "{expected} is not in\n{text}");
         }

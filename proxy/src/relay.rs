@@ -18,8 +18,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::handshake;
-use crate::metrics::Counters;
+use crate::metrics::Tally;
 use crate::side::{Side, Wants, is_pending, poll_pass};
+use crate::status::Status;
 use crate::stream::Stream;
 
 /// After so long without a byte a connection's buffers are given back, milliseconds.
@@ -59,15 +60,31 @@ enum Halt {
     Stopping,
 }
 
+/// What a connection draws on.
+#[derive(Clone, Default)]
+pub struct Means {
+    /// By the rule's index.
+    pub sources: Arc<[Source]>,
+    /// What became of statements is counted here.
+    pub tally: Arc<Tally>,
+    /// What clients who ask are told of the proxy.
+    pub status: Option<Arc<Status>>,
+}
+
+impl Means {
+    fn allows_status(&self, facts: &SessionFacts) -> bool {
+        let status = self.status.as_ref();
+        status.is_some_and(|status| status.allows(&facts.user))
+    }
+}
+
 /// A connection whose authentication has succeeded.
 pub struct Relay {
     client: Side,
     upstream: Side,
     session: Session,
     facts: SessionFacts,
-    /// By the rule's index.
-    sources: Arc<[Source]>,
-    counters: Arc<Counters>,
+    means: Means,
     /// One timer for the connection's life, set anew only when it has fired: a wait for bytes costs no timer.
     idle: Pin<Box<Sleep>>,
     was_active: bool,
@@ -113,17 +130,17 @@ impl Relay {
         upstream: Stream,
         session: Session,
         facts: SessionFacts,
-        sources: Arc<[Source]>,
-        counters: Arc<Counters>,
+        means: Means,
         stopping: watch::Receiver<bool>,
     ) -> Self {
+        let mut session = session;
+        session.allow_status(means.allows_status(&facts));
         Self {
             client: Side::new(client),
             upstream: Side::new(upstream),
             session,
             facts,
-            sources,
-            counters,
+            means,
             idle: Box::pin(sleep(Duration::from_millis(IDLE_MS))),
             was_active: true,
             stopping: Stopping::new(stopping),
@@ -152,7 +169,13 @@ impl Relay {
                     self.upstream.is_shut = true;
                 }
                 Halt::Close => return self.close().await,
-                Halt::UpstreamOver | Halt::Stopping => return Ok(()),
+                Halt::Stopping => {
+                    self.session.tell_stopping();
+                    self.client
+                        .take_own(&mut self.upstream, self.session.to_client());
+                    return self.close().await;
+                }
+                Halt::UpstreamOver => return Ok(()),
             }
         }
     }
@@ -176,7 +199,7 @@ impl Relay {
             if moved {
                 continue;
             }
-            self.counters.note(&self.session.events());
+            self.means.tally.note(self.session.events());
             if let Some(halt) = self.end() {
                 return Poll::Ready(Ok(halt));
             }
@@ -285,12 +308,25 @@ impl Relay {
             }
             Step::Keys(request) => Moved::Halt(Halt::Keys(request)),
             Step::Authenticate(count) => Moved::Halt(Halt::Authenticate(count)),
+            Step::Status(count) => {
+                from.input.drop_front(count);
+                self.tell_status();
+                Moved::Yes
+            }
             Step::Close => Moved::Halt(Halt::Close),
         }
     }
 
+    fn tell_status(&mut self) {
+        if let Some(status) = &self.means.status {
+            self.session.tell_status(&status.rows());
+        }
+        self.client
+            .take_own(&mut self.upstream, self.session.to_client());
+    }
+
     async fn keys(&self, request: KeyRequest) -> Result<KeyBatch, KeyFailure> {
-        let Some(source) = self.sources.get(request.rule) else {
+        let Some(source) = self.means.sources.get(request.rule) else {
             return Err(KeyFailure {
                 cause: Cause::TagUnknown,
                 message: "the rule has no source of keys".to_owned(),
@@ -320,8 +356,10 @@ impl Relay {
         let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
         let facts = handshake::change_user(client, upstream, &command, &self.facts).await?;
         Ok(facts.is_some_and(|facts| {
+            let sees_status = self.means.allows_status(&facts);
             self.facts = facts.clone();
             self.session.reset(facts);
+            self.session.allow_status(sees_status);
             true
         }))
     }

@@ -13,10 +13,11 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use crate::config::{Config, Listener};
+use crate::config::{Config, Configured, Listener};
 use crate::handshake;
-use crate::metrics::{self, Counters};
-use crate::relay::Relay;
+use crate::metrics::{self, Counters, Tally};
+use crate::relay::{Means, Relay};
+use crate::status::Status;
 use crate::stream::{Bound, Stream};
 use crate::tables::Seen;
 
@@ -31,6 +32,7 @@ pub struct Orders {
     rules: Vec<Arc<Rules>>,
     /// By rule.
     sources: Arc<[Source]>,
+    tally: Arc<Tally>,
 }
 
 impl Orders {
@@ -38,7 +40,7 @@ impl Orders {
     ///
     /// # Errors
     /// A source of keys cannot be made.
-    pub fn new(config: &Config, keys: &Keys, seen: &[Seen]) -> Result<Orders> {
+    pub fn new(config: &Config, keys: &Keys, seen: &[Seen], counters: &Counters) -> Result<Orders> {
         let sources = config
             .rules
             .iter()
@@ -48,7 +50,13 @@ impl Orders {
         let rules = (0..config.listeners.len())
             .map(|listener| Arc::new(rules_of(config, seen.get(listener))))
             .collect();
-        Ok(Orders { rules, sources })
+        let names: Vec<String> = config.rules.iter().map(Configured::name).collect();
+        let tally = Arc::new(counters.tally(names.iter().map(String::as_str)));
+        Ok(Orders {
+            rules,
+            sources,
+            tally,
+        })
     }
 }
 
@@ -58,6 +66,7 @@ struct Shared {
     keys: Keys,
     orders: watch::Receiver<Arc<Orders>>,
     counters: Arc<Counters>,
+    status: Arc<Status>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -69,6 +78,7 @@ pub fn serve(
     config: Config,
     keys: Keys,
     orders: watch::Receiver<Arc<Orders>>,
+    counters: Arc<Counters>,
     stopping: watch::Receiver<bool>,
 ) -> Result<()> {
     let bound = config
@@ -83,11 +93,13 @@ pub fn serve(
         .as_deref()
         .map(|bind| Bound::bind(bind).with_context(|| format!("serving metrics on {bind}")))
         .transpose()?;
+    let status = Status::new(&config.status_users, keys.clone(), Arc::clone(&counters));
     let shared = Arc::new(Shared {
         config,
         keys,
         orders,
-        counters: Arc::default(),
+        status: Arc::new(status),
+        counters,
         stopping,
     });
     let bound = Arc::new(bound);
@@ -224,12 +236,13 @@ async fn connection(
         return Ok(());
     };
     let session = Session::new(rules, facts.clone());
-    let sources = Arc::clone(&orders.sources);
-    let counters = Arc::clone(&shared.counters);
+    let means = Means {
+        sources: Arc::clone(&orders.sources),
+        tally: Arc::clone(&orders.tally),
+        status: Some(Arc::clone(&shared.status)),
+    };
     let stopping = shared.stopping.clone();
-    let mut relay = Relay::new(
-        client, upstream, session, facts, sources, counters, stopping,
-    );
+    let mut relay = Relay::new(client, upstream, session, facts, means, stopping);
     relay.run().await
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_proxy::relay::Relay;
+use keywright_proxy::relay::{Means, Relay};
 use keywright_proxy::stream::Stream;
 use keywright_rewrite::{Flavour, Server};
 use keywright_session::{Limits, Rules, Session, SessionFacts};
@@ -40,6 +40,7 @@ async fn between() -> Result<(TcpStream, TcpStream, JoinHandle<std::io::Result<(
         },
         capabilities: 0,
         collation: 45,
+        user: Vec::new(),
         database: None,
         status: 2,
         limits: Limits::default(),
@@ -52,8 +53,7 @@ async fn between() -> Result<(TcpStream, TcpStream, JoinHandle<std::io::Result<(
             Stream::Tcp(to_server),
             session,
             facts,
-            Arc::new([]),
-            Arc::default(),
+            Means::default(),
             stopping,
         );
         let outcome = relay.run().await;

@@ -11,7 +11,7 @@ use crate::params::{Bound, Execution, KeyValues, Param};
 use crate::rules::OnExplicit;
 use crate::session::{After, Gather, Session, Turn};
 use crate::statements::{Made, Statement};
-use crate::step::{KeyFailure, Step};
+use crate::step::{KeyFailure, Step, What};
 
 /// What an execution needs.
 struct Wanted {
@@ -83,7 +83,7 @@ impl Session {
             && let Some(rule) = self.rules.rules().get(index).cloned()
             && rule.on_explicit == OnExplicit::Refuse
         {
-            return self.refuse_explicit(header, &rule);
+            return self.refuse_explicit(header, index, &rule);
         }
         if self.pending_lid.is_some() && sees {
             return self.update_lid();
@@ -192,9 +192,12 @@ impl Session {
                 self.turn = Turn::Gather(Gather::Variant);
                 Step::Consumed(0)
             }
-            Err(Unread::Unsupported(what)) => self.refuse_unsupported(header, what),
+            Err(Unread::Unsupported(what)) => {
+                self.refuse_unsupported(header, self.rule_of_statement(id), what)
+            }
             Err(Unread::Refused) => {
-                self.refuse_unsupported(header, Unsupported::Unknown("the statement's head"))
+                let what = Unsupported::Unknown("the statement's head");
+                self.refuse_unsupported(header, self.rule_of_statement(id), what)
             }
         }
     }
@@ -272,7 +275,10 @@ impl Session {
         if let Some(statement) = self.statements.ours.get_mut(&id) {
             statement.ahead.clear();
         }
-        self.events.rewritten += u64::from(wanted.keys > 0);
+        if wanted.keys > 0 {
+            let rule = self.rule_of_statement(id);
+            self.note(rule, What::Rewritten);
+        }
         self.answer.expect(Shape::Results);
         self.turn = if returning {
             Turn::Answer(reply.after_rows())
@@ -285,7 +291,15 @@ impl Session {
     /// Refuses an execution. What was sent ahead for it must not become part of the next one.
     fn refuse_execution(&mut self, header: Header, id: u32, what: Unsupported) -> Step {
         self.forget_ahead(id);
-        self.refuse_unsupported(header, what)
+        let rule = self.rule_of_statement(id);
+        self.refuse_unsupported(header, rule, what)
+    }
+
+    fn rule_of_statement(&self, id: u32) -> Option<usize> {
+        self.statements
+            .ours
+            .get(&id)
+            .map(|statement| statement.rule)
     }
 
     fn forget_ahead(&mut self, id: u32) {

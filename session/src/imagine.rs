@@ -13,7 +13,7 @@ use crate::bytes::Reader;
 use crate::packets::{COM_QUERY, packets, write_command};
 use crate::rules::Rules;
 use crate::session::Session;
-use crate::step::{KeyRequest, SessionFacts, Step};
+use crate::step::{Event, KeyRequest, SessionFacts, Step, What};
 
 /// Steps of one statement at most: so many that only a loop needs more.
 const STEPS_MAX: usize = 100_000;
@@ -150,7 +150,7 @@ impl Imagined {
         let mut client = Vec::new();
         write_command(COM_QUERY, text, &mut client);
         let said = self.run(client, imagine);
-        let events = self.session.events();
+        let events = std::mem::take(self.session.events());
         let sent = std::mem::take(&mut self.sent);
         let first_error = packets(&said)
             .and_then(|packets| {
@@ -161,23 +161,22 @@ impl Imagined {
             })
             .flatten();
         let unknown = self.unknown.take();
-        let fate = if let Some((schema, table)) = unknown {
-            Fate::ColumnsNotKnown { schema, table }
-        } else if let Some(message) = first_error {
-            Fate::Refused {
-                construct: events.refused.first().copied().unwrap_or("too_long"),
+        let fate = match (unknown, first_error) {
+            (Some((schema, table)), _) => Fate::ColumnsNotKnown { schema, table },
+            (None, Some(message)) => Fate::Refused {
+                construct: refused(&events).unwrap_or("too_long"),
                 message,
-            }
-        } else if events.rewritten > 0 {
-            Fate::Rewritten {
-                text: sent.join(b"\n".as_slice()),
-            }
-        } else if let Some(construct) = events.passed.first() {
-            Fate::Passed { construct }
-        } else if events.observed > 0 {
-            Fate::Observed
-        } else {
-            Fate::Untouched
+            },
+            (None, None) => match events.first().map(|event| event.what) {
+                Some(What::Rewritten) => Fate::Rewritten {
+                    text: sent.join(b"\n".as_slice()),
+                },
+                Some(What::Passed(construct) | What::Refused(construct)) => {
+                    Fate::Passed { construct }
+                }
+                Some(What::Observed) => Fate::Observed,
+                None => Fate::Untouched,
+            },
         };
         Told {
             rule: self.asked.take().or_else(|| self.rule_touched(text)),
@@ -221,7 +220,11 @@ impl Imagined {
                     self.session.on_keys(Ok(keys));
                 }
                 // Nothing more comes from either side.
-                Step::More { .. } | Step::Blocked | Step::Authenticate(_) | Step::Close => break,
+                Step::More { .. }
+                | Step::Blocked
+                | Step::Authenticate(_)
+                | Step::Status(_)
+                | Step::Close => break,
             }
             if packets(&forwarded).is_some() {
                 self.serve(std::mem::take(&mut forwarded), &mut answers, imagine);
@@ -247,6 +250,13 @@ impl Imagined {
             self.session.rule_of(&table)
         })
     }
+}
+
+fn refused(events: &[Event]) -> Option<&'static str> {
+    events.iter().find_map(|event| match event.what {
+        What::Refused(construct) => Some(construct),
+        What::Rewritten | What::Observed | What::Passed(_) => None,
+    })
 }
 
 /// The message of an error packet.

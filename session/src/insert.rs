@@ -13,7 +13,7 @@ use crate::packets::{
 };
 use crate::rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Rule};
 use crate::session::{After, Gather, Session, Turn};
-use crate::step::{KeyFailure, KeyRequest, Step};
+use crate::step::{KeyFailure, KeyRequest, Step, What};
 use crate::text_prepare::Reprepared;
 
 /// Error numbers of the server: no such table, no such schema, no schema chosen.
@@ -111,23 +111,23 @@ impl Session {
             Ok(Planned::Pass) => return self.pass_query(header, bytes, text, After::Nothing),
             Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
             Err((Some(rule), what)) => return self.unsupported(header, bytes, rule, what),
-            Err((None, what)) => return self.refuse_unsupported(header, what),
+            Err((None, what)) => return self.refuse_unsupported(header, None, what),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.pass_query(header, bytes, text, After::Nothing);
         };
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return self.refuse_explicit(header, &rule);
+            return self.refuse_explicit(header, index, &rule);
         }
         if plan.keys() == 0 {
             return self.pass_query(header, bytes, text, After::Nothing);
         }
         if rule.mode == Mode::Observe {
-            self.events.observed += 1;
+            self.note(Some(index), What::Observed);
             return self.pass_query(header, bytes, text, After::Nothing);
         }
         if is_unsure(&plan) && rule.on_unsure == OnUnsure::Refuse {
-            return self.refuse_unsure(header);
+            return self.refuse_unsure(header, index);
         }
         // Reads the whole text: only where it matters.
         if self.pending_lid.is_some() && sight(insert, &self.context.modes) == Sight::Sees {
@@ -211,11 +211,12 @@ impl Session {
         self.up.push(COM_QUERY);
         if plan.splice(text, &keys, &mut self.up).is_err() {
             self.up.truncate(start);
-            return self.refuse_unsupported(header, Unsupported::Unknown("the statement's head"));
+            let what = Unsupported::Unknown("the statement's head");
+            return self.refuse_unsupported(header, Some(index), what);
         }
         make_packet(start, &mut self.up);
         self.answer.expect(Shape::Results);
-        self.events.rewritten += 1;
+        self.note(Some(index), What::Rewritten);
         self.turn = if plan.returning() {
             // A result set: rows pass as they are.
             Turn::Answer(Reply::new(&plan, &keys).after_rows())
@@ -365,34 +366,41 @@ impl Session {
             .get(rule)
             .map(|rule| (rule.on_unsupported, rule.mode));
         match policy {
-            Some((OnUnsupported::Refuse, Mode::Rewrite)) => self.refuse_unsupported(header, what),
+            Some((OnUnsupported::Refuse, Mode::Rewrite)) => {
+                self.refuse_unsupported(header, Some(rule), what)
+            }
             Some((OnUnsupported::Pass, _) | (_, Mode::Observe)) | None => {
                 if self.pending_lid.is_some() {
                     return self.update_lid();
                 }
                 self.lid = None;
-                self.events.passed.push(what.label());
+                self.note(Some(rule), What::Passed(what.label()));
                 self.pass(header, bytes, Shape::Results, After::Unknown)
             }
         }
     }
 
-    pub(crate) fn refuse_unsupported(&mut self, header: Header, what: Unsupported) -> Step {
-        self.events.refused.push(what.label());
+    pub(crate) fn refuse_unsupported(
+        &mut self,
+        header: Header,
+        rule: Option<usize>,
+        what: Unsupported,
+    ) -> Step {
+        self.note(rule, What::Refused(what.label()));
         let message = format!(
             "keywright-proxy cannot fill in a key exactly in {what}, on a table with a rule"
         );
         self.refuse(header, Cause::StatementUnsupported, &message)
     }
 
-    pub(crate) fn refuse_unsure(&mut self, header: Header) -> Step {
-        self.events.refused.push("unsure");
+    pub(crate) fn refuse_unsure(&mut self, header: Header, rule: usize) -> Step {
+        self.note(Some(rule), What::Refused("unsure"));
         let message = "keywright-proxy cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE";
         self.refuse(header, Cause::StatementUnsupported, message)
     }
 
-    pub(crate) fn refuse_explicit(&mut self, header: Header, rule: &Rule) -> Step {
-        self.events.refused.push("explicit");
+    pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize, rule: &Rule) -> Step {
+        self.note(Some(index), What::Refused("explicit"));
         let message = format!(
             "the value of key column \"{}\" is generated and may not be given",
             rule.column

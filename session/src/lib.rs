@@ -28,10 +28,11 @@ mod rows;
 pub mod rules;
 mod session;
 mod statements;
+mod status;
 mod step;
 mod text;
 mod text_prepare;
 
 pub use rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules};
 pub use session::Session;
-pub use step::{Events, KeyFailure, KeyRequest, Limits, SessionFacts, Step};
+pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, Step, What};

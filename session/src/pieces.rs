@@ -131,7 +131,7 @@ impl Session {
         match self.look_at_several(text) {
             Err(()) => self.ask_context(),
             Ok(Several::Whole(after)) => self.pass_query(header, bytes, text, after),
-            Ok(Several::Refuse(what)) => self.refuse_unsupported(header, what),
+            Ok(Several::Refuse(what)) => self.refuse_unsupported(header, None, what),
             Ok(Several::OneByOne) => {
                 let sequence = header.sequence.wrapping_add(1);
                 self.pieces = Some(Pieces::new(text, sequence));
@@ -216,7 +216,7 @@ impl Session {
                 Step::Consumed(0)
             }
             step @ (Step::Blocked | Step::Keys(_) | Step::Close) => step,
-            Step::More { .. } | Step::Authenticate(_) => self.malformed(),
+            Step::More { .. } | Step::Authenticate(_) | Step::Status(_) => self.malformed(),
         };
         self.told_of_piece(pieces, before);
         step
@@ -236,6 +236,7 @@ impl Session {
             | Step::Blocked
             | Step::Keys(_)
             | Step::Authenticate(_)
+            | Step::Status(_)
             | Step::Close) => step,
         };
         if self.answer.wants_local_file() {

@@ -12,7 +12,7 @@ use crate::packets::{COM_STMT_PREPARE, without_injected, write_close, write_comm
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::session::{After, Gather, Session, Turn};
 use crate::statements::{Made, Statement};
-use crate::step::Step;
+use crate::step::{Step, What};
 
 impl Session {
     pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
@@ -43,21 +43,23 @@ impl Session {
             Ok(Planned::Pass) => return self.pass(header, bytes, Shape::Prepare, sees_all()),
             Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
             Err((Some(rule), what)) => return self.unsupported_prepare(header, bytes, rule, what),
-            Err((None, what)) => return self.refuse_unsupported(header, what),
+            Err((None, what)) => return self.refuse_unsupported(header, None, what),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.pass(header, bytes, Shape::Prepare, sees_all());
         };
         let nothing = plan.keys() == 0 && plan.key_parameters().is_empty();
         if rule.mode == Mode::Observe || (nothing && rule.on_explicit == OnExplicit::Keep) {
-            self.events.observed += u64::from(!nothing);
+            if !nothing {
+                self.note(Some(index), What::Observed);
+            }
             return self.pass(header, bytes, Shape::Prepare, sees_all());
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return self.refuse_explicit(header, &rule);
+            return self.refuse_explicit(header, index, &rule);
         }
         if is_unsure(&plan) && rule.on_unsure == OnUnsure::Refuse {
-            return self.refuse_unsure(header);
+            return self.refuse_unsure(header, index);
         }
         if self.statements.ours.len() >= self.statements.max {
             let message = "keywright-proxy: too many prepared statements on tables with rules";
@@ -99,9 +101,9 @@ impl Session {
         what: Unsupported,
     ) -> Step {
         match self.rules.rules().get(rule) {
-            Some(rule) if refuses(rule) => self.refuse_unsupported(header, what),
+            Some(its) if refuses(its) => self.refuse_unsupported(header, Some(rule), what),
             Some(_) | None => {
-                self.events.passed.push(what.label());
+                self.note(Some(rule), What::Passed(what.label()));
                 self.pass(header, bytes, Shape::Prepare, sees_all())
             }
         }

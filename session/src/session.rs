@@ -11,7 +11,7 @@ use crate::insert::{Reply, Stage};
 use crate::pieces::Pieces;
 use crate::rules::Rules;
 use crate::statements::Statements;
-use crate::step::{Events, KeyFailure, SessionFacts, Step};
+use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
 use crate::text_prepare::{Reprepared, TextStatement};
 
 /// Capability: answers end with OK where they ended with EOF.
@@ -42,9 +42,11 @@ pub struct Session {
     pub(crate) pending_lid: Option<u64>,
     pub(crate) up: Vec<u8>,
     pub(crate) down: Vec<u8>,
-    pub(crate) events: Events,
-    /// What the last status flags said.
-    in_transaction: bool,
+    events: Vec<Event>,
+    /// The last status flags.
+    pub(crate) last_status: u16,
+    /// Whether the client gets an answer to SHOW KEYWRIGHT STATUS.
+    pub(crate) sees_status: bool,
     /// The command at the front was answered already, with the error of a question of ours.
     pub(crate) drop_command: bool,
     /// Statements of one text that are sent one by one.
@@ -133,7 +135,7 @@ impl Session {
         } else {
             Turn::Command
         };
-        let in_transaction = facts.status & IN_TRANSACTION != 0;
+        let last_status = facts.status;
         Self {
             context: Context::new(&facts),
             answer: Answer::new(facts.capabilities & DEPRECATE_EOF != 0),
@@ -148,8 +150,9 @@ impl Session {
             pending_lid: None,
             up: Vec::new(),
             down: Vec::new(),
-            events: Events::default(),
-            in_transaction,
+            events: Vec::new(),
+            last_status,
+            sees_status: false,
             drop_command: false,
             pieces: None,
         }
@@ -170,9 +173,13 @@ impl Session {
         &mut self.down
     }
 
-    /// What happened since the last call.
-    pub fn events(&mut self) -> Events {
-        std::mem::take(&mut self.events)
+    /// What happened since the driver last emptied it.
+    pub fn events(&mut self) -> &mut Vec<Event> {
+        &mut self.events
+    }
+
+    pub(crate) fn note(&mut self, rule: Option<usize>, what: What) {
+        self.events.push(Event { rule, what });
     }
 
     /// Whether neither a command nor a transaction is under way: the place to end a connection that must go.
@@ -180,7 +187,7 @@ impl Session {
         matches!(self.turn, Turn::Command)
             && self.passing.is_none()
             && self.pieces.is_none()
-            && !self.in_transaction
+            && self.last_status & IN_TRANSACTION == 0
     }
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
@@ -195,7 +202,10 @@ impl Session {
     pub fn on_client(&mut self, bytes: &[u8]) -> Step {
         match self.pieces.take() {
             Some(pieces) => self.on_client_of_pieces(pieces),
-            None => self.on_client_plain(bytes),
+            None => match self.status_asked(bytes) {
+                Some(step) => step,
+                None => self.on_client_plain(bytes),
+            },
         }
     }
 
@@ -364,7 +374,7 @@ impl Session {
 
     fn note_status(&mut self, end: Option<End>) {
         if let Some(End::Ok(done)) = end {
-            self.in_transaction = done.status & IN_TRANSACTION != 0;
+            self.last_status = done.status;
         }
     }
 
@@ -433,6 +443,17 @@ impl Session {
     /// Whether answers end without EOF packets.
     pub(crate) fn deprecates_eof(&self) -> bool {
         self.facts.capabilities & DEPRECATE_EOF != 0
+    }
+
+    /// Tells a client between two commands that the proxy is stopping. It is numbered as the answer to the next command, which
+    /// is on its way already, or meets a closed connection otherwise.
+    pub fn tell_stopping(&mut self) {
+        crate::packets::write_error(
+            keywright_core::Cause::Draining,
+            "Server shutdown in progress: the proxy is stopping",
+            1,
+            &mut self.down,
+        );
     }
 
     /// Nothing can be said of what follows: the connection ends.

@@ -30,6 +30,8 @@ pub struct SessionFacts {
     pub capabilities: u64,
     /// Number of the client's collation.
     pub collation: u16,
+    /// The user, as the client named it.
+    pub user: Vec<u8>,
     /// The database chosen while connecting.
     pub database: Option<Vec<u8>>,
     /// Status flags of the OK packet that ended authentication.
@@ -76,19 +78,30 @@ pub enum Step {
     Keys(KeyRequest),
     /// The first so many bytes are COM_CHANGE_USER: the driver takes over until it succeeded or failed.
     Authenticate(usize),
+    /// The first so many bytes ask for the proxy's status: the driver drops them and calls `tell_status`.
+    Status(usize),
     /// Send what is in the outputs, then close both sides.
     Close,
 }
 
-/// What became of statements on rules' tables since the last look.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Events {
-    /// Statements that got keys.
-    pub rewritten: u64,
-    /// Statements that were refused, by construct.
-    pub refused: Vec<&'static str>,
-    /// Statements that were passed although they could not be rewritten, by construct.
-    pub passed: Vec<&'static str>,
-    /// Statements that would have got keys were the rule not observing.
-    pub observed: u64,
+/// What became of a statement on a rule's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// Which of the listener's rules, if that is known.
+    pub rule: Option<usize>,
+    /// What became of it.
+    pub what: What,
+}
+
+/// What became of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// It got keys.
+    Rewritten,
+    /// It would have got keys were the rule not observing.
+    Observed,
+    /// It was refused for this construct.
+    Refused(&'static str),
+    /// It was passed although this construct could not be rewritten.
+    Passed(&'static str),
 }

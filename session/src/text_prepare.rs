@@ -8,7 +8,7 @@ use crate::bytes::Header;
 use crate::context::Context;
 use crate::insert::Reply;
 use crate::session::{After, Gather, Session, Turn};
-use crate::step::{KeyFailure, Step};
+use crate::step::{KeyFailure, Step, What};
 use crate::text::Look;
 
 /// A statement that was prepared out of a text.
@@ -136,7 +136,7 @@ impl Session {
         if is_same {
             self.decide(header, bytes, text, &statement.text)
         } else {
-            self.refuse_unsupported(header, Unsupported::TextPrepare)
+            self.refuse_unsupported(header, None, Unsupported::TextPrepare)
         }
     }
 
@@ -162,7 +162,7 @@ impl Session {
         if !plan.key_parameters().is_empty()
             || plan.splice(&statement.text, &keys, &mut spliced).is_err()
         {
-            return self.refuse_unsupported(header, Unsupported::TextPrepare);
+            return self.refuse_unsupported(header, Some(index), Unsupported::TextPrepare);
         }
         let mut text = b"PREPARE ".to_vec();
         write_quoted(&statement.name, b'`', false, &mut text);
@@ -173,7 +173,7 @@ impl Session {
             !statement.modes.no_backslash_escapes,
             &mut text,
         );
-        self.events.rewritten += 1;
+        self.note(Some(index), What::Rewritten);
         let reprepared = Reprepared {
             reply: Reply::new(&plan, &keys),
             returning: plan.returning(),

@@ -51,6 +51,7 @@ fn imagined(on_unsupported: OnUnsupported) -> Imagined {
         },
         capabilities: 0,
         collation: 0,
+        user: Vec::new(),
         database: None,
         status: 0,
         limits: Limits::default(),

@@ -151,6 +151,15 @@ fn has_ended(wire: &mut Wire) {
     assert!(wire.query("SELECT 1").is_err(), "the connection goes on");
 }
 
+/// Its next command is answered with the reason, and not carried out.
+fn told_to_go(wire: &mut Wire) -> Result<()> {
+    let sql = "INSERT INTO orders (a) VALUES ('late')";
+    let fault = refusal(wire.query(sql)?).context("the refusal")?;
+    expect(Cause::Draining, &fault, "Server shutdown in progress");
+    has_ended(wire);
+    Ok(())
+}
+
 fn an_unsupported_statement(shop: &Shop) -> Result<()> {
     let proxy = shop.proxy()?;
     let mut wire = proxy.wire("shop")?;
@@ -280,12 +289,12 @@ fn a_proxy_that_stops(shop: &Shop) -> Result<()> {
         String::from_utf8_lossy(&fault.message).contains("stopping"),
         "{fault}"
     );
-    has_ended(&mut idle);
+    told_to_go(&mut idle)?;
     busy.run("INSERT INTO orders (a) VALUES ('after')")?;
     busy.run("COMMIT")?;
-    has_ended(&mut busy);
+    told_to_go(&mut busy)?;
     assert!(proxy.stop()?.success(), "{}", proxy.log());
-    let both = "SELECT a FROM orders WHERE a IN ('before', 'after') ORDER BY id";
+    let both = "SELECT a FROM orders WHERE a IN ('before', 'after', 'late') ORDER BY id";
     assert_eq!(shop.server.run("shop", both)?, [["before"], ["after"]]);
     Ok(())
 }

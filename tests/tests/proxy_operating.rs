@@ -1,14 +1,18 @@
-//! What operators ask of the proxy: explanations, checks, figures, the way back.
+//! What operators ask of the proxy: checks, looks while it runs, status, the way back.
 
 use keywright_tests::{
-    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, command, make_store,
+    Flavour, Login, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, capability,
+    free_port, make_store, wait_until,
 };
 
 keywright_tests::on_both_flavours!(
-    statements_are_explained,
-    general_logs_are_explained,
     the_way_back_is_told,
+    servers_share_the_numbers_out_on_the_way_back,
     dependents_are_looked_at,
+    servers_that_cannot_be_looked_at_are_an_error,
+    a_reload_that_fails_keeps_the_rules,
+    fences_are_looked_at_while_running,
+    status_is_told_to_whom_may_see_it,
 );
 
 /// What the program printed; an error unless it succeeded.
@@ -22,114 +26,6 @@ fn assert_has(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
-}
-
-fn statements_are_explained(flavour: Flavour) -> Result<()> {
-    let server = Upstream::shared(flavour)?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE explained; CREATE TABLE explained.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
-    )?;
-    let store = make_store(&server, "store_explained", &[("t", 1)])?;
-    let config = ProxyConfig::before(&server, &store).rule("explained.*", "segment:t");
-    let of = |text: &str| said(&config, &["explain", "--database", "explained", text]);
-    assert_has(
-        &of("INSERT INTO t (a) VALUES (1), (2) /* why */")?,
-        &[
-            "rule       1: explained.*, column id, key segment:t\n",
-            "examples",
-            "INSERT INTO t (`id`,a) VALUES (LAST_INSERT_ID(1001),1), (1002,2) /* why */\n",
-        ],
-    );
-    // The live columns are asked for.
-    assert_has(
-        &of("INSERT INTO t VALUES (0, 1)")?,
-        &["INSERT INTO t (`id`,`a`) VALUES (LAST_INSERT_ID(1001), 1)\n"],
-    );
-    assert_has(
-        &of("REPLACE INTO t SELECT * FROM t")?,
-        &["refused (insert_select)", "INSERT … SELECT"],
-    );
-    assert_has(
-        &of("INSERT INTO t VALUES (7, 1)")?,
-        &["every row brings a key"],
-    );
-    assert_has(
-        &of("INSERT INTO elsewhere.t VALUES (7, 1)")?,
-        &["rule       none", "no rule matches its table"],
-    );
-    assert_has(&of("SELECT 1")?, &["it is no INSERT or REPLACE"]);
-    let without_admin = ProxyConfig {
-        upstream_ports: Vec::new(),
-        listener: String::new(),
-        more: "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"".to_owned(),
-        ..config.clone()
-    };
-    assert_has(
-        &said(
-            &without_admin,
-            &["explain", "INSERT INTO explained.t VALUES (1, 2)"],
-        )?,
-        &["note: without a listener's admin url", "no column list"],
-    );
-    let rows = server.run("explained", "SELECT COUNT(*) FROM t")?;
-    assert_eq!(rows, [["0"]], "explaining carries nothing out");
-    Ok(())
-}
-
-fn general_logs_are_explained(flavour: Flavour) -> Result<()> {
-    let server = Upstream::start_with(
-        flavour,
-        &["--general-log=1", "--general-log-file=general.log"],
-    )?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE logged; CREATE TABLE logged.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(9))",
-    )?;
-    let store = make_store(&server, "store_logged", &[("t", 1)])?;
-    let config = ProxyConfig::before(&server, &store).rule("logged.*", "segment:t");
-    let insert = "INSERT INTO t (a)\n VALUES ('a\n\tb')";
-    let mut one = server.wire("logged")?;
-    let mut other = server.wire("mysql")?;
-    one.run(insert)?;
-    assert!(other.run(insert).is_err(), "no such table");
-    other.run("USE logged")?;
-    other.run(insert)?;
-    other.command(command::INIT_DB, b"mysql")?;
-    assert!(other.run(insert).is_err(), "no such table");
-    let prepared = one.prepare("INSERT INTO t (a) VALUES (?)")??;
-    for value in [b"x".as_slice(), b"it's"] {
-        one.execute(&prepared, &[Param::Text(value.to_vec())])?;
-    }
-    one.run("INSERT INTO t (a) SELECT a FROM t")?;
-    one.run("INSERT INTO t VALUES (1000, 'z')")?;
-    one.run("PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'")?;
-    one.run("EXECUTE s")?;
-    drop((one, other));
-    let log = server.data_dir().join("general.log");
-    let log = log.to_str().unwrap_or_default();
-    let summary = said(&config, &["explain", "--file", log])?;
-    assert_has(
-        &summary,
-        &[
-            "rule 1: logged.*, column id, key segment:t\n",
-            "          5  rewritten; the first on line ",
-            "          1  refused (insert_select); the first on line ",
-            "          2  passed as they are; the first on line ",
-        ],
-    );
-    // The line is where the statement begins.
-    let text = std::fs::read(log)?;
-    let text = String::from_utf8_lossy(&text);
-    let line = 1 + text
-        .lines()
-        .position(|line| line.ends_with("INSERT INTO t (a) SELECT a FROM t"))
-        .unwrap_or_default();
-    assert_has(
-        &summary,
-        &[&format!("(insert_select); the first on line {line}: ")],
-    );
-    Ok(())
 }
 
 fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
@@ -195,18 +91,55 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
             (other, _) => panic!("{table}: {other:?}"),
         }
     }
-    // Two servers share the numbers out.
-    let two = ProxyConfig {
-        upstream_ports: vec![server.port(), 1],
-        ..config.clone()
-    };
-    let output = ProxyProcess::command(&two, &["back"])?;
-    assert!(
-        !output.status.success(),
-        "a server that is away is an error"
-    );
     let unknown = ProxyProcess::command(&config, &["back", "--rule", "back_9.*"])?;
     assert!(!unknown.status.success(), "{unknown:?}");
+    Ok(())
+}
+
+fn servers_share_the_numbers_out_on_the_way_back(flavour: Flavour) -> Result<()> {
+    let servers = [Upstream::start(flavour)?, Upstream::start(flavour)?];
+    for server in &servers {
+        server.run(
+            "mysql",
+            "CREATE DATABASE shared; CREATE TABLE shared.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+        )?;
+    }
+    let [one, other] = &servers;
+    let store = make_store(one, "store_shared", &[("t", 700)])?;
+    let mut config = ProxyConfig::before(one, &store).rule("shared.t", "segment:t");
+    config.upstream_ports.push(other.port());
+    for rule in &mut config.rules {
+        rule.push_str("fence = true\n");
+    }
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    let mut highest = 0;
+    for port in proxy.ports().to_vec() {
+        let mut wire = Wire::connect_tcp(port, &Login::root("shared"))?;
+        highest = wire.run("INSERT INTO t (a) VALUES (1)")?.last_insert_id;
+    }
+    proxy.stop()?;
+    let told = said(&config, &["back"])?;
+    let mut ids = Vec::new();
+    for server in &servers {
+        let from = format!("-- On 127.0.0.1:{} ", server.port());
+        let (_, its) = told.split_once(&from).unwrap_or_default();
+        let (its, _) = its.split_once("\n-- On ").unwrap_or((its, ""));
+        server.run("mysql", &format!("-- {its}"))?;
+        for _ in 0..3 {
+            let mut wire = server.wire("shared")?;
+            ids.push(wire.run("INSERT INTO t (a) VALUES (2)")?.last_insert_id);
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 6, "{ids:?}");
+    assert!(ids.iter().all(|id| *id > highest), "{ids:?}, {highest}");
+    let away = ProxyConfig {
+        upstream_ports: vec![one.port(), free_port()?],
+        ..config
+    };
+    let output = ProxyProcess::command(&away, &["back"])?;
+    assert!(!output.status.success(), "half of the way is none");
     Ok(())
 }
 
@@ -255,5 +188,170 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
         &refused,
         &["2 problem(s)", "looked.narrow.id", "looked.child.t"],
     );
+    Ok(())
+}
+
+fn servers_that_cannot_be_looked_at_are_an_error(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    let store = make_store(&server, "store_unseen", &[("t", 1)])?;
+    let config = ProxyConfig {
+        // Nobody listens there.
+        upstream_ports: vec![free_port()?],
+        ..ProxyConfig::before(&server, &store).rule("unseen.*", "segment:t")
+    };
+    let refused = format!(
+        "{:#}",
+        ProxyProcess::start(config.clone()).map(drop).unwrap_err()
+    );
+    assert_has(&refused, &["1 problem(s)", "tables could not be looked at"]);
+    let warned = ProxyConfig {
+        listener: "check = \"warn\"".to_owned(),
+        ..config
+    };
+    let proxy = ProxyProcess::start(warned)?;
+    assert_has(
+        &proxy.log(),
+        &["tables could not be looked at", "with case"],
+    );
+    Ok(())
+}
+
+fn a_reload_that_fails_keeps_the_rules(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE kept; CREATE TABLE kept.t (id BIGINT PRIMARY KEY, a INT);
+         CREATE TABLE kept.narrow (id INT PRIMARY KEY, a INT)",
+    )?;
+    let store = make_store(&server, "store_kept", &[("t", 700)])?;
+    let config = ProxyConfig::before(&server, &store).rule("kept.t", "segment:t");
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    proxy.reload(config.rule("kept.narrow", "segment:t"))?;
+    wait_until("the reload", WAIT_MAX, || {
+        Ok(proxy.log().contains("the rules stay as they were"))
+    })?;
+    let done = proxy.wire("kept")?.run("INSERT INTO t (a) VALUES (1)")?;
+    assert_eq!(done.last_insert_id, 700);
+    Ok(())
+}
+
+fn fences_are_looked_at_while_running(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run("mysql", "CREATE DATABASE fenced")?;
+    let store = make_store(&server, "store_fenced", &[("t", 1000)])?;
+    let mut config = ProxyConfig::before(&server, &store).rule("fenced.*", "segment:t");
+    for rule in &mut config.rules {
+        rule.push_str("fence = true\n");
+    }
+    config.more = "[limits]\nlook_s = 1".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    let port = proxy.port();
+    let missing = |count: u64| {
+        let line = format!("keywright_fence_missing{{listener=\"127.0.0.1:{port}\"}} {count}\n");
+        wait_until("the look", WAIT_MAX, || {
+            Ok(proxy.http_get("/metrics")?.1.contains(&line))
+        })
+    };
+    missing(0)?;
+    let table = "(id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)";
+    let mut wire = proxy.wire("fenced")?;
+    wire.run(format!("CREATE TABLE fresh {table}"))?;
+    let mut direct = server.wire("fenced")?;
+    wait_until("the fence", WAIT_MAX, || {
+        let replies = direct.query("INSERT INTO fresh (a) VALUES (1)")?;
+        Ok(matches!(replies.as_slice(), [Reply::Failed(fault)] if fault.errno == 1467))
+    })?;
+    wire.run("INSERT INTO fresh (a) VALUES (2)")?;
+    // A table that can have no fence is told.
+    wire.run(format!("CREATE TABLE old {table} ENGINE = MyISAM"))?;
+    missing(1)?;
+    assert_has(&proxy.log(), &["`fenced`.`old` is MyISAM"]);
+    wire.run("DROP TABLE old")?;
+    missing(0)?;
+    // A trigger that is made now is known to connections that come then.
+    wire.run(
+        "CREATE TRIGGER seen BEFORE INSERT ON fresh FOR EACH ROW SET NEW.a = LAST_INSERT_ID()",
+    )?;
+    wait_until("the trigger", WAIT_MAX, || {
+        Ok(proxy
+            .log()
+            .contains("the servers' triggers as they are now"))
+    })?;
+    let mut later = proxy.wire("fenced")?;
+    later.run("SET @a = LAST_INSERT_ID(5)")?;
+    let id = later
+        .run("INSERT INTO fresh (a) VALUES (0)")?
+        .last_insert_id;
+    let rows = later.rows(format!(
+        "SELECT a, LAST_INSERT_ID() FROM fresh WHERE id = {id}"
+    ))?;
+    assert_eq!(rows, [["5".to_owned(), id.to_string()]]);
+    Ok(())
+}
+
+fn status_is_told_to_whom_may_see_it(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE told; CREATE TABLE told.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE USER other@'%'; GRANT ALL ON told.* TO other@'%'",
+    )?;
+    let store = make_store(&server, "store_told", &[("t", 1)])?;
+    let mut config = ProxyConfig::before(&server, &store).rule("told.*", "segment:t");
+    config.more = "[status]\nusers = [\"root\"]".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    for left_out in [0, capability::DEPRECATE_EOF] {
+        let mut login = Login::root("told");
+        login.capabilities &= !left_out;
+        let mut wire = Wire::connect_tcp(proxy.port(), &login)?;
+        wire.run("INSERT INTO t (a) VALUES (1), (2)")?;
+        let refused = wire.query("INSERT INTO t (a) SELECT a FROM t")?;
+        assert!(
+            matches!(refused.as_slice(), [Reply::Failed(_)]),
+            "{refused:?}"
+        );
+        wire.run("BEGIN")?;
+        wire.run("UPDATE t SET a = a + 1")?;
+        let rows = wire.rows(" show keywright\n status ; ")?;
+        let value = |name: &str| {
+            let row = rows
+                .iter()
+                .find(|row| row.first().is_some_and(|of| of == name));
+            row.and_then(|row| row.get(1)).cloned().unwrap_or_default()
+        };
+        assert_eq!(value("version"), env!("CARGO_PKG_VERSION"));
+        assert!(value("connections").parse::<u64>()? > 0, "{rows:?}");
+        let inserts = if left_out == 0 { "1" } else { "2" };
+        assert_eq!(value("rule.told.*.id.rewritten"), inserts);
+        assert_eq!(value("rule.told.*.id.refused"), inserts);
+        assert!(
+            value("source.segment:t.remaining").parse::<u64>()? > 0,
+            "{rows:?}"
+        );
+        // The server never saw it: what it remembers is of the statement before.
+        let affected = wire.rows("SELECT ROW_COUNT()")?;
+        assert_ne!(affected, [["-1"]]);
+        let [Reply::Rows(_)] = wire.query("SHOW KEYWRIGHT STATUS")?.as_slice() else {
+            panic!("no result");
+        };
+        wire.run("COMMIT")?;
+        let text = wire.query("SELECT 1; SHOW KEYWRIGHT STATUS")?;
+        assert!(
+            matches!(text.as_slice(), [_, Reply::Failed(fault)] if fault.errno == 1064),
+            "{text:?}"
+        );
+    }
+    let other = Login {
+        user: "other".to_owned(),
+        ..Login::root("told")
+    };
+    let mut wire = Wire::connect_tcp(proxy.port(), &other)?;
+    let replies = wire.query("SHOW KEYWRIGHT STATUS")?;
+    let direct = Wire::connect_tcp(server.port(), &other)?.query("SHOW KEYWRIGHT STATUS")?;
+    assert_eq!(replies, direct, "the server's own answer");
+    wire.change_user(&Login::root("told"))?;
+    assert!(wire.rows("SHOW KEYWRIGHT STATUS")?.len() > 4);
+    wire.change_user(&other)?;
+    assert_eq!(wire.query("SHOW KEYWRIGHT STATUS")?, direct);
     Ok(())
 }

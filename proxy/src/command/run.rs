@@ -4,21 +4,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use keywright_proxy::config::Config;
+use keywright_proxy::metrics::Counters;
 use keywright_proxy::serve::{self, Orders};
-use keywright_proxy::tables::Seen;
 use keywright_store::Keys;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::{File, check, runtime};
+use super::looks::Looks;
+use super::{File, runtime};
+
+/// How often it is asked whether whoever serves has ended, milliseconds.
+const ENDED_LOOK_MS: u64 = 100;
 
 /// Serves until SIGTERM or Ctrl-C.
 pub(crate) fn run(file: &File) -> Result<()> {
     let (config, keys) = file.open()?;
     let runtime = runtime()?;
-    let seen = runtime.block_on(prepare(&config))?;
-    let (give, orders) = watch::channel(Arc::new(Orders::new(&config, &keys, &seen)?));
+    let counters = Arc::new(Counters::default());
+    let mut looks = runtime.block_on(Looks::begin(
+        Arc::new(config.clone()),
+        Arc::clone(&counters),
+    ))?;
+    let (give, orders) = watch::channel(Arc::new(orders(&looks, &keys, &counters)?));
     let (stop, stopping) = watch::channel(false);
     let signals = {
         let _inside = runtime.enter();
@@ -32,27 +39,39 @@ pub(crate) fn run(file: &File) -> Result<()> {
     let [terminate, interrupt, hangup] = signals;
     let (mut terminate, mut interrupt, mut hangup) = (terminate?, interrupt?, hangup?);
     let serving = {
-        let (keys, config) = (keys.clone(), config.clone());
-        std::thread::spawn(move || serve::serve(config, keys, orders, stopping))
+        let (keys, counters) = (keys.clone(), Arc::clone(&counters));
+        std::thread::spawn(move || serve::serve(config, keys, orders, counters, stopping))
     };
     runtime.block_on(async {
         loop {
-            tokio::select! {
+            let changed = tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
-                _ = hangup.recv() => match reload(file, &config, &keys).await {
-                    Ok(orders) => {
-                        // Whoever listened has ended, and so does the process.
-                        let _ = give.send(Arc::new(orders));
-                        tracing::info!("new connections follow the rules as they are now");
+                _ = hangup.recv() => match reload(file, &looks, &counters).await {
+                    Ok(reloaded) => {
+                        looks = reloaded;
+                        "new connections follow the rules as they are now"
                     }
-                    Err(error) => tracing::error!("the rules stay as they were: {error:#}"),
+                    Err(error) => {
+                        tracing::error!("the rules stay as they were: {error:#}");
+                        continue;
+                    }
                 },
-                () = tokio::time::sleep(Duration::from_millis(100)) => {
+                () = looks.changed() => "new connections follow the servers' triggers as they are now",
+                () = tokio::time::sleep(Duration::from_millis(ENDED_LOOK_MS)) => {
                     if serving.is_finished() {
                         break;
                     }
+                    continue;
                 }
+            };
+            match self::orders(&looks, &keys, &counters) {
+                Ok(orders) => {
+                    // Whoever listened has ended, and so does the process.
+                    let _ = give.send(Arc::new(orders));
+                    tracing::info!("{changed}");
+                }
+                Err(error) => tracing::error!("the rules stay as they were: {error:#}"),
             }
         }
         // Nobody may listen any more.
@@ -66,36 +85,15 @@ pub(crate) fn run(file: &File) -> Result<()> {
     served
 }
 
-/// The rules of the file as it is now. Listeners and the store stay as they are until the next start.
-async fn reload(file: &File, running: &Config, keys: &Keys) -> Result<Orders> {
-    let config = file.load()?;
-    if config.listeners != running.listeners {
-        bail!("listeners have changed, which needs a restart");
-    }
-    let seen = prepare(&config).await?;
-    Orders::new(&config, keys, &seen)
+fn orders(looks: &Looks, keys: &Keys, counters: &Counters) -> Result<Orders> {
+    Orders::new(looks.config(), keys, &looks.seen(), counters)
 }
 
-/// Looks at the tables of every listener, applies fences, and fails with all that forbids to go on.
-async fn prepare(config: &Config) -> Result<Vec<Seen>> {
-    let mut seen = Vec::new();
-    let mut errors = Vec::new();
-    for listener in &config.listeners {
-        let found = check::look(config, listener, true).await;
-        for warning in &found.warnings {
-            tracing::warn!(listener = listener.bind, "{warning}");
-        }
-        let of_listener = |error: &String| format!("{}: {error}", listener.bind);
-        errors.extend(found.errors.iter().map(of_listener));
-        seen.push(found.seen);
+/// The rules of the file as it is now. Listeners and the store stay as they are until the next start.
+async fn reload(file: &File, running: &Looks, counters: &Arc<Counters>) -> Result<Looks> {
+    let config = file.load()?;
+    if config.listeners != running.config().listeners {
+        bail!("listeners have changed, which needs a restart");
     }
-    if errors.is_empty() {
-        Ok(seen)
-    } else {
-        bail!(
-            "{} problem(s) on the servers must be solved first:\n    {}",
-            errors.len(),
-            errors.join("\n    ")
-        );
-    }
+    Looks::begin(Arc::new(config), Arc::clone(counters)).await
 }

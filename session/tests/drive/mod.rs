@@ -8,7 +8,7 @@ use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
     KeyFailure, KeyRequest, Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule,
-    Rules, Session, SessionFacts, Step,
+    Rules, Session, SessionFacts, Step, What,
 };
 
 /// Longest statement that is gathered here: short, so that longer ones come often.
@@ -146,6 +146,7 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
         server,
         capabilities: u64::from(!bit(0)) << 24 | u64::from(!bit(1)) << 16,
         collation: 45,
+        user: Vec::new(),
         database: (!bit(5)).then(|| b"d".to_vec()),
         status: 2,
         limits: Limits {
@@ -248,6 +249,7 @@ pub(crate) fn drive(
                     told.extend(sides[side].take(count));
                     session.reset(facts.clone());
                 }
+                Step::Status(_) => panic!("nobody is allowed to see it"),
                 Step::Close => {
                     heard.closed = true;
                     break 'said;
@@ -258,8 +260,13 @@ pub(crate) fn drive(
                 heard.to_upstream.extend(told);
             }
             let events = session.events();
-            heard.rewritten += events.rewritten;
-            heard.refused.extend(events.refused);
+            for event in events.drain(..) {
+                match event.what {
+                    What::Rewritten => heard.rewritten += 1,
+                    What::Refused(construct) => heard.refused.push(construct),
+                    What::Observed | What::Passed(_) => {}
+                }
+            }
             if moved {
                 assert!(idle <= IDLE_STEPS_MAX, "steps without end");
                 continue 'said;

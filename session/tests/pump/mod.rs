@@ -118,6 +118,7 @@ fn facts(response: &[u8], server: Server, status: u16) -> SessionFacts {
         server,
         capabilities: u64::from(capabilities),
         collation: u16::from(response[12]),
+        user: Vec::new(),
         database: (capabilities & 8 != 0).then(|| database.take_while(|byte| *byte != 0).collect()),
         status,
         limits: Limits::default(),
@@ -194,7 +195,7 @@ fn drive(
                     idle = 0;
                 }
                 Step::More { .. } | Step::Blocked => {}
-                Step::Close => return Ok(()),
+                Step::Status(_) | Step::Close => return Ok(()),
             }
             if idle == 2 {
                 break;

@@ -181,6 +181,7 @@ fn use_in_several() {
         },
         capabilities: DEPRECATE_EOF | MULTI,
         collation: 45,
+        user: Vec::new(),
         database: Some(b"d".to_vec()),
         status: 2,
         limits: Limits::default(),

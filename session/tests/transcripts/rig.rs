@@ -41,6 +41,7 @@ pub(crate) fn rig(form: KeyForm, caps: u64) -> Rig {
         },
         capabilities: caps,
         collation: 45,
+        user: Vec::new(),
         database: Some(b"d".to_vec()),
         status: 2,
         limits: Limits::default(),
@@ -127,7 +128,7 @@ impl Rig {
                     self.s.on_keys(keys);
                     continue;
                 }
-                Step::Authenticate(_) => panic!(),
+                Step::Authenticate(_) | Step::Status(_) => panic!(),
                 Step::Close => self.closed = true,
             }
             side = 1 - side;

@@ -1,0 +1,140 @@
+//! Looks at the servers: one before rules come into force, and one every `look_s` while they are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use keywright_proxy::config::Config;
+use keywright_proxy::metrics::Counters;
+use keywright_proxy::tables::{self, Found, Seen};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::check;
+
+/// What is known of the servers behind all listeners, and the look that is under way.
+pub(super) struct Looks {
+    config: Arc<Config>,
+    counters: Arc<Counters>,
+    /// By listener.
+    known: Vec<Known>,
+    ticks: Interval,
+    under_way: JoinSet<Vec<Option<Found>>>,
+}
+
+#[derive(Default)]
+struct Known {
+    seen: Seen,
+    /// Warnings that were logged and still hold.
+    told: Vec<String>,
+}
+
+impl Looks {
+    /// Looks at the tables of every listener, applies fences, and fails with all that forbids to go on.
+    pub(super) async fn begin(config: Arc<Config>, counters: Arc<Counters>) -> Result<Looks> {
+        let mut errors = Vec::new();
+        let mut known = Vec::new();
+        for listener in &config.listeners {
+            let found = check::look(&config, listener, true).await;
+            let mut of_listener = Known::default();
+            of_listener.learn(&listener.bind, &found, &counters);
+            known.push(of_listener);
+            let of_listener = |error: &String| format!("{}: {error}", listener.bind);
+            errors.extend(found.errors.iter().map(of_listener));
+        }
+        if !errors.is_empty() {
+            bail!(
+                "{} problem(s) on the servers must be solved first:\n    {}",
+                errors.len(),
+                errors.join("\n    ")
+            );
+        }
+        let period = Duration::from_secs(config.look_s);
+        let mut ticks = interval_at(Instant::now() + period, period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Looks {
+            config,
+            counters,
+            known,
+            ticks,
+            under_way: JoinSet::new(),
+        })
+    }
+
+    /// The configuration that is looked after.
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What sessions must know, by listener.
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        self.known.iter().map(|known| known.seen.clone()).collect()
+    }
+
+    /// Looks when it is time; returns when something has changed that sessions must know. May be dropped while it waits.
+    pub(super) async fn changed(&mut self) {
+        loop {
+            tokio::select! {
+                _ = self.ticks.tick() => {
+                    if self.under_way.is_empty() && !self.config.rules.is_empty() {
+                        self.under_way.spawn(look(Arc::clone(&self.config), Arc::clone(&self.counters)));
+                    }
+                }
+                Some(done) = self.under_way.join_next() => {
+                    let before = self.seen();
+                    // Who panicked has said so.
+                    self.learn(done.unwrap_or_default());
+                    if self.seen() != before {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn learn(&mut self, found: Vec<Option<Found>>) {
+        let listeners = self.config.listeners.iter().zip(&mut self.known);
+        for ((listener, known), found) in listeners.zip(found) {
+            if let Some(found) = found {
+                known.learn(&listener.bind, &found, &self.counters);
+            }
+        }
+    }
+}
+
+impl Known {
+    fn learn(&mut self, listener: &str, found: &Found, counters: &Counters) {
+        for warning in &found.warnings {
+            if !self.told.contains(warning) {
+                tracing::warn!(listener, "{warning}");
+            }
+        }
+        self.told.clone_from(&found.warnings);
+        self.seen.clone_from(&found.seen);
+        counters.fence_missing(listener, found.unfenced);
+    }
+}
+
+/// By listener; `None` where the server could not be asked.
+async fn look(config: Arc<Config>, counters: Arc<Counters>) -> Vec<Option<Found>> {
+    let mut all = Vec::new();
+    for listener in &config.listeners {
+        let Some(admin) = &listener.admin else {
+            all.push(None);
+            continue;
+        };
+        all.push(match tables::look_again(&config, admin, true).await {
+            Ok(found) => Some(found),
+            Err(error) => {
+                counters.look_failed();
+                let listener = &listener.bind;
+                tracing::warn!(
+                    listener,
+                    "the tables could not be looked at again: {error:#}"
+                );
+                None
+            }
+        });
+    }
+    all
+}

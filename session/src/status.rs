@@ -1,0 +1,60 @@
+//! `SHOW KEYWRIGHT STATUS`: the proxy's own answer, for users who may see it. The server never learns of it, so whatever it
+//! remembers of the statement before stays: warnings, ROW_COUNT(), FOUND_ROWS().
+
+use crate::bytes::{HEADER_BYTES, Header, whole};
+
+use crate::packets::COM_QUERY;
+use crate::rows::Made;
+use crate::session::{Session, Turn};
+use crate::step::Step;
+
+/// The statement.
+const WORDS: [&str; 3] = ["SHOW", "KEYWRIGHT", "STATUS"];
+/// Status flags that tell of the session and not of one statement: in a transaction, autocommit, no backslash escapes, read only.
+const STATUS_OF_SESSION: u16 = 0x0001 | 0x0002 | 0x0200 | 0x2000;
+/// utf8mb4_general_ci, for clients that name no collation.
+const COLLATION: u16 = 45;
+
+impl Session {
+    /// Whether this client gets an answer to `SHOW KEYWRIGHT STATUS`. Others get the server's, which knows no such statement.
+    pub fn allow_status(&mut self, is_allowed: bool) {
+        self.sees_status = is_allowed;
+    }
+
+    /// The step if that statement is at the front.
+    pub(crate) fn status_asked(&self, bytes: &[u8]) -> Option<Step> {
+        let is_turn = self.sees_status && matches!(self.turn, Turn::Command) && !self.is_passing();
+        if !is_turn || self.drop_command || bytes.get(HEADER_BYTES) != Some(&COM_QUERY) {
+            return None;
+        }
+        let header = Header::read(bytes)?;
+        let text = std::str::from_utf8(whole(header, bytes)?).ok()?;
+        let text = text.trim_end();
+        let text = text.strip_suffix(';').unwrap_or(text);
+        let mut words = text.split_ascii_whitespace();
+        let is_it = WORDS.iter().all(|expected| {
+            words
+                .next()
+                .is_some_and(|word| word.eq_ignore_ascii_case(expected))
+        });
+        (is_it && words.next().is_none()).then(|| Step::Status(header.total()))
+    }
+
+    /// Answers it with names and values.
+    pub fn tell_status(&mut self, rows: &[(String, String)]) {
+        let made = Made {
+            sequence: 1,
+            deprecate_eof: self.deprecates_eof(),
+            status: self.last_status & STATUS_OF_SESSION,
+            collation: match self.facts.collation {
+                0 => COLLATION,
+                chosen => chosen,
+            },
+            columns: &[b"Variable_name", b"Value"],
+        };
+        let rows = rows
+            .iter()
+            .map(|(name, value)| vec![Some(name.as_bytes()), Some(value.as_bytes())]);
+        made.write(rows, &mut self.down);
+    }
+}

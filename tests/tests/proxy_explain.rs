@@ -1,0 +1,128 @@
+//! `explain`: what would become of statements, and of those in real query logs.
+
+use keywright_tests::{
+    Flavour, Param, ProxyConfig, ProxyProcess, Result, Upstream, command, make_store,
+};
+
+keywright_tests::on_both_flavours!(statements_are_explained, general_logs_are_explained);
+
+/// What the program printed; an error unless it succeeded.
+fn said(config: &ProxyConfig, arguments: &[&str]) -> Result<String> {
+    let output = ProxyProcess::command(config, arguments)?;
+    anyhow::ensure!(output.status.success(), "{arguments:?}: {output:?}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+fn statements_are_explained(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE explained; CREATE TABLE explained.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = make_store(&server, "store_explained", &[("t", 1)])?;
+    let config = ProxyConfig::before(&server, &store).rule("explained.*", "segment:t");
+    let of = |text: &str| said(&config, &["explain", "--database", "explained", text]);
+    assert_has(
+        &of("INSERT INTO t (a) VALUES (1), (2) /* why */")?,
+        &[
+            "rule       1: explained.*, column id, key segment:t\n",
+            "examples",
+            "INSERT INTO t (`id`,a) VALUES (LAST_INSERT_ID(1001),1), (1002,2) /* why */\n",
+        ],
+    );
+    // The live columns are asked for.
+    assert_has(
+        &of("INSERT INTO t VALUES (0, 1)")?,
+        &["INSERT INTO t (`id`,`a`) VALUES (LAST_INSERT_ID(1001), 1)\n"],
+    );
+    assert_has(
+        &of("REPLACE INTO t SELECT * FROM t")?,
+        &["refused (insert_select)", "INSERT … SELECT"],
+    );
+    assert_has(
+        &of("INSERT INTO t VALUES (7, 1)")?,
+        &["every row brings a key"],
+    );
+    assert_has(
+        &of("INSERT INTO elsewhere.t VALUES (7, 1)")?,
+        &["rule       none", "no rule matches its table"],
+    );
+    assert_has(&of("SELECT 1")?, &["it is no INSERT or REPLACE"]);
+    let without_admin = ProxyConfig {
+        upstream_ports: Vec::new(),
+        listener: String::new(),
+        more: "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"".to_owned(),
+        ..config.clone()
+    };
+    assert_has(
+        &said(
+            &without_admin,
+            &["explain", "INSERT INTO explained.t VALUES (1, 2)"],
+        )?,
+        &["note: without a listener's admin url", "no column list"],
+    );
+    let rows = server.run("explained", "SELECT COUNT(*) FROM t")?;
+    assert_eq!(rows, [["0"]], "explaining carries nothing out");
+    Ok(())
+}
+
+fn general_logs_are_explained(flavour: Flavour) -> Result<()> {
+    let server = Upstream::start_with(
+        flavour,
+        &["--general-log=1", "--general-log-file=general.log"],
+    )?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE logged; CREATE TABLE logged.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(9))",
+    )?;
+    let store = make_store(&server, "store_logged", &[("t", 1)])?;
+    let config = ProxyConfig::before(&server, &store).rule("logged.*", "segment:t");
+    let insert = "INSERT INTO t (a)\n VALUES ('a\n\tb')";
+    let mut one = server.wire("logged")?;
+    let mut other = server.wire("mysql")?;
+    one.run(insert)?;
+    assert!(other.run(insert).is_err(), "no such table");
+    other.run("USE logged")?;
+    other.run(insert)?;
+    other.command(command::INIT_DB, b"mysql")?;
+    assert!(other.run(insert).is_err(), "no such table");
+    let prepared = one.prepare("INSERT INTO t (a) VALUES (?)")??;
+    for value in [b"x".as_slice(), b"it's"] {
+        one.execute(&prepared, &[Param::Text(value.to_vec())])?;
+    }
+    one.run("INSERT INTO t (a) SELECT a FROM t")?;
+    one.run("INSERT INTO t VALUES (1000, 'z')")?;
+    one.run("PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'")?;
+    one.run("EXECUTE s")?;
+    drop((one, other));
+    let log = server.data_dir().join("general.log");
+    let log = log.to_str().unwrap_or_default();
+    let summary = said(&config, &["explain", "--file", log])?;
+    assert_has(
+        &summary,
+        &[
+            "rule 1: logged.*, column id, key segment:t\n",
+            "          5  rewritten; the first on line ",
+            "          1  refused (insert_select); the first on line ",
+            "          2  passed as they are; the first on line ",
+        ],
+    );
+    // The line is where the statement begins.
+    let text = std::fs::read(log)?;
+    let text = String::from_utf8_lossy(&text);
+    let line = 1 + text
+        .lines()
+        .position(|line| line.ends_with("INSERT INTO t (a) SELECT a FROM t"))
+        .unwrap_or_default();
+    assert_has(
+        &summary,
+        &[&format!("(insert_select); the first on line {line}: ")],
+    );
+    Ok(())
+}
