@@ -223,7 +223,7 @@ impl Config {
     /// # Errors
     /// It is no TOML, or has [`Problems`].
     pub fn parse(text: &str) -> Result<Config> {
-        let raw: Raw = toml::from_str(text)?;
+        let raw: Raw = toml::from_str(text).map_err(|error| no_toml(text, &error))?;
         let mut problems = Vec::new();
         let store = StoreSettings::new(&raw.store, &raw.snowflake)
             .map_err(|error| {
@@ -268,6 +268,13 @@ impl Config {
             Some(_) | None => Err(Problems(problems).into()),
         }
     }
+}
+
+/// What is wrong, and where. Its own words show the line too, and there may be a password in it.
+fn no_toml(text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    anyhow::anyhow!("line {line}: {}", error.message())
 }
 
 fn listen(index: usize, raw: RawListener, problems: &mut Vec<String>) -> Option<Listener> {

@@ -82,12 +82,12 @@ impl Input {
         let len = self.bytes.len();
         let mut wanted = len;
         if self.was_filled || self.end == len {
-            wanted = len
-                .saturating_mul(4)
-                .clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_BUSY);
+            // That so many bytes are to come is a promise of the peer's: it makes the buffer no larger than what has come.
+            let len_max = at_least.min(len.saturating_mul(2)).max(BUFFER_BYTES_BUSY);
+            wanted = len.saturating_mul(4).clamp(BUFFER_BYTES_MIN, len_max);
         }
         // A full buffer must grow, or reading into no room would look like the peer's end.
-        wanted = wanted.max(at_least).max(self.end.saturating_add(1));
+        wanted = wanted.max(self.end.saturating_add(1));
         if wanted > len {
             self.bytes.resize(wanted, 0);
         }

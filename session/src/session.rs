@@ -468,8 +468,8 @@ impl Session {
     }
 }
 
-/// Longest answer that is gathered: to statements of our own, and to INSERTs.
-const GATHERED_BYTES_MAX: usize = 64 << 20;
+/// Longest answer that is gathered: to statements of our own, to INSERTs, and to a PREPARE with its 65,535 parameters.
+const GATHERED_BYTES_MAX: usize = 16 << 20;
 
 /// How much of the packet at the front there must be.
 fn wanted(bytes: &[u8]) -> usize {

@@ -1,0 +1,139 @@
+//! What the proxy logs without being asked for more holds neither statements nor passwords, whatever goes wrong.
+
+use keywright_tests::{
+    Flavour, Login, Param, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, Wire, make_store,
+    wait_until,
+};
+
+/// Stands in every statement and is every password.
+const SECRET: &str = "hunter2secret";
+
+/// What must not be in a log: the secret, and words of statements.
+#[track_caller]
+fn is_silent(log: &str) {
+    for word in [SECRET, "INSERT", "VALUES", "SELECT"] {
+        assert!(!log.contains(word), "{word} is in the log:\n{log}");
+    }
+}
+
+#[test]
+fn statements_and_passwords_are_not_logged() -> Result<()> {
+    let server = Upstream::start(Flavour::MariaDb)?;
+    server.run(
+        "mysql",
+        &format!(
+            "CREATE DATABASE shop; CREATE TABLE shop.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT);
+             CREATE USER clerk@'%' IDENTIFIED VIA mysql_native_password USING PASSWORD('{SECRET}');
+             GRANT ALL ON *.* TO clerk@'%'"
+        ),
+    )?;
+    let mut store = Upstream::start(Flavour::MariaDb)?;
+    let url = make_store(&store, "keywright", &[("t", 1)])?;
+    store.run(
+        "mysql",
+        &format!("CREATE USER clerk@'%' IDENTIFIED BY '{SECRET}'; GRANT ALL ON *.* TO clerk@'%'"),
+    )?;
+    let url = url.replace("root@", &format!("clerk:{SECRET}@"));
+    let mut config = ProxyConfig::before(&server, &url).rule("shop.t", "segment:t");
+    config.more = "[limits]\nrewrite_bytes_max = 20000\nlogin_ms_max = 2000\n".to_owned();
+    let mut proxy = ProxyProcess::start(config)?;
+    let login = Login {
+        user: "clerk".to_owned(),
+        password: SECRET.to_owned(),
+        ..Login::root("shop")
+    };
+    statements_of_every_fate(&proxy, &login)?;
+    logins_that_fail(&proxy, &login);
+    store.kill9()?;
+    let mut wire = Wire::connect_tcp(proxy.port(), &login)?;
+    let rows = vec![format!("('{SECRET}')"); 100].join(",");
+    wait_until("the end of the keys", WAIT_MAX, || {
+        Ok(wire
+            .run(format!("INSERT INTO t (a) VALUES {rows}"))
+            .is_err())
+    })?;
+    let mut server = server;
+    server.kill9()?;
+    assert!(wire.query(format!("SELECT '{SECRET}'")).is_err());
+    assert!(Wire::connect_tcp(proxy.port(), &login).is_err());
+    let log = proxy.log();
+    // It did log: else this shows nothing.
+    assert!(log.contains("upstream cannot be reached"), "{log}");
+    is_silent(&log);
+    proxy.stop()?;
+    is_silent(&proxy.log());
+    Ok(())
+}
+
+fn statements_of_every_fate(proxy: &ProxyProcess, login: &Login) -> Result<()> {
+    let long = SECRET.repeat(10_000);
+    let texts = [
+        format!("INSERT INTO t (a) VALUES ('{SECRET}')"),
+        format!("INSERT INTO t (id, a) VALUES (RAND(), '{SECRET}')"),
+        format!("INSERT INTO t (id, a) VALUES (1, '{SECRET}')"),
+        format!("INSERT INTO t (id, a) VALUES (1, '{SECRET}')"),
+        format!("INSERT INTO t (a) VALUES ('{SECRET}"),
+        format!("INSERT INTO missing VALUES ('{SECRET}')"),
+        format!("SET PASSWORD FOR CURRENT_USER = PASSWORD('{SECRET}')"),
+        format!("INSERT INTO t (a) VALUES ('{long}')"),
+    ];
+    let mut wire = Wire::connect_tcp(proxy.port(), login)?;
+    for text in texts {
+        wire.query(text)?;
+    }
+    // The last one ended the connection.
+    let mut wire = Wire::connect_tcp(proxy.port(), login)?;
+    let prepared = wire.prepare("INSERT INTO t (id, a) VALUES (?, ?)")??;
+    for key in [Param::Null, Param::Text(SECRET.into())] {
+        wire.execute(&prepared, &[key, Param::Text(SECRET.into())])?;
+    }
+    wire.change_user(login)?;
+    wire.send_raw(SECRET.as_bytes())?;
+    Ok(())
+}
+
+fn logins_that_fail(proxy: &ProxyProcess, login: &Login) {
+    let wrong = Login {
+        password: format!("not {SECRET}"),
+        ..login.clone()
+    };
+    let nowhere = Login {
+        database: SECRET.to_owned(),
+        ..login.clone()
+    };
+    for login in [wrong, nowhere] {
+        assert!(Wire::connect_tcp(proxy.port(), &login).is_err());
+    }
+}
+
+/// Neither do the programs that look at the configuration say a password of it.
+#[test]
+fn passwords_of_the_configuration_are_not_shown() -> Result<()> {
+    let server = Upstream::shared(Flavour::MariaDb)?;
+    let port = server.port();
+    for url in [
+        format!("mysql://nobody:{SECRET}@127.0.0.1:{port}/keywright"),
+        format!("mysql://nobody:{SECRET}@127.0.0.1:1/keywright"),
+        format!("mysql://nobody:{SECRET}@127.0.0.1:99999/keywright"),
+        format!("postgres://nobody:{SECRET}@127.0.0.1/keywright"),
+        format!("mysql://nobody:{SECRET}@127.0.0.1:{port}"),
+        format!("nobody:{SECRET}@127.0.0.1"),
+    ] {
+        let config = ProxyConfig::before(&server, &url).rule("shop.t", "segment:t");
+        for command in ["check", "init"] {
+            let output = ProxyProcess::command(&config, &[command])?;
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            assert!(!output.status.success(), "{url} is of no use: {said}");
+            assert!(!said.contains(SECRET), "{command} with {url}: {said}");
+        }
+    }
+    // A key that there is not, in the line that is complained of.
+    let mut config = ProxyConfig::before(&server, "mysql://nobody@127.0.0.1/keywright");
+    config.listener = format!("password = \"{SECRET}\"");
+    let output = ProxyProcess::command(&config, &["check"])?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("unknown field `password`"), "{said}");
+    assert!(!said.contains(SECRET), "{said}");
+    Ok(())
+}
