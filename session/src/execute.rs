@@ -1,5 +1,7 @@
 //! COM_STMT_EXECUTE of an INSERT on a table with a rule: the keys become parameters.
 
+use std::collections::BTreeSet;
+
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{Lid, Prepared, Unread, Unsupported, Variant};
 
@@ -328,18 +330,24 @@ fn place<'a>(
     rows.extend_from_slice(asking);
     rows.sort_unstable();
     let key_of = |row: u32| values.param(rows.binary_search(&row).ok()?);
-    let mut params = execution.params.clone();
+    let mut own = execution.params.clone();
+    let asking: BTreeSet<u32> = asking.iter().copied().collect();
     for key in statement.plan.key_parameters() {
         if asking.contains(&key.row) {
-            *params.get_mut(usize::from(key.parameter))? = key_of(key.row)?;
+            *own.get_mut(usize::from(key.parameter))? = key_of(key.row)?;
         }
     }
+    let mut params = Vec::with_capacity(own.len() + prepared.injected.len());
+    let mut own = own.into_iter();
+    // In ascending order, each where it stands at the end.
     for injected in &prepared.injected {
-        let at = usize::from(injected.at);
-        if at > params.len() {
+        let before = usize::from(injected.at).checked_sub(params.len())?;
+        params.extend(own.by_ref().take(before));
+        if params.len() != usize::from(injected.at) {
             return None;
         }
-        params.insert(at, key_of(injected.row)?);
+        params.push(key_of(injected.row)?);
     }
+    params.extend(own);
     Some(params)
 }

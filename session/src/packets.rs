@@ -118,7 +118,7 @@ pub(crate) fn only_row(answer: &[u8], columns: usize, deprecate_eof: bool) -> Op
     Some(row)
 }
 
-/// The answer to a PREPARE without the parameters that the client does not know of.
+/// The answer to a PREPARE without the parameters that the client does not know of, which are in ascending order.
 pub(crate) fn without_injected(
     answer: &[u8],
     injected: &[u16],
@@ -138,7 +138,7 @@ pub(crate) fn without_injected(
             .checked_sub(1)
             .filter(|index| *index < parameters)
             .and_then(|index| u16::try_from(index).ok())
-            .is_some_and(|index| injected.contains(&index))
+            .is_some_and(|index| injected.binary_search(&index).is_ok())
     };
     for (index, (_, payload)) in packets.iter().enumerate().skip(1) {
         let eof_of_none = own == 0 && !deprecate_eof && index == parameters + 1;

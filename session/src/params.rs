@@ -1,5 +1,7 @@
 //! Parameters of COM_STMT_EXECUTE: read from the client's packet, written for a text with more or other parameters.
 
+use std::collections::BTreeSet;
+
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Ask, double_asks, text_asks};
 
@@ -51,7 +53,7 @@ impl<'a> Execution<'a> {
         rest: &'a [u8],
         count: usize,
         known: Option<&[Type]>,
-        ahead: &[u16],
+        ahead: &BTreeSet<u16>,
     ) -> Option<Self> {
         let mut reader = Reader(rest);
         let head = reader.take(HEAD_BYTES)?;

@@ -1,6 +1,8 @@
 //! COM_STMT_PREPARE of an INSERT on a table with a rule: it is prepared with room for its keys. And the commands that only name
 //! a statement.
 
+use std::collections::BTreeSet;
+
 use keywright_core::Cause;
 use keywright_rewrite::{Kind, Sight, Unread, Unsupported, kind, sight};
 
@@ -86,7 +88,7 @@ impl Session {
                 prepared,
             }],
             types: None,
-            ahead: Vec::new(),
+            ahead: BTreeSet::new(),
         });
         self.stage = crate::insert::Stage::default();
         self.turn = Turn::Gather(Gather::Prepare);
@@ -151,9 +153,7 @@ impl Session {
         let Some(statement) = self.statements.ours.get_mut(&id) else {
             return self.pass(header, bytes, Shape::None, After::Nothing);
         };
-        if !statement.ahead.contains(&index) {
-            statement.ahead.push(index);
-        }
+        statement.ahead.insert(index);
         let mut moved = index;
         if let Some(made) = statement.variants.first() {
             for injected in &made.prepared.injected {

@@ -1,6 +1,6 @@
 //! The prepared statements of a connection.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use keywright_rewrite::{Plan, Prepared, Variant};
 
@@ -19,7 +19,7 @@ pub(crate) struct Statement {
     pub(crate) variants: Vec<Made>,
     pub(crate) types: Option<Vec<Type>>,
     /// Parameters whose values were sent ahead.
-    pub(crate) ahead: Vec<u16>,
+    pub(crate) ahead: BTreeSet<u16>,
 }
 
 /// One of a statement's texts, prepared upstream.

@@ -1,8 +1,13 @@
 //! What peers send that keep to nothing.
 
+use std::time::{Duration, Instant};
+
 use keywright_rewrite::KeyForm;
 
 use crate::rig::*;
+
+/// Far more than it takes on a busy machine, and far less than it took once.
+const LONG: Duration = Duration::from_millis(1_500);
 
 /// A result's beginning: one column, without EOF behind its definition.
 fn rows_begin() -> Vec<u8> {
@@ -51,4 +56,27 @@ fn a_short_command_that_is_long_ends_the_connection_however_it_comes() {
         r.run();
     }
     assert!(r.closed);
+}
+
+/// All connections of a thread wait while one statement is worked on.
+#[test]
+fn a_statement_of_very_many_parameters_takes_no_long() {
+    const ROWS: usize = 30_000;
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let marks = vec!["(?)"; ROWS].join(",");
+    let text = format!("INSERT IGNORE INTO t (a) VALUES {marks}");
+    let started = Instant::now();
+    stmt_prepare(&mut r, &text, "1");
+    let both = u16::try_from(2 * ROWS).unwrap().to_le_bytes();
+    let mut answer = packet(1, &[0, 7, 0, 0, 0, 0, 0, both[0], both[1], 0, 0, 0]);
+    for _ in 0..2 * ROWS {
+        answer.extend(def(2));
+    }
+    r.answer(&answer);
+    let mut rest = vec![0xFF; ROWS / 8];
+    rest.push(1);
+    rest.extend([6, 0].repeat(ROWS));
+    let sent = r.say(&execute(7, &rest));
+    assert!(sent.len() > 8 * ROWS, "{} bytes sent", sent.len());
+    assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
 }
