@@ -318,6 +318,12 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
     if raw.column.is_empty() || !raw.column.is_ascii() {
         wrong(format!("column must be ASCII, not \"{}\"", raw.column));
     }
+    if raw.fence && raw.mode == "observe" {
+        wrong(
+            "fence = true while the rule only observes would leave nobody who gives keys"
+                .to_owned(),
+        );
+    }
     if !(1..=63).contains(&raw.bits_max) {
         wrong(format!("bits_max is 1 to 63, not {}", raw.bits_max));
     }

@@ -1,5 +1,7 @@
 //! What would become of statements: one, or all of a general query log.
 
+mod why;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::BufRead;
@@ -81,7 +83,7 @@ impl<'a> Explainer<'a> {
             Some(rule) => writeln!(out, "rule       {}", self.name(rule)),
             None => writeln!(out, "rule       none"),
         };
-        let (fate, more) = self.in_words(&told, text, imagined.database().is_some());
+        let (fate, more) = self.in_words(&told, text, imagined.database());
         let _ = write!(out, "statement  {fate}");
         for (name, value) in more {
             let _ = write!(out, "\n{name:10} {value}");
@@ -117,7 +119,7 @@ impl<'a> Explainer<'a> {
         &self,
         told: &Told,
         text: &str,
-        has_database: bool,
+        database: Option<&[u8]>,
     ) -> (String, Vec<(&'static str, String)>) {
         match &told.fate {
             Fate::Rewritten { text } => (
@@ -134,7 +136,7 @@ impl<'a> Explainer<'a> {
             ),
             Fate::Observed => ("passed: its rule only observes".to_owned(), Vec::new()),
             Fate::Untouched => {
-                let why = self.why_untouched(told.rule, text.as_bytes(), has_database);
+                let why = self.why_untouched(told.rule, text.as_bytes(), database);
                 (format!("passed as it is: {why}"), Vec::new())
             }
             Fate::ColumnsNotKnown { schema, table } => (
@@ -148,22 +150,6 @@ impl<'a> Explainer<'a> {
                     ),
                 )],
             ),
-        }
-    }
-
-    fn why_untouched(&self, rule: Option<usize>, text: &[u8], has_database: bool) -> &'static str {
-        let modes = self.modes();
-        let is_insert = matches!(kind(text, &modes), Kind::Insert | Kind::Replace);
-        match InsertHead::read(text, &modes) {
-            _ if !is_insert => "it is no INSERT or REPLACE, or none of a form that would get keys",
-            Err(_) => "the server refuses it by itself",
-            Ok(_) if rule.is_some() => {
-                "every row brings a key, or the key is a parameter whose value decides, or the server refuses it by itself"
-            }
-            Ok(head) if head.table.schema.is_none() && !has_database => {
-                "no database is chosen; name one with --database"
-            }
-            Ok(_) => "no rule matches its table",
         }
     }
 

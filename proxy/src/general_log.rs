@@ -1,6 +1,6 @@
 //! Reads general query logs, MySQL's and MariaDB's.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 /// What an entry says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,8 +72,16 @@ impl<R: BufRead> GeneralLog<R> {
         let mut line = Vec::new();
         loop {
             line.clear();
-            if self.input.read_until(b'\n', &mut line)? == 0 {
+            let line_max = u64::try_from(self.statement_bytes_max).unwrap_or(u64::MAX);
+            let mut front = self
+                .input
+                .by_ref()
+                .take(line_max.saturating_add(HEAD_BYTES_MAX));
+            if front.read_until(b'\n', &mut line)? == 0 {
                 return Ok(self.begun.take().map(Begun::end));
+            }
+            if line.last() != Some(&b'\n') {
+                self.input.skip_until(b'\n')?;
             }
             self.number += 1;
             if let Some(version) = version(&line) {
@@ -181,6 +189,8 @@ fn behind_time(line: &[u8]) -> Option<&[u8]> {
     marks.then_some(rest)
 }
 
+/// Longest head of an entry, or of the log, bytes.
+const HEAD_BYTES_MAX: u64 = 1024;
 /// Longest time, bytes: with microseconds and an offset.
 const TIME_BYTES_MAX: usize = 40;
 
@@ -281,5 +291,19 @@ mod tests {
             panic!("{lines:?}");
         };
         assert!((101..150).contains(&query.len()), "{}", query.len());
+        let text = format!("\t\t 3 Query\tINSERT{}\n\t\t 3 Quit\t\n", "x".repeat(5000));
+        let lines = read(&text);
+        let [
+            Line {
+                entry: Entry::Query(query),
+                ..
+            },
+            quit,
+        ] = lines.as_slice()
+        else {
+            panic!("{lines:?}");
+        };
+        assert!((1000..1200).contains(&query.len()), "{}", query.len());
+        assert_eq!(*quit, line(2, 3, Entry::Quit));
     }
 }

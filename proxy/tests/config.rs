@@ -39,12 +39,22 @@ fn all_problems_are_told_at_once() {
     let text = SAMPLE
         .replace("segment:orders", "segments:orders")
         .replace("# on_explicit = \"keep\"", "on_explicit = \"maybe\"")
+        .replace("# mode = \"rewrite\"", "mode = \"observe\"")
+        .replace("# check = \"error\"", "check = \"perhaps\"")
+        .replace("# look_s = 60", "look_s = 0")
         .replace("# bits_max = 63", "bits_max = 70");
     let told = match Config::parse(&text) {
         Ok(_) => String::new(),
         Err(error) => format!("{error:#}"),
     };
-    for part in ["segments", "maybe", "70"] {
+    for part in [
+        "segments",
+        "maybe",
+        "only observes",
+        "perhaps",
+        "look_s",
+        "70",
+    ] {
         assert!(told.contains(part), "{part} is not in: {told}");
     }
 }

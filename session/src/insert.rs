@@ -11,7 +11,8 @@ use crate::packets::{
     COM_QUERY, COM_STMT_PREPARE, column_names, error_of, only_row, single_ok, write_close,
     write_command, write_error, write_ok_with_id,
 };
-use crate::rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Rule};
+use crate::refuse::observed;
+use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::session::{After, Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, Step, What};
 use crate::text_prepare::Reprepared;
@@ -110,20 +111,21 @@ impl Session {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Pass) => return self.pass_query(header, bytes, text, After::Nothing),
             Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
-            Err((Some(rule), what)) => return self.unsupported(header, bytes, rule, what),
-            Err((None, what)) => return self.refuse_unsupported(header, None, what),
+            Err((rule, what)) => return self.unsupported(header, bytes, rule, what),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.pass_query(header, bytes, text, After::Nothing);
         };
+        if rule.mode == Mode::Observe {
+            if let Some(what) = observed(&rule, &plan) {
+                self.note(Some(index), what);
+            }
+            return self.pass_query(header, bytes, text, After::Nothing);
+        }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
             return self.refuse_explicit(header, index, &rule);
         }
         if plan.keys() == 0 {
-            return self.pass_query(header, bytes, text, After::Nothing);
-        }
-        if rule.mode == Mode::Observe {
-            self.note(Some(index), What::Observed);
             return self.pass_query(header, bytes, text, After::Nothing);
         }
         if is_unsure(&plan) && rule.on_unsure == OnUnsure::Refuse {
@@ -351,73 +353,6 @@ impl Session {
         self.stage = Stage::default();
         self.context.known = false;
         self.drop_command = true;
-    }
-
-    pub(crate) fn unsupported(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        rule: usize,
-        what: Unsupported,
-    ) -> Step {
-        let policy = self
-            .rules
-            .rules()
-            .get(rule)
-            .map(|rule| (rule.on_unsupported, rule.mode));
-        match policy {
-            Some((OnUnsupported::Refuse, Mode::Rewrite)) => {
-                self.refuse_unsupported(header, Some(rule), what)
-            }
-            Some((OnUnsupported::Pass, _) | (_, Mode::Observe)) | None => {
-                if self.pending_lid.is_some() {
-                    return self.update_lid();
-                }
-                self.lid = None;
-                self.note(Some(rule), What::Passed(what.label()));
-                self.pass(header, bytes, Shape::Results, After::Unknown)
-            }
-        }
-    }
-
-    pub(crate) fn refuse_unsupported(
-        &mut self,
-        header: Header,
-        rule: Option<usize>,
-        what: Unsupported,
-    ) -> Step {
-        self.note(rule, What::Refused(what.label()));
-        let message = format!(
-            "keywright-proxy cannot fill in a key exactly in {what}, on a table with a rule"
-        );
-        self.refuse(header, Cause::StatementUnsupported, &message)
-    }
-
-    pub(crate) fn refuse_unsure(&mut self, header: Header, rule: usize) -> Step {
-        self.note(Some(rule), What::Refused("unsure"));
-        let message = "keywright-proxy cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE";
-        self.refuse(header, Cause::StatementUnsupported, message)
-    }
-
-    pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize, rule: &Rule) -> Step {
-        self.note(Some(index), What::Refused("explicit"));
-        let message = format!(
-            "the value of key column \"{}\" is generated and may not be given",
-            rule.column
-        );
-        self.refuse(header, Cause::KeyExplicit, &message)
-    }
-
-    /// Answers the command at the front with an error; the upstream never sees it.
-    pub(crate) fn refuse(&mut self, header: Header, cause: Cause, message: &str) -> Step {
-        self.stage = Stage::default();
-        write_error(
-            cause,
-            message,
-            header.sequence.wrapping_add(1),
-            &mut self.down,
-        );
-        Step::Consumed(header.total())
     }
 }
 

@@ -24,6 +24,7 @@ mod packets;
 mod params;
 mod pieces;
 mod prepare;
+mod refuse;
 mod rows;
 pub mod rules;
 mod session;

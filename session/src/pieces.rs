@@ -131,7 +131,7 @@ impl Session {
         match self.look_at_several(text) {
             Err(()) => self.ask_context(),
             Ok(Several::Whole(after)) => self.pass_query(header, bytes, text, after),
-            Ok(Several::Refuse(what)) => self.refuse_unsupported(header, None, what),
+            Ok(Several::Refuse(what)) => self.unsupported(header, bytes, None, what),
             Ok(Several::OneByOne) => {
                 let sequence = header.sequence.wrapping_add(1);
                 self.pieces = Some(Pieces::new(text, sequence));

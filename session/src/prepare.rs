@@ -11,7 +11,8 @@ use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
 use crate::insert::{Planned, is_unsure};
 use crate::kinds::is_opaque;
 use crate::packets::{COM_STMT_PREPARE, without_injected, write_close, write_command};
-use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
+use crate::refuse::observed;
+use crate::rules::{Mode, OnExplicit, OnUnsure};
 use crate::session::{After, Gather, Session, Turn};
 use crate::statements::{Made, Statement};
 use crate::step::{Step, What};
@@ -44,17 +45,19 @@ impl Session {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Pass) => return self.pass(header, bytes, Shape::Prepare, sees_all()),
             Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
-            Err((Some(rule), what)) => return self.unsupported_prepare(header, bytes, rule, what),
-            Err((None, what)) => return self.refuse_unsupported(header, None, what),
+            Err((rule, what)) => return self.unsupported_prepare(header, bytes, rule, what),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.pass(header, bytes, Shape::Prepare, sees_all());
         };
         let nothing = plan.keys() == 0 && plan.key_parameters().is_empty();
-        if rule.mode == Mode::Observe || (nothing && rule.on_explicit == OnExplicit::Keep) {
-            if !nothing {
-                self.note(Some(index), What::Observed);
+        if rule.mode == Mode::Observe {
+            if let Some(what) = observed(&rule, &plan) {
+                self.note(Some(index), what);
             }
+            return self.pass(header, bytes, Shape::Prepare, sees_all());
+        }
+        if nothing && rule.on_explicit == OnExplicit::Keep {
             return self.pass(header, bytes, Shape::Prepare, sees_all());
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
@@ -71,7 +74,7 @@ impl Session {
         let prepared = match plan.prepare(text, variant, self.context.increment) {
             Ok(prepared) => prepared,
             Err(Unread::Unsupported(what)) => {
-                return self.unsupported_prepare(header, bytes, index, what);
+                return self.unsupported_prepare(header, bytes, Some(index), what);
             }
             Err(Unread::Refused) => return self.pass(header, bytes, Shape::Prepare, sees_all()),
         };
@@ -99,16 +102,14 @@ impl Session {
         &mut self,
         header: Header,
         bytes: &[u8],
-        rule: usize,
+        rule: Option<usize>,
         what: Unsupported,
     ) -> Step {
-        match self.rules.rules().get(rule) {
-            Some(its) if refuses(its) => self.refuse_unsupported(header, Some(rule), what),
-            Some(_) | None => {
-                self.note(Some(rule), What::Passed(what.label()));
-                self.pass(header, bytes, Shape::Prepare, sees_all())
-            }
+        if self.refuses(rule) {
+            return self.refuse_unsupported(header, rule, what);
         }
+        self.note(rule, What::Passed(what.label()));
+        self.pass(header, bytes, Shape::Prepare, sees_all())
     }
 
     pub(crate) fn answer_prepare(&mut self, end: Option<End>, answer: &[u8]) {
@@ -204,8 +205,4 @@ fn sees_all() -> After {
         sees: true,
         opaque: false,
     }
-}
-
-fn refuses(rule: &Rule) -> bool {
-    rule.on_unsupported == crate::rules::OnUnsupported::Refuse && rule.mode == Mode::Rewrite
 }

@@ -8,6 +8,8 @@ pub(crate) struct Made<'a> {
     pub(crate) sequence: u8,
     /// Whether it ends with OK where it ended with EOF.
     pub(crate) deprecate_eof: bool,
+    /// Whether columns say more of their types, as MariaDB's may.
+    pub(crate) extended: bool,
     /// The server's status flags.
     pub(crate) status: u16,
     /// The collation of columns and values.
@@ -27,10 +29,19 @@ pub(crate) fn write_ok(sequence: u8, status: u16, out: &mut Vec<u8>) {
 }
 
 /// Appends the definition of a column of text; the number after it.
-pub(crate) fn write_column(name: &[u8], collation: u16, sequence: u8, out: &mut Vec<u8>) -> u8 {
+pub(crate) fn write_column(
+    name: &[u8],
+    collation: u16,
+    extended: bool,
+    sequence: u8,
+    out: &mut Vec<u8>,
+) -> u8 {
     let mut payload = Vec::with_capacity(name.len().saturating_add(32));
     for part in [b"def".as_slice(), b"", b"", b"", name, b""] {
         write_text(part, &mut payload);
+    }
+    if extended {
+        write_text(b"", &mut payload);
     }
     payload.push(12);
     payload.extend(collation.to_le_bytes());
@@ -55,7 +66,7 @@ impl Made<'_> {
         write_lenenc(u64::try_from(self.columns.len()).unwrap_or(0), &mut count);
         let mut sequence = write_packet(&count, self.sequence, out);
         for name in self.columns {
-            sequence = write_column(name, self.collation, sequence, out);
+            sequence = write_column(name, self.collation, self.extended, sequence, out);
         }
         if !self.deprecate_eof {
             sequence = self.write_end(sequence, out);

@@ -445,17 +445,6 @@ impl Session {
         self.facts.capabilities & DEPRECATE_EOF != 0
     }
 
-    /// Tells a client between two commands that the proxy is stopping. It is numbered as the answer to the next command, which
-    /// is on its way already, or meets a closed connection otherwise.
-    pub fn tell_stopping(&mut self) {
-        crate::packets::write_error(
-            keywright_core::Cause::Draining,
-            "Server shutdown in progress: the proxy is stopping",
-            1,
-            &mut self.down,
-        );
-    }
-
     /// Nothing can be said of what follows: the connection ends.
     pub(crate) fn malformed(&mut self) -> Step {
         crate::packets::write_error(

@@ -1,9 +1,10 @@
-//! `SHOW KEYWRIGHT STATUS`: the proxy's own answer, for users who may see it. The server never learns of it, so whatever it
-//! remembers of the statement before stays: warnings, ROW_COUNT(), FOUND_ROWS().
+//! What the proxy says of itself: that it is stopping, and the answer to `SHOW KEYWRIGHT STATUS`, for users who may see it.
+//! The server never learns of either, so what it remembers of the statement before stays: warnings, ROW_COUNT(), FOUND_ROWS().
+
+use keywright_core::Cause;
 
 use crate::bytes::{HEADER_BYTES, Header, whole};
-
-use crate::packets::COM_QUERY;
+use crate::packets::{COM_QUERY, write_error};
 use crate::rows::Made;
 use crate::session::{Session, Turn};
 use crate::step::Step;
@@ -12,6 +13,8 @@ use crate::step::Step;
 const WORDS: [&str; 3] = ["SHOW", "KEYWRIGHT", "STATUS"];
 /// Status flags that tell of the session and not of one statement: in a transaction, autocommit, no backslash escapes, read only.
 const STATUS_OF_SESSION: u16 = 0x0001 | 0x0002 | 0x0200 | 0x2000;
+/// MariaDB's capability: definitions of columns say more of their types.
+const EXTENDED_METADATA: u64 = 1 << 35;
 /// utf8mb4_general_ci, for clients that name no collation.
 const COLLATION: u16 = 45;
 
@@ -45,6 +48,7 @@ impl Session {
         let made = Made {
             sequence: 1,
             deprecate_eof: self.deprecates_eof(),
+            extended: self.facts.capabilities & EXTENDED_METADATA != 0,
             status: self.last_status & STATUS_OF_SESSION,
             collation: match self.facts.collation {
                 0 => COLLATION,
@@ -56,5 +60,16 @@ impl Session {
             .iter()
             .map(|(name, value)| vec![Some(name.as_bytes()), Some(value.as_bytes())]);
         made.write(rows, &mut self.down);
+    }
+
+    /// Tells a client between two commands that the proxy is stopping. It is numbered as the answer to the next command, which
+    /// is on its way already, or meets a closed connection otherwise.
+    pub fn tell_stopping(&mut self) {
+        write_error(
+            Cause::Draining,
+            "Server shutdown in progress: the proxy is stopping",
+            1,
+            &mut self.down,
+        );
     }
 }

@@ -60,7 +60,7 @@ impl Session {
             Look::Insert => self.insert(header, bytes, text),
             Look::Pass(after) => self.pass_query(header, bytes, text, after),
             Look::Unsupported(table, what) => match self.rule_of(&table) {
-                Some(rule) => self.unsupported(header, bytes, rule, what),
+                rule @ Some(_) => self.unsupported(header, bytes, rule, what),
                 None => self.pass_query(header, bytes, text, After::Unknown),
             },
             Look::Prepare(statement) => self.prepare_text(header, bytes, text, *statement),
@@ -228,8 +228,13 @@ impl Session {
                 if !self.context.known {
                     return self.ask_context();
                 }
-                let is_free = InsertHead::read(head, &modes)
-                    .is_ok_and(|head| !head.ends_text && self.rule_of(&head.table).is_none());
+                let is_free = match InsertHead::read(head, &modes) {
+                    Ok(head) => {
+                        let rule = self.rule_of(&head.table);
+                        !head.ends_text && rule.is_none_or(|rule| !self.rewrites(rule))
+                    }
+                    Err(Unread::Refused | Unread::Unsupported(_)) => !self.rewrites_any(),
+                };
                 if is_free {
                     return self.pass_unread(header, bytes, After::Nothing);
                 }

@@ -6,7 +6,7 @@ use keywright_rewrite::{CharsetClass, InsertHead, Modes, PrepareSource, Unread, 
 use crate::answer::{End, Shape};
 use crate::bytes::Header;
 use crate::context::Context;
-use crate::insert::Reply;
+use crate::insert::{Planned, Reply};
 use crate::session::{After, Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 use crate::text::Look;
@@ -15,12 +15,16 @@ use crate::text::Look;
 #[derive(Debug, Clone)]
 pub(crate) struct TextStatement {
     name: Vec<u8>,
+    /// The rule of its table when it was prepared.
+    rule: usize,
     text: Vec<u8>,
     /// Names without schema and the text itself were read in this state.
     database: Option<Vec<u8>>,
     modes: Modes,
     /// Something was carried out since that may have prepared another statement of this name.
     is_doubtful: bool,
+    /// The server may have it with keys in it, which were used.
+    has_keys: bool,
 }
 
 /// A text PREPARE with keys in it, and what comes of its EXECUTE.
@@ -65,18 +69,20 @@ impl Session {
                 return Ok(Look::Pass(After::Unknown));
             }
         };
-        if self.rule_of(&table).is_none() {
+        let Some(rule) = self.rule_of(&table) else {
             return Ok(Look::Pass(After::Unknown));
-        }
+        };
         // EXECUTE IMMEDIATE has no name. Names are compared by rules of the server's own.
         let is_plain = !name.is_empty() && name.is_ascii() && modes.charset == CharsetClass::Safe;
         Ok(if is_plain {
             Look::Prepare(Box::new(TextStatement {
                 name,
+                rule,
                 text,
                 database: self.context.database.clone(),
                 modes,
                 is_doubtful: false,
+                has_keys: false,
             }))
         } else {
             Look::Unsupported(table, Unsupported::TextPrepare)
@@ -133,10 +139,24 @@ impl Session {
         let is_same = statement.database == self.context.database
             && statement.modes == self.context.modes
             && !statement.is_doubtful;
-        if is_same {
+        let would_repeat = statement.has_keys && !self.gets_keys(&statement.text);
+        if is_same && !would_repeat {
             self.decide(header, bytes, text, &statement.text)
+        } else if self.rewrites(statement.rule) {
+            // Never passed on: the server may have it with keys that were used already.
+            let rule = Some(statement.rule);
+            self.refuse_unsupported(header, rule, Unsupported::TextPrepare)
         } else {
-            self.refuse_unsupported(header, None, Unsupported::TextPrepare)
+            self.pass_query(header, bytes, text, After::Unknown)
+        }
+    }
+
+    /// Whether a text gets keys anew, as far as that is known yet.
+    fn gets_keys(&self, text: &[u8]) -> bool {
+        match self.plan(text) {
+            Ok(Planned::Plan(_, plan)) => plan.keys() > 0,
+            Ok(Planned::AskColumns(_)) => true,
+            Ok(Planned::Pass) | Err(_) => false,
         }
     }
 
@@ -174,6 +194,10 @@ impl Session {
             &mut text,
         );
         self.note(Some(index), What::Rewritten);
+        // Whatever the answer will be.
+        if let Some(statement) = self.context.texts.get_mut(&statement.name) {
+            statement.has_keys = true;
+        }
         let reprepared = Reprepared {
             reply: Reply::new(&plan, &keys),
             returning: plan.returning(),

@@ -32,8 +32,8 @@ impl Imagine for Examples {
     }
 }
 
-fn imagined(on_unsupported: OnUnsupported) -> Imagined {
-    let rule = Rule {
+fn rule(on_unsupported: OnUnsupported) -> Rule {
+    Rule {
         table: Pattern::parse("shop.*").unwrap(),
         column: "id".to_owned(),
         form: KeyForm::Integer,
@@ -43,7 +43,14 @@ fn imagined(on_unsupported: OnUnsupported) -> Imagined {
         mode: Mode::Rewrite,
         bits_max: 63,
         watched: false,
-    };
+    }
+}
+
+fn imagined(on_unsupported: OnUnsupported) -> Imagined {
+    with(rule(on_unsupported), "utf8mb4")
+}
+
+fn with(rule: Rule, charset: &str) -> Imagined {
     let facts = SessionFacts {
         server: Server {
             flavour: Flavour::MariaDb,
@@ -54,12 +61,15 @@ fn imagined(on_unsupported: OnUnsupported) -> Imagined {
         user: Vec::new(),
         database: None,
         status: 0,
-        limits: Limits::default(),
+        limits: Limits {
+            rewrite_bytes_max: 5_000,
+            ..Limits::default()
+        },
     };
     let state = State {
         database: None,
         sql_mode: b"STRICT_TRANS_TABLES".to_vec(),
-        charset: b"utf8mb4".to_vec(),
+        charset: charset.as_bytes().to_vec(),
         increment: 1,
     };
     Imagined::new(Arc::new(Rules::new(vec![rule], false)), facts, state)
@@ -160,4 +170,74 @@ fn columns_that_nobody_knows_are_said_to_be_missing() {
     assert_eq!(fate, Fate::ColumnsNotKnown { schema, table });
     let gone = told(&mut it, "INSERT INTO shop.gone VALUES (1)");
     assert_eq!(gone.fate, Fate::Untouched);
+}
+
+#[test]
+fn an_observing_rule_refuses_nothing() {
+    let observing = || Rule {
+        on_explicit: OnExplicit::Refuse,
+        on_unsure: OnUnsure::Refuse,
+        mode: Mode::Observe,
+        ..rule(OnUnsupported::Refuse)
+    };
+    let passed = |construct| Fate::Passed { construct };
+    let long = format!(
+        "INSERT INTO shop.orders (a) VALUES ('{}')",
+        "x".repeat(6_000)
+    );
+    let mut it = with(observing(), "utf8mb4");
+    for (text, fate) in [
+        ("INSERT INTO shop.orders (a) VALUES (1)", Fate::Observed),
+        (
+            "INSERT INTO shop.orders (id) VALUES (1)",
+            passed("explicit"),
+        ),
+        (
+            "INSERT INTO shop.orders (a) SELECT 1",
+            passed("insert_select"),
+        ),
+        (
+            "INSERT IGNORE INTO shop.orders (a) VALUES (1), (2)",
+            passed("unsure"),
+        ),
+        (
+            "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'",
+            Fate::Untouched,
+        ),
+        ("EXECUTE s", Fate::Observed),
+        ("CALL p()", Fate::Untouched),
+        ("EXECUTE s", Fate::Untouched),
+        (&long, Fate::Untouched),
+    ] {
+        assert_eq!(told(&mut it, text).fate, fate, "{text}");
+    }
+    let mut it = with(observing(), "gbk");
+    let text = "INSERT INTO shop.orders (a) VALUES ('é')";
+    assert_eq!(told(&mut it, text).fate, passed("charset"));
+}
+
+/// The server has such a statement with keys that were used: carried out again as it is, it would use them again.
+#[test]
+fn a_text_with_used_keys_is_never_passed_on() {
+    let mut it = imagined(OnUnsupported::Pass);
+    told(
+        &mut it,
+        "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'",
+    );
+    for _ in 0..2 {
+        let fate = told(&mut it, "EXECUTE s").fate;
+        assert!(matches!(fate, Fate::Rewritten { .. }), "{fate:?}");
+    }
+    told(&mut it, "CREATE TEMPORARY TABLE shop.orders (id INT)");
+    let fate = told(&mut it, "EXECUTE s").fate;
+    assert!(
+        matches!(
+            fate,
+            Fate::Refused {
+                construct: "text_prepare",
+                ..
+            }
+        ),
+        "{fate:?}"
+    );
 }

@@ -47,13 +47,17 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
     );
     assert_has(
         &of("INSERT INTO t VALUES (7, 1)")?,
-        &["every row brings a key"],
+        &["every row brings its own key"],
     );
     assert_has(
         &of("INSERT INTO elsewhere.t VALUES (7, 1)")?,
         &["rule       none", "no rule matches its table"],
     );
     assert_has(&of("SELECT 1")?, &["it is no INSERT or REPLACE"]);
+    assert_has(
+        &of("INSERT INTO t (id) VALUES (?)")?,
+        &["its key is a parameter"],
+    );
     let without_admin = ProxyConfig {
         upstream_ports: Vec::new(),
         listener: String::new(),

@@ -1,8 +1,10 @@
 //! What operators ask of the proxy: checks, looks while it runs, status, the way back.
 
+use std::process::{Command, Stdio};
+
 use keywright_tests::{
-    Flavour, Login, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, capability,
-    free_port, make_store, wait_until,
+    Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire,
+    capability, free_port, make_store, wait_until,
 };
 
 keywright_tests::on_both_flavours!(
@@ -13,6 +15,7 @@ keywright_tests::on_both_flavours!(
     a_reload_that_fails_keeps_the_rules,
     fences_are_looked_at_while_running,
     status_is_told_to_whom_may_see_it,
+    observing_changes_nothing,
 );
 
 /// What the program printed; an error unless it succeeded.
@@ -289,6 +292,39 @@ fn fences_are_looked_at_while_running(flavour: Flavour) -> Result<()> {
     Ok(())
 }
 
+fn observing_changes_nothing(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE observed; CREATE TABLE observed.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = make_store(&server, "store_observed", &[("t", 1_000_000)])?;
+    let mut config = ProxyConfig::before(&server, &store).rule("observed.t", "segment:t");
+    for rule in &mut config.rules {
+        rule.push_str("mode = \"observe\"\non_explicit = \"refuse\"\n");
+    }
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("observed")?;
+    assert_eq!(wire.run("INSERT INTO t (a) VALUES (1)")?.last_insert_id, 1);
+    wire.run("INSERT INTO t (id) VALUES (7)")?;
+    wire.run("INSERT INTO t (a) SELECT a FROM t")?;
+    let prepared = wire.prepare("INSERT INTO t (a) VALUES (?)")??;
+    wire.execute(&prepared, &[Param::Signed(2)])?;
+    let rows = wire.rows("SELECT MAX(id) < 100 FROM t")?;
+    assert_eq!(rows, [["1"]], "the server gives the keys");
+    wait_until("the counts", WAIT_MAX, || {
+        let (_, metrics) = proxy.http_get("/metrics")?;
+        Ok([
+            "keywright_statements_observed_total{rule=\"observed.t.id\"} 2\n",
+            "keywright_statements_rewritten_total{rule=\"observed.t.id\"} 0\n",
+            "keywright_statements_passed_total{rule=\"observed.t.id\",construct=\"explicit\"} 1\n",
+            "keywright_statements_passed_total{rule=\"observed.t.id\",construct=\"insert_select\"} 1\n",
+        ]
+        .iter()
+        .all(|line| metrics.contains(line)))
+    })
+}
+
 fn status_is_told_to_whom_may_see_it(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
     server.run(
@@ -341,6 +377,26 @@ fn status_is_told_to_whom_may_see_it(flavour: Flavour) -> Result<()> {
             "{text:?}"
         );
     }
+    // A client that reads more of columns' types, on MariaDB.
+    let output = Command::new("mariadb")
+        .args([
+            "--no-defaults",
+            "--user=root",
+            "--host=127.0.0.1",
+            "--batch",
+        ])
+        .arg(format!("--port={}", proxy.port()))
+        .arg("--execute=SHOW KEYWRIGHT STATUS")
+        .stdin(Stdio::null())
+        .output()?;
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_has(
+        &shown,
+        &[
+            "Variable_name\tValue\nversion\t",
+            "rule.told.*.id.rewritten\t2\n",
+        ],
+    );
     let other = Login {
         user: "other".to_owned(),
         ..Login::root("told")

@@ -50,6 +50,7 @@ impl Imagined {
         let made = Made {
             sequence: 1,
             deprecate_eof: true,
+            extended: false,
             status: AUTOCOMMIT,
             collation: COLLATION,
             columns: &[b"1", b"2", b"3", b"4"],
@@ -79,7 +80,7 @@ impl Imagined {
         payload.extend([0; 5]);
         let mut sequence = write_packet(&payload, 1, answers);
         for name in names.iter().take(usize::from(count)) {
-            sequence = write_column(name, COLLATION, sequence, answers);
+            sequence = write_column(name, COLLATION, false, sequence, answers);
         }
     }
 

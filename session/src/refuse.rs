@@ -1,0 +1,109 @@
+//! What becomes of statements that cannot be done exactly: refused, or passed on where the rule says so or only observes.
+
+use keywright_core::Cause;
+use keywright_rewrite::{Plan, Unsupported};
+
+use crate::answer::Shape;
+use crate::bytes::Header;
+use crate::insert::{Stage, is_unsure};
+use crate::packets::write_error;
+use crate::rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Rule};
+use crate::session::{After, Session};
+use crate::step::{Step, What};
+
+/// What an observing rule counts for a statement; `None`: nothing would have been done.
+pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<What> {
+    let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
+    if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
+        Some(What::Passed("explicit"))
+    } else if wants_keys && is_unsure(plan) && rule.on_unsure == OnUnsure::Refuse {
+        Some(What::Passed("unsure"))
+    } else {
+        wants_keys.then_some(What::Observed)
+    }
+}
+
+impl Session {
+    /// Whether some rule changes statements. Where none does, none is refused either.
+    pub(crate) fn rewrites_any(&self) -> bool {
+        let mut rules = self.rules.rules().iter();
+        rules.any(|rule| rule.mode == Mode::Rewrite)
+    }
+
+    /// Whether a rule changes statements.
+    pub(crate) fn rewrites(&self, rule: usize) -> bool {
+        let rule = self.rules.rules().get(rule);
+        rule.is_some_and(|rule| rule.mode == Mode::Rewrite)
+    }
+
+    /// Whether what cannot be rewritten is refused. `None`: which rule is for it could not be read.
+    pub(crate) fn refuses(&self, rule: Option<usize>) -> bool {
+        match rule {
+            Some(index) => {
+                let rule = self.rules.rules().get(index);
+                rule.is_some_and(|rule| {
+                    rule.on_unsupported == OnUnsupported::Refuse && rule.mode == Mode::Rewrite
+                })
+            }
+            None => self.rewrites_any(),
+        }
+    }
+
+    pub(crate) fn unsupported(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        rule: Option<usize>,
+        what: Unsupported,
+    ) -> Step {
+        if self.refuses(rule) {
+            return self.refuse_unsupported(header, rule, what);
+        }
+        if self.pending_lid.is_some() {
+            return self.update_lid();
+        }
+        self.lid = None;
+        self.note(rule, What::Passed(what.label()));
+        self.pass(header, bytes, Shape::Results, After::Unknown)
+    }
+
+    pub(crate) fn refuse_unsupported(
+        &mut self,
+        header: Header,
+        rule: Option<usize>,
+        what: Unsupported,
+    ) -> Step {
+        self.note(rule, What::Refused(what.label()));
+        let message = format!(
+            "keywright-proxy cannot fill in a key exactly in {what}, on a table with a rule"
+        );
+        self.refuse(header, Cause::StatementUnsupported, &message)
+    }
+
+    pub(crate) fn refuse_unsure(&mut self, header: Header, rule: usize) -> Step {
+        self.note(Some(rule), What::Refused("unsure"));
+        let message = "keywright-proxy cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE";
+        self.refuse(header, Cause::StatementUnsupported, message)
+    }
+
+    pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize, rule: &Rule) -> Step {
+        self.note(Some(index), What::Refused("explicit"));
+        let message = format!(
+            "the value of key column \"{}\" is generated and may not be given",
+            rule.column
+        );
+        self.refuse(header, Cause::KeyExplicit, &message)
+    }
+
+    /// Answers the command at the front with an error; the upstream never sees it.
+    pub(crate) fn refuse(&mut self, header: Header, cause: Cause, message: &str) -> Step {
+        self.stage = Stage::default();
+        write_error(
+            cause,
+            message,
+            header.sequence.wrapping_add(1),
+            &mut self.down,
+        );
+        Step::Consumed(header.total())
+    }
+}
