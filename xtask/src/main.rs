@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod conformance;
 mod demo;
+mod fuzz;
 mod install;
 mod needs;
 mod package;
@@ -34,6 +35,7 @@ enum Command {
     Check(check::Check),
     Conformance(conformance::Conformance),
     Simulate(simulate::Simulate),
+    Fuzz(fuzz::Fuzz),
     Bench(bench::Bench),
     Install(install::Install),
     Package(package::Package),
@@ -56,6 +58,7 @@ fn run(command: Command) -> Result<()> {
         Command::Check(check) => check.run(),
         Command::Conformance(conformance) => conformance.run(),
         Command::Simulate(simulate) => simulate.run(),
+        Command::Fuzz(fuzz) => fuzz.run(),
         Command::Bench(bench) => bench.run(),
         Command::Install(install) => install.run(),
         Command::Package(package) => package.run(),

@@ -79,6 +79,11 @@ pub(crate) fn to_test() -> Vec<Need> {
     ]
 }
 
+/// What building the fuzzers needs.
+pub(crate) fn to_fuzz() -> Vec<Need> {
+    vec![Need::new("g++", "builds libFuzzer", on_path("c++"))]
+}
+
 /// What the benchmark of the proxy compares with and sends with.
 pub(crate) fn to_bench_proxy() -> Vec<Need> {
     let mut needs = to_test();

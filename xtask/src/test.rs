@@ -8,7 +8,7 @@ use keywright_tests::{Extension, PgVersion};
 
 use crate::install::PG_CONFIG;
 use crate::shell::{cargo, run_loudly, step};
-use crate::{check, needs, simulate};
+use crate::{check, fuzz, needs, simulate};
 
 /// How many tests run at once, each with servers of its own.
 const THREADS: &str = "2";
@@ -29,6 +29,7 @@ impl Test {
         let mut needs = needs::to_build();
         needs.extend(needs::to_serve());
         needs.extend(needs::to_test());
+        needs.extend(needs::to_fuzz());
         if self.all_versions {
             needs.extend(needs::to_fetch());
         }
@@ -36,6 +37,7 @@ impl Test {
         if self.filter.is_none() {
             check::all()?;
             simulate::seeds(simulate::SEEDS)?;
+            fuzz::each(fuzz::SECONDS, None)?;
         }
         if self.filter.is_none() {
             of_the_proxy()?;
