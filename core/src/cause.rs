@@ -35,6 +35,7 @@ pub enum Cause {
     StatementUnsupported,
     KeyExplicit,
     StoreUnavailable,
+    UpstreamUnreachable,
     ConnectionsFull,
     MemoryFull,
     PacketTooLarge,
@@ -90,10 +91,11 @@ impl Cause {
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
-    pub const OF_PROXY: [Self; 10] = [
+    pub const OF_PROXY: [Self; 11] = [
         Self::StatementUnsupported,
         Self::KeyExplicit,
         Self::StoreUnavailable,
+        Self::UpstreamUnreachable,
         Self::ConnectionsFull,
         Self::MemoryFull,
         Self::PacketTooLarge,
@@ -135,6 +137,7 @@ impl Cause {
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
             Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),
             Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),
+            Self::UpstreamUnreachable  => Row::of("upstream_unreachable", "08001", 2003, true, "upstream"),
             Self::ConnectionsFull      => Row::of("connections_full", "08004", 1040, true, "capacity"),
             Self::MemoryFull           => Row::of("memory_full", "HY000", 1041, true, "capacity"),
             Self::PacketTooLarge       => Row::of("packet_too_large", "08S01", 1153, false, "input"),

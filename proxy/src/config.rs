@@ -11,6 +11,8 @@ use keywright_store::{
 };
 use serde::Deserialize;
 
+use crate::keepalive::KEEPALIVE_S_MAX;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Raw {
@@ -80,6 +82,7 @@ struct RawLimits {
     statements_max: usize,
     connect_ms_max: u64,
     login_ms_max: u64,
+    keepalive_s: u32,
     drain_ms_max: u64,
     look_s: u64,
 }
@@ -93,6 +96,7 @@ impl Default for RawLimits {
             statements_max: session.statements_max,
             connect_ms_max: 5_000,
             login_ms_max: 60_000,
+            keepalive_s: 60,
             drain_ms_max: 30_000,
             look_s: 60,
         }
@@ -140,6 +144,8 @@ pub struct Config {
     pub connect_ms_max: u64,
     /// How long it may take from the greeting to the end of authentication, milliseconds.
     pub login_ms_max: u64,
+    /// How long a peer may be silent before the system asks whether it is there, seconds; 0: for ever.
+    pub keepalive_s: u32,
     /// How long connections may go on after SIGTERM, milliseconds.
     pub drain_ms_max: u64,
     /// How often fences and triggers are looked at while the proxy runs, seconds.
@@ -239,6 +245,12 @@ impl Config {
             .enumerate()
             .filter_map(|(index, listener)| listen(index, listener, &mut problems))
             .collect();
+        if raw.limits.keepalive_s > KEEPALIVE_S_MAX {
+            let given = raw.limits.keepalive_s;
+            problems.push(format!(
+                "limits.keepalive_s is at most {KEEPALIVE_S_MAX}, not {given}"
+            ));
+        }
         let rules: Vec<Configured> = raw
             .rule
             .iter()
@@ -260,6 +272,7 @@ impl Config {
                 },
                 connect_ms_max: raw.limits.connect_ms_max,
                 login_ms_max: raw.limits.login_ms_max,
+                keepalive_s: raw.limits.keepalive_s,
                 drain_ms_max: raw.limits.drain_ms_max,
                 look_s: raw.limits.look_s,
                 status_users: raw.status.users,

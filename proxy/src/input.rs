@@ -35,6 +35,11 @@ impl Input {
         self.ended
     }
 
+    /// Nothing more comes.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+    }
+
     /// Forgets the first `count` bytes.
     pub(crate) fn drop_front(&mut self, count: usize) {
         self.start = self.start.saturating_add(count).min(self.end);

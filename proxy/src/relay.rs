@@ -18,14 +18,16 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::handshake;
+use crate::linger::linger;
 use crate::metrics::Tally;
 use crate::side::{Side, Wants, is_pending, poll_pass};
 use crate::status::Status;
+use crate::stopping::Stopping;
 use crate::stream::Stream;
 
 /// After so long without a byte a connection's buffers are given back, milliseconds.
 const IDLE_MS: u64 = 1_000;
-/// How long the last bytes to a client that is closed may take, and how long its own are still taken, milliseconds.
+/// How long the last bytes to a client that is closed may take, milliseconds.
 const CLOSE_MS_MAX: u64 = 500;
 
 /// One of the two sides.
@@ -91,38 +93,6 @@ pub struct Relay {
     stopping: Stopping,
 }
 
-/// That the proxy is stopping: the wait for it is entered once, and asked again only when something has changed.
-struct Stopping {
-    said: watch::Receiver<bool>,
-    wait: Pin<Box<dyn Future<Output = ()> + Send>>,
-    is_awaited: bool,
-    is_said: bool,
-}
-
-impl Stopping {
-    fn new(said: watch::Receiver<bool>) -> Self {
-        let mut receiver = said.clone();
-        let wait = async move {
-            // The sender lives until the process ends.
-            let _ = receiver.wait_for(|stopping| *stopping).await;
-        };
-        Self {
-            said,
-            wait: Box::pin(wait),
-            is_awaited: false,
-            is_said: false,
-        }
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> bool {
-        if !self.is_said && (!self.is_awaited || self.said.has_changed().unwrap_or(true)) {
-            self.is_awaited = true;
-            self.is_said = self.wait.as_mut().poll(context).is_ready();
-        }
-        self.is_said
-    }
-}
-
 impl Relay {
     /// Both connections, and the session between them. `stopping` becomes true when the proxy is to end.
     pub fn new(
@@ -150,8 +120,8 @@ impl Relay {
     /// Passes bytes until one side has ended, or until no command is under way while the proxy is stopping.
     ///
     /// # Errors
-    /// A connection broke.
-    pub async fn run(&mut self) -> io::Result<()> {
+    /// The client's connection broke.
+    pub async fn run(mut self) -> io::Result<()> {
         loop {
             match poll_fn(|context| self.poll_on(context)).await? {
                 Halt::Keys(request) => {
@@ -160,24 +130,43 @@ impl Relay {
                 }
                 Halt::Authenticate(count) => {
                     if !self.change_user(count).await? {
-                        return self.close().await;
+                        break;
                     }
                 }
                 Halt::ClientOver => {
-                    // The server finishes what it was told, and its answers are still passed on.
-                    self.upstream.stream.shutdown().await?;
+                    // The server finishes what it was told, and its answers are still passed on. If it is gone, that is read.
+                    let _ = self.upstream.stream.shutdown().await;
                     self.upstream.is_shut = true;
                 }
-                Halt::Close => return self.close().await,
                 Halt::Stopping => {
                     self.session.tell_stopping();
                     self.client
                         .take_own(&mut self.upstream, self.session.to_client());
-                    return self.close().await;
+                    break;
                 }
-                Halt::UpstreamOver => return Ok(()),
+                Halt::Close | Halt::UpstreamOver => break,
             }
         }
+        let last = timeout(Duration::from_millis(CLOSE_MS_MAX), self.tell_client());
+        if let Ok(told) = last.await {
+            told?;
+        }
+        let Self {
+            client, upstream, ..
+        } = self;
+        drop(upstream);
+        linger(client.stream).await
+    }
+
+    /// Sends the client what it is still to be told.
+    async fn tell_client(&mut self) -> io::Result<()> {
+        let (upstream, client) = (&mut self.upstream, &mut self.client);
+        poll_fn(|context| match poll_pass(upstream, client, context) {
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(()) if is_pending(upstream, client) => Poll::Pending,
+            Ok(()) => Poll::Ready(Ok(())),
+        })
+        .await
     }
 
     /// Passes bytes until something else is to be done. A wake-up starts with what could not be written before.
@@ -211,7 +200,12 @@ impl Relay {
 
     /// Writes what the sockets take.
     fn pass(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        poll_pass(&mut self.client, &mut self.upstream, context)?;
+        if let Err(error) = poll_pass(&mut self.client, &mut self.upstream, context) {
+            // It has ended; what it said before is still to be read.
+            tracing::debug!(%error, "writing to the upstream");
+            self.upstream.is_deaf = true;
+            poll_pass(&mut self.client, &mut self.upstream, context)?;
+        }
         poll_pass(&mut self.upstream, &mut self.client, context)
     }
 
@@ -219,7 +213,12 @@ impl Relay {
     fn read(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
         let mut was_read = false;
         if !is_pending(&self.upstream, &self.client) {
-            was_read |= self.upstream.poll_read(context)?;
+            was_read |= self.upstream.poll_read(context).unwrap_or_else(|error| {
+                // A reset after its last words is an end like any other.
+                tracing::debug!(%error, "reading from the upstream");
+                self.upstream.input.end();
+                true
+            });
         }
         if !is_pending(&self.client, &self.upstream) {
             was_read |= self.client.poll_read(context)?;
@@ -259,8 +258,12 @@ impl Relay {
     fn is_between_commands(&self) -> bool {
         self.session.is_between_commands()
             && self.client.input.there().is_empty()
-            && !is_pending(&self.client, &self.upstream)
-            && !is_pending(&self.upstream, &self.client)
+            && self.is_quiet()
+    }
+
+    /// Whether nothing waits to be sent.
+    fn is_quiet(&self) -> bool {
+        !is_pending(&self.client, &self.upstream) && !is_pending(&self.upstream, &self.client)
     }
 
     fn holds_memory(&self) -> bool {
@@ -307,11 +310,16 @@ impl Relay {
                 Moved::No
             }
             Step::Keys(request) => Moved::Halt(Halt::Keys(request)),
-            Step::Authenticate(count) => Moved::Halt(Halt::Authenticate(count)),
             Step::Status(count) => {
                 from.input.drop_front(count);
                 self.tell_status();
                 Moved::Yes
+            }
+            Step::Authenticate(count) if self.is_quiet() => Moved::Halt(Halt::Authenticate(count)),
+            // What was said before goes out before.
+            Step::Authenticate(_) => {
+                self.client.wants = Wants::Other;
+                Moved::No
             }
             Step::Close => Moved::Halt(Halt::Close),
         }
@@ -362,25 +370,5 @@ impl Relay {
             self.session.allow_status(sees_status);
             true
         }))
-    }
-
-    /// Sends the client its last bytes, and takes what it still sends: closing before would throw away what it has not read.
-    async fn close(&mut self) -> io::Result<()> {
-        let (upstream, client) = (&mut self.upstream, &mut self.client);
-        let last = async {
-            poll_fn(|context| match poll_pass(upstream, client, context) {
-                Err(error) => Poll::Ready(Err(error)),
-                Ok(()) if is_pending(upstream, client) => Poll::Pending,
-                Ok(()) => Poll::Ready(Ok(())),
-            })
-            .await?;
-            client.stream.shutdown().await?;
-            tokio::io::copy(&mut client.stream, &mut tokio::io::sink())
-                .await
-                .map(drop)
-        };
-        timeout(Duration::from_millis(CLOSE_MS_MAX), last)
-            .await
-            .unwrap_or(Ok(()))
     }
 }

@@ -15,6 +15,8 @@ use tokio::time::timeout;
 
 use crate::config::{Config, Configured, Listener};
 use crate::handshake;
+use crate::keepalive::keep_alive;
+use crate::linger::linger;
 use crate::metrics::{self, Counters, Tally};
 use crate::relay::{Means, Relay};
 use crate::status::Status;
@@ -192,10 +194,7 @@ async fn accept(acceptor: &crate::stream::Acceptor, index: usize, shared: &Arc<S
             Ok(client) => {
                 let shared = Arc::clone(shared);
                 tokio::task::spawn_local(async move {
-                    let open = shared.counters.opened();
-                    let outcome = connection(client, index, open, &shared).await;
-                    shared.counters.closed();
-                    if let Err(error) = outcome {
+                    if let Err(error) = serve_client(client, index, &shared).await {
                         tracing::debug!(%error, "connection ended");
                     }
                 });
@@ -208,23 +207,40 @@ async fn accept(acceptor: &crate::stream::Acceptor, index: usize, shared: &Arc<S
     }
 }
 
-async fn connection(
-    mut client: Stream,
-    index: usize,
-    open: u64,
-    shared: &Arc<Shared>,
-) -> std::io::Result<()> {
-    let Some(listener) = shared.config.listeners.get(index) else {
-        return Ok(());
-    };
+async fn serve_client(client: Stream, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
+    let open = shared.counters.opened();
+    if let Some((cause, message)) = turned_away(open, shared) {
+        // It takes nobody's place while it reads why.
+        shared.counters.closed();
+        return refuse(client, cause, message).await;
+    }
+    let outcome = connection(client, index, shared).await;
+    shared.counters.closed();
+    outcome
+}
+
+/// Why no more client is served, if that is so.
+fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
     if *shared.stopping.borrow() {
-        return refuse(&mut client, Cause::Draining, "the proxy is stopping").await;
+        return Some((Cause::Draining, "the proxy is stopping"));
     }
     if open > shared.config.connections_max {
         shared.counters.turned_away();
-        return refuse(&mut client, Cause::ConnectionsFull, "Too many connections").await;
+        return Some((Cause::ConnectionsFull, "Too many connections"));
     }
-    let mut upstream = connect(listener, shared).await?;
+    None
+}
+
+async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
+    let Some(listener) = shared.config.listeners.get(index) else {
+        return Ok(());
+    };
+    let Some(mut upstream) = connect(listener, shared).await else {
+        let message = format!("Can't connect to MySQL server on '{}'", listener.upstream);
+        return refuse(client, Cause::UpstreamUnreachable, &message).await;
+    };
+    keep_alive(&client, shared.config.keepalive_s)?;
+    keep_alive(&upstream, shared.config.keepalive_s)?;
     let orders = Arc::clone(&shared.orders.borrow());
     let Some(rules) = orders.rules.get(index).map(Arc::clone) else {
         return Ok(());
@@ -233,7 +249,8 @@ async fn connection(
     let login = handshake::run(&mut client, &mut upstream, !rules.is_empty(), limits);
     let facts = timeout(Duration::from_millis(shared.config.login_ms_max), login).await??;
     let Some(facts) = facts else {
-        return Ok(());
+        drop(upstream);
+        return linger(client).await;
     };
     let session = Session::new(rules, facts.clone());
     let means = Means {
@@ -242,32 +259,36 @@ async fn connection(
         status: Some(Arc::clone(&shared.status)),
     };
     let stopping = shared.stopping.clone();
-    let mut relay = Relay::new(client, upstream, session, facts, means, stopping);
+    let relay = Relay::new(client, upstream, session, facts, means, stopping);
     relay.run().await
 }
 
-async fn connect(listener: &Listener, shared: &Shared) -> std::io::Result<Stream> {
+async fn connect(listener: &Listener, shared: &Shared) -> Option<Stream> {
     let limit = Duration::from_millis(shared.config.connect_ms_max);
     match timeout(limit, Stream::connect(&listener.upstream)).await {
-        Ok(connected) => connected.inspect_err(|error| {
+        Ok(Ok(upstream)) => Some(upstream),
+        Ok(Err(error)) => {
             tracing::warn!(upstream = listener.upstream, %error, "upstream cannot be reached");
-        }),
+            None
+        }
         Err(_) => {
             tracing::warn!(
                 upstream = listener.upstream,
                 "connecting took longer than connect_ms_max"
             );
-            Err(std::io::ErrorKind::TimedOut.into())
+            None
         }
     }
 }
 
 /// Tells a client why it is not served. Before the greeting there is no SQLSTATE in an error.
-async fn refuse(client: &mut Stream, cause: Cause, message: &str) -> std::io::Result<()> {
+async fn refuse(mut client: Stream, cause: Cause, message: &str) -> std::io::Result<()> {
     let mut payload = vec![0xFF];
     payload.extend(cause.mysql_errno().to_le_bytes());
     payload.extend_from_slice(message.as_bytes());
+    payload.truncate(usize::from(u8::MAX));
     let len = u8::try_from(payload.len()).unwrap_or(u8::MAX);
-    client.write_all(&[len, 0, 0, 0]).await?;
-    client.write_all(&payload).await
+    payload.splice(..0, [len, 0, 0, 0]);
+    client.write_all(&payload).await?;
+    linger(client).await
 }

@@ -33,6 +33,8 @@ pub(crate) struct Side {
     is_flushed: bool,
     /// Whether this peer was told that nothing more comes.
     pub(crate) is_shut: bool,
+    /// Whether it takes nothing any more, so that what is for it is dropped.
+    pub(crate) is_deaf: bool,
 }
 
 impl Side {
@@ -46,6 +48,7 @@ impl Side {
             wants: Wants::More(1),
             is_flushed: true,
             is_shut: false,
+            is_deaf: false,
         }
     }
 
@@ -132,6 +135,12 @@ pub(crate) fn poll_pass(
     to: &mut Side,
     context: &mut Context<'_>,
 ) -> io::Result<()> {
+    if to.is_deaf {
+        from.input.drop_front(mem::take(&mut from.cleared));
+        to.own.clear();
+        to.own_sent = 0;
+        to.is_flushed = true;
+    }
     if !is_pending(from, to) || !to.poll_own(context)? {
         return Ok(());
     }

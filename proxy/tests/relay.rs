@@ -1,4 +1,4 @@
-//! The relay between a client and a server that are played by the test, on a listener without rules.
+//! The relay between a client and a server that are played by the test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use keywright_proxy::relay::{Means, Relay};
 use keywright_proxy::stream::Stream;
-use keywright_rewrite::{Flavour, Server};
-use keywright_session::{Limits, Rules, Session, SessionFacts};
+use keywright_rewrite::{Flavour, KeyForm, Server};
+use keywright_session::{
+    Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule, Rules, Session, SessionFacts,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::timeout;
@@ -29,10 +31,34 @@ async fn pair() -> Result<(TcpStream, TcpStream)> {
     Ok((near, far))
 }
 
-/// The client's socket, the server's, and the relay between them.
+/// The client's socket, the server's, and the relay between them, on a listener without rules.
 async fn between() -> Result<(TcpStream, TcpStream, JoinHandle<std::io::Result<()>>)> {
     let (client, from_client) = pair().await?;
     let (to_server, server) = pair().await?;
+    let relay = relay(Vec::new(), Stream::Tcp(from_client), Stream::Tcp(to_server));
+    Ok((client, server, relay))
+}
+
+/// A rule for a table that nobody uses, so that commands are followed.
+fn elsewhere() -> Result<Rule> {
+    Ok(Rule {
+        table: Pattern::parse("elsewhere.t")?,
+        column: "id".to_owned(),
+        form: KeyForm::Integer,
+        on_explicit: OnExplicit::Keep,
+        on_unsupported: OnUnsupported::Refuse,
+        on_unsure: OnUnsure::First,
+        mode: Mode::Rewrite,
+        bits_max: 63,
+        watched: false,
+    })
+}
+
+fn relay(
+    rules: Vec<Rule>,
+    from_client: Stream,
+    to_server: Stream,
+) -> JoinHandle<std::io::Result<()>> {
     let facts = SessionFacts {
         server: Server {
             flavour: Flavour::MariaDb,
@@ -45,12 +71,12 @@ async fn between() -> Result<(TcpStream, TcpStream, JoinHandle<std::io::Result<(
         status: 2,
         limits: Limits::default(),
     };
-    let session = Session::new(Arc::new(Rules::new(Vec::new(), false)), facts.clone());
-    let relay = tokio::task::spawn_local(async move {
+    let session = Session::new(Arc::new(Rules::new(rules, false)), facts.clone());
+    tokio::task::spawn_local(async move {
         let (keep, stopping) = watch::channel(false);
-        let mut relay = Relay::new(
-            Stream::Tcp(from_client),
-            Stream::Tcp(to_server),
+        let relay = Relay::new(
+            from_client,
+            to_server,
             session,
             facts,
             Means::default(),
@@ -59,8 +85,12 @@ async fn between() -> Result<(TcpStream, TcpStream, JoinHandle<std::io::Result<(
         let outcome = relay.run().await;
         drop(keep);
         outcome
-    });
-    Ok((client, server, relay))
+    })
+}
+
+fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).unwrap().to_le_bytes();
+    [&[len[0], len[1], len[2], sequence], payload].concat()
 }
 
 async fn within(test: impl Future<Output = Result<()>>) -> Result<()> {
@@ -128,6 +158,71 @@ async fn a_slow_client_gets_all_that_a_dead_server_had_sent() -> Result<()> {
         client.read_to_end(&mut heard).await?;
         assert_eq!(heard.len(), 8 << 20);
         sent.await??;
+        relay.await??;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_user_is_changed_only_when_earlier_answers_are_out() -> Result<()> {
+    within(async {
+        // More than such a socket holds, and less than that and the relay's buffer.
+        let answer = packet(1, &vec![b'x'; 300_000]);
+        let (mut client, from_client) = UnixStream::pair()?;
+        let (to_server, mut server) = UnixStream::pair()?;
+        let relay = relay(
+            vec![elsewhere()?],
+            Stream::Unix(from_client),
+            Stream::Unix(to_server),
+        );
+        let change = packet(0, b"\x11root\0\0shop\0\x2d\0");
+        // COM_STATISTICS, whose answer may be any text.
+        client.write_all(&packet(0, b"\x09")).await?;
+        client.write_all(&change).await?;
+        let mut command = [0; 5];
+        server.read_exact(&mut command).await?;
+        server.write_all(&answer).await?;
+        let mut heard = vec![0; change.len()];
+        let early = timeout(Duration::from_millis(300), server.read_exact(&mut heard)).await;
+        assert!(early.is_err(), "the answer is still under way");
+        let mut answered = vec![0; answer.len()];
+        client.read_exact(&mut answered).await?;
+        assert!(answered == answer, "the answer is not as it was");
+        server.read_exact(&mut heard).await?;
+        assert_eq!(heard, change);
+        let ok = packet(1, b"\0\0\0\x02\0\0\0");
+        server.write_all(&ok).await?;
+        let mut answered = vec![0; ok.len()];
+        client.read_exact(&mut answered).await?;
+        assert_eq!(answered, ok);
+        drop((client, server));
+        relay.await??;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn last_words_of_a_server_reach_a_client_that_still_sends() -> Result<()> {
+    within(async {
+        let (client, mut server, relay) = between().await?;
+        let (mut read, mut write) = client.into_split();
+        // It breaks off when nobody takes it any more.
+        let send = tokio::task::spawn_local(async move {
+            let _ = write.write_all(&vec![1; 16 << 20]).await;
+            write
+        });
+        let mut begun = vec![0; 100_000];
+        server.read_exact(&mut begun).await?;
+        server.write_all(b"shutting down").await?;
+        // Not all was read, so the server's system answers the rest with a reset.
+        drop(server);
+        let mut heard = Vec::new();
+        read.read_to_end(&mut heard).await?;
+        assert_eq!(heard, b"shutting down");
+        drop(read);
+        drop(send.await?);
         relay.await??;
         Ok(())
     })

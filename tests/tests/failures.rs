@@ -171,6 +171,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         Cause::StatementUnsupported
         | Cause::KeyExplicit
         | Cause::StoreUnavailable
+        | Cause::UpstreamUnreachable
         | Cause::ConnectionsFull
         | Cause::MemoryFull
         | Cause::PacketTooLarge

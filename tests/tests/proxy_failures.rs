@@ -68,6 +68,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         Cause::StatementUnsupported => an_unsupported_statement(shop),
         Cause::KeyExplicit => an_explicit_key(shop),
         Cause::StoreUnavailable => a_store_that_is_away(shop),
+        Cause::UpstreamUnreachable => a_server_that_is_away(shop),
         Cause::ConnectionsFull => one_connection_too_many(shop),
         Cause::MemoryFull => one_statement_too_many(shop),
         Cause::PacketTooLarge => a_statement_too_long(shop),
@@ -208,6 +209,24 @@ fn one_connection_too_many(shop: &Shop) -> Result<()> {
     assert_eq!(fault.message, b"Too many connections");
     drop(first);
     wait_until("a free place", WAIT_MAX, || Ok(proxy.wire("shop").is_ok()))
+}
+
+fn a_server_that_is_away(shop: &Shop) -> Result<()> {
+    let mut server = Upstream::start(Flavour::MariaDb)?;
+    let mut config = shop.config.clone();
+    config.upstream_ports = vec![server.port()];
+    config.rules = Vec::new();
+    let proxy = ProxyProcess::start(config)?;
+    proxy.wire("mysql")?;
+    server.kill9()?;
+    let fault = login_refused(&proxy).context("a login without a server")?;
+    assert_eq!((fault.errno, fault.sqlstate.as_str()), (2003, ""));
+    let message = String::from_utf8_lossy(&fault.message);
+    let names = format!("'127.0.0.1:{}'", server.port());
+    assert!(message.contains(&names), "{message}");
+    server.restart()?;
+    proxy.wire("mysql")?;
+    Ok(())
 }
 
 fn one_statement_too_many(shop: &Shop) -> Result<()> {

@@ -1,0 +1,39 @@
+//! The wait of a connection for the proxy's end.
+
+use std::pin::Pin;
+use std::task::Context;
+
+use tokio::sync::watch;
+
+/// That the proxy is stopping: the wait for it is entered once, and asked again only when something has changed.
+pub(crate) struct Stopping {
+    said: watch::Receiver<bool>,
+    wait: Pin<Box<dyn Future<Output = ()> + Send>>,
+    is_awaited: bool,
+    is_said: bool,
+}
+
+impl Stopping {
+    pub(crate) fn new(said: watch::Receiver<bool>) -> Self {
+        let mut receiver = said.clone();
+        let wait = async move {
+            // The sender lives until the process ends.
+            let _ = receiver.wait_for(|stopping| *stopping).await;
+        };
+        Self {
+            said,
+            wait: Box::pin(wait),
+            is_awaited: false,
+            is_said: false,
+        }
+    }
+
+    /// Whether it is; if not, the task is woken when it is.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.is_said && (!self.is_awaited || self.said.has_changed().unwrap_or(true)) {
+            self.is_awaited = true;
+            self.is_said = self.wait.as_mut().poll(context).is_ready();
+        }
+        self.is_said
+    }
+}
