@@ -42,6 +42,8 @@ pub enum Cause {
     PacketMalformed,
     AuthUnsupported,
     TlsRequired,
+    UpstreamTls,
+    SocketAccount,
     Draining,
 }
 
@@ -91,7 +93,7 @@ impl Cause {
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
-    pub const OF_PROXY: [Self; 11] = [
+    pub const OF_PROXY: [Self; 13] = [
         Self::StatementUnsupported,
         Self::KeyExplicit,
         Self::StoreUnavailable,
@@ -102,6 +104,8 @@ impl Cause {
         Self::PacketMalformed,
         Self::AuthUnsupported,
         Self::TlsRequired,
+        Self::UpstreamTls,
+        Self::SocketAccount,
         Self::Draining,
     ];
 
@@ -144,6 +148,8 @@ impl Cause {
             Self::PacketMalformed      => Row::of("packet_malformed", "08S01", 1156, false, "input"),
             Self::AuthUnsupported      => Row::of("auth_unsupported", "08004", 1251, false, "access"),
             Self::TlsRequired          => Row::of("tls_required", "HY000", 3159, false, "access"),
+            Self::UpstreamTls          => Row::of("upstream_tls", "08S01", 1043, false, "access"),
+            Self::SocketAccount        => Row::of("socket_account", "28000", 1698, false, "access"),
             Self::Draining             => Row::of("draining", "08S01", 1053, true, "state"),
         }
     }

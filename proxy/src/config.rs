@@ -12,6 +12,8 @@ use keywright_store::{
 use serde::Deserialize;
 
 use crate::keepalive::KEEPALIVE_S_MAX;
+pub use crate::listener::{Listener, Unchecked};
+use crate::listener::{RawListener, listener};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,16 +30,6 @@ struct Raw {
     metrics: Option<RawMetrics>,
     #[serde(default)]
     status: RawStatus,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawListener {
-    bind: String,
-    upstream: String,
-    admin: Option<String>,
-    #[serde(default = "error")]
-    check: String,
 }
 
 #[derive(Deserialize)]
@@ -103,10 +95,6 @@ impl Default for RawLimits {
     }
 }
 
-fn error() -> String {
-    "error".to_owned()
-}
-
 fn keep() -> String {
     "keep".to_owned()
 }
@@ -154,29 +142,6 @@ pub struct Config {
     pub metrics: Option<String>,
     /// Users who get an answer to `SHOW KEYWRIGHT STATUS`.
     pub status_users: Vec<String>,
-}
-
-/// A place to accept clients, and the server behind it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listener {
-    /// `address:port` or `unix:/path`.
-    pub bind: String,
-    /// The same.
-    pub upstream: String,
-    /// The proxy's own connection to the server.
-    pub admin: Option<String>,
-    /// What it means that the server cannot be looked at.
-    pub unchecked: Unchecked,
-}
-
-/// What it means that a server cannot be looked at: then it is not known how it compares names, which tables have triggers, and
-/// whether keys fit in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unchecked {
-    /// The proxy does not start, and keeps its rules on reload.
-    Error,
-    /// It goes on as if names were compared with case and there were no triggers.
-    Warning,
 }
 
 /// A rule, and where its keys come from.
@@ -243,7 +208,7 @@ impl Config {
             .listener
             .into_iter()
             .enumerate()
-            .filter_map(|(index, listener)| listen(index, listener, &mut problems))
+            .filter_map(|(index, raw)| listener(index, raw, &mut problems))
             .collect();
         if raw.limits.keepalive_s > KEEPALIVE_S_MAX {
             let given = raw.limits.keepalive_s;
@@ -288,26 +253,6 @@ fn no_toml(text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(1, |before| before.matches('\n').count() + 1);
     anyhow::anyhow!("line {line}: {}", error.message())
-}
-
-fn listen(index: usize, raw: RawListener, problems: &mut Vec<String>) -> Option<Listener> {
-    let unchecked = match raw.check.as_str() {
-        "error" => Unchecked::Error,
-        "warn" => Unchecked::Warning,
-        other => {
-            problems.push(format!(
-                "listener {}: check is error or warn, not \"{other}\"",
-                index + 1
-            ));
-            return None;
-        }
-    };
-    Some(Listener {
-        bind: raw.bind,
-        upstream: raw.upstream,
-        admin: raw.admin,
-        unchecked,
-    })
 }
 
 fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option<Configured> {

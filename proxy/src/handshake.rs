@@ -1,130 +1,354 @@
-//! The exchange before the first command: passed on packet by packet, since proofs of passwords are made for the upstream's
-//! own challenge. Only what the proxy does not handle is taken out of the greeting.
+//! The exchange before the first command. Proofs of passwords are made for the upstream's own challenge, so most of it is passed
+//! on packet by packet; each leg has TLS of its own, and what depends on TLS is translated between them.
+//!
+//! - `leg`: packets, numbered on each side. `greeting`, `response`: how server and client introduce themselves.
+//! - `exchange`: what becomes of each packet until the server has decided. `account`: whom it has let in.
+
+mod account;
+mod exchange;
+mod greeting;
+mod leg;
+mod response;
 
 use std::io;
+use std::sync::Arc;
 
-use keywright_rewrite::{Flavour, Server};
+use keywright_core::Cause;
 use keywright_session::{Limits, SessionFacts};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::listener::Protection;
+use crate::password::{self, OwnKey};
 use crate::stream::Stream;
+use crate::tls::Wanted;
+use account::Account;
+use exchange::{Exchange, Turn, Ways};
+pub(crate) use greeting::server_of;
+use greeting::{Greeting, TLS};
+use leg::{Failed, Leg, Refusal, of_client};
+use response::Introduction;
 
-/// Longest packet of the exchange, bytes.
-const AUTH_BYTES_MAX: usize = 64 << 10;
 /// Packets of one exchange at most.
 const AUTH_PACKETS_MAX: usize = 64;
+/// Bytes of a client's wish for TLS: its answer to the greeting, up to the user's name.
+const TLS_REQUEST_BYTES: usize = 32;
 
-const CONNECT_WITH_DB: u32 = 1 << 3;
-const COMPRESS: u32 = 1 << 5;
-const TLS: u32 = 1 << 11;
-/// Results without column definitions: their first packet looks different.
-const OPTIONAL_METADATA: u32 = 1 << 25;
-const ZSTD: u32 = 1 << 26;
-const QUERY_ATTRIBUTES: u32 = 1 << 27;
-const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
-/// MariaDB's extended capabilities that a listener with rules does not handle: bulk execution, cached metadata.
-const EXTENDED_NOT_OFFERED: u32 = 1 << 2 | 1 << 4;
-
-/// A packet, header and payload.
-async fn packet(from: &mut Stream) -> io::Result<Vec<u8>> {
-    let first = begun(from).await?;
-    packet_after(first, from).await
+/// What a login follows.
+pub struct Terms<'a> {
+    /// TLS on both legs.
+    pub protection: &'a Protection,
+    /// The proxy's own key, if the listener has none.
+    pub own_key: &'a Arc<OwnKey>,
+    /// Whether the listener has rules.
+    pub has_rules: bool,
+    /// Sizes that the session keeps to.
+    pub limits: Limits,
 }
 
-/// Waits for the first byte of a packet. May be dropped while it waits: nothing is lost. That a socket is said to be readable
-/// is no proof: it is said until a read has found nothing.
-async fn begun(from: &Stream) -> io::Result<u8> {
-    loop {
-        from.readable().await?;
-        let mut first = [0];
-        match from.try_read(&mut first) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => {
-                let [first] = first;
-                return Ok(first);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
+/// What a connection needs to know of its login, and another login on it.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// What the session is told.
+    pub facts: SessionFacts,
+    /// Whether the session must not miss another login: this one depended on what protects the legs, or on the account.
+    pub is_attentive: bool,
+    challenge: Vec<u8>,
+    own_key: Arc<OwnKey>,
+}
+
+impl From<SessionFacts> for Login {
+    /// A login that nothing is known of but its outcome.
+    fn from(facts: SessionFacts) -> Self {
+        Self {
+            facts,
+            is_attentive: false,
+            challenge: Vec::new(),
+            own_key: Arc::default(),
         }
     }
 }
 
-/// The packet whose first byte was read.
-async fn packet_after(a: u8, from: &mut Stream) -> io::Result<Vec<u8>> {
-    let mut rest = [0; 3];
-    from.read_exact(&mut rest).await?;
-    let [b, c, sequence] = rest;
-    let len = usize::try_from(u32::from_le_bytes([a, b, c, 0])).unwrap_or(usize::MAX);
-    if len > AUTH_BYTES_MAX {
-        return Err(io::Error::other("packet of the handshake is too long"));
-    }
-    let mut whole = vec![a, b, c, sequence];
-    whole.resize(4 + len, 0);
-    if let Some(body) = whole.get_mut(4..) {
-        from.read_exact(body).await?;
-    }
-    Ok(whole)
+/// How a login ended.
+pub enum Ended {
+    /// The client and the server, each in what protects the connection to it.
+    Entered(Stream, Stream, Box<Login>),
+    /// The client was refused, and told so.
+    Refused(Stream),
 }
 
-/// What the greeting said.
-struct Greeting {
-    server: Server,
-    capabilities: u32,
-    extended: u32,
-}
-
-/// Runs the exchange. `None`: the upstream refused, which the client was told.
+/// Runs the exchange.
 ///
 /// # Errors
 /// A connection broke, or somebody broke the protocol.
-pub async fn run(
-    client: &mut Stream,
-    upstream: &mut Stream,
-    has_rules: bool,
-    limits: Limits,
-) -> io::Result<Option<SessionFacts>> {
-    let mut greeting = packet(upstream).await?;
-    if greeting.get(4) == Some(&0xFF) {
-        client.write_all(&greeting).await?;
-        return Ok(None);
+pub async fn run(client: Stream, upstream: Stream, terms: &Terms<'_>) -> io::Result<Ended> {
+    let mut client = Leg::new(client, 0);
+    let mut upstream = Leg::new(upstream, 0);
+    let mut said = upstream.packet().await?;
+    if said.first() == Some(&0xFF) {
+        client.send(&said).await?;
+        return Ok(Ended::Refused(client.stream));
     }
-    let offered = offer(&mut greeting, has_rules)
+    let offers_tls = terms.protection.client.settings().is_some();
+    let is_read = terms.has_rules || may_need_sight(&client.stream, &upstream.stream, terms);
+    let greeting = greeting::offer(&mut said, is_read, offers_tls)
         .ok_or_else(|| io::Error::other("the upstream's greeting cannot be read"))?;
-    client.write_all(&greeting).await?;
-    let mut response = packet(client).await?;
-    take_out(&mut response, has_rules);
-    let Some(facts) = read_response(&response, &offered, limits) else {
-        return Err(io::Error::other("the client's greeting cannot be read"));
+    client.send(&said).await?;
+    let (mut client, response) = welcome(client, terms.protection).await?;
+    let entered = async {
+        let mut response = response.map_err(of_client)?;
+        require_tls(&client, terms.protection)?;
+        let upstream = protect(upstream, &greeting, &mut response, terms).await?;
+        enter(&mut client, upstream, &greeting, &response, terms).await
     };
-    upstream.write_all(&response).await?;
-    let status = authenticate(client, upstream).await?;
-    Ok(status.map(|status| SessionFacts { status, ..facts }))
+    let entered = entered.await;
+    Ok(match told(&mut client, entered).await? {
+        Some((upstream, login)) => Ended::Entered(client.stream, upstream, Box::new(login)),
+        None => Ended::Refused(client.stream),
+    })
 }
 
-/// Passes packets both ways until the upstream says OK or ERR; the status flags of OK.
-async fn authenticate(client: &mut Stream, upstream: &mut Stream) -> io::Result<Option<u16>> {
-    for _ in 0..AUTH_PACKETS_MAX {
-        tokio::select! {
-            biased;
-            first = begun(upstream) => {
-                let said = packet_after(first?, upstream).await?;
-                client.write_all(&said).await?;
-                match said.get(4) {
-                    Some(0) => return Ok(Some(status_of(&said).unwrap_or(0))),
-                    Some(0xFF) => return Ok(None),
-                    Some(_) | None => {}
-                }
-            }
-            first = begun(client) => {
-                let said = packet_after(first?, client).await?;
-                upstream.write_all(&said).await?;
-            }
+/// Reads the client's answer, inside TLS if it asks for that.
+async fn welcome(
+    mut client: Leg<Stream>,
+    protection: &Protection,
+) -> io::Result<(Leg<Stream>, io::Result<Vec<u8>>)> {
+    let response = client.packet().await;
+    let wants_tls = response.as_deref().is_ok_and(|response| {
+        let asked = response::asked(response).is_some_and(|(asked, _)| asked & TLS != 0);
+        asked && response.len() == TLS_REQUEST_BYTES
+    });
+    match protection.client.settings() {
+        Some(config) if wants_tls => {
+            let mut client = client
+                .into_stream(|stream| stream.accept_tls(config))
+                .await?;
+            let response = client.packet().await;
+            Ok((client, response))
+        }
+        Some(_) | None => Ok((client, response)),
+    }
+}
+
+fn require_tls(client: &Leg<Stream>, protection: &Protection) -> Result<(), Refusal> {
+    if protection.client.is_required() && !client.stream.has_tls() {
+        return Err(Refusal::new(
+            Cause::TlsRequired,
+            "keywright: connections using insecure transport are prohibited here: use TLS",
+        ));
+    }
+    Ok(())
+}
+
+/// Turns to TLS towards the server, if that is wanted, and makes the client's answer say so.
+async fn protect(
+    mut upstream: Leg<Stream>,
+    greeting: &Greeting,
+    response: &mut [u8],
+    terms: &Terms<'_>,
+) -> Result<Leg<Stream>, Failed> {
+    let wanted = &terms.protection.upstream;
+    let outward = wanted.settings().filter(|_| greeting.has_tls);
+    greeting::take_out(response, greeting.is_read, outward.is_some());
+    let Some(outward) = outward else {
+        if wanted.is_required() {
+            let message = "keywright: the server offers no TLS, which upstream_tls requires";
+            tracing::warn!("{message}");
+            return Err(Refusal::new(Cause::UpstreamTls, message).into());
+        }
+        return Ok(upstream);
+    };
+    let request = response
+        .get(..TLS_REQUEST_BYTES)
+        .ok_or_else(cannot_be_read)?;
+    upstream.send(request).await?;
+    let connected = upstream
+        .into_stream(|stream| stream.connect_tls(outward))
+        .await;
+    connected.map_err(|error| {
+        tracing::warn!(%error, "TLS with the upstream failed");
+        // Not why: that is for the operator.
+        Refusal::new(Cause::UpstreamTls, "keywright: TLS with the server failed").into()
+    })
+}
+
+fn cannot_be_read() -> Refusal {
+    Refusal::new(
+        Cause::PacketMalformed,
+        "keywright: the client's greeting cannot be read",
+    )
+}
+
+/// From the client's introduction to the server's OK, which the client gets too.
+async fn enter(
+    client: &mut Leg<Stream>,
+    mut upstream: Leg<Stream>,
+    greeting: &Greeting,
+    response: &[u8],
+    terms: &Terms<'_>,
+) -> Result<Option<(Stream, Login)>, Failed> {
+    let introduction = Introduction::of_response(response).ok_or_else(cannot_be_read)?;
+    let (asked, extended) = response::asked(response).ok_or_else(cannot_be_read)?;
+    let facts = SessionFacts {
+        user: introduction.user.to_vec(),
+        server: greeting.server,
+        capabilities: u64::from(asked & greeting.capabilities)
+            | u64::from(extended & greeting.extended) << 32,
+        collation: introduction.collation.ok_or_else(cannot_be_read)?,
+        database: introduction.database.map(<[u8]>::to_vec),
+        status: 0,
+        limits: terms.limits,
+    };
+    let own_key = terms.protection.rsa_key.as_ref().unwrap_or(terms.own_key);
+    let ways = ways(&client.stream, &upstream.stream);
+    let (exchange, instead) = Exchange::begin(ways, greeting.challenge.clone(), &introduction);
+    upstream
+        .send(instead.as_deref().unwrap_or(response))
+        .await?;
+    let is_local = upstream.stream.is_local();
+    let mut login = Login {
+        facts,
+        is_attentive: is_local || ways != Ways::Alike,
+        challenge: Vec::new(),
+        own_key: Arc::clone(own_key),
+    };
+    let entered = decide(client, &mut upstream, exchange, &mut login, is_local).await?;
+    Ok(entered.then_some((upstream.stream, login)))
+}
+
+/// Whether the session may have to understand all commands, which is to be known before the client says whether it uses TLS.
+fn may_need_sight(client: &Stream, upstream: &Stream, terms: &Terms<'_>) -> bool {
+    fn is_protected<T>(stream: &Stream, wanted: &Wanted<T>) -> Option<bool> {
+        match wanted {
+            Wanted::Required(_) => Some(true),
+            Wanted::Disabled | Wanted::Preferred(_) if stream.is_local() => Some(true),
+            Wanted::Disabled => Some(false),
+            Wanted::Preferred(_) => None,
         }
     }
-    Err(io::Error::other("the handshake does not end"))
+    let client = is_protected(client, &terms.protection.client);
+    let of_upstream = is_protected(upstream, &terms.protection.upstream);
+    let are_alike = client.is_some() && client == of_upstream;
+    upstream.is_local() || !are_alike
 }
 
-/// COM_CHANGE_USER, whole, is passed on, and the exchange that it begins.
+/// What of the way is protected as servers and drivers see it: a socket counts, since it does not leave the machine.
+fn ways(client: &Stream, upstream: &Stream) -> Ways {
+    let is_protected = |stream: &Stream| stream.has_tls() || stream.is_local();
+    match (is_protected(client), is_protected(upstream)) {
+        (true, false) => Ways::ToUs,
+        (false, true) => Ways::FromUs,
+        (true, true) | (false, false) => Ways::Alike,
+    }
+}
+
+/// Passes packets both ways until the server has decided, and looks at whom it has let in over a socket.
+async fn decide<C, U>(
+    client: &mut Leg<C>,
+    upstream: &mut Leg<U>,
+    mut exchange: Exchange,
+    login: &mut Login,
+    is_local: bool,
+) -> Result<bool, Failed>
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+    U: AsyncRead + AsyncWrite + Unpin,
+{
+    let Some(ok) = converse(client, upstream, &mut exchange, &login.own_key).await? else {
+        return Ok(false);
+    };
+    if is_local {
+        let message = match account::look(&mut upstream.stream, login.facts.capabilities).await? {
+            Account::Proof => None,
+            Account::Socket => Some(
+                "keywright: this account is known by its socket, which would be the proxy's own: use another account, or no socket",
+            ),
+            Account::Unknown => Some(
+                "keywright: the server does not say whether this account is known by its socket",
+            ),
+        };
+        if let Some(message) = message {
+            return Err(Refusal::new(Cause::SocketAccount, message).into());
+        }
+    }
+    login.facts.status = status_of(&ok).unwrap_or(0);
+    login.challenge = exchange.challenge().to_vec();
+    client.send(&ok).await?;
+    Ok(true)
+}
+
+/// The server's OK, which the client did not get yet; `None`: it refused, which the client was told.
+async fn converse<C, U>(
+    client: &mut Leg<C>,
+    upstream: &mut Leg<U>,
+    exchange: &mut Exchange,
+    own_key: &OwnKey,
+) -> Result<Option<Vec<u8>>, Failed>
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+    U: AsyncRead + AsyncWrite + Unpin,
+{
+    let unreadable = |message: &str| Failed::from(Refusal::new(Cause::AuthUnsupported, message));
+    for _ in 0..AUTH_PACKETS_MAX {
+        let (is_client, packet) = tokio::select! {
+            biased;
+            packet = upstream.packet() => (false, packet?),
+            packet = client.packet() => (true, packet.map_err(of_client)?),
+        };
+        let turn = if is_client {
+            exchange.on_client(&packet)
+        } else {
+            exchange.on_upstream(&packet)
+        };
+        match turn {
+            Turn::Pass if is_client => upstream.send(&packet).await?,
+            Turn::Pass => client.send(&packet).await?,
+            Turn::Instead(packet) => upstream.send(&packet).await?,
+            Turn::OfferOwnKey => {
+                let key = own_key.public_pem().await?;
+                client.send(&[b"\x01", key.as_bytes()].concat()).await?;
+            }
+            Turn::Decrypt(packet) => {
+                let password = own_key.decrypt(&packet, exchange.challenge());
+                let wrong = "keywright: the password is not encrypted for the proxy's key";
+                let password = password.ok_or_else(|| unreadable(wrong))?;
+                upstream.send(&password).await?;
+            }
+            Turn::Encrypt { password, key } => {
+                let packet = password::encrypt(&password, exchange.challenge(), &key);
+                let wrong = "keywright: the password cannot be encrypted for the server's key";
+                upstream
+                    .send(&packet.ok_or_else(|| unreadable(wrong))?)
+                    .await?;
+            }
+            Turn::Decided(true) => return Ok(Some(packet)),
+            Turn::Decided(false) => {
+                client.send(&packet).await?;
+                return Ok(None);
+            }
+            Turn::Refuse(refusal) => return Err(refusal.into()),
+        }
+    }
+    Err(io::Error::other("the handshake does not end").into())
+}
+
+/// Tells a client that is refused why.
+async fn told<S: AsyncRead + AsyncWrite + Unpin, T>(
+    client: &mut Leg<S>,
+    outcome: Result<Option<T>, Failed>,
+) -> io::Result<Option<T>> {
+    match outcome {
+        Ok(outcome) => Ok(outcome),
+        Err(Failed::Io(error)) => Err(error),
+        Err(Failed::Refused(refusal)) => {
+            let cause = refusal.cause.name();
+            tracing::info!(cause, "login refused: {}", refusal.message);
+            client.send(&refusal.payload()).await?;
+            Ok(None)
+        }
+    }
+}
+
+/// COM_CHANGE_USER, whole, is passed on, and the exchange that it begins. False: refused, and the client was told.
 ///
 /// # Errors
 /// As [`run`].
@@ -132,201 +356,34 @@ pub async fn change_user(
     client: &mut Stream,
     upstream: &mut Stream,
     command: &[u8],
-    before: &SessionFacts,
-) -> io::Result<Option<SessionFacts>> {
-    // Where the database is not known, neither is the rule for an unqualified name.
-    let Some((user, database, collation)) = read_change(command) else {
-        return Err(io::Error::other("COM_CHANGE_USER cannot be read"));
+    login: &mut Login,
+) -> io::Result<bool> {
+    let ways = ways(client, upstream);
+    let is_local = upstream.is_local();
+    let (mut client, mut upstream) = (Leg::new(client, 1), Leg::new(upstream, 0));
+    let changed = async {
+        // Where the database is not known, neither is the rule for an unqualified name.
+        let command = command.get(4..).unwrap_or_default();
+        let introduction = Introduction::of_change(command, login.facts.capabilities)
+            .ok_or_else(cannot_be_read)?;
+        let challenge = login.challenge.clone();
+        let (exchange, instead) = Exchange::begin(ways, challenge, &introduction);
+        upstream.send(instead.as_deref().unwrap_or(command)).await?;
+        let mut next = login.clone();
+        next.facts.user = introduction.user.to_vec();
+        next.facts.database = introduction.database.map(<[u8]>::to_vec);
+        next.facts.collation = introduction.collation.unwrap_or(next.facts.collation);
+        let entered = decide(&mut client, &mut upstream, exchange, &mut next, is_local).await?;
+        Ok(entered.then_some(next))
     };
-    let collation = collation.unwrap_or(before.collation);
-    upstream.write_all(command).await?;
-    let status = authenticate(client, upstream).await?;
-    Ok(status.map(|status| SessionFacts {
-        user,
-        database,
-        collation,
-        status,
-        ..before.clone()
-    }))
-}
-
-/// The user, the database and, if it is there, the collation.
-fn read_change(command: &[u8]) -> Option<Change> {
-    let rest = command.get(5..)?;
-    let (user, rest) = until_zero(rest)?;
-    let (proof, rest) = rest.split_first()?;
-    let (database, rest) = until_zero(rest.get(usize::from(*proof)..)?)?;
-    let collation = match *rest {
-        [low, high, ..] => Some(u16::from_le_bytes([low, high])),
-        _ => None,
-    };
-    let database = (!database.is_empty()).then(|| database.to_vec());
-    Some((user.to_vec(), database, collation))
-}
-
-/// User, database, collation.
-type Change = (Vec<u8>, Option<Vec<u8>>, Option<u16>);
-
-fn until_zero(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = bytes.iter().position(|byte| *byte == 0)?;
-    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
+    let changed = changed.await;
+    let changed = told(&mut client, changed).await?;
+    let has_changed = changed.is_some();
+    *login = changed.unwrap_or_else(|| login.clone());
+    Ok(has_changed)
 }
 
 fn status_of(ok: &[u8]) -> Option<u16> {
     // Affected rows and id are 0 here, one byte each.
-    Some(u16::from_le_bytes([*ok.get(7)?, *ok.get(8)?]))
-}
-
-/// What is not offered: TLS and compression to nobody, and what the state machine does not read to nobody with rules.
-fn not_offered(has_rules: bool) -> u32 {
-    let of_all = COMPRESS | TLS | ZSTD;
-    if has_rules {
-        of_all | QUERY_ATTRIBUTES | OPTIONAL_METADATA
-    } else {
-        of_all
-    }
-}
-
-/// Takes out of a client's greeting what it asks for although it was not offered: the server would agree to it.
-fn take_out(response: &mut [u8], has_rules: bool) {
-    let Some(body) = response.get_mut(4..) else {
-        return;
-    };
-    clear(body, 0, not_offered(has_rules));
-    // MariaDB's clients say by an absent first bit that they have capabilities of their own.
-    if has_rules && body.first().is_some_and(|first| first & 1 == 0) {
-        clear(body, 28, EXTENDED_NOT_OFFERED);
-    }
-}
-
-fn clear(body: &mut [u8], at: usize, bits: u32) {
-    for (byte, bits) in body.iter_mut().skip(at).zip(bits.to_le_bytes()) {
-        *byte &= !bits;
-    }
-}
-
-/// Takes what is not handled out of the greeting.
-fn offer(greeting: &mut [u8], has_rules: bool) -> Option<Greeting> {
-    let version = greeting.get(5..)?.iter().position(|byte| *byte == 0)?;
-    let server = server_of(greeting.get(5..5 + version)?)?;
-    // Behind the version: its zero, thread id, 8 bytes of challenge, a zero.
-    let low = 5 + version + 1 + 4 + 8 + 1;
-    let high = low + 5;
-    let mut capabilities = [0; 4];
-    for (at, byte) in [low, low + 1, high, high + 1]
-        .into_iter()
-        .zip(&mut capabilities)
-    {
-        *byte = *greeting.get(at)?;
-    }
-    let capabilities = u32::from_le_bytes(capabilities) & !not_offered(has_rules);
-    let bytes = capabilities.to_le_bytes();
-    for (at, byte) in [low, low + 1, high, high + 1].into_iter().zip(bytes) {
-        *greeting.get_mut(at)? = byte;
-    }
-    // Challenge length, then 6 reserved bytes, then 4 that are reserved on MySQL and MariaDB's own capabilities there.
-    let own = high + 2 + 1 + 6;
-    let mut extended = 0;
-    if server.flavour == Flavour::MariaDb && capabilities & 1 == 0 {
-        let bytes = greeting.get_mut(own..own + 4)?;
-        extended = u32::from_le_bytes(<[u8; 4]>::try_from(&*bytes).ok()?);
-        if has_rules {
-            extended &= !EXTENDED_NOT_OFFERED;
-        }
-        bytes.copy_from_slice(&extended.to_le_bytes());
-    }
-    Some(Greeting {
-        server,
-        capabilities,
-        extended,
-    })
-}
-
-/// `5.5.5-10.11.19-MariaDB-log` → MariaDB 101119; `9.7.4` → MySQL 90704.
-pub(crate) fn server_of(version: &[u8]) -> Option<Server> {
-    let text = std::str::from_utf8(version).ok()?;
-    let maria = text.to_ascii_lowercase().contains("mariadb");
-    let number = text
-        .strip_prefix("5.5.5-")
-        .filter(|_| maria)
-        .unwrap_or(text);
-    let mut parts = number
-        .split(|c: char| !c.is_ascii_digit())
-        .map(str::parse::<u32>);
-    let mut part = || parts.next().and_then(Result::ok);
-    let version =
-        part()?.checked_mul(10_000)? + part()?.min(99) * 100 + part().unwrap_or(0).min(99);
-    Some(Server {
-        flavour: if maria {
-            Flavour::MariaDb
-        } else {
-            Flavour::MySql
-        },
-        version,
-    })
-}
-
-fn read_response(response: &[u8], offered: &Greeting, limits: Limits) -> Option<SessionFacts> {
-    let body = response.get(4..)?;
-    let asked = u32::from_le_bytes(<[u8; 4]>::try_from(body.get(..4)?).ok()?);
-    let extended = u32::from_le_bytes(<[u8; 4]>::try_from(body.get(28..32)?).ok()?);
-    let (user, rest) = until_zero(body.get(32..)?)?;
-    let rest = if asked & PLUGIN_AUTH_LENENC != 0 || asked & (1 << 15) != 0 {
-        // A proof is never so long that its length takes more than a byte.
-        let (len, rest) = rest.split_first()?;
-        rest.get(usize::from(*len)..)?
-    } else {
-        until_zero(rest)?.1
-    };
-    let database = if asked & CONNECT_WITH_DB != 0 {
-        until_zero(rest).map(|(name, _)| name.to_vec())
-    } else {
-        None
-    };
-    Some(SessionFacts {
-        user: user.to_vec(),
-        server: offered.server,
-        capabilities: u64::from(asked & offered.capabilities)
-            | u64::from(extended & offered.extended) << 32,
-        collation: u16::from(*body.get(8)?),
-        database: database.filter(|name| !name.is_empty()),
-        status: 0,
-        limits,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{QUERY_ATTRIBUTES, read_change, take_out};
-
-    #[test]
-    fn the_database_of_a_changed_user_is_read_with_and_without_collation() {
-        let packet = |rest: &[u8]| [b"\0\0\0\0\x11root\0\x02pw".as_slice(), rest].concat();
-        let (root, shop) = (b"root".to_vec(), Some(b"shop".to_vec()));
-        assert_eq!(
-            read_change(&packet(b"shop\0\x2d\0")),
-            Some((root.clone(), shop.clone(), Some(45)))
-        );
-        assert_eq!(
-            read_change(&packet(b"shop\0")),
-            Some((root.clone(), shop, None))
-        );
-        assert_eq!(
-            read_change(&packet(b"\0\x2d\0")),
-            Some((root, None, Some(45)))
-        );
-        assert_eq!(read_change(&packet(b"shop")), None);
-    }
-
-    #[test]
-    fn what_was_not_offered_is_taken_out_of_the_clients_greeting() {
-        let mut response = vec![0; 4];
-        response.extend((QUERY_ATTRIBUTES | 1 << 5 | 1 << 3).to_le_bytes());
-        response.extend([0; 24]);
-        response.extend([0xFF; 4]);
-        take_out(&mut response, true);
-        assert_eq!(response[4..8], (1_u32 << 3).to_le_bytes());
-        assert_eq!(response[32..36], [0xEB, 0xFF, 0xFF, 0xFF]);
-        take_out(&mut [], true);
-    }
+    Some(u16::from_le_bytes([*ok.get(3)?, *ok.get(4)?]))
 }

@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
-use crate::handshake;
+use crate::handshake::{self, Login};
 use crate::linger::linger;
 use crate::metrics::Tally;
 use crate::side::{Side, Wants, is_pending, poll_pass};
@@ -85,7 +85,7 @@ pub struct Relay {
     client: Side,
     upstream: Side,
     session: Session,
-    facts: SessionFacts,
+    login: Login,
     means: Means,
     /// One timer for the connection's life, set anew only when it has fired: a wait for bytes costs no timer.
     idle: Pin<Box<Sleep>>,
@@ -99,17 +99,18 @@ impl Relay {
         client: Stream,
         upstream: Stream,
         session: Session,
-        facts: SessionFacts,
+        login: impl Into<Login>,
         means: Means,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let mut session = session;
-        session.allow_status(means.allows_status(&facts));
+        let login = login.into();
+        session.allow_status(means.allows_status(&login.facts));
         Self {
             client: Side::new(client),
             upstream: Side::new(upstream),
             session,
-            facts,
+            login,
             means,
             idle: Box::pin(sleep(Duration::from_millis(IDLE_MS))),
             was_active: true,
@@ -362,13 +363,13 @@ impl Relay {
             return Ok(false);
         }
         let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
-        let facts = handshake::change_user(client, upstream, &command, &self.facts).await?;
-        Ok(facts.is_some_and(|facts| {
-            let sees_status = self.means.allows_status(&facts);
-            self.facts = facts.clone();
-            self.session.reset(facts);
+        let has_changed =
+            handshake::change_user(client, upstream, &command, &mut self.login).await?;
+        if has_changed {
+            let sees_status = self.means.allows_status(&self.login.facts);
+            self.session.reset(self.login.facts.clone());
             self.session.allow_status(sees_status);
-            true
-        }))
+        }
+        Ok(has_changed)
     }
 }

@@ -14,10 +14,12 @@ use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 use crate::config::{Config, Configured, Listener};
-use crate::handshake;
+use crate::handshake::{self, Ended, Terms};
 use crate::keepalive::keep_alive;
 use crate::linger::linger;
+use crate::listener::Protection;
 use crate::metrics::{self, Counters, Tally};
+use crate::password::OwnKey;
 use crate::relay::{Means, Relay};
 use crate::status::Status;
 use crate::stream::{Bound, Stream};
@@ -32,17 +34,28 @@ const DRAIN_LOOK_MS: u64 = 20;
 pub struct Orders {
     /// By listener.
     rules: Vec<Arc<Rules>>,
+    /// By listener.
+    protection: Vec<Arc<Protection>>,
+    /// What clients without TLS encrypt passwords for, where a listener names no file.
+    own_key: Arc<OwnKey>,
     /// By rule.
     sources: Arc<[Source]>,
     tally: Arc<Tally>,
 }
 
 impl Orders {
-    /// The rules of a configuration, and the sources of their keys. `seen` is by listener.
+    /// The rules of a configuration, the sources of their keys, and TLS. `seen` is by listener; `own_key` stays the same as long
+    /// as the process lives.
     ///
     /// # Errors
     /// A source of keys cannot be made.
-    pub fn new(config: &Config, keys: &Keys, seen: &[Seen], counters: &Counters) -> Result<Orders> {
+    pub fn new(
+        config: &Config,
+        keys: &Keys,
+        seen: &[Seen],
+        counters: &Counters,
+        own_key: &Arc<OwnKey>,
+    ) -> Result<Orders> {
         let sources = config
             .rules
             .iter()
@@ -54,8 +67,15 @@ impl Orders {
             .collect();
         let names: Vec<String> = config.rules.iter().map(Configured::name).collect();
         let tally = Arc::new(counters.tally(names.iter().map(String::as_str)));
+        let protection = config
+            .listeners
+            .iter()
+            .map(|listener| Arc::clone(&listener.protection))
+            .collect();
         Ok(Orders {
             rules,
+            protection,
+            own_key: Arc::clone(own_key),
             sources,
             tally,
         })
@@ -231,35 +251,46 @@ fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
     None
 }
 
-async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
+async fn connection(client: Stream, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
     let Some(listener) = shared.config.listeners.get(index) else {
         return Ok(());
     };
-    let Some(mut upstream) = connect(listener, shared).await else {
+    let Some(upstream) = connect(listener, shared).await else {
         let message = format!("Can't connect to MySQL server on '{}'", listener.upstream);
         return refuse(client, Cause::UpstreamUnreachable, &message).await;
     };
     keep_alive(&client, shared.config.keepalive_s)?;
     keep_alive(&upstream, shared.config.keepalive_s)?;
     let orders = Arc::clone(&shared.orders.borrow());
-    let Some(rules) = orders.rules.get(index).map(Arc::clone) else {
+    let (Some(rules), Some(protection)) = (orders.rules.get(index), orders.protection.get(index))
+    else {
         return Ok(());
     };
-    let limits = shared.config.limits;
-    let login = handshake::run(&mut client, &mut upstream, !rules.is_empty(), limits);
-    let facts = timeout(Duration::from_millis(shared.config.login_ms_max), login).await??;
-    let Some(facts) = facts else {
-        drop(upstream);
-        return linger(client).await;
+    let terms = Terms {
+        protection,
+        own_key: &orders.own_key,
+        has_rules: !rules.is_empty(),
+        limits: shared.config.limits,
     };
-    let session = Session::new(rules, facts.clone());
+    let login = handshake::run(client, upstream, &terms);
+    let ended = timeout(Duration::from_millis(shared.config.login_ms_max), login).await??;
+    let (client, upstream, login) = match ended {
+        Ended::Entered(client, upstream, login) => (client, upstream, *login),
+        Ended::Refused(client) => return linger(client).await,
+    };
+    let session = Session::new(Arc::clone(rules), login.facts.clone());
+    let session = if login.is_attentive {
+        session.attentive()
+    } else {
+        session
+    };
     let means = Means {
         sources: Arc::clone(&orders.sources),
         tally: Arc::clone(&orders.tally),
         status: Some(Arc::clone(&shared.status)),
     };
     let stopping = shared.stopping.clone();
-    let relay = Relay::new(client, upstream, session, facts, means, stopping);
+    let relay = Relay::new(client, upstream, session, login, means, stopping);
     relay.run().await
 }
 

@@ -1,11 +1,16 @@
-//! TCP and UNIX sockets as one.
+//! TCP and UNIX sockets, with and without TLS, as one.
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
+use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+use crate::tls::Outward;
 
 /// A connection to a client or an upstream.
 #[derive(Debug)]
@@ -14,9 +19,48 @@ pub enum Stream {
     Tcp(TcpStream),
     /// Over a UNIX socket.
     Unix(UnixStream),
+    /// Over TLS on one of these.
+    Tls(Box<TlsStream<Stream>>),
 }
 
 impl Stream {
+    /// Speaks TLS as the server of this connection.
+    ///
+    /// # Errors
+    /// The other side broke it off, or cannot do what we insist on.
+    pub async fn accept_tls(self, config: &Arc<ServerConfig>) -> io::Result<Stream> {
+        let acceptor = TlsAcceptor::from(Arc::clone(config));
+        let stream = acceptor.accept(self).await?;
+        Ok(Stream::Tls(Box::new(stream.into())))
+    }
+
+    /// Speaks TLS as its client.
+    ///
+    /// # Errors
+    /// As [`Stream::accept_tls`], or the server is not whom it should be.
+    pub async fn connect_tls(self, outward: &Outward) -> io::Result<Stream> {
+        let connector = TlsConnector::from(Arc::clone(&outward.config));
+        let stream = connector.connect(outward.name.clone(), self).await?;
+        Ok(Stream::Tls(Box::new(stream.into())))
+    }
+
+    /// Whether what is sent is encrypted.
+    pub fn has_tls(&self) -> bool {
+        match self {
+            Stream::Tcp(_) | Stream::Unix(_) => false,
+            Stream::Tls(_) => true,
+        }
+    }
+
+    /// Whether what is sent stays on this machine, and the other side can see which user of it we are.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Stream::Tcp(_) => false,
+            Stream::Unix(_) => true,
+            Stream::Tls(stream) => stream.get_ref().0.is_local(),
+        }
+    }
+
     /// Connects to `address:port` or `unix:/path`.
     ///
     /// # Errors
@@ -31,50 +75,6 @@ impl Stream {
             }
         }
     }
-
-    /// Waits until there is something to read, or the other side has ended.
-    ///
-    /// # Errors
-    /// Those of the socket.
-    pub async fn readable(&self) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.readable().await,
-            Stream::Unix(stream) => stream.readable().await,
-        }
-    }
-
-    /// Waits until something can be written.
-    ///
-    /// # Errors
-    /// Those of the socket.
-    pub async fn writable(&self) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.writable().await,
-            Stream::Unix(stream) => stream.writable().await,
-        }
-    }
-
-    /// Reads what is there.
-    ///
-    /// # Errors
-    /// `WouldBlock` when there is nothing.
-    pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.try_read(into),
-            Stream::Unix(stream) => stream.try_read(into),
-        }
-    }
-
-    /// Writes what the socket takes.
-    ///
-    /// # Errors
-    /// `WouldBlock` when it takes nothing.
-    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.try_write(bytes),
-            Stream::Unix(stream) => stream.try_write(bytes),
-        }
-    }
 }
 
 impl AsyncRead for Stream {
@@ -86,6 +86,15 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(context, into),
             Stream::Unix(stream) => Pin::new(stream).poll_read(context, into),
+            Stream::Tls(stream) => {
+                match ready!(Pin::new(stream.as_mut()).poll_read(context, into)) {
+                    // Peers leave without TLS's own goodbye. Packets say how long they are, so nothing is cut unseen.
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                        Poll::Ready(Ok(()))
+                    }
+                    outcome => Poll::Ready(outcome),
+                }
+            }
         }
     }
 }
@@ -99,6 +108,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
             Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(context, bytes),
         }
     }
 
@@ -106,6 +116,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_flush(context),
             Stream::Unix(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(context),
         }
     }
 
@@ -113,6 +124,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
             Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
         }
     }
 }

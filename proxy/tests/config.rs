@@ -5,6 +5,18 @@ use keywright_proxy::config::Config;
 
 const SAMPLE: &str = include_str!("../keywright-proxy.toml");
 
+/// What the sample shows in a comment and is no default.
+const WITHOUT_DEFAULT: [&str; 8] = [
+    "password_file",
+    "worker_id",
+    "certificate",
+    "key",
+    "upstream_ca",
+    "upstream_verify",
+    "upstream_name",
+    "rsa_key",
+];
+
 #[test]
 fn the_sample_is_valid() -> Result<()> {
     let config = Config::parse(SAMPLE)?;
@@ -21,8 +33,7 @@ fn defaults_that_the_sample_shows_are_the_defaults() -> Result<()> {
         .map(|line| match line.strip_prefix("# ") {
             Some(setting)
                 if setting.contains(" = ")
-                    && !setting.starts_with("password_file")
-                    && !setting.starts_with("worker_id") =>
+                    && !WITHOUT_DEFAULT.iter().any(|name| setting.starts_with(name)) =>
             {
                 format!("{setting}\n")
             }
@@ -57,4 +68,61 @@ fn all_problems_are_told_at_once() {
     ] {
         assert!(told.contains(part), "{part} is not in: {told}");
     }
+}
+
+/// What the first listener says besides.
+fn listener(lines: &str) -> String {
+    SAMPLE.replace("# tls = \"disabled\"\n", lines)
+}
+
+fn problems(text: &str) -> String {
+    match Config::parse(text) {
+        Ok(_) => String::new(),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+#[test]
+fn problems_of_tls_are_told_at_once() {
+    let told = problems(&listener(
+        "tls = \"required\"\ncertificate = \"/no/such.pem\"\nkey = \"/no/such.key\"\n\
+         upstream_tls = \"required\"\nrsa_key = \"/no/such.rsa\"\ncheck = \"perhaps\"\n",
+    ));
+    for part in [
+        "5 problem(s)",
+        "listener 1: certificate /no/such.pem: ",
+        "key /no/such.key: ",
+        "rsa_key /no/such.rsa: ",
+        "upstream_tls is \"required\" and needs upstream_ca, or upstream_verify = \"none\"",
+        "check is error or warn",
+    ] {
+        assert!(told.contains(part), "{part} is not in: {told}");
+    }
+}
+
+#[test]
+fn options_of_tls_that_would_do_nothing_are_problems() {
+    for (lines, part) in [
+        ("tls = \"yes\"\n", "tls is disabled, preferred or required"),
+        ("tls = \"preferred\"\nkey = \"k\"\n", "needs certificate"),
+        ("certificate = \"c\"\n", "certificate has no effect"),
+        ("upstream_ca = \"c\"\n", "upstream_ca has no effect"),
+        (
+            "upstream_tls = \"required\"\nupstream_verify = \"none\"\nupstream_ca = \"c\"\n",
+            "upstream_ca has no effect",
+        ),
+        (
+            "upstream_tls = \"required\"\nupstream_verify = \"none\"\nupstream_name = \"db\"\n",
+            "upstream_name has no effect",
+        ),
+        (
+            "upstream_tls = \"required\"\nupstream_ca = \"c\"\nupstream_name = \"no host\"\n",
+            "is no name of a host",
+        ),
+    ] {
+        let told = problems(&listener(lines));
+        assert!(told.contains(part), "{part} is not in: {told}");
+    }
+    let unverified = "upstream_tls = \"required\"\nupstream_verify = \"none\"\n";
+    assert_eq!(problems(&listener(unverified)), "");
 }

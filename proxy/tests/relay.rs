@@ -170,11 +170,11 @@ async fn a_user_is_changed_only_when_earlier_answers_are_out() -> Result<()> {
         // More than such a socket holds, and less than that and the relay's buffer.
         let answer = packet(1, &vec![b'x'; 300_000]);
         let (mut client, from_client) = UnixStream::pair()?;
-        let (to_server, mut server) = UnixStream::pair()?;
+        let (to_server, mut server) = pair().await?;
         let relay = relay(
             vec![elsewhere()?],
             Stream::Unix(from_client),
-            Stream::Unix(to_server),
+            Stream::Tcp(to_server),
         );
         let change = packet(0, b"\x11root\0\0shop\0\x2d\0");
         // COM_STATISTICS, whose answer may be any text.

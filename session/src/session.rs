@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keywright_core::KeyBatch;
+use keywright_core::{Cause, KeyBatch};
 
 use crate::answer::{Answer, End, Outcome, Shape};
 use crate::bytes::{HEADER_BYTES, Header};
@@ -51,6 +51,8 @@ pub struct Session {
     pub(crate) drop_command: bool,
     /// Statements of one text that are sent one by one.
     pub(crate) pieces: Option<Pieces>,
+    /// Whether COM_CHANGE_USER must not be missed.
+    is_attentive: bool,
 }
 
 /// Whose turn it is.
@@ -155,12 +157,28 @@ impl Session {
             sees_status: false,
             drop_command: false,
             pieces: None,
+            is_attentive: false,
+        }
+    }
+
+    /// The same, but never blind: whoever authenticates on this connection does so through the driver.
+    #[must_use]
+    pub fn attentive(self) -> Self {
+        Self {
+            turn: Turn::Command,
+            is_attentive: true,
+            ..self
         }
     }
 
     /// Starts over after the driver has run the exchange of COM_CHANGE_USER.
     pub fn reset(&mut self, facts: SessionFacts) {
-        *self = Self::new(Arc::clone(&self.rules), facts);
+        let fresh = Self::new(Arc::clone(&self.rules), facts);
+        *self = if self.is_attentive {
+            fresh.attentive()
+        } else {
+            fresh
+        };
     }
 
     /// Bytes to be sent to the upstream before anything else.
@@ -277,8 +295,12 @@ impl Session {
         self.passing.is_some()
     }
 
-    /// From now on nothing is understood.
-    pub(crate) fn go_blind(&mut self) -> Step {
+    /// From now on nothing is understood, unless that must not be.
+    pub(crate) fn go_blind(&mut self, header: Header) -> Step {
+        if self.is_attentive {
+            let message = "replication and cloning: not where the proxy must see who logs in";
+            return self.refuse(header, Cause::StatementUnsupported, message);
+        }
         self.turn = Turn::Blind;
         Step::Consumed(0)
     }
@@ -448,7 +470,7 @@ impl Session {
     /// Nothing can be said of what follows: the connection ends.
     pub(crate) fn malformed(&mut self) -> Step {
         crate::packets::write_error(
-            keywright_core::Cause::PacketMalformed,
+            Cause::PacketMalformed,
             "keywright-proxy: got packets out of order",
             1,
             &mut self.down,

@@ -45,6 +45,15 @@ impl Account {
         bail!("we are root, and there is no unprivileged user of {names:?} to run a server as");
     }
 
+    /// Whom the system knows us as.
+    ///
+    /// # Errors
+    /// It does not know us.
+    pub fn user_name() -> Result<String> {
+        let user = User::from_uid(geteuid()).context("looking us up")?;
+        Ok(user.context("the system does not know us")?.name)
+    }
+
     /// A command that runs as this account; supplementary groups are dropped with root's rights.
     #[must_use]
     pub fn command(self, program: impl AsRef<Path>) -> Command {

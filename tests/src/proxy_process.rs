@@ -27,6 +27,8 @@ pub struct ProxyConfig {
     pub store_url: String,
     /// One listener for each: the ports of the servers behind them.
     pub upstream_ports: Vec<u16>,
+    /// A server's socket, to be reached by in place of its port.
+    pub upstream_socket: Option<PathBuf>,
     /// `[[rule]]` tables, each without its head.
     pub rules: Vec<String>,
     /// Lines of every `[[listener]]`.
@@ -58,10 +60,14 @@ impl ProxyConfig {
     fn text(&self, ports: &[u16], metrics_port: u16) -> String {
         let mut text = format!("[store]\nurl = \"{}\"\n", self.store_url);
         for (bind, upstream) in ports.iter().zip(&self.upstream_ports) {
+            let place = match &self.upstream_socket {
+                Some(path) => format!("unix:{}", path.display()),
+                None => format!("127.0.0.1:{upstream}"),
+            };
             // Writing to a String cannot fail.
             let _ = write!(
                 text,
-                "\n[[listener]]\nbind = \"127.0.0.1:{bind}\"\nupstream = \"127.0.0.1:{upstream}\"\n\
+                "\n[[listener]]\nbind = \"127.0.0.1:{bind}\"\nupstream = \"{place}\"\n\
                  admin = \"mysql://root@127.0.0.1:{upstream}\"\n{}\n",
                 self.listener
             );

@@ -178,6 +178,8 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::PacketMalformed
         | Cause::AuthUnsupported
         | Cause::TlsRequired
+        | Cause::UpstreamTls
+        | Cause::SocketAccount
         | Cause::Draining => bail!("{} is the proxy's", cause.name()),
     })
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use keywright_proxy::config::Listener;
 use keywright_proxy::metrics::Counters;
+use keywright_proxy::password::OwnKey;
 use keywright_proxy::serve::{self, Orders};
 use keywright_store::Keys;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,7 +27,9 @@ pub(crate) fn run(file: &File) -> Result<()> {
         Arc::new(config.clone()),
         Arc::clone(&counters),
     ))?;
-    let (give, orders) = watch::channel(Arc::new(orders(&looks, &keys, &counters)?));
+    let own_key = Arc::new(OwnKey::made_when_needed());
+    let made = orders(&looks, &keys, &counters, &own_key)?;
+    let (give, orders) = watch::channel(Arc::new(made));
     let (stop, stopping) = watch::channel(false);
     let signals = {
         let _inside = runtime.enter();
@@ -65,7 +69,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
                     continue;
                 }
             };
-            match self::orders(&looks, &keys, &counters) {
+            match self::orders(&looks, &keys, &counters, &own_key) {
                 Ok(orders) => {
                     // Whoever listened has ended, and so does the process.
                     let _ = give.send(Arc::new(orders));
@@ -85,14 +89,22 @@ pub(crate) fn run(file: &File) -> Result<()> {
     served
 }
 
-fn orders(looks: &Looks, keys: &Keys, counters: &Counters) -> Result<Orders> {
-    Orders::new(looks.config(), keys, &looks.seen(), counters)
+fn orders(
+    looks: &Looks,
+    keys: &Keys,
+    counters: &Counters,
+    own_key: &Arc<OwnKey>,
+) -> Result<Orders> {
+    Orders::new(looks.config(), keys, &looks.seen(), counters, own_key)
 }
 
-/// The rules of the file as it is now. Listeners and the store stay as they are until the next start.
+/// The rules and certificates as they are now. Where is listened and the store stay as they are until the next start.
 async fn reload(file: &File, running: &Looks, counters: &Arc<Counters>) -> Result<Looks> {
     let config = file.load()?;
-    if config.listeners != running.config().listeners {
+    let same = |(old, new): (&Listener, &Listener)| old.can_become(new);
+    let listeners = &running.config().listeners;
+    let mut pairs = listeners.iter().zip(&config.listeners);
+    if config.listeners.len() != listeners.len() || !pairs.all(same) {
         bail!("listeners have changed, which needs a restart");
     }
     Looks::begin(Arc::new(config), Arc::clone(counters)).await

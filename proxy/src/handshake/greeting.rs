@@ -1,0 +1,175 @@
+//! The server's greeting: what it says, and what of it clients are told.
+
+use keywright_rewrite::{Flavour, Server};
+
+/// Capabilities by their bits.
+pub(super) const CONNECT_WITH_DB: u32 = 1 << 3;
+const COMPRESS: u32 = 1 << 5;
+pub(super) const TLS: u32 = 1 << 11;
+pub(super) const SECURE_CONNECTION: u32 = 1 << 15;
+pub(super) const PLUGIN_AUTH: u32 = 1 << 19;
+pub(super) const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
+pub(super) const DEPRECATE_EOF: u32 = 1 << 24;
+/// Results without column definitions: their first packet looks different.
+const OPTIONAL_METADATA: u32 = 1 << 25;
+const ZSTD: u32 = 1 << 26;
+pub(super) const QUERY_ATTRIBUTES: u32 = 1 << 27;
+/// MariaDB's extended capabilities that a listener with rules does not handle: bulk execution, cached metadata.
+const EXTENDED_NOT_OFFERED: u32 = 1 << 2 | 1 << 4;
+
+/// Bytes of a challenge, without the zero behind it.
+pub(super) const CHALLENGE_BYTES: usize = 20;
+
+/// What the greeting said.
+pub(super) struct Greeting {
+    pub(super) server: Server,
+    /// As the client is told, but for TLS.
+    pub(super) capabilities: u32,
+    pub(super) extended: u32,
+    /// Whether the state machine reads what follows.
+    pub(super) is_read: bool,
+    /// Whether the server itself offers TLS.
+    pub(super) has_tls: bool,
+    pub(super) challenge: Vec<u8>,
+}
+
+/// What is not offered: compression to nobody, TLS because each leg has its own, and what the state machine does not read where
+/// it reads.
+fn not_offered(is_read: bool) -> u32 {
+    let of_all = COMPRESS | TLS | ZSTD;
+    if is_read {
+        of_all | QUERY_ATTRIBUTES | OPTIONAL_METADATA
+    } else {
+        of_all
+    }
+}
+
+/// Takes out of a client's greeting what it asks for although it was not offered: the server would agree to it. TLS is set
+/// if this is for a leg that has it.
+pub(super) fn take_out(response: &mut [u8], is_read: bool, tls: bool) {
+    clear(response, 0, not_offered(is_read));
+    // MariaDB's clients say by an absent first bit that they have capabilities of their own.
+    if is_read && response.first().is_some_and(|first| first & 1 == 0) {
+        clear(response, 28, EXTENDED_NOT_OFFERED);
+    }
+    if tls {
+        for (byte, bits) in response.iter_mut().zip(TLS.to_le_bytes()) {
+            *byte |= bits;
+        }
+    }
+}
+
+fn clear(body: &mut [u8], at: usize, bits: u32) {
+    for (byte, bits) in body.iter_mut().skip(at).zip(bits.to_le_bytes()) {
+        *byte &= !bits;
+    }
+}
+
+/// Takes what is not handled out of the greeting, and offers TLS if this is for a leg that has it.
+pub(super) fn offer(greeting: &mut [u8], is_read: bool, tls: bool) -> Option<Greeting> {
+    let version = greeting.get(1..)?.iter().position(|byte| *byte == 0)?;
+    let server = server_of(greeting.get(1..1 + version)?)?;
+    // Behind the version: its zero, thread id, 8 bytes of challenge, a zero.
+    let seed = 1 + version + 1 + 4;
+    let low = seed + 8 + 1;
+    let high = low + 5;
+    let places = [low, low + 1, high, high + 1];
+    let mut said = [0; 4];
+    for (at, byte) in places.into_iter().zip(&mut said) {
+        *byte = *greeting.get(at)?;
+    }
+    let said = u32::from_le_bytes(said);
+    let capabilities = said & !not_offered(is_read);
+    let told = capabilities | if tls { TLS } else { 0 };
+    for (at, byte) in places.into_iter().zip(told.to_le_bytes()) {
+        *greeting.get_mut(at)? = byte;
+    }
+    // Challenge length, then 6 reserved bytes, then 4 that are reserved on MySQL and MariaDB's own capabilities there.
+    let own = high + 2 + 1 + 6;
+    let mut extended = 0;
+    if server.flavour == Flavour::MariaDb && capabilities & 1 == 0 {
+        let bytes = greeting.get_mut(own..own + 4)?;
+        extended = u32::from_le_bytes(<[u8; 4]>::try_from(&*bytes).ok()?);
+        if is_read {
+            extended &= !EXTENDED_NOT_OFFERED;
+        }
+        bytes.copy_from_slice(&extended.to_le_bytes());
+    }
+    let mut challenge = greeting.get(seed..seed + 8)?.to_vec();
+    let rest = greeting.get(own + 4..).unwrap_or_default();
+    challenge.extend(rest.iter().take(CHALLENGE_BYTES - 8));
+    Some(Greeting {
+        server,
+        capabilities,
+        extended,
+        is_read,
+        has_tls: said & TLS != 0,
+        challenge,
+    })
+}
+
+/// `5.5.5-10.11.19-MariaDB-log` → MariaDB 101119; `9.7.4` → MySQL 90704.
+pub(crate) fn server_of(version: &[u8]) -> Option<Server> {
+    let text = std::str::from_utf8(version).ok()?;
+    let maria = text.to_ascii_lowercase().contains("mariadb");
+    let number = text
+        .strip_prefix("5.5.5-")
+        .filter(|_| maria)
+        .unwrap_or(text);
+    let mut parts = number
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    let mut part = || parts.next().and_then(Result::ok);
+    let version =
+        part()?.checked_mul(10_000)? + part()?.min(99) * 100 + part().unwrap_or(0).min(99);
+    Some(Server {
+        flavour: if maria {
+            Flavour::MariaDb
+        } else {
+            Flavour::MySql
+        },
+        version,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{QUERY_ATTRIBUTES, TLS, offer, take_out};
+
+    #[test]
+    fn what_was_not_offered_is_taken_out_of_the_clients_greeting() {
+        let mut response = Vec::new();
+        response.extend((QUERY_ATTRIBUTES | TLS | 1 << 5 | 1 << 3).to_le_bytes());
+        response.extend([0; 24]);
+        response.extend([0xFF; 4]);
+        take_out(&mut response, true, false);
+        assert_eq!(response[..4], (1_u32 << 3).to_le_bytes());
+        assert_eq!(response[28..32], [0xEB, 0xFF, 0xFF, 0xFF]);
+        take_out(&mut response, true, true);
+        assert_eq!(response[..4], (TLS | 1 << 3).to_le_bytes());
+        take_out(&mut [], true, true);
+    }
+
+    #[test]
+    fn tls_is_offered_on_the_clients_leg_whatever_the_server_does() {
+        let greeting = |tls: u32| {
+            let [a, b, c, d] = (tls | 1).to_le_bytes();
+            let mut bytes = b"\x0a9.7.4\0\x01\0\0\0".to_vec();
+            bytes.extend(b"12345678\0");
+            bytes.extend([a, b, 45, 2, 0, c, d, 21]);
+            bytes.extend([0; 10]);
+            bytes.extend(b"901234567890\0caching_sha2_password\0");
+            bytes
+        };
+        for has_tls in [false, true] {
+            for tls in [false, true] {
+                let mut bytes = greeting(if has_tls { TLS } else { 0 });
+                let found = offer(&mut bytes, false, tls);
+                assert_eq!(bytes, greeting(if tls { TLS } else { 0 }));
+                let found = found.map(|found| (found.has_tls, found.challenge));
+                assert_eq!(found, Some((has_tls, b"12345678901234567890".to_vec())));
+            }
+        }
+        assert!(offer(&mut greeting(0)[..20], false, false).is_none());
+    }
+}

@@ -1,0 +1,197 @@
+//! One side of the exchange: whole packets, numbered on their own. Where only one leg has TLS, or a packet is answered by the
+//! proxy itself, the numbers of the two sides differ.
+
+use std::io;
+
+use keywright_core::Cause;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Longest packet of the exchange, bytes.
+const AUTH_BYTES_MAX: usize = 64 << 10;
+
+/// A connection on which packets follow each other by number.
+pub(super) struct Leg<S> {
+    pub(super) stream: S,
+    /// The next packet's number, whoever sends it.
+    sequence: u8,
+    /// What has come of a packet.
+    partial: Vec<u8>,
+}
+
+impl<S> Leg<S> {
+    /// The next packet has this number.
+    pub(super) fn new(stream: S, sequence: u8) -> Self {
+        Self {
+            stream,
+            sequence,
+            partial: Vec::new(),
+        }
+    }
+
+    /// The same exchange on what is made of the connection.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(super) async fn into_stream<T, F>(self, make: impl FnOnce(S) -> F) -> io::Result<Leg<T>>
+    where
+        F: Future<Output = io::Result<T>>,
+    {
+        Ok(Leg::new(make(self.stream).await?, self.sequence))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Leg<S> {
+    /// The next packet's payload. May be dropped while it waits: what has come is kept, and nothing beyond the packet is read.
+    ///
+    /// # Errors
+    /// Those of the socket; `InvalidData` when it is too long or has the wrong number.
+    pub(super) async fn packet(&mut self) -> io::Result<Vec<u8>> {
+        loop {
+            let wanted = match self.partial.get(..4) {
+                Some(&[a, b, c, sequence]) => {
+                    let len =
+                        usize::try_from(u32::from_le_bytes([a, b, c, 0])).unwrap_or(usize::MAX);
+                    if len > AUTH_BYTES_MAX {
+                        return Err(invalid("a packet of the handshake is too long"));
+                    }
+                    if sequence != self.sequence {
+                        return Err(invalid("packets of the handshake are out of order"));
+                    }
+                    4 + len
+                }
+                Some(_) | None => 4,
+            };
+            let missing = wanted.saturating_sub(self.partial.len());
+            if missing == 0 && wanted >= 4 && self.partial.len() >= 4 {
+                self.sequence = self.sequence.wrapping_add(1);
+                let payload = self.partial.split_off(4);
+                self.partial.clear();
+                return Ok(payload);
+            }
+            let limit = u64::try_from(missing).unwrap_or(u64::MAX);
+            let mut rest = (&mut self.stream).take(limit);
+            if rest.read_buf(&mut self.partial).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// Sends a packet.
+    ///
+    /// # Errors
+    /// Those of the socket; `InvalidData` when it is too long.
+    pub(super) async fn send(&mut self, payload: &[u8]) -> io::Result<()> {
+        if payload.len() > AUTH_BYTES_MAX {
+            return Err(invalid("a packet of the handshake is too long"));
+        }
+        let [a, b, c, ..] = payload.len().to_le_bytes();
+        let mut whole = Vec::with_capacity(payload.len() + 4);
+        whole.extend([a, b, c, self.sequence]);
+        whole.extend_from_slice(payload);
+        self.sequence = self.sequence.wrapping_add(1);
+        self.stream.write_all(&whole).await?;
+        self.stream.flush().await
+    }
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Why the proxy itself ends an exchange, which the client is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) cause: Cause,
+    pub(super) message: String,
+}
+
+impl Refusal {
+    pub(super) fn new(cause: Cause, message: impl Into<String>) -> Self {
+        Self {
+            cause,
+            message: message.into(),
+        }
+    }
+
+    /// The error packet's payload.
+    pub(super) fn payload(&self) -> Vec<u8> {
+        let mut payload = vec![0xFF];
+        payload.extend(self.cause.mysql_errno().to_le_bytes());
+        payload.push(b'#');
+        payload.extend_from_slice(self.cause.sqlstate().as_bytes());
+        payload.extend_from_slice(self.message.as_bytes());
+        payload
+    }
+}
+
+/// How an exchange goes wrong.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// A connection broke, or the server broke the protocol.
+    Io(io::Error),
+    /// The client is told why.
+    Refused(Refusal),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Failed::Io(error)
+    }
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        Failed::Refused(refusal)
+    }
+}
+
+/// What a client sent that nobody can make sense of is told to it.
+pub(super) fn of_client(error: io::Error) -> Failed {
+    if error.kind() == io::ErrorKind::InvalidData {
+        Refusal::new(Cause::PacketMalformed, error.to_string()).into()
+    } else {
+        Failed::Io(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::timeout;
+
+    use super::Leg;
+
+    #[tokio::test]
+    async fn a_wait_that_is_given_up_loses_nothing_and_reads_no_further() -> std::io::Result<()> {
+        let (mut far, near) = duplex(64);
+        let mut leg = Leg::new(near, 3);
+        for part in [b"\x05\0".as_slice(), b"\0\x03he"] {
+            far.write_all(part).await?;
+            let nothing = timeout(Duration::from_millis(1), leg.packet()).await;
+            assert!(nothing.is_err());
+        }
+        far.write_all(b"llo\0\0\0\x04next").await?;
+        assert_eq!(leg.packet().await?, b"hello");
+        assert_eq!(leg.packet().await?, b"");
+        leg.send(b"ours").await?;
+        let mut heard = [0; 8];
+        far.read_exact(&mut heard).await?;
+        assert_eq!(&heard, b"\x04\0\0\x05ours");
+        let mut rest = [0; 4];
+        leg.stream.read_exact(&mut rest).await?;
+        assert_eq!(&rest, b"next");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_wrong_number_and_a_giant_are_errors() -> std::io::Result<()> {
+        for bytes in [b"\x01\0\0\x01x", b"\0\0\x02\0x"] {
+            let (mut far, near) = duplex(64);
+            far.write_all(bytes).await?;
+            assert!(Leg::new(near, 0).packet().await.is_err());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! How a client introduces itself: its answer to the greeting, and COM_CHANGE_USER.
+
+use super::greeting::{CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, SECURE_CONNECTION};
+
+/// A plugin that no account has: a server that is told it asks the client anew, for the one that the account has.
+const NO_PLUGIN: &[u8] = b"keywright_none";
+
+/// Who comes, to what, and with which proof.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Introduction<'a> {
+    /// All up to the proof's length.
+    before: &'a [u8],
+    /// From the proof's end to the plugin's name.
+    between: &'a [u8],
+    pub(super) user: &'a [u8],
+    /// Which plugin made the proof, if that is said at all.
+    pub(super) plugin: Option<&'a [u8]>,
+    after: &'a [u8],
+    /// The first schema.
+    pub(super) database: Option<&'a [u8]>,
+    /// The number of the client's collation, if it is said.
+    pub(super) collation: Option<u16>,
+}
+
+/// Capabilities that a client asks for: MySQL's, and MariaDB's own.
+pub(super) fn asked(response: &[u8]) -> Option<(u32, u32)> {
+    let number = |from: usize| {
+        let bytes = response.get(from..from.checked_add(4)?)?;
+        Some(u32::from_le_bytes(<[u8; 4]>::try_from(bytes).ok()?))
+    };
+    Some((number(0)?, number(28)?))
+}
+
+impl<'a> Introduction<'a> {
+    /// The answer to the greeting, without its header.
+    pub(super) fn of_response(response: &'a [u8]) -> Option<Self> {
+        let (asked, _) = asked(response)?;
+        let (user, rest) = until_zero(response.get(32..)?)?;
+        let before = response.get(..response.len().checked_sub(rest.len())?)?;
+        let rest = if asked & PLUGIN_AUTH_LENENC != 0 {
+            let (len, rest) = lenenc(rest)?;
+            rest.get(len..)?
+        } else if asked & SECURE_CONNECTION != 0 {
+            let (len, rest) = rest.split_first()?;
+            rest.get(usize::from(*len)..)?
+        } else {
+            until_zero(rest)?.1
+        };
+        let (database, behind) = if asked & CONNECT_WITH_DB != 0 {
+            let (name, behind) = until_zero(rest)?;
+            (Some(name).filter(|name| !name.is_empty()), behind)
+        } else {
+            (None, rest)
+        };
+        let (plugin, after) = plugin(behind, asked);
+        Some(Self {
+            before,
+            between: rest.get(..rest.len().checked_sub(behind.len())?)?,
+            user,
+            plugin,
+            after,
+            database,
+            collation: Some(u16::from(*response.get(8)?)),
+        })
+    }
+
+    /// COM_CHANGE_USER, without its header, of a client with these capabilities.
+    pub(super) fn of_change(command: &'a [u8], capabilities: u64) -> Option<Self> {
+        let (user, rest) = until_zero(command.get(1..)?)?;
+        let before = command.get(..command.len().checked_sub(rest.len())?)?;
+        let (proof, rest) = rest.split_first()?;
+        let rest = rest.get(usize::from(*proof)..)?;
+        let (database, behind) = until_zero(rest)?;
+        let (collation, behind) = match *behind {
+            [low, high, ref behind @ ..] => (Some(u16::from_le_bytes([low, high])), behind),
+            _ => (None, behind),
+        };
+        let low = u32::try_from(capabilities & u64::from(u32::MAX)).ok()?;
+        let (plugin, after) = plugin(behind, low);
+        Some(Self {
+            before,
+            between: rest.get(..rest.len().checked_sub(behind.len())?)?,
+            user,
+            plugin,
+            after,
+            database: Some(database).filter(|name| !name.is_empty()),
+            collation,
+        })
+    }
+
+    /// The same without a proof, so that the server asks for one.
+    pub(super) fn without_proof(&self) -> Vec<u8> {
+        let parts = [self.before, &[0], self.between, NO_PLUGIN, &[0], self.after];
+        parts.concat()
+    }
+}
+
+/// The plugin's name and what follows it. Some clients leave the last zero out.
+fn plugin(behind: &[u8], asked: u32) -> (Option<&[u8]>, &[u8]) {
+    if asked & PLUGIN_AUTH == 0 || behind.is_empty() {
+        return (None, behind);
+    }
+    let (name, after) = until_zero(behind).unwrap_or((behind, &[]));
+    (Some(name), after)
+}
+
+fn lenenc(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (first, rest) = bytes.split_first()?;
+    let count = match first {
+        0xFB | 0xFF => return None,
+        0xFC => 2,
+        0xFD => 3,
+        0xFE => 8,
+        len => return Some((usize::from(*len), rest)),
+    };
+    let (digits, rest) = rest.split_at_checked(count)?;
+    let len = digits
+        .iter()
+        .rev()
+        .fold(0_u64, |len, digit| len << 8 | u64::from(*digit));
+    Some((usize::try_from(len).ok()?, rest))
+}
+
+pub(super) fn until_zero(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Introduction, NO_PLUGIN};
+    use crate::handshake::greeting::{
+        CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, SECURE_CONNECTION,
+    };
+
+    fn response(capabilities: u32, rest: &[u8]) -> Vec<u8> {
+        let mut bytes = capabilities.to_le_bytes().to_vec();
+        bytes.extend([0, 0, 0, 1, 45]);
+        bytes.extend([0; 23]);
+        bytes.extend(b"root\0");
+        bytes.extend(rest);
+        bytes
+    }
+
+    #[test]
+    fn proofs_of_every_length_are_stepped_over() {
+        let all = CONNECT_WITH_DB | PLUGIN_AUTH | SECURE_CONNECTION;
+        let behind = b"shop\0dialog\0attributes".as_slice();
+        let long = [b"\xFC\x2C\x01".as_slice(), &[7; 300], behind].concat();
+        let short = [b"\x02pw".as_slice(), behind].concat();
+        for (capabilities, rest) in [
+            (all | PLUGIN_AUTH_LENENC, &long),
+            (all | PLUGIN_AUTH_LENENC, &short),
+            (all, &short),
+            (all & !SECURE_CONNECTION, &[b"pw\0", behind].concat()),
+        ] {
+            let bytes = response(capabilities, rest);
+            let found = Introduction::of_response(&bytes);
+            let Some(found) = found else {
+                panic!("{rest:?} is not read");
+            };
+            assert_eq!(found.user, b"root");
+            assert_eq!(found.database, Some(b"shop".as_slice()));
+            assert_eq!(found.plugin, Some(b"dialog".as_slice()));
+            assert_eq!(found.collation, Some(45));
+            let behind = [b"\0shop\0", NO_PLUGIN, b"\0attributes"].concat();
+            assert_eq!(found.without_proof(), response(capabilities, &behind));
+        }
+        let cut = response(all | PLUGIN_AUTH_LENENC, b"\xFC\x2C\x01short");
+        assert_eq!(Introduction::of_response(&cut), None);
+        for len in 0..cut.len() {
+            // Whatever is cut off, nothing panics.
+            let _ = Introduction::of_response(&cut[..len]);
+        }
+    }
+
+    #[test]
+    fn the_database_of_a_changed_user_is_read_with_and_without_collation() {
+        let packet = |rest: &[u8]| [b"\x11root\0\x02pw".as_slice(), rest].concat();
+        let read = |rest: &[u8]| {
+            let packet = packet(rest);
+            let found = Introduction::of_change(&packet, u64::from(PLUGIN_AUTH))?;
+            let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+            Some((
+                found.database.map(name),
+                found.collation,
+                found.plugin.map(name),
+            ))
+        };
+        let shop = Some("shop".to_owned());
+        let dialog = Some("dialog".to_owned());
+        assert_eq!(read(b"shop\0\x2d\0"), Some((shop.clone(), Some(45), None)));
+        assert_eq!(read(b"shop\0"), Some((shop.clone(), None, None)));
+        assert_eq!(read(b"\0\x2d\0"), Some((None, Some(45), None)));
+        assert_eq!(
+            read(b"shop\0\x2d\0dialog\0x"),
+            Some((shop, Some(45), dialog))
+        );
+        assert_eq!(read(b"shop"), None);
+    }
+}

@@ -1,0 +1,255 @@
+//! A listener's options: as written, then validated.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::ServerName;
+use serde::Deserialize;
+
+use crate::password::OwnKey;
+use crate::tls::{self, Outward, Verify, Wanted};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawListener {
+    bind: String,
+    upstream: String,
+    admin: Option<String>,
+    #[serde(default = "error")]
+    check: String,
+    #[serde(default = "disabled")]
+    tls: String,
+    certificate: Option<String>,
+    key: Option<String>,
+    rsa_key: Option<String>,
+    #[serde(default = "disabled")]
+    upstream_tls: String,
+    upstream_verify: Option<String>,
+    upstream_ca: Option<String>,
+    upstream_name: Option<String>,
+}
+
+fn error() -> String {
+    "error".to_owned()
+}
+
+fn disabled() -> String {
+    "disabled".to_owned()
+}
+
+/// A place to accept clients, and the server behind it.
+#[derive(Debug, Clone)]
+pub struct Listener {
+    /// `address:port` or `unix:/path`.
+    pub bind: String,
+    /// The same.
+    pub upstream: String,
+    /// The proxy's own connection to the server.
+    pub admin: Option<String>,
+    /// What it means that the server cannot be looked at.
+    pub unchecked: Unchecked,
+    /// What protects the two legs. Unlike the rest it may change while the proxy runs.
+    pub protection: Arc<Protection>,
+}
+
+/// What it means that a server cannot be looked at: then it is not known how it compares names, which tables have triggers, and
+/// whether keys fit in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unchecked {
+    /// The proxy does not start, and keeps its rules on reload.
+    Error,
+    /// It goes on as if names were compared with case and there were no triggers.
+    Warning,
+}
+
+/// What protects the way from the client to the server.
+#[derive(Debug)]
+pub struct Protection {
+    /// TLS towards clients.
+    pub client: Wanted<Arc<ServerConfig>>,
+    /// TLS towards the server.
+    pub upstream: Wanted<Outward>,
+    /// The key that clients without TLS encrypt a password for, if it is not generated.
+    pub rsa_key: Option<Arc<OwnKey>>,
+}
+
+impl Listener {
+    /// Whether nothing differs but what may change while the proxy runs.
+    #[must_use]
+    pub fn can_become(&self, other: &Listener) -> bool {
+        (&self.bind, &self.upstream, &self.admin, self.unchecked)
+            == (&other.bind, &other.upstream, &other.admin, other.unchecked)
+    }
+}
+
+/// `None`: problems were found.
+pub(crate) fn listener(
+    index: usize,
+    raw: RawListener,
+    problems: &mut Vec<String>,
+) -> Option<Listener> {
+    let mut found = Vec::new();
+    let unchecked = match raw.check.as_str() {
+        "error" => Unchecked::Error,
+        "warn" => Unchecked::Warning,
+        other => {
+            found.push(format!("check is error or warn, not \"{other}\""));
+            Unchecked::Error
+        }
+    };
+    let client = towards_clients(&raw, &mut found);
+    let upstream = towards_upstream(&raw, &mut found);
+    let rsa_key = raw
+        .rsa_key
+        .as_deref()
+        .map(|file| OwnKey::from_file(file).map_err(|error| found.push(error)))
+        .and_then(Result::ok);
+    if !found.is_empty() {
+        let named = |problem| format!("listener {}: {problem}", index + 1);
+        problems.extend(found.into_iter().map(named));
+        return None;
+    }
+    Some(Listener {
+        bind: raw.bind,
+        upstream: raw.upstream,
+        admin: raw.admin,
+        unchecked,
+        protection: Arc::new(Protection {
+            client: client?,
+            upstream: upstream?,
+            rsa_key: rsa_key.map(Arc::new),
+        }),
+    })
+}
+
+/// One of the three words. `None` is a problem, which was noted.
+fn wanted(option: &str, word: &str, problems: &mut Vec<String>) -> Option<Wanted<()>> {
+    match word {
+        "disabled" => Some(Wanted::Disabled),
+        "preferred" => Some(Wanted::Preferred(())),
+        "required" => Some(Wanted::Required(())),
+        other => {
+            problems.push(format!(
+                "{option} is disabled, preferred or required, not \"{other}\""
+            ));
+            None
+        }
+    }
+}
+
+/// Options that do nothing as long as another is off: whoever wrote them expects something of them.
+fn useless(option: &str, given: &[(&str, bool)], problems: &mut Vec<String>) {
+    for (name, _) in given.iter().filter(|(_, is_given)| *is_given) {
+        problems.push(format!(
+            "{name} has no effect, since {option} is \"disabled\""
+        ));
+    }
+}
+
+fn towards_clients(
+    raw: &RawListener,
+    problems: &mut Vec<String>,
+) -> Option<Wanted<Arc<ServerConfig>>> {
+    let given = [
+        ("certificate", raw.certificate.is_some()),
+        ("key", raw.key.is_some()),
+    ];
+    let wanted = wanted("tls", &raw.tls, problems)?;
+    if wanted.settings().is_none() {
+        useless("tls", &given, problems);
+        return Some(Wanted::Disabled);
+    }
+    let (Some(certificate), Some(key)) = (&raw.certificate, &raw.key) else {
+        for (name, _) in given.iter().filter(|(_, is_given)| !is_given) {
+            problems.push(format!("tls is \"{}\" and needs {name}", raw.tls));
+        }
+        return None;
+    };
+    match tls::towards_clients(certificate, key) {
+        Ok(config) => Some(wanted.map(|()| Arc::new(config))),
+        Err(found) => {
+            problems.extend(found);
+            None
+        }
+    }
+}
+
+fn towards_upstream(raw: &RawListener, problems: &mut Vec<String>) -> Option<Wanted<Outward>> {
+    let wanted = wanted("upstream_tls", &raw.upstream_tls, problems)?;
+    if wanted.settings().is_none() {
+        let given = [
+            ("upstream_verify", raw.upstream_verify.is_some()),
+            ("upstream_ca", raw.upstream_ca.is_some()),
+            ("upstream_name", raw.upstream_name.is_some()),
+        ];
+        useless("upstream_tls", &given, problems);
+        return Some(Wanted::Disabled);
+    }
+    let verify = match raw.upstream_verify.as_deref().unwrap_or("name") {
+        "name" => Verify::Name,
+        "ca" => Verify::Authority,
+        "none" => Verify::Nothing,
+        other => {
+            problems.push(format!(
+                "upstream_verify is name, ca or none, not \"{other}\""
+            ));
+            return None;
+        }
+    };
+    let before = problems.len();
+    match (verify, &raw.upstream_ca) {
+        (Verify::Name | Verify::Authority, None) => problems.push(format!(
+            "upstream_tls is \"{}\" and needs upstream_ca, or upstream_verify = \"none\" if anybody may pose as the server",
+            raw.upstream_tls
+        )),
+        (Verify::Nothing, Some(_)) => {
+            problems.push("upstream_ca has no effect, since upstream_verify is \"none\"".to_owned());
+        }
+        (Verify::Name | Verify::Authority, Some(_)) | (Verify::Nothing, None) => {}
+    }
+    if raw.upstream_name.is_some() && verify != Verify::Name {
+        problems
+            .push("upstream_name has no effect, since upstream_verify is not \"name\"".to_owned());
+    }
+    let name = server_name(raw, verify).map_err(|problem| problems.push(problem));
+    if problems.len() > before {
+        return None;
+    }
+    match (
+        tls::towards_upstream(verify, raw.upstream_ca.as_deref()),
+        name,
+    ) {
+        (Ok(config), Ok(name)) => Some(wanted.map(|()| Outward {
+            config: Arc::new(config),
+            name,
+        })),
+        (Err(problem), _) => {
+            problems.push(problem);
+            None
+        }
+        (Ok(_), Err(())) => None,
+    }
+}
+
+/// What the certificate must be for: `upstream_name`, else the host of `upstream`.
+fn server_name(raw: &RawListener, verify: Verify) -> Result<ServerName<'static>, String> {
+    let host = match &raw.upstream_name {
+        Some(name) => name.as_str(),
+        None => raw.upstream.rsplit_once(':').map_or("", |(host, _)| host),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match ServerName::try_from(host.to_owned()) {
+        Ok(name) => Ok(name),
+        // The name is not looked at, and a socket has none; the protocol wants one.
+        Err(_) if verify != Verify::Name => Ok(ServerName::IpAddress(
+            std::net::IpAddr::from([127, 0, 0, 1]).into(),
+        )),
+        Err(_) if raw.upstream_name.is_some() => {
+            Err(format!("upstream_name \"{host}\" is no name of a host"))
+        }
+        Err(_) => Err(format!(
+            "upstream \"{}\" is no name that a certificate could have: give upstream_name",
+            raw.upstream
+        )),
+    }
+}
