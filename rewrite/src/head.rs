@@ -61,6 +61,9 @@ impl InsertHead {
         }
         let verb = verb.ok_or(Unread::Refused)?;
         let Modifiers { delayed, ignore } = cursor.modifiers()?;
+        if ignore && verb == Verb::Replace {
+            return Err(Unread::Refused);
+        }
         let prefixed = prefix.is_some();
         let mut forbidden = prefix.flatten();
         let table = cursor.table_name()?;

@@ -323,7 +323,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `LAST_INSERT_ID(7)`: an explicit key, as this crate writes them.
+    /// `LAST_INSERT_ID(7)` and `LAST_INSERT_ID(7)+1`: explicit keys, as this crate writes them.
     fn last_id_of_constant(&mut self, seen: &mut Seen) -> Result<Value, Unread> {
         seen.last_id = true;
         self.accept_mark(b'(')?;
@@ -331,11 +331,13 @@ impl Cursor<'_> {
         let explicit = number.kind == Kind::Decimal
             && decimal_asks(number.of(self.text)) == Ask::No
             && self.accept_mark(b')')?;
-        if explicit {
-            Ok(Value::Explicit)
-        } else {
-            Err(Unsupported::Key(KeyExpression::Call).into())
+        if !explicit {
+            return Err(Unsupported::Key(KeyExpression::Call).into());
         }
+        if self.accept_mark(b'+')? && self.token()?.kind != Kind::Decimal {
+            return Err(Unsupported::Key(KeyExpression::Operator).into());
+        }
+        Ok(Value::Explicit)
     }
 }
 

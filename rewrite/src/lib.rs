@@ -43,7 +43,7 @@ pub use others::{
 pub use plan::{KeyColumn, KeyParameter, Lid, Plan};
 pub use prepared::{Injected, Prepared, Variant};
 pub use refusal::{KeyExpression, Unread, Unsupported};
-pub use sight::{Sight, sight};
+pub use sight::{LastIdChange, Sight, last_id_change, sight};
 pub use splice::SpliceError;
 pub use split::{Piece, split, split_first};
 pub use within::{tables_filled, tables_read};

@@ -26,7 +26,8 @@ pub struct KeyColumn<'a> {
 /// How the server comes to report the first key as LAST_INSERT_ID().
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lid {
-    /// The first generated key is written as `LAST_INSERT_ID(k)`: the server reports it in the OK packet and afterwards.
+    /// The first generated key is written as `LAST_INSERT_ID(k)`: the server reports it in the OK packet and afterwards. Of
+    /// several it is written into the second row that gets one, so that nothing is reported when the first row fails.
     Wrapped,
     /// Literals only; the OK packet's id is corrected and LAST_INSERT_ID() brought up to date afterwards.
     Literal,
@@ -206,11 +207,8 @@ impl Insert {
         if walked.unsure && walked.certain {
             return Err(Unsupported::ZeroUnsure.into());
         }
-        let literal = self.head.ignore
-            || self.head.prefixed
-            || walked.on_duplicate
-            || walked.seen.sees_last_id()
-            || key.watched;
+        let literal =
+            self.head.prefixed || walked.on_duplicate || walked.seen.sees_last_id() || key.watched;
         let lid = match (key.form, modes.server.flavour) {
             (KeyForm::Text | KeyForm::Bytes, _) => Lid::None,
             (KeyForm::Integer, Flavour::MariaDb) if self.head.delayed => Lid::None,
@@ -255,6 +253,15 @@ impl Plan {
     /// How LAST_INSERT_ID() comes about.
     pub fn lid(&self) -> Lid {
         self.lid
+    }
+
+    /// The same with literals only, if it was wrapped.
+    #[must_use]
+    pub fn unwrapped(mut self) -> Self {
+        if self.lid == Lid::Wrapped {
+            self.lid = Lid::Literal;
+        }
+        self
     }
 
     /// Whether it says ON DUPLICATE KEY UPDATE.

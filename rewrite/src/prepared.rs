@@ -10,6 +10,11 @@ pub struct Variant {
     wrapped: Option<u32>,
 }
 
+impl Variant {
+    /// The text that reports nothing.
+    pub const LITERAL: Self = Self { wrapped: None };
+}
+
 /// A text to prepare in place of the client's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
@@ -17,7 +22,7 @@ pub struct Prepared {
     pub text: Vec<u8>,
     /// Parameters that the client does not know of, ascending.
     pub injected: Vec<Injected>,
-    /// The one injected parameter is the first key; the text makes the keys of the other rows out of it.
+    /// All injected parameters are the first key; the text makes the keys of the other rows out of it.
     pub keys_in_text: bool,
 }
 
@@ -56,29 +61,44 @@ impl Plan {
     /// # Errors
     /// [`Unread::Unsupported`] when there are too many parameters, or `text` is not the one that was planned.
     pub fn prepare(&self, text: &[u8], variant: Variant, spacing: u64) -> Result<Prepared, Unread> {
-        let keys_in_text = self.keys_in_text();
+        let keys_in_text = variant.wrapped.is_some() && self.keys_in_text();
+        // The server reads the second row only when the first went in.
+        let in_second = keys_in_text && self.keys() > 1;
         let mut out = Vec::with_capacity(text.len().saturating_add(64));
         let mut injected = Vec::new();
         let mut writer = Writer::new(self, text, &mut out);
         let mut key = 0_u64;
         for site in &self.sites {
             writer.open(site).map_err(another)?;
+            let wraps_second = in_second && key == 1;
             let later = keys_in_text && key > 0;
+            let front: &[u8] = match (later, wraps_second) {
+                (_, true) => b"LAST_INSERT_ID(?)+",
+                (true, false) => b"LAST_INSERT_ID()+",
+                (false, false) if variant.wrapped == Some(site.row) && !in_second => {
+                    b"LAST_INSERT_ID(?)"
+                }
+                (false, false) => b"?",
+            };
+            writer.out.extend_from_slice(front);
             if later {
                 let distance = spacing.saturating_mul(key);
-                writer.out.extend_from_slice(b"LAST_INSERT_ID()+");
                 writer
                     .out
                     .extend_from_slice(distance.to_string().as_bytes());
-            } else if variant.wrapped == Some(site.row) {
-                writer.out.extend_from_slice(b"LAST_INSERT_ID(?)");
-            } else {
-                writer.out.push(b'?');
             }
             writer.close(site);
             if site.kind != SiteKind::Parameter {
                 key += 1;
-                if !later {
+                if wraps_second {
+                    let row = injected
+                        .first()
+                        .map_or(site.row, |first: &Injected| first.row);
+                    injected.push(Injected {
+                        row,
+                        ..injection(site, injected.len())?
+                    });
+                } else if !later {
                     injected.push(injection(site, injected.len())?);
                 }
             }

@@ -7,6 +7,7 @@ use crate::look::Kind;
 use crate::modes::Modes;
 use crate::refusal::Unread;
 use crate::scan::Seen;
+use crate::token::Kind as Token;
 
 /// What a statement may see of LAST_INSERT_ID().
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,7 +26,80 @@ pub fn sight(text: &[u8], modes: &Modes) -> Sight {
     cursor.sight().unwrap_or(Sight::Sees)
 }
 
+/// What one statement makes of LAST_INSERT_ID() by its own text: an INSERT that generates a key, and what a procedure does,
+/// are not looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LastIdChange {
+    /// Nothing.
+    Keeps,
+    /// This.
+    To(u64),
+    /// Nobody knows.
+    Unknown,
+}
+
+/// Whether a statement's text sets LAST_INSERT_ID(): calls it with an argument, or assigns to its variable.
+pub fn last_id_change(text: &[u8], modes: &Modes) -> LastIdChange {
+    let mut cursor = Cursor::new(text, modes);
+    cursor
+        .set_to_constant()
+        .or_else(|| {
+            Some(LastIdChange::Keeps).filter(|_| Cursor::new(text, modes).keeps() == Ok(true))
+        })
+        .unwrap_or(LastIdChange::Unknown)
+}
+
 impl Cursor<'_> {
+    /// `SELECT LAST_INSERT_ID(5)` or `DO LAST_INSERT_ID(5)`, and nothing else.
+    fn set_to_constant(&mut self) -> Option<LastIdChange> {
+        let text = self.text;
+        let verb = self.token().ok()?;
+        let is_set = (verb.is(text, "SELECT") || verb.is(text, "DO"))
+            && self.accept("LAST_INSERT_ID").ok()?
+            && self.accept_mark(b'(').ok()?;
+        let number = self.token().ok().filter(|_| is_set)?;
+        let value = std::str::from_utf8(number.of(text)).ok()?.parse().ok()?;
+        let closed = self.accept_mark(b')').ok()?;
+        self.accept_mark(b';').ok()?;
+        let ended = self.token().ok()?.kind == Token::End;
+        (closed && ended).then_some(LastIdChange::To(value))
+    }
+
+    /// Whether LAST_INSERT_ID() is only read, if at all.
+    fn keeps(&mut self) -> Result<bool, Unread> {
+        let text = self.text;
+        let assigns = { *self }.kind()? == Kind::Set;
+        loop {
+            let token = self.token()?;
+            let of = token.of(text);
+            let variable = match token.kind {
+                Token::End => return Ok(true),
+                Token::Word | Token::Name => of,
+                Token::Variable => of.trim_ascii_start(),
+                _ => continue,
+            };
+            let name = variable.rsplit(|byte| matches!(byte, b'@' | b'.')).next();
+            let name = name.unwrap_or_default();
+            let name = name
+                .strip_prefix(b"`")
+                .and_then(|name| name.strip_suffix(b"`"))
+                .unwrap_or(name);
+            let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+            if !is(b"last_insert_id") && !is(b"identity") {
+                continue;
+            }
+            let is_call = token.kind == Token::Word && self.accept_mark(b'(')?;
+            let keeps = if is_call {
+                self.accept_mark(b')')?
+            } else {
+                !assigns
+            };
+            if !keeps {
+                return Ok(false);
+            }
+        }
+    }
+
     /// Past an INSERT's head, where `t (a)` is no call; stays where no such head is.
     fn skip_insert_head(&mut self) {
         let modes = self.modes;

@@ -48,6 +48,7 @@ impl Plan {
             return Err(wrong);
         }
         out.reserve(text.len() + self.sites.len().saturating_mul(KEY_BYTES));
+        let wrapped = Wrapped::of(self.lid, keys);
         let mut writer = Writer::new(self, text, out);
         let mut decimal = itoa::Buffer::new();
         let mut key = 0_u64;
@@ -55,26 +56,55 @@ impl Plan {
             if site.kind == SiteKind::Parameter {
                 continue;
             }
-            let wrapped = self.lid == Lid::Wrapped && key == 0;
             writer.open(site)?;
-            if wrapped {
-                writer.out.extend_from_slice(b"LAST_INSERT_ID(");
-            }
-            match keys.number(key) {
-                Some(number) => {
+            match (wrapped, keys.number(key)) {
+                (Some(wrapped), Some(_)) if wrapped.key == key => wrapped.write(writer.out),
+                (_, Some(number)) => {
                     let digits = decimal.format(number);
                     writer.out.extend_from_slice(digits.as_bytes());
                 }
-                None if keys.write_literal(key, writer.out) => {}
-                None => return Err(wrong),
-            }
-            if wrapped {
-                writer.out.push(b')');
+                (_, None) if keys.write_literal(key, writer.out) => {}
+                (_, None) => return Err(wrong),
             }
             writer.close(site);
             key += 1;
         }
         writer.finish()
+    }
+}
+
+/// Where `LAST_INSERT_ID(k)` of the first key is written: in the second row that gets a key if there is one, since the server
+/// reads that row only when the first went in.
+#[derive(Debug, Clone, Copy)]
+struct Wrapped {
+    key: u64,
+    first: u64,
+    distance: u64,
+}
+
+impl Wrapped {
+    fn of(lid: Lid, keys: &KeyBatch) -> Option<Self> {
+        let first = keys.number(0).filter(|_| lid == Lid::Wrapped)?;
+        let distance = keys
+            .number(1)
+            .and_then(|second| second.checked_sub(first))
+            .unwrap_or(0);
+        Some(Self {
+            key: u64::from(distance > 0),
+            first,
+            distance,
+        })
+    }
+
+    fn write(self, out: &mut Vec<u8>) {
+        let mut decimal = itoa::Buffer::new();
+        out.extend_from_slice(b"LAST_INSERT_ID(");
+        out.extend_from_slice(decimal.format(self.first).as_bytes());
+        out.push(b')');
+        if self.distance > 0 {
+            out.push(b'+');
+            out.extend_from_slice(decimal.format(self.distance).as_bytes());
+        }
     }
 }
 

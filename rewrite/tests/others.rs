@@ -1,8 +1,9 @@
 //! Statements other than INSERT: what they name, and whether they see LAST_INSERT_ID().
 
 use keywright_rewrite::{
-    CharsetClass, Flavour, InsertHead, Modes, PrepareSource, Server, Sight, TableName, Unread,
-    Verb, load_target, prepare_source, sight, tables_touched, use_target,
+    CharsetClass, Flavour, InsertHead, LastIdChange, Modes, PrepareSource, Server, Sight,
+    TableName, Unread, Verb, last_id_change, load_target, prepare_source, sight, tables_touched,
+    use_target,
 };
 
 const MARIA: Modes = Modes {
@@ -209,4 +210,44 @@ fn character_sets_are_told_apart() {
     assert_eq!(CharsetClass::of_collation_id(28), TrailByteMayBeBackslash);
     assert_eq!(CharsetClass::of_collation_id(45), Safe);
     assert_eq!(CharsetClass::of_collation_id(255), Safe);
+}
+
+#[test]
+fn what_is_made_of_the_last_id() {
+    let of = |text: &str| last_id_change(text.as_bytes(), &MARIA);
+    for text in [
+        "SELECT LAST_INSERT_ID()",
+        "SELECT last_insert_id ( ), @@identity, @@session.last_insert_id",
+        "SELECT my_function(1)",
+        "SET @a = LAST_INSERT_ID()",
+        "SELECT 'LAST_INSERT_ID(5)' AS last_insert_id",
+        "INSERT INTO t VALUES (LAST_INSERT_ID())",
+        "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 2",
+        "UPDATE t SET a = 1 WHERE id = LAST_INSERT_ID()",
+    ] {
+        assert_eq!(of(text), LastIdChange::Keeps, "{text}");
+    }
+    for text in [
+        "SELECT LAST_INSERT_ID(5)",
+        " do last_insert_id ( 5 ) ; ",
+        "SELECT /* five */ LAST_INSERT_ID(5)",
+    ] {
+        assert_eq!(of(text), LastIdChange::To(5), "{text}");
+    }
+    for text in [
+        "SELECT LAST_INSERT_ID(5) FROM t",
+        "SELECT LAST_INSERT_ID(-5)",
+        "SELECT LAST_INSERT_ID(5), LAST_INSERT_ID(6)",
+        "SELECT IF(a, LAST_INSERT_ID(5), 1) FROM t",
+        "UPDATE t SET a = LAST_INSERT_ID(a + 1)",
+        "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id)",
+        "SET last_insert_id = 5",
+        "SET @@identity = 5",
+        "SET SESSION `last_insert_id` = 5",
+        "SET @@session.last_insert_id = 5",
+        "SELECT /*! LAST_INSERT_ID(a) */ FROM t",
+        "SELECT 'open",
+    ] {
+        assert_eq!(of(text), LastIdChange::Unknown, "{text}");
+    }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Done {
     pub(crate) insert_id: u64,
     pub(crate) status: u16,
     pub(crate) warnings: u16,
+    /// It is the end of rows.
+    pub(crate) ends_rows: bool,
 }
 
 /// What a packet at the end of a result said.
@@ -392,12 +394,13 @@ fn going(bytes: usize) -> Walked {
 /// Reads an OK packet, also one that ends rows.
 pub(crate) fn read_ok(payload: &[u8]) -> Option<Done> {
     let mut reader = Reader(payload);
-    reader.u8()?;
+    let ends_rows = reader.u8()? == 0xFE;
     Some(Done {
         affected_rows: reader.lenenc()?,
         insert_id: reader.lenenc()?,
         status: reader.u16()?,
         warnings: reader.u16()?,
+        ends_rows,
     })
 }
 
@@ -410,5 +413,6 @@ fn read_eof(payload: &[u8]) -> Option<Done> {
         insert_id: 0,
         status: reader.u16()?,
         warnings,
+        ends_rows: true,
     })
 }

@@ -7,12 +7,11 @@ use keywright_rewrite::{Lid, Prepared, Unread, Unsupported, Variant};
 
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, write_packet};
-use crate::insert::Reply;
 use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_command};
 use crate::params::{Bound, Execution, KeyValues, Param};
 use crate::rules::OnExplicit;
 use crate::session::{After, Gather, Session, Turn};
-use crate::statements::{Made, Statement};
+use crate::statements::{Changes, Made, Statement};
 use crate::step::{KeyFailure, Step, What};
 
 /// What an execution needs.
@@ -79,7 +78,8 @@ impl Session {
             Err(what) => return self.refuse_execution(header, id, what),
         };
         let (index, asking) = (statement.rule, wanted.asking.first().copied());
-        let variant = statement.plan.variant(asking);
+        let lid = self.lid_of_execution(statement, wanted.keys);
+        let variant = variant_of(statement, asking, lid);
         let sees = statement.plan.lid() == Lid::Literal;
         if wanted.explicit
             && let Some(rule) = self.rules.rules().get(index).cloned()
@@ -87,8 +87,8 @@ impl Session {
         {
             return self.refuse_explicit(header, index, &rule);
         }
-        if self.pending_lid.is_some() && sees {
-            return self.update_lid();
+        if self.needs_lid(sees, lid, wanted.keys) {
+            return self.update_lid(statement.counts);
         }
         let spacing = self.context.increment;
         let made = statement
@@ -122,20 +122,47 @@ impl Session {
     }
 
     fn execute_passed(&mut self, header: Header, bytes: &[u8], id: u32) -> Step {
-        let passed = self.statements.passed.get(&id).copied().unwrap_or_default();
-        if passed.sees {
-            if self.pending_lid.is_some() {
-                return self.update_lid();
-            }
-            self.lid = None;
+        let passed = self.statements.passed.get(&id).cloned().unwrap_or_default();
+        if passed.effect.sees && self.pending_lid.is_some() {
+            return self.update_lid(passed.effect.counts);
         }
-        let after = if passed.opaque {
-            self.context.doubt_texts();
-            After::Unknown
-        } else {
-            After::Nothing
-        };
+        let after = self.after_execution(&passed.change);
+        let after = self.note_effect(passed.effect, after);
         self.pass(header, bytes, Shape::Results, after)
+    }
+
+    /// What an execution of a statement that is passed on changes.
+    fn after_execution(&mut self, change: &Changes) -> After {
+        match change {
+            Changes::Nothing => After::Nothing,
+            Changes::Unknown => After::Unknown,
+            Changes::Anything => {
+                self.context.doubt_texts();
+                After::Unknown
+            }
+            Changes::InsertId => {
+                self.context.insert_id_set = true;
+                After::Unknown
+            }
+            Changes::InsertIdUsed => {
+                self.context.insert_id_set = false;
+                After::Nothing
+            }
+            Changes::Tables { dropped, made } => After::Tables {
+                dropped: dropped.clone(),
+                made: made.clone(),
+                unknown: false,
+            },
+        }
+    }
+
+    /// As [`Session::lid_of`]; what was sent ahead went to the first text, which must serve.
+    fn lid_of_execution(&self, statement: &Statement, keys: u64) -> Lid {
+        if statement.ahead.is_empty() {
+            self.lid_of(&statement.plan, keys)
+        } else {
+            statement.plan.lid()
+        }
     }
 
     fn wanted(
@@ -253,7 +280,8 @@ impl Session {
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
         };
-        let variant = statement.plan.variant(wanted.asking.first().copied());
+        let lid = self.lid_of_execution(statement, wanted.keys);
+        let variant = variant_of(statement, wanted.asking.first().copied(), lid);
         let spacing = self.context.increment;
         let found = statement
             .variants
@@ -271,7 +299,7 @@ impl Session {
         };
         let mut payload = Vec::new();
         execution.write(*number, &params, &mut payload);
-        let reply = Reply::new(&statement.plan, &keys);
+        let reply = self.reply(&statement.plan, lid, &keys);
         let returning = statement.plan.returning();
         write_packet(&payload, 0, &mut self.up);
         if let Some(statement) = self.statements.ours.get_mut(&id) {
@@ -282,11 +310,7 @@ impl Session {
             self.note(rule, What::Rewritten);
         }
         self.answer.expect(Shape::Results);
-        self.turn = if returning {
-            Turn::Answer(reply.after_rows())
-        } else {
-            Turn::Gather(Gather::Insert(reply))
-        };
+        self.turn = Turn::of_reply(reply, returning);
         Step::Consumed(header.total())
     }
 
@@ -318,6 +342,14 @@ impl Session {
     }
 }
 
+/// The text for an execution: its first key is that of a row whose key is written, or of the first that asks for one.
+fn variant_of(statement: &Statement, asking: Option<u32>, lid: Lid) -> Variant {
+    match lid {
+        Lid::Wrapped => statement.plan.variant(asking),
+        Lid::Literal | Lid::None => Variant::LITERAL,
+    }
+}
+
 /// The upstream's parameters: the client's, with keys in place of those that ask and where some were put in.
 fn place<'a>(
     statement: &Statement,
@@ -329,6 +361,8 @@ fn place<'a>(
     let mut rows: Vec<u32> = prepared.injected.iter().map(|one| one.row).collect();
     rows.extend_from_slice(asking);
     rows.sort_unstable();
+    // The first key may be a parameter twice.
+    rows.dedup();
     let key_of = |row: u32| values.param(rows.binary_search(&row).ok()?);
     let mut own = execution.params.clone();
     let asking: BTreeSet<u32> = asking.iter().copied().collect();

@@ -5,11 +5,12 @@ use keywright_rewrite::{
     Insert, InsertHead, KeyColumn, Lid, Plan, Sight, TableName, Unread, Unsupported, sight,
 };
 
-use crate::answer::{Done, End, Shape};
+use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, make_packet};
+use crate::last_id::names_row_count;
 use crate::packets::{
-    COM_QUERY, COM_STMT_PREPARE, column_names, error_of, only_row, single_ok, write_close,
-    write_command, write_error, write_ok_with_id,
+    COM_QUERY, COM_STMT_PREPARE, column_names, error_of, only_row, write_close, write_command,
+    write_error,
 };
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
@@ -35,60 +36,6 @@ pub(crate) struct Stage {
     pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
     /// EXECUTE of a statement that was prepared out of a text: it was prepared with these keys.
     pub(crate) reprepared: Option<Reprepared>,
-}
-
-/// What the answer to a rewritten statement has to be measured by.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) lid: Lid,
-    pub(crate) rows: u64,
-    /// The first key.
-    pub(crate) first: Option<u64>,
-    pub(crate) may_skip: bool,
-    pub(crate) on_duplicate: bool,
-}
-
-impl Reply {
-    pub(crate) fn new(plan: &Plan, keys: &KeyBatch) -> Self {
-        Self {
-            lid: plan.lid(),
-            rows: plan.rows(),
-            first: keys.number(0),
-            may_skip: plan.ignore() || plan.on_duplicate(),
-            on_duplicate: plan.on_duplicate(),
-        }
-    }
-
-    /// The id that native auto-increment would have reported; `None`: what the server says.
-    fn reported(&self, done: Done) -> Option<u64> {
-        let first = self.first?;
-        match self.lid {
-            Lid::None => None,
-            Lid::Wrapped => Some(first),
-            Lid::Literal if !self.may_skip => Some(first),
-            Lid::Literal if self.rows == 1 => self.went_in(done, first).then_some(first),
-            // Several rows, and nobody says which went in: none, or as if the first did.
-            Lid::Literal if done.affected_rows == 0 => None,
-            Lid::Literal if self.on_duplicate && done.affected_rows == self.rows * 2 => None,
-            Lid::Literal => Some(first),
-        }
-    }
-}
-
-impl Reply {
-    /// Whether the only row went in. A column without AUTO_INCREMENT reports no id; then the number of rows tells, which for
-    /// an update is 2, or 0 when nothing changed.
-    fn went_in(&self, done: Done, first: u64) -> bool {
-        done.insert_id == first || (done.insert_id == 0 && done.affected_rows == 1)
-    }
-
-    /// What an answer of rows means for LAST_INSERT_ID().
-    pub(crate) fn after_rows(&self) -> After {
-        match (self.lid, self.first) {
-            (Lid::Literal, Some(first)) => After::Lid(first),
-            (Lid::Literal, None) | (Lid::Wrapped | Lid::None, _) => After::Nothing,
-        }
-    }
 }
 
 impl Session {
@@ -132,10 +79,16 @@ impl Session {
             return self.refuse_unsure(header, index);
         }
         // Reads the whole text: only where it matters.
-        if self.pending_lid.is_some() && sight(insert, &self.context.modes) == Sight::Sees {
-            return self.update_lid();
-        }
+        let sees = self.pending_lid.is_some() && sight(insert, &self.context.modes) == Sight::Sees;
         let count = plan.keys();
+        let lid = self.lid_of(&plan, count);
+        if self.needs_lid(sees, lid, count) {
+            return self.update_lid(sees && names_row_count(insert));
+        }
+        let plan = match lid {
+            Lid::Literal => plan.unwrapped(),
+            Lid::Wrapped | Lid::None => plan,
+        };
         self.stage.plan = Some((index, plan));
         self.ask_keys(index, count)
     }
@@ -219,12 +172,8 @@ impl Session {
         make_packet(start, &mut self.up);
         self.answer.expect(Shape::Results);
         self.note(Some(index), What::Rewritten);
-        self.turn = if plan.returning() {
-            // A result set: rows pass as they are.
-            Turn::Answer(Reply::new(&plan, &keys).after_rows())
-        } else {
-            Turn::Gather(Gather::Insert(Reply::new(&plan, &keys)))
-        };
+        let reply = self.reply(&plan, plan.lid(), &keys);
+        self.turn = Turn::of_reply(reply, plan.returning());
         Step::Consumed(header.total())
     }
 
@@ -309,36 +258,11 @@ impl Session {
                 self.stage.columns = Some(column_names(answer).unwrap_or_default());
             }
             Gather::Nothing => {}
-            Gather::Lid => self.lid = self.pending_lid.take(),
+            Gather::Lid => self.answer_lid(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
             Gather::Prepare => self.answer_prepare(end, answer),
             Gather::Reprepare(reprepared) => self.answer_reprepare(reprepared, end, answer),
             Gather::Variant => self.answer_variant(end, answer),
-        }
-    }
-
-    fn answer_insert(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
-        let Some((sequence, payload, done)) = single_ok(answer) else {
-            // The server keeps LAST_INSERT_ID(k) of a statement that failed; native auto-increment does not for one row.
-            if reply.lid == Lid::Wrapped && reply.rows == 1 && end == Some(End::Error) {
-                self.pending_lid = self.lid;
-            }
-            self.down.extend_from_slice(answer);
-            return;
-        };
-        match reply.reported(done) {
-            Some(id) => {
-                match reply.lid {
-                    Lid::Literal => self.pending_lid = Some(id),
-                    Lid::Wrapped => (self.pending_lid, self.lid) = (None, Some(id)),
-                    Lid::None => {}
-                }
-                if id == done.insert_id || !write_ok_with_id(payload, id, sequence, &mut self.down)
-                {
-                    self.down.extend_from_slice(answer);
-                }
-            }
-            None => self.down.extend_from_slice(answer),
         }
     }
 
@@ -358,7 +282,7 @@ impl Session {
 
 /// Whether which rows go in, and so the id to report, may not be known.
 pub(crate) fn is_unsure(plan: &Plan) -> bool {
-    plan.rows() > 1 && plan.lid() == Lid::Literal && (plan.ignore() || plan.on_duplicate())
+    plan.rows() > 1 && plan.lid() != Lid::None && (plan.ignore() || plan.on_duplicate())
 }
 
 /// What reading a statement came to.

@@ -2,22 +2,21 @@
 
 use keywright_rewrite::Kind;
 
-/// Whether a statement of that kind may change LAST_INSERT_ID() although its text does not name it.
+/// Whether a statement of that kind may change LAST_INSERT_ID() although its text does not name it, and nothing tells.
 pub(crate) fn may_set_lid(kind: Kind) -> bool {
     match kind {
-        Kind::Insert
-        | Kind::Replace
-        | Kind::LoadData
+        Kind::LoadData
         | Kind::SetStatement
-        | Kind::Prepare
         | Kind::Execute
         | Kind::ExecuteImmediate
         | Kind::Call
         | Kind::Compound
         | Kind::Other
-        | Kind::Set
         | Kind::Analyze => true,
         Kind::Empty
+        | Kind::Insert
+        | Kind::Replace
+        | Kind::Set
         | Kind::Select
         | Kind::With
         | Kind::OtherQuery
@@ -32,6 +31,7 @@ pub(crate) fn may_set_lid(kind: Kind) -> bool {
         | Kind::Flush
         | Kind::Kill
         | Kind::Use
+        | Kind::Prepare
         | Kind::Deallocate
         | Kind::Begin
         | Kind::Commit

@@ -7,8 +7,8 @@
 //! - [`rules`]: which column of which tables gets keys.
 //! - `session`: whose turn it is. `command`, `text`, `kinds`: what the client wants. `answer`: where the upstream's answer ends.
 //! - `insert`, `prepare`, `execute`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared. `pieces`: several in one text.
-//! - `context`: what is known of the server's state. `bytes`, `packets`, `params`, `rows`: packets, every read checked.
-//! - [`imagine`]: what would become of a statement, without a server.
+//! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state.
+//! - `bytes`, `packets`, `params`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -20,6 +20,7 @@ mod execute;
 pub mod imagine;
 mod insert;
 mod kinds;
+mod last_id;
 mod packets;
 mod params;
 mod pieces;

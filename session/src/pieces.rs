@@ -283,10 +283,11 @@ fn changes_reading(after: &After, kind: Kind) -> bool {
         After::Database(_) => true,
         After::Nothing
         | After::Tables { .. }
-        | After::Lid(_)
+        | After::Returned(_)
+        | After::Inserted(_)
         | After::Reset
         | After::Multi(_)
-        | After::Prepared { .. }
+        | After::Prepared(_)
         | After::TextPrepared(_) => false,
     }
 }

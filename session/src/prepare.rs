@@ -4,17 +4,19 @@
 use std::collections::BTreeSet;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Kind, Sight, Unread, Unsupported, kind, sight};
+use keywright_rewrite::{Kind, Unread, Unsupported, kind};
 
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
+use crate::context::{is_harmless_set, sets_insert_id};
 use crate::insert::{Planned, is_unsure};
 use crate::kinds::is_opaque;
+use crate::last_id::names_row_count;
 use crate::packets::{COM_STMT_PREPARE, without_injected, write_close, write_command};
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit, OnUnsure};
 use crate::session::{After, Gather, Session, Turn};
-use crate::statements::{Made, Statement};
+use crate::statements::{Changes, Made, Passed, Statement};
 use crate::step::{Step, What};
 
 impl Session {
@@ -22,43 +24,45 @@ impl Session {
         let (header, text) = match joined(header, bytes, self.facts.limits.rewrite_bytes_max) {
             Joined::Whole(header, text) => (header, text),
             Joined::More(at_least) => return Step::More { at_least },
-            Joined::TooLong => return self.pass(header, bytes, Shape::Prepare, sees_all()),
+            Joined::TooLong => {
+                let after = After::Prepared(Box::default());
+                return self.pass(header, bytes, Shape::Prepare, after);
+            }
         };
         let text = &*text;
         match kind(text, &self.context.modes) {
             Kind::Insert | Kind::Replace => {}
             other => {
-                let after = After::Prepared {
-                    sees: sight(text, &self.context.modes) != Sight::Blind,
-                    opaque: is_opaque(other),
-                };
-                return self.pass(header, bytes, Shape::Prepare, after);
+                let change = self.changes(text, other);
+                return self.prepare_passed(header, bytes, text, change);
             }
         }
         if !self.may_be_ruled(text) {
-            return self.pass(header, bytes, Shape::Prepare, sees_all());
+            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
         }
         if !self.context.known {
             return self.ask_context();
         }
         let (index, plan) = match self.plan(text) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
-            Ok(Planned::Pass) => return self.pass(header, bytes, Shape::Prepare, sees_all()),
+            Ok(Planned::Pass) => {
+                return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            }
             Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
-            Err((rule, what)) => return self.unsupported_prepare(header, bytes, rule, what),
+            Err((rule, what)) => return self.unsupported_prepare(header, bytes, text, rule, what),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.pass(header, bytes, Shape::Prepare, sees_all());
+            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
         };
         let nothing = plan.keys() == 0 && plan.key_parameters().is_empty();
         if rule.mode == Mode::Observe {
             if let Some(what) = observed(&rule, &plan) {
                 self.note(Some(index), what);
             }
-            return self.pass(header, bytes, Shape::Prepare, sees_all());
+            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
         }
         if nothing && rule.on_explicit == OnExplicit::Keep {
-            return self.pass(header, bytes, Shape::Prepare, sees_all());
+            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
             return self.refuse_explicit(header, index, &rule);
@@ -74,9 +78,11 @@ impl Session {
         let prepared = match plan.prepare(text, variant, self.context.increment) {
             Ok(prepared) => prepared,
             Err(Unread::Unsupported(what)) => {
-                return self.unsupported_prepare(header, bytes, Some(index), what);
+                return self.unsupported_prepare(header, bytes, text, Some(index), what);
             }
-            Err(Unread::Refused) => return self.pass(header, bytes, Shape::Prepare, sees_all()),
+            Err(Unread::Refused) => {
+                return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            }
         };
         write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
         self.answer.expect(Shape::Prepare);
@@ -92,16 +98,50 @@ impl Session {
             }],
             types: None,
             ahead: BTreeSet::new(),
+            counts: names_row_count(text),
         });
         self.stage = crate::insert::Stage::default();
         self.turn = Turn::Gather(Gather::Prepare);
         Step::Consumed(header.total())
     }
 
+    /// Prepares a statement that is passed on whenever it is executed.
+    fn prepare_passed(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        change: Changes,
+    ) -> Step {
+        let effect = self.effect(text);
+        let after = After::Prepared(Box::new(Passed { effect, change }));
+        self.pass(header, bytes, Shape::Prepare, after)
+    }
+
+    /// What an execution of a statement that is no INSERT changes.
+    fn changes(&self, text: &[u8], kind: Kind) -> Changes {
+        match kind {
+            Kind::Set if sets_insert_id(text) => Changes::InsertId,
+            Kind::Set if is_harmless_set(text) => Changes::Nothing,
+            Kind::Set | Kind::Use => Changes::Unknown,
+            Kind::CreateTemporary => Changes::Tables {
+                dropped: Vec::new(),
+                made: self.tables_named(text),
+            },
+            Kind::DropTable => Changes::Tables {
+                dropped: self.tables_named(text),
+                made: Vec::new(),
+            },
+            other if is_opaque(other) => Changes::Anything,
+            _ => Changes::Nothing,
+        }
+    }
+
     fn unsupported_prepare(
         &mut self,
         header: Header,
         bytes: &[u8],
+        text: &[u8],
         rule: Option<usize>,
         what: Unsupported,
     ) -> Step {
@@ -109,7 +149,7 @@ impl Session {
             return self.refuse_unsupported(header, rule, what);
         }
         self.note(rule, What::Passed(what.label()));
-        self.pass(header, bytes, Shape::Prepare, sees_all())
+        self.prepare_passed(header, bytes, text, Changes::InsertIdUsed)
     }
 
     pub(crate) fn answer_prepare(&mut self, end: Option<End>, answer: &[u8]) {
@@ -196,13 +236,5 @@ impl Session {
             }
         }
         self.pass(header, bytes, Shape::Simple, After::Nothing)
-    }
-}
-
-/// A statement of which nothing is known: it may see LAST_INSERT_ID().
-fn sees_all() -> After {
-    After::Prepared {
-        sees: true,
-        opaque: false,
     }
 }

@@ -60,7 +60,7 @@ impl Session {
             return self.refuse_unsupported(header, rule, what);
         }
         if self.pending_lid.is_some() {
-            return self.update_lid();
+            return self.update_lid(false);
         }
         self.lid = None;
         self.note(rule, What::Passed(what.label()));

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 
-use crate::answer::{Answer, End, Outcome, Shape};
+use crate::answer::{Answer, Done, End, Outcome, Shape};
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::context::Context;
-use crate::insert::{Reply, Stage};
+use crate::insert::Stage;
+use crate::last_id::Reply;
 use crate::pieces::Pieces;
 use crate::rules::Rules;
-use crate::statements::Statements;
+use crate::statements::{Passed, Statements};
 use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
 use crate::text_prepare::{Reprepared, TextStatement};
 
@@ -40,6 +41,8 @@ pub struct Session {
     pub(crate) lid: Option<u64>,
     /// What LAST_INSERT_ID() has to become before anybody can see it.
     pub(crate) pending_lid: Option<u64>,
+    /// What ROW_COUNT() is on the server; `None`: -1.
+    pub(crate) row_count: Option<u64>,
     pub(crate) up: Vec<u8>,
     pub(crate) down: Vec<u8>,
     events: Vec<Event>,
@@ -70,6 +73,18 @@ pub(crate) enum Turn {
     Blind,
 }
 
+impl Turn {
+    /// The upstream's, to answer a rewritten INSERT.
+    pub(crate) fn of_reply(reply: Reply, returning: bool) -> Self {
+        if returning {
+            // A result set: rows pass as they are.
+            Turn::Answer(After::Returned(reply))
+        } else {
+            Turn::Gather(Gather::Insert(reply))
+        }
+    }
+}
+
 /// Schema and table.
 pub(crate) type Named = (Vec<u8>, Vec<u8>);
 
@@ -88,16 +103,15 @@ pub(crate) enum After {
         unknown: bool,
     },
     /// Rows with generated keys were returned, if it succeeded.
-    Lid(u64),
+    Returned(Reply),
+    /// An INSERT on a table without a rule: LAST_INSERT_ID() is still this if no key was generated.
+    Inserted(Option<u64>),
     /// COM_RESET_CONNECTION.
     Reset,
     /// COM_SET_OPTION: whether several statements are allowed.
     Multi(bool),
-    /// A statement was prepared; whether it can see LAST_INSERT_ID() or change what the session must know.
-    Prepared {
-        sees: bool,
-        opaque: bool,
-    },
+    /// A statement was prepared that is passed on.
+    Prepared(Box<Passed>),
     /// A statement on a rule's table was prepared out of a text, if it succeeded.
     TextPrepared(Box<TextStatement>),
 }
@@ -150,6 +164,7 @@ impl Session {
             gathered: Vec::new(),
             lid: Some(0),
             pending_lid: None,
+            row_count: Some(0),
             up: Vec::new(),
             down: Vec::new(),
             events: Vec::new(),
@@ -395,8 +410,13 @@ impl Session {
     }
 
     fn note_status(&mut self, end: Option<End>) {
-        if let Some(End::Ok(done)) = end {
-            self.last_status = done.status;
+        match end {
+            Some(End::Ok(done)) => {
+                self.last_status = done.status;
+                self.row_count = (!done.ends_rows).then_some(done.affected_rows);
+            }
+            Some(End::Error) => self.row_count = None,
+            Some(End::Prepared { .. }) | None => {}
         }
     }
 
@@ -428,7 +448,13 @@ impl Session {
                     self.context.temporary.extend(made);
                 }
             }
-            After::Lid(id) if succeeded => self.pending_lid = Some(id),
+            After::Returned(reply) => self.insert_returned(&reply, succeeded),
+            After::Inserted(before) => {
+                let none = |done: &Done| done.insert_id == 0 && !done.ends_rows;
+                if matches!(&end, Some(End::Ok(done)) if none(done)) {
+                    self.lid = before;
+                }
+            }
             After::TextPrepared(statement) if succeeded => self.text_prepared(*statement),
             After::Reset if succeeded => {
                 let facts = SessionFacts {
@@ -444,16 +470,12 @@ impl Session {
                 self.facts.capabilities &= !MULTI_STATEMENTS;
                 self.facts.capabilities |= if on { MULTI_STATEMENTS } else { 0 };
             }
-            After::Prepared { sees, opaque } => {
+            After::Prepared(passed) => {
                 if let Some(End::Prepared { statement, .. }) = end {
-                    self.statements.passed(statement, sees, opaque);
+                    self.statements.passed(statement, *passed);
                 }
             }
-            After::Database(_)
-            | After::Lid(_)
-            | After::Reset
-            | After::Multi(_)
-            | After::TextPrepared(_) => {}
+            After::Database(_) | After::Reset | After::Multi(_) | After::TextPrepared(_) => {}
         }
     }
 

@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use keywright_rewrite::{Plan, Prepared, Variant};
 
+use crate::last_id::Effect;
 use crate::params::Type;
+use crate::session::Named;
 
 /// MariaDB's number for the statement that was prepared last.
 const LAST_PREPARED: u32 = u32::MAX;
@@ -20,6 +22,8 @@ pub(crate) struct Statement {
     pub(crate) types: Option<Vec<Type>>,
     /// Parameters whose values were sent ahead.
     pub(crate) ahead: BTreeSet<u16>,
+    /// It asks for ROW_COUNT().
+    pub(crate) counts: bool,
 }
 
 /// One of a statement's texts, prepared upstream.
@@ -40,10 +44,39 @@ impl Made {
 }
 
 /// What must be known of a statement that is passed on.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Passed {
-    pub(crate) sees: bool,
-    pub(crate) opaque: bool,
+    pub(crate) effect: Effect,
+    pub(crate) change: Changes,
+}
+
+impl Default for Passed {
+    /// Of a statement that was not read: it may see LAST_INSERT_ID().
+    fn default() -> Self {
+        Self {
+            effect: Effect::UNKNOWN,
+            change: Changes::Nothing,
+        }
+    }
+}
+
+/// What an execution changes of what the session must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Changes {
+    Nothing,
+    /// Anything of the server's state.
+    Unknown,
+    /// That, and what was prepared out of texts.
+    Anything,
+    /// insert_id is set, and perhaps more.
+    InsertId,
+    /// An INSERT, which uses an insert_id up.
+    InsertIdUsed,
+    /// Temporary tables.
+    Tables {
+        dropped: Vec<Named>,
+        made: Vec<Named>,
+    },
 }
 
 /// All prepared statements of a connection.
@@ -77,8 +110,8 @@ impl Statements {
     }
 
     /// A statement was prepared that is passed on.
-    pub(crate) fn passed(&mut self, statement: u32, sees: bool, opaque: bool) {
+    pub(crate) fn passed(&mut self, statement: u32, passed: Passed) {
         self.last = statement;
-        self.passed.insert(statement, Passed { sees, opaque });
+        self.passed.insert(statement, passed);
     }
 }

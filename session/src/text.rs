@@ -2,16 +2,15 @@
 
 use keywright_core::Cause;
 use keywright_rewrite::{
-    InsertHead, Kind, Modes, Sight, TableName, Unread, Unsupported, kind, load_target,
-    named_statement, prepare_source, sight, tables_touched, use_target,
+    InsertHead, Kind, Modes, TableName, Unread, Unsupported, kind, load_target, named_statement,
+    prepare_source, tables_touched, use_target,
 };
 
 use crate::answer::Shape;
 use crate::bytes::{HEADER_BYTES, Header, Joined, joined};
 use crate::context::{is_harmless_set, sets_insert_id};
-use crate::kinds::may_set_lid;
 use crate::packets::{COM_QUERY, write_error};
-use crate::session::{After, Gather, Session, Turn};
+use crate::session::{After, Gather, Named, Session, Turn};
 use crate::step::Step;
 use crate::text_prepare::TextStatement;
 
@@ -76,20 +75,12 @@ impl Session {
         text: &[u8],
         after: After,
     ) -> Step {
-        let sight = sight(text, &self.context.modes);
-        if self.pending_lid.is_some() && sight != Sight::Blind {
-            return self.update_lid();
+        let effect = self.effect(text);
+        if self.pending_lid.is_some() && effect.sees {
+            return self.update_lid(effect.counts);
         }
-        if sight == Sight::Sees || may_set_lid(kind(text, &self.context.modes)) {
-            self.lid = None;
-        }
+        let after = self.note_effect(effect, after);
         self.pass(header, bytes, Shape::Results, after)
-    }
-
-    /// Sends `DO LAST_INSERT_ID(k)` before the command, which is looked at again afterwards.
-    pub(crate) fn update_lid(&mut self) -> Step {
-        let id = self.pending_lid.unwrap_or(0);
-        self.own_query(format!("DO LAST_INSERT_ID({id})").as_bytes(), Gather::Lid)
     }
 
     /// Asks the server what must be known of its state before the command is looked at again.
@@ -107,13 +98,6 @@ impl Session {
     /// Looks at one statement. `Err`: the server's modes must be known first.
     pub(crate) fn look(&mut self, text: &[u8]) -> Result<Look, ()> {
         let modes = self.context.modes;
-        let names = |text: &[u8]| {
-            let tables = tables_touched(text, &modes).unwrap_or_default();
-            let database = self.context.database.clone().unwrap_or_default();
-            let full =
-                |name: TableName| (name.schema.unwrap_or_else(|| database.clone()), name.table);
-            tables.into_iter().map(full).collect::<Vec<_>>()
-        };
         Ok(match kind(text, &modes) {
             Kind::Insert | Kind::Replace => {
                 if self.context.insert_id_set {
@@ -165,11 +149,11 @@ impl Session {
             }
             Kind::CreateTemporary => Look::Pass(After::Tables {
                 dropped: Vec::new(),
-                made: names(text),
+                made: self.tables_named(text),
                 unknown: false,
             }),
             Kind::DropTable => Look::Pass(After::Tables {
-                dropped: names(text),
+                dropped: self.tables_named(text),
                 made: Vec::new(),
                 unknown: false,
             }),
@@ -200,6 +184,17 @@ impl Session {
             | Kind::Xa
             | Kind::CreateRoutine => Look::Pass(After::Nothing),
         })
+    }
+
+    /// The tables that a statement makes, changes or drops.
+    pub(crate) fn tables_named(&self, text: &[u8]) -> Vec<Named> {
+        let database = self.context.database.as_deref().unwrap_or_default();
+        let full = |name: TableName| {
+            let schema = name.schema.unwrap_or_else(|| database.to_vec());
+            (schema, name.table)
+        };
+        let tables = tables_touched(text, &self.context.modes).unwrap_or_default();
+        tables.into_iter().map(full).collect()
     }
 
     fn look_at_execute(&mut self, text: &[u8]) -> Look {
@@ -265,7 +260,7 @@ impl Session {
     /// Passes a statement on whose text is not read to its end.
     fn pass_unread(&mut self, header: Header, bytes: &[u8], after: After) -> Step {
         if self.pending_lid.is_some() {
-            return self.update_lid();
+            return self.update_lid(false);
         }
         self.lid = None;
         self.context.insert_id_set = false;

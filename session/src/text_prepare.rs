@@ -6,7 +6,8 @@ use keywright_rewrite::{CharsetClass, InsertHead, Modes, PrepareSource, Unread, 
 use crate::answer::{End, Shape};
 use crate::bytes::Header;
 use crate::context::Context;
-use crate::insert::{Planned, Reply};
+use crate::insert::Planned;
+use crate::last_id::Reply;
 use crate::session::{After, Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 use crate::text::Look;
@@ -126,11 +127,7 @@ impl Session {
         }
         if let Some(Reprepared { reply, returning }) = self.stage.reprepared.take() {
             let step = self.pass(header, bytes, Shape::Results, After::Nothing);
-            self.turn = if returning {
-                Turn::Answer(reply.after_rows())
-            } else {
-                Turn::Gather(Gather::Insert(reply))
-            };
+            self.turn = Turn::of_reply(reply, returning);
             return step;
         }
         if let Some(keys) = self.stage.keys.take() {
@@ -199,7 +196,7 @@ impl Session {
             statement.has_keys = true;
         }
         let reprepared = Reprepared {
-            reply: Reply::new(&plan, &keys),
+            reply: self.reply(&plan, plan.lid(), &keys),
             returning: plan.returning(),
         };
         self.own_query(&text, Gather::Reprepare(reprepared))

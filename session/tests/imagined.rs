@@ -93,7 +93,7 @@ fn the_text_that_the_server_would_get_is_shown() {
     let mut it = imagined(OnUnsupported::Refuse);
     assert_eq!(
         told(&mut it, "INSERT INTO shop.orders (a) VALUES (1), (2)"),
-        rewritten("INSERT INTO shop.orders (`id`,a) VALUES (LAST_INSERT_ID(1001),1), (1002,2)")
+        rewritten("INSERT INTO shop.orders (`id`,a) VALUES (1001,1), (LAST_INSERT_ID(1001)+1,2)")
     );
     assert_eq!(
         told(&mut it, "INSERT INTO shop.`or``ders` VALUES (1, NULL)"),

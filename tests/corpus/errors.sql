@@ -14,6 +14,32 @@ SELECT a FROM t;
 INSERT INTO t (a) VALUES (4);
 SELECT LAST_INSERT_ID() = MAX(id), COUNT(*) FROM t;
 
+=== later rows
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE);
+--- run
+SELECT LAST_INSERT_ID(42);
+INSERT INTO t (a) VALUES (1), (2);
+CALL nothing();
+INSERT INTO t (a) VALUES (1), (3);
+INSERT INTO t (a) VALUES (4), (1);
+INSERT INTO t (a) VALUES (1);
+SELECT LAST_INSERT_ID();
+@params 5, 6
+@params 1, 7
+INSERT INTO t (a) VALUES (?), (?);
+SELECT LAST_INSERT_ID();
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT IGNORE INTO t (a) VALUES (8), (9);
+INSERT IGNORE INTO t (a) VALUES (11), (12);
+INSERT INTO t (a) VALUES (10), (10);
+SELECT LAST_INSERT_ID() - MAX(id) FROM t;
+
+=== later rows of an update of duplicates
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b VARCHAR(3));
+--- run
+@deviates_after several rows that fail after their first, with ON DUPLICATE KEY UPDATE
+INSERT INTO t (a, b) VALUES (1, 'x'), (2, 'toolong') ON DUPLICATE KEY UPDATE b = 'y';
+
 === duplicate within a transaction
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE);
 --- run

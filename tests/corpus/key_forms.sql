@@ -124,10 +124,10 @@ SELECT COUNT(*) FROM t;
 === strings that are no numbers, as keys
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run
-INSERT INTO t (id, a) VALUES ('abc', 1);
 @params 'abc', 2
 @refused a string that is no number as key
 INSERT INTO t (id, a) VALUES (?, ?);
+INSERT INTO t (id, a) VALUES ('abc', 1);
 SET sql_mode = '';
 @refused a string that is no number as key
 INSERT INTO t (id, a) VALUES ('', 3);

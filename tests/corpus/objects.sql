@@ -43,6 +43,7 @@ SELECT a FROM t ORDER BY id;
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 CREATE FUNCTION twice (x INT) RETURNS INT DETERMINISTIC RETURN x * 2;
 --- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 INSERT INTO t (a) VALUES (twice(1)), ({db}.twice(2));
 SELECT a FROM t ORDER BY id;
 SELECT LAST_INSERT_ID() = MIN(id) FROM t;

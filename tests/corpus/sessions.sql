@@ -91,6 +91,7 @@ SELECT LAST_INSERT_ID() = MAX(id) FROM t;
 DO LAST_INSERT_ID(6);
 INSERT INTO t (a) VALUES (@@last_insert_id);
 SET @@identity = 8;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 INSERT INTO t (a) VALUES (@@identity), (@@identity);
 SELECT id, a FROM t ORDER BY id;
 UPDATE t SET a = LAST_INSERT_ID(a + 1) LIMIT 1;
@@ -108,6 +109,7 @@ SET @p = LAST_INSERT_ID();
 INSERT INTO t_child (parent) VALUES (@p), (@p);
 INSERT INTO log VALUES (LAST_INSERT_ID(), 'child');
 INSERT INTO t_parent (a) VALUES (3), (4);
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 INSERT INTO t_child (id, parent) VALUES (NULL, LAST_INSERT_ID()), (NULL, LAST_INSERT_ID());
 INSERT INTO t_child (parent) VALUES (1);
 UPDATE t_parent SET a = 9 WHERE id = LAST_INSERT_ID();
@@ -169,11 +171,27 @@ SELECT ROW_COUNT();
 DELETE FROM t WHERE a = 7;
 SELECT ROW_COUNT(), LAST_INSERT_ID() = MAX(id) FROM t;
 
+=== FOUND_ROWS over an insert that needs the state of the session
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+SET NAMES utf8mb4;
+SELECT 1 UNION SELECT 2 UNION SELECT 3;
+INSERT INTO t (a) VALUES (1);
+@deviates the state of the session is asked for before the INSERT
+SELECT FOUND_ROWS();
+SELECT 1 UNION SELECT 2 UNION SELECT 3;
+INSERT INTO t (a) VALUES (2);
+SELECT FOUND_ROWS();
+
 === searching for the last key with NULL
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run
 SET sql_auto_is_null = 1;
 INSERT INTO t (a) VALUES (1);
+@only mariadb
+@deviates sql_auto_is_null finds the last key only until something was asked
+SELECT a FROM t WHERE id IS NULL;
+@only mysql
 SELECT a FROM t WHERE id IS NULL;
 SELECT a FROM t WHERE id IS NULL;
 

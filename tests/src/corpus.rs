@@ -25,6 +25,7 @@
 //! | `@command init_db {db}` | instead of a statement: `init_db`, `ping`, `reset_connection`, `change_user` |
 //! | `@refused construct` | the proxy refuses it with error 1235 that names this; nothing is run natively |
 //! | `@deviates reason` | the answers differ, which is known and documented; that they do is checked as well |
+//! | `@deviates_after reason` | the answer is the same, but what the session says of it afterwards differs |
 //!
 //! The keys of [`KEY_SPACES`] may differ. They are numbers from [`KEY_FIRST`], each space's in a range of its own, and are
 //! compared by their order: the smallest of `t` that is seen on either side is `#t.1`. Everything else must be the same, byte
@@ -112,6 +113,7 @@ enum Expect {
     Same,
     Refused(String),
     Deviates(String),
+    DeviatesAfter(String),
 }
 
 /// Reads all files of a directory.

@@ -22,7 +22,7 @@ fn increment_changes_after_prepare() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     let sent = stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (1),(2),(3)", "3");
     assert!(sent.contains("LAST_INSERT_ID()+6"), "{sent}");
-    r.answer(&prepared(7, 1));
+    r.answer(&prepared(7, 2));
     r.query("SET auto_increment_increment=1");
     r.answer(&ok(0, 0));
     let sent = r.say(&execute(7, &[]));
@@ -31,7 +31,7 @@ fn increment_changes_after_prepare() {
     // Three keys reserved; the text in force must not use first+6.
     let asked: u64 = r.requests.iter().map(|q| q.count).sum();
     assert!(
-        asked >= 7 || has(&sent, "LAST_INSERT_ID()+1"),
+        asked >= 7 || has(&sent, "LAST_INSERT_ID()+2"),
         "reserved {asked} keys, but statement 7 uses first, first+3, first+6; sent {sent:?}"
     );
 }
@@ -72,7 +72,7 @@ fn pending_lid_is_stale_after_wrapped_insert() {
     r.answer(&ok(1, 101));
     let sent = r.query("SELECT LAST_INSERT_ID()");
     assert!(
-        !has(&sent, "DO LAST_INSERT_ID(100)"),
+        !has(&sent, "last_insert_id=100"),
         "the older id is put back"
     );
 }
@@ -85,7 +85,7 @@ fn failed_insert_keeps_lid() {
     r.answer(&err());
     let sent = r.query("SELECT LAST_INSERT_ID()");
     assert!(
-        has(&sent, "DO LAST_INSERT_ID(100)"),
+        has(&sent, "last_insert_id=100"),
         "LAST_INSERT_ID() shows 101, native shows 100"
     );
 }
@@ -325,7 +325,7 @@ fn returning_that_fails() {
     r.answer(&err());
     let sent = r.query("SELECT LAST_INSERT_ID()");
     assert!(
-        !has(&sent, "DO LAST_INSERT_ID(100)"),
+        !has(&sent, "last_insert_id=100"),
         "a failed INSERT sets LAST_INSERT_ID()"
     );
 }
@@ -358,4 +358,55 @@ fn an_open_transaction_is_no_place_to_end_a_connection() {
     r.query("COMMIT");
     r.answer(&ok(0, 0));
     assert!(r.s.is_between_commands());
+}
+
+fn after(r: &mut Rig, insert: &str, answer: &[u8], question: &str) -> String {
+    r.probed(insert, "1");
+    r.answer(answer);
+    r.told();
+    String::from_utf8_lossy(&r.query(question)).into_owned()
+}
+
+const BOTH: &str = "SELECT LAST_INSERT_ID(), ROW_COUNT()";
+
+#[test]
+fn row_count_survives_what_puts_the_last_id_right() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let upsert = "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2";
+    let sent = after(&mut r, upsert, &ok(1, 100), BOTH);
+    assert!(
+        sent.contains("SELECT LAST_INSERT_ID(100) INTO @keywright"),
+        "ROW_COUNT() is 1: {sent}"
+    );
+    let sent = String::from_utf8_lossy(&r.answer(&ok(1, 0))).into_owned();
+    assert!(sent.contains(BOTH), "{sent}");
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = after(&mut r, "INSERT INTO t (a) VALUES (1)", &err(), BOTH);
+    assert!(
+        sent.contains("SELECT LAST_INSERT_ID(0)") && !sent.contains("INTO"),
+        "ROW_COUNT() is -1: {sent}"
+    );
+}
+
+#[test]
+fn ignored_row_leaves_the_last_id() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed("INSERT IGNORE INTO t (a) VALUES (1)", "1");
+    r.answer(&ok(0, 100));
+    assert_eq!(r.told(), ok(0, 0), "the key did not go in");
+    let sent = r.query("SELECT LAST_INSERT_ID()");
+    assert!(has(&sent, "SET last_insert_id=0"), "it was 0 before");
+}
+
+#[test]
+fn key_is_no_last_id_when_the_old_one_could_not_be_put_back() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.query("CALL p()");
+    r.answer(&ok(0, 0));
+    let sent = r.probed("INSERT INTO t (a) VALUES (1)", "1");
+    assert!(sent.contains("VALUES (100,1)"), "{sent}");
+    r.answer(&ok(1, 100));
+    // From here on it is known.
+    let sent = r.probed("INSERT INTO t (a) VALUES (1)", "1");
+    assert!(sent.contains("LAST_INSERT_ID(101)"), "{sent}");
 }

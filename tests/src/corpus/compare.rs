@@ -5,7 +5,7 @@ use std::thread;
 
 use anyhow::{Context, bail};
 
-use super::run::{Pass, Seen, run};
+use super::run::{AFTERWARDS, Pass, Seen, clean_up, run};
 use super::transcript::Ranks;
 use super::{Action, Expect, Scenario};
 use crate::{Flavour, Result};
@@ -77,12 +77,17 @@ pub fn compare(
     let wanted = scenarios.iter().filter(|scenario| scenario.is_for(flavour));
     for (scenario, number) in wanted.zip((0..).step_by(Pass::ALL.len())) {
         report.statements += scenario.step_count();
-        let mut differences: BTreeMap<usize, String> = BTreeMap::new();
+        let mut differences: BTreeMap<usize, Difference> = BTreeMap::new();
         for (pass, number) in Pass::ALL.into_iter().zip(number..) {
             let compared = compare_pass(scenario, flavour, [native, other], pass, number);
             match compared.with_context(|| format!("scenario {:?}", scenario.name)) {
-                Ok(found) => found.into_iter().for_each(|(step, text)| {
-                    differences.entry(step).or_insert(text);
+                Ok(found) => found.into_iter().for_each(|(step, difference)| {
+                    let known = differences
+                        .get(&step)
+                        .is_some_and(|known| known.is_in_answer || !difference.is_in_answer);
+                    if !known {
+                        differences.insert(step, difference);
+                    }
                 }),
                 Err(error) => report
                     .faults
@@ -96,22 +101,32 @@ pub fn compare(
     Ok(report)
 }
 
+/// What both sides saw of a step, which was not the same.
+struct Difference {
+    text: String,
+    /// Not only in what the session said of the statement afterwards.
+    is_in_answer: bool,
+}
+
 /// The differences of a pass by step; what is in the tables counts as one more step.
 fn compare_pass(
     scenario: &Scenario,
     flavour: Flavour,
-    [native, other]: [&Side<'_>; 2],
+    sides: [&Side<'_>; 2],
     pass: Pass,
     number: usize,
-) -> Result<Vec<(usize, String)>> {
+) -> Result<Vec<(usize, Difference)>> {
     let [native, other] = thread::scope(|scope| {
-        let threads = [native, other]
-            .map(|side| scope.spawn(move || run(scenario, flavour, side, pass, number)));
+        let threads =
+            sides.map(|side| scope.spawn(move || run(scenario, flavour, side, pass, number)));
         threads.map(|thread| match thread.join() {
             Ok(seen) => seen,
             Err(_) => bail!("a side panicked"),
         })
     });
+    for side in sides {
+        clean_up(side, number)?;
+    }
     let (native, other) = (native.context("native")?, other.context("the other side")?);
     let shown = [&native, &other].map(|seen| normalised(scenario, seen));
     let [native, other] = shown;
@@ -124,7 +139,11 @@ fn compare_pass(
                 indented(native),
                 indented(other)
             );
-            (step, text)
+            let difference = Difference {
+                text,
+                is_in_answer: answer_of(native) != answer_of(other),
+            };
+            (step, difference)
         })
         .collect())
 }
@@ -136,11 +155,16 @@ fn normalised(scenario: &Scenario, seen: &Seen) -> Vec<String> {
         .steps
         .iter()
         .zip(&seen.steps)
-        .filter(|(step, _)| !matches!(step.expect, Expect::Deviates(_)))
+        .filter(|(step, _)| !matches!(step.expect, Expect::Deviates(_) | Expect::DeviatesAfter(_)))
         .map(|(_, seen)| seen.as_str());
     let ranks = Ranks::of(alike.chain([seen.tables.as_str()]));
     let all = seen.steps.iter().chain([&seen.tables]);
     all.map(|text| ranks.applied_to(text)).collect()
+}
+
+fn answer_of(seen: &str) -> &str {
+    seen.split_once(AFTERWARDS)
+        .map_or(seen, |(answer, _)| answer)
 }
 
 fn indented(text: &str) -> String {
@@ -150,7 +174,7 @@ fn indented(text: &str) -> String {
 fn judge(
     scenario: &Scenario,
     deviations_of: Option<Flavour>,
-    mut differences: BTreeMap<usize, String>,
+    mut differences: BTreeMap<usize, Difference>,
     report: &mut Report,
 ) {
     for (number, step) in scenario.steps.iter().enumerate() {
@@ -166,20 +190,27 @@ fn judge(
         match (&step.expect, differences.remove(&number)) {
             (Expect::Refused(_), _) => report.refused += 1,
             (Expect::Same, None) => {}
-            (Expect::Same, Some(text)) => report.faults.push(format!("{place} {text}")),
-            (Expect::Deviates(reason), Some(_)) => {
+            (Expect::Same, Some(difference)) => {
+                report.faults.push(format!("{place} {}", difference.text));
+            }
+            (Expect::DeviatesAfter(_), Some(difference)) if difference.is_in_answer => {
+                report.faults.push(format!("{place} {}", difference.text));
+            }
+            (Expect::Deviates(reason) | Expect::DeviatesAfter(reason), Some(_)) => {
                 report.deviations.push(format!("{place}: {reason}"));
             }
-            (Expect::Deviates(reason), None) if may_deviate => report
-                .faults
-                .push(format!("{place}: no deviation any more ({reason})")),
-            (Expect::Deviates(_), None) => {}
+            (Expect::Deviates(reason) | Expect::DeviatesAfter(reason), None) if may_deviate => {
+                report
+                    .faults
+                    .push(format!("{place}: no deviation any more ({reason})"));
+            }
+            (Expect::Deviates(_) | Expect::DeviatesAfter(_), None) => {}
         }
     }
     // What is left is of the tables.
-    for text in differences.into_values() {
+    for difference in differences.into_values() {
         report
             .faults
-            .push(format!("{}: the tables {text}", scenario.name));
+            .push(format!("{}: the tables {}", scenario.name, difference.text));
     }
 }

@@ -47,7 +47,7 @@ struct Marks {
     text: bool,
     only: Option<Flavour>,
     refused: Option<String>,
-    deviates: Option<String>,
+    deviates: Option<Expect>,
 }
 
 impl Parser {
@@ -107,7 +107,8 @@ impl Parser {
             "text" => self.marks.text = true,
             "only" => self.marks.only = Some(Flavour::parse(rest).context("no flavour")?),
             "refused" => self.marks.refused = Some(rest.to_owned()),
-            "deviates" => self.marks.deviates = Some(rest.to_owned()),
+            "deviates" => self.marks.deviates = Some(Expect::Deviates(rest.to_owned())),
+            "deviates_after" => self.marks.deviates = Some(Expect::DeviatesAfter(rest.to_owned())),
             "command" => {
                 let action = command(rest)?;
                 self.push(action, number)?;
@@ -146,7 +147,7 @@ impl Parser {
         let expect = match (marks.refused, marks.deviates) {
             (None, None) => Expect::Same,
             (Some(construct), None) => Expect::Refused(construct),
-            (None, Some(reason)) => Expect::Deviates(reason),
+            (None, Some(deviates)) => deviates,
             (Some(_), Some(_)) => bail!("refused and deviating"),
         };
         let only = marks.only;

@@ -15,6 +15,9 @@ const NOT_PREPARABLE: u16 = 1295;
 /// A table's quoted name, out of information_schema.
 const NAME: &str = "CONCAT(table_schema, '.`', REPLACE(table_name, '`', '``'), '`')";
 
+/// What stands between a statement's answer and what the session says of it.
+pub(super) const AFTERWARDS: &str = "\nthen ";
+
 /// One way of running a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {
@@ -52,7 +55,7 @@ pub(super) struct Seen {
     pub(super) tables: String,
 }
 
-/// Runs the scenario in a schema of its own, which is dropped afterwards.
+/// Runs the scenario in a schema of its own, which [`clean_up`] drops.
 pub(super) fn run(
     scenario: &Scenario,
     flavour: Flavour,
@@ -60,8 +63,7 @@ pub(super) fn run(
     pass: Pass,
     number: usize,
 ) -> Result<Seen> {
-    // As long on every side: lengths are in what is compared.
-    let schema = format!("{}_{number:06}", side.schema_prefix);
+    let schema = schema_of(side, number);
     let mut direct = Wire::connect_tcp(side.direct_port, &Login::root(""))?;
     set_up(&mut direct, scenario, side, &schema)?;
     let wire = Wire::connect_tcp(side.port, &Login::root(&schema))?;
@@ -84,10 +86,22 @@ pub(super) fn run(
     } = session;
     drop(wire);
     let tables = dump(&mut direct, &schema)?;
-    for schema in schemas(&schema) {
-        direct.run(format!("DROP DATABASE {schema}"))?;
-    }
     Ok(Seen { steps, tables })
+}
+
+/// Drops what [`run`] made. Not before every side is done: a server that drops routines reads those of others again, which
+/// their sessions see as a warning.
+pub(super) fn clean_up(side: &Side, number: usize) -> Result<()> {
+    let mut direct = Wire::connect_tcp(side.direct_port, &Login::root(""))?;
+    for schema in schemas(&schema_of(side, number)) {
+        direct.run(format!("DROP DATABASE IF EXISTS {schema}"))?;
+    }
+    Ok(())
+}
+
+/// As long on every side: lengths are in what is compared.
+fn schema_of(side: &Side, number: usize) -> String {
+    format!("{}_{number:06}", side.schema_prefix)
 }
 
 /// The scenario's schema and the one to change to.
@@ -191,7 +205,7 @@ impl Session<'_> {
             return Ok(String::new());
         }
         if let (Some(question), Action::Sql { .. }) = (self.pass.question(), &step.action) {
-            seen.push_str("\nthen ");
+            seen.push_str(AFTERWARDS);
             seen.push_str(&show_replies(&self.wire.query(question)?));
         }
         Ok(seen)

@@ -1,0 +1,250 @@
+//! LAST_INSERT_ID() and ROW_COUNT(): what the server has, what the client must see, and how the one becomes the other.
+//!
+//! A statement that may insert fewer rows than it has, or that fails, can leave another LAST_INSERT_ID() on the server than
+//! native auto-increment would. It is put right before the next statement that could see it, in a way that leaves what
+//! ROW_COUNT() says, where that statement asks for it.
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{Kind, LastIdChange, Lid, Plan, Sight, kind, last_id_change, sight};
+
+use crate::answer::{Done, End};
+use crate::kinds::may_set_lid;
+use crate::packets::{single_ok, write_ok_with_id};
+use crate::session::{After, Gather, Session};
+use crate::step::Step;
+
+/// What a statement that is passed on may see and change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Effect {
+    /// It could see LAST_INSERT_ID().
+    pub(crate) sees: bool,
+    /// It asks for ROW_COUNT().
+    pub(crate) counts: bool,
+    pub(crate) change: LastIdChange,
+    /// It is an INSERT: its OK packet says whether a key was generated.
+    pub(crate) inserts: bool,
+}
+
+impl Effect {
+    /// Of a statement that was not read.
+    pub(crate) const UNKNOWN: Self = Self {
+        sees: true,
+        counts: false,
+        change: LastIdChange::Unknown,
+        inserts: false,
+    };
+}
+
+/// What the answer to a rewritten statement has to be measured by.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    lid: Lid,
+    rows: u64,
+    keys: u64,
+    /// The first key.
+    first: Option<u64>,
+    may_skip: bool,
+    on_duplicate: bool,
+    /// What LAST_INSERT_ID() showed before, as far as that is known.
+    before: Option<u64>,
+}
+
+/// What LAST_INSERT_ID() is to show after a statement that succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reported {
+    /// What it showed before; the server's own id in the OK packet is right.
+    Before,
+    /// What it showed before, although the server has the key that did not go in.
+    NotThatKey,
+    /// This key, in the OK packet too.
+    Key(u64),
+}
+
+impl Reply {
+    /// The id that native auto-increment would have reported.
+    fn reported(&self, done: Done) -> Reported {
+        let Some(first) = self.first else {
+            return Reported::Before;
+        };
+        let nothing = self.may_skip && done.affected_rows == 0;
+        match self.lid {
+            Lid::None => Reported::Before,
+            Lid::Wrapped if nothing => Reported::NotThatKey,
+            Lid::Wrapped => Reported::Key(first),
+            Lid::Literal if !self.may_skip => Reported::Key(first),
+            Lid::Literal if self.rows == 1 && self.went_in(done, first) => Reported::Key(first),
+            Lid::Literal if self.rows == 1 || nothing => Reported::Before,
+            // Several rows, and nobody says which went in: none, or as if the first did.
+            Lid::Literal if self.on_duplicate && done.affected_rows == self.rows * 2 => {
+                Reported::Before
+            }
+            Lid::Literal => Reported::Key(first),
+        }
+    }
+
+    /// Whether the only row went in. A column without AUTO_INCREMENT reports no id; then the number of rows tells, which for
+    /// an update is 2, or 0 when nothing changed.
+    fn went_in(&self, done: Done, first: u64) -> bool {
+        done.insert_id == first || (done.insert_id == 0 && done.affected_rows == 1)
+    }
+}
+
+impl Session {
+    /// What LAST_INSERT_ID() shows, as far as that is known.
+    fn shown_lid(&self) -> Option<u64> {
+        self.pending_lid.or(self.lid)
+    }
+
+    /// How a statement of so many keys is written: when its failure would leave its key as LAST_INSERT_ID() and nobody knows
+    /// what was there before, with literals.
+    pub(crate) fn lid_of(&self, plan: &Plan, keys: u64) -> Lid {
+        let may_go_back = plan.ignore() || keys == 1;
+        let cannot = self.shown_lid().is_none() || (plan.ignore() && plan.returning());
+        match plan.lid() {
+            Lid::Wrapped if may_go_back && cannot => Lid::Literal,
+            lid => lid,
+        }
+    }
+
+    /// Whether LAST_INSERT_ID() must be right before such a statement: it sees it, or leaves it when its first row fails.
+    pub(crate) fn needs_lid(&self, sees: bool, lid: Lid, keys: u64) -> bool {
+        self.pending_lid.is_some() && (sees || (lid == Lid::Wrapped && keys > 1))
+    }
+
+    /// What the answer to a rewritten statement has to be measured by.
+    pub(crate) fn reply(&self, plan: &Plan, lid: Lid, keys: &KeyBatch) -> Reply {
+        Reply {
+            lid,
+            rows: plan.rows(),
+            keys: keys.len(),
+            first: keys.number(0),
+            may_skip: plan.ignore() || plan.on_duplicate(),
+            on_duplicate: plan.on_duplicate(),
+            before: self.shown_lid(),
+        }
+    }
+
+    /// The answer to a rewritten statement has come whole.
+    pub(crate) fn answer_insert(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
+        let Some((sequence, payload, done)) = single_ok(answer) else {
+            if end == Some(End::Error) {
+                self.insert_failed(reply);
+            }
+            self.down.extend_from_slice(answer);
+            return;
+        };
+        let id = match reply.reported(done) {
+            Reported::Before => None,
+            Reported::NotThatKey => {
+                (self.pending_lid, self.lid) = (reply.before, reply.first);
+                Some(0)
+            }
+            Reported::Key(id) => {
+                self.inserted(reply, id);
+                Some(id)
+            }
+        };
+        let corrected = id
+            .filter(|id| *id != done.insert_id)
+            .is_some_and(|id| write_ok_with_id(payload, id, sequence, &mut self.down));
+        if !corrected {
+            self.down.extend_from_slice(answer);
+        }
+    }
+
+    /// A rewritten statement was answered with rows.
+    pub(crate) fn insert_returned(&mut self, reply: &Reply, succeeded: bool) {
+        match reply.first {
+            Some(id) if succeeded => self.inserted(reply, id),
+            Some(_) | None if succeeded => {}
+            Some(_) | None => self.insert_failed(reply),
+        }
+    }
+
+    fn inserted(&mut self, reply: &Reply, id: u64) {
+        match reply.lid {
+            Lid::Literal => self.pending_lid = Some(id),
+            Lid::Wrapped => (self.pending_lid, self.lid) = (None, Some(id)),
+            Lid::None => {}
+        }
+    }
+
+    /// Native auto-increment keeps LAST_INSERT_ID() when the first row failed, and else shows the first key. So does the server
+    /// of several keys; of one it may have been left behind.
+    fn insert_failed(&mut self, reply: &Reply) {
+        match reply.lid {
+            Lid::Wrapped => {
+                self.lid = None;
+                self.pending_lid = reply.before.filter(|_| reply.keys == 1 || reply.may_skip);
+            }
+            Lid::Literal | Lid::None => {}
+        }
+    }
+
+    /// What a statement that is passed on may see and change.
+    pub(crate) fn effect(&self, text: &[u8]) -> Effect {
+        let modes = &self.context.modes;
+        let (sight, kind) = (sight(text, modes), kind(text, modes));
+        let inserts = matches!(kind, Kind::Insert | Kind::Replace);
+        let change = if may_set_lid(kind) {
+            LastIdChange::Unknown
+        } else if sight == Sight::Sees {
+            last_id_change(text, modes)
+        } else {
+            LastIdChange::Keeps
+        };
+        Effect {
+            sees: sight != Sight::Blind,
+            counts: sight == Sight::Sees && names_row_count(text),
+            change,
+            inserts,
+        }
+    }
+
+    /// A statement is passed on; what follows from that, unless something else does.
+    pub(crate) fn note_effect(&mut self, effect: Effect, after: After) -> After {
+        let before = self.lid;
+        match effect.change {
+            LastIdChange::Keeps if effect.inserts => {
+                self.lid = None;
+                return match after {
+                    After::Nothing => After::Inserted(before),
+                    other => other,
+                };
+            }
+            LastIdChange::Keeps => {}
+            LastIdChange::To(id) => self.lid = Some(id),
+            LastIdChange::Unknown => self.lid = None,
+        }
+        after
+    }
+
+    /// Brings LAST_INSERT_ID() up to date before the command, which is looked at again afterwards. `counts`: the command asks
+    /// for ROW_COUNT(), which a statement of ours sets; then one is chosen that sets it to what it is.
+    pub(crate) fn update_lid(&mut self, counts: bool) -> Step {
+        let id = self.pending_lid.unwrap_or(0);
+        let text = match self.row_count {
+            None if counts => format!("SELECT LAST_INSERT_ID({id})"),
+            Some(1) if counts => format!("SELECT LAST_INSERT_ID({id}) INTO @keywright"),
+            // Unlike DO it leaves FOUND_ROWS().
+            _ => format!("SET last_insert_id={id}"),
+        };
+        self.own_query(text.as_bytes(), Gather::Lid)
+    }
+
+    /// LAST_INSERT_ID() was brought up to date, or could not be.
+    pub(crate) fn answer_lid(&mut self, end: Option<End>, answer: &[u8]) {
+        if end == Some(End::Error) {
+            self.fail_own(answer);
+        } else {
+            self.lid = self.pending_lid.take();
+        }
+    }
+}
+
+/// Whether a text may ask for ROW_COUNT().
+pub(crate) fn names_row_count(text: &[u8]) -> bool {
+    const NAME: &[u8] = b"row_count";
+    text.windows(NAME.len())
+        .any(|part| part.eq_ignore_ascii_case(NAME))
+}
