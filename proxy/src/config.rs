@@ -71,6 +71,7 @@ struct RawStatus {
 struct RawLimits {
     connections_max: u64,
     rewrite_bytes_max: usize,
+    memory_bytes_max: usize,
     statements_max: usize,
     connect_ms_max: u64,
     login_ms_max: u64,
@@ -85,6 +86,7 @@ impl Default for RawLimits {
         Self {
             connections_max: 10_000,
             rewrite_bytes_max: session.rewrite_bytes_max,
+            memory_bytes_max: 1 << 30,
             statements_max: session.statements_max,
             connect_ms_max: 5_000,
             login_ms_max: 60_000,
@@ -128,6 +130,8 @@ pub struct Config {
     pub connections_max: u64,
     /// Sizes that every session keeps to.
     pub limits: Limits,
+    /// What statements that are gathered may take of memory, over all connections, bytes.
+    pub memory_bytes_max: usize,
     /// How long connecting to an upstream may take, milliseconds.
     pub connect_ms_max: u64,
     /// How long it may take from the greeting to the end of authentication, milliseconds.
@@ -222,6 +226,12 @@ impl Config {
             .enumerate()
             .filter_map(|(index, rule)| configured(index, rule, &mut problems))
             .collect();
+        if raw.limits.memory_bytes_max / 4 < raw.limits.rewrite_bytes_max {
+            problems.push(
+                "limits.memory_bytes_max is at least four times rewrite_bytes_max: a longest statement must have room"
+                    .to_owned(),
+            );
+        }
         if raw.limits.look_s == 0 {
             problems.push("limits: look_s is at least 1".to_owned());
         }
@@ -235,6 +245,7 @@ impl Config {
                     rewrite_bytes_max: raw.limits.rewrite_bytes_max,
                     statements_max: raw.limits.statements_max,
                 },
+                memory_bytes_max: raw.limits.memory_bytes_max,
                 connect_ms_max: raw.limits.connect_ms_max,
                 login_ms_max: raw.limits.login_ms_max,
                 keepalive_s: raw.limits.keepalive_s,

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
+use crate::memory::{Memory, Share};
 use crate::stream::Stream;
 
 /// A buffer's size once bytes have come, bytes.
@@ -14,7 +16,7 @@ pub(crate) const BUFFER_BYTES_MIN: usize = 16 << 10;
 pub(crate) const BUFFER_BYTES_BUSY: usize = 256 << 10;
 
 /// A buffer that is read into at its end and passed on from its front.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
     start: usize,
@@ -22,9 +24,31 @@ pub(crate) struct Input {
     ended: bool,
     /// Whether the last read took all the room there was.
     was_filled: bool,
+    /// What it has taken beyond [`BUFFER_BYTES_BUSY`].
+    share: Share,
+    /// Whether it must be larger, and there is no memory for that.
+    is_starved: bool,
 }
 
 impl Input {
+    /// An empty one, which takes of that memory what it needs for statements.
+    pub(crate) fn new(memory: Arc<Memory>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            start: 0,
+            end: 0,
+            ended: false,
+            was_filled: false,
+            share: Share::new(memory),
+            is_starved: false,
+        }
+    }
+
+    /// Whether there is no memory for what it is to hold. Nothing more is read then, until something of it is gone.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.is_starved
+    }
+
     /// What is there.
     pub(crate) fn there(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
@@ -43,6 +67,7 @@ impl Input {
     /// Forgets the first `count` bytes.
     pub(crate) fn drop_front(&mut self, count: usize) {
         self.start = self.start.saturating_add(count).min(self.end);
+        self.is_starved = false;
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
@@ -57,7 +82,9 @@ impl Input {
     ) -> Poll<io::Result<()>> {
         let mut was_read = false;
         loop {
-            self.make_room(at_least);
+            if !self.make_room(at_least) {
+                return Poll::Ready(Ok(()));
+            }
             let room = self.bytes.get_mut(self.end..).unwrap_or_default();
             let room_bytes = room.len();
             let mut into = ReadBuf::new(room);
@@ -78,8 +105,9 @@ impl Input {
         }
     }
 
-    /// A buffer that could not hold what came grows; with little in the socket a small one stays in the processor's cache.
-    fn make_room(&mut self, at_least: usize) {
+    /// A buffer that could not hold what came grows; with little in the socket a small one stays in the processor's cache. False
+    /// if it is full and there is no memory for a larger one.
+    fn make_room(&mut self, at_least: usize) -> bool {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -94,8 +122,12 @@ impl Input {
         // A full buffer must grow, or reading into no room would look like the peer's end.
         wanted = wanted.max(self.end.saturating_add(1));
         if wanted > len {
-            self.bytes.resize(wanted, 0);
+            self.is_starved = !self.share.hold(wanted.saturating_sub(BUFFER_BYTES_BUSY));
+            if !self.is_starved {
+                self.bytes.resize(wanted, 0);
+            }
         }
+        self.end < self.bytes.len()
     }
 
     /// Whether nothing is in it, and it still has memory.
@@ -107,6 +139,7 @@ impl Input {
     pub(crate) fn release(&mut self) {
         if self.start == self.end {
             self.bytes = Vec::new();
+            self.share.hold(0);
             self.was_filled = false;
         }
     }

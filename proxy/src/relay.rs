@@ -19,6 +19,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::handshake::{self, Login};
 use crate::linger::linger;
+use crate::memory::Memory;
 use crate::metrics::Tally;
 use crate::side::{Side, Wants, is_pending, poll_pass};
 use crate::status::Status;
@@ -71,6 +72,8 @@ pub struct Means {
     pub tally: Arc<Tally>,
     /// What clients who ask are told of the proxy.
     pub status: Option<Arc<Status>>,
+    /// What statements that are gathered take.
+    pub memory: Arc<Memory>,
 }
 
 impl Means {
@@ -107,8 +110,8 @@ impl Relay {
         let login = login.into();
         session.allow_status(means.allows_status(&login.facts));
         Self {
-            client: Side::new(client),
-            upstream: Side::new(upstream),
+            client: Side::new(client, Arc::clone(&means.memory)),
+            upstream: Side::new(upstream, Arc::clone(&means.memory)),
             session,
             login,
             means,
@@ -280,6 +283,10 @@ impl Relay {
         if is_pending(from, to) {
             return Moved::No;
         }
+        let is_starved = from.input.is_starved();
+        if is_starved {
+            self.session.memory_full();
+        }
         let step = match of {
             Of::Client => self.session.on_client(from.input.there()),
             Of::Upstream => self.session.on_upstream(from.input.there()),
@@ -302,6 +309,8 @@ impl Relay {
                 from.input.drop_front(count);
                 Moved::Yes
             }
+            // It was told so, and still wants more.
+            Step::More { .. } if is_starved => Moved::Halt(Halt::Close),
             Step::More { at_least } => {
                 from.wants = Wants::More(at_least);
                 Moved::No

@@ -18,6 +18,7 @@ use crate::handshake::{self, Ended, Terms};
 use crate::keepalive::keep_alive;
 use crate::linger::linger;
 use crate::listener::Protection;
+use crate::memory::Memory;
 use crate::metrics::{self, Counters, Tally};
 use crate::password::OwnKey;
 use crate::relay::{Means, Relay};
@@ -89,6 +90,7 @@ struct Shared {
     orders: watch::Receiver<Arc<Orders>>,
     counters: Arc<Counters>,
     status: Arc<Status>,
+    memory: Arc<Memory>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -117,6 +119,7 @@ pub fn serve(
         .transpose()?;
     let status = Status::new(&config.status_users, keys.clone(), Arc::clone(&counters));
     let shared = Arc::new(Shared {
+        memory: Arc::new(Memory::new(config.memory_bytes_max)),
         config,
         keys,
         orders,
@@ -228,15 +231,30 @@ async fn accept(acceptor: &crate::stream::Acceptor, index: usize, shared: &Arc<S
 }
 
 async fn serve_client(client: Stream, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
-    let open = shared.counters.opened();
+    let (place, open) = Place::take(&shared.counters);
     if let Some((cause, message)) = turned_away(open, shared) {
         // It takes nobody's place while it reads why.
-        shared.counters.closed();
+        drop(place);
         return refuse(client, cause, message).await;
     }
-    let outcome = connection(client, index, shared).await;
-    shared.counters.closed();
-    outcome
+    connection(client, index, shared).await
+}
+
+/// A connection that is counted until it is dropped, however its task ends.
+struct Place<'a>(&'a Counters);
+
+impl<'a> Place<'a> {
+    /// With how many there are then.
+    fn take(counters: &'a Counters) -> (Self, u64) {
+        let open = counters.opened();
+        (Self(counters), open)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.closed();
+    }
 }
 
 /// Why no more client is served, if that is so.
@@ -288,6 +306,7 @@ async fn connection(client: Stream, index: usize, shared: &Arc<Shared>) -> std::
         sources: Arc::clone(&orders.sources),
         tally: Arc::clone(&orders.tally),
         status: Some(Arc::clone(&shared.status)),
+        memory: Arc::clone(&shared.memory),
     };
     let stopping = shared.stopping.clone();
     let relay = Relay::new(client, upstream, session, login, means, stopping);

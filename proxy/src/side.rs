@@ -3,11 +3,13 @@
 use std::io;
 use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::AsyncWrite;
 
 use crate::input::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN, Input};
+use crate::memory::Memory;
 use crate::stream::Stream;
 
 /// What the session said last of a side's bytes.
@@ -38,10 +40,10 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    pub(crate) fn new(stream: Stream) -> Self {
+    pub(crate) fn new(stream: Stream, memory: Arc<Memory>) -> Self {
         Self {
             stream,
-            input: Input::default(),
+            input: Input::new(memory),
             cleared: 0,
             own: Vec::new(),
             own_sent: 0,

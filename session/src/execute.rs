@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keywright_core::{Cause, KeyBatch};
+use keywright_core::KeyBatch;
 use keywright_rewrite::{Lid, Prepared, Unread, Unsupported, Variant};
 
 use crate::answer::{End, Shape};
@@ -39,7 +39,7 @@ impl Session {
         if !self.statements.ours.contains_key(&id) {
             return self.execute_passed(header, bytes, id);
         }
-        let (header, payload) = match joined(header, bytes, self.facts.limits.rewrite_bytes_max) {
+        let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
             Joined::More(at_least) => return Step::More { at_least },
             Joined::TooLong => return self.refuse_long_execution(),
@@ -112,13 +112,9 @@ impl Session {
 
     /// An execution is needed whole.
     fn refuse_long_execution(&mut self) -> Step {
-        crate::packets::write_error(
-            Cause::PacketTooLarge,
+        self.refuse_long(
             "keywright-proxy: parameters of a statement on a table with a rule are longer than rewrite_bytes_max",
-            1,
-            &mut self.down,
-        );
-        Step::Close
+        )
     }
 
     fn execute_passed(&mut self, header: Header, bytes: &[u8], id: u32) -> Step {

@@ -21,9 +21,10 @@ use crate::step::{Step, What};
 
 impl Session {
     pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let (header, text) = match joined(header, bytes, self.facts.limits.rewrite_bytes_max) {
+        let (header, text) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, text) => (header, text),
             Joined::More(at_least) => return Step::More { at_least },
+            Joined::TooLong if self.memory_full => return self.refuse_long(""),
             Joined::TooLong => {
                 let after = After::Prepared(Box::default());
                 return self.pass(header, bytes, Shape::Prepare, after);

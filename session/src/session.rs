@@ -56,6 +56,8 @@ pub struct Session {
     pub(crate) pieces: Option<Pieces>,
     /// Whether COM_CHANGE_USER must not be missed.
     is_attentive: bool,
+    /// The driver has no memory to gather the command at the front.
+    pub(crate) memory_full: bool,
 }
 
 /// Whose turn it is.
@@ -173,6 +175,7 @@ impl Session {
             drop_command: false,
             pieces: None,
             is_attentive: false,
+            memory_full: false,
         }
     }
 
@@ -184,6 +187,33 @@ impl Session {
             is_attentive: true,
             ..self
         }
+    }
+
+    /// There is no memory for the bytes that were asked for of the client: its command is passed on if it can be judged by
+    /// its beginning, and refused otherwise.
+    pub fn memory_full(&mut self) {
+        self.memory_full = true;
+    }
+
+    /// Longest command that can be gathered now.
+    pub(crate) fn gather_bytes_max(&self) -> usize {
+        match self.memory_full {
+            true => 0,
+            false => self.facts.limits.rewrite_bytes_max,
+        }
+    }
+
+    /// A command that is needed whole is too long for that, or for the memory there is. Its rest is not waited for.
+    pub(crate) fn refuse_long(&mut self, too_long: &str) -> Step {
+        let (cause, message) = match self.memory_full {
+            true => (
+                Cause::MemoryFull,
+                "keywright-proxy: statements that are being gathered take memory_bytes_max",
+            ),
+            false => (Cause::PacketTooLarge, too_long),
+        };
+        crate::packets::write_error(cause, message, 1, &mut self.down);
+        Step::Close
     }
 
     /// Starts over after the driver has run the exchange of COM_CHANGE_USER.
@@ -284,6 +314,7 @@ impl Session {
         after: After,
     ) -> Step {
         self.stage = Stage::default();
+        self.memory_full = false;
         self.answer.expect(shape);
         if shape != Shape::None {
             self.turn = Turn::Answer(after);

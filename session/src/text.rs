@@ -1,6 +1,5 @@
 //! A statement sent as text: what it is, and whether it can be passed on untouched.
 
-use keywright_core::Cause;
 use keywright_rewrite::{
     InsertHead, Kind, Modes, TableName, Unread, Unsupported, kind, load_target, named_statement,
     prepare_source, tables_touched, use_target,
@@ -9,7 +8,7 @@ use keywright_rewrite::{
 use crate::answer::Shape;
 use crate::bytes::{HEADER_BYTES, Header, Joined, joined};
 use crate::context::{is_harmless_set, sets_insert_id};
-use crate::packets::{COM_QUERY, write_error};
+use crate::packets::COM_QUERY;
 use crate::session::{After, Gather, Named, Session, Turn};
 use crate::step::Step;
 use crate::text_prepare::TextStatement;
@@ -33,7 +32,7 @@ pub(crate) enum Look {
 
 impl Session {
     pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let (header, text) = match joined(header, bytes, self.facts.limits.rewrite_bytes_max) {
+        let (header, text) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, text) => (header, text),
             Joined::More(_) if self.is_for_no_rule(bytes) => {
                 return self.pass_unread(header, bytes, After::Nothing);
@@ -233,13 +232,9 @@ impl Session {
                 if is_free {
                     return self.pass_unread(header, bytes, After::Nothing);
                 }
-                write_error(
-                    Cause::PacketTooLarge,
+                self.refuse_long(
                     "keywright-proxy: statement on a table with a rule is longer than rewrite_bytes_max",
-                    1,
-                    &mut self.down,
-                );
-                Step::Close
+                )
             }
             _ => self.pass_unread(header, bytes, After::Unknown),
         }

@@ -70,7 +70,10 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         Cause::StoreUnavailable => a_store_that_is_away(shop),
         Cause::UpstreamUnreachable => a_server_that_is_away(shop),
         Cause::ConnectionsFull => one_connection_too_many(shop),
-        Cause::MemoryFull => one_statement_too_many(shop),
+        Cause::MemoryFull => {
+            one_statement_too_many(shop)?;
+            long_statements_at_once(shop)
+        }
         Cause::PacketTooLarge => a_statement_too_long(shop),
         Cause::PacketMalformed => a_command_out_of_order(shop),
         Cause::Draining => a_proxy_that_stops(shop),
@@ -244,6 +247,43 @@ fn one_statement_too_many(shop: &Shop) -> Result<()> {
     wire.close(&first)?;
     let again = wire.prepare(insert)??;
     assert!(refusal(wire.execute(&again, &[Param::Text(b"x".to_vec())])?).is_none());
+    goes_on(&mut wire)
+}
+
+fn long_statements_at_once(shop: &Shop) -> Result<()> {
+    let proxy = shop.limited("rewrite_bytes_max = 4000000\nmemory_bytes_max = 16000000")?;
+    let long = "x".repeat(3_900_000);
+    let into = |table: &str| format!("INSERT INTO {table} (a) VALUES ('{long}')");
+    // Two of them fill the memory, and wait for their ends.
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let mut wire = proxy.wire("shop")?;
+        let payload = [&[command::QUERY], into("orders").as_bytes()].concat();
+        let length = u32::try_from(payload.len())?.to_le_bytes();
+        let packet = [&length[..3], &[0], &payload].concat();
+        let most = packet.get(..packet.len() - 1).context("all but its end")?;
+        wire.send_raw(most)?;
+        waiting.push(wire);
+    }
+    wait_until("the memory to be full", WAIT_MAX, || {
+        let mut wire = proxy.wire("shop")?;
+        let Some(fault) = refusal(wire.query(into("orders"))?) else {
+            return Ok(false);
+        };
+        expect(Cause::MemoryFull, &fault, "memory_bytes_max");
+        has_ended(&mut wire);
+        Ok(true)
+    })?;
+    let mut wire = proxy.wire("shop")?;
+    wire.run("INSERT INTO orders (a) VALUES ('short')")?;
+    wire.run(into("plain"))?;
+    let insert = wire.prepare("INSERT INTO plain (a) VALUES (?)")??;
+    wire.execute(&insert, &[Param::Text(long.clone().into_bytes())])?;
+    drop(waiting);
+    wait_until("room again", WAIT_MAX, || {
+        Ok(refusal(proxy.wire("shop")?.query(into("orders"))?).is_none())
+    })?;
+    wire.run("DELETE FROM orders")?;
     goes_on(&mut wire)
 }
 
