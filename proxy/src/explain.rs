@@ -36,6 +36,7 @@ impl<'a> Explainer<'a> {
             .map(|(index, configured)| Rule {
                 mode: Mode::Rewrite,
                 watched: known.seen.watched.get(index).copied().unwrap_or(false),
+                repeatable: known.seen.repeatable.get(index).copied().unwrap_or(false),
                 ..configured.rule.clone()
             });
         let rules = Rules::new(rules.collect(), known.seen.lower_case);

@@ -163,6 +163,9 @@ fn rules_of(config: &Config, seen: Option<&Seen>) -> Rules {
             watched: seen
                 .and_then(|seen| seen.watched.get(index).copied())
                 .unwrap_or(false),
+            repeatable: seen
+                .and_then(|seen| seen.repeatable.get(index).copied())
+                .unwrap_or(false),
             ..configured.rule.clone()
         });
     Rules::new(rules.collect(), seen.is_some_and(|seen| seen.lower_case))

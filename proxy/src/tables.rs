@@ -3,6 +3,7 @@
 
 mod columns;
 mod dependents;
+mod views;
 
 use std::time::Duration;
 
@@ -43,6 +44,9 @@ pub struct Found {
 pub struct Seen {
     /// By rule: whether a trigger on a matching table runs before rows go in.
     pub watched: Vec<bool>,
+    /// By rule: whether a statement that fails leaves nothing behind: all matching tables are InnoDB without triggers, and no
+    /// view calls functions.
+    pub repeatable: Vec<bool>,
     /// Whether the server compares names of schemas and tables without case (`lower_case_table_names`).
     pub lower_case: bool,
 }
@@ -128,6 +132,7 @@ async fn watch(
     let mut found = Found {
         seen: Seen {
             watched: vec![false; config.rules.len()],
+            repeatable: vec![true; config.rules.len()],
             lower_case: lower_case(server).await?,
         },
         ..Found::default()
@@ -144,13 +149,25 @@ async fn watch(
     for (configured, column) in with_rule(config, &columns) {
         fence(configured, column, apply_fence, server, &mut found).await;
     }
-    for (schema, table) in triggers(server).await? {
-        if let Some((rule, _)) = rules.find(schema.as_bytes(), table.as_bytes())
-            && let Some(watched) = found.seen.watched.get_mut(rule)
+    for column in &columns {
+        if !column.engine.eq_ignore_ascii_case("InnoDB")
+            && let Some(repeatable) = found.seen.repeatable.get_mut(column.rule)
         {
-            *watched = true;
+            *repeatable = false;
         }
     }
+    for (schema, table, before_insert) in triggers(server).await? {
+        let Some((rule, _)) = rules.find(schema.as_bytes(), table.as_bytes()) else {
+            continue;
+        };
+        if let Some(watched) = found.seen.watched.get_mut(rule) {
+            *watched |= before_insert;
+        }
+        if let Some(repeatable) = found.seen.repeatable.get_mut(rule) {
+            *repeatable = false;
+        }
+    }
+    views::views(server, &rules, &mut found.seen.repeatable).await?;
     Ok((found, rules, columns))
 }
 
@@ -181,11 +198,11 @@ async fn increment(server: &mut Conn, found: &mut Found) -> Result<()> {
     Ok(())
 }
 
-async fn triggers(server: &mut Conn) -> Result<Vec<(String, String)>> {
+async fn triggers(server: &mut Conn) -> Result<Vec<(String, String, bool)>> {
     Ok(server
         .query(
-            "SELECT event_object_schema, event_object_table FROM information_schema.triggers \
-             WHERE event_manipulation = 'INSERT' AND action_timing = 'BEFORE'",
+            "SELECT event_object_schema, event_object_table, event_manipulation = 'INSERT' AND action_timing = 'BEFORE' \
+             FROM information_schema.triggers",
         )
         .await?)
 }

@@ -51,6 +51,7 @@ fn elsewhere() -> Result<Rule> {
         mode: Mode::Rewrite,
         bits_max: 63,
         watched: false,
+        repeatable: true,
     })
 }
 

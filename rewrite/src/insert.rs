@@ -42,13 +42,15 @@ pub(crate) enum Source {
     Rows,
     /// `SET a = 1`.
     Set,
+    /// `SELECT …`, `WITH … SELECT …`, perhaps in parentheses.
+    Query,
 }
 
 impl Insert {
     /// Reads on from the table's name.
     ///
     /// # Errors
-    /// [`Unread::Unsupported`] for rows out of a query and other constructs; [`Unread::Refused`] when the text ends too early.
+    /// [`Unread::Unsupported`] for rows out of `TABLE` and other constructs; [`Unread::Refused`] when the text ends too early.
     pub fn read(head: InsertHead, text: &[u8], modes: &Modes) -> Result<Self, Unread> {
         if let Some(forbidden) = head.forbidden {
             return Err(forbidden.into());
@@ -73,7 +75,8 @@ impl Insert {
             rows: cursor.at,
             inside: cursor.inside,
             set_var: cursor.set_var,
-            first_row_empty: source != Source::Set && cursor.at_empty_row()?,
+            first_row_empty: matches!(source, Source::Values | Source::Rows)
+                && cursor.at_empty_row()?,
         })
     }
 
@@ -87,6 +90,11 @@ impl Insert {
         self.source != Source::Set
             && matches!(self.columns, Columns::Absent { .. })
             && !self.first_row_empty
+    }
+
+    /// Whether the rows come from a query: then [`Insert::plan_query`] makes the plan.
+    pub fn is_query(&self) -> bool {
+        self.source == Source::Query
     }
 
     /// Whether it says IGNORE.
@@ -120,9 +128,9 @@ impl Cursor<'_> {
         let at = ahead.at;
         let first = ahead.peek()?;
         match first.kind {
-            Kind::Mark(b'(') => return Err(Unsupported::Select.into()),
+            Kind::Mark(b'(') => return Ok(absent),
             Kind::Word if first.is(self.text, "SELECT") || first.is(self.text, "WITH") => {
-                return Err(Unsupported::Select.into());
+                return Ok(absent);
             }
             Kind::Word if first.is(self.text, "VALUES") || first.is(self.text, "TABLE") => {
                 return Err(Unsupported::TableValue.into());
@@ -148,6 +156,7 @@ impl Cursor<'_> {
 
     /// Past the keyword that says where the values come from.
     fn source(&mut self) -> Result<Source, Unread> {
+        let before = *self;
         let token = self.token()?;
         let is = |word| token.is(self.text, word);
         if is("VALUES") || is("VALUE") {
@@ -164,13 +173,19 @@ impl Cursor<'_> {
             return Ok(Source::Set);
         }
         match token.kind {
-            Kind::Word if is("SELECT") || is("WITH") => Err(Unsupported::Select.into()),
-            Kind::Mark(b'(') => Err(Unsupported::Select.into()),
+            Kind::Word if is("SELECT") || is("WITH") => Ok(self.at_query(before)),
+            Kind::Mark(b'(') => Ok(self.at_query(before)),
             Kind::Word if is("TABLE") => Err(Unsupported::TableValue.into()),
             Kind::Word if is("DEFAULT") => Err(Unread::Refused),
             Kind::End | Kind::Mark(b';') => Err(Unread::Refused),
             _ => Err(Unsupported::Unknown("the table's name").into()),
         }
+    }
+
+    /// Back to the first token of a query.
+    fn at_query(&mut self, before: Self) -> Source {
+        *self = before;
+        Source::Query
     }
 
     fn at_empty_row(&self) -> Result<bool, Unread> {

@@ -141,7 +141,11 @@ impl Cursor<'_> {
     }
 
     /// Past a constant in any number of parentheses and signs.
-    fn constant(&mut self, wanted: Wanted<'_>, seen: &mut Seen) -> Result<Value, Unread> {
+    pub(crate) fn constant(
+        &mut self,
+        wanted: Wanted<'_>,
+        seen: &mut Seen,
+    ) -> Result<Value, Unread> {
         let mut depth = 0_u32;
         let mut signed = false;
         let token = loop {

@@ -5,6 +5,7 @@
 //! 1. [`kind()`]: a look at the first keyword, for every statement.
 //! 2. [`InsertHead::read`]: up to the table's name, to find the rule.
 //! 3. [`Insert::read`] and [`Insert::plan`]: one walk over the rows at memory speed tells which of them need a key.
+//!    [`Insert::plan_query`] does so where the rows come from a SELECT.
 //! 4. [`Plan::splice`] writes the text with its keys, [`Plan::prepare`] the text of a prepared statement.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -17,9 +18,12 @@ mod key;
 mod look;
 mod modes;
 mod name;
+mod numbered;
 mod others;
+mod outline;
 mod plan;
 mod prepared;
+mod query;
 mod refusal;
 mod rows;
 mod scan;
@@ -37,6 +41,7 @@ pub use key::KeyForm;
 pub use look::{Kind, kind};
 pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use name::TableName;
+pub use numbered::{QueryPlan, is_out_of_range};
 pub use others::{
     PrepareSource, load_target, named_statement, prepare_source, tables_touched, use_target,
 };

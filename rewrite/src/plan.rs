@@ -114,6 +114,9 @@ impl Insert {
         if u32::try_from(text.len()).is_err() {
             return Err(Unsupported::TooLong.into());
         }
+        if self.source == Source::Query {
+            return Err(Unsupported::Select.into());
+        }
         let mut cursor = Cursor::new(text, modes);
         (cursor.at, cursor.inside, cursor.set_var) = (self.rows, self.inside, self.set_var);
         let place = self.place(text, key)?;
@@ -128,7 +131,7 @@ impl Insert {
             Source::Values | Source::Rows => {
                 cursor.walk_rows(wanted, self.source == Source::Rows, &mut walked)?
             }
-            Source::Set => cursor.walk_assignments(wanted, &mut walked)?,
+            Source::Set | Source::Query => cursor.walk_assignments(wanted, &mut walked)?,
         }
         let parameters = walked.seen.parameters;
         cursor.walk_tail(self.source == Source::Rows, &mut walked)?;
@@ -142,7 +145,7 @@ impl Insert {
     }
 
     /// Where the key stands in each row.
-    fn place(&self, text: &[u8], key: &KeyColumn<'_>) -> Result<Place, Unread> {
+    pub(crate) fn place(&self, text: &[u8], key: &KeyColumn<'_>) -> Result<Place, Unread> {
         let is_key = |name: &[u8]| name.eq_ignore_ascii_case(key.name);
         let (matches, values): (Vec<usize>, usize) = match &self.columns {
             Columns::Listed { names, .. } => (
@@ -310,7 +313,7 @@ fn indices(tests: impl Iterator<Item = bool>) -> Vec<usize> {
 }
 
 /// A name for a list: first, last, or alone.
-fn listed(name: &[u8], alone: bool, last: bool) -> Vec<u8> {
+pub(crate) fn listed(name: &[u8], alone: bool, last: bool) -> Vec<u8> {
     let mut edit = Vec::new();
     if last && !alone {
         edit.push(b',');
@@ -323,7 +326,7 @@ fn listed(name: &[u8], alone: bool, last: bool) -> Vec<u8> {
 }
 
 /// A whole column list: the live columns, and the key's where it is not among them.
-fn full_list(name: &[u8], live: &[Vec<u8>], own: bool, last: bool) -> Vec<u8> {
+pub(crate) fn full_list(name: &[u8], live: &[Vec<u8>], own: bool, last: bool) -> Vec<u8> {
     let own = own.then_some(name);
     let (first, behind) = if last { (None, own) } else { (own, None) };
     let names = first

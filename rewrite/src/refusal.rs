@@ -17,9 +17,12 @@ pub enum Unread {
 /// What cannot be rewritten exactly, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Unsupported {
-    /// The rows come from a query.
-    #[error("INSERT … SELECT")]
+    /// The rows come from a query, in a statement that is prepared.
+    #[error("INSERT … SELECT in a prepared statement")]
     Select,
+    /// The rows come from a query with something that forbids rewriting.
+    #[error("INSERT … SELECT {0}")]
+    SelectWith(&'static str),
     /// `VALUES` or `TABLE` as a query: parenthesised, united, limited.
     #[error("a table value constructor")]
     TableValue,
@@ -114,7 +117,7 @@ impl Unsupported {
     /// The construct's name as a metric label.
     pub fn label(self) -> &'static str {
         match self {
-            Self::Select => "insert_select",
+            Self::Select | Self::SelectWith(_) => "insert_select",
             Self::TableValue => "table_value_constructor",
             Self::LoadData => "load_data",
             Self::TextPrepare => "text_prepare",

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Kind, Lid, Modes, Plan, Server,
-    Unread, kind,
+    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Kind, Lid, Modes, Plan,
+    QueryPlan, Server, Unread, kind,
 };
 
 struct Setting {
@@ -90,18 +90,25 @@ impl Setting {
         if !matches!(known, Kind::Insert | Kind::Replace) {
             return format!("    {known:?}\n");
         }
-        let plan = InsertHead::read(&text, modes)
-            .and_then(|head| Insert::read(head, &text, modes))
-            .and_then(|insert| {
-                let key = KeyColumn {
-                    name: b"id",
-                    form: self.form,
-                    live: &self.live,
-                    watched: self.watched,
-                };
-                insert.plan(&text, modes, &key)
-            });
-        match plan {
+        let key = KeyColumn {
+            name: b"id",
+            form: self.form,
+            live: &self.live,
+            watched: self.watched,
+        };
+        let insert =
+            InsertHead::read(&text, modes).and_then(|head| Insert::read(head, &text, modes));
+        if let Ok(insert) = &insert
+            && insert.is_query()
+            && !self.prepare
+        {
+            return match insert.plan_query(&text, modes, &key) {
+                Err(Unread::Refused) => "    the server refuses it\n".to_owned(),
+                Err(Unread::Unsupported(construct)) => format!("    unsupported: {construct}\n"),
+                Ok(plan) => self.selected(&plan, &text),
+            };
+        }
+        match insert.and_then(|insert| insert.plan(&text, modes, &key)) {
             Err(Unread::Refused) => "    the server refuses it\n".to_owned(),
             Err(Unread::Unsupported(construct)) => format!("    unsupported: {construct}\n"),
             Ok(plan) if self.prepare => self.prepared(&plan, &text),
@@ -113,23 +120,51 @@ impl Setting {
         if plan.keys() == 0 {
             return "    unchanged\n".to_owned();
         }
-        let keys = match self.form {
+        let mut out = Vec::new();
+        plan.splice(text, &self.keys(plan.keys()), &mut out)
+            .expect("as many keys as asked for");
+        format!("    {}\n    {}\n", shown(&out), marks(plan))
+    }
+
+    /// Rows out of a query, and 5 keys for them.
+    fn selected(&self, plan: &QueryPlan, text: &[u8]) -> String {
+        if plan.explicit() {
+            return "    unchanged\n".to_owned();
+        }
+        let count = if plan.is_single() { 1 } else { 5 };
+        let mut out = Vec::new();
+        plan.splice(text, &self.keys(count), &mut out)
+            .expect("one key or a range of them");
+        let mut marks = plan.rows_max().map_or("-- any rows".to_owned(), |rows| {
+            format!("-- at most {rows}")
+        });
+        marks.push_str(match plan.lid() {
+            Lid::Wrapped => ", wrapped",
+            Lid::Literal => ", literal",
+            Lid::None => ", no id",
+        });
+        if plan.has_effects() {
+            marks.push_str(", once only");
+        }
+        if plan.may_skip() {
+            marks.push_str(", may skip");
+        }
+        let shown = shown(&out).replace("*7046029254386353131*7046029254386353131", "*…");
+        format!("    {shown}\n    {marks}\n")
+    }
+
+    fn keys(&self, count: u64) -> KeyBatch {
+        match self.form {
             KeyForm::Integer => KeyBatch::Numbers {
                 first: 100,
                 spacing: self.spacing,
-                count: plan.keys(),
+                count,
             },
-            KeyForm::Text => KeyBatch::Texts(
-                (100..100 + plan.keys())
-                    .map(|key| format!("k{key}"))
-                    .collect(),
-            ),
-            KeyForm::Bytes => KeyBatch::Bytes((0..plan.keys()).map(|_| [0xab; 16]).collect()),
-        };
-        let mut out = Vec::new();
-        plan.splice(text, &keys, &mut out)
-            .expect("as many keys as asked for");
-        format!("    {}\n    {}\n", shown(&out), marks(plan))
+            KeyForm::Text => {
+                KeyBatch::Texts((100..100 + count).map(|key| format!("k{key}")).collect())
+            }
+            KeyForm::Bytes => KeyBatch::Bytes((0..count).map(|_| [0xab; 16]).collect()),
+        }
     }
 
     fn prepared(&self, plan: &Plan, text: &[u8]) -> String {
@@ -256,6 +291,11 @@ fn last_id() {
 #[test]
 fn refused() {
     check("refused.txt");
+}
+
+#[test]
+fn selects() {
+    check("selects.txt");
 }
 
 #[test]

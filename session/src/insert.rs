@@ -2,7 +2,8 @@
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
-    Insert, InsertHead, KeyColumn, Lid, Plan, Sight, TableName, Unread, Unsupported, sight,
+    Insert, InsertHead, KeyColumn, Lid, Plan, QueryPlan, Sight, TableName, Unread, Unsupported,
+    sight,
 };
 
 use crate::answer::{End, Shape};
@@ -14,6 +15,7 @@ use crate::packets::{
 };
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
+use crate::select::Attempt;
 use crate::session::{After, Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, Step, What};
 use crate::text_prepare::Reprepared;
@@ -32,6 +34,8 @@ pub(crate) struct Stage {
     pub(crate) missing: bool,
     /// What is to be done, once that is known.
     pub(crate) plan: Option<(usize, Plan)>,
+    /// The tries of an INSERT … SELECT.
+    pub(crate) query: Option<Attempt>,
     /// The keys for it.
     pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
     /// EXECUTE of a statement that was prepared out of a text: it was prepared with these keys.
@@ -40,6 +44,9 @@ pub(crate) struct Stage {
 
 impl Session {
     pub(crate) fn insert(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
+        if self.stage.query.is_some() {
+            return self.attempt(header, text);
+        }
         if let Some(keys) = self.stage.keys.take() {
             return self.splice(header, text, keys);
         }
@@ -56,6 +63,12 @@ impl Session {
     ) -> Step {
         let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
+            Ok(Planned::Query(index, plan)) if std::ptr::eq(text, insert) => {
+                return self.select(header, bytes, text, index, plan);
+            }
+            Ok(Planned::Query(index, _)) => {
+                return self.unsupported(header, bytes, Some(index), Unsupported::Select);
+            }
             Ok(Planned::Pass) => return self.pass_query(header, bytes, text, After::Nothing),
             Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
             Err((rule, what)) => return self.unsupported(header, bytes, rule, what),
@@ -206,6 +219,10 @@ impl Session {
                 live: self.stage.columns.as_deref().unwrap_or_default(),
                 watched: rule.watched,
             };
+            if insert.is_query() {
+                let plan = insert.plan_query(text, &modes, &key)?;
+                return Ok(Planned::Query(index, plan));
+            }
             let plan = insert.plan(text, &modes, &key)?;
             Ok(Planned::Plan(index, plan))
         });
@@ -260,6 +277,7 @@ impl Session {
             Gather::Nothing => {}
             Gather::Lid => self.answer_lid(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
+            Gather::Select(reply) => self.answer_select(&reply, end, answer),
             Gather::Prepare => self.answer_prepare(end, answer),
             Gather::Reprepare(reprepared) => self.answer_reprepare(reprepared, end, answer),
             Gather::Variant => self.answer_variant(end, answer),
@@ -289,6 +307,8 @@ pub(crate) fn is_unsure(plan: &Plan) -> bool {
 pub(crate) enum Planned {
     /// It is for this rule.
     Plan(usize, Plan),
+    /// It is for this rule, and its rows come from a query.
+    Query(usize, QueryPlan),
     /// It is for no rule, or the server refuses it by itself.
     Pass,
     /// The table's columns must be known first.

@@ -5,7 +5,9 @@
 //! ROW_COUNT() says, where that statement asks for it.
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Kind, LastIdChange, Lid, Plan, Sight, kind, last_id_change, sight};
+use keywright_rewrite::{
+    Kind, LastIdChange, Lid, Plan, QueryPlan, Sight, kind, last_id_change, sight,
+};
 
 use crate::answer::{Done, End};
 use crate::kinds::may_set_lid;
@@ -119,6 +121,19 @@ impl Session {
             keys: keys.len(),
             first: keys.number(0),
             may_skip: plan.ignore() || plan.on_duplicate(),
+            on_duplicate: plan.on_duplicate(),
+            before: self.shown_lid(),
+        }
+    }
+
+    /// What the answer to an INSERT … SELECT has to be measured by: of more than one row it is not known how many.
+    pub(crate) fn reply_of_query(&self, plan: &QueryPlan, keys: &KeyBatch) -> Reply {
+        Reply {
+            lid: plan.lid(),
+            rows: u64::from(plan.is_single()),
+            keys: keys.len(),
+            first: keys.number(0),
+            may_skip: plan.may_skip(),
             on_duplicate: plan.on_duplicate(),
             before: self.shown_lid(),
         }

@@ -6,7 +6,7 @@
 //!
 //! - [`rules`]: which column of which tables gets keys.
 //! - `session`: whose turn it is. `command`, `text`, `kinds`: what the client wants. `answer`: where the upstream's answer ends.
-//! - `insert`, `prepare`, `execute`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared. `pieces`: several in one text.
+//! - `insert`, `select`, `prepare`, `execute`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared. `pieces`: several in one text.
 //! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state.
 //! - `bytes`, `packets`, `params`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
@@ -28,6 +28,7 @@ mod prepare;
 mod refuse;
 mod rows;
 pub mod rules;
+mod select;
 mod session;
 mod statements;
 mod status;

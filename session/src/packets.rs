@@ -94,11 +94,16 @@ pub(crate) fn column_names(answer: &[u8]) -> Option<Vec<Vec<u8>>> {
 
 /// The number of the error that an answer is; `None` if it is none.
 pub(crate) fn error_of(answer: &[u8]) -> Option<u16> {
+    error_text(answer).map(|(number, _)| number)
+}
+
+/// The number and the text of the error that an answer is; `None` if it is none.
+pub(crate) fn error_text(answer: &[u8]) -> Option<(u16, &[u8])> {
     let packets = packets(answer)?;
     let (_, first) = packets.first()?;
     let mut reader = Reader(first);
     (reader.u8()? == 0xFF).then_some(())?;
-    reader.u16()
+    Some((reader.u16()?, reader.0))
 }
 
 /// The number of a statement that was prepared.

@@ -259,13 +259,13 @@ impl Session {
             return;
         };
         let failed = last.get(HEADER_BYTES) == Some(&0xFF);
-        if failed {
-            // The rest of the text is not carried out, and neither is the statement at hand once more.
-            self.drop_command = false;
-        } else if pieces.has_more() {
+        if !failed && pieces.has_more() {
             // An OK or EOF packet, since the answer ended with it.
             let _ = announce_more(last);
             self.pieces = Some(pieces);
+        } else {
+            // The rest of the text is not carried out, and the statement at hand goes with its bytes.
+            self.drop_command = false;
         }
     }
 }

@@ -46,6 +46,10 @@ impl Session {
         }
         let (index, plan) = match self.plan(text) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
+            Ok(Planned::Query(rule, _)) => {
+                let what = Unsupported::Select;
+                return self.unsupported_prepare(header, bytes, text, Some(rule), what);
+            }
             Ok(Planned::Pass) => {
                 return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
             }

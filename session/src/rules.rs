@@ -107,6 +107,8 @@ pub struct Rule {
     pub bits_max: u32,
     /// A BEFORE trigger of a matching table may read LAST_INSERT_ID().
     pub watched: bool,
+    /// A statement that fails leaves nothing behind: matching tables are InnoDB without triggers.
+    pub repeatable: bool,
 }
 
 struct Matcher {

@@ -129,6 +129,8 @@ pub(crate) enum Gather {
     Lid,
     /// A rewritten INSERT.
     Insert(Reply),
+    /// A try of an INSERT … SELECT.
+    Select(Reply),
     /// A rewritten COM_STMT_PREPARE.
     Prepare,
     /// A PREPARE out of a text, with keys in it.

@@ -10,6 +10,8 @@ pub struct Limits {
     pub rewrite_bytes_max: usize,
     /// Prepared statements on rules' tables that one connection may have.
     pub statements_max: usize,
+    /// Rows that one INSERT … SELECT may have: beyond, no more keys are tried.
+    pub select_rows_max: u64,
 }
 
 impl Default for Limits {
@@ -17,6 +19,7 @@ impl Default for Limits {
         Self {
             rewrite_bytes_max: 64 << 20,
             statements_max: 16_384,
+            select_rows_max: 1_000_000,
         }
     }
 }

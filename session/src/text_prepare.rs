@@ -153,7 +153,7 @@ impl Session {
         match self.plan(text) {
             Ok(Planned::Plan(_, plan)) => plan.keys() > 0,
             Ok(Planned::AskColumns(_)) => true,
-            Ok(Planned::Pass) | Err(_) => false,
+            Ok(Planned::Query(..) | Planned::Pass) | Err(_) => false,
         }
     }
 

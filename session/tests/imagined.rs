@@ -43,6 +43,7 @@ fn rule(on_unsupported: OnUnsupported) -> Rule {
         mode: Mode::Rewrite,
         bits_max: 63,
         watched: false,
+        repeatable: true,
     }
 }
 
@@ -192,9 +193,15 @@ fn an_observing_rule_refuses_nothing() {
             "INSERT INTO shop.orders (id) VALUES (1)",
             passed("explicit"),
         ),
+        ("INSERT INTO shop.orders (a) SELECT 1", Fate::Observed),
         (
-            "INSERT INTO shop.orders (a) SELECT 1",
+            "INSERT INTO shop.orders (a) SELECT f(b) FROM u",
             passed("insert_select"),
+        ),
+        ("INSERT INTO shop.orders (id) SELECT 1", passed("explicit")),
+        (
+            "INSERT IGNORE INTO shop.orders (a) SELECT b FROM u",
+            passed("unsure"),
         ),
         (
             "INSERT IGNORE INTO shop.orders (a) VALUES (1), (2)",

@@ -23,6 +23,7 @@ fn rule(schema_ends: &str, table: &str) -> Result<Rule> {
         mode: Mode::Rewrite,
         bits_max: 63,
         watched: false,
+        repeatable: true,
     })
 }
 

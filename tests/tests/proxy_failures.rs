@@ -174,7 +174,10 @@ fn an_unsupported_statement(shop: &Shop) -> Result<()> {
             "INSERT INTO orders (id, a) VALUES (RAND(), 'refused')",
             "a function call as key",
         ),
-        ("INSERT INTO orders (a) SELECT 'refused'", "INSERT … SELECT"),
+        (
+            "INSERT INTO orders (a) SELECT GET_LOCK('refused', 0) FROM orders",
+            "INSERT … SELECT",
+        ),
     ] {
         expect(
             Cause::StatementUnsupported,

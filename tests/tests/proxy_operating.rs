@@ -307,7 +307,7 @@ fn observing_changes_nothing(flavour: Flavour) -> Result<()> {
     let mut wire = proxy.wire("observed")?;
     assert_eq!(wire.run("INSERT INTO t (a) VALUES (1)")?.last_insert_id, 1);
     wire.run("INSERT INTO t (id) VALUES (7)")?;
-    wire.run("INSERT INTO t (a) SELECT a FROM t")?;
+    wire.run("INSERT INTO t (a) SELECT a + GET_LOCK('once', 0) FROM t")?;
     let prepared = wire.prepare("INSERT INTO t (a) VALUES (?)")??;
     wire.execute(&prepared, &[Param::Signed(2)])?;
     let rows = wire.rows("SELECT MAX(id) < 100 FROM t")?;
@@ -341,7 +341,7 @@ fn status_is_told_to_whom_may_see_it(flavour: Flavour) -> Result<()> {
         login.capabilities &= !left_out;
         let mut wire = Wire::connect_tcp(proxy.port(), &login)?;
         wire.run("INSERT INTO t (a) VALUES (1), (2)")?;
-        let refused = wire.query("INSERT INTO t (a) SELECT a FROM t")?;
+        let refused = wire.query("INSERT INTO t (a) SELECT a + GET_LOCK('once', 0) FROM t")?;
         assert!(
             matches!(refused.as_slice(), [Reply::Failed(_)]),
             "{refused:?}"

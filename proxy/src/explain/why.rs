@@ -1,6 +1,6 @@
 //! Why a statement is passed on as it is.
 
-use keywright_rewrite::{Insert, InsertHead, KeyColumn, Kind, Plan, Unread, kind};
+use keywright_rewrite::{Insert, InsertHead, KeyColumn, Kind, Plan, Unread, Unsupported, kind};
 use keywright_session::imagine::{Columns, Imagine};
 
 use super::Explainer;
@@ -35,7 +35,9 @@ impl Explainer<'_> {
                 "its key is a parameter: an execution gets a key if the value asks for one"
             }
             Ok(_) => "no row needs a key",
-            Err(_) => "the server refuses it by itself",
+            // Planned elsewhere: it would have got keys.
+            Err(Unread::Unsupported(Unsupported::Select)) => "every row brings its own key",
+            Err(Unread::Unsupported(_) | Unread::Refused) => "the server refuses it by itself",
         }
     }
 

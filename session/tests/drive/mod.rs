@@ -125,6 +125,7 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
         mode: Mode::Rewrite,
         bits_max: 53,
         watched: bit(4),
+        repeatable: bit(5),
     };
     let observed = Rule {
         mode: Mode::Observe,
@@ -151,6 +152,7 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
         status: 2,
         limits: Limits {
             rewrite_bytes_max: REWRITE_BYTES_MAX,
+            select_rows_max: 200,
             statements_max: STATEMENTS_MAX,
         },
     };

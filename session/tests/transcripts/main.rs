@@ -2,6 +2,7 @@
 
 mod broken;
 mod rig;
+mod select;
 mod several;
 
 use std::sync::Arc;
@@ -173,6 +174,7 @@ fn use_in_several() {
         mode: Mode::Rewrite,
         bits_max: 63,
         watched: false,
+        repeatable: true,
     };
     let facts = SessionFacts {
         server: Server {

@@ -23,6 +23,10 @@ pub(crate) struct Rig {
 }
 
 pub(crate) fn rig(form: KeyForm, caps: u64) -> Rig {
+    rig_with(form, caps, Limits::default())
+}
+
+pub(crate) fn rig_with(form: KeyForm, caps: u64, limits: Limits) -> Rig {
     let rule = Rule {
         table: Pattern::parse("*.t").unwrap(),
         column: "id".into(),
@@ -33,6 +37,7 @@ pub(crate) fn rig(form: KeyForm, caps: u64) -> Rig {
         mode: Mode::Rewrite,
         bits_max: 63,
         watched: false,
+        repeatable: true,
     };
     let facts = SessionFacts {
         server: Server {
@@ -44,7 +49,7 @@ pub(crate) fn rig(form: KeyForm, caps: u64) -> Rig {
         user: Vec::new(),
         database: Some(b"d".to_vec()),
         status: 2,
-        limits: Limits::default(),
+        limits,
     };
     Rig {
         s: Session::new(Arc::new(Rules::new(vec![rule], false)), facts),

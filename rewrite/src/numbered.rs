@@ -1,0 +1,192 @@
+//! The plan of an INSERT … SELECT: where the text changes, and how it is written with its keys.
+
+use keywright_core::KeyBatch;
+
+use crate::plan::Lid;
+use crate::splice::SpliceError;
+
+/// What to do with one INSERT … SELECT or REPLACE … SELECT.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryPlan {
+    /// Ascending and disjoint.
+    pub(crate) edits: Vec<Edit>,
+    pub(crate) counter: Option<Counter>,
+    pub(crate) spread: Spread,
+    pub(crate) explicit: bool,
+    pub(crate) rows_max: Option<u64>,
+    pub(crate) effects: bool,
+    pub(crate) lid: Lid,
+    pub(crate) on_duplicate: bool,
+    pub(crate) unsure: bool,
+}
+
+/// One change of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Edit {
+    /// The text from here …
+    start: usize,
+    /// … to here is replaced.
+    end: usize,
+    before: Vec<u8>,
+    /// The key stands here.
+    key: bool,
+    after: Vec<u8>,
+}
+
+/// How rows are numbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counter {
+    /// MariaDB.
+    RowNum,
+    /// MySQL.
+    RowNumber,
+}
+
+/// Where the key goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// A literal: there is one row at most.
+    One,
+    /// An expression in the query's own select list.
+    Inside,
+    /// An expression beside the rows of the query, which becomes a table of WITH.
+    Around,
+}
+
+/// Multiplied twice with a row's number it is out of every range; by it the error is known.
+const OUT_OF_RANGE: &str = "7046029254386353131";
+
+/// Number of the server's error for a number out of range.
+const ER_DATA_OUT_OF_RANGE: u16 = 1690;
+
+/// Whether an error says that there were more rows than keys.
+pub fn is_out_of_range(number: u16, message: &[u8]) -> bool {
+    number == ER_DATA_OUT_OF_RANGE
+        && message
+            .windows(OUT_OF_RANGE.len())
+            .any(|part| part == OUT_OF_RANGE.as_bytes())
+}
+
+impl QueryPlan {
+    /// Whether the query gives every row a key of its own: the statement is forwarded unchanged.
+    pub fn explicit(&self) -> bool {
+        self.explicit
+    }
+
+    /// Whether one key is enough, of whatever kind.
+    pub fn is_single(&self) -> bool {
+        self.spread == Spread::One
+    }
+
+    /// How many rows there can be at most, if that is known.
+    pub fn rows_max(&self) -> Option<u64> {
+        self.rows_max
+    }
+
+    /// Whether carrying the statement out twice may leave more behind than once, even if the first time fails.
+    pub fn has_effects(&self) -> bool {
+        self.effects
+    }
+
+    /// How LAST_INSERT_ID() comes about.
+    pub fn lid(&self) -> Lid {
+        self.lid
+    }
+
+    /// Whether it says ON DUPLICATE KEY UPDATE.
+    pub fn on_duplicate(&self) -> bool {
+        self.on_duplicate
+    }
+
+    /// Whether rows may not go in: IGNORE, ON DUPLICATE KEY UPDATE.
+    pub fn may_skip(&self) -> bool {
+        self.unsure
+    }
+
+    pub(crate) fn text(&mut self, at: usize, text: Vec<u8>) {
+        self.edits.push(Edit {
+            start: at,
+            end: at,
+            before: text,
+            key: false,
+            after: Vec::new(),
+        });
+    }
+
+    pub(crate) fn key(&mut self, start: usize, end: usize, before: &[u8], after: &[u8]) {
+        self.edits.push(Edit {
+            start,
+            end,
+            before: before.to_vec(),
+            key: true,
+            after: after.to_vec(),
+        });
+    }
+
+    /// Keeps what was put in apart from a word that follows.
+    pub(crate) fn part_from(&mut self, text: &[u8]) {
+        for edit in self.edits.iter_mut().filter(|edit| edit.key) {
+            let next = text.get(edit.end).copied().unwrap_or(b' ');
+            if !next.is_ascii_whitespace() && !matches!(next, b',' | b')' | b';') {
+                edit.after.push(b' ');
+            }
+        }
+    }
+
+    /// Appends the statement's new text to `out`. A query of more rows than there are keys fails.
+    ///
+    /// # Errors
+    /// [`SpliceError`] when the keys are none or have no common distance, or `text` is another one than was planned.
+    pub fn splice(
+        &self,
+        text: &[u8],
+        keys: &KeyBatch,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SpliceError> {
+        let mut copied = 0;
+        for edit in &self.edits {
+            let part = text.get(copied..edit.start).ok_or(SpliceError::Text)?;
+            out.extend_from_slice(part);
+            out.extend_from_slice(&edit.before);
+            if edit.key {
+                self.write_key(keys, out)?;
+            }
+            out.extend_from_slice(&edit.after);
+            copied = edit.end;
+        }
+        out.extend_from_slice(text.get(copied..).ok_or(SpliceError::Text)?);
+        Ok(())
+    }
+
+    fn write_key(&self, keys: &KeyBatch, out: &mut Vec<u8>) -> Result<(), SpliceError> {
+        let wrong = SpliceError::Keys {
+            wanted: 1,
+            given: keys.len(),
+        };
+        let Some(counter) = self.counter else {
+            return keys.write_literal(0, out).then_some(()).ok_or(wrong);
+        };
+        let KeyBatch::Numbers {
+            first,
+            spacing,
+            count,
+        } = *keys
+        else {
+            return Err(wrong);
+        };
+        let row = match counter {
+            Counter::RowNum => "ROWNUM()",
+            Counter::RowNumber => "ROW_NUMBER() OVER ()",
+        };
+        let base = i128::from(first) - i128::from(spacing);
+        let key = match spacing {
+            1 => format!("{base}+{row}"),
+            spacing => format!("{base}+{row}*{spacing}"),
+        };
+        let text = format!(
+            "CASE WHEN {row}<={count} THEN {key} ELSE {row}*{OUT_OF_RANGE}*{OUT_OF_RANGE} END"
+        );
+        out.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}

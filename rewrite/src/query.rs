@@ -1,0 +1,315 @@
+//! INSERT … SELECT: each row's key is computed by the server out of the first key and the row's number.
+//!
+//! Tried on MariaDB 10.11 and MySQL 9.7 with statements of many shapes, whose rows get their keys in the order in which
+//! native auto-increment gives them, and whose other values stay what they are:
+//! - A query of at most one row gets the key as a literal behind its select list.
+//! - MariaDB's ROWNUM() and MySQL's ROW_NUMBER() OVER () behind the select list number rows as they are read. That is
+//!   the order of insertion where nothing sorts, groups, unites or leaves out rows afterwards.
+//! - Otherwise the query as it stands becomes a table of WITH, and the rows of that are numbered. Its rows are held in a
+//!   temporary table, which changes some computed values: those are refused.
+//!
+//! How many rows there will be is not known. A row beyond the keys makes the statement fail, with an error that cannot
+//! be softened by sql_mode or IGNORE: a number out of range. It may then be tried again with more keys.
+
+use crate::cursor::Cursor;
+use crate::insert::{Columns, Insert, Source};
+use crate::key::{KeyForm, Value, Wanted};
+use crate::modes::{Flavour, Modes};
+use crate::numbered::{Counter, QueryPlan, Spread};
+use crate::outline::{Item, Outline};
+use crate::plan::{KeyColumn, Lid, full_list, listed, site_kind};
+use crate::refusal::{KeyExpression, Unread, Unsupported};
+use crate::rows::Place;
+use crate::scan::Seen;
+use crate::token::Kind;
+
+/// A construct that is left alone.
+fn with<T>(what: &'static str) -> Result<T, Unread> {
+    Err(Unsupported::SelectWith(what).into())
+}
+
+impl Insert {
+    /// Decides how the rows of a query get their keys.
+    ///
+    /// # Errors
+    /// [`Unread::Unsupported`] for what cannot be done exactly; [`Unread::Refused`] for what the server refuses by itself.
+    pub fn plan_query(
+        &self,
+        text: &[u8],
+        modes: &Modes,
+        key: &KeyColumn<'_>,
+    ) -> Result<QueryPlan, Unread> {
+        if self.source != Source::Query {
+            return Err(Unread::Refused);
+        }
+        if !key.name.is_ascii() || key.name.is_empty() {
+            return Err(Unsupported::KeyName.into());
+        }
+        if self.head.analyze || self.head.delayed {
+            return with("with ANALYZE or DELAYED");
+        }
+        let mut cursor = Cursor::new(text, modes);
+        (cursor.at, cursor.inside) = (self.rows, self.inside);
+        let mut seen = Seen::default();
+        let mut ahead = cursor;
+        ahead.skip_statement(&mut seen)?;
+        if seen.parameters > 0 {
+            return Err(Unsupported::Select.into());
+        }
+        let outline = cursor.outline()?;
+        if ahead.set_var || cursor.set_var {
+            return Err(Unsupported::SetVar.into());
+        }
+        let place = self.place(text, key)?;
+        let found = match place {
+            Place::Absent { .. } => None,
+            Place::At { index, .. } => {
+                let item = outline.item(index)?;
+                let wanted = Wanted {
+                    name: key.name,
+                    form: key.form,
+                    strict: modes.strict == Some(true) && !self.head.ignore,
+                    in_row: false,
+                };
+                Some(Cursor::new(text, modes).given(item, wanted)?)
+            }
+        };
+        let mut plan = QueryPlan {
+            edits: Vec::new(),
+            counter: None,
+            spread: outline.spread(modes.server.flavour)?,
+            explicit: false,
+            rows_max: outline.rows_max(),
+            effects: outline.effects || seen.calls,
+            // Never by the server itself: a failed try must leave nothing behind.
+            lid: match key.form {
+                KeyForm::Text | KeyForm::Bytes => Lid::None,
+                KeyForm::Integer => Lid::Literal,
+            },
+            on_duplicate: outline.on_duplicate,
+            unsure: self.head.ignore || outline.on_duplicate,
+        };
+        let span = match found {
+            None => None,
+            Some((value, start, end)) => {
+                match (site_kind(value, modes.no_auto_value_on_zero), value) {
+                    (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
+                        return Err(Unsupported::ZeroUnsure.into());
+                    }
+                    (None, _) => {
+                        plan.explicit = true;
+                        return Ok(plan);
+                    }
+                    (Some(_), _) if outline.united => return with("with UNION over keys"),
+                    (Some(_), _) => Some((start, end)),
+                }
+            }
+        };
+        self.put(&outline, span, place, key, modes, &mut plan)?;
+        plan.part_from(text);
+        Ok(plan)
+    }
+
+    /// Finds the changes of the text. `span` is where a value stands that asks for a key.
+    fn put(
+        &self,
+        outline: &Outline,
+        span: Option<(usize, usize)>,
+        place: Place,
+        key: &KeyColumn<'_>,
+        modes: &Modes,
+        plan: &mut QueryPlan,
+    ) -> Result<(), Unread> {
+        if plan.spread != Spread::One {
+            if modes.server.version < numbered_from(modes.server.flavour) {
+                return with("of more than one row on a server that cannot number them");
+            }
+            if key.form != KeyForm::Integer {
+                return with("of keys that are no numbers");
+            }
+            plan.counter = Some(match modes.server.flavour {
+                Flavour::MariaDb => Counter::RowNum,
+                Flavour::MySql => Counter::RowNumber,
+            });
+        }
+        let absent = matches!(place, Place::Absent { .. });
+        match &self.columns {
+            Columns::Absent { at } => {
+                plan.text(*at, full_list(key.name, key.live, absent, true));
+            }
+            Columns::Listed { names, end, .. } if absent => {
+                plan.text(*end, listed(key.name, names.is_empty(), true));
+            }
+            Columns::Listed { .. } => {}
+        }
+        match (plan.spread, span) {
+            (Spread::Around, _) => return self.put_around(outline, place, plan),
+            (Spread::One | Spread::Inside, Some((start, end))) => {
+                plan.key(start, end, b"", b"");
+            }
+            (Spread::One | Spread::Inside, None) => {
+                let end = outline.list_end();
+                plan.key(end, end, b",", b"");
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the query a table of WITH.
+    fn put_around(
+        &self,
+        outline: &Outline,
+        place: Place,
+        plan: &mut QueryPlan,
+    ) -> Result<(), Unread> {
+        let (columns, at) = match place {
+            Place::Absent {
+                values: Some(values),
+            } => (values, None),
+            Place::At { index, values } => (values, Some(index)),
+            Place::Absent { values: None } => return Err(Unsupported::ColumnsUnknown.into()),
+        };
+        if columns == 0 {
+            return Err(Unread::Refused);
+        }
+        let mut open = b"WITH keywright_rows (".to_vec();
+        write_columns(0..columns, &mut open);
+        open.extend_from_slice(b") AS (");
+        plan.text(outline.start, open);
+        let mut close = Vec::new();
+        if outline.ordered && !outline.limited {
+            // Without it the order is forgotten.
+            close.extend_from_slice(b" LIMIT 18446744073709551615");
+        }
+        close.extend_from_slice(b") SELECT ");
+        let mut from = Vec::new();
+        match at {
+            None => {
+                write_columns(0..columns, &mut close);
+                close.push(b',');
+            }
+            Some(index) => {
+                write_columns(0..index, &mut close);
+                if index > 0 {
+                    close.push(b',');
+                }
+                if index + 1 < columns {
+                    from.push(b',');
+                    write_columns(index + 1..columns, &mut from);
+                }
+            }
+        }
+        from.extend_from_slice(b" FROM keywright_rows");
+        plan.key(outline.end, outline.end, &close, &from);
+        Ok(())
+    }
+}
+
+/// The first version with ROWNUM(), or with ROW_NUMBER() and WITH.
+fn numbered_from(flavour: Flavour) -> u32 {
+    match flavour {
+        Flavour::MariaDb => 100_601,
+        Flavour::MySql => 80_002,
+    }
+}
+
+/// Names of the columns of the table of WITH.
+fn write_columns(numbers: std::ops::Range<usize>, out: &mut Vec<u8>) {
+    let first = numbers.start;
+    for number in numbers {
+        if number > first {
+            out.push(b',');
+        }
+        out.push(b'c');
+        out.extend_from_slice(number.to_string().as_bytes());
+    }
+}
+
+impl Outline {
+    /// The item at an index of the select list, before which no item may stand for several columns.
+    fn item(&self, index: usize) -> Result<Item, Unread> {
+        let before = self.items.get(..=index);
+        match before.and_then(<[Item]>::split_last) {
+            Some((item, before)) if !item.star && before.iter().all(|item| !item.star) => Ok(*item),
+            Some(_) => with("that takes keys out of *"),
+            None if self.items.iter().any(|item| item.star) => with("that takes keys out of *"),
+            None => Err(Unread::Refused),
+        }
+    }
+
+    /// Behind the select list.
+    fn list_end(&self) -> usize {
+        self.items.last().map_or(self.end, |item| item.end)
+    }
+
+    /// How many rows there can be at most, if that is known.
+    fn rows_max(&self) -> Option<u64> {
+        let single =
+            !self.united && (!self.from || (self.aggregate && !self.grouped && !self.window));
+        if single { Some(1) } else { self.limit }
+    }
+
+    /// Where keys can go.
+    fn spread(&self, flavour: Flavour) -> Result<Spread, Unread> {
+        if !self.united && self.rows_max().is_some_and(|rows| rows <= 1) {
+            return Ok(Spread::One);
+        }
+        let mysql = flavour == Flavour::MySql;
+        let plain = !self.distinct
+            && !self.grouped
+            && !self.having
+            && !self.ordered
+            && !self.united
+            && !self.window
+            && !self.aggregate
+            && !self.offset
+            // MySQL numbers all rows before it takes the first ones.
+            && !(mysql && self.limited);
+        if plain {
+            // There numbering needs a temporary table, in which this one loses digits.
+            return if mysql && self.stamps {
+                with("with UNIX_TIMESTAMP()")
+            } else {
+                Ok(Spread::Inside)
+            };
+        }
+        if !self.passes {
+            return with(
+                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION over a computed value that may lose digits",
+            );
+        }
+        if self.parenthesised {
+            // MariaDB reads no WITH there.
+            return with("in parentheses with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION");
+        }
+        if self.option || self.locking || self.on_duplicate {
+            return with(
+                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION beside FOR UPDATE, ON DUPLICATE KEY UPDATE or an option of SELECT",
+            );
+        }
+        Ok(Spread::Around)
+    }
+}
+
+impl Cursor<'_> {
+    /// What a query gives as key, and where that stands without its alias.
+    fn given(mut self, item: Item, wanted: Wanted<'_>) -> Result<(Value, usize, usize), Unread> {
+        self.at = item.start;
+        let mut seen = Seen::default();
+        let value = match self.constant(wanted, &mut seen) {
+            Ok(value) => value,
+            Err(Unread::Refused) => return Err(Unsupported::Key(KeyExpression::Operator).into()),
+            Err(other) => return Err(other),
+        };
+        let end = self.at;
+        if self.at < item.end {
+            self.accept("AS")?;
+            let alias = self.token()?;
+            let is_alias = matches!(alias.kind, Kind::Word | Kind::Name | Kind::Text);
+            if !is_alias || self.at != item.end {
+                return Err(Unsupported::Key(KeyExpression::Operator).into());
+            }
+        }
+        Ok((value, item.start, end))
+    }
+}

@@ -1,0 +1,215 @@
+//! INSERT … SELECT on a table with a rule: how many rows there are is known afterwards only, so a statement whose keys were
+//! too few fails as a whole and is tried again with more.
+//!
+//! The client's command stays at the front of its bytes until the last try was answered.
+
+use keywright_core::{Cause, KeyBatch};
+use keywright_rewrite::{QueryPlan, Sight, Unsupported, is_out_of_range, sight};
+
+use crate::answer::{End, Shape};
+use crate::bytes::{Header, write_packet};
+use crate::last_id::{Reply, names_row_count};
+use crate::packets::{COM_QUERY, error_text, single_ok, write_error};
+use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
+use crate::session::{After, Gather, Session, Turn};
+use crate::step::{KeyFailure, Step, What};
+
+/// Rows that the first try has keys for. No layout has so few in one tick.
+const ROWS_FIRST: u64 = 64;
+
+/// How many times more rows the next try has keys for: from a snowflake's 64 by way of 512 to the 4096 of a tick.
+const GROWTH: u64 = 8;
+
+/// A statement and what its next or present try has keys for.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    rule: usize,
+    plan: QueryPlan,
+    rows: u64,
+}
+
+/// What becomes of an INSERT … SELECT.
+enum Verdict {
+    /// It has a key of its own.
+    Leave,
+    /// It may have none of its own.
+    Explicit,
+    /// Which rows go in is not known, and the rule wants it known.
+    Unsure,
+    /// Its rows may be more than the first try has keys for, and it must not be tried twice.
+    Once(&'static str),
+    Try,
+}
+
+impl Verdict {
+    /// What an observing rule counts.
+    fn observed(&self) -> Option<What> {
+        match self {
+            Self::Leave => None,
+            Self::Explicit => Some(What::Passed("explicit")),
+            Self::Unsure => Some(What::Passed("unsure")),
+            Self::Once(what) => Some(What::Passed(Unsupported::SelectWith(what).label())),
+            Self::Try => Some(What::Observed),
+        }
+    }
+}
+
+fn verdict(rule: &Rule, plan: &QueryPlan) -> Verdict {
+    if plan.explicit() {
+        return match rule.on_explicit {
+            OnExplicit::Refuse => Verdict::Explicit,
+            OnExplicit::Keep => Verdict::Leave,
+        };
+    }
+    if plan.may_skip() && !plan.is_single() && rule.on_unsure == OnUnsure::Refuse {
+        return Verdict::Unsure;
+    }
+    if plan.rows_max().is_some_and(|rows| rows <= ROWS_FIRST) {
+        return Verdict::Try;
+    }
+    if plan.has_effects() {
+        Verdict::Once("with a call that must not be carried out twice")
+    } else if !rule.repeatable {
+        Verdict::Once(
+            "of an unknown number of rows where a failed try may leave something behind: a trigger, a table not known to \
+             be InnoDB, a view that calls functions",
+        )
+    } else {
+        Verdict::Try
+    }
+}
+
+impl Session {
+    /// An INSERT … SELECT that was read.
+    pub(crate) fn select(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        index: usize,
+        plan: QueryPlan,
+    ) -> Step {
+        let Some(rule) = self.rules.rules().get(index).cloned() else {
+            return self.pass_query(header, bytes, text, After::Nothing);
+        };
+        let verdict = verdict(&rule, &plan);
+        if rule.mode == Mode::Observe {
+            if let Some(what) = verdict.observed() {
+                self.note(Some(index), what);
+            }
+            return self.pass_query(header, bytes, text, After::Nothing);
+        }
+        match verdict {
+            Verdict::Leave => return self.pass_query(header, bytes, text, After::Nothing),
+            Verdict::Explicit => return self.refuse_explicit(header, index, &rule),
+            Verdict::Unsure => return self.refuse_unsure(header, index),
+            Verdict::Once(what) => {
+                let what = Unsupported::SelectWith(what);
+                return self.unsupported(header, bytes, Some(index), what);
+            }
+            Verdict::Try => {}
+        }
+        // What is read may be a view of it.
+        if self.pending_lid.is_some() && sight(text, &self.context.modes) != Sight::Blind {
+            return self.update_lid(names_row_count(text));
+        }
+        let rows = self.rows_max(&plan).min(ROWS_FIRST);
+        self.stage.query = Some(Attempt {
+            rule: index,
+            plan,
+            rows,
+        });
+        self.ask_keys(index, rows)
+    }
+
+    /// Rows that the last try has keys for; one at least, as the statement needs a text.
+    fn rows_max(&self, plan: &QueryPlan) -> u64 {
+        let limit = self.facts.limits.select_rows_max;
+        plan.rows_max().map_or(limit, |rows| rows.min(limit)).max(1)
+    }
+
+    /// The next try: asks for its keys, or carries it out with them.
+    pub(crate) fn attempt(&mut self, header: Header, text: &[u8]) -> Step {
+        let Some(attempt) = &self.stage.query else {
+            return self.malformed();
+        };
+        let (index, rows) = (attempt.rule, attempt.rows);
+        let Some(keys) = self.stage.keys.take() else {
+            return self.ask_keys(index, rows);
+        };
+        match self.spread_over(index, rows, keys) {
+            Ok(keys) => self.send_attempt(header, text, &keys),
+            Err(failure) => self.refuse(header, failure.cause, &failure.message),
+        }
+    }
+
+    fn spread_over(
+        &self,
+        index: usize,
+        rows: u64,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Result<KeyBatch, KeyFailure> {
+        match self.rules.rules().get(index) {
+            Some(rule) => keys.and_then(|keys| self.spread(rule, keys, rows)),
+            None => keys,
+        }
+    }
+
+    fn send_attempt(&mut self, header: Header, text: &[u8], keys: &KeyBatch) -> Step {
+        let Some(attempt) = &self.stage.query else {
+            return self.malformed();
+        };
+        let index = attempt.rule;
+        let mut payload = Vec::with_capacity(text.len().saturating_add(256));
+        payload.push(COM_QUERY);
+        if attempt.plan.splice(text, keys, &mut payload).is_err() {
+            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            return self.refuse_unsupported(header, Some(index), what);
+        }
+        let reply = self.reply_of_query(&attempt.plan, keys);
+        write_packet(&payload, 0, &mut self.up);
+        self.answer.expect(Shape::Results);
+        self.turn = Turn::Gather(Gather::Select(reply));
+        Step::Consumed(0)
+    }
+
+    /// A try was answered: with an error that says that the keys were too few, or with what the client gets.
+    pub(crate) fn answer_select(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
+        let too_few =
+            error_text(answer).is_some_and(|(number, message)| is_out_of_range(number, message));
+        if too_few && self.grow() {
+            return;
+        }
+        let stage = std::mem::take(&mut self.stage);
+        let rule = stage.query.map(|attempt| attempt.rule);
+        self.drop_command = true;
+        if too_few {
+            self.note(rule, What::Refused("insert_select_rows"));
+            let message = format!(
+                "keywright-proxy: INSERT … SELECT of more than {} rows on a table with a rule (select_rows_max)",
+                self.facts.limits.select_rows_max
+            );
+            write_error(Cause::StatementUnsupported, &message, 1, &mut self.down);
+            return;
+        }
+        self.note(rule, What::Rewritten);
+        match single_ok(answer) {
+            // No row, no id.
+            Some((_, _, done)) if done.affected_rows == 0 => self.down.extend_from_slice(answer),
+            Some(_) | None => self.answer_insert(reply, end, answer),
+        }
+    }
+
+    /// More keys for the next try; false if there may be no more.
+    fn grow(&mut self) -> bool {
+        let Some(mut attempt) = self.stage.query.take() else {
+            return false;
+        };
+        let most = self.rows_max(&attempt.plan);
+        let before = attempt.rows;
+        attempt.rows = before.saturating_mul(GROWTH).min(most);
+        let grown = attempt.rows > before;
+        self.stage.query = Some(attempt);
+        grown
+    }
+}

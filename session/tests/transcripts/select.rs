@@ -1,0 +1,135 @@
+//! INSERT … SELECT: tried with more keys until they are enough.
+
+use keywright_rewrite::KeyForm;
+use keywright_session::Limits;
+
+use super::rig::*;
+
+const SELECT: &str = "INSERT INTO t (a) SELECT a FROM u";
+
+/// What the server says when a row had no key.
+fn too_few() -> Vec<u8> {
+    let mut payload = vec![0xFF, 0x9A, 0x06];
+    payload
+        .extend(b"#22003BIGINT UNSIGNED value is out of range in 'rownum() * 7046029254386353131'");
+    packet(1, &payload)
+}
+
+fn said(text: &str) -> (Rig, String) {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    let sent = r.probed(text, "1");
+    (r, sent)
+}
+
+#[test]
+fn too_few_keys_are_tried_again_with_more() {
+    let (mut r, sent) = said(SELECT);
+    assert!(sent.contains("ROWNUM()<=64 THEN 99+ROWNUM()"), "{sent}");
+    let sent = r.answer(&too_few());
+    let sent = String::from_utf8_lossy(&sent);
+    assert!(sent.contains("ROWNUM()<=512 THEN 163+ROWNUM()"), "{sent}");
+    assert!(r.told().is_empty(), "the client hears of the last try only");
+    assert_eq!(r.answer(&ok(200, 99)), b"");
+    assert_eq!(r.told(), ok(200, 164), "the first key of the last try");
+    let sent = r.query("SELECT LAST_INSERT_ID()");
+    assert!(has(&sent, "SET last_insert_id=164"));
+}
+
+#[test]
+fn the_spacing_of_keys_is_kept() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = r.probed(SELECT, "3");
+    assert!(sent.contains("THEN 97+ROWNUM()*3"), "{sent}");
+    assert_eq!(r.requests[0].count, 63 * 3 + 1);
+}
+
+#[test]
+fn more_rows_than_the_limit_are_refused() {
+    let mut r = rig_with(
+        KeyForm::Integer,
+        DEPRECATE_EOF,
+        Limits {
+            select_rows_max: 100,
+            ..Limits::default()
+        },
+    );
+    r.probed(SELECT, "1");
+    assert!(has(&r.answer(&too_few()), "ROWNUM()<=100"));
+    assert_eq!(r.answer(&too_few()), b"");
+    let told = r.told();
+    assert!(has(&told, "more than 100 rows") && has(&told, "select_rows_max"));
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"), "the session goes on");
+}
+
+#[test]
+fn no_row_has_no_id() {
+    let (mut r, _) = said(SELECT);
+    r.answer(&ok(0, 0));
+    assert_eq!(r.told(), ok(0, 0));
+    assert!(!has(&r.query("SELECT LAST_INSERT_ID()"), "last_insert_id="));
+}
+
+#[test]
+fn another_error_is_the_clients() {
+    let (mut r, _) = said(SELECT);
+    assert_eq!(r.answer(&err()), b"", "nothing is tried again");
+    assert_eq!(r.told(), err());
+    assert!(!has(&r.query("SELECT LAST_INSERT_ID()"), "last_insert_id="));
+}
+
+#[test]
+fn keys_that_run_out_between_tries_are_an_error() {
+    let (mut r, _) = said(SELECT);
+    r.fail_keys = true;
+    assert_eq!(r.answer(&too_few()), b"");
+    assert!(has(&r.told(), "down"));
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"));
+}
+
+#[test]
+fn one_row_takes_one_key() {
+    let (mut r, sent) = said("INSERT IGNORE INTO t (a) SELECT 1 FROM dual");
+    assert!(sent.contains("SELECT 1,100 FROM dual"), "{sent}");
+    assert_eq!(r.requests[0].count, 1);
+    r.answer(&ok(1, 100));
+    assert_eq!(r.told(), ok(1, 100));
+}
+
+#[test]
+fn a_known_number_of_rows_is_reserved_at_once() {
+    let (mut r, sent) = said("INSERT INTO t (a) SELECT a FROM u LIMIT 7");
+    assert!(sent.contains("ROWNUM()<=7"), "{sent}");
+    assert_eq!(r.requests[0].count, 7);
+    r.answer(&ok(3, 102));
+    assert_eq!(r.told(), ok(3, 100));
+}
+
+#[test]
+fn what_must_not_be_carried_out_twice_is_refused() {
+    let (mut r, sent) = said("INSERT INTO t (a) SELECT f(a) FROM u");
+    assert_eq!(sent, "");
+    assert!(has(&r.told(), "must not be carried out twice"));
+    let sent = r.query("INSERT INTO t (a) SELECT f(a) FROM u LIMIT 9");
+    assert!(has(&sent, "ROWNUM()<=9"));
+}
+
+#[test]
+fn the_last_of_several_statements_leaves_the_next_command_alone() {
+    let (mut r, sent) = said("SET @a = 1; INSERT INTO t (a) SELECT a FROM u");
+    assert!(has(sent.as_bytes(), "SET @a"));
+    let mut sent = r.answer(&ok(0, 0));
+    if has(&sent, "@@session.sql_mode") {
+        sent = r.answer(&probe("1"));
+    }
+    assert!(has(&sent, "ROWNUM()<=64"));
+    assert!(has(&r.answer(&too_few()), "ROWNUM()<=512"));
+    r.answer(&ok(100, 0));
+    assert!(has(&r.query("SELECT 'next'"), "SELECT 'next'"));
+}
+
+#[test]
+fn a_prepared_statement_is_refused_by_name() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    assert_eq!(stmt_prepare(&mut r, SELECT, "1"), "");
+    assert!(has(&r.told(), "INSERT … SELECT in a prepared statement"));
+}
