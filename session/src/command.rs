@@ -1,9 +1,10 @@
 //! The client's next command: what it is, and whether it can be passed on untouched.
 
+use crate::after::After;
 use crate::answer::Shape;
 use crate::bytes::{HEADER_BYTES, Header, whole};
 use crate::packets::{COM_QUERY, COM_STMT_PREPARE};
-use crate::session::{After, Session};
+use crate::session::Session;
 use crate::step::Step;
 
 /// Longest command that only names something: a statement, a database, a user with what its client says of itself. Bytes.

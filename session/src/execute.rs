@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Lid, Prepared, Unread, Unsupported, Variant};
 
+use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, write_packet};
-use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_command};
+use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_close, write_command};
 use crate::params::{Bound, Execution, KeyValues, Param};
 use crate::rules::OnExplicit;
-use crate::session::{After, Gather, Session, Turn};
+use crate::session::{Gather, Session, Turn};
 use crate::statements::{Changes, Made, Statement};
 use crate::step::{KeyFailure, Step, What};
 
@@ -236,8 +237,9 @@ impl Session {
                 Some((id, mut made)),
             ) => {
                 made.number = number;
-                if let Some(statement) = self.statements.ours.get_mut(&id) {
-                    statement.variants.push(made);
+                let ours = self.statements.ours.get_mut(&id);
+                if let Some(old) = ours.and_then(|statement| statement.add_variant(made)) {
+                    write_close(old.number, &mut self.up);
                 }
             }
             (_, _) => self.fail_own(answer),

@@ -6,6 +6,7 @@ use keywright_rewrite::{
     sight,
 };
 
+use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, make_packet};
 use crate::last_id::names_row_count;
@@ -16,7 +17,7 @@ use crate::packets::{
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::select::Attempt;
-use crate::session::{After, Gather, Session, Turn};
+use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, Step, What};
 use crate::text_prepare::Reprepared;
 

@@ -9,10 +9,11 @@ use keywright_rewrite::{
     Kind, LastIdChange, Lid, Plan, QueryPlan, Sight, kind, last_id_change, sight,
 };
 
+use crate::after::After;
 use crate::answer::{Done, End};
 use crate::kinds::may_set_lid;
 use crate::packets::{single_ok, write_ok_with_id};
-use crate::session::{After, Gather, Session};
+use crate::session::{Gather, Session};
 use crate::step::Step;
 
 /// What a statement that is passed on may see and change.

@@ -6,8 +6,9 @@ use keywright_rewrite::{InsertHead, Kind, Modes, Unread, Unsupported, kind, spli
 use crate::answer::MORE_RESULTS;
 use crate::bytes::{HEADER_BYTES, Header, Reader};
 
+use crate::after::After;
 use crate::packets::{COM_QUERY, write_command};
-use crate::session::{After, Session, Turn};
+use crate::session::{Session, Turn};
 use crate::step::Step;
 use crate::text::Look;
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use keywright_core::Cause;
 use keywright_rewrite::{Kind, Unread, Unsupported, kind};
 
+use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
 use crate::context::{is_harmless_set, sets_insert_id};
@@ -15,7 +16,7 @@ use crate::last_id::names_row_count;
 use crate::packets::{COM_STMT_PREPARE, without_injected, write_close, write_command};
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit, OnUnsure};
-use crate::session::{After, Gather, Session, Turn};
+use crate::session::{Gather, Session, Turn};
 use crate::statements::{Changes, Made, Passed, Statement};
 use crate::step::{Step, What};
 

@@ -3,12 +3,13 @@
 use keywright_core::Cause;
 use keywright_rewrite::{Plan, Unsupported};
 
+use crate::after::After;
 use crate::answer::Shape;
 use crate::bytes::Header;
 use crate::insert::{Stage, is_unsure};
 use crate::packets::write_error;
 use crate::rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Rule};
-use crate::session::{After, Session};
+use crate::session::Session;
 use crate::step::{Step, What};
 
 /// What an observing rule counts for a statement; `None`: nothing would have been done.

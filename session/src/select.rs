@@ -6,12 +6,13 @@
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{QueryPlan, Sight, Unsupported, is_out_of_range, sight};
 
+use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{Header, write_packet};
 use crate::last_id::{Reply, names_row_count};
 use crate::packets::{COM_QUERY, error_text, single_ok, write_error};
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
-use crate::session::{After, Gather, Session, Turn};
+use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 
 /// Rows that the first try has keys for. No layout has so few in one tick.

@@ -4,21 +4,23 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 
-use crate::answer::{Answer, Done, End, Outcome, Shape};
+use crate::after::After;
+use crate::answer::{Answer, End, Outcome};
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::context::Context;
 use crate::insert::Stage;
 use crate::last_id::Reply;
+use crate::passing::Passing;
 use crate::pieces::Pieces;
 use crate::rules::Rules;
-use crate::statements::{Passed, Statements};
+use crate::statements::Statements;
 use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
-use crate::text_prepare::{Reprepared, TextStatement};
+use crate::text_prepare::Reprepared;
 
 /// Capability: answers end with OK where they ended with EOF.
 const DEPRECATE_EOF: u64 = 1 << 24;
 /// Capability: several statements in one text.
-const MULTI_STATEMENTS: u64 = 1 << 16;
+pub(crate) const MULTI_STATEMENTS: u64 = 1 << 16;
 
 /// Status flag: a transaction is open.
 const IN_TRANSACTION: u16 = 0x0001;
@@ -33,7 +35,7 @@ pub struct Session {
     pub(crate) stage: Stage,
     pub(crate) turn: Turn,
     /// A command whose rest is still to be passed on.
-    passing: Option<Passing>,
+    pub(crate) passing: Option<Passing>,
     pub(crate) answer: Answer,
     /// The upstream's answer to a statement of our own, or one that is to be corrected, as far as it has come.
     pub(crate) gathered: Vec<u8>,
@@ -55,7 +57,7 @@ pub struct Session {
     /// Statements of one text that are sent one by one.
     pub(crate) pieces: Option<Pieces>,
     /// Whether COM_CHANGE_USER must not be missed.
-    is_attentive: bool,
+    pub(crate) is_attentive: bool,
     /// The driver has no memory to gather the command at the front.
     pub(crate) memory_full: bool,
 }
@@ -87,37 +89,6 @@ impl Turn {
     }
 }
 
-/// Schema and table.
-pub(crate) type Named = (Vec<u8>, Vec<u8>);
-
-/// What an answer that was passed on changes.
-#[derive(Debug)]
-pub(crate) enum After {
-    Nothing,
-    /// Anything may have changed.
-    Unknown,
-    /// The database, if it succeeded.
-    Database(Vec<u8>),
-    /// Tables were dropped, then temporary ones were made; and whether anything else may have changed.
-    Tables {
-        dropped: Vec<Named>,
-        made: Vec<Named>,
-        unknown: bool,
-    },
-    /// Rows with generated keys were returned, if it succeeded.
-    Returned(Reply),
-    /// An INSERT on a table without a rule: LAST_INSERT_ID() is still this if no key was generated.
-    Inserted(Option<u64>),
-    /// COM_RESET_CONNECTION.
-    Reset,
-    /// COM_SET_OPTION: whether several statements are allowed.
-    Multi(bool),
-    /// A statement was prepared that is passed on.
-    Prepared(Box<Passed>),
-    /// A statement on a rule's table was prepared out of a text, if it succeeded.
-    TextPrepared(Box<TextStatement>),
-}
-
 /// What a gathered answer is for.
 #[derive(Debug)]
 pub(crate) enum Gather {
@@ -139,12 +110,6 @@ pub(crate) enum Gather {
     Variant,
     /// Nothing.
     Nothing,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Passing {
-    left: usize,
-    continues: bool,
 }
 
 impl Session {
@@ -307,95 +272,6 @@ impl Session {
         }
     }
 
-    /// Passes a command on untouched; its answer has this shape and changes that.
-    pub(crate) fn pass(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        shape: Shape,
-        after: After,
-    ) -> Step {
-        self.stage = Stage::default();
-        self.memory_full = false;
-        self.answer.expect(shape);
-        if shape != Shape::None {
-            self.turn = Turn::Answer(after);
-        }
-        self.passing = Some(Passing {
-            left: header.total(),
-            continues: header.continues(),
-        });
-        self.pass_on(bytes)
-    }
-
-    /// Passes the rest of a command on whose first `front` bytes were replaced; it has no answer.
-    pub(crate) fn pass_rest(&mut self, header: Header, front: usize) -> Step {
-        let left = header.total().saturating_sub(front);
-        self.passing = (left > 0 || header.continues()).then_some(Passing {
-            left,
-            continues: header.continues(),
-        });
-        Step::Consumed(front)
-    }
-
-    /// Whether a command's rest is still to be passed on.
-    pub(crate) fn is_passing(&self) -> bool {
-        self.passing.is_some()
-    }
-
-    /// From now on nothing is understood, unless that must not be.
-    pub(crate) fn go_blind(&mut self, header: Header) -> Step {
-        if self.is_attentive {
-            let message = "replication and cloning: not where the proxy must see who logs in";
-            return self.refuse(header, Cause::StatementUnsupported, message);
-        }
-        self.turn = Turn::Blind;
-        Step::Consumed(0)
-    }
-
-    fn pass_on(&mut self, bytes: &[u8]) -> Step {
-        let Some(passing) = self.passing else {
-            return Step::Consumed(0);
-        };
-        if passing.left == 0 {
-            let Some(header) = Header::read(bytes) else {
-                return Step::More {
-                    at_least: HEADER_BYTES,
-                };
-            };
-            self.passing = Some(Passing {
-                left: header.total(),
-                continues: header.continues(),
-            });
-            return self.pass_on(bytes);
-        }
-        let now = passing.left.min(bytes.len());
-        if now == 0 {
-            return Step::More { at_least: 1 };
-        }
-        let left = passing.left - now;
-        self.passing = (left > 0 || passing.continues).then_some(Passing { left, ..passing });
-        Step::Forward(now)
-    }
-
-    /// The client's file for LOAD DATA LOCAL, up to its empty packet.
-    fn local_file(&mut self, bytes: &[u8]) -> Step {
-        let Some(header) = Header::read(bytes) else {
-            return Step::More {
-                at_least: HEADER_BYTES,
-            };
-        };
-        if header.len == 0 {
-            self.answer.local_file_sent();
-            return Step::Forward(HEADER_BYTES);
-        }
-        self.passing = Some(Passing {
-            left: header.total(),
-            continues: header.continues(),
-        });
-        self.pass_on(bytes)
-    }
-
     fn pass_answer(&mut self, bytes: &[u8]) -> Step {
         let walked = self.answer.walk(bytes);
         match walked.outcome {
@@ -450,65 +326,6 @@ impl Session {
             }
             Some(End::Error) => self.row_count = None,
             Some(End::Prepared { .. }) | None => {}
-        }
-    }
-
-    fn finish(&mut self, after: After, end: Option<End>) {
-        let succeeded = matches!(end, Some(End::Ok(_) | End::Prepared { .. }) | None);
-        match after {
-            After::Nothing => {}
-            After::Unknown => self.context.known = false,
-            After::Database(name) if succeeded => self.context.database = Some(name),
-            After::Tables {
-                dropped,
-                made,
-                unknown,
-            } => {
-                if unknown {
-                    self.context.known = false;
-                }
-                if succeeded {
-                    let rules = Arc::clone(&self.rules);
-                    let is = |(one, two): &Named, (of, name): &Named| {
-                        rules.same_name(one, of) && rules.same_name(two, name)
-                    };
-                    self.context
-                        .temporary
-                        .retain(|there| !dropped.iter().any(|name| is(there, name)));
-                }
-                // A text of several statements may fail after one that made a table.
-                if succeeded || unknown {
-                    self.context.temporary.extend(made);
-                }
-            }
-            After::Returned(reply) => self.insert_returned(&reply, succeeded),
-            After::Inserted(before) => {
-                let none = |done: &Done| done.insert_id == 0 && !done.ends_rows;
-                if matches!(&end, Some(End::Ok(done)) if none(done)) {
-                    self.lid = before;
-                }
-            }
-            After::TextPrepared(statement) if succeeded => self.text_prepared(*statement),
-            After::Reset if succeeded => {
-                let facts = SessionFacts {
-                    database: self.context.database.take(),
-                    ..self.facts.clone()
-                };
-                self.context = Context::new(&facts);
-                self.statements = Statements::new(self.facts.limits.statements_max);
-                self.pending_lid = None;
-                self.lid = Some(0);
-            }
-            After::Multi(on) if succeeded => {
-                self.facts.capabilities &= !MULTI_STATEMENTS;
-                self.facts.capabilities |= if on { MULTI_STATEMENTS } else { 0 };
-            }
-            After::Prepared(passed) => {
-                if let Some(End::Prepared { statement, .. }) = end {
-                    self.statements.passed(statement, *passed);
-                }
-            }
-            After::Database(_) | After::Reset | After::Multi(_) | After::TextPrepared(_) => {}
         }
     }
 

@@ -4,12 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 
 use keywright_rewrite::{Plan, Prepared, Variant};
 
+use crate::after::Named;
 use crate::last_id::Effect;
 use crate::params::Type;
-use crate::session::Named;
 
 /// MariaDB's number for the statement that was prepared last.
 const LAST_PREPARED: u32 = u32::MAX;
+
+/// Texts of one statement that are prepared upstream at the same time.
+const VARIANTS_MAX: usize = 8;
 
 /// A prepared INSERT on a table with a rule.
 #[derive(Debug)]
@@ -24,6 +27,16 @@ pub(crate) struct Statement {
     pub(crate) ahead: BTreeSet<u16>,
     /// It asks for ROW_COUNT().
     pub(crate) counts: bool,
+}
+
+impl Statement {
+    /// Keeps another text, and returns the one that makes room for it. The first stays: it is the client's.
+    pub(crate) fn add_variant(&mut self, made: Made) -> Option<Made> {
+        let is_full = self.variants.len() >= VARIANTS_MAX;
+        let old = is_full.then(|| self.variants.remove(1));
+        self.variants.push(made);
+        old
+    }
 }
 
 /// One of a statement's texts, prepared upstream.

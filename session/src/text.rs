@@ -5,11 +5,12 @@ use keywright_rewrite::{
     prepare_source, tables_touched, use_target,
 };
 
+use crate::after::{After, Named};
 use crate::answer::Shape;
 use crate::bytes::{HEADER_BYTES, Header, Joined, joined};
 use crate::context::{is_harmless_set, sets_insert_id};
 use crate::packets::COM_QUERY;
-use crate::session::{After, Gather, Named, Session, Turn};
+use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 use crate::text_prepare::TextStatement;
 

@@ -3,12 +3,13 @@
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported};
 
+use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::Header;
 use crate::context::Context;
 use crate::insert::Planned;
 use crate::last_id::Reply;
-use crate::session::{After, Gather, Session, Turn};
+use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 use crate::text::Look;
 

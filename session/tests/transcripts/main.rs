@@ -121,6 +121,35 @@ fn long_data_goes_to_the_variant() {
     );
 }
 #[test]
+fn texts_of_one_statement_do_not_pile_up_on_the_server() {
+    const ROWS: u16 = 12;
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let text = format!(
+        "INSERT INTO t (id) VALUES {}",
+        vec!["(?)"; ROWS.into()].join(",")
+    );
+    stmt_prepare(&mut r, &text, "1");
+    r.answer(&prepared(7, ROWS));
+    let mut closed = Vec::new();
+    // Each time another row is the first that asks for a key.
+    for row in 0..ROWS {
+        let mut rest = (1_u16 << row).to_le_bytes().to_vec();
+        rest.push(1);
+        rest.extend([8, 0].repeat(ROWS.into()));
+        for key in 1..ROWS {
+            rest.extend(u64::from(key).to_le_bytes());
+        }
+        r.say(&execute(7, &rest));
+        let sent = r.answer(&prepared(100 + u32::from(row), ROWS));
+        let closes = sent
+            .windows(9)
+            .filter(|part| part.starts_with(&[5, 0, 0, 0, 0x19]));
+        closed.extend(closes.map(|part| part[5]));
+        r.answer(&ok(1, 100));
+    }
+    assert_eq!(closed, [100, 101, 102, 103, 104]);
+}
+#[test]
 fn refused_execution_forgets_types() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
