@@ -16,6 +16,7 @@ mod linger;
 pub mod listener;
 pub mod memory;
 pub mod metrics;
+mod origin;
 pub mod password;
 pub mod relay;
 pub mod serve;

@@ -17,6 +17,10 @@ pub(crate) struct RawListener {
     admin: Option<String>,
     #[serde(default = "error")]
     check: String,
+    #[serde(default)]
+    proxy_protocol: bool,
+    #[serde(default)]
+    upstream_proxy_protocol: bool,
     #[serde(default = "disabled")]
     tls: String,
     certificate: Option<String>,
@@ -48,6 +52,10 @@ pub struct Listener {
     pub admin: Option<String>,
     /// What it means that the server cannot be looked at.
     pub unchecked: Unchecked,
+    /// Whether clients' connections begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
+    /// Whether the server is sent one.
+    pub upstream_proxy_protocol: bool,
     /// What protects the two legs. Unlike the rest it may change while the proxy runs.
     pub protection: Arc<Protection>,
 }
@@ -77,8 +85,10 @@ impl Listener {
     /// Whether nothing differs but what may change while the proxy runs.
     #[must_use]
     pub fn can_become(&self, other: &Listener) -> bool {
+        let headers = |of: &Listener| (of.proxy_protocol, of.upstream_proxy_protocol);
         (&self.bind, &self.upstream, &self.admin, self.unchecked)
             == (&other.bind, &other.upstream, &other.admin, other.unchecked)
+            && headers(self) == headers(other)
     }
 }
 
@@ -114,6 +124,8 @@ pub(crate) fn listener(
         upstream: raw.upstream,
         admin: raw.admin,
         unchecked,
+        proxy_protocol: raw.proxy_protocol,
+        upstream_proxy_protocol: raw.upstream_proxy_protocol,
         protection: Arc::new(Protection {
             client: client?,
             upstream: upstream?,

@@ -20,6 +20,7 @@ use crate::linger::linger;
 use crate::listener::Protection;
 use crate::memory::Memory;
 use crate::metrics::{self, Counters, Tally};
+use crate::origin::Origin;
 use crate::password::OwnKey;
 use crate::relay::{Means, Relay};
 use crate::status::Status;
@@ -272,11 +273,19 @@ fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
     None
 }
 
-async fn connection(client: Stream, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
+async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
     let Some(listener) = shared.config.listeners.get(index) else {
         return Ok(());
     };
-    let Some(upstream) = connect(listener, shared).await else {
+    let origin = match origin(&mut client, listener, shared).await {
+        Ok(origin) => origin,
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            let message = "keywright-proxy: the connection does not begin with a PROXY protocol v2 header, which this listener wants";
+            return refuse(client, Cause::PacketMalformed, message).await;
+        }
+        Err(error) => return Err(error),
+    };
+    let Some(upstream) = connect(listener, origin, shared).await else {
         let message = format!("Can't connect to MySQL server on '{}'", listener.upstream);
         return refuse(client, Cause::UpstreamUnreachable, &message).await;
     };
@@ -316,9 +325,30 @@ async fn connection(client: Stream, index: usize, shared: &Arc<Shared>) -> std::
     relay.run().await
 }
 
-async fn connect(listener: &Listener, shared: &Shared) -> Option<Stream> {
+/// Where a client comes from: by the header that its connection begins with, or by its socket.
+async fn origin(
+    client: &mut Stream,
+    listener: &Listener,
+    shared: &Shared,
+) -> std::io::Result<Option<Origin>> {
+    if listener.proxy_protocol {
+        let limit = Duration::from_millis(shared.config.login_ms_max);
+        timeout(limit, Origin::read(client)).await?
+    } else {
+        Ok(Origin::of(client))
+    }
+}
+
+async fn connect(listener: &Listener, origin: Option<Origin>, shared: &Shared) -> Option<Stream> {
     let limit = Duration::from_millis(shared.config.connect_ms_max);
-    match timeout(limit, Stream::connect(&listener.upstream)).await {
+    let connected = async {
+        let mut upstream = Stream::connect(&listener.upstream).await?;
+        if listener.upstream_proxy_protocol {
+            Origin::write(origin, &mut upstream).await?;
+        }
+        std::io::Result::Ok(upstream)
+    };
+    match timeout(limit, connected).await {
         Ok(Ok(upstream)) => Some(upstream),
         Ok(Err(error)) => {
             tracing::warn!(upstream = listener.upstream, %error, "upstream cannot be reached");

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 pub use columns::{Column, key_columns, lower_case};
 
-use crate::config::{Config, Configured};
+use crate::config::{Config, Configured, Listener};
 
 /// Where the fence stands: InnoDB refuses every native generation from here on.
 pub const FENCE: u64 = u64::MAX;
@@ -70,7 +70,12 @@ pub async fn connect(config: &Config, admin: &str) -> Result<Conn> {
 ///
 /// # Errors
 /// The server cannot be asked.
-pub async fn look(config: &Config, admin: &str, apply_fence: bool) -> Result<Found> {
+pub async fn look(
+    config: &Config,
+    listener: &Listener,
+    admin: &str,
+    apply_fence: bool,
+) -> Result<Found> {
     let mut server = connect(config, admin).await?;
     let looked = async {
         let (mut found, rules, columns) = watch(&mut server, config, apply_fence).await?;
@@ -89,7 +94,10 @@ pub async fn look(config: &Config, admin: &str, apply_fence: bool) -> Result<Fou
         increment(&mut server, &mut found).await?;
         dependents::references(&mut server, config, &columns, &mut found).await?;
         dependents::programs(&mut server, config, &rules, &mut found).await?;
-        dependents::accounts(&mut server, &mut found).await?;
+        // Else it is clients whom the server sees, wherever they are.
+        if !listener.upstream_proxy_protocol {
+            dependents::accounts(&mut server, &mut found).await?;
+        }
         Ok(found)
     };
     let found = in_time(looked).await?;

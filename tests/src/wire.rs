@@ -7,6 +7,7 @@ mod channel;
 mod login;
 mod reply;
 
+use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -59,8 +60,17 @@ impl Wire {
     /// # Errors
     /// A [`SqlFault`] when the server refuses; others when nobody listens or the server speaks something else.
     pub fn connect_tcp(port: u16, login: &Login) -> Result<Wire> {
-        let stream = TcpStream::connect(("127.0.0.1", port))
+        Self::connect_after(&[], port, login)
+    }
+
+    /// Connects to a port of 127.0.0.1, and says something before everything else.
+    ///
+    /// # Errors
+    /// As [`Wire::connect_tcp`].
+    pub fn connect_after(preface: &[u8], port: u16, login: &Login) -> Result<Wire> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))
             .with_context(|| format!("connecting to port {port}"))?;
+        stream.write_all(preface)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(WAIT_MAX))?;
         stream.set_write_timeout(Some(WAIT_MAX))?;

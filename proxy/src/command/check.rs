@@ -52,7 +52,7 @@ pub(crate) async fn look(config: &Config, listener: &Listener, apply_fence: bool
     }
     let trouble = match &listener.admin {
         None => "there is no admin url".to_owned(),
-        Some(admin) => match tables::look(config, admin, apply_fence).await {
+        Some(admin) => match tables::look(config, listener, admin, apply_fence).await {
             Ok(found) => return found,
             Err(error) => format!("{error:#}"),
         },
