@@ -46,7 +46,7 @@ pub use maria::{MariaError, MariaServer};
 pub use mysql::MySqlServer;
 pub use pending::{Answer, Pending};
 pub use pki::Pki;
-pub use proxy_process::{ProxyConfig, ProxyProcess, make_store};
+pub use proxy_process::{ProxyConfig, ProxyProcess, assert_has, make_store};
 pub use server::{PgServer, PgServerBuilder, Replication, Stop, free_port};
 pub use shared::{SharedServer, TestDatabase};
 pub use upstream::{Flavour, Upstream};

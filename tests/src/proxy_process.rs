@@ -315,6 +315,16 @@ impl ProxyProcess {
             .context("running the proxy's program")
     }
 
+    /// What such a command printed.
+    ///
+    /// # Errors
+    /// As [`ProxyProcess::command`], and unless it succeeds.
+    pub fn said(config: &ProxyConfig, arguments: &[&str]) -> Result<String> {
+        let output = Self::command(config, arguments)?;
+        anyhow::ensure!(output.status.success(), "{arguments:?}: {output:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
     fn write_config(&self) -> Result<()> {
         let text = self.config.text(&self.ports, self.metrics_port);
         fs::write(self.config_file(), text).context("writing the proxy's configuration")
@@ -355,6 +365,17 @@ fn built_once() -> Result<PathBuf> {
     let program = build()?;
     *built = Some(program.clone());
     Ok(program)
+}
+
+/// Asserts that a text has all these parts.
+///
+/// # Panics
+/// It lacks one.
+#[track_caller]
+pub fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
 }
 
 fn build() -> Result<PathBuf> {

@@ -1,23 +1,10 @@
 //! `explain`: what would become of statements, and of those in real query logs.
 
 use keywright_tests::{
-    Flavour, Param, ProxyConfig, ProxyProcess, Result, Upstream, command, make_store,
+    Flavour, Param, ProxyConfig, ProxyProcess, Result, Upstream, assert_has, command, make_store,
 };
 
 keywright_tests::on_both_flavours!(statements_are_explained, general_logs_are_explained);
-
-/// What the program printed; an error unless it succeeded.
-fn said(config: &ProxyConfig, arguments: &[&str]) -> Result<String> {
-    let output = ProxyProcess::command(config, arguments)?;
-    anyhow::ensure!(output.status.success(), "{arguments:?}: {output:?}");
-    Ok(String::from_utf8(output.stdout)?)
-}
-
-fn assert_has(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is not in\n{text}");
-    }
-}
 
 fn statements_are_explained(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
@@ -27,7 +14,8 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
     )?;
     let store = make_store(&server, "store_explained", &[("t", 1)])?;
     let config = ProxyConfig::before(&server, &store).rule("explained.*", "segment:t");
-    let of = |text: &str| said(&config, &["explain", "--database", "explained", text]);
+    let of =
+        |text: &str| ProxyProcess::said(&config, &["explain", "--database", "explained", text]);
     assert_has(
         &of("INSERT INTO t (a) VALUES (1), (2) /* why */")?,
         &[
@@ -65,7 +53,7 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
         ..config.clone()
     };
     assert_has(
-        &said(
+        &ProxyProcess::said(
             &without_admin,
             &["explain", "INSERT INTO explained.t VALUES (1, 2)"],
         )?,
@@ -107,7 +95,7 @@ fn general_logs_are_explained(flavour: Flavour) -> Result<()> {
     drop((one, other));
     let log = server.data_dir().join("general.log");
     let log = log.to_str().unwrap_or_default();
-    let summary = said(&config, &["explain", "--file", log])?;
+    let summary = ProxyProcess::said(&config, &["explain", "--file", log])?;
     assert_has(
         &summary,
         &[

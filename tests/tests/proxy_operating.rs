@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use keywright_tests::{
     Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire,
-    capability, free_port, make_store, wait_until,
+    assert_has, capability, free_port, make_store, wait_until,
 };
 
 keywright_tests::on_both_flavours!(
@@ -17,19 +17,6 @@ keywright_tests::on_both_flavours!(
     status_is_told_to_whom_may_see_it,
     observing_changes_nothing,
 );
-
-/// What the program printed; an error unless it succeeded.
-fn said(config: &ProxyConfig, arguments: &[&str]) -> Result<String> {
-    let output = ProxyProcess::command(config, arguments)?;
-    anyhow::ensure!(output.status.success(), "{arguments:?}: {output:?}");
-    Ok(String::from_utf8(output.stdout)?)
-}
-
-fn assert_has(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is not in\n{text}");
-    }
-}
 
 fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
@@ -61,7 +48,7 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
     proxy.stop()?;
     let insert = "INSERT INTO back_0.t (a) VALUES (3)";
     assert!(server.wire("")?.run(insert).is_err(), "the fence stands");
-    let told = said(&config, &["back", "--rule", "back_0.*"])?;
+    let told = ProxyProcess::said(&config, &["back", "--rule", "back_0.*"])?;
     assert_has(
         &told,
         &[
@@ -121,7 +108,7 @@ fn servers_share_the_numbers_out_on_the_way_back(flavour: Flavour) -> Result<()>
         highest = wire.run("INSERT INTO t (a) VALUES (1)")?.last_insert_id;
     }
     proxy.stop()?;
-    let told = said(&config, &["back"])?;
+    let told = ProxyProcess::said(&config, &["back"])?;
     let mut ids = Vec::new();
     for server in &servers {
         let from = format!("-- On 127.0.0.1:{} ", server.port());
