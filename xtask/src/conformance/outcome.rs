@@ -1,6 +1,7 @@
 //! What a suite said of each of its tests.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// How a test ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,17 +76,47 @@ impl Outcome {
         )
     }
 
+    /// How a test ended; none if there is no such test.
+    pub(super) fn end(&self, name: &str) -> Option<End> {
+        self.tests.get(name).copied()
+    }
+
     /// Each test that ended otherwise in the other run, or that only one of them has.
-    pub(super) fn differences(&self, other: &Outcome) -> Vec<String> {
-        let show = |end: Option<&End>| end.map_or("absent".to_owned(), |end| format!("{end:?}"));
+    pub(super) fn differences(&self, other: &Outcome) -> Vec<Difference> {
         let mut names: Vec<&String> = self.tests.keys().chain(other.tests.keys()).collect();
         names.sort();
         names.dedup();
         names
             .into_iter()
-            .map(|name| (name, self.tests.get(name), other.tests.get(name)))
-            .filter(|(_, ours, theirs)| ours != theirs)
-            .map(|(name, ours, theirs)| format!("{name}: {} → {}", show(ours), show(theirs)))
+            .map(|name| Difference {
+                name: name.clone(),
+                ours: self.end(name),
+                theirs: other.end(name),
+            })
+            .filter(|difference| difference.ours != difference.theirs)
             .collect()
+    }
+}
+
+/// A test that ended otherwise in another run.
+#[derive(Debug)]
+pub(super) struct Difference {
+    pub(super) name: String,
+    pub(super) ours: Option<End>,
+    pub(super) theirs: Option<End>,
+}
+
+impl Difference {
+    /// Whether both runs have the test, by this name.
+    pub(super) fn is_in_both(&self) -> bool {
+        self.ours.is_some() && self.theirs.is_some()
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |end: Option<End>| end.map_or("absent".to_owned(), |end| format!("{end:?}"));
+        let (ours, theirs) = (show(self.ours), show(self.theirs));
+        write!(f, "{}: {ours} → {theirs}", self.name)
     }
 }

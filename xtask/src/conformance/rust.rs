@@ -55,12 +55,14 @@ pub(super) fn prepare_mysql_async(cache: &Path) -> Result<PathBuf> {
     Ok(wanted)
 }
 
-pub(super) fn run_mysql_async(source: &Path, port: u16) -> Result<Outcome> {
+pub(super) fn run_mysql_async(source: &Path, port: u16, only: &[String]) -> Result<Outcome> {
     let mut command = Command::new("timeout");
     command
         .args(["--kill-after=5", SUITE_S_MAX, "cargo", "test", "--lib"])
         .args(["--no-default-features", "--features", "default-rustls-ring"])
         .args(["--no-fail-fast", "--", "--test-threads=4"])
+        .args((!only.is_empty()).then_some("--exact"))
+        .args(only)
         .current_dir(source)
         .env_remove("CARGO_TARGET_DIR")
         .env("RUST_BACKTRACE", "0")
