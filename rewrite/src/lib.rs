@@ -41,7 +41,7 @@ pub use key::KeyForm;
 pub use look::{Kind, kind};
 pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use name::TableName;
-pub use numbered::{QueryPlan, is_out_of_range};
+pub use numbered::{InQuery, PreparedQuery, QueryPlan, is_out_of_range};
 pub use others::{
     PrepareSource, load_target, named_statement, prepare_source, tables_touched, use_target,
 };

@@ -3,6 +3,7 @@
 use keywright_core::KeyBatch;
 
 use crate::plan::Lid;
+use crate::refusal::{Unread, Unsupported};
 use crate::splice::SpliceError;
 
 /// What to do with one INSERT … SELECT or REPLACE … SELECT.
@@ -18,6 +19,35 @@ pub struct QueryPlan {
     pub(crate) lid: Lid,
     pub(crate) on_duplicate: bool,
     pub(crate) unsure: bool,
+    /// A 0 stands where the key goes.
+    pub(crate) for_zero: bool,
+    pub(crate) parameters: u32,
+    /// How many of the parameters come before the key.
+    pub(crate) parameters_before: u32,
+}
+
+/// A text to prepare in place of the client's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreparedQuery {
+    /// The text.
+    pub text: Vec<u8>,
+    /// The number of the first parameter that was put in, from 0.
+    pub at: u16,
+    /// What is put in there, one parameter each.
+    pub injected: &'static [InQuery],
+}
+
+/// A parameter of a prepared INSERT … SELECT that the client does not know of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InQuery {
+    /// The only key.
+    Key,
+    /// How many rows there are keys for.
+    Rows,
+    /// The first row's key.
+    First,
+    /// The distance of neighbouring keys.
+    Spacing,
 }
 
 /// One change of the text.
@@ -103,6 +133,22 @@ impl QueryPlan {
         self.unsure
     }
 
+    /// Whether a 0 asks for the key, which it does only without `NO_AUTO_VALUE_ON_ZERO`.
+    pub fn for_zero(&self) -> bool {
+        self.for_zero
+    }
+
+    /// How many `?` the text has.
+    pub fn parameters(&self) -> u32 {
+        self.parameters
+    }
+
+    /// Where the key is put in.
+    pub(crate) fn key_at(&self) -> Option<usize> {
+        let edit = self.edits.iter().find(|edit| edit.key)?;
+        Some(edit.start)
+    }
+
     pub(crate) fn text(&mut self, at: usize, text: Vec<u8>) {
         self.edits.push(Edit {
             start: at,
@@ -143,13 +189,53 @@ impl QueryPlan {
         keys: &KeyBatch,
         out: &mut Vec<u8>,
     ) -> Result<(), SpliceError> {
+        self.write(text, out, |out| self.write_key(keys, out))
+    }
+
+    /// The text to prepare: what keys it gives is said by parameters.
+    ///
+    /// # Errors
+    /// [`Unread::Unsupported`] when there are too many parameters, or `text` is not the one that was planned.
+    pub fn prepare(&self, text: &[u8]) -> Result<PreparedQuery, Unread> {
+        let mut out = Vec::with_capacity(text.len().saturating_add(256));
+        let injected: &[InQuery] = match self.counter {
+            None => &[InQuery::Key],
+            Some(_) => &[InQuery::Rows, InQuery::First, InQuery::Spacing],
+        };
+        let put = |out: &mut Vec<u8>| {
+            match self.counter {
+                None => out.push(b'?'),
+                // Nothing below zero on the way: one of the servers counts without signs.
+                Some(counter) => counter.write("?", &format!("?+({}-1)*?", counter.row()), out),
+            }
+            Ok(())
+        };
+        let another = |_| Unsupported::Unknown("another statement");
+        self.write(text, &mut out, put).map_err(another)?;
+        let most = usize::from(u16::MAX).saturating_sub(injected.len());
+        if usize::try_from(self.parameters).unwrap_or(usize::MAX) > most {
+            return Err(Unsupported::Parameters.into());
+        }
+        Ok(PreparedQuery {
+            text: out,
+            at: u16::try_from(self.parameters_before).map_err(|_| Unsupported::Parameters)?,
+            injected,
+        })
+    }
+
+    fn write(
+        &self,
+        text: &[u8],
+        out: &mut Vec<u8>,
+        put: impl Fn(&mut Vec<u8>) -> Result<(), SpliceError>,
+    ) -> Result<(), SpliceError> {
         let mut copied = 0;
         for edit in &self.edits {
             let part = text.get(copied..edit.start).ok_or(SpliceError::Text)?;
             out.extend_from_slice(part);
             out.extend_from_slice(&edit.before);
             if edit.key {
-                self.write_key(keys, out)?;
+                put(out)?;
             }
             out.extend_from_slice(&edit.after);
             copied = edit.end;
@@ -174,19 +260,31 @@ impl QueryPlan {
         else {
             return Err(wrong);
         };
-        let row = match counter {
-            Counter::RowNum => "ROWNUM()",
-            Counter::RowNumber => "ROW_NUMBER() OVER ()",
-        };
+        let row = counter.row();
         let base = i128::from(first) - i128::from(spacing);
         let key = match spacing {
             1 => format!("{base}+{row}"),
             spacing => format!("{base}+{row}*{spacing}"),
         };
+        counter.write(&count.to_string(), &key, out);
+        Ok(())
+    }
+}
+
+impl Counter {
+    fn row(self) -> &'static str {
+        match self {
+            Counter::RowNum => "ROWNUM()",
+            Counter::RowNumber => "ROW_NUMBER() OVER ()",
+        }
+    }
+
+    /// Appends a row's key, which fails in a row beyond `count`.
+    fn write(self, count: &str, key: &str, out: &mut Vec<u8>) {
+        let row = self.row();
         let text = format!(
             "CASE WHEN {row}<={count} THEN {key} ELSE {row}*{OUT_OF_RANGE}*{OUT_OF_RANGE} END"
         );
         out.extend_from_slice(text.as_bytes());
-        Ok(())
     }
 }

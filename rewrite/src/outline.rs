@@ -192,10 +192,10 @@ impl Cursor<'_> {
         Ok(ahead.accept("DUPLICATE")? && ahead.accept("KEY")? && ahead.accept("UPDATE")?)
     }
 
-    /// Past a number of LIMIT, if one is there.
+    /// Past a number of LIMIT, or what stands for one; none if it is not known.
     fn limit_number(&mut self) -> Result<Option<u64>, Unread> {
         let number = self.peek()?;
-        if number.kind != Kind::Decimal {
+        if !matches!(number.kind, Kind::Decimal | Kind::Parameter) {
             return Ok(None);
         }
         self.token()?;

@@ -51,11 +51,8 @@ impl Insert {
         let mut cursor = Cursor::new(text, modes);
         (cursor.at, cursor.inside) = (self.rows, self.inside);
         let mut seen = Seen::default();
-        let mut ahead = cursor;
+        let (rows, mut ahead) = (cursor, cursor);
         ahead.skip_statement(&mut seen)?;
-        if seen.parameters > 0 {
-            return Err(Unsupported::Select.into());
-        }
         let outline = cursor.outline()?;
         if ahead.set_var || cursor.set_var {
             return Err(Unsupported::SetVar.into());
@@ -88,6 +85,9 @@ impl Insert {
             },
             on_duplicate: outline.on_duplicate,
             unsure: self.head.ignore || outline.on_duplicate,
+            for_zero: matches!(found, Some((Value::Zero, ..))),
+            parameters: seen.parameters,
+            parameters_before: 0,
         };
         let span = match found {
             None => None,
@@ -96,6 +96,7 @@ impl Insert {
                     (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
                         return Err(Unsupported::ZeroUnsure.into());
                     }
+                    (_, Value::Parameter) => return with("with a parameter as key"),
                     (None, _) => {
                         plan.explicit = true;
                         return Ok(plan);
@@ -107,6 +108,9 @@ impl Insert {
         };
         self.put(&outline, span, place, key, modes, &mut plan)?;
         plan.part_from(text);
+        if let Some(at) = plan.key_at().filter(|_| seen.parameters > 0) {
+            plan.parameters_before = rows.parameters_before(at)?;
+        }
         Ok(plan)
     }
 
@@ -292,6 +296,18 @@ impl Outline {
 }
 
 impl Cursor<'_> {
+    /// How many parameters stand between here and a place in the text.
+    fn parameters_before(mut self, at: usize) -> Result<u32, Unread> {
+        let mut count = 0;
+        loop {
+            let token = self.token()?;
+            if token.kind == Kind::End || token.start >= at {
+                return Ok(count);
+            }
+            count += u32::from(token.kind == Kind::Parameter);
+        }
+    }
+
     /// What a query gives as key, and where that stands without its alias.
     fn given(mut self, item: Item, wanted: Wanted<'_>) -> Result<(Value, usize, usize), Unread> {
         self.at = item.start;

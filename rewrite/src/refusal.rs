@@ -17,8 +17,8 @@ pub enum Unread {
 /// What cannot be rewritten exactly, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Unsupported {
-    /// The rows come from a query, in a statement that is prepared.
-    #[error("INSERT … SELECT in a prepared statement")]
+    /// The rows come from a query, in a statement that is prepared out of a text.
+    #[error("INSERT … SELECT in PREPARE from a text")]
     Select,
     /// The rows come from a query with something that forbids rewriting.
     #[error("INSERT … SELECT {0}")]

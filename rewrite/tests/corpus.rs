@@ -100,11 +100,11 @@ impl Setting {
             InsertHead::read(&text, modes).and_then(|head| Insert::read(head, &text, modes));
         if let Ok(insert) = &insert
             && insert.is_query()
-            && !self.prepare
         {
             return match insert.plan_query(&text, modes, &key) {
                 Err(Unread::Refused) => "    the server refuses it\n".to_owned(),
                 Err(Unread::Unsupported(construct)) => format!("    unsupported: {construct}\n"),
+                Ok(plan) if self.prepare => selection_prepared(&plan, &text),
                 Ok(plan) => self.selected(&plan, &text),
             };
         }
@@ -202,6 +202,23 @@ impl Setting {
             .collect();
         writeln!(outcome, "    {} {}", marks(plan), own.join(" ")).expect("writing to a string");
         outcome
+    }
+}
+
+/// Rows out of a query, whose keys are parameters.
+fn selection_prepared(plan: &QueryPlan, text: &[u8]) -> String {
+    if plan.explicit() {
+        return "    unchanged\n".to_owned();
+    }
+    match plan.prepare(text) {
+        Err(error) => format!("    {error}\n"),
+        Ok(prepared) => {
+            let text = shown(&prepared.text);
+            let text = text.replace("*7046029254386353131*7046029254386353131", "*…");
+            let (at, injected) = (prepared.at, prepared.injected);
+            let parameters = plan.parameters();
+            format!("    {text}\n    -- {parameters} and ?{at}={injected:?}\n")
+        }
     }
 }
 

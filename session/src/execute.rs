@@ -38,7 +38,10 @@ impl Session {
         };
         let id = self.statements.number(id);
         if !self.statements.ours.contains_key(&id) {
-            return self.execute_passed(header, bytes, id);
+            return match self.statements.selects.contains_key(&id) {
+                true => self.execute_select(header, bytes, id),
+                false => self.execute_passed(header, bytes, id),
+            };
         }
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
@@ -65,9 +68,11 @@ impl Session {
         if let Some(keys) = self.stage.keys.take() {
             return self.execute_with(header, id, &execution, keys);
         }
+        if self.context.insert_id_set && statement.ahead.is_empty() {
+            return self.execute_as_is(header, id, &execution);
+        }
         if self.context.insert_id_set {
-            // The server would give its insert_id to nobody: the text that it has prepared names the key.
-            let what = Unsupported::Unknown("SET insert_id");
+            let what = Unsupported::Unknown("SET insert_id and COM_STMT_SEND_LONG_DATA");
             return self.refuse_execution(header, id, what);
         }
         // The modes decide whether a bound 0 asks for a key.
@@ -112,7 +117,7 @@ impl Session {
     }
 
     /// An execution is needed whole.
-    fn refuse_long_execution(&mut self) -> Step {
+    pub(crate) fn refuse_long_execution(&mut self) -> Step {
         self.refuse_long(
             "keywright-proxy: parameters of a statement on a table with a rule are longer than rewrite_bytes_max",
         )

@@ -281,7 +281,9 @@ impl Session {
             Gather::Select(reply) => self.answer_select(&reply, end, answer),
             Gather::Prepare => self.answer_prepare(end, answer),
             Gather::Reprepare(reprepared) => self.answer_reprepare(reprepared, end, answer),
+            Gather::PrepareSelect(select) => self.answer_prepare_select(*select, end, answer),
             Gather::Variant => self.answer_variant(end, answer),
+            Gather::AsIs(id) => self.answer_as_is(id, end, answer),
         }
     }
 

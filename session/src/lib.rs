@@ -15,6 +15,7 @@
 
 mod after;
 mod answer;
+mod as_is;
 mod bytes;
 mod command;
 mod context;
@@ -32,6 +33,7 @@ mod refuse;
 mod rows;
 pub mod rules;
 mod select;
+mod select_prepared;
 mod session;
 mod statements;
 mod status;

@@ -47,9 +47,8 @@ impl Session {
         }
         let (index, plan) = match self.plan(text) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
-            Ok(Planned::Query(rule, _)) => {
-                let what = Unsupported::Select;
-                return self.unsupported_prepare(header, bytes, text, Some(rule), what);
+            Ok(Planned::Query(index, plan)) => {
+                return self.prepare_select(header, bytes, text, index, plan);
             }
             Ok(Planned::Pass) => {
                 return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
@@ -76,9 +75,8 @@ impl Session {
         if is_unsure(&plan) && rule.on_unsure == OnUnsure::Refuse {
             return self.refuse_unsure(header, index);
         }
-        if self.statements.ours.len() >= self.statements.max {
-            let message = "keywright-proxy: too many prepared statements on tables with rules";
-            return self.refuse(header, Cause::MemoryFull, message);
+        if self.statements.is_full() {
+            return self.refuse_statement(header);
         }
         let variant = plan.variant(None);
         let prepared = match plan.prepare(text, variant, self.context.increment) {
@@ -111,8 +109,13 @@ impl Session {
         Step::Consumed(header.total())
     }
 
+    pub(crate) fn refuse_statement(&mut self, header: Header) -> Step {
+        let message = "keywright-proxy: too many prepared statements on tables with rules";
+        self.refuse(header, Cause::MemoryFull, message)
+    }
+
     /// Prepares a statement that is passed on whenever it is executed.
-    fn prepare_passed(
+    pub(crate) fn prepare_passed(
         &mut self,
         header: Header,
         bytes: &[u8],
@@ -143,7 +146,7 @@ impl Session {
         }
     }
 
-    fn unsupported_prepare(
+    pub(crate) fn unsupported_prepare(
         &mut self,
         header: Header,
         bytes: &[u8],
@@ -160,25 +163,41 @@ impl Session {
 
     pub(crate) fn answer_prepare(&mut self, end: Option<End>, answer: &[u8]) {
         let preparing = self.statements.preparing.take();
-        let (Some(End::Prepared { statement, .. }), Some(mut ours)) = (end, preparing) else {
-            self.down.extend_from_slice(answer);
+        let Some(mut ours) = preparing else {
             return;
         };
         let Some(made) = ours.variants.first_mut() else {
             return;
         };
-        made.number = statement;
         let injected: Vec<u16> = made.prepared.injected.iter().map(|one| one.at).collect();
+        if let Some(statement) = self.tell_prepared(end, answer, &injected) {
+            made.number = statement;
+            self.statements.ours.insert(statement, ours);
+        }
+    }
+
+    /// Tells the client what came of a PREPARE, without the parameters that it does not know of. Its number, if it
+    /// succeeded.
+    pub(crate) fn tell_prepared(
+        &mut self,
+        end: Option<End>,
+        answer: &[u8],
+        injected: &[u16],
+    ) -> Option<u32> {
+        let Some(End::Prepared { statement, .. }) = end else {
+            self.down.extend_from_slice(answer);
+            return None;
+        };
         let deprecates = self.deprecates_eof();
         if injected.is_empty() {
             self.down.extend_from_slice(answer);
-        } else if without_injected(answer, &injected, deprecates, &mut self.down).is_none() {
+        } else if without_injected(answer, injected, deprecates, &mut self.down).is_none() {
             write_close(statement, &mut self.up);
             self.malformed();
-            return;
+            return None;
         }
         self.statements.last = statement;
-        self.statements.ours.insert(statement, ours);
+        Some(statement)
     }
 
     /// COM_STMT_SEND_LONG_DATA: the parameter's index moves by those put in before it.
@@ -197,16 +216,20 @@ impl Session {
             return self.malformed();
         };
         let id = self.statements.number(id);
-        let Some(statement) = self.statements.ours.get_mut(&id) else {
+        let moved = if let Some(statement) = self.statements.ours.get_mut(&id) {
+            statement.ahead.insert(index);
+            let mut moved = index;
+            if let Some(made) = statement.variants.first() {
+                for injected in &made.prepared.injected {
+                    moved = moved.saturating_add(u16::from(injected.at <= moved));
+                }
+            }
+            moved
+        } else if let Some(select) = self.statements.selects.get_mut(&id) {
+            select.send_ahead(index)
+        } else {
             return self.pass(header, bytes, Shape::None, After::Nothing);
         };
-        statement.ahead.insert(index);
-        let mut moved = index;
-        if let Some(made) = statement.variants.first() {
-            for injected in &made.prepared.injected {
-                moved = moved.saturating_add(u16::from(injected.at <= moved));
-            }
-        }
         self.up
             .extend_from_slice(front.get(..FRONT_BYTES - 2).unwrap_or_default());
         self.up.extend(moved.to_le_bytes());
@@ -221,6 +244,10 @@ impl Session {
         if let Some(id) = Reader(payload).u32() {
             let id = self.statements.number(id);
             self.statements.passed.remove(&id);
+            self.statements.selects.remove(&id);
+            if let Some(number) = self.statements.as_is.remove(&id) {
+                write_close(number, &mut self.up);
+            }
             if let Some(statement) = self.statements.ours.remove(&id) {
                 for made in statement.variants.iter().skip(1) {
                     write_close(made.number, &mut self.up);
@@ -239,6 +266,9 @@ impl Session {
             let id = self.statements.number(id);
             if let Some(statement) = self.statements.ours.get_mut(&id) {
                 statement.ahead.clear();
+            }
+            if let Some(select) = self.statements.selects.get_mut(&id) {
+                select.ahead.clear();
             }
         }
         self.pass(header, bytes, Shape::Simple, After::Nothing)

@@ -3,6 +3,8 @@
 //!
 //! The client's command stays at the front of its bytes until the last try was answered.
 
+use std::sync::Arc;
+
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{QueryPlan, Sight, Unsupported, is_out_of_range, sight};
 
@@ -25,12 +27,19 @@ const GROWTH: u64 = 8;
 #[derive(Debug)]
 pub(crate) struct Attempt {
     rule: usize,
-    plan: QueryPlan,
+    plan: Arc<QueryPlan>,
     rows: u64,
 }
 
+/// Why a try has no keys.
+pub(crate) enum NoKeys {
+    /// They are asked for first.
+    Yet(Step),
+    Failed(KeyFailure),
+}
+
 /// What becomes of an INSERT … SELECT.
-enum Verdict {
+pub(crate) enum Verdict {
     /// It has a key of its own.
     Leave,
     /// It may have none of its own.
@@ -44,7 +53,7 @@ enum Verdict {
 
 impl Verdict {
     /// What an observing rule counts.
-    fn observed(&self) -> Option<What> {
+    pub(crate) fn observed(&self) -> Option<What> {
         match self {
             Self::Leave => None,
             Self::Explicit => Some(What::Passed("explicit")),
@@ -55,7 +64,7 @@ impl Verdict {
     }
 }
 
-fn verdict(rule: &Rule, plan: &QueryPlan) -> Verdict {
+pub(crate) fn verdict(rule: &Rule, plan: &QueryPlan) -> Verdict {
     if plan.explicit() {
         return match rule.on_explicit {
             OnExplicit::Refuse => Verdict::Explicit,
@@ -114,13 +123,19 @@ impl Session {
         if self.pending_lid.is_some() && sight(text, &self.context.modes) != Sight::Blind {
             return self.update_lid(names_row_count(text));
         }
+        self.first_attempt(index, Arc::new(plan))
+    }
+
+    /// Asks for the keys of the first try.
+    pub(crate) fn first_attempt(&mut self, rule: usize, plan: Arc<QueryPlan>) -> Step {
         let rows = self.rows_max(&plan).min(ROWS_FIRST);
-        self.stage.query = Some(Attempt {
-            rule: index,
-            plan,
-            rows,
-        });
-        self.ask_keys(index, rows)
+        self.stage.query = Some(Attempt { rule, plan, rows });
+        self.ask_keys(rule, rows)
+    }
+
+    /// Whether the first try is the last one, however it ends.
+    pub(crate) fn is_tried_once(&self, plan: &QueryPlan) -> bool {
+        self.rows_max(plan) <= ROWS_FIRST
     }
 
     /// Rows that the last try has keys for; one at least, as the statement needs a text.
@@ -131,17 +146,23 @@ impl Session {
 
     /// The next try: asks for its keys, or carries it out with them.
     pub(crate) fn attempt(&mut self, header: Header, text: &[u8]) -> Step {
+        match self.attempt_keys() {
+            Ok(keys) => self.send_attempt(header, text, &keys),
+            Err(NoKeys::Yet(step)) => step,
+            Err(NoKeys::Failed(failure)) => self.refuse(header, failure.cause, &failure.message),
+        }
+    }
+
+    /// The keys of the next try.
+    pub(crate) fn attempt_keys(&mut self) -> Result<KeyBatch, NoKeys> {
         let Some(attempt) = &self.stage.query else {
-            return self.malformed();
+            return Err(NoKeys::Yet(self.malformed()));
         };
         let (index, rows) = (attempt.rule, attempt.rows);
         let Some(keys) = self.stage.keys.take() else {
-            return self.ask_keys(index, rows);
+            return Err(NoKeys::Yet(self.ask_keys(index, rows)));
         };
-        match self.spread_over(index, rows, keys) {
-            Ok(keys) => self.send_attempt(header, text, &keys),
-            Err(failure) => self.refuse(header, failure.cause, &failure.message),
-        }
+        self.spread_over(index, rows, keys).map_err(NoKeys::Failed)
     }
 
     fn spread_over(

@@ -13,6 +13,7 @@ use crate::last_id::Reply;
 use crate::passing::Passing;
 use crate::pieces::Pieces;
 use crate::rules::Rules;
+use crate::select_prepared::SelectStatement;
 use crate::statements::Statements;
 use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
 use crate::text_prepare::Reprepared;
@@ -106,8 +107,12 @@ pub(crate) enum Gather {
     Prepare,
     /// A PREPARE out of a text, with keys in it.
     Reprepare(Reprepared),
+    /// A rewritten COM_STMT_PREPARE of an INSERT … SELECT.
+    PrepareSelect(Box<SelectStatement>),
     /// Another text of a statement that the client has prepared.
     Variant,
+    /// The client's own text of one of its statements.
+    AsIs(u32),
     /// Nothing.
     Nothing,
 }

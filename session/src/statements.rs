@@ -7,6 +7,7 @@ use keywright_rewrite::{Plan, Prepared, Variant};
 use crate::after::Named;
 use crate::last_id::Effect;
 use crate::params::Type;
+use crate::select_prepared::SelectStatement;
 
 /// MariaDB's number for the statement that was prepared last.
 const LAST_PREPARED: u32 = u32::MAX;
@@ -96,7 +97,11 @@ pub(crate) enum Changes {
 #[derive(Debug)]
 pub(crate) struct Statements {
     pub(crate) ours: HashMap<u32, Statement>,
+    /// Those whose rows come from a query.
+    pub(crate) selects: HashMap<u32, SelectStatement>,
     pub(crate) passed: HashMap<u32, Passed>,
+    /// By the client's number: the same text as the client's, prepared too.
+    pub(crate) as_is: HashMap<u32, u32>,
     pub(crate) last: u32,
     pub(crate) max: usize,
     /// The one whose PREPARE is under way.
@@ -109,7 +114,9 @@ impl Statements {
     pub(crate) fn new(max: usize) -> Self {
         Self {
             ours: HashMap::new(),
+            selects: HashMap::new(),
             passed: HashMap::new(),
+            as_is: HashMap::new(),
             last: LAST_PREPARED,
             max,
             preparing: None,
@@ -120,6 +127,18 @@ impl Statements {
     /// The statement that a number of the client's means.
     pub(crate) fn number(&self, id: u32) -> u32 {
         if id == LAST_PREPARED { self.last } else { id }
+    }
+
+    /// Whether no further one on a rule's table may be prepared.
+    pub(crate) fn is_full(&self) -> bool {
+        self.ours.len().saturating_add(self.selects.len()) >= self.max
+    }
+
+    /// The text of a statement on a rule's table, as the client sent it.
+    pub(crate) fn text(&self, id: u32) -> Option<&[u8]> {
+        let of_rows = self.ours.get(&id).map(|statement| &statement.text);
+        let text = of_rows.or_else(|| self.selects.get(&id).map(|select| &select.text));
+        text.map(Vec::as_slice)
     }
 
     /// A statement was prepared that is passed on.

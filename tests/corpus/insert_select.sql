@@ -6,19 +6,14 @@ CREATE TABLE source (x INT, y VARCHAR(20));
 INSERT INTO source VALUES (3, 'c'), (1, 'a'), (2, 'b');
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a, b) SELECT x, y FROM source ORDER BY x;
 SELECT id - LAST_INSERT_ID(), a, b FROM t ORDER BY id;
-@text
 INSERT INTO t (a) SELECT x FROM source WHERE x > 100;
 SELECT ROW_COUNT(), LAST_INSERT_ID() = MIN(id) FROM t;
-@text
 INSERT INTO t (a, b) SELECT 7, 'seven';
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT x FROM source WHERE x = 1 UNION ALL SELECT 99;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (b) SELECT y FROM source ORDER BY y DESC LIMIT 2;
 SELECT a, b FROM t ORDER BY id;
 
@@ -36,7 +31,6 @@ CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run
 INSERT INTO t (a) VALUES (1), (2);
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT a + 10 FROM t ORDER BY a;
 SELECT a FROM t ORDER BY id;
 
@@ -47,10 +41,8 @@ INSERT INTO source VALUES (1), (2), (2);
 --- run
 BEGIN;
 @deviates_after several rows that fail after their first
-@text
 INSERT INTO t (a) SELECT x FROM source ORDER BY x;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT DISTINCT x FROM source ORDER BY x;
 COMMIT;
 SELECT a FROM t ORDER BY id;
@@ -61,7 +53,6 @@ CREATE TABLE digits (d INT);
 INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT h.d * 100 + t.d * 10 + e.d FROM digits h, digits t, digits e ORDER BY 1;
 SELECT COUNT(*), COUNT(DISTINCT id), MIN(id) = LAST_INSERT_ID(), SUM(a) FROM t;
 
@@ -69,9 +60,7 @@ SELECT COUNT(*), COUNT(DISTINCT id), MIN(id) = LAST_INSERT_ID(), SUM(a) FROM t;
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run
 CREATE TEMPORARY TABLE t2 AS SELECT 1 AS x;
-@text
 INSERT INTO t (a) SELECT x FROM t2 WHERE x < 0;
-@text
 INSERT INTO t (a) SELECT x FROM t2;
 SELECT a FROM t;
 
@@ -81,30 +70,20 @@ CREATE TABLE source (x INT, y VARCHAR(20));
 INSERT INTO source VALUES (3, 'c'), (1, 'a'), (2, 'b');
 --- run
 SELECT LAST_INSERT_ID(42);
-@text
 INSERT INTO t (a, b) SELECT 7, 'seven';
 SELECT LAST_INSERT_ID() = id, a, b FROM t;
-@text
 INSERT INTO t (a) SELECT 8 FROM DUAL WHERE NOT EXISTS (SELECT * FROM t WHERE a = 8);
-@text
 INSERT INTO t (a) SELECT 8 FROM DUAL WHERE NOT EXISTS (SELECT * FROM t WHERE a = 8);
 SELECT LAST_INSERT_ID() = MAX(id), COUNT(*) FROM t;
-@text
 INSERT INTO t (a, b) SELECT MAX(x) * 100, MIN(y) FROM source;
-@text
 INSERT INTO t (a, b) SELECT x * 10, y FROM source ORDER BY x DESC LIMIT 1;
-@text
 INSERT INTO t (a, b) (SELECT 11, 'in parentheses') -- end
 ;
-@text
 INSERT INTO t (a) SELECT 11;
-@text
 INSERT IGNORE INTO t (a) SELECT 11;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 REPLACE INTO t (a, b) SELECT 11, 'new';
 SELECT LAST_INSERT_ID() = MAX(id) FROM t;
-@text
 INSERT INTO t (a, b) SELECT 11, 'x' ON DUPLICATE KEY UPDATE b = CONCAT(VALUES(b), t.b);
 SELECT a, b FROM t ORDER BY id;
 
@@ -117,37 +96,27 @@ INSERT INTO other VALUES (1, 'one'), (3, 'three'), (4, 'four');
 CREATE VIEW seen AS SELECT k, x + 1 AS x1 FROM source;
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a, b) SELECT x, y FROM source;
 SELECT id - LAST_INSERT_ID(), a, b FROM t ORDER BY id;
-@text
 INSERT INTO t (a) SELECT x FROM source WHERE x > 100;
 SELECT LAST_INSERT_ID() = MIN(id) FROM t;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a, b) SELECT x, z FROM source JOIN other ON source.k = other.k WHERE x < 30;
 SELECT id - LAST_INSERT_ID(), a, b FROM t WHERE id >= LAST_INSERT_ID() ORDER BY id;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT x1 FROM seen;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (b) SELECT CONCAT(x / 3, '') FROM source;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (b) SELECT (SELECT MAX(z) FROM other WHERE other.k <= source.k) FROM source -- end
 ;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) WITH c AS (SELECT x FROM source WHERE k > 1) SELECT x FROM c;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a, b) SELECT * FROM (SELECT x, y FROM source ORDER BY y LIMIT 2) d;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT x FROM source FOR UPDATE;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT a + 1000 FROM t WHERE a < 20;
 SELECT a, b FROM t ORDER BY id;
 
@@ -159,42 +128,29 @@ CREATE TABLE other (k INT, z VARCHAR(20));
 INSERT INTO other VALUES (1, 'one'), (3, 'three'), (4, 'four');
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a, b) SELECT x, y FROM source ORDER BY x DESC, y;
 SELECT id - LAST_INSERT_ID(), a, b FROM t ORDER BY id;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a, b) SELECT x, z FROM source LEFT JOIN other ON source.k = other.k ORDER BY z DESC, x;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a, b) SELECT x, y FROM source ORDER BY y DESC LIMIT 1, 3;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a, b) SELECT x, y FROM source ORDER BY y DESC LIMIT 2;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT k FROM source LIMIT 3;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT DISTINCT x FROM source ORDER BY x;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a, b) SELECT x, MAX(y) FROM source GROUP BY x ORDER BY MAX(y) DESC;
-@text
 INSERT INTO t (a, b) SELECT x, COUNT(*) FROM source GROUP BY x HAVING COUNT(*) > 1;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT x FROM source WHERE k < 3 UNION SELECT k FROM other ORDER BY 1;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT x FROM source WHERE k = 1 UNION ALL SELECT 99;
 @refused in parentheses
-@text
 INSERT INTO t (a, b) (SELECT x, y FROM source ORDER BY y DESC);
-@text
 INSERT INTO t (a, b) WITH c AS (SELECT x, y FROM source) SELECT y, x FROM c WHERE 0 ORDER BY 1;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT a + 10 FROM t WHERE a < 10 ORDER BY a DESC, id;
 SELECT a, b FROM t ORDER BY id;
 
@@ -204,17 +160,14 @@ CREATE TABLE digits (d INT);
 INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT h.d * 100 + t.d * 10 + e.d FROM digits h, digits t, digits e ORDER BY 1;
 SELECT COUNT(*), COUNT(DISTINCT id), MIN(id) = LAST_INSERT_ID(), MAX(id) - MIN(id), SUM(a) FROM t;
 BEGIN;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT d FROM digits h JOIN t;
 SELECT LAST_INSERT_ID();
 ROLLBACK;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT a FROM t WHERE a < 700;
 SELECT COUNT(*), COUNT(DISTINCT id), MAX(id) - LAST_INSERT_ID() FROM t;
 
@@ -224,21 +177,17 @@ CREATE TABLE digits (d INT);
 INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT IGNORE INTO t (a) SELECT h.d * 10 + e.d FROM digits h JOIN digits e;
 SELECT LAST_INSERT_ID();
 SELECT COUNT(*), COUNT(DISTINCT id), MAX(id) - MIN(id), MIN(id) > 0, SUM(a) FROM t;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 REPLACE INTO t (a) SELECT h.d * 10 + e.d + 50 FROM digits h, digits e;
 SELECT COUNT(*), SUM(a) FROM t;
 SET sql_mode = '';
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT IGNORE INTO t (a) SELECT 1000 + z.d * 1000 + h.d * 100 + e.d * 10 + u.d FROM digits z, digits h, digits e, digits u;
 SELECT COUNT(*), COUNT(DISTINCT id), SUM(a), MIN(id) > 0 FROM t;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 REPLACE INTO t (a) SELECT a FROM t ORDER BY b, a DESC LIMIT 600;
 SELECT COUNT(*), SUM(a) FROM t;
 
@@ -248,21 +197,16 @@ CREATE TABLE source (k INT, x INT, y VARCHAR(20));
 INSERT INTO source VALUES (1, 30, 'c'), (2, 10, 'a'), (3, 20, 'b'), (4, 10, 'd');
 --- run
 @deviates_after several rows that fail after their first
-@text
 INSERT INTO t (a, b) SELECT x, y FROM source;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT IGNORE INTO t (a, b) SELECT x, y FROM source;
 SELECT LAST_INSERT_ID();
 SELECT LAST_INSERT_ID() = MIN(id) FROM t;
-@text
 INSERT IGNORE INTO t (a, b) SELECT x, y FROM source;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 REPLACE INTO t (a, b) SELECT x, y FROM source;
 SELECT a, b FROM t ORDER BY id;
 @deviates the key of a row that was skipped is reported, since nobody says which rows went in
-@text
 INSERT INTO t (a, b) SELECT x, y FROM source ON DUPLICATE KEY UPDATE b = CONCAT(VALUES(b), source.k);
 
 === select with a key column
@@ -271,15 +215,11 @@ CREATE TABLE source (k INT, x INT, y VARCHAR(20));
 INSERT INTO source VALUES (11, 30, 'c'), (12, 10, 'a'), (13, 20, 'b');
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t SELECT NULL, x, y FROM source;
 SELECT id - LAST_INSERT_ID(), a, b FROM t ORDER BY id;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (id, a) SELECT 0, x FROM source ORDER BY x;
-@text
 INSERT INTO t (a, id) SELECT x, NULL AS id FROM source LIMIT 1;
-@text
 INSERT INTO t SELECT 5, 1, 'five';
 SELECT a, b FROM t ORDER BY id;
 
@@ -289,19 +229,14 @@ CREATE TABLE source (k INT, x DECIMAL(10, 3), y FLOAT, z DATETIME(3));
 INSERT INTO source VALUES (1, 1.005, 1.1, '2020-01-02 03:04:05.678'), (2, -2.5, 3e10, '2021-01-02 03:04:05');
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (b, c, d) SELECT x / 7, y / 3, z FROM source;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (b, c, d) SELECT x, y, z FROM source ORDER BY k DESC;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (b, c, d) SELECT SUM(x), SUM(y), MAX(z) FROM source GROUP BY k ORDER BY k;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (b, d) SELECT 0x41, 1 / 3 FROM source;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (b, d) SELECT x * 3 - k, CONCAT(y, x) FROM source ORDER BY k;
 SELECT b, c, d FROM t ORDER BY id;
 
@@ -312,11 +247,9 @@ INSERT INTO source VALUES (1), (2), (3);
 --- run
 SET auto_increment_increment = 3;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT k FROM source;
 SELECT id - LAST_INSERT_ID(), a FROM t ORDER BY id;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT k FROM source ORDER BY k DESC;
 SELECT id - LAST_INSERT_ID(), a FROM t WHERE id >= LAST_INSERT_ID() ORDER BY id;
 
@@ -327,19 +260,12 @@ INSERT INTO source VALUES (1, 1), (2, 2), (3, 2);
 --- run
 BEGIN;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-@text
 INSERT INTO t (a) SELECT k FROM source;
-@text
 INSERT INTO t (a) SELECT x FROM source;
-@text
 INSERT INTO t (a) SELECT nothing FROM source;
-@text
 INSERT INTO t (a) SELECT k, x FROM source;
-@text
 INSERT INTO t (a) SELECT k + 10 FROM missing;
-@text
 INSERT INTO t (a) SELECT (SELECT k FROM source) FROM source;
-@text
 INSERT INTO t (a) SELECT 18446744073709551615 + k FROM source;
 COMMIT;
 SELECT a FROM t ORDER BY id;
@@ -355,22 +281,20 @@ INSERT INTO t (id, a) SELECT k, x FROM source;
 @refused takes keys out of *
 INSERT INTO t SELECT * FROM source;
 @refused must not be carried out twice
-@text
 INSERT INTO t (a) SELECT twice(k) FROM source;
 @refused assigns to a variable
-@text
 INSERT INTO t (a) SELECT @n := k FROM source;
 @refused lose digits
-@text
 INSERT INTO t (a) SELECT AVG(x) FROM source GROUP BY k;
 @refused beside FOR UPDATE
-@text
 INSERT INTO t (a) SELECT x FROM source ORDER BY x ON DUPLICATE KEY UPDATE a = 1;
 @refused RETURNING
 @only mariadb
-@text
 INSERT INTO t (a) SELECT x FROM source RETURNING id;
-@refused a prepared statement
+@refused a parameter as key
 @params 1
-INSERT INTO t (a) SELECT x FROM source WHERE k > ?;
+INSERT INTO t (id, a) SELECT ?, x FROM source;
+@refused lose digits
+@params 1
+INSERT INTO t (a) SELECT ? FROM source ORDER BY k;
 SELECT COUNT(*) FROM t;

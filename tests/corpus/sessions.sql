@@ -77,9 +77,9 @@ CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run
 SET insert_id = 77;
 @params 1
-@refused SET insert_id
+@params 2
 INSERT INTO t (a) VALUES (?);
-SELECT a FROM t;
+SELECT id = 77, a FROM t ORDER BY a;
 
 === SET last_insert_id
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);

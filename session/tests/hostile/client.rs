@@ -58,6 +58,8 @@ const PREPARED: &[&str] = &[
     "INSERT INTO t (a) VALUES (1)",
     "INSERT INTO strict (id, a) VALUES (?, ?)",
     "INSERT INTO t (a) VALUES (?) RETURNING id",
+    "INSERT INTO t (a) SELECT a FROM free WHERE a > ?",
+    "INSERT INTO t (a, b) SELECT ?, ?",
     "SELECT ?",
     "SELECT LAST_INSERT_ID()",
     "SET sql_mode = ?",

@@ -3,6 +3,7 @@
 mod broken;
 mod rig;
 mod select;
+mod select_prepared;
 mod several;
 
 use std::sync::Arc;

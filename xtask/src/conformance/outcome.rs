@@ -32,11 +32,12 @@ impl Outcome {
             let name = rest.split(" - ").next()?;
             name.contains("::").then(|| (name.to_owned(), end))
         };
-        // Skipped tests are named by place, several at once.
+        // Skipped tests are named by place, several at once. SQLAlchemy names the test too, and then reasons in any order.
         let skipped = output
             .lines()
             .filter(|line| line.starts_with("SKIPPED "))
-            .map(|line| (line.to_owned(), End::Skipped));
+            .map(|line| line.split_once("' : ").map_or(line, |(name, _)| name))
+            .map(|name| (name.to_owned(), End::Skipped));
         Outcome {
             tests: output.lines().filter_map(read).chain(skipped).collect(),
         }

@@ -1,0 +1,52 @@
+//! A prepared INSERT that the server is to give a key of its own: after `SET insert_id`, which only a key that the server makes
+//! uses up. What the client knows as its statement names the key, so the client's text is prepared beside it.
+
+use crate::after::After;
+use crate::answer::{End, Shape};
+use crate::bytes::{Header, write_packet};
+use crate::packets::{COM_STMT_PREPARE, write_command};
+use crate::params::Execution;
+use crate::session::{Gather, Session, Turn};
+use crate::step::Step;
+
+impl Session {
+    /// Executes a statement on a rule's table as its client wrote it.
+    pub(crate) fn execute_as_is(
+        &mut self,
+        header: Header,
+        id: u32,
+        execution: &Execution<'_>,
+    ) -> Step {
+        let Some(text) = self.statements.text(id) else {
+            return self.malformed();
+        };
+        let Some(&number) = self.statements.as_is.get(&id) else {
+            write_command(COM_STMT_PREPARE, text, &mut self.up);
+            self.answer.expect(Shape::Prepare);
+            self.turn = Turn::Gather(Gather::AsIs(id));
+            return Step::Consumed(0);
+        };
+        let effect = self.effect(text);
+        if self.pending_lid.is_some() && effect.sees {
+            return self.update_lid(effect.counts);
+        }
+        self.context.insert_id_set = false;
+        let after = self.note_effect(effect, After::Nothing);
+        let mut payload = Vec::new();
+        execution.write(number, &execution.params, &mut payload);
+        write_packet(&payload, 0, &mut self.up);
+        self.answer.expect(Shape::Results);
+        self.turn = Turn::Answer(after);
+        Step::Consumed(header.total())
+    }
+
+    /// The client's text was prepared too.
+    pub(crate) fn answer_as_is(&mut self, id: u32, end: Option<End>, answer: &[u8]) {
+        match end {
+            Some(End::Prepared { statement, .. }) => {
+                self.statements.as_is.insert(id, statement);
+            }
+            Some(End::Ok(_) | End::Error) | None => self.fail_own(answer),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! A prepared INSERT … SELECT on a table with a rule: for how many rows there are keys, and which, is said by parameters, so one
+//! text serves all its executions and their tries.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{InQuery, PreparedQuery, QueryPlan, Sight, Unread, Unsupported, sight};
+
+use crate::answer::{End, Shape};
+use crate::bytes::{Header, Joined, joined, write_packet};
+use crate::last_id::names_row_count;
+use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_command};
+use crate::params::{Execution, KeyValues, Param, Type};
+use crate::rules::Mode;
+use crate::select::{NoKeys, Verdict, verdict};
+use crate::session::{Gather, Session, Turn};
+use crate::statements::Changes;
+use crate::step::Step;
+
+/// A prepared INSERT … SELECT.
+#[derive(Debug)]
+pub(crate) struct SelectStatement {
+    rule: usize,
+    pub(crate) text: Vec<u8>,
+    plan: Arc<QueryPlan>,
+    /// Whether a 0 was no key when it was prepared.
+    zero_is_value: Option<bool>,
+    /// The number of the first parameter that the client does not know of.
+    at: u16,
+    injected: &'static [InQuery],
+    types: Option<Vec<Type>>,
+    /// Parameters whose values were sent ahead.
+    pub(crate) ahead: BTreeSet<u16>,
+    sees: bool,
+    /// It asks for ROW_COUNT().
+    counts: bool,
+}
+
+impl SelectStatement {
+    /// A parameter's value is sent ahead: where the server has that parameter.
+    pub(crate) fn send_ahead(&mut self, index: u16) -> u16 {
+        self.ahead.insert(index);
+        let more = u16::try_from(self.injected.len()).unwrap_or(u16::MAX);
+        index.saturating_add(if index >= self.at { more } else { 0 })
+    }
+
+    fn injected(&self) -> Vec<u16> {
+        (self.at..).take(self.injected.len()).collect()
+    }
+}
+
+impl Session {
+    /// COM_STMT_PREPARE of an INSERT … SELECT that was read.
+    pub(crate) fn prepare_select(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        index: usize,
+        plan: QueryPlan,
+    ) -> Step {
+        let Some(rule) = self.rules.rules().get(index).cloned() else {
+            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+        };
+        let verdict = verdict(&rule, &plan);
+        if rule.mode == Mode::Observe {
+            if let Some(what) = verdict.observed() {
+                self.note(Some(index), what);
+            }
+            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+        }
+        match verdict {
+            Verdict::Leave => {
+                return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            }
+            Verdict::Explicit => return self.refuse_explicit(header, index, &rule),
+            Verdict::Unsure => return self.refuse_unsure(header, index),
+            Verdict::Once(what) => {
+                let what = Unsupported::SelectWith(what);
+                return self.unsupported_prepare(header, bytes, text, Some(index), what);
+            }
+            Verdict::Try if self.statements.is_full() => return self.refuse_statement(header),
+            Verdict::Try => {}
+        }
+        let PreparedQuery {
+            text: ours,
+            at,
+            injected,
+        } = match plan.prepare(text) {
+            Ok(prepared) => prepared,
+            Err(Unread::Unsupported(what)) => {
+                return self.unsupported_prepare(header, bytes, text, Some(index), what);
+            }
+            Err(Unread::Refused) => {
+                return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            }
+        };
+        write_command(COM_STMT_PREPARE, &ours, &mut self.up);
+        self.answer.expect(Shape::Prepare);
+        self.stage = crate::insert::Stage::default();
+        self.turn = Turn::Gather(Gather::PrepareSelect(Box::new(SelectStatement {
+            rule: index,
+            text: text.to_vec(),
+            plan: Arc::new(plan),
+            zero_is_value: self.context.modes.no_auto_value_on_zero,
+            at,
+            injected,
+            types: None,
+            ahead: BTreeSet::new(),
+            sees: sight(text, &self.context.modes) != Sight::Blind,
+            counts: names_row_count(text),
+        })));
+        Step::Consumed(header.total())
+    }
+
+    pub(crate) fn answer_prepare_select(
+        &mut self,
+        select: SelectStatement,
+        end: Option<End>,
+        answer: &[u8],
+    ) {
+        if let Some(number) = self.tell_prepared(end, answer, &select.injected()) {
+            self.statements.selects.insert(number, select);
+        }
+    }
+
+    /// COM_STMT_EXECUTE of a prepared INSERT … SELECT: asks for the keys of a try, or carries it out.
+    pub(crate) fn execute_select(&mut self, header: Header, bytes: &[u8], id: u32) -> Step {
+        let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => (header, payload),
+            Joined::More(at_least) => return Step::More { at_least },
+            Joined::TooLong => return self.refuse_long_execution(),
+        };
+        let Some(select) = self.statements.selects.get_mut(&id) else {
+            return self.malformed();
+        };
+        let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
+        let (rest, known) = (
+            payload.get(4..).unwrap_or_default(),
+            select.types.as_deref(),
+        );
+        let Some(execution) = Execution::read(rest, count, known, &select.ahead) else {
+            return self.malformed();
+        };
+        if let Some(types) = &execution.types {
+            select.types = Some(types.clone());
+        }
+        if self.stage.query.is_some() {
+            return self.execute_attempt(header, id, &execution);
+        }
+        let (rule, plan) = (select.rule, Arc::clone(&select.plan));
+        let (is_sent_ahead, sees, counts) = (!select.ahead.is_empty(), select.sees, select.counts);
+        let zero_is_value = select.zero_is_value;
+        if self.context.insert_id_set && !is_sent_ahead {
+            return self.execute_as_is(header, id, &execution);
+        }
+        if self.context.insert_id_set {
+            let what = Unsupported::Unknown("SET insert_id and COM_STMT_SEND_LONG_DATA");
+            return self.refuse_select_execution(header, id, what);
+        }
+        if !self.context.known {
+            return self.ask_context();
+        }
+        if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
+            return self.refuse_select_execution(header, id, Unsupported::ZeroUnsure);
+        }
+        if is_sent_ahead && !self.is_tried_once(&plan) {
+            // The server forgets with the first try what was sent ahead.
+            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
+            return self.refuse_select_execution(header, id, what);
+        }
+        // What is read may be a view of it.
+        if self.pending_lid.is_some() && sees {
+            return self.update_lid(counts);
+        }
+        self.first_attempt(rule, plan)
+    }
+
+    fn execute_attempt(&mut self, header: Header, id: u32, execution: &Execution<'_>) -> Step {
+        let keys = match self.attempt_keys() {
+            Ok(keys) => keys,
+            Err(NoKeys::Yet(step)) => return step,
+            Err(NoKeys::Failed(failure)) => {
+                self.forget_ahead_of_select(id);
+                return self.refuse(header, failure.cause, &failure.message);
+            }
+        };
+        let Some(select) = self.statements.selects.get_mut(&id) else {
+            return self.malformed();
+        };
+        let Some(range) = Range::of(&keys, select.injected) else {
+            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            return self.refuse_select_execution(header, id, what);
+        };
+        let mut params = execution.params.clone();
+        let at = usize::from(select.at).min(params.len());
+        let Some(injected) = range.params(select.injected) else {
+            return self.malformed();
+        };
+        params.splice(at..at, injected);
+        select.ahead.clear();
+        let mut payload = Vec::new();
+        execution.write(id, &params, &mut payload);
+        let plan = Arc::clone(&select.plan);
+        let reply = self.reply_of_query(&plan, &keys);
+        write_packet(&payload, 0, &mut self.up);
+        self.answer.expect(Shape::Results);
+        self.turn = Turn::Gather(Gather::Select(reply));
+        Step::Consumed(0)
+    }
+
+    /// Refuses an execution. What was sent ahead for it must not become part of the next one.
+    fn refuse_select_execution(&mut self, header: Header, id: u32, what: Unsupported) -> Step {
+        self.forget_ahead_of_select(id);
+        let select = self.statements.selects.get(&id);
+        let rule = select.map(|select| select.rule);
+        self.refuse_unsupported(header, rule, what)
+    }
+
+    fn forget_ahead_of_select(&mut self, id: u32) {
+        let Some(select) = self.statements.selects.get_mut(&id) else {
+            return;
+        };
+        if select.ahead.is_empty() {
+            return;
+        }
+        select.ahead.clear();
+        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
+        self.answer.expect(Shape::Simple);
+        self.turn = Turn::Gather(Gather::Nothing);
+    }
+}
+
+/// The keys of one try as values of parameters.
+enum Range {
+    Key(KeyValues),
+    /// Rows, first key, spacing.
+    Numbers([[u8; 8]; 3]),
+}
+
+const LONGLONG: Type = [8, 0];
+
+impl Range {
+    /// `None`: a range is wanted, and these keys are none.
+    fn of(keys: &KeyBatch, injected: &[InQuery]) -> Option<Self> {
+        if injected == [InQuery::Key] {
+            return Some(Self::Key(KeyValues::new(keys)));
+        }
+        match *keys {
+            KeyBatch::Numbers {
+                first,
+                spacing,
+                count,
+            } => Some(Self::Numbers([count, first, spacing].map(u64::to_le_bytes))),
+            KeyBatch::Listed(_) | KeyBatch::Texts(_) | KeyBatch::Bytes(_) => None,
+        }
+    }
+
+    /// The parameters that were put in, in their order.
+    fn params(&self, injected: &[InQuery]) -> Option<Vec<Param<'_>>> {
+        let param = |what: &InQuery| {
+            let [rows, first, spacing] = match self {
+                Self::Key(key) => return key.param(0),
+                Self::Numbers(numbers) => numbers,
+            };
+            let value = match what {
+                InQuery::Key => return None,
+                InQuery::Rows => rows,
+                InQuery::First => first,
+                InQuery::Spacing => spacing,
+            };
+            Some(Param {
+                of_type: LONGLONG,
+                value: Some(value.as_slice()),
+                null: false,
+            })
+        };
+        injected.iter().map(param).collect()
+    }
+}
