@@ -49,6 +49,7 @@ pub struct Plan {
     keys: u64,
     explicit: bool,
     unsure_of_zero: bool,
+    for_zero: bool,
     key_parameters: Vec<KeyParameter>,
     on_duplicate: bool,
     ignore: bool,
@@ -228,6 +229,7 @@ impl Insert {
             keys: walked.keys,
             explicit: walked.explicit,
             unsure_of_zero: walked.unsure,
+            for_zero: walked.for_zero,
             key_parameters: walked.key_parameters,
             on_duplicate: walked.on_duplicate,
             ignore: self.head.ignore,
@@ -295,6 +297,11 @@ impl Plan {
     /// Whether the keys are for zeros or DEFAULTs while it is not known whether those ask for keys.
     pub fn unsure_of_zero(&self) -> bool {
         self.unsure_of_zero
+    }
+
+    /// Whether a row asks for a key by 0 or DEFAULT, which it does only without `NO_AUTO_VALUE_ON_ZERO`.
+    pub fn for_zero(&self) -> bool {
+        self.for_zero
     }
 
     /// The rows whose key is a parameter, in row order.

@@ -64,6 +64,9 @@ pub enum Unsupported {
     /// 0 or DEFAULT beside NULL, while it is not known whether 0 asks for a key.
     #[error("0 beside NULL in the key column while sql_mode is not known")]
     ZeroUnsure,
+    /// A prepared statement whose 0 or DEFAULT asked for a key when it was prepared and is one now.
+    #[error("0 or DEFAULT in the key column under another sql_mode than that of PREPARE")]
+    ZeroChanged,
     /// The text is larger than offsets go.
     #[error("a statement of 4 GiB or more")]
     TooLong,
@@ -131,6 +134,7 @@ impl Unsupported {
             Self::KeyReferred => "key_referred",
             Self::Key(_) => "key_expression",
             Self::ZeroUnsure => "zero_unsure",
+            Self::ZeroChanged => "zero_changed",
             Self::TooLong => "too_long",
             Self::Parameters => "parameters",
             Self::Unknown(_) => "unknown",

@@ -27,6 +27,8 @@ pub(crate) struct Walked {
     pub(crate) explicit: bool,
     /// A row asks for a key if zeros do, which is not known.
     pub(crate) unsure: bool,
+    /// A row asks for a key by a zero.
+    pub(crate) for_zero: bool,
     /// A row certainly asks for a key, or may by its parameter.
     pub(crate) certain: bool,
     pub(crate) sites: Vec<Site>,
@@ -48,6 +50,7 @@ impl Walked {
             keys: 0,
             explicit: false,
             unsure: false,
+            for_zero: false,
             certain: false,
             sites: Vec::with_capacity(4),
             key_parameters: Vec::new(),
@@ -121,6 +124,7 @@ impl Walked {
             return Ok(());
         };
         self.add_site(found.start, found.end, parameters, kind)?;
+        self.for_zero |= found.value == Value::Zero;
         match kind {
             SiteKind::Parameter => {
                 self.certain = true;

@@ -176,6 +176,11 @@ impl Session {
             Some(off) => !off,
             None => return Err(Unsupported::ZeroUnsure),
         };
+        if statement.plan.for_zero()
+            && self.context.modes.no_auto_value_on_zero != statement.zero_is_value
+        {
+            return Err(Unsupported::ZeroChanged);
+        }
         let only_null = statement.plan.lid() == Lid::None;
         let mut wanted = Wanted {
             asking: Vec::new(),

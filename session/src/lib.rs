@@ -7,7 +7,8 @@
 //! - [`rules`]: which column of which tables gets keys.
 //! - `session`: whose turn it is. `command`, `text`, `kinds`: what the client wants. `answer`: where the upstream's answer ends.
 //!   `passing`: what is passed on untouched; `after`: what that changes.
-//! - `insert`, `select`, `prepare`, `execute`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared. `pieces`: several in one text.
+//! - `insert`, `select`, `prepare`, `execute`, `select_prepared`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared; `as_is`:
+//!   those that the server gives the client's own insert_id. `pieces`: several in one text.
 //! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state.
 //! - `bytes`, `packets`, `params`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]

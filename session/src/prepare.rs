@@ -94,6 +94,7 @@ impl Session {
             rule: index,
             text: text.to_vec(),
             plan,
+            zero_is_value: self.context.modes.no_auto_value_on_zero,
             variants: vec![Made {
                 variant,
                 spacing: self.context.increment,

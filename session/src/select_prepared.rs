@@ -163,7 +163,7 @@ impl Session {
             return self.ask_context();
         }
         if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
-            return self.refuse_select_execution(header, id, Unsupported::ZeroUnsure);
+            return self.refuse_select_execution(header, id, Unsupported::ZeroChanged);
         }
         if is_sent_ahead && !self.is_tried_once(&plan) {
             // The server forgets with the first try what was sent ahead.

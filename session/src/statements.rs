@@ -21,6 +21,8 @@ pub(crate) struct Statement {
     pub(crate) rule: usize,
     pub(crate) text: Vec<u8>,
     pub(crate) plan: Plan,
+    /// Whether a 0 was no key when it was prepared.
+    pub(crate) zero_is_value: Option<bool>,
     /// What it was prepared as: the first is the one the client knows.
     pub(crate) variants: Vec<Made>,
     pub(crate) types: Option<Vec<Type>>,

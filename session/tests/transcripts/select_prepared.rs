@@ -147,17 +147,28 @@ fn what_was_sent_ahead_cannot_be_tried_twice() {
     assert_eq!(r.say(&two(1, 2)), ranged(7, [1, 64, 100, 1, 2]));
 }
 
+/// Another sql_mode when it is executed than when it was prepared.
 #[test]
 fn a_zero_means_what_it_meant_when_prepared() {
-    let (mut r, _) = with("INSERT INTO t (id, a) SELECT 0, a FROM u WHERE a > ?", 4);
-    r.query("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'");
-    r.answer(&ok(0, 0));
-    let mut rest = vec![0, 1];
-    rest.extend(LONGLONG);
-    rest.extend(1_u64.to_le_bytes());
-    r.say(&execute(7, &rest));
-    assert_eq!(r.answer(&probe_in("NO_AUTO_VALUE_ON_ZERO", "1")), b"");
-    assert!(has(&r.told(), "sql_mode"));
+    for (text, parameters) in [
+        ("INSERT INTO t (id, a) SELECT 0, a FROM u WHERE a > ?", 4),
+        ("INSERT INTO t (id, a) VALUES (0, ?)", 2),
+        ("INSERT INTO t (id, a) VALUES (NULL, 1), (DEFAULT, ?)", 2),
+    ] {
+        let (mut r, _) = with(text, parameters);
+        r.query("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'");
+        r.answer(&ok(0, 0));
+        let mut rest = vec![0, 1];
+        rest.extend(LONGLONG);
+        rest.extend(1_u64.to_le_bytes());
+        r.say(&execute(7, &rest));
+        assert_eq!(r.answer(&probe_in("NO_AUTO_VALUE_ON_ZERO", "1")), b"");
+        assert!(has(&r.told(), "another sql_mode than that of PREPARE"));
+        r.query("SET sql_mode = ''");
+        r.answer(&ok(0, 0));
+        r.say(&execute(7, &rest));
+        assert_ne!(r.answer(&probe("1")), b"", "as when it was prepared");
+    }
 }
 
 #[test]
