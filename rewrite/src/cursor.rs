@@ -66,6 +66,10 @@ impl<'t> Cursor<'t> {
     /// Past blanks and comments.
     #[inline(always)]
     pub(crate) fn skip_blanks(&mut self) -> Result<(), Unread> {
+        // Mostly there is one blank, or none.
+        if self.byte(0) == b' ' {
+            self.at += 1;
+        }
         match self.byte(0) {
             b'\t'..=b'\r' | b' ' | b'#' | b'-' | b'/' | b'*' => self.skip_some_blanks(),
             _ => Ok(()),

@@ -17,6 +17,7 @@ pub struct Insert {
     pub(crate) rows: usize,
     pub(crate) inside: bool,
     pub(crate) set_var: bool,
+    /// There is no column list, and the first row has no values.
     first_row_empty: bool,
 }
 
@@ -68,6 +69,10 @@ impl Insert {
         if cursor.set_var {
             return Err(Unsupported::SetVar.into());
         }
+        // Only where there is no column list does it matter.
+        let first_row_empty = matches!(columns, Columns::Absent { .. })
+            && matches!(source, Source::Values | Source::Rows)
+            && cursor.at_empty_row()?;
         Ok(Self {
             head,
             columns,
@@ -75,8 +80,7 @@ impl Insert {
             rows: cursor.at,
             inside: cursor.inside,
             set_var: cursor.set_var,
-            first_row_empty: matches!(source, Source::Values | Source::Rows)
-                && cursor.at_empty_row()?,
+            first_row_empty,
         })
     }
 

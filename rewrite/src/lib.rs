@@ -48,7 +48,7 @@ pub use others::{
 pub use plan::{KeyColumn, KeyParameter, Lid, Plan};
 pub use prepared::{Injected, Prepared, Variant};
 pub use refusal::{KeyExpression, Unread, Unsupported};
-pub use sight::{LastIdChange, Sight, last_id_change, sight};
+pub use sight::{LastIdChange, Sight, last_id_change, sight, sight_of};
 pub use splice::SpliceError;
 pub use split::{Piece, split, split_first};
 pub use within::{tables_filled, tables_read};

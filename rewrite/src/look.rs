@@ -73,18 +73,21 @@ pub fn kind(text: &[u8], modes: &Modes) -> Kind {
     cursor.kind().unwrap_or(Kind::Other)
 }
 
-/// First keywords that decide.
+/// First keywords that decide; those of most statements first.
 const KEYWORDS: &[(&str, Kind)] = &[
+    ("SELECT", Kind::Select),
+    ("INSERT", Kind::Insert),
+    ("UPDATE", Kind::Update),
+    ("DELETE", Kind::Delete),
+    ("COMMIT", Kind::Commit),
     ("ALTER", Kind::Ddl),
     ("ANALYZE", Kind::Analyze),
     ("BEGIN", Kind::Begin),
     ("CALL", Kind::Call),
     ("CASE", Kind::Compound),
-    ("COMMIT", Kind::Commit),
     ("CREATE", Kind::Ddl),
     ("DEALLOCATE", Kind::Deallocate),
     ("DECLARE", Kind::Compound),
-    ("DELETE", Kind::Delete),
     ("DESC", Kind::Explain),
     ("DESCRIBE", Kind::Explain),
     ("DO", Kind::Do),
@@ -95,7 +98,6 @@ const KEYWORDS: &[(&str, Kind)] = &[
     ("FOR", Kind::Compound),
     ("HANDLER", Kind::Handler),
     ("IF", Kind::Compound),
-    ("INSERT", Kind::Insert),
     ("KILL", Kind::Kill),
     ("LOAD", Kind::LoadData),
     ("LOCK", Kind::Lock),
@@ -107,14 +109,12 @@ const KEYWORDS: &[(&str, Kind)] = &[
     ("REPLACE", Kind::Replace),
     ("ROLLBACK", Kind::Rollback),
     ("SAVEPOINT", Kind::Savepoint),
-    ("SELECT", Kind::Select),
     ("SET", Kind::Set),
     ("SHOW", Kind::Show),
     ("START", Kind::Begin),
     ("TABLE", Kind::OtherQuery),
     ("TRUNCATE", Kind::Ddl),
     ("UNLOCK", Kind::Unlock),
-    ("UPDATE", Kind::Update),
     ("USE", Kind::Use),
     ("VALUES", Kind::OtherQuery),
     ("WHILE", Kind::Compound),

@@ -38,6 +38,7 @@ pub enum Lid {
 /// What to do with one INSERT or REPLACE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
+    /// The key's column, where it is to be assigned to.
     pub(crate) key_name: Vec<u8>,
     /// Text put in once, ascending: a column list, the key's column, an alias.
     pub(crate) edits: Vec<(usize, Vec<u8>)>,
@@ -220,7 +221,10 @@ impl Insert {
             (KeyForm::Integer, _) => Lid::Wrapped,
         };
         Ok(Plan {
-            key_name: key.name.to_vec(),
+            key_name: match self.source {
+                Source::Set => key.name.to_vec(),
+                Source::Values | Source::Rows | Source::Query => Vec::new(),
+            },
             edits,
             sites: walked.sites,
             parameters: walked.seen.parameters,

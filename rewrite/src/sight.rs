@@ -3,7 +3,7 @@
 use crate::cursor::Cursor;
 use crate::head::InsertHead;
 use crate::insert::Insert;
-use crate::look::Kind;
+use crate::look::{Kind, kind};
 use crate::modes::Modes;
 use crate::refusal::Unread;
 use crate::scan::Seen;
@@ -22,8 +22,13 @@ pub enum Sight {
 
 /// What one statement may see of LAST_INSERT_ID(). Reads the whole text, at memory speed.
 pub fn sight(text: &[u8], modes: &Modes) -> Sight {
+    sight_of(kind(text, modes), text, modes)
+}
+
+/// As [`sight`], of a statement whose kind is known.
+pub fn sight_of(kind: Kind, text: &[u8], modes: &Modes) -> Sight {
     let mut cursor = Cursor::new(text, modes);
-    cursor.sight().unwrap_or(Sight::Sees)
+    cursor.sight(kind).unwrap_or(Sight::Sees)
 }
 
 /// What one statement makes of LAST_INSERT_ID() by its own text: an INSERT that generates a key, and what a procedure does,
@@ -112,9 +117,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn sight(&mut self) -> Result<Sight, Unread> {
-        let mut look = *self;
-        let kind = look.kind()?;
+    fn sight(&mut self, kind: Kind) -> Result<Sight, Unread> {
         let uses_tables = match kind {
             Kind::Call
             | Kind::Execute
@@ -158,7 +161,9 @@ impl Cursor<'_> {
             Kind::Ddl | Kind::CreateTemporary => return Ok(Sight::Sees),
         };
         let mut seen = Seen::default();
-        self.skip_insert_head();
+        if matches!(kind, Kind::Insert | Kind::Replace) {
+            self.skip_insert_head();
+        }
         self.skip_statement(&mut seen)?;
         Ok(if seen.last_id || seen.calls {
             Sight::Sees

@@ -25,10 +25,20 @@ pub enum SpliceError {
 /// Bytes that a key takes at most, with what is written around it.
 const KEY_BYTES: usize = 24;
 
+/// Bytes of `LAST_INSERT_ID()` around one of them.
+const WRAPPED_BYTES: usize = 16;
+
 /// What is written in front of a zero whose meaning is decided by the server.
 const UNLESS_ZERO: &[u8] = b"IF(FIND_IN_SET('NO_AUTO_VALUE_ON_ZERO',@@sql_mode),0,";
 
 impl Plan {
+    /// About how many bytes [`Plan::splice`] writes.
+    pub fn spliced_bytes(&self, text: &[u8]) -> usize {
+        let edits: usize = self.edits.iter().map(|(_, edit)| edit.len()).sum();
+        let keys = self.sites.len().saturating_mul(KEY_BYTES);
+        text.len() + edits + keys + WRAPPED_BYTES
+    }
+
     /// Appends the statement's new text to `out`.
     ///
     /// # Errors
@@ -47,7 +57,7 @@ impl Plan {
         if keys.len() != self.keys() {
             return Err(wrong);
         }
-        out.reserve(text.len() + self.sites.len().saturating_mul(KEY_BYTES));
+        out.reserve(self.spliced_bytes(text));
         let wrapped = Wrapped::of(self.lid, keys);
         let mut writer = Writer::new(self, text, out);
         let mut decimal = itoa::Buffer::new();

@@ -78,7 +78,9 @@ impl<'t> Cursor<'t> {
     /// Past the next token if it is the unquoted word `word` (upper case).
     pub(crate) fn accept(&mut self, word: &str) -> Result<bool, Unread> {
         let mut ahead = *self;
-        let found = ahead.token()?.is(self.text, word);
+        ahead.skip_blanks()?;
+        let begins_so = word.as_bytes().first() == Some(&ahead.byte(0).to_ascii_uppercase());
+        let found = begins_so && ahead.token()?.is(self.text, word);
         if found {
             *self = ahead;
         }
