@@ -1,13 +1,14 @@
 //! COM_STMT_EXECUTE of an INSERT on a table with a rule: the keys become parameters.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Lid, Prepared, Unread, Unsupported, Variant};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
-use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, write_packet};
+use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_close, write_command};
 use crate::params::{Bound, Execution, KeyValues, Param};
 use crate::rules::OnExplicit;
@@ -59,6 +60,7 @@ impl Session {
         };
         if let (Some(types), Some(statement)) =
             (&execution.types, self.statements.ours.get_mut(&id))
+            && statement.types.as_ref() != Some(types)
         {
             statement.types = Some(types.clone());
         }
@@ -88,10 +90,11 @@ impl Session {
         let variant = variant_of(statement, asking, lid);
         let sees = statement.plan.lid() == Lid::Literal;
         if wanted.explicit
-            && let Some(rule) = self.rules.rules().get(index).cloned()
+            && let rules = Arc::clone(&self.rules)
+            && let Some(rule) = rules.rules().get(index)
             && rule.on_explicit == OnExplicit::Refuse
         {
-            return self.refuse_explicit(header, index, &rule);
+            return self.refuse_explicit(header, index, rule);
         }
         if self.needs_lid(sees, lid, wanted.keys) {
             return self.update_lid(statement.counts);
@@ -272,12 +275,13 @@ impl Session {
             Ok(wanted) => wanted,
             Err(what) => return self.refuse_execution(header, id, what),
         };
-        let Some(rule) = self.rules.rules().get(statement.rule).cloned() else {
+        let rules = Arc::clone(&self.rules);
+        let Some(rule) = rules.rules().get(statement.rule) else {
             return self.malformed();
         };
         let keys = match keys.and_then(|keys| match wanted.keys {
             0 => Ok(keys),
-            rows => self.spread(&rule, keys, rows),
+            rows => self.spread(rule, keys, rows),
         }) {
             Ok(keys) => keys,
             Err(failure) => {
@@ -305,17 +309,17 @@ impl Session {
         let Some(params) = place(statement, prepared, execution, &wanted.asking, &values) else {
             return self.malformed();
         };
-        let mut payload = Vec::new();
-        execution.write(*number, &params, &mut payload);
         let reply = self.reply(&statement.plan, lid, &keys);
-        let returning = statement.plan.returning();
-        write_packet(&payload, 0, &mut self.up);
+        let (rule, returning) = (statement.rule, statement.plan.returning());
+        let start = self.up.len();
+        self.up.extend([0; HEADER_BYTES]);
+        execution.write(*number, &params, &mut self.up);
+        make_packet(start, &mut self.up);
         if let Some(statement) = self.statements.ours.get_mut(&id) {
             statement.ahead.clear();
         }
         if wanted.keys > 0 {
-            let rule = self.rule_of_statement(id);
-            self.note(rule, What::Rewritten);
+            self.note(Some(rule), What::Rewritten);
         }
         self.answer.expect(Shape::Results);
         self.turn = Turn::of_reply(reply, returning);

@@ -1,5 +1,7 @@
 //! An INSERT or REPLACE on a table with a rule, sent as text: plan, keys, splice, and what the client is told.
 
+use std::sync::Arc;
+
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
     Insert, InsertHead, KeyColumn, Lid, Plan, QueryPlan, Sight, TableName, Unread, Unsupported,
@@ -41,6 +43,15 @@ pub(crate) struct Stage {
     pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
     /// EXECUTE of a statement that was prepared out of a text: it was prepared with these keys.
     pub(crate) reprepared: Option<Reprepared>,
+    /// The plan is for a text that the server is to prepare, and not for the command's own.
+    pub(crate) is_for_prepared: bool,
+}
+
+impl Stage {
+    /// Whether the command is an INSERT that has got its keys, or knows that there are none.
+    pub(crate) fn is_planned_insert(&self) -> bool {
+        self.plan.is_some() && self.keys.is_some() && !self.is_for_prepared
+    }
 }
 
 impl Session {
@@ -74,17 +85,18 @@ impl Session {
             Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
             Err((rule, what)) => return self.unsupported(header, bytes, rule, what),
         };
-        let Some(rule) = self.rules.rules().get(index).cloned() else {
+        let rules = Arc::clone(&self.rules);
+        let Some(rule) = rules.rules().get(index) else {
             return self.pass_query(header, bytes, text, After::Nothing);
         };
         if rule.mode == Mode::Observe {
-            if let Some(what) = observed(&rule, &plan) {
+            if let Some(what) = observed(rule, &plan) {
                 self.note(Some(index), what);
             }
             return self.pass_query(header, bytes, text, After::Nothing);
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return self.refuse_explicit(header, index, &rule);
+            return self.refuse_explicit(header, index, rule);
         }
         if plan.keys() == 0 {
             return self.pass_query(header, bytes, text, After::Nothing);
@@ -104,6 +116,7 @@ impl Session {
             Lid::Wrapped | Lid::None => plan,
         };
         self.stage.plan = Some((index, plan));
+        self.stage.is_for_prepared = !std::ptr::eq(text, insert);
         self.ask_keys(index, count)
     }
 
@@ -167,15 +180,17 @@ impl Session {
         let Some((index, plan)) = stage.plan else {
             return self.malformed();
         };
-        let Some(rule) = self.rules.rules().get(index).cloned() else {
+        let rules = Arc::clone(&self.rules);
+        let Some(rule) = rules.rules().get(index) else {
             return self.malformed();
         };
-        let keys = keys.and_then(|keys| self.spread(&rule, keys, plan.keys()));
+        let keys = keys.and_then(|keys| self.spread(rule, keys, plan.keys()));
         let keys = match keys {
             Ok(keys) => keys,
             Err(failure) => return self.refuse(header, failure.cause, &failure.message),
         };
         let start = self.up.len();
+        self.up.reserve(HEADER_BYTES + 1 + plan.spliced_bytes(text));
         self.up.extend([0; HEADER_BYTES]);
         self.up.push(COM_QUERY);
         if plan.splice(text, &keys, &mut self.up).is_err() {
@@ -205,11 +220,10 @@ impl Session {
         let Some(rule) = self.rules.rules().get(index) else {
             return Ok(Planned::Pass);
         };
-        let table = head.table.clone();
         let planned = Insert::read(head, text, &modes).and_then(|insert| {
             if insert.needs_columns() {
                 match &self.stage.columns {
-                    None => return Ok(Planned::AskColumns(table)),
+                    None => return Ok(Planned::AskColumns(insert.head().table.clone())),
                     Some(_) if self.stage.missing => return Ok(Planned::Pass),
                     Some(_) => {}
                 }

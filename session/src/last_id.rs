@@ -6,7 +6,7 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    Kind, LastIdChange, Lid, Plan, QueryPlan, Sight, kind, last_id_change, sight,
+    Kind, LastIdChange, Lid, Plan, QueryPlan, Sight, kind, last_id_change, sight_of,
 };
 
 use crate::after::After;
@@ -200,7 +200,8 @@ impl Session {
     /// What a statement that is passed on may see and change.
     pub(crate) fn effect(&self, text: &[u8]) -> Effect {
         let modes = &self.context.modes;
-        let (sight, kind) = (sight(text, modes), kind(text, modes));
+        let kind = kind(text, modes);
+        let sight = sight_of(kind, text, modes);
         let inserts = matches!(kind, Kind::Insert | Kind::Replace);
         let change = if may_set_lid(kind) {
             LastIdChange::Unknown

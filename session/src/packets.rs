@@ -3,7 +3,7 @@
 use keywright_core::Cause;
 
 use crate::answer::Done;
-use crate::bytes::{Header, Reader, write_lenenc, write_packet};
+use crate::bytes::{HEADER_BYTES, Header, Reader, write_lenenc, write_packet};
 
 pub(crate) const COM_QUERY: u8 = 0x03;
 pub(crate) const COM_STMT_PREPARE: u8 = 0x16;
@@ -156,11 +156,9 @@ pub(crate) fn without_injected(
 
 /// The id that a single OK packet reports, and the packet.
 pub(crate) fn single_ok(answer: &[u8]) -> Option<(u8, &[u8], Done)> {
-    let packets = packets(answer)?;
-    match *packets.as_slice() {
-        [(sequence, payload)] if payload.first() == Some(&0) => {
-            Some((sequence, payload, crate::answer::read_ok(payload)?))
-        }
-        _ => None,
-    }
+    let header = Header::read(answer)?;
+    let is_only = !header.continues() && header.total() == answer.len();
+    let payload = answer.get(HEADER_BYTES..).filter(|_| is_only)?;
+    (payload.first() == Some(&0)).then_some(())?;
+    Some((header.sequence, payload, crate::answer::read_ok(payload)?))
 }

@@ -100,6 +100,12 @@ impl<'a> Execution<'a> {
 
     /// Appends COM_STMT_EXECUTE of `statement` with these parameters in place of the client's.
     pub(crate) fn write(&self, statement: u32, params: &[Param<'_>], out: &mut Vec<u8>) {
+        let values: usize = params
+            .iter()
+            .map(|param| param.value.map_or(0, <[u8]>::len))
+            .sum();
+        // A mark for types; for each its type, and a bit for NULL.
+        out.reserve(HEAD_BYTES + 6 + params.len() * 3 + values);
         out.push(0x17);
         out.extend(statement.to_le_bytes());
         out.extend_from_slice(self.head);

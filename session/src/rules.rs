@@ -112,8 +112,31 @@ pub struct Rule {
 }
 
 struct Matcher {
-    schema: WildMatch,
-    table: WildMatch,
+    schema: Glob,
+    table: Glob,
+}
+
+/// One part of a pattern.
+enum Glob {
+    /// No `*` and no `?`.
+    Exact(String),
+    Wild(WildMatch),
+}
+
+impl Glob {
+    fn new(text: String) -> Self {
+        match text.contains(['*', '?']) {
+            true => Self::Wild(WildMatch::new(&text)),
+            false => Self::Exact(text),
+        }
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Exact(text) => text == name,
+            Self::Wild(pattern) => pattern.matches(name),
+        }
+    }
 }
 
 /// All rules of a listener. The first that matches is in force.
@@ -136,8 +159,8 @@ impl Rules {
         let matchers = rules
             .iter()
             .map(|rule| Matcher {
-                schema: WildMatch::new(&fold(rule.table.schema())),
-                table: WildMatch::new(&fold(rule.table.table())),
+                schema: Glob::new(fold(rule.table.schema())),
+                table: Glob::new(fold(rule.table.table())),
             })
             .collect();
         Self {

@@ -311,10 +311,17 @@ impl Session {
             }
             Outcome::Ended(end) => {
                 self.note_status(end);
-                self.gathered.extend_from_slice(now);
-                let answer = std::mem::take(&mut self.gathered);
+                let mut before = std::mem::take(&mut self.gathered);
+                // Mostly it comes whole.
+                let answer = match before.is_empty() {
+                    true => now,
+                    false => {
+                        before.extend_from_slice(now);
+                        &before
+                    }
+                };
                 match std::mem::replace(&mut self.turn, Turn::Command) {
-                    Turn::Gather(gather) => self.gathered(gather, end, &answer),
+                    Turn::Gather(gather) => self.gathered(gather, end, answer),
                     Turn::Command | Turn::Answer(_) | Turn::Keys | Turn::Blind => {}
                 }
                 Step::Consumed(walked.bytes)

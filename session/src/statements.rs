@@ -1,6 +1,6 @@
 //! The prepared statements of a connection.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use keywright_rewrite::{Plan, Prepared, Variant};
 
@@ -98,12 +98,12 @@ pub(crate) enum Changes {
 /// All prepared statements of a connection.
 #[derive(Debug)]
 pub(crate) struct Statements {
-    pub(crate) ours: HashMap<u32, Statement>,
+    pub(crate) ours: BTreeMap<u32, Statement>,
     /// Those whose rows come from a query.
-    pub(crate) selects: HashMap<u32, SelectStatement>,
-    pub(crate) passed: HashMap<u32, Passed>,
+    pub(crate) selects: BTreeMap<u32, SelectStatement>,
+    pub(crate) passed: BTreeMap<u32, Passed>,
     /// By the client's number: the same text as the client's, prepared too.
-    pub(crate) as_is: HashMap<u32, u32>,
+    pub(crate) as_is: BTreeMap<u32, u32>,
     pub(crate) last: u32,
     pub(crate) max: usize,
     /// The one whose PREPARE is under way.
@@ -115,10 +115,10 @@ pub(crate) struct Statements {
 impl Statements {
     pub(crate) fn new(max: usize) -> Self {
         Self {
-            ours: HashMap::new(),
-            selects: HashMap::new(),
-            passed: HashMap::new(),
-            as_is: HashMap::new(),
+            ours: BTreeMap::new(),
+            selects: BTreeMap::new(),
+            passed: BTreeMap::new(),
+            as_is: BTreeMap::new(),
             last: LAST_PREPARED,
             max,
             preparing: None,

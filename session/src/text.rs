@@ -41,8 +41,10 @@ impl Session {
             Joined::More(at_least) => return Step::More { at_least },
             Joined::TooLong => return self.long_query(header, bytes),
         };
-        // With a plan it was looked at before.
-        if self.stage.plan.is_none() && self.is_several(&text) {
+        // With a plan it was looked at before, and is the only one of its text.
+        if self.stage.is_planned_insert() {
+            self.insert(header, bytes, &text)
+        } else if self.stage.plan.is_none() && self.is_several(&text) {
             self.several(header, bytes, &text)
         } else {
             self.one(header, bytes, &text)
@@ -104,13 +106,14 @@ impl Session {
                     self.context.insert_id_set = false;
                     return Ok(Look::Pass(After::Nothing));
                 }
-                if !self.may_be_ruled(text) {
-                    return Ok(Look::Pass(After::Nothing));
-                }
-                if !self.context.known {
+                // Where the server's modes are known its table is read once, when it is planned.
+                if self.context.known {
+                    Look::Insert
+                } else if self.may_be_ruled(text) {
                     return Err(());
+                } else {
+                    Look::Pass(After::Nothing)
                 }
-                Look::Insert
             }
             Kind::LoadData => {
                 if !self.context.known {
