@@ -14,6 +14,7 @@ mod keepalive;
 pub mod known;
 mod linger;
 pub mod listener;
+pub mod means;
 pub mod memory;
 pub mod metrics;
 mod origin;

@@ -10,19 +10,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use keywright_core::{Cause, KeyBatch};
-use keywright_session::{KeyFailure, KeyRequest, Session, SessionFacts, Step};
-use keywright_store::Source;
+use keywright_session::{KeyRequest, Session, Step};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::handshake::{self, Login};
 use crate::linger::linger;
-use crate::memory::Memory;
-use crate::metrics::Tally;
+use crate::means::Means;
 use crate::side::{Side, Wants, is_pending, poll_pass};
-use crate::status::Status;
 use crate::stopping::Stopping;
 use crate::stream::Stream;
 
@@ -63,26 +59,6 @@ enum Halt {
     Stopping,
 }
 
-/// What a connection draws on.
-#[derive(Clone, Default)]
-pub struct Means {
-    /// By the rule's index.
-    pub sources: Arc<[Source]>,
-    /// What became of statements is counted here.
-    pub tally: Arc<Tally>,
-    /// What clients who ask are told of the proxy.
-    pub status: Option<Arc<Status>>,
-    /// What statements that are gathered take.
-    pub memory: Arc<Memory>,
-}
-
-impl Means {
-    fn allows_status(&self, facts: &SessionFacts) -> bool {
-        let status = self.status.as_ref();
-        status.is_some_and(|status| status.allows(&facts.user))
-    }
-}
-
 /// A connection whose authentication has succeeded.
 pub struct Relay {
     client: Side,
@@ -93,6 +69,8 @@ pub struct Relay {
     /// One timer for the connection's life, set anew only when it has fired: a wait for bytes costs no timer.
     idle: Pin<Box<Sleep>>,
     was_active: bool,
+    /// Whether something has changed since the session was last asked about both sides.
+    is_due: bool,
     stopping: Stopping,
 }
 
@@ -117,6 +95,7 @@ impl Relay {
             means,
             idle: Box::pin(sleep(Duration::from_millis(IDLE_MS))),
             was_active: true,
+            is_due: true,
             stopping: Stopping::new(stopping),
         }
     }
@@ -129,7 +108,7 @@ impl Relay {
         loop {
             match poll_fn(|context| self.poll_on(context)).await? {
                 Halt::Keys(request) => {
-                    let keys = self.keys(request).await;
+                    let keys = self.means.keys(request).await;
                     self.session.on_keys(keys);
                 }
                 Halt::Authenticate(count) => {
@@ -175,42 +154,60 @@ impl Relay {
 
     /// Passes bytes until something else is to be done. A wake-up starts with what could not be written before.
     fn poll_on(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Halt>> {
+        (self.client.is_dry, self.upstream.is_dry) = (false, false);
         loop {
             self.pass(context)?;
-            let mut moved = false;
-            for of in [Of::Client, Of::Upstream] {
-                match self.step(of) {
-                    Moved::Yes => moved = true,
-                    Moved::No => {}
-                    Moved::Halt(halt) => {
-                        self.pass(context)?;
-                        return Poll::Ready(Ok(halt));
+            while std::mem::take(&mut self.is_due) {
+                for of in [Of::Client, Of::Upstream] {
+                    match self.step(of) {
+                        Moved::Yes => self.is_due = true,
+                        Moved::No => {}
+                        Moved::Halt(halt) => {
+                            self.is_due = true;
+                            self.pass(context)?;
+                            return Poll::Ready(Ok(halt));
+                        }
                     }
                 }
                 self.pass(context)?;
             }
-            if moved {
-                continue;
-            }
             self.means.tally.note(self.session.events());
             if let Some(halt) = self.end() {
+                self.is_due = true;
                 return Poll::Ready(Ok(halt));
             }
             if !self.read(context)? {
                 return self.poll_rest(context).map(Ok);
             }
+            self.is_due = true;
         }
     }
 
     /// Writes what the sockets take.
     fn pass(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let (up, down) = self.pending();
+        if !up && !down {
+            return Ok(());
+        }
         if let Err(error) = poll_pass(&mut self.client, &mut self.upstream, context) {
             // It has ended; what it said before is still to be read.
             tracing::debug!(%error, "writing to the upstream");
             self.upstream.is_deaf = true;
             poll_pass(&mut self.client, &mut self.upstream, context)?;
         }
-        poll_pass(&mut self.upstream, &mut self.client, context)
+        poll_pass(&mut self.upstream, &mut self.client, context)?;
+        // A side whose bytes have all gone may say more.
+        let (up_now, down_now) = self.pending();
+        self.is_due |= (up && !up_now) || (down && !down_now);
+        Ok(())
+    }
+
+    /// Whether something is on its way to the upstream, and to the client.
+    fn pending(&self) -> (bool, bool) {
+        (
+            is_pending(&self.client, &self.upstream),
+            is_pending(&self.upstream, &self.client),
+        )
     }
 
     /// Reads what there is, from whom the other side is not behind; false when there was nothing.
@@ -267,7 +264,7 @@ impl Relay {
 
     /// Whether nothing waits to be sent.
     fn is_quiet(&self) -> bool {
-        !is_pending(&self.client, &self.upstream) && !is_pending(&self.upstream, &self.client)
+        self.pending() == (false, false)
     }
 
     fn holds_memory(&self) -> bool {
@@ -319,7 +316,13 @@ impl Relay {
                 from.wants = Wants::Other;
                 Moved::No
             }
-            Step::Keys(request) => Moved::Halt(Halt::Keys(request)),
+            Step::Keys(request) => match self.means.try_keys(request) {
+                Some(keys) => {
+                    self.session.on_keys(Ok(keys));
+                    Moved::Yes
+                }
+                None => Moved::Halt(Halt::Keys(request)),
+            },
             Step::Status(count) => {
                 from.input.drop_front(count);
                 self.tell_status();
@@ -341,25 +344,6 @@ impl Relay {
         }
         self.client
             .take_own(&mut self.upstream, self.session.to_client());
-    }
-
-    async fn keys(&self, request: KeyRequest) -> Result<KeyBatch, KeyFailure> {
-        let Some(source) = self.means.sources.get(request.rule) else {
-            return Err(KeyFailure {
-                cause: Cause::TagUnknown,
-                message: "the rule has no source of keys".to_owned(),
-            });
-        };
-        if let Ok(keys) = source.try_take(request.count, request.contiguous) {
-            return Ok(keys);
-        }
-        source
-            .take(request.count, request.contiguous)
-            .await
-            .map_err(|failure| KeyFailure {
-                cause: failure.cause(),
-                message: failure.message().to_owned(),
-            })
     }
 
     /// COM_CHANGE_USER; false if it did not succeed. The client waits for its end, so whatever else it has sent breaks the

@@ -31,6 +31,8 @@ pub(crate) struct Side {
     own: Vec<u8>,
     own_sent: usize,
     pub(crate) wants: Wants,
+    /// Whether nothing more has come since the task was woken: it will be woken again when something does.
+    pub(crate) is_dry: bool,
     /// Whether the stream has kept nothing back of what was written.
     is_flushed: bool,
     /// Whether this peer was told that nothing more comes.
@@ -48,6 +50,7 @@ impl Side {
             own: Vec::new(),
             own_sent: 0,
             wants: Wants::More(1),
+            is_dry: false,
             is_flushed: true,
             is_shut: false,
             is_deaf: false,
@@ -69,12 +72,15 @@ impl Side {
 
     /// Reads what has come, or its end; false when nothing is to be read now. Then the task is woken when that changes.
     pub(crate) fn poll_read(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
-        let Some(at_least) = self.room() else {
+        let Some(at_least) = self.room().filter(|_| !self.is_dry) else {
             return Ok(false);
         };
         match self.input.poll_read(&mut self.stream, at_least, context) {
             Poll::Ready(read) => read.map(|()| true),
-            Poll::Pending => Ok(false),
+            Poll::Pending => {
+                self.is_dry = true;
+                Ok(false)
+            }
         }
     }
 

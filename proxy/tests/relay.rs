@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_proxy::relay::{Means, Relay};
+use keywright_proxy::means::Means;
+use keywright_proxy::relay::Relay;
 use keywright_proxy::stream::Stream;
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
