@@ -73,6 +73,9 @@ pub enum Unsupported {
     /// More parameters than a prepared statement may have.
     #[error("more than 65535 parameters")]
     Parameters,
+    /// Query attributes that cannot be sent again with another text.
+    #[error("a statement with query attributes {0}")]
+    Attributes(&'static str),
     /// Something else, by the place it stands at.
     #[error("what follows {0}")]
     Unknown(&'static str),
@@ -137,6 +140,7 @@ impl Unsupported {
             Self::ZeroChanged => "zero_changed",
             Self::TooLong => "too_long",
             Self::Parameters => "parameters",
+            Self::Attributes(_) => "query_attributes",
             Self::Unknown(_) => "unknown",
         }
     }

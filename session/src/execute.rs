@@ -8,6 +8,7 @@ use keywright_rewrite::{Lid, Prepared, Unread, Unsupported, Variant};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
+use crate::attributes::Strange;
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_close, write_command};
 use crate::params::{Bound, Execution, KeyValues, Param};
@@ -55,8 +56,11 @@ impl Session {
         };
         let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
         let known = statement.types.as_deref();
-        let Some(execution) = Execution::read(rest, count, known, &statement.ahead) else {
-            return self.malformed();
+        let (ahead, named) = (&statement.ahead, self.has_attributes());
+        let execution = match Execution::read(rest, count, known, ahead, named) {
+            Ok(execution) => execution,
+            Err(Strange::Malformed) => return self.malformed(),
+            Err(Strange::Type) => return self.refuse_execution(header, id, Strange::TYPE),
         };
         if let (Some(types), Some(statement)) =
             (&execution.types, self.statements.ours.get_mut(&id))
@@ -380,7 +384,12 @@ fn place<'a>(
     let asking: BTreeSet<u32> = asking.iter().copied().collect();
     for key in statement.plan.key_parameters() {
         if asking.contains(&key.row) {
-            *own.get_mut(usize::from(key.parameter))? = key_of(key.row)?;
+            let own = own.get_mut(usize::from(key.parameter))?;
+            let name = own.name;
+            *own = Param {
+                name,
+                ..key_of(key.row)?
+            };
         }
     }
     let mut params = Vec::with_capacity(own.len() + prepared.injected.len());

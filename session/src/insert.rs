@@ -57,10 +57,10 @@ impl Stage {
 impl Session {
     pub(crate) fn insert(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
         if self.stage.query.is_some() {
-            return self.attempt(header, text);
+            return self.attempt(header, bytes, text);
         }
         if let Some(keys) = self.stage.keys.take() {
-            return self.splice(header, text, keys);
+            return self.splice(header, bytes, text, keys);
         }
         self.decide(header, bytes, text, text)
     }
@@ -175,7 +175,13 @@ impl Session {
         Ok(keys)
     }
 
-    fn splice(&mut self, header: Header, text: &[u8], keys: Result<KeyBatch, KeyFailure>) -> Step {
+    fn splice(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Step {
         let stage = std::mem::take(&mut self.stage);
         let Some((index, plan)) = stage.plan else {
             return self.malformed();
@@ -189,10 +195,15 @@ impl Session {
             Ok(keys) => keys,
             Err(failure) => return self.refuse(header, failure.cause, &failure.message),
         };
+        let attributes = match self.attributes(bytes) {
+            Ok(attributes) => attributes,
+            Err(what) => return self.refuse_unsupported(header, Some(index), what),
+        };
         let start = self.up.len();
         self.up.reserve(HEADER_BYTES + 1 + plan.spliced_bytes(text));
         self.up.extend([0; HEADER_BYTES]);
         self.up.push(COM_QUERY);
+        self.up.extend_from_slice(attributes);
         if plan.splice(text, &keys, &mut self.up).is_err() {
             self.up.truncate(start);
             let what = Unsupported::Unknown("the statement's head");

@@ -10,6 +10,7 @@
 //! - `insert`, `select`, `prepare`, `execute`, `select_prepared`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared; `as_is`:
 //!   those that the server gives the client's own insert_id. `pieces`: several in one text.
 //! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state.
+//! - `attributes`: what clients of MySQL send with statements.
 //! - `bytes`, `packets`, `params`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -17,6 +18,7 @@
 mod after;
 mod answer;
 mod as_is;
+mod attributes;
 mod bytes;
 mod command;
 mod context;

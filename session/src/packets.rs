@@ -3,7 +3,7 @@
 use keywright_core::Cause;
 
 use crate::answer::Done;
-use crate::bytes::{HEADER_BYTES, Header, Reader, write_lenenc, write_packet};
+use crate::bytes::{HEADER_BYTES, Header, Reader, make_packet, write_lenenc, write_packet};
 
 pub(crate) const COM_QUERY: u8 = 0x03;
 pub(crate) const COM_STMT_PREPARE: u8 = 0x16;
@@ -16,6 +16,15 @@ pub(crate) fn write_command(command: u8, payload: &[u8], out: &mut Vec<u8>) {
     whole.push(command);
     whole.extend_from_slice(payload);
     write_packet(&whole, 0, out);
+}
+
+/// Appends COM_QUERY, with query attributes where they are agreed on.
+pub(crate) fn write_query(attributes: &[u8], text: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend([0, 0, 0, 0, COM_QUERY]);
+    out.extend_from_slice(attributes);
+    out.extend_from_slice(text);
+    make_packet(start, out);
 }
 
 /// Appends COM_STMT_CLOSE.

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Ask, double_asks, text_asks};
 
+use crate::attributes::{self, Strange};
 use crate::bytes::{Reader, write_lenenc};
 
 /// Type numbers as they stand before each value, with the flag for unsigned in the second byte.
 pub(crate) type Type = [u8; 2];
 
+const NULL: Type = [6, 0];
 const LONGLONG_UNSIGNED: Type = [8, 0x80];
 const VAR_STRING: Type = [253, 0];
 const BLOB: Type = [252, 0];
@@ -21,6 +23,8 @@ pub(crate) struct Param<'a> {
     /// As sent; `None` for NULL, and for one whose value was sent ahead.
     pub(crate) value: Option<&'a [u8]>,
     pub(crate) null: bool,
+    /// Its name, with the length before it; nothing where it has none.
+    pub(crate) name: &'a [u8],
 }
 
 /// What stands before the parameters: flags and iteration count.
@@ -30,6 +34,9 @@ const HEAD_BYTES: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Execution<'a> {
     head: &'a [u8],
+    /// Whether they are counted and have names.
+    has_attributes: bool,
+    /// Those of the statement, and query attributes behind them.
     pub(crate) params: Vec<Param<'a>>,
     /// The types, if they came with this execution.
     pub(crate) types: Option<Vec<Type>>,
@@ -47,52 +54,63 @@ pub(crate) enum Bound {
 }
 
 impl<'a> Execution<'a> {
-    /// Reads what follows the statement's number. `known` are the types of the last execution; `ahead` the parameters whose
-    /// values were sent ahead.
+    /// Reads what follows the statement's number. `count` parameters are the statement's own; `known` are their types at the last
+    /// execution; `ahead` those whose values were sent ahead.
     pub(crate) fn read(
         rest: &'a [u8],
         count: usize,
         known: Option<&[Type]>,
         ahead: &BTreeSet<u16>,
-    ) -> Option<Self> {
+        has_attributes: bool,
+    ) -> Result<Self, Strange> {
+        let malformed = Strange::Malformed;
         let mut reader = Reader(rest);
-        let head = reader.take(HEAD_BYTES)?;
-        if count == 0 {
-            return Some(Self {
-                head,
-                params: Vec::new(),
-                types: None,
-            });
-        }
-        let nulls = reader.take(count.div_ceil(8))?;
-        let types = match reader.u8()? {
-            1 => {
-                let mut types = Vec::with_capacity(count);
-                for _ in 0..count {
-                    types.push([reader.u8()?, reader.u8()?]);
-                }
-                Some(types)
-            }
-            _ => None,
+        let head = reader.take(HEAD_BYTES).ok_or(malformed)?;
+        let total = match has_attributes {
+            true if count > 0 || is_counted(head) => attributes::count(&mut reader)?,
+            true | false => count,
         };
-        let in_force = types.as_deref().or(known)?;
-        let mut params = Vec::with_capacity(count);
-        for (index, of_type) in in_force.iter().enumerate().take(count) {
-            let null = nulls.get(index / 8)? >> (index % 8) & 1 == 1;
-            let was_ahead = u16::try_from(index).is_ok_and(|index| ahead.contains(&index));
-            let value = if null || was_ahead {
-                None
-            } else {
-                Some(value_of(*of_type, &mut reader)?)
-            };
-            params.push(Param {
-                of_type: *of_type,
-                value,
-                null: null || of_type[0] == 6,
-            });
+        if total < count {
+            return Err(malformed);
         }
-        (params.len() == count).then_some(Self {
+        let mut params = Vec::with_capacity(total);
+        let (mut types, mut names) = (None, Vec::new());
+        if total > 0 {
+            let nulls = reader.take(total.div_ceil(8)).ok_or(malformed)?;
+            if reader.u8().ok_or(malformed)? != 0 {
+                let names = has_attributes.then_some(&mut names);
+                types = Some(read_types(&mut reader, total, names).ok_or(malformed)?);
+            }
+            let in_force = types.as_deref().or(known).unwrap_or_default();
+            for index in 0..total {
+                let null = attributes::is_null(nulls, index);
+                let of_type = match in_force.get(index) {
+                    Some(of_type) => *of_type,
+                    // Of attributes nobody remembers types.
+                    None if null && index >= count => NULL,
+                    None => return Err(malformed),
+                };
+                let was_ahead = u16::try_from(index).is_ok_and(|index| ahead.contains(&index));
+                let value = match index < count {
+                    _ if null => None,
+                    true if was_ahead => None,
+                    true => Some(value_of(of_type, &mut reader).ok_or(malformed)?),
+                    false => Some(attributes::value(of_type, &mut reader)?),
+                };
+                params.push(Param {
+                    of_type,
+                    value,
+                    null: null || of_type[0] == 6,
+                    name: names.get(index).copied().unwrap_or_default(),
+                });
+            }
+        }
+        if let Some(types) = &mut types {
+            types.truncate(count);
+        }
+        Ok(Self {
             head,
+            has_attributes,
             params,
             types,
         })
@@ -109,6 +127,9 @@ impl<'a> Execution<'a> {
         out.push(0x17);
         out.extend(statement.to_le_bytes());
         out.extend_from_slice(self.head);
+        if self.has_attributes && (!params.is_empty() || is_counted(self.head)) {
+            write_lenenc(u64::try_from(params.len()).unwrap_or(0), out);
+        }
         if params.is_empty() {
             return;
         }
@@ -122,11 +143,44 @@ impl<'a> Execution<'a> {
         out.push(1);
         for param in params {
             out.extend(param.of_type);
+            if self.has_attributes {
+                let none = [0];
+                out.extend_from_slice(if param.name.is_empty() {
+                    &none
+                } else {
+                    param.name
+                });
+            }
         }
         for param in params {
             out.extend_from_slice(param.value.unwrap_or_default());
         }
     }
+}
+
+/// Whether the number of parameters and attributes follows, even if it is 0.
+fn is_counted(head: &[u8]) -> bool {
+    const PARAMETER_COUNT_AVAILABLE: u8 = 8;
+    let flags = head.first().copied().unwrap_or_default();
+    flags & PARAMETER_COUNT_AVAILABLE != 0
+}
+
+/// Types, each with a name behind it if there are names.
+fn read_types<'a>(
+    reader: &mut Reader<'a>,
+    count: usize,
+    mut names: Option<&mut Vec<&'a [u8]>>,
+) -> Option<Vec<Type>> {
+    let mut types = Vec::with_capacity(count);
+    for _ in 0..count {
+        types.push([reader.u8()?, reader.u8()?]);
+        if let Some(names) = &mut names {
+            let from = reader.0;
+            reader.text()?;
+            names.push(from.get(..from.len() - reader.0.len())?);
+        }
+    }
+    Some(types)
 }
 
 /// The bytes of one value, as its type says.
@@ -237,6 +291,7 @@ impl KeyValues {
             of_type: self.of_type,
             value: Some(self.values.get(index)?),
             null: false,
+            name: &[],
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::answer::MORE_RESULTS;
 use crate::bytes::{HEADER_BYTES, Header, Reader};
 
 use crate::after::After;
-use crate::packets::{COM_QUERY, write_command};
+use crate::packets::write_query;
 use crate::session::{Session, Turn};
 use crate::step::Step;
 use crate::text::Look;
@@ -15,6 +15,8 @@ use crate::text::Look;
 /// The statements of one text, and how far the client has been told of them.
 #[derive(Debug)]
 pub(crate) struct Pieces {
+    /// Goes with each of them.
+    attributes: Vec<u8>,
     text: Vec<u8>,
     /// Up to here the text was cut.
     cut: usize,
@@ -36,8 +38,9 @@ enum Several {
 }
 
 impl Pieces {
-    fn new(text: &[u8], sequence: u8) -> Self {
+    fn new(attributes: &[u8], text: &[u8], sequence: u8) -> Self {
         Self {
+            attributes: attributes.to_vec(),
             text: text.to_vec(),
             cut: 0,
             command: Vec::new(),
@@ -69,7 +72,7 @@ impl Pieces {
         let statement = piece.strip_suffix(b";").unwrap_or(piece);
         self.command.clear();
         self.consumed = 0;
-        write_command(COM_QUERY, statement, &mut self.command);
+        write_query(&self.attributes, statement, &mut self.command);
     }
 
     /// Numbers the packets of a part of an answer anew; where the last of them begins.
@@ -133,11 +136,14 @@ impl Session {
             Err(()) => self.ask_context(),
             Ok(Several::Whole(after)) => self.pass_query(header, bytes, text, after),
             Ok(Several::Refuse(what)) => self.unsupported(header, bytes, None, what),
-            Ok(Several::OneByOne) => {
-                let sequence = header.sequence.wrapping_add(1);
-                self.pieces = Some(Pieces::new(text, sequence));
-                Step::Consumed(header.total())
-            }
+            Ok(Several::OneByOne) => match self.attributes(bytes) {
+                Ok(attributes) => {
+                    let sequence = header.sequence.wrapping_add(1);
+                    self.pieces = Some(Pieces::new(attributes, text, sequence));
+                    Step::Consumed(header.total())
+                }
+                Err(what) => self.unsupported(header, bytes, None, what),
+            },
         }
     }
 

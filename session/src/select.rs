@@ -145,9 +145,9 @@ impl Session {
     }
 
     /// The next try: asks for its keys, or carries it out with them.
-    pub(crate) fn attempt(&mut self, header: Header, text: &[u8]) -> Step {
+    pub(crate) fn attempt(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
         match self.attempt_keys() {
-            Ok(keys) => self.send_attempt(header, text, &keys),
+            Ok(keys) => self.send_attempt(header, bytes, text, &keys),
             Err(NoKeys::Yet(step)) => step,
             Err(NoKeys::Failed(failure)) => self.refuse(header, failure.cause, &failure.message),
         }
@@ -177,13 +177,18 @@ impl Session {
         }
     }
 
-    fn send_attempt(&mut self, header: Header, text: &[u8], keys: &KeyBatch) -> Step {
+    fn send_attempt(&mut self, header: Header, bytes: &[u8], text: &[u8], keys: &KeyBatch) -> Step {
         let Some(attempt) = &self.stage.query else {
             return self.malformed();
         };
         let index = attempt.rule;
+        let attributes = match self.attributes(bytes) {
+            Ok(attributes) => attributes,
+            Err(what) => return self.refuse_unsupported(header, Some(index), what),
+        };
         let mut payload = Vec::with_capacity(text.len().saturating_add(256));
         payload.push(COM_QUERY);
+        payload.extend_from_slice(attributes);
         if attempt.plan.splice(text, keys, &mut payload).is_err() {
             let what = Unsupported::SelectWith("with keys that are not evenly spaced");
             return self.refuse_unsupported(header, Some(index), what);

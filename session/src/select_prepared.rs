@@ -8,6 +8,7 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{InQuery, PreparedQuery, QueryPlan, Sight, Unread, Unsupported, sight};
 
 use crate::answer::{End, Shape};
+use crate::attributes::Strange;
 use crate::bytes::{Header, Joined, joined, write_packet};
 use crate::last_id::names_row_count;
 use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_command};
@@ -132,6 +133,7 @@ impl Session {
             Joined::More(at_least) => return Step::More { at_least },
             Joined::TooLong => return self.refuse_long_execution(),
         };
+        let named = self.has_attributes();
         let Some(select) = self.statements.selects.get_mut(&id) else {
             return self.malformed();
         };
@@ -140,8 +142,10 @@ impl Session {
             payload.get(4..).unwrap_or_default(),
             select.types.as_deref(),
         );
-        let Some(execution) = Execution::read(rest, count, known, &select.ahead) else {
-            return self.malformed();
+        let execution = match Execution::read(rest, count, known, &select.ahead, named) {
+            Ok(execution) => execution,
+            Err(Strange::Malformed) => return self.malformed(),
+            Err(Strange::Type) => return self.refuse_select_execution(header, id, Strange::TYPE),
         };
         if let Some(types) = &execution.types {
             select.types = Some(types.clone());
@@ -274,6 +278,7 @@ impl Range {
                 of_type: LONGLONG,
                 value: Some(value.as_slice()),
                 null: false,
+                name: &[],
             })
         };
         injected.iter().map(param).collect()

@@ -61,6 +61,8 @@ pub struct Session {
     pub(crate) is_attentive: bool,
     /// The driver has no memory to gather the command at the front.
     pub(crate) memory_full: bool,
+    /// Bytes of query attributes before the text at the front.
+    pub(crate) front: usize,
 }
 
 /// Whose turn it is.
@@ -148,6 +150,7 @@ impl Session {
             pieces: None,
             is_attentive: false,
             memory_full: false,
+            front: 0,
         }
     }
 

@@ -31,7 +31,9 @@ impl Session {
             return None;
         }
         let header = Header::read(bytes)?;
-        let text = std::str::from_utf8(whole(header, bytes)?).ok()?;
+        let payload = whole(header, bytes)?;
+        let text = payload.get(self.front_of(payload).ok()?..)?;
+        let text = std::str::from_utf8(text).ok()?;
         let text = text.trim_end();
         let text = text.strip_suffix(';').unwrap_or(text);
         let mut words = text.split_ascii_whitespace();

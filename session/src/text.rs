@@ -7,15 +7,12 @@ use keywright_rewrite::{
 
 use crate::after::{After, Named};
 use crate::answer::Shape;
-use crate::bytes::{HEADER_BYTES, Header, Joined, joined};
+use crate::attributes::{HEAD_BYTES_MAX, Strange, beginning_end};
+use crate::bytes::{Header, Joined, joined};
 use crate::context::{is_harmless_set, sets_insert_id};
-use crate::packets::COM_QUERY;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 use crate::text_prepare::TextStatement;
-
-/// Bytes of a long statement that are looked at before it has come whole.
-const HEAD_BYTES_MAX: usize = 4096;
 
 /// What is known of one statement before it is carried out.
 pub(crate) enum Look {
@@ -33,21 +30,27 @@ pub(crate) enum Look {
 
 impl Session {
     pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let (header, text) = match joined(header, bytes, self.gather_bytes_max()) {
-            Joined::Whole(header, text) => (header, text),
-            Joined::More(_) if self.is_for_no_rule(bytes) => {
+        let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => (header, payload),
+            Joined::More(_) if self.is_for_no_rule(header, bytes) => {
                 return self.pass_unread(header, bytes, After::Nothing);
             }
             Joined::More(at_least) => return Step::More { at_least },
             Joined::TooLong => return self.long_query(header, bytes),
         };
+        self.front = match self.front_of(&payload) {
+            Ok(front) => front,
+            Err(Strange::Malformed) => return self.malformed(),
+            Err(Strange::Type) => return self.unsupported(header, bytes, None, Strange::TYPE),
+        };
+        let text = payload.get(self.front..).unwrap_or_default();
         // With a plan it was looked at before, and is the only one of its text.
         if self.stage.is_planned_insert() {
-            self.insert(header, bytes, &text)
-        } else if self.stage.plan.is_none() && self.is_several(&text) {
-            self.several(header, bytes, &text)
+            self.insert(header, bytes, text)
+        } else if self.stage.plan.is_none() && self.is_several(text) {
+            self.several(header, bytes, text)
         } else {
-            self.one(header, bytes, &text)
+            self.one(header, bytes, text)
         }
     }
 
@@ -91,7 +94,7 @@ impl Session {
     }
 
     pub(crate) fn own_query(&mut self, text: &[u8], gather: Gather) -> Step {
-        crate::packets::write_command(COM_QUERY, text, &mut self.up);
+        crate::packets::write_query(self.no_attributes(), text, &mut self.up);
         self.answer.expect(Shape::Results);
         self.turn = Turn::Gather(gather);
         Step::Consumed(0)
@@ -214,12 +217,14 @@ impl Session {
 
     /// A statement too long to be gathered: passed on unless it is for a table with a rule.
     fn long_query(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let head = bytes.get(HEADER_BYTES + 1..).unwrap_or_default();
-        if head.len() < HEAD_BYTES_MAX {
-            return Step::More {
-                at_least: HEADER_BYTES + 1 + HEAD_BYTES_MAX,
-            };
+        let head = self.beginning(header, bytes);
+        let at_least = beginning_end(header);
+        if head.map_or(0, <[u8]>::len) < HEAD_BYTES_MAX && bytes.len() < at_least {
+            return Step::More { at_least };
         }
+        let Ok(head) = head else {
+            return self.long_attributes(header, bytes);
+        };
         let modes = self.context.modes;
         match kind(head, &modes) {
             Kind::Insert | Kind::Replace => {
@@ -244,9 +249,19 @@ impl Session {
         }
     }
 
+    /// A statement too long to be gathered, whose text does not begin where it could be looked at.
+    fn long_attributes(&mut self, header: Header, bytes: &[u8]) -> Step {
+        if self.rewrites_any() {
+            return self.refuse_long(
+                "keywright-proxy: query attributes of a statement longer than rewrite_bytes_max cannot be read",
+            );
+        }
+        self.pass_unread(header, bytes, After::Unknown)
+    }
+
     /// Whether the beginning of a long statement shows that it is the only one of its text, and an INSERT that no rule is for.
-    fn is_for_no_rule(&self, bytes: &[u8]) -> bool {
-        let head = bytes.get(HEADER_BYTES + 1..).unwrap_or_default();
+    fn is_for_no_rule(&self, header: Header, bytes: &[u8]) -> bool {
+        let head = self.beginning(header, bytes).unwrap_or_default();
         if self.allows_several() || head.len() < HEAD_BYTES_MAX {
             return false;
         }

@@ -52,8 +52,8 @@ pub use shared::{SharedServer, TestDatabase};
 pub use upstream::{Flavour, Upstream};
 pub use wait::{WAIT_MAX, wait_until};
 pub use wire::{
-    Column, Done, Login, Param, Reply, Rows, SqlFault, Statement, Value, Wire, capability, command,
-    status,
+    Attribute, Column, Done, Login, Param, Reply, Rows, SqlFault, Statement, Value, Wire,
+    capability, command, status,
 };
 
 /// What the harness returns: no caller matches on the error, it is shown.

@@ -18,7 +18,7 @@ use crate::{Result, WAIT_MAX};
 use bytes::Reader;
 use channel::Channel;
 
-pub use binary::{Param, Statement};
+pub use binary::{Attribute, Param, Statement};
 pub use login::{Login, capability};
 pub use reply::{Column, Done, Reply, Rows, SqlFault, Value, status};
 
@@ -126,13 +126,33 @@ impl Wire {
     /// # Errors
     /// The connection broke.
     pub fn send_query(&mut self, sql: impl AsRef<[u8]>) -> Result<()> {
+        self.send_query_with(&[], sql)
+    }
+
+    fn send_query_with(&mut self, attributes: &[Attribute], sql: impl AsRef<[u8]>) -> Result<()> {
         let mut payload = Vec::new();
-        if self.capabilities & capability::QUERY_ATTRIBUTES != 0 {
-            // No attributes, one set of them.
-            payload.extend([0, 1]);
+        if self.has_attributes() {
+            binary::put_attributes(&mut payload, attributes);
         }
         payload.extend(sql.as_ref());
         self.send(command::QUERY, &payload)
+    }
+
+    fn has_attributes(&self) -> bool {
+        self.capabilities & capability::QUERY_ATTRIBUTES != 0
+    }
+
+    /// Runs a text with query attributes, which must have been agreed on.
+    ///
+    /// # Errors
+    /// As [`Wire::query`].
+    pub fn query_with(
+        &mut self,
+        attributes: &[Attribute],
+        sql: impl AsRef<[u8]>,
+    ) -> Result<Vec<Reply>> {
+        self.send_query_with(attributes, sql)?;
+        self.replies(false)
     }
 
     /// Reads all results of a text that was sent with [`Wire::send_query`].
@@ -189,7 +209,7 @@ impl Wire {
     /// # Errors
     /// The connection broke.
     pub fn execute(&mut self, statement: &Statement, params: &[Param]) -> Result<Vec<Reply>> {
-        self.execute_with(statement.id, params, binary::NO_CURSOR)
+        self.execute_with(statement.id, params, &[], binary::NO_CURSOR)
     }
 
     /// Opens a cursor on a prepared statement, to be read with [`Wire::fetch`].
@@ -197,16 +217,23 @@ impl Wire {
     /// # Errors
     /// The connection broke.
     pub fn open_cursor(&mut self, statement: &Statement, params: &[Param]) -> Result<Vec<Reply>> {
-        self.execute_with(statement.id, params, binary::READ_ONLY_CURSOR)
+        self.execute_with(statement.id, params, &[], binary::READ_ONLY_CURSOR)
     }
 
-    /// Runs a statement by its number; −1 (all ones) is MariaDB's for the last one prepared.
+    /// Runs a statement by its number with query attributes, which must have been agreed on unless there are none; as number
+    /// −1 (all ones) is MariaDB's for the last one prepared.
     ///
     /// # Errors
     /// The connection broke.
-    pub fn execute_with(&mut self, id: u32, params: &[Param], cursor: u8) -> Result<Vec<Reply>> {
-        let attributes = self.capabilities & capability::QUERY_ATTRIBUTES != 0;
-        let payload = binary::execute_payload(id, params, cursor, attributes);
+    pub fn execute_with(
+        &mut self,
+        id: u32,
+        params: &[Param],
+        attributes: &[Attribute],
+        cursor: u8,
+    ) -> Result<Vec<Reply>> {
+        let attributes = self.has_attributes().then_some(attributes);
+        let payload = binary::execute_payload(id, params, attributes, cursor);
         self.send(command::STMT_EXECUTE, &payload)?;
         self.replies(true)
     }

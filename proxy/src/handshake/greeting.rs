@@ -38,7 +38,7 @@ pub(super) struct Greeting {
 fn not_offered(is_read: bool) -> u32 {
     let of_all = COMPRESS | TLS | ZSTD;
     if is_read {
-        of_all | QUERY_ATTRIBUTES | OPTIONAL_METADATA
+        of_all | OPTIONAL_METADATA
     } else {
         of_all
     }
@@ -134,12 +134,12 @@ pub(crate) fn server_of(version: &[u8]) -> Option<Server> {
 
 #[cfg(test)]
 mod tests {
-    use super::{QUERY_ATTRIBUTES, TLS, offer, take_out};
+    use super::{OPTIONAL_METADATA, TLS, offer, take_out};
 
     #[test]
     fn what_was_not_offered_is_taken_out_of_the_clients_greeting() {
         let mut response = Vec::new();
-        response.extend((QUERY_ATTRIBUTES | TLS | 1 << 5 | 1 << 3).to_le_bytes());
+        response.extend((OPTIONAL_METADATA | TLS | 1 << 5 | 1 << 3).to_le_bytes());
         response.extend([0; 24]);
         response.extend([0xFF; 4]);
         take_out(&mut response, true, false);

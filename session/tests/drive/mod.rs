@@ -145,7 +145,9 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
     };
     let facts = SessionFacts {
         server,
-        capabilities: u64::from(!bit(0)) << 24 | u64::from(!bit(1)) << 16,
+        capabilities: u64::from(!bit(0)) << 24
+            | u64::from(!bit(1)) << 16
+            | u64::from(has_attributes(choice)) << 27,
         collation: 45,
         user: Vec::new(),
         database: (!bit(5)).then(|| b"d".to_vec()),
@@ -162,6 +164,11 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
 /// Whether answers end without EOF packets with that choice.
 pub(crate) fn deprecates_eof(choice: u8) -> bool {
     choice & 1 == 0
+}
+
+/// Whether statements come with query attributes with that choice.
+pub(crate) fn has_attributes(choice: u8) -> bool {
+    choice >> 6 == 3
 }
 
 /// Every seventh request finds no keys.

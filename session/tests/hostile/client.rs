@@ -65,6 +65,21 @@ const PREPARED: &[&str] = &[
     "SET sql_mode = ?",
 ];
 
+/// What stands before texts where query attributes are agreed on.
+const HEADS: &[&[u8]] = &[
+    b"\x00\x01",
+    b"\x00\x01",
+    b"\x01\x01\x00\x01\xfe\x00\x01a\x05value",
+    b"\x02\x01\x01\x01\x03\x00\x00\x08\x80\x01n\x07\x00\x00\x00\x00\x00\x00\x00",
+    b"\x01\x01\x00\x01\x09\x00\x00\x00\x00\x00",
+];
+
+/// The same without what stands before it.
+pub(crate) fn without_head(text: &[u8]) -> &[u8] {
+    let heads = HEADS.iter();
+    heads.fold(text, |text, head| text.strip_prefix(*head).unwrap_or(text))
+}
+
 /// A command's packet or packets.
 pub(crate) fn packet(sequence: u8, payload: &[u8], out: &mut Vec<u8>) {
     let len = u32::try_from(payload.len()).unwrap_or(0).to_le_bytes();
@@ -73,22 +88,22 @@ pub(crate) fn packet(sequence: u8, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends some commands.
-pub(crate) fn conversation(random: &mut Rng, out: &mut Vec<u8>) {
+pub(crate) fn conversation(has_attributes: bool, random: &mut Rng, out: &mut Vec<u8>) {
     for _ in 0..random.usize(1..8) {
-        command(random, out);
+        command(has_attributes, random, out);
     }
 }
 
-fn command(random: &mut Rng, out: &mut Vec<u8>) {
+fn command(has_attributes: bool, random: &mut Rng, out: &mut Vec<u8>) {
     let statement = statement(random);
     let mut payload = Vec::new();
     match random.u8(0..24) {
-        0..=8 => query(random, &mut payload),
+        0..=8 => query(has_attributes, random, &mut payload),
         9..=11 => {
             payload.push(0x16);
             payload.extend(pick(random, PREPARED).as_bytes());
         }
-        12..=15 => execute(random, statement, &mut payload),
+        12..=15 => execute(has_attributes, random, statement, &mut payload),
         16 => {
             payload.push(0x18);
             payload.extend(statement.to_le_bytes());
@@ -119,8 +134,11 @@ fn command(random: &mut Rng, out: &mut Vec<u8>) {
     packet(0, &payload, out);
 }
 
-fn query(random: &mut Rng, payload: &mut Vec<u8>) {
+fn query(has_attributes: bool, random: &mut Rng, payload: &mut Vec<u8>) {
     payload.push(0x03);
+    if has_attributes {
+        payload.extend(pick(random, HEADS));
+    }
     let text = pick(random, TEXTS);
     payload.extend(text.as_bytes());
     // Now and then longer than what is gathered.
@@ -131,11 +149,15 @@ fn query(random: &mut Rng, payload: &mut Vec<u8>) {
     }
 }
 
-fn execute(random: &mut Rng, statement: u32, payload: &mut Vec<u8>) {
+fn execute(has_attributes: bool, random: &mut Rng, statement: u32, payload: &mut Vec<u8>) {
     payload.push(0x17);
     payload.extend(statement.to_le_bytes());
-    payload.extend([0, 1, 0, 0, 0]);
     let count = random.usize(0..5);
+    let is_counted = has_attributes && random.u8(..) < 200;
+    payload.extend([u8::from(is_counted) << 3, 1, 0, 0, 0]);
+    if is_counted || (has_attributes && count > 0) {
+        payload.extend(u8::try_from(count));
+    }
     if count == 0 {
         return;
     }
@@ -146,7 +168,12 @@ fn execute(random: &mut Rng, statement: u32, payload: &mut Vec<u8>) {
     let bound = random.u8(..) < 200;
     payload.push(u8::from(bound));
     if bound {
-        payload.extend(kinds.iter().flat_map(|kind| [*kind, 0]));
+        for kind in &kinds {
+            payload.extend([*kind, 0]);
+            if has_attributes {
+                payload.extend(pick(random, &[b"\x00".as_slice(), b"\x01n"]));
+            }
+        }
     }
     for kind in kinds {
         let value: &[u8] = match kind {

@@ -8,7 +8,7 @@ mod server;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use drive::{Heard, Recorded, deprecates_eof, drive};
+use drive::{Heard, Recorded, deprecates_eof, drive, has_attributes};
 use fastrand::Rng;
 use server::Server;
 
@@ -71,7 +71,7 @@ fn conversations_come_to_the_same_in_any_chunks() {
     with_seeds(|seed, random| {
         let choice = random.u8(..);
         let mut commands = Vec::new();
-        client::conversation(random, &mut commands);
+        client::conversation(has_attributes(choice), random, &mut commands);
         let heard = in_chunks(random, |chunk| {
             let mut server = Server::new(seed, deprecates_eof(choice), 0);
             drive(choice, &commands, &[], &mut server, chunk)
@@ -91,7 +91,7 @@ fn spoiled_commands_and_answers_break_nothing() {
     with_seeds(|seed, random| {
         let choice = random.u8(..);
         let mut commands = Vec::new();
-        client::conversation(random, &mut commands);
+        client::conversation(has_attributes(choice), random, &mut commands);
         if random.bool() {
             spoil(random, &mut commands);
         }
@@ -108,7 +108,7 @@ fn spoiled_recordings_break_nothing() {
     with_seeds(|seed, random| {
         let choice = random.u8(..);
         let mut commands = Vec::new();
-        client::conversation(random, &mut commands);
+        client::conversation(has_attributes(choice), random, &mut commands);
         let mut server = Server::new(seed, deprecates_eof(choice), 0);
         drive(choice, &commands, &[], &mut server, || usize::MAX);
         let mut answers = server.said;

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use crate::client::{packet, pick};
+use crate::client::{packet, pick, without_head};
 use crate::drive::Upstream;
 
 const MORE_RESULTS: u8 = 8;
@@ -72,6 +72,7 @@ impl Server {
     }
 
     fn query(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        let text = without_head(text);
         let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
         if has(b"@@session.sql_mode") {
             self.probe(out);

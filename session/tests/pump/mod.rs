@@ -11,8 +11,8 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, Server};
 use keywright_session::{KeyRequest, Limits, Rules, Session, SessionFacts, Step};
 
-/// What a listener with rules does not offer: TLS, compression, query attributes.
-const NOT_OFFERED: u32 = 1 << 5 | 1 << 11 | 1 << 26 | 1 << 27;
+/// What a listener with rules does not offer: TLS and compression.
+const NOT_OFFERED: u32 = 1 << 5 | 1 << 11 | 1 << 26;
 
 enum Came {
     Client(Vec<u8>),

@@ -84,41 +84,65 @@ impl Param {
     }
 }
 
-/// COM_STMT_EXECUTE without its first byte.
-pub(super) fn execute_payload(id: u32, params: &[Param], cursor: u8, attributes: bool) -> Vec<u8> {
+/// A query attribute: a name and its value.
+pub type Attribute = (&'static str, Param);
+
+/// Query attributes as they stand before a text.
+pub(super) fn put_attributes(to: &mut Vec<u8>, attributes: &[Attribute]) {
+    put_integer(to, attributes.len() as u64);
+    // One set of them.
+    put_integer(to, 1);
+    if !attributes.is_empty() {
+        put_values(to, attributes, true);
+    }
+}
+
+/// COM_STMT_EXECUTE without its first byte. `attributes`: they are agreed on.
+pub(super) fn execute_payload(
+    id: u32,
+    params: &[Param],
+    attributes: Option<&[Attribute]>,
+    cursor: u8,
+) -> Vec<u8> {
+    // Parameters of the statement have no name.
+    let mut values: Vec<Attribute> = params.iter().map(|param| ("", param.clone())).collect();
+    values.extend_from_slice(attributes.unwrap_or_default());
+    let is_counted = attributes.is_some() && !values.is_empty();
     let mut payload = id.to_le_bytes().to_vec();
-    payload.push(if attributes && !params.is_empty() {
+    payload.push(if is_counted {
         cursor | PARAMETER_COUNT
     } else {
         cursor
     });
     payload.extend(1u32.to_le_bytes());
-    if params.is_empty() {
-        return payload;
+    if is_counted {
+        put_integer(&mut payload, values.len() as u64);
     }
-    if attributes {
-        put_integer(&mut payload, params.len() as u64);
+    if !values.is_empty() {
+        put_values(&mut payload, &values, is_counted);
     }
-    let mut nulls = vec![0u8; params.len().div_ceil(8)];
-    for (param, byte_and_bit) in params.iter().zip((0..).map(|i: usize| (i / 8, i % 8))) {
-        let (byte, bit) = byte_and_bit;
-        if let (Param::Null, Some(byte)) = (param, nulls.get_mut(byte)) {
+    payload
+}
+
+/// Which are NULL, types, names if there are any, and values.
+fn put_values(to: &mut Vec<u8>, values: &[Attribute], are_named: bool) {
+    let mut nulls = vec![0u8; values.len().div_ceil(8)];
+    for ((_, value), (byte, bit)) in values.iter().zip((0..).map(|i: usize| (i / 8, i % 8))) {
+        if let (Param::Null, Some(byte)) = (value, nulls.get_mut(byte)) {
             *byte |= 1 << bit;
         }
     }
-    payload.extend(nulls);
-    payload.push(1);
-    for param in params {
-        payload.extend(param.kind());
-        if attributes {
-            // Parameters of the statement have no name.
-            payload.push(0);
+    to.extend(nulls);
+    to.push(1);
+    for (name, value) in values {
+        to.extend(value.kind());
+        if are_named {
+            put_string(to, name.as_bytes());
         }
     }
-    for param in params {
-        param.put(&mut payload);
+    for (_, value) in values {
+        value.put(to);
     }
-    payload
 }
 
 /// The answer to COM_STMT_PREPARE.

@@ -1,0 +1,204 @@
+//! Query attributes: named values that a client of MySQL sends with a statement, before its text or behind its parameters.
+//! They stay as they were, byte for byte, whatever becomes of the statement.
+
+use keywright_rewrite::Unsupported;
+
+use crate::bytes::{HEADER_BYTES, Header, Reader};
+use crate::session::Session;
+
+/// Capability: statements come with query attributes.
+const QUERY_ATTRIBUTES: u64 = 1 << 27;
+/// Attributes of one statement, as the server counts them: parameters are among them.
+pub(crate) const ATTRIBUTES_MAX: usize = 65_535;
+/// Longest attributes of a text that are sent again with what it is rewritten to, bytes.
+const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a long text that are looked at before it has come whole.
+pub(crate) const HEAD_BYTES_MAX: usize = 4096;
+/// What stands before a text without attributes: none of them, in one set.
+const NONE: &[u8] = &[0, 1];
+
+/// Why attributes cannot be stepped over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strange {
+    /// They end too early, or are none.
+    Malformed,
+    /// How long a value of this type is only the server knows.
+    Type,
+}
+
+impl Strange {
+    pub(crate) const TYPE: Unsupported = Unsupported::Attributes("of a type that is not known");
+}
+
+impl Session {
+    /// Whether statements come with attributes.
+    pub(crate) fn has_attributes(&self) -> bool {
+        self.facts.capabilities & QUERY_ATTRIBUTES != 0
+    }
+
+    /// How many bytes stand before the text in COM_QUERY's payload.
+    pub(crate) fn front_of(&self, payload: &[u8]) -> Result<usize, Strange> {
+        match self.has_attributes() {
+            false => Ok(0),
+            true if payload.starts_with(NONE) => Ok(NONE.len()),
+            true => front_bytes(payload),
+        }
+    }
+
+    /// As much of a text as is looked at before it has come whole.
+    pub(crate) fn beginning<'a>(
+        &self,
+        header: Header,
+        bytes: &'a [u8],
+    ) -> Result<&'a [u8], Strange> {
+        let end = beginning_end(header).min(bytes.len());
+        let payload = bytes.get(HEADER_BYTES + 1..end).unwrap_or_default();
+        let front = self.front_of(payload)?;
+        payload.get(front..).ok_or(Strange::Malformed)
+    }
+
+    /// What stands before a text of our own.
+    pub(crate) fn no_attributes(&self) -> &'static [u8] {
+        match self.has_attributes() {
+            false => &[],
+            true => NONE,
+        }
+    }
+
+    /// What stands before the client's text, to be sent with what it is rewritten to.
+    pub(crate) fn attributes<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Unsupported> {
+        let from = HEADER_BYTES + 1;
+        Some(self.front)
+            .filter(|front| *front <= ATTRIBUTES_BYTES_MAX)
+            .and_then(|front| bytes.get(from..from.checked_add(front)?))
+            .ok_or(Unsupported::Attributes("longer than 64 KiB"))
+    }
+}
+
+/// Where the beginning of a long text ends: in its first packet, however long that is.
+pub(crate) fn beginning_end(header: Header) -> usize {
+    let front = HEADER_BYTES + 1 + ATTRIBUTES_BYTES_MAX;
+    header.total().min(front + HEAD_BYTES_MAX)
+}
+
+/// Steps over the attributes before a text.
+fn front_bytes(payload: &[u8]) -> Result<usize, Strange> {
+    let mut reader = Reader(payload);
+    let count = count(&mut reader)?;
+    // More sets than one are for later versions of the protocol.
+    if reader.lenenc() != Some(1) {
+        return Err(Strange::Malformed);
+    }
+    if count > 0 {
+        let nulls = take(&mut reader, count.div_ceil(8))?;
+        // Types always come: there is no statement to remember them.
+        if reader.u8().is_none_or(|flag| flag == 0) {
+            return Err(Strange::Malformed);
+        }
+        let mut types = Vec::new();
+        for _ in 0..count {
+            types.push([
+                reader.u8().ok_or(Strange::Malformed)?,
+                reader.u8().ok_or(Strange::Malformed)?,
+            ]);
+            reader.text().ok_or(Strange::Malformed)?;
+        }
+        for (index, of_type) in types.into_iter().enumerate() {
+            if !is_null(nulls, index) {
+                value(of_type, &mut reader)?;
+            }
+        }
+    }
+    Ok(payload.len() - reader.0.len())
+}
+
+/// How many parameters and attributes there are.
+pub(crate) fn count(reader: &mut Reader<'_>) -> Result<usize, Strange> {
+    reader
+        .lenenc()
+        .and_then(|count| usize::try_from(count).ok())
+        .filter(|count| *count <= ATTRIBUTES_MAX)
+        .ok_or(Strange::Malformed)
+}
+
+/// Whether a bit of the bitmap says NULL.
+pub(crate) fn is_null(nulls: &[u8], index: usize) -> bool {
+    nulls
+        .get(index / 8)
+        .is_some_and(|byte| byte >> (index % 8) & 1 == 1)
+}
+
+/// The value of an attribute. The types are those that MySQL's server reads alike in all versions.
+pub(crate) fn value<'a>(of_type: [u8; 2], reader: &mut Reader<'a>) -> Result<&'a [u8], Strange> {
+    let [kind, flag] = of_type;
+    if flag & !0x80 != 0 {
+        return Err(Strange::Type);
+    }
+    let fixed = match kind {
+        1 => 1,
+        2 => 2,
+        3 | 4 => 4,
+        5 | 8 => 8,
+        // Decimals, dates and times, VARCHAR, BIT, VECTOR, JSON, ENUM, SET, strings and blobs, geometries.
+        0 | 7 | 10..=12 | 15 | 16 | 242 | 245..=255 => {
+            let from = reader.0;
+            reader.text().ok_or(Strange::Malformed)?;
+            let bytes = from.len() - reader.0.len();
+            return from.get(..bytes).ok_or(Strange::Malformed);
+        }
+        _ => return Err(Strange::Type),
+    };
+    take(reader, fixed)
+}
+
+fn take<'a>(reader: &mut Reader<'a>, count: usize) -> Result<&'a [u8], Strange> {
+    reader.take(count).ok_or(Strange::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Strange, front_bytes};
+
+    #[test]
+    fn a_text_is_found_behind_attributes_of_every_length() {
+        // A string, NULL, an unsigned BIGINT, a date, and one without a name.
+        let mut head = vec![5, 1, 0b10, 1];
+        for (kind, name) in [(254, "a"), (3, "b"), (8, "n"), (10, "d"), (1, "")] {
+            head.extend([kind, if kind == 8 { 0x80 } else { 0 }]);
+            head.push(u8::try_from(name.len()).unwrap_or(0));
+            head.extend(name.as_bytes());
+        }
+        head.extend(b"\xFC\x2C\x01");
+        head.extend([b'x'; 300]);
+        head.extend([7; 8]);
+        head.extend([4, 1, 2, 3, 4]);
+        head.push(9);
+        let whole = [head.as_slice(), b"SELECT 1"].concat();
+        assert_eq!(front_bytes(&whole), Ok(head.len()));
+        for len in 0..head.len() {
+            assert_eq!(front_bytes(&head[..len]), Err(Strange::Malformed));
+        }
+    }
+
+    #[test]
+    fn what_is_no_head_of_attributes_is_told_from_what_is_not_known() {
+        let typed = |kind: u8, flag: u8| [1, 1, 0, 1, kind, flag, 0, 0, 0, 0];
+        for (kind, flag) in [(6, 0), (9, 0), (13, 0), (244, 0), (243, 0), (3, 1)] {
+            assert_eq!(front_bytes(&typed(kind, flag)), Err(Strange::Type));
+        }
+        for malformed in [
+            b"".as_slice(),
+            b"\x00",
+            // Two sets, no types, more than there can be, no number at all.
+            b"\x00\x02",
+            b"\x01\x01\x00\x00",
+            b"\xFD\x00\x00\x01\x01",
+            b"\xFB\x01",
+            b"\xFE\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01",
+        ] {
+            assert_eq!(front_bytes(malformed), Err(Strange::Malformed));
+        }
+        // NULL needs no type that is known.
+        assert_eq!(front_bytes(&[1, 1, 1, 1, 6, 0, 0]), Ok(7));
+    }
+}
