@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::head::InsertHead;
-use crate::modes::{Flavour, Modes};
+use crate::modes::{CharsetClass, Flavour, Modes};
 use crate::name::NameSpan;
 use crate::refusal::{Unread, Unsupported};
 use crate::token::Kind;
@@ -87,6 +87,22 @@ impl Insert {
     /// What was read before.
     pub fn head(&self) -> &InsertHead {
         &self.head
+    }
+
+    /// The part of the text that decides all of this: in the same modes, another text that begins so reads the same up to its
+    /// rows. `None` where more of the text was looked at.
+    pub fn beginning<'t>(&self, text: &'t [u8], modes: &Modes) -> Option<&'t [u8]> {
+        let is_plain = modes.charset == CharsetClass::Safe
+            && self.source == Source::Values
+            && matches!(self.columns, Columns::Listed { .. });
+        // What stands behind VALUES was looked at too: it is to be the `(` of a row in both.
+        let rest = text.get(self.rows..).filter(|_| is_plain)?;
+        let length = match rest {
+            [b'(', ..] => 1,
+            [b' ', b'(', ..] => 2,
+            _ => return None,
+        };
+        text.get(..self.rows + length)
     }
 
     /// Whether the statement has no column list but values: then [`Insert::plan`] needs the live column order.

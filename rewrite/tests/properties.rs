@@ -341,6 +341,17 @@ proptest! {
     }
 
     #[test]
+    fn what_begins_alike_reads_alike(text in prop_oneof![statements().prop_map(String::into_bytes), pieces()], rest in pieces(), modes in modes()) {
+        let read = |text: &[u8]| InsertHead::read(text, &modes).and_then(|head| Insert::read(head, text, &modes));
+        if let Ok(insert) = read(&text)
+            && let Some(beginning) = insert.beginning(&text, &modes)
+        {
+            let other = [beginning, &rest].concat();
+            prop_assert_eq!(read(&other), Ok(insert), "{} and {}", String::from_utf8_lossy(&text), String::from_utf8_lossy(&other));
+        }
+    }
+
+    #[test]
     fn a_second_reader_reads_both_or_neither(text in statements(), mut modes in modes()) {
         // The second reader knows neither of these modes.
         (modes.ansi_quotes, modes.no_backslash_escapes) = (false, false);

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{
-    Insert, InsertHead, KeyColumn, Lid, Plan, QueryPlan, Sight, TableName, Unread, Unsupported,
-    sight,
-};
+use keywright_rewrite::{Lid, Plan, Sight, TableName, Unsupported, sight};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
@@ -16,6 +13,7 @@ use crate::packets::{
     COM_QUERY, COM_STMT_PREPARE, column_names, error_of, only_row, write_close, write_command,
     write_error,
 };
+use crate::plan::Planned;
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::select::Attempt;
@@ -217,48 +215,6 @@ impl Session {
         Step::Consumed(header.total())
     }
 
-    /// Reads the statement as far as it can be. The rule's index comes with what is not supported, if it is known.
-    pub(crate) fn plan(&self, text: &[u8]) -> Result<Planned, (Option<usize>, Unsupported)> {
-        let modes = self.context.modes;
-        let head = match InsertHead::read(text, &modes) {
-            Ok(head) => head,
-            Err(Unread::Refused) => return Ok(Planned::Pass),
-            Err(Unread::Unsupported(what)) => return Err((None, what)),
-        };
-        let Some(index) = self.rule_of(&head.table) else {
-            return Ok(Planned::Pass);
-        };
-        let Some(rule) = self.rules.rules().get(index) else {
-            return Ok(Planned::Pass);
-        };
-        let planned = Insert::read(head, text, &modes).and_then(|insert| {
-            if insert.needs_columns() {
-                match &self.stage.columns {
-                    None => return Ok(Planned::AskColumns(insert.head().table.clone())),
-                    Some(_) if self.stage.missing => return Ok(Planned::Pass),
-                    Some(_) => {}
-                }
-            }
-            let key = KeyColumn {
-                name: rule.column.as_bytes(),
-                form: rule.form,
-                live: self.stage.columns.as_deref().unwrap_or_default(),
-                watched: rule.watched,
-            };
-            if insert.is_query() {
-                let plan = insert.plan_query(text, &modes, &key)?;
-                return Ok(Planned::Query(index, plan));
-            }
-            let plan = insert.plan(text, &modes, &key)?;
-            Ok(Planned::Plan(index, plan))
-        });
-        match planned {
-            Ok(planned) => Ok(planned),
-            Err(Unread::Refused) => Ok(Planned::Pass),
-            Err(Unread::Unsupported(what)) => Err((Some(index), what)),
-        }
-    }
-
     /// Prepares `SELECT * FROM t` to see its columns; nothing is carried out.
     pub(crate) fn ask_columns(&mut self, table: &TableName) -> Step {
         let mut text = b"SELECT * FROM ".to_vec();
@@ -329,16 +285,4 @@ impl Session {
 /// Whether which rows go in, and so the id to report, may not be known.
 pub(crate) fn is_unsure(plan: &Plan) -> bool {
     plan.rows() > 1 && plan.lid() != Lid::None && (plan.ignore() || plan.on_duplicate())
-}
-
-/// What reading a statement came to.
-pub(crate) enum Planned {
-    /// It is for this rule.
-    Plan(usize, Plan),
-    /// It is for this rule, and its rows come from a query.
-    Query(usize, QueryPlan),
-    /// It is for no rule, or the server refuses it by itself.
-    Pass,
-    /// The table's columns must be known first.
-    AskColumns(TableName),
 }

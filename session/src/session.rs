@@ -12,6 +12,7 @@ use crate::insert::Stage;
 use crate::last_id::Reply;
 use crate::passing::Passing;
 use crate::pieces::Pieces;
+use crate::plan::Familiars;
 use crate::rules::Rules;
 use crate::select_prepared::SelectStatement;
 use crate::statements::Statements;
@@ -32,6 +33,7 @@ pub struct Session {
     pub(crate) facts: SessionFacts,
     pub(crate) context: Context,
     pub(crate) statements: Statements,
+    pub(crate) familiars: Familiars,
     /// What is known of the command that is at the front of the client's bytes.
     pub(crate) stage: Stage,
     pub(crate) turn: Turn,
@@ -134,6 +136,7 @@ impl Session {
             statements: Statements::new(facts.limits.statements_max),
             rules,
             facts,
+            familiars: Familiars::default(),
             stage: Stage::default(),
             turn,
             passing: None,

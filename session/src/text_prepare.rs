@@ -7,8 +7,8 @@ use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::Header;
 use crate::context::Context;
-use crate::insert::Planned;
 use crate::last_id::Reply;
+use crate::plan::Planned;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 use crate::text::Look;
@@ -150,7 +150,7 @@ impl Session {
     }
 
     /// Whether a text gets keys anew, as far as that is known yet.
-    fn gets_keys(&self, text: &[u8]) -> bool {
+    fn gets_keys(&mut self, text: &[u8]) -> bool {
         match self.plan(text) {
             Ok(Planned::Plan(_, plan)) => plan.keys() > 0,
             Ok(Planned::AskColumns(_)) => true,

@@ -1,0 +1,139 @@
+//! Reads an INSERT on a table with a rule, as far as it can be.
+//!
+//! The INSERTs of an application begin alike and differ in their values. Those that were read last are kept up to their
+//! first row, so that of the next that begins so only the rows are read.
+
+use keywright_rewrite::{
+    Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, TableName, Unread, Unsupported,
+};
+
+use crate::session::Session;
+
+/// Beginnings that a connection keeps.
+const FAMILIAR_MAX: usize = 4;
+/// Longest beginning that is kept, bytes.
+const BEGINNING_BYTES_MAX: usize = 1024;
+
+/// What reading a statement came to.
+pub(crate) enum Planned {
+    /// It is for this rule.
+    Plan(usize, Plan),
+    /// It is for this rule, and its rows come from a query.
+    Query(usize, QueryPlan),
+    /// It is for no rule, or the server refuses it by itself.
+    Pass,
+    /// The table's columns must be known first.
+    AskColumns(TableName),
+}
+
+/// What could not be read, and the rule's index if that is known.
+type NotPlanned = (Option<usize>, Unsupported);
+
+/// A statement that was read before.
+#[derive(Debug)]
+struct Familiar {
+    beginning: Vec<u8>,
+    modes: Modes,
+    insert: Insert,
+}
+
+/// The statements that were read last, up to their rows.
+#[derive(Debug, Default)]
+pub(crate) struct Familiars(Vec<Familiar>);
+
+impl Familiars {
+    /// One that the text begins like, taken out.
+    fn take(&mut self, text: &[u8], modes: &Modes) -> Option<Familiar> {
+        let begins = |known: &Familiar| known.modes == *modes && text.starts_with(&known.beginning);
+        let at = self.0.iter().position(begins)?;
+        Some(self.0.swap_remove(at))
+    }
+
+    /// Puts it back.
+    fn put(&mut self, familiar: Familiar) {
+        self.0.push(familiar);
+    }
+
+    /// Keeps a statement, if others that begin like it read the same.
+    fn keep(&mut self, insert: Insert, text: &[u8], modes: &Modes) {
+        let beginning = insert.beginning(text, modes);
+        let Some(beginning) = beginning.filter(|bytes| bytes.len() <= BEGINNING_BYTES_MAX) else {
+            return;
+        };
+        if self.0.len() >= FAMILIAR_MAX {
+            self.0.remove(0);
+        }
+        self.0.push(Familiar {
+            beginning: beginning.to_vec(),
+            modes: *modes,
+            insert,
+        });
+    }
+}
+
+impl Session {
+    /// Reads the statement as far as it can be.
+    pub(crate) fn plan(&mut self, text: &[u8]) -> Result<Planned, NotPlanned> {
+        let modes = self.context.modes;
+        if let Some(known) = self.familiars.take(text, &modes) {
+            let planned = match self.rule_of(&known.insert.head().table) {
+                Some(index) => self.plan_of(index, &known.insert, text),
+                None => Ok(Planned::Pass),
+            };
+            self.familiars.put(known);
+            return planned;
+        }
+        let head = match InsertHead::read(text, &modes) {
+            Ok(head) => head,
+            Err(unread) => return not_planned(None, unread),
+        };
+        let Some(index) = self.rule_of(&head.table) else {
+            return Ok(Planned::Pass);
+        };
+        let insert = match Insert::read(head, text, &modes) {
+            Ok(insert) => insert,
+            Err(unread) => return not_planned(Some(index), unread),
+        };
+        let planned = self.plan_of(index, &insert, text);
+        self.familiars.keep(insert, text, &modes);
+        planned
+    }
+
+    /// What a rule makes of a statement's rows.
+    fn plan_of(&self, index: usize, insert: &Insert, text: &[u8]) -> Result<Planned, NotPlanned> {
+        let Some(rule) = self.rules.rules().get(index) else {
+            return Ok(Planned::Pass);
+        };
+        if insert.needs_columns() {
+            match &self.stage.columns {
+                None => return Ok(Planned::AskColumns(insert.head().table.clone())),
+                Some(_) if self.stage.missing => return Ok(Planned::Pass),
+                Some(_) => {}
+            }
+        }
+        let key = KeyColumn {
+            name: rule.column.as_bytes(),
+            form: rule.form,
+            live: self.stage.columns.as_deref().unwrap_or_default(),
+            watched: rule.watched,
+        };
+        let modes = &self.context.modes;
+        let planned = match insert.is_query() {
+            true => insert
+                .plan_query(text, modes, &key)
+                .map(|plan| Planned::Query(index, plan)),
+            false => insert
+                .plan(text, modes, &key)
+                .map(|plan| Planned::Plan(index, plan)),
+        };
+        planned.or_else(|unread| not_planned(Some(index), unread))
+    }
+}
+
+/// What the server refuses by itself it is to see.
+fn not_planned(rule: Option<usize>, unread: Unread) -> Result<Planned, NotPlanned> {
+    match unread {
+        Unread::Refused => Ok(Planned::Pass),
+        Unread::Unsupported(what) => Err((rule, what)),
+    }
+}

@@ -1,0 +1,48 @@
+//! INSERTs that begin alike.
+
+use keywright_rewrite::KeyForm;
+
+use crate::rig::*;
+
+const BEGINNING: &str = "INSERT INTO t (a, b) VALUES ";
+
+#[test]
+fn each_gets_its_own_keys_and_keeps_its_own_values() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed(&format!("{BEGINNING}(1, 'one')"), "1");
+    r.answer(&ok(1, 100));
+    for (rows, written) in [
+        ("(2, 'two')", "(LAST_INSERT_ID(101),2, 'two')"),
+        (
+            "(3, 'three'), (4, ')')",
+            "(102,3, 'three'), (LAST_INSERT_ID(102)+1,4, ')')",
+        ),
+        ("(6)", "VALUES (6)"),
+    ] {
+        let sent = r.query(&format!("{BEGINNING}{rows}"));
+        assert!(has(&sent, written), "{}", String::from_utf8_lossy(&sent));
+        r.answer(&ok(1, 0));
+    }
+}
+
+#[test]
+fn what_they_mean_is_asked_anew() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed(&format!("{BEGINNING}(1, 2)"), "1");
+    r.answer(&ok(1, 100));
+    // A temporary table that hides the rule's, in the same modes.
+    r.query("CREATE TEMPORARY TABLE t (id INT, a INT, b INT)");
+    r.answer(&ok(0, 0));
+    let sent = r.query(&format!("{BEGINNING}(3, 4)"));
+    assert!(
+        has(&sent, "INSERT INTO t (a, b) VALUES (3, 4)"),
+        "{}",
+        String::from_utf8_lossy(&sent)
+    );
+    r.answer(&ok(1, 0));
+    r.query("DROP TABLE t");
+    r.answer(&ok(0, 0));
+    let sent = r.query(&format!("{BEGINNING}(5, 6)"));
+    assert!(has(&sent, "5, 6)"), "{}", String::from_utf8_lossy(&sent));
+    assert!(has(&sent, "`id`"), "{}", String::from_utf8_lossy(&sent));
+}
