@@ -13,6 +13,7 @@ use std::time::Duration;
 use keywright_session::{KeyRequest, Session, Step};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
+use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::handshake::{self, Login};
@@ -68,6 +69,8 @@ pub struct Relay {
     means: Means,
     /// One timer for the connection's life, set anew only when it has fired: a wait for bytes costs no timer.
     idle: Pin<Box<Sleep>>,
+    /// Whether the task will be woken when it fires.
+    is_idle_set: bool,
     was_active: bool,
     /// Whether something has changed since the session was last asked about both sides.
     is_due: bool,
@@ -94,6 +97,7 @@ impl Relay {
             login,
             means,
             idle: Box::pin(sleep(Duration::from_millis(IDLE_MS))),
+            is_idle_set: false,
             was_active: true,
             is_due: true,
             stopping: Stopping::new(stopping),
@@ -239,7 +243,7 @@ impl Relay {
 
     /// What is done when there is nothing to do.
     fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<Halt> {
-        while self.holds_memory() && self.idle.as_mut().poll(context).is_ready() {
+        while self.holds_memory() && self.poll_idle(context) {
             if self.was_active {
                 self.was_active = false;
                 let next = Instant::now() + Duration::from_millis(IDLE_MS);
@@ -253,6 +257,18 @@ impl Relay {
             return Poll::Ready(Halt::Stopping);
         }
         Poll::Pending
+    }
+
+    /// Whether the timer has fired; if not, the task is woken when it does.
+    fn poll_idle(&mut self, context: &mut Context<'_>) -> bool {
+        if self.is_idle_set && !self.idle.is_elapsed() {
+            return false;
+        }
+        // A task that has used its turn up is to wait for it all the same.
+        let wait = std::pin::pin!(unconstrained(self.idle.as_mut()));
+        let has_fired = wait.poll(context).is_ready();
+        self.is_idle_set = !has_fired;
+        has_fired
     }
 
     /// Whether no command is under way and nothing waits to be sent.
@@ -278,6 +294,11 @@ impl Relay {
             Of::Upstream => (&mut self.upstream, &mut self.client),
         };
         if is_pending(from, to) {
+            return Moved::No;
+        }
+        if matches!(of, Of::Upstream) && from.input.there().is_empty() {
+            // It has nothing to say to that. Of the client it may have statements of its own at hand.
+            from.wants = Wants::More(1);
             return Moved::No;
         }
         let is_starved = from.input.is_starved();
