@@ -1,7 +1,7 @@
 //! Transcripts: what a client and an upstream say, and what the session makes of it. Each was got wrong once.
 
-mod attributes;
 mod alike;
+mod attributes;
 mod broken;
 mod rig;
 mod select;
