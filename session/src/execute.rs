@@ -1,10 +1,9 @@
 //! COM_STMT_EXECUTE of an INSERT on a table with a rule: the keys become parameters.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Lid, Prepared, Unread, Unsupported, Variant};
+use keywright_rewrite::{Lid, Unread, Unsupported, Variant};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
@@ -12,6 +11,7 @@ use crate::attributes::Strange;
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_close, write_command};
 use crate::params::{Bound, Execution, KeyValues, Param};
+use crate::place::place;
 use crate::rules::OnExplicit;
 use crate::session::{Gather, Session, Turn};
 use crate::statements::{Changes, Made, Statement};
@@ -51,41 +51,37 @@ impl Session {
             Joined::TooLong => return self.refuse_long_execution(),
         };
         let rest = payload.get(4..).unwrap_or_default();
-        let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
-        };
-        let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
-        let known = statement.types.as_deref();
-        let (ahead, named) = (&statement.ahead, self.has_attributes());
-        let execution = match Execution::read(rest, count, known, ahead, named) {
+        let keys = self.stage.keys.take();
+        // Often values matter only once there are keys beside them.
+        let matters =
+            keys.is_some() || self.context.insert_id_set || self.statements.asks_by_value(id);
+        let execution = match matters.then(|| self.execution(id, rest)).transpose() {
             Ok(execution) => execution,
             Err(Strange::Malformed) => return self.malformed(),
             Err(Strange::Type) => return self.refuse_execution(header, id, Strange::TYPE),
         };
-        if let (Some(types), Some(statement)) =
-            (&execution.types, self.statements.ours.get_mut(&id))
-            && statement.types.as_ref() != Some(types)
-        {
-            statement.types = Some(types.clone());
-        }
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
         };
-        if let Some(keys) = self.stage.keys.take() {
-            return self.execute_with(header, id, &execution, keys);
+        if let (Some(keys), Some(execution)) = (keys, &execution) {
+            return self.execute_with(header, id, execution, keys);
         }
-        if self.context.insert_id_set && statement.ahead.is_empty() {
-            return self.execute_as_is(header, id, &execution);
-        }
-        if self.context.insert_id_set {
-            let what = Unsupported::Unknown("SET insert_id and COM_STMT_SEND_LONG_DATA");
-            return self.refuse_execution(header, id, what);
+        match &execution {
+            Some(execution) if self.context.insert_id_set && statement.ahead.is_empty() => {
+                return self.execute_as_is(header, id, execution);
+            }
+            Some(_) if self.context.insert_id_set => {
+                let what = Unsupported::Unknown("SET insert_id and COM_STMT_SEND_LONG_DATA");
+                return self.refuse_execution(header, id, what);
+            }
+            Some(_) | None => {}
         }
         // The modes decide whether a bound 0 asks for a key.
         if !self.context.known {
             return self.ask_context();
         }
-        let wanted = match self.wanted(statement, &execution) {
+        let params = execution.as_ref().map_or(&[][..], |read| &read.params);
+        let wanted = match self.wanted(statement, params) {
             Ok(wanted) => wanted,
             Err(what) => return self.refuse_execution(header, id, what),
         };
@@ -116,11 +112,29 @@ impl Session {
         if made.is_none() {
             return self.prepare_variant(header, id, variant);
         }
-        if wanted.keys == 0 {
-            let none = KeyBatch::Listed(Vec::new());
-            return self.execute_with(header, id, &execution, Ok(none));
+        match &execution {
+            Some(execution) if wanted.keys == 0 => {
+                let none = KeyBatch::Listed(Vec::new());
+                self.execute_with(header, id, execution, Ok(none))
+            }
+            Some(_) | None => self.ask_keys(index, wanted.keys),
         }
-        self.ask_keys(index, wanted.keys)
+    }
+
+    /// Reads the parameters, and remembers their types for the next time.
+    fn execution<'a>(&mut self, id: u32, rest: &'a [u8]) -> Result<Execution<'a>, Strange> {
+        let has_attributes = self.has_attributes();
+        let statement = self.statements.ours.get_mut(&id);
+        let statement = statement.ok_or(Strange::Malformed)?;
+        let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
+        let known = statement.types.as_deref();
+        let execution = Execution::read(rest, count, known, &statement.ahead, has_attributes)?;
+        if let Some(types) = &execution.types
+            && statement.types.as_ref() != Some(types)
+        {
+            statement.types = Some(types.clone());
+        }
+        Ok(execution)
     }
 
     /// An execution is needed whole.
@@ -174,11 +188,7 @@ impl Session {
         }
     }
 
-    fn wanted(
-        &self,
-        statement: &Statement,
-        execution: &Execution<'_>,
-    ) -> Result<Wanted, Unsupported> {
+    fn wanted(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Wanted, Unsupported> {
         let zero_asks = match self.context.modes.no_auto_value_on_zero {
             Some(off) => !off,
             None => return Err(Unsupported::ZeroUnsure),
@@ -195,7 +205,7 @@ impl Session {
             explicit: statement.plan.explicit(),
         };
         for key in statement.plan.key_parameters() {
-            let param = execution.params.get(usize::from(key.parameter));
+            let param = params.get(usize::from(key.parameter));
             let bound = param.map_or(Bound::Unclean, Param::bound);
             match bound {
                 Bound::Asks => wanted.asking.push(key.row),
@@ -275,7 +285,7 @@ impl Session {
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
         };
-        let wanted = match self.wanted(statement, execution) {
+        let wanted = match self.wanted(statement, &execution.params) {
             Ok(wanted) => wanted,
             Err(what) => return self.refuse_execution(header, id, what),
         };
@@ -364,45 +374,4 @@ fn variant_of(statement: &Statement, asking: Option<u32>, lid: Lid) -> Variant {
         Lid::Wrapped => statement.plan.variant(asking),
         Lid::Literal | Lid::None => Variant::LITERAL,
     }
-}
-
-/// The upstream's parameters: the client's, with keys in place of those that ask and where some were put in.
-fn place<'a>(
-    statement: &Statement,
-    prepared: &Prepared,
-    execution: &Execution<'a>,
-    asking: &[u32],
-    values: &'a KeyValues,
-) -> Option<Vec<Param<'a>>> {
-    let mut rows: Vec<u32> = prepared.injected.iter().map(|one| one.row).collect();
-    rows.extend_from_slice(asking);
-    rows.sort_unstable();
-    // The first key may be a parameter twice.
-    rows.dedup();
-    let key_of = |row: u32| values.param(rows.binary_search(&row).ok()?);
-    let mut own = execution.params.clone();
-    let asking: BTreeSet<u32> = asking.iter().copied().collect();
-    for key in statement.plan.key_parameters() {
-        if asking.contains(&key.row) {
-            let own = own.get_mut(usize::from(key.parameter))?;
-            let name = own.name;
-            *own = Param {
-                name,
-                ..key_of(key.row)?
-            };
-        }
-    }
-    let mut params = Vec::with_capacity(own.len() + prepared.injected.len());
-    let mut own = own.into_iter();
-    // In ascending order, each where it stands at the end.
-    for injected in &prepared.injected {
-        let before = usize::from(injected.at).checked_sub(params.len())?;
-        params.extend(own.by_ref().take(before));
-        if params.len() != usize::from(injected.at) {
-            return None;
-        }
-        params.push(key_of(injected.row)?);
-    }
-    params.extend(own);
-    Some(params)
 }

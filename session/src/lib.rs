@@ -31,6 +31,7 @@ mod packets;
 mod params;
 mod passing;
 mod pieces;
+mod place;
 mod plan;
 mod prepare;
 mod refuse;

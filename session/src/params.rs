@@ -255,7 +255,13 @@ impl Param<'_> {
 /// The keys as values of parameters, in the order of the rows that get them.
 pub(crate) struct KeyValues {
     of_type: Type,
-    values: Vec<Vec<u8>>,
+    values: Values,
+}
+
+enum Values {
+    Numbers(Vec<[u8; 8]>),
+    /// Each with its length before it.
+    Texts(Vec<Vec<u8>>),
 }
 
 impl KeyValues {
@@ -269,27 +275,33 @@ impl KeyValues {
         match keys {
             KeyBatch::Numbers { .. } | KeyBatch::Listed(_) => Self {
                 of_type: LONGLONG_UNSIGNED,
-                values: (0..keys.len())
-                    .filter_map(|index| keys.number(index))
-                    .map(|number| number.to_le_bytes().to_vec())
-                    .collect(),
+                values: Values::Numbers(
+                    (0..keys.len())
+                        .filter_map(|index| keys.number(index))
+                        .map(u64::to_le_bytes)
+                        .collect(),
+                ),
             },
             KeyBatch::Texts(texts) => Self {
                 of_type: VAR_STRING,
-                values: texts.iter().map(|key| text(key.as_bytes())).collect(),
+                values: Values::Texts(texts.iter().map(|key| text(key.as_bytes())).collect()),
             },
             KeyBatch::Bytes(bytes) => Self {
                 of_type: BLOB,
-                values: bytes.iter().map(|key| text(key)).collect(),
+                values: Values::Texts(bytes.iter().map(|key| text(key)).collect()),
             },
         }
     }
 
     /// The parameter for the `index`th key.
     pub(crate) fn param(&self, index: usize) -> Option<Param<'_>> {
+        let value = match &self.values {
+            Values::Numbers(numbers) => numbers.get(index)?.as_slice(),
+            Values::Texts(texts) => texts.get(index)?,
+        };
         Some(Param {
             of_type: self.of_type,
-            value: Some(self.values.get(index)?),
+            value: Some(value),
             null: false,
             name: &[],
         })

@@ -126,6 +126,12 @@ impl Statements {
         }
     }
 
+    /// Whether the keys that a statement on a rule's table asks for depend on its parameters.
+    pub(crate) fn asks_by_value(&self, id: u32) -> bool {
+        let statement = self.ours.get(&id);
+        statement.is_none_or(|of| of.plan.keys() == 0 || !of.plan.key_parameters().is_empty())
+    }
+
     /// The statement that a number of the client's means.
     pub(crate) fn number(&self, id: u32) -> u32 {
         if id == LAST_PREPARED { self.last } else { id }
