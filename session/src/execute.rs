@@ -179,12 +179,18 @@ impl Session {
         }
     }
 
-    /// As [`Session::lid_of`]; what was sent ahead went to the first text, which must serve.
+    /// As [`Session::lid_of`]; what was sent ahead went to the first text, which must serve. Where that reports nothing, it
+    /// is put right afterwards.
     fn lid_of_execution(&self, statement: &Statement, keys: u64) -> Lid {
         if statement.ahead.is_empty() {
-            self.lid_of(&statement.plan, keys)
-        } else {
-            statement.plan.lid()
+            return self.lid_of(&statement.plan, keys);
+        }
+        let first = statement.variants.first();
+        match statement.plan.lid() {
+            Lid::Wrapped if first.is_some_and(|made| made.variant == Variant::LITERAL) => {
+                Lid::Literal
+            }
+            lid => lid,
         }
     }
 

@@ -67,6 +67,38 @@ DELETE FROM t WHERE id = 0;
 INSERT INTO t (id, a) VALUES (?, ?);
 SELECT id, a FROM t ORDER BY a;
 
+=== values sent ahead
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20), c BLOB);
+--- run
+@params 1, ahead 'one', ahead x'00ff'
+@params 2, 'two', NULL
+@params 3, ahead 'three', x'01'
+INSERT INTO t (a, b, c) VALUES (?, ?, ?);
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;
+@params NULL, 4, ahead 'four'
+@params 0, 5, ahead 'five'
+@params NULL, 6, 'six'
+@params 7, 7, ahead 'seven'
+@params NULL, 8, ahead 'eight'
+INSERT INTO t (id, a, b) VALUES (?, ?, ?);
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+@params NULL, 9, ahead 'nine', NULL, 10, ahead 'ten'
+@params 8, 11, ahead 'eleven', NULL, 12, 'twelve'
+@params NULL, 13, 'thirteen', 9, 14, ahead x''
+INSERT INTO t (id, a, b) VALUES (?, ?, ?), (?, ?, ?);
+SELECT IF(id < 100, id, id - LAST_INSERT_ID()), a, b, HEX(c) FROM t ORDER BY a;
+@params 15, ahead 'fifteen', 15
+@params 15, ahead 'fifteen', 15
+INSERT INTO t (a, b) SELECT ?, ? FROM DUAL WHERE NOT EXISTS (SELECT * FROM t WHERE a = ?);
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;
+@refused COM_STMT_SEND_LONG_DATA
+@params ahead 'sixteen', 15
+INSERT INTO t (b) SELECT ? FROM t WHERE a = ?;
+@params 16, ahead 'sixteen', 16, ahead 'again'
+INSERT INTO t (id, a, b) VALUES (NULL, ?, ?), (NULL, ?, ?);
+SELECT IF(id < 100, id, id - LAST_INSERT_ID()), a, b, HEX(c) FROM t ORDER BY a;
+
 === types of parameters
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, u BIGINT UNSIGNED, r DOUBLE, s VARCHAR(30), b BLOB);
 --- run

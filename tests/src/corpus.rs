@@ -17,7 +17,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | `@params 1, 'x', x'00', NULL` | it is prepared, and executed with these; several lines: several times |
+//! | `@params 1, 'x', x'00', NULL` | it is prepared, and executed with these; several lines: several times. `ahead 'x'` is sent before, by COM_STMT_SEND_LONG_DATA |
 //! | `@local a\nb\n` | what the server gets for a local file |
 //! | `@elsewhere` | it is run by somebody else, directly on the server |
 //! | `@only mysql` | on that flavour only |
@@ -105,7 +105,14 @@ enum How {
     /// As text only.
     Text,
     /// Prepared only, once per list.
-    Params(Vec<Vec<Param>>),
+    Params(Vec<Vec<Bound>>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Bound {
+    Now(Param),
+    /// Sent before the others.
+    Ahead(Vec<u8>),
 }
 
 #[derive(Debug, Clone, PartialEq)]

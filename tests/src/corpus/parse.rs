@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 
-use super::{Action, Expect, How, Scenario, Step};
+use super::{Action, Bound, Expect, How, Scenario, Step};
 use crate::wire::Param;
 use crate::{Flavour, Result};
 
@@ -41,7 +41,7 @@ struct Parser {
 /// What was said of the next statement.
 #[derive(Default)]
 struct Marks {
-    params: Vec<Vec<Param>>,
+    params: Vec<Vec<Bound>>,
     local_file: Vec<u8>,
     elsewhere: bool,
     text: bool,
@@ -207,8 +207,16 @@ fn hex(digits: &str) -> Result<Vec<u8>> {
 }
 
 /// `1, 'text', x'00ff', 1.5, NULL`; a text holds neither `'` nor `, `.
-fn params(text: &str) -> Result<Vec<Param>> {
-    text.split(", ").map(param).collect()
+fn params(text: &str) -> Result<Vec<Bound>> {
+    text.split(", ").map(bound).collect()
+}
+
+fn bound(text: &str) -> Result<Bound> {
+    match text.strip_prefix("ahead ").map(param).transpose()? {
+        Some(Param::Text(value) | Param::Blob(value)) => Ok(Bound::Ahead(value)),
+        Some(_) => bail!("only texts and bytes are sent ahead: {text}"),
+        None => param(text).map(Bound::Now),
+    }
 }
 
 fn param(text: &str) -> Result<Param> {
@@ -239,7 +247,7 @@ mod tests {
 
     #[test]
     fn scenarios_are_read() -> Result<()> {
-        let text = "# about\n=== one\nonly: mysql\nCREATE TABLE t\n (a INT);\n--- run\n@params 1, 'x', NULL\n@deviates why\n\
+        let text = "# about\n=== one\nonly: mysql\nCREATE TABLE t\n (a INT);\n--- run\n@params 1, ahead 'x', NULL\n@deviates why\n\
             INSERT {x00};\n<<\nSELECT 1;\nSELECT 2;\n>>\n@command ping\n";
         let found = scenarios(text)?;
         let [scenario] = found.as_slice() else {
@@ -251,7 +259,11 @@ mod tests {
         let [first, second, third] = scenario.steps.as_slice() else {
             panic!("{scenario:#?}");
         };
-        let params = vec![Param::Signed(1), Param::Text(b"x".to_vec()), Param::Null];
+        let params = vec![
+            Bound::Now(Param::Signed(1)),
+            Bound::Ahead(b"x".to_vec()),
+            Bound::Now(Param::Null),
+        ];
         let Action::Sql { text, how, .. } = &first.action else {
             panic!("{first:#?}");
         };
@@ -273,6 +285,7 @@ mod tests {
             "=== a\n--- run\nSELECT 1",
             "=== a\n--- run\n",
             "=== a\n--- run\n@params x\nSELECT ?;",
+            "=== a\n--- run\n@params ahead 1\nSELECT ?;",
         ] {
             assert!(scenarios(text).is_err(), "{text}");
         }

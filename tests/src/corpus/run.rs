@@ -4,7 +4,8 @@ use anyhow::{Context, bail};
 
 use super::transcript::{show_fault, show_replies, show_row, show_statement};
 use super::{
-    Action, Expect, How, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Scenario, Side, Step, TwinKeys,
+    Action, Bound, Expect, How, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Scenario, Side, Step,
+    TwinKeys,
 };
 use crate::wire::command;
 use crate::{Flavour, Login, Param, Reply, Result, Wire};
@@ -220,7 +221,7 @@ impl Session<'_> {
         }
     }
 
-    fn prepared(&mut self, text: &[u8], lists: &[Vec<Param>]) -> Result<String> {
+    fn prepared(&mut self, text: &[u8], lists: &[Vec<Bound>]) -> Result<String> {
         let statement = match self.wire.prepare(text)? {
             Ok(statement) => statement,
             Err(fault) if fault.errno == NOT_PREPARABLE => {
@@ -229,9 +230,19 @@ impl Session<'_> {
             Err(fault) => return Ok(show_fault(&fault)),
         };
         let mut seen = show_statement(&statement);
-        for params in lists {
+        for bounds in lists {
+            let mut params = Vec::with_capacity(bounds.len());
+            for (bound, number) in bounds.iter().zip(0..) {
+                params.push(match bound {
+                    Bound::Now(param) => param.clone(),
+                    Bound::Ahead(value) => {
+                        self.wire.send_long_data(&statement, number, value)?;
+                        Param::Long
+                    }
+                });
+            }
             seen.push('\n');
-            seen.push_str(&show_replies(&self.wire.execute(&statement, params)?));
+            seen.push_str(&show_replies(&self.wire.execute(&statement, &params)?));
         }
         self.wire.close(&statement)?;
         Ok(seen)
