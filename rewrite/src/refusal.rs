@@ -76,6 +76,9 @@ pub enum Unsupported {
     /// Query attributes that cannot be sent again with another text.
     #[error("a statement with query attributes {0}")]
     Attributes(&'static str),
+    /// Many rows of parameters for one prepared statement.
+    #[error("a bulk execution {0}")]
+    Bulk(&'static str),
     /// Something else, by the place it stands at.
     #[error("what follows {0}")]
     Unknown(&'static str),
@@ -141,6 +144,7 @@ impl Unsupported {
             Self::TooLong => "too_long",
             Self::Parameters => "parameters",
             Self::Attributes(_) => "query_attributes",
+            Self::Bulk(_) => "bulk_execution",
             Self::Unknown(_) => "unknown",
         }
     }

@@ -5,6 +5,7 @@ use keywright_rewrite::Unsupported;
 
 use crate::bytes::{HEADER_BYTES, Header, Reader};
 use crate::session::Session;
+use crate::values::{Strange, take, value};
 
 /// Capability: statements come with query attributes.
 const QUERY_ATTRIBUTES: u64 = 1 << 27;
@@ -17,18 +18,8 @@ pub(crate) const HEAD_BYTES_MAX: usize = 4096;
 /// What stands before a text without attributes: none of them, in one set.
 const NONE: &[u8] = &[0, 1];
 
-/// Why attributes cannot be stepped over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Strange {
-    /// They end too early, or are none.
-    Malformed,
-    /// How long a value of this type is only the server knows.
-    Type,
-}
-
-impl Strange {
-    pub(crate) const TYPE: Unsupported = Unsupported::Attributes("of a type that is not known");
-}
+/// Why a text behind attributes, or an execution with them, gets no keys.
+pub(crate) const UNKNOWN_TYPE: Unsupported = Unsupported::Attributes("of a type that is not known");
 
 impl Session {
     /// Whether statements come with attributes.
@@ -128,36 +119,10 @@ pub(crate) fn is_null(nulls: &[u8], index: usize) -> bool {
         .is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
-/// The value of an attribute. The types are those that MySQL's server reads alike in all versions.
-pub(crate) fn value<'a>(of_type: [u8; 2], reader: &mut Reader<'a>) -> Result<&'a [u8], Strange> {
-    let [kind, flag] = of_type;
-    if flag & !0x80 != 0 {
-        return Err(Strange::Type);
-    }
-    let fixed = match kind {
-        1 => 1,
-        2 => 2,
-        3 | 4 => 4,
-        5 | 8 => 8,
-        // Decimals, dates and times, VARCHAR, BIT, VECTOR, JSON, ENUM, SET, strings and blobs, geometries.
-        0 | 7 | 10..=12 | 15 | 16 | 242 | 245..=255 => {
-            let from = reader.0;
-            reader.text().ok_or(Strange::Malformed)?;
-            let bytes = from.len() - reader.0.len();
-            return from.get(..bytes).ok_or(Strange::Malformed);
-        }
-        _ => return Err(Strange::Type),
-    };
-    take(reader, fixed)
-}
-
-fn take<'a>(reader: &mut Reader<'a>, count: usize) -> Result<&'a [u8], Strange> {
-    reader.take(count).ok_or(Strange::Malformed)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Strange, front_bytes};
+    use super::front_bytes;
+    use crate::values::Strange;
 
     #[test]
     fn a_text_is_found_behind_attributes_of_every_length() {

@@ -72,8 +72,9 @@ impl Session {
             },
             // COM_RESET_CONNECTION
             0x1F => self.pass(header, bytes, Shape::Simple, After::Reset),
-            // MariaDB's COM_STMT_BULK_EXECUTE and COM_MULTI: the capabilities are not offered.
-            0xFA | 0xFE => self.malformed(),
+            0xFA => self.bulk_execute(header, bytes),
+            // MariaDB's COM_MULTI: the capability is not offered.
+            0xFE => self.malformed(),
             // COM_CREATE_DB, COM_DROP_DB, COM_REFRESH, COM_SHUTDOWN, COM_PROCESS_KILL, COM_DEBUG, COM_PING, …: OK, EOF or ERR.
             _ => self.pass(header, bytes, Shape::Simple, After::Nothing),
         }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Lid, Unread, Unsupported, Variant};
 
-use crate::after::After;
 use crate::answer::{End, Shape};
-use crate::attributes::Strange;
+use crate::attributes::UNKNOWN_TYPE;
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_close, write_command};
 use crate::params::{Bound, Execution, KeyValues, Param};
 use crate::place::place;
 use crate::rules::OnExplicit;
 use crate::session::{Gather, Session, Turn};
-use crate::statements::{Changes, Made, Statement};
+use crate::statements::{Made, Statement};
 use crate::step::{KeyFailure, Step, What};
+use crate::values::Strange;
 
 /// What an execution needs.
 struct Wanted {
@@ -38,11 +38,12 @@ impl Session {
                 at_least: HEADER_BYTES + 5,
             };
         };
-        let id = self.statements.number(id);
+        let named = id;
+        let id = self.statements.number(named);
         if !self.statements.ours.contains_key(&id) {
             return match self.statements.selects.contains_key(&id) {
                 true => self.execute_select(header, bytes, id),
-                false => self.execute_passed(header, bytes, id),
+                false => self.execute_passed(header, bytes, named),
             };
         }
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
@@ -58,7 +59,7 @@ impl Session {
         let execution = match matters.then(|| self.execution(id, rest)).transpose() {
             Ok(execution) => execution,
             Err(Strange::Malformed) => return self.malformed(),
-            Err(Strange::Type) => return self.refuse_execution(header, id, Strange::TYPE),
+            Err(Strange::Type) => return self.refuse_execution(header, id, UNKNOWN_TYPE),
         };
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
@@ -144,41 +145,6 @@ impl Session {
         )
     }
 
-    fn execute_passed(&mut self, header: Header, bytes: &[u8], id: u32) -> Step {
-        let passed = self.statements.passed.get(&id).cloned().unwrap_or_default();
-        if passed.effect.sees && self.pending_lid.is_some() {
-            return self.update_lid(passed.effect.counts);
-        }
-        let after = self.after_execution(&passed.change);
-        let after = self.note_effect(passed.effect, after);
-        self.pass(header, bytes, Shape::Results, after)
-    }
-
-    /// What an execution of a statement that is passed on changes.
-    fn after_execution(&mut self, change: &Changes) -> After {
-        match change {
-            Changes::Nothing => After::Nothing,
-            Changes::Unknown => After::Unknown,
-            Changes::Anything => {
-                self.context.doubt_texts();
-                After::Unknown
-            }
-            Changes::InsertId => {
-                self.context.insert_id_set = true;
-                After::Unknown
-            }
-            Changes::InsertIdUsed => {
-                self.context.insert_id_set = false;
-                After::Nothing
-            }
-            Changes::Tables { dropped, made } => After::Tables {
-                dropped: dropped.clone(),
-                made: made.clone(),
-                unknown: false,
-            },
-        }
-    }
-
     /// As [`Session::lid_of`]; what was sent ahead went to the first text, which must serve. Where that reports nothing, it
     /// is put right afterwards.
     fn lid_of_execution(&self, statement: &Statement, keys: u64) -> Lid {
@@ -213,16 +179,9 @@ impl Session {
         for key in statement.plan.key_parameters() {
             let param = params.get(usize::from(key.parameter));
             let bound = param.map_or(Bound::Unclean, Param::bound);
-            match bound {
-                Bound::Asks => wanted.asking.push(key.row),
-                Bound::Zero if zero_asks && !only_null => wanted.asking.push(key.row),
-                Bound::Zero | Bound::Explicit => wanted.explicit = true,
-                Bound::Unclean if only_null => wanted.explicit = true,
-                Bound::Unclean => {
-                    return Err(Unsupported::Key(
-                        keywright_rewrite::KeyExpression::NotNumber,
-                    ));
-                }
+            match bound.asks(zero_asks, only_null)? {
+                true => wanted.asking.push(key.row),
+                false => wanted.explicit = true,
             }
         }
         let asking = u64::try_from(wanted.asking.len()).unwrap_or(u64::MAX);
@@ -230,7 +189,7 @@ impl Session {
         Ok(wanted)
     }
 
-    fn prepare_variant(&mut self, header: Header, id: u32, variant: Variant) -> Step {
+    pub(crate) fn prepare_variant(&mut self, header: Header, id: u32, variant: Variant) -> Step {
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
         };
@@ -347,7 +306,7 @@ impl Session {
     }
 
     /// Refuses an execution. What was sent ahead for it must not become part of the next one.
-    fn refuse_execution(&mut self, header: Header, id: u32, what: Unsupported) -> Step {
+    pub(crate) fn refuse_execution(&mut self, header: Header, id: u32, what: Unsupported) -> Step {
         self.forget_ahead(id);
         let rule = self.rule_of_statement(id);
         self.refuse_unsupported(header, rule, what)

@@ -127,6 +127,14 @@ impl Session {
         }
     }
 
+    /// The same of one that is carried out with many rows of parameters.
+    pub(crate) fn reply_of_bulk(&self, plan: &Plan, lid: Lid, keys: &KeyBatch, rows: u64) -> Reply {
+        Reply {
+            rows,
+            ..self.reply(plan, lid, keys)
+        }
+    }
+
     /// What the answer to an INSERT … SELECT has to be measured by: of more than one row it is not known how many.
     pub(crate) fn reply_of_query(&self, plan: &QueryPlan, keys: &KeyBatch) -> Reply {
         Reply {

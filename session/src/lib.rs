@@ -7,11 +7,11 @@
 //! - [`rules`]: which column of which tables gets keys.
 //! - `session`: whose turn it is. `command`, `text`, `kinds`: what the client wants. `answer`: where the upstream's answer ends.
 //!   `passing`: what is passed on untouched; `after`: what that changes.
-//! - `insert`, `select`, `prepare`, `execute`, `select_prepared`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared; `as_is`:
+//! - `insert`, `select`, `prepare`, `execute`, `execute_bulk`, `select_prepared`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared; `as_is`:
 //!   those that the server gives the client's own insert_id. `pieces`: several in one text.
 //! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state.
 //! - `attributes`: what clients of MySQL send with statements.
-//! - `bytes`, `packets`, `params`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
+//! - `bytes`, `packets`, `params`, `bulk`, `values`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -19,10 +19,12 @@ mod after;
 mod answer;
 mod as_is;
 mod attributes;
+mod bulk;
 mod bytes;
 mod command;
 mod context;
 mod execute;
+mod execute_bulk;
 pub mod imagine;
 mod insert;
 mod kinds;
@@ -45,6 +47,7 @@ mod status;
 mod step;
 mod text;
 mod text_prepare;
+mod values;
 
 pub use rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules};
 pub use session::Session;

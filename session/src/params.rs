@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Ask, double_asks, text_asks};
+use keywright_rewrite::{Ask, KeyExpression, Unsupported, double_asks, text_asks};
 
-use crate::attributes::{self, Strange};
+use crate::attributes;
 use crate::bytes::{Reader, write_lenenc};
+use crate::values::{self, Strange};
 
 /// Type numbers as they stand before each value, with the flag for unsigned in the second byte.
 pub(crate) type Type = [u8; 2];
@@ -53,6 +54,19 @@ pub(crate) enum Bound {
     Unclean,
 }
 
+impl Bound {
+    /// Whether it does. `zero_asks`: sql_mode says so; `only_null`: keys are no numbers.
+    pub(crate) fn asks(self, zero_asks: bool, only_null: bool) -> Result<bool, Unsupported> {
+        match self {
+            Self::Asks => Ok(true),
+            Self::Zero => Ok(zero_asks && !only_null),
+            Self::Explicit => Ok(false),
+            Self::Unclean if only_null => Ok(false),
+            Self::Unclean => Err(Unsupported::Key(KeyExpression::NotNumber)),
+        }
+    }
+}
+
 impl<'a> Execution<'a> {
     /// Reads what follows the statement's number. `count` parameters are the statement's own; `known` are their types at the last
     /// execution; `ahead` those whose values were sent ahead.
@@ -95,7 +109,7 @@ impl<'a> Execution<'a> {
                     _ if null => None,
                     true if was_ahead => None,
                     true => Some(value_of(of_type, &mut reader).ok_or(malformed)?),
-                    false => Some(attributes::value(of_type, &mut reader)?),
+                    false => Some(values::value(of_type, &mut reader)?),
                 };
                 params.push(Param {
                     of_type,
@@ -166,7 +180,7 @@ fn is_counted(head: &[u8]) -> bool {
 }
 
 /// Types, each with a name behind it if there are names.
-fn read_types<'a>(
+pub(crate) fn read_types<'a>(
     reader: &mut Reader<'a>,
     count: usize,
     mut names: Option<&mut Vec<&'a [u8]>>,
@@ -252,6 +266,15 @@ impl Param<'_> {
     }
 }
 
+/// The type of keys as parameters.
+pub(crate) fn key_type(keys: &KeyBatch) -> Type {
+    match keys {
+        KeyBatch::Numbers { .. } | KeyBatch::Listed(_) => LONGLONG_UNSIGNED,
+        KeyBatch::Texts(_) => VAR_STRING,
+        KeyBatch::Bytes(_) => BLOB,
+    }
+}
+
 /// The keys as values of parameters, in the order of the rows that get them.
 pub(crate) struct KeyValues {
     of_type: Type,
@@ -274,7 +297,7 @@ impl KeyValues {
         };
         match keys {
             KeyBatch::Numbers { .. } | KeyBatch::Listed(_) => Self {
-                of_type: LONGLONG_UNSIGNED,
+                of_type: key_type(keys),
                 values: Values::Numbers(
                     (0..keys.len())
                         .filter_map(|index| keys.number(index))
@@ -283,11 +306,11 @@ impl KeyValues {
                 ),
             },
             KeyBatch::Texts(texts) => Self {
-                of_type: VAR_STRING,
+                of_type: key_type(keys),
                 values: Values::Texts(texts.iter().map(|key| text(key.as_bytes())).collect()),
             },
             KeyBatch::Bytes(bytes) => Self {
-                of_type: BLOB,
+                of_type: key_type(keys),
                 values: Values::Texts(bytes.iter().map(|key| text(key)).collect()),
             },
         }

@@ -5,8 +5,10 @@ use crate::answer::Shape;
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::insert::Stage;
 use crate::session::{Session, Turn};
+use crate::statements::Changes;
 use crate::step::Step;
 use keywright_core::Cause;
+use keywright_rewrite::Flavour;
 
 /// A command's rest that is still to be passed on.
 #[derive(Debug, Clone, Copy)]
@@ -24,17 +26,83 @@ impl Session {
         shape: Shape,
         after: After,
     ) -> Step {
+        self.expect(shape, after);
+        self.passing = Some(Passing {
+            left: header.total(),
+            continues: header.continues(),
+        });
+        self.pass_on(bytes)
+    }
+
+    /// Passes a command on that begins with a statement's number, which the server may know by another.
+    pub(crate) fn pass_named(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        named: u32,
+        shape: Shape,
+        after: After,
+    ) -> Step {
+        const FRONT_BYTES: usize = HEADER_BYTES + 1 + 4;
+        let is_same = match self.facts.server.flavour {
+            Flavour::MariaDb => self.statements.upstream(named) == named,
+            Flavour::MySql => true,
+        };
+        let before = bytes.get(..=HEADER_BYTES);
+        let (Some(before), false) = (before, is_same) else {
+            return self.pass(header, bytes, shape, after);
+        };
+        let number = self.statements.upstream(named);
+        self.up.extend_from_slice(before);
+        self.up.extend(number.to_le_bytes());
+        self.expect(shape, after);
+        self.pass_rest(header, FRONT_BYTES)
+    }
+
+    fn expect(&mut self, shape: Shape, after: After) {
         self.stage = Stage::default();
         self.memory_full = false;
         self.answer.expect(shape);
         if shape != Shape::None {
             self.turn = Turn::Answer(after);
         }
-        self.passing = Some(Passing {
-            left: header.total(),
-            continues: header.continues(),
-        });
-        self.pass_on(bytes)
+    }
+
+    /// An execution of the statement that the client names so.
+    pub(crate) fn execute_passed(&mut self, header: Header, bytes: &[u8], named: u32) -> Step {
+        let id = self.statements.number(named);
+        let passed = self.statements.passed.get(&id).cloned().unwrap_or_default();
+        if passed.effect.sees && self.pending_lid.is_some() {
+            return self.update_lid(passed.effect.counts);
+        }
+        let after = self.after_execution(&passed.change);
+        let after = self.note_effect(passed.effect, after);
+        self.pass_named(header, bytes, named, Shape::Results, after)
+    }
+
+    /// What an execution of a statement that is passed on changes.
+    fn after_execution(&mut self, change: &Changes) -> After {
+        match change {
+            Changes::Nothing => After::Nothing,
+            Changes::Unknown => After::Unknown,
+            Changes::Anything => {
+                self.context.doubt_texts();
+                After::Unknown
+            }
+            Changes::InsertId => {
+                self.context.insert_id_set = true;
+                After::Unknown
+            }
+            Changes::InsertIdUsed => {
+                self.context.insert_id_set = false;
+                After::Nothing
+            }
+            Changes::Tables { dropped, made } => After::Tables {
+                dropped: dropped.clone(),
+                made: made.clone(),
+                unknown: false,
+            },
+        }
     }
 
     /// Passes the rest of a command on whose first `front` bytes were replaced; it has no answer.

@@ -18,7 +18,7 @@ use crate::plan::Planned;
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit, OnUnsure};
 use crate::session::{Gather, Session, Turn};
-use crate::statements::{Changes, Made, Passed, Statement};
+use crate::statements::{Changes, LAST_PREPARED, Made, Passed, Statement};
 use crate::step::{Step, What};
 
 impl Session {
@@ -33,6 +33,8 @@ impl Session {
             }
         };
         let text = &*text;
+        // Until it has succeeded: also one that is refused, or fails, is the last.
+        self.statements.last = LAST_PREPARED;
         match kind(text, &self.context.modes) {
             Kind::Insert | Kind::Replace => {}
             other => {
@@ -217,7 +219,8 @@ impl Session {
         let (Some(id), Some(index)) = (reader.u32(), reader.u16()) else {
             return self.malformed();
         };
-        let id = self.statements.number(id);
+        let named = id;
+        let id = self.statements.number(named);
         let moved = if let Some(statement) = self.statements.ours.get_mut(&id) {
             statement.ahead.insert(index);
             let mut moved = index;
@@ -230,10 +233,11 @@ impl Session {
         } else if let Some(select) = self.statements.selects.get_mut(&id) {
             select.send_ahead(index)
         } else {
-            return self.pass(header, bytes, Shape::None, After::Nothing);
+            return self.pass_named(header, bytes, named, Shape::None, After::Nothing);
         };
         self.up
-            .extend_from_slice(front.get(..FRONT_BYTES - 2).unwrap_or_default());
+            .extend_from_slice(front.get(..=HEADER_BYTES).unwrap_or_default());
+        self.up.extend(id.to_le_bytes());
         self.up.extend(moved.to_le_bytes());
         self.pass_rest(header, FRONT_BYTES)
     }
@@ -243,20 +247,25 @@ impl Session {
             Ok(payload) => payload,
             Err(step) => return step,
         };
-        if let Some(id) = Reader(payload).u32() {
-            let id = self.statements.number(id);
-            self.statements.passed.remove(&id);
-            self.statements.selects.remove(&id);
-            if let Some(number) = self.statements.as_is.remove(&id) {
-                write_close(number, &mut self.up);
-            }
-            if let Some(statement) = self.statements.ours.remove(&id) {
-                for made in statement.variants.iter().skip(1) {
-                    write_close(made.number, &mut self.up);
-                }
+        let Some(named) = Reader(payload).u32() else {
+            return self.pass(header, bytes, Shape::None, After::Nothing);
+        };
+        let id = self.statements.number(named);
+        self.statements.passed.remove(&id);
+        self.statements.selects.remove(&id);
+        if let Some(number) = self.statements.as_is.remove(&id) {
+            write_close(number, &mut self.up);
+        }
+        if let Some(statement) = self.statements.ours.remove(&id) {
+            for made in statement.variants.iter().skip(1) {
+                write_close(made.number, &mut self.up);
             }
         }
-        self.pass(header, bytes, Shape::None, After::Nothing)
+        let step = self.pass_named(header, bytes, named, Shape::None, After::Nothing);
+        if id == self.statements.last {
+            self.statements.last = LAST_PREPARED;
+        }
+        step
     }
 
     pub(crate) fn reset_statement(&mut self, header: Header, bytes: &[u8]) -> Step {
@@ -264,15 +273,16 @@ impl Session {
             Ok(payload) => payload,
             Err(step) => return step,
         };
-        if let Some(id) = Reader(payload).u32() {
-            let id = self.statements.number(id);
-            if let Some(statement) = self.statements.ours.get_mut(&id) {
-                statement.ahead.clear();
-            }
-            if let Some(select) = self.statements.selects.get_mut(&id) {
-                select.ahead.clear();
-            }
+        let Some(named) = Reader(payload).u32() else {
+            return self.pass(header, bytes, Shape::Simple, After::Nothing);
+        };
+        let id = self.statements.number(named);
+        if let Some(statement) = self.statements.ours.get_mut(&id) {
+            statement.ahead.clear();
         }
-        self.pass(header, bytes, Shape::Simple, After::Nothing)
+        if let Some(select) = self.statements.selects.get_mut(&id) {
+            select.ahead.clear();
+        }
+        self.pass_named(header, bytes, named, Shape::Simple, After::Nothing)
     }
 }

@@ -8,7 +8,7 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{InQuery, PreparedQuery, QueryPlan, Sight, Unread, Unsupported, sight};
 
 use crate::answer::{End, Shape};
-use crate::attributes::Strange;
+use crate::attributes::UNKNOWN_TYPE;
 use crate::bytes::{Header, Joined, joined, write_packet};
 use crate::last_id::names_row_count;
 use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_command};
@@ -18,6 +18,7 @@ use crate::select::{NoKeys, Verdict, verdict};
 use crate::session::{Gather, Session, Turn};
 use crate::statements::Changes;
 use crate::step::Step;
+use crate::values::Strange;
 
 /// A prepared INSERT … SELECT.
 #[derive(Debug)]
@@ -145,7 +146,7 @@ impl Session {
         let execution = match Execution::read(rest, count, known, &select.ahead, named) {
             Ok(execution) => execution,
             Err(Strange::Malformed) => return self.malformed(),
-            Err(Strange::Type) => return self.refuse_select_execution(header, id, Strange::TYPE),
+            Err(Strange::Type) => return self.refuse_select_execution(header, id, UNKNOWN_TYPE),
         };
         if let Some(types) = &execution.types {
             select.types = Some(types.clone());
@@ -215,7 +216,12 @@ impl Session {
     }
 
     /// Refuses an execution. What was sent ahead for it must not become part of the next one.
-    fn refuse_select_execution(&mut self, header: Header, id: u32, what: Unsupported) -> Step {
+    pub(crate) fn refuse_select_execution(
+        &mut self,
+        header: Header,
+        id: u32,
+        what: Unsupported,
+    ) -> Step {
         self.forget_ahead_of_select(id);
         let select = self.statements.selects.get(&id);
         let rule = select.map(|select| select.rule);

@@ -10,7 +10,9 @@ use crate::params::Type;
 use crate::select_prepared::SelectStatement;
 
 /// MariaDB's number for the statement that was prepared last.
-const LAST_PREPARED: u32 = u32::MAX;
+pub(crate) const LAST_PREPARED: u32 = u32::MAX;
+/// No statement of MariaDB's has this number.
+const NONE: u32 = 0;
 
 /// Texts of one statement that are prepared upstream at the same time.
 const VARIANTS_MAX: usize = 8;
@@ -147,6 +149,14 @@ impl Statements {
         let of_rows = self.ours.get(&id).map(|statement| &statement.text);
         let text = of_rows.or_else(|| self.selects.get(&id).map(|select| &select.text));
         text.map(Vec::as_slice)
+    }
+
+    /// The number by which the server finds what a number of the client's means: its own last one may be one of ours.
+    pub(crate) fn upstream(&self, id: u32) -> u32 {
+        match self.number(id) {
+            LAST_PREPARED => NONE,
+            number => number,
+        }
     }
 
     /// A statement was prepared that is passed on.

@@ -7,12 +7,13 @@ use keywright_rewrite::{
 
 use crate::after::{After, Named};
 use crate::answer::Shape;
-use crate::attributes::{HEAD_BYTES_MAX, Strange, beginning_end};
+use crate::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
 use crate::bytes::{Header, Joined, joined};
 use crate::context::{is_harmless_set, sets_insert_id};
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 use crate::text_prepare::TextStatement;
+use crate::values::Strange;
 
 /// What is known of one statement before it is carried out.
 pub(crate) enum Look {
@@ -41,7 +42,7 @@ impl Session {
         self.front = match self.front_of(&payload) {
             Ok(front) => front,
             Err(Strange::Malformed) => return self.malformed(),
-            Err(Strange::Type) => return self.unsupported(header, bytes, None, Strange::TYPE),
+            Err(Strange::Type) => return self.unsupported(header, bytes, None, UNKNOWN_TYPE),
         };
         let text = payload.get(self.front..).unwrap_or_default();
         // With a plan it was looked at before, and is the only one of its text.

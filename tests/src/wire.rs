@@ -286,6 +286,15 @@ impl Wire {
         self.replies(false)
     }
 
+    /// Any command that is answered as executions of prepared statements are.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn binary_command(&mut self, command: u8, payload: &[u8]) -> Result<Vec<Reply>> {
+        self.send(command, payload)?;
+        self.replies(true)
+    }
+
     /// Sends a command and reads nothing.
     ///
     /// # Errors

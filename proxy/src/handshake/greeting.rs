@@ -14,8 +14,9 @@ pub(super) const DEPRECATE_EOF: u32 = 1 << 24;
 const OPTIONAL_METADATA: u32 = 1 << 25;
 const ZSTD: u32 = 1 << 26;
 pub(super) const QUERY_ATTRIBUTES: u32 = 1 << 27;
-/// MariaDB's extended capabilities that a listener with rules does not handle: bulk execution, cached metadata.
-const EXTENDED_NOT_OFFERED: u32 = 1 << 2 | 1 << 4;
+/// MariaDB's extended capabilities that a listener with rules does not handle: cached metadata, results for each row of a bulk
+/// execution.
+const EXTENDED_NOT_OFFERED: u32 = 1 << 4 | 1 << 5;
 
 /// Bytes of a challenge, without the zero behind it.
 pub(super) const CHALLENGE_BYTES: usize = 20;
@@ -144,7 +145,7 @@ mod tests {
         response.extend([0xFF; 4]);
         take_out(&mut response, true, false);
         assert_eq!(response[..4], (1_u32 << 3).to_le_bytes());
-        assert_eq!(response[28..32], [0xEB, 0xFF, 0xFF, 0xFF]);
+        assert_eq!(response[28..32], [0xCF, 0xFF, 0xFF, 0xFF]);
         take_out(&mut response, true, true);
         assert_eq!(response[..4], (TLS | 1 << 3).to_le_bytes());
         take_out(&mut [], true, true);

@@ -147,7 +147,8 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
         server,
         capabilities: u64::from(!bit(0)) << 24
             | u64::from(!bit(1)) << 16
-            | u64::from(has_attributes(choice)) << 27,
+            | u64::from(has_attributes(choice)) << 27
+            | u64::from(has_bulk(choice)) << 34,
         collation: 45,
         user: Vec::new(),
         database: (!bit(5)).then(|| b"d".to_vec()),
@@ -169,6 +170,11 @@ pub(crate) fn deprecates_eof(choice: u8) -> bool {
 /// Whether statements come with query attributes with that choice.
 pub(crate) fn has_attributes(choice: u8) -> bool {
     choice >> 6 == 3
+}
+
+/// Whether statements may be executed with many rows of parameters with that choice.
+fn has_bulk(choice: u8) -> bool {
+    choice >> 6 != 3
 }
 
 /// Every seventh request finds no keys.

@@ -97,7 +97,7 @@ pub(crate) fn conversation(has_attributes: bool, random: &mut Rng, out: &mut Vec
 fn command(has_attributes: bool, random: &mut Rng, out: &mut Vec<u8>) {
     let statement = statement(random);
     let mut payload = Vec::new();
-    match random.u8(0..24) {
+    match random.u8(0..25) {
         0..=8 => query(has_attributes, random, &mut payload),
         9..=11 => {
             payload.push(0x16);
@@ -123,6 +123,7 @@ fn command(has_attributes: bool, random: &mut Rng, out: &mut Vec<u8>) {
             payload.push(0x02);
             payload.extend(pick(random, &["d", "other"]).as_bytes());
         }
+        24 if !has_attributes => bulk(random, statement, &mut payload),
         20 => payload.extend([0x1B, random.u8(0..2), 0]),
         21 => payload.extend(b"\x11root\0\0d\0\x2d\0"),
         22 => payload.push(pick(
@@ -185,6 +186,30 @@ fn execute(has_attributes: bool, random: &mut Rng, statement: u32, payload: &mut
             _ => b"\x010",
         };
         payload.extend(value);
+    }
+}
+
+/// Rows of parameters for one execution.
+fn bulk(random: &mut Rng, statement: u32, payload: &mut Vec<u8>) {
+    payload.push(0xFA);
+    payload.extend(statement.to_le_bytes());
+    let flags = pick(random, &[128, 128, 128, 192, 0_u16]);
+    payload.extend(flags.to_le_bytes());
+    let count = random.usize(0..4);
+    if flags & 128 != 0 {
+        payload.extend([253, 0].repeat(count));
+    }
+    for _ in 0..random.usize(0..5) * count {
+        payload.extend(pick(
+            random,
+            &[
+                b"\x01".as_slice(),
+                b"\x02",
+                b"\x03",
+                b"\x00\x010",
+                b"\x00\x015",
+            ],
+        ));
     }
 }
 

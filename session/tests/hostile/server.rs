@@ -56,7 +56,7 @@ impl Server {
             }
             0x09 => packet(1, b"Uptime: 1  Threads: 1", &mut out),
             0x16 => self.prepare(rest, &mut out),
-            0x17 => match self.random.u8(0..4) {
+            0x17 | 0xFA => match self.random.u8(0..4) {
                 0 => self.error(&mut out),
                 1 => self.rows(1, 0, &mut out),
                 2 if !self.deprecate_eof => self.cursor(&mut out),

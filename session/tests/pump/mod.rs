@@ -92,8 +92,8 @@ fn serve(
         greeting[at] &= !not_offered[bits];
     }
     if server.flavour == Flavour::MariaDb {
-        // Its own capabilities: bulk execution and cached metadata.
-        greeting[low + 14] &= !(1 << 2 | 1 << 4);
+        // Its own capabilities: cached metadata, and results for each row of a bulk execution.
+        greeting[low + 14] &= !(1 << 4 | 1 << 5);
     }
     client.write_all(&greeting)?;
     let response = packet(&mut client)?;

@@ -3,6 +3,7 @@
 mod alike;
 mod attributes;
 mod broken;
+mod bulk;
 mod rig;
 mod select;
 mod select_prepared;

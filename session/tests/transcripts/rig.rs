@@ -8,6 +8,7 @@ use std::sync::Arc;
 pub(crate) const DEPRECATE_EOF: u64 = 1 << 24;
 pub(crate) const MULTI: u64 = 1 << 16;
 pub(crate) const ATTRIBUTES: u64 = 1 << 27;
+pub(crate) const BULK: u64 = 1 << 34;
 
 pub(crate) struct Rig {
     pub(crate) s: Session,

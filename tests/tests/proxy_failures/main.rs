@@ -324,7 +324,7 @@ fn a_statement_too_long(shop: &Shop) -> Result<()> {
 fn a_command_out_of_order(shop: &Shop) -> Result<()> {
     let proxy = shop.proxy()?;
     let mut wire = proxy.wire("shop")?;
-    // MariaDB's bulk execution, which was not offered.
+    // MariaDB's bulk execution, which was not agreed on.
     let fault = refusal(wire.command(command::STMT_BULK_EXECUTE, &[1, 0, 0, 0, 0, 0])?);
     expect(
         Cause::PacketMalformed,

@@ -1,0 +1,39 @@
+//! Values of the binary protocol whose length all servers read alike.
+
+use crate::bytes::Reader;
+
+/// Why values cannot be stepped over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strange {
+    /// They end too early, or are none.
+    Malformed,
+    /// How long a value of this type is only the server knows.
+    Type,
+}
+
+/// The bytes of a value that is not NULL, as its type says.
+pub(crate) fn value<'a>(of_type: [u8; 2], reader: &mut Reader<'a>) -> Result<&'a [u8], Strange> {
+    let [kind, flag] = of_type;
+    if flag & !0x80 != 0 {
+        return Err(Strange::Type);
+    }
+    let fixed = match kind {
+        1 => 1,
+        2 => 2,
+        3 | 4 => 4,
+        5 | 8 => 8,
+        // Decimals, dates and times, VARCHAR, BIT, VECTOR, JSON, ENUM, SET, strings and blobs, geometries.
+        0 | 7 | 10..=12 | 15 | 16 | 242 | 245..=255 => {
+            let from = reader.0;
+            reader.text().ok_or(Strange::Malformed)?;
+            let bytes = from.len() - reader.0.len();
+            return from.get(..bytes).ok_or(Strange::Malformed);
+        }
+        _ => return Err(Strange::Type),
+    };
+    take(reader, fixed)
+}
+
+pub(crate) fn take<'a>(reader: &mut Reader<'a>, count: usize) -> Result<&'a [u8], Strange> {
+    reader.take(count).ok_or(Strange::Malformed)
+}
