@@ -74,6 +74,8 @@ fn proxied_keys_are_seen_like_native_ones(flavour: Flavour) -> Result<()> {
             &format!("segment:{name}"),
         );
     }
+    // All scenarios share the rules: what one of them makes, such as a trigger, must not be seen and change how others go.
+    config.more = "[limits]\nlook_s = 86400".to_owned();
     let proxy = ProxyProcess::start(config)?;
     let twin = Side {
         direct_port: server.port(),
