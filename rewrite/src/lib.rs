@@ -5,7 +5,7 @@
 //! 1. [`kind()`]: a look at the first keyword, for every statement.
 //! 2. [`InsertHead::read`]: up to the table's name, to find the rule.
 //! 3. [`Insert::read`] and [`Insert::plan`]: one walk over the rows at memory speed tells which of them need a key.
-//!    [`Insert::plan_query`] does so where the rows come from a SELECT.
+//!    [`Insert::plan_query`] does so where the rows come from a SELECT, [`Load::plan`] where they come from a file.
 //! 4. [`Plan::splice`] writes the text with its keys, [`Plan::prepare`] the text of a prepared statement.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -15,6 +15,8 @@ mod cursor;
 mod head;
 mod insert;
 mod key;
+mod load;
+mod loading;
 mod look;
 mod modes;
 mod name;
@@ -38,6 +40,8 @@ pub use constant::{Ask, double_asks, text_asks};
 pub use head::{InsertHead, Verb};
 pub use insert::Insert;
 pub use key::KeyForm;
+pub use load::Load;
+pub use loading::{LoadPlan, is_given_key};
 pub use look::{Kind, kind};
 pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use name::TableName;

@@ -84,10 +84,10 @@ pub(crate) enum Spread {
 }
 
 /// Multiplied twice with a row's number it is out of every range; by it the error is known.
-const OUT_OF_RANGE: &str = "7046029254386353131";
+pub(crate) const OUT_OF_RANGE: &str = "7046029254386353131";
 
 /// Number of the server's error for a number out of range.
-const ER_DATA_OUT_OF_RANGE: u16 = 1690;
+pub(crate) const ER_DATA_OUT_OF_RANGE: u16 = 1690;
 
 /// Whether an error says that there were more rows than keys.
 pub fn is_out_of_range(number: u16, message: &[u8]) -> bool {

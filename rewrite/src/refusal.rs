@@ -26,9 +26,12 @@ pub enum Unsupported {
     /// `VALUES` or `TABLE` as a query: parenthesised, united, limited.
     #[error("a table value constructor")]
     TableValue,
-    /// LOAD DATA into a table with a rule.
-    #[error("LOAD DATA")]
-    LoadData,
+    /// LOAD XML into a table with a rule.
+    #[error("LOAD XML")]
+    LoadXml,
+    /// LOAD DATA into a table with a rule, with something that forbids rewriting.
+    #[error("LOAD DATA {0}")]
+    LoadWith(&'static str),
     /// PREPARE or EXECUTE IMMEDIATE out of a text: its keys would have to change with every EXECUTE.
     #[error("PREPARE from a text")]
     TextPrepare,
@@ -128,7 +131,8 @@ impl Unsupported {
         match self {
             Self::Select | Self::SelectWith(_) => "insert_select",
             Self::TableValue => "table_value_constructor",
-            Self::LoadData => "load_data",
+            Self::LoadXml => "load_xml",
+            Self::LoadWith(_) => "load_data",
             Self::TextPrepare => "text_prepare",
             Self::Charset => "charset",
             Self::VersionComment => "version_comment",

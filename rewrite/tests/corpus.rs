@@ -9,8 +9,8 @@ use std::path::Path;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Kind, Lid, Modes, Plan,
-    QueryPlan, Server, Unread, kind,
+    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Kind, Lid, Load, LoadPlan,
+    Modes, Plan, QueryPlan, Server, Unread, kind,
 };
 
 struct Setting {
@@ -87,7 +87,7 @@ impl Setting {
     fn outcome_in(&self, statement: &str, modes: &Modes) -> String {
         let text = statement.replace('⏎', "\n").into_bytes();
         let known = kind(&text, modes);
-        if !matches!(known, Kind::Insert | Kind::Replace) {
+        if !matches!(known, Kind::Insert | Kind::Replace | Kind::LoadData) {
             return format!("    {known:?}\n");
         }
         let key = KeyColumn {
@@ -96,6 +96,14 @@ impl Setting {
             live: &self.live,
             watched: self.watched,
         };
+        if known == Kind::LoadData {
+            let load = Load::read(&text, modes);
+            return match load.and_then(|load| load.plan(&text, modes, &key)) {
+                Err(Unread::Refused) => "    the server refuses it\n".to_owned(),
+                Err(Unread::Unsupported(construct)) => format!("    unsupported: {construct}\n"),
+                Ok(plan) => self.loaded(&plan, &text),
+            };
+        }
         let insert =
             InsertHead::read(&text, modes).and_then(|head| Insert::read(head, &text, modes));
         if let Ok(insert) = &insert
@@ -150,6 +158,29 @@ impl Setting {
             marks.push_str(", may skip");
         }
         let shown = shown(&out).replace("*7046029254386353131*7046029254386353131", "*…");
+        format!("    {shown}\n    {marks}\n")
+    }
+
+    /// Rows out of a file, and 5 keys for them.
+    fn loaded(&self, plan: &LoadPlan, text: &[u8]) -> String {
+        let mut out = Vec::new();
+        plan.splice(text, &self.keys(5), true, &mut out)
+            .expect("a range of keys");
+        let mut marks = format!("-- a line ends with {:?}", char::from(plan.line_end()));
+        let flags = [
+            (plan.is_local(), "local"),
+            (plan.may_be_given(), "keys may be given"),
+            (plan.may_skip(), "may skip"),
+            (plan.has_effects(), "once only"),
+            (plan.reads(), "reads"),
+        ];
+        for (_, flag) in flags.iter().filter(|(set, _)| *set) {
+            marks.push_str(", ");
+            marks.push_str(flag);
+        }
+        let shown = shown(&out)
+            .replace("*7046029254386353131*7046029254386353131", "*…")
+            .replace("LAST_INSERT_ID()", "L");
         format!("    {shown}\n    {marks}\n")
     }
 
@@ -313,6 +344,45 @@ fn refused() {
 #[test]
 fn selects() {
     check("selects.txt");
+}
+
+#[test]
+fn loads() {
+    check("loads.txt");
+}
+
+#[test]
+fn ranges_of_keys_are_put_together() {
+    let setting = Setting::parse("");
+    let modes = &setting.modes[0];
+    let key = KeyColumn {
+        name: b"id",
+        form: KeyForm::Integer,
+        live: &[],
+        watched: false,
+    };
+    let text = b"LOAD DATA INFILE 'f' INTO TABLE t (id)";
+    let plan = Load::read(text, modes)
+        .and_then(|load| load.plan(text, modes, &key))
+        .expect("it can be planned");
+    let spliced = |keys: Vec<u64>| {
+        let mut out = Vec::new();
+        plan.splice(text, &KeyBatch::Listed(keys), false, &mut out)
+            .map(|()| shown(&out).replace("LAST_INSERT_ID", "L"))
+    };
+    assert_eq!(
+        spliced(vec![7, 10, 13, 20, 40]).expect("two ranges"),
+        "LOAD DATA INFILE 'f' INTO TABLE t (id) SET `id`=CASE \
+         WHEN `id`<>0 THEN CAST(`id` AS SIGNED)*6364136223846793005*6364136223846793005 \
+         WHEN L()=0 THEN L(7) WHEN L()>=7 AND L()<13 THEN L(L()+3) \
+         WHEN L()=13 THEN L(20) WHEN L()>=20 AND L()<40 THEN L(L()+20) \
+         ELSE L()*7046029254386353131*7046029254386353131 END"
+    );
+    assert!(spliced(vec![0, 1]).is_err(), "0 is no key");
+    assert!(spliced(vec![5, 5]).is_err(), "never the same twice");
+    assert!(spliced(vec![]).is_err());
+    let far_apart = (0..2_002).map(|n: u64| 1 + n * n).collect();
+    assert!(spliced(far_apart).is_err(), "too many ranges");
 }
 
 #[test]

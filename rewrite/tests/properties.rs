@@ -2,8 +2,9 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Modes, Plan, Server, Unread,
-    Unsupported, kind, load_target, prepare_source, sight, split, tables_touched, use_target,
+    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Load, Modes, Plan, Server,
+    Unread, Unsupported, kind, load_target, prepare_source, sight, split, tables_touched,
+    use_target,
 };
 use proptest::prelude::*;
 
@@ -303,6 +304,35 @@ fn check(text: &[u8], modes: &Modes, form: KeyForm) -> Result<(), TestCaseError>
     Ok(())
 }
 
+/// A LOAD DATA keeps all its bytes, and is not filled a second time.
+fn check_load(text: &[u8], modes: &Modes) -> Result<(), TestCaseError> {
+    let key = KeyColumn {
+        name: b"id",
+        form: KeyForm::Integer,
+        live: &[],
+        watched: false,
+    };
+    let plan = |text: &[u8]| Load::read(text, modes)?.plan(text, modes, &key);
+    let Ok(planned) = plan(text) else {
+        return Ok(());
+    };
+    let keys = KeyBatch::Listed(vec![5, 6, 9]);
+    let mut once = Vec::new();
+    planned
+        .splice(text, &keys, false, &mut once)
+        .expect("two ranges");
+    prop_assert!(contains_in_order(&once, text));
+    let again = plan(&once);
+    let is_refused = matches!(again, Err(Unread::Unsupported(Unsupported::LoadWith(_))));
+    prop_assert!(
+        is_refused,
+        "{:?} of {}",
+        again,
+        String::from_utf8_lossy(&once)
+    );
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -326,6 +356,14 @@ proptest! {
             read_all(&text, &modes);
             check(&text, &modes, KeyForm::Integer)?;
             check(&text, &modes, KeyForm::Bytes)?;
+        }
+    }
+
+    #[test]
+    fn loads_are_filled_once(rest in pieces(), modes in modes()) {
+        check_load(&rest, &modes)?;
+        for head in ["LOAD DATA INFILE 'f' INTO TABLE t ", "LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a) SET b = ", "LOAD DATA INFILE 'f' INTO TABLE t (id,"] {
+            check_load(&[head.as_bytes(), &rest].concat(), &modes)?;
         }
     }
 

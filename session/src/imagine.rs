@@ -10,6 +10,7 @@ use keywright_rewrite::{InsertHead, PrepareSource, TableName, load_target, prepa
 use server::{AUTOCOMMIT, COLLATION};
 
 use crate::bytes::Reader;
+use crate::local_file::NO_MORE;
 use crate::packets::{COM_QUERY, packets, write_command};
 use crate::rules::Rules;
 use crate::session::Session;
@@ -151,7 +152,11 @@ impl Imagined {
         write_command(COM_QUERY, text, &mut client);
         let said = self.run(client, imagine);
         let events = std::mem::take(self.session.events());
-        let sent = std::mem::take(&mut self.sent);
+        let mut sent = std::mem::take(&mut self.sent);
+        if sent.len() > 1 {
+            // LOAD DATA LOCAL is sent as it is to hear which file the server wants.
+            sent.retain(|sent| sent != text);
+        }
         let first_error = packets(&said)
             .and_then(|packets| {
                 packets
@@ -218,6 +223,9 @@ impl Imagined {
                     self.asked.get_or_insert(request.rule);
                     let keys = imagine.keys(request);
                     self.session.on_keys(Ok(keys));
+                }
+                Step::More { .. } if asks_client && self.session.awaits_file() => {
+                    client.extend(NO_MORE);
                 }
                 // Nothing more comes from either side.
                 Step::More { .. }

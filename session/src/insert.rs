@@ -9,6 +9,7 @@ use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, make_packet};
 use crate::last_id::names_row_count;
+use crate::load::Loading;
 use crate::packets::{
     COM_QUERY, COM_STMT_PREPARE, column_names, error_of, only_row, write_close, write_command,
     write_error,
@@ -37,6 +38,8 @@ pub(crate) struct Stage {
     pub(crate) plan: Option<(usize, Plan)>,
     /// The tries of an INSERT … SELECT.
     pub(crate) query: Option<Attempt>,
+    /// The tries of a LOAD DATA.
+    pub(crate) load: Option<Loading>,
     /// The keys for it.
     pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
     /// EXECUTE of a statement that was prepared out of a text: it was prepared with these keys.
@@ -158,6 +161,16 @@ impl Session {
                 KeyBatch::Bytes(bytes)
             }
         };
+        self.in_bits(rule, keys, rows)
+    }
+
+    /// The keys of so many rows, if they are not too large for the rule.
+    pub(crate) fn in_bits(
+        &self,
+        rule: &Rule,
+        keys: KeyBatch,
+        rows: u64,
+    ) -> Result<KeyBatch, KeyFailure> {
         let last = keys.number(rows.saturating_sub(1));
         let too_large = last.is_some_and(|last| last.checked_shr(rule.bits_max).unwrap_or(0) > 0);
         if too_large {
@@ -259,6 +272,10 @@ impl Session {
             Gather::Nothing => {}
             Gather::Lid => self.answer_lid(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
+            Gather::LastId => self.answer_last_id(answer),
+            Gather::LoadStart => self.load_started(end, answer),
+            Gather::FileName => self.answer_file_name(end, answer),
+            Gather::Load => self.answer_load(answer),
             Gather::Select(reply) => self.answer_select(&reply, end, answer),
             Gather::Prepare => self.answer_prepare(end, answer),
             Gather::Reprepare(reprepared) => self.answer_reprepare(reprepared, end, answer),

@@ -52,6 +52,35 @@ pub(crate) struct Reply {
     before: Option<u64>,
 }
 
+/// What LAST_INSERT_ID() has to become before anybody can see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PendingLid {
+    /// This.
+    To(u64),
+    /// This if the server's is above a number, and else what it was before: it counts the keys of a LOAD DATA.
+    ToIfAbove { above: u64, id: u64, before: u64 },
+}
+
+impl PendingLid {
+    /// The number, if it is known.
+    fn id(self) -> Option<u64> {
+        match self {
+            Self::To(id) => Some(id),
+            Self::ToIfAbove { .. } => None,
+        }
+    }
+
+    /// The number, as the server computes it.
+    fn expression(self) -> String {
+        match self {
+            Self::To(id) => id.to_string(),
+            Self::ToIfAbove { above, id, before } => {
+                format!("IF(LAST_INSERT_ID()>{above},{id},{before})")
+            }
+        }
+    }
+}
+
 /// What LAST_INSERT_ID() is to show after a statement that succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reported {
@@ -94,8 +123,11 @@ impl Reply {
 
 impl Session {
     /// What LAST_INSERT_ID() shows, as far as that is known.
-    fn shown_lid(&self) -> Option<u64> {
-        self.pending_lid.or(self.lid)
+    pub(crate) fn shown_lid(&self) -> Option<u64> {
+        match self.pending_lid {
+            Some(pending) => pending.id(),
+            None => self.lid,
+        }
     }
 
     /// How a statement of so many keys is written: when its failure would leave its key as LAST_INSERT_ID() and nobody knows
@@ -160,7 +192,7 @@ impl Session {
         let id = match reply.reported(done) {
             Reported::Before => None,
             Reported::NotThatKey => {
-                (self.pending_lid, self.lid) = (reply.before, reply.first);
+                (self.pending_lid, self.lid) = (reply.before.map(PendingLid::To), reply.first);
                 Some(0)
             }
             Reported::Key(id) => {
@@ -187,7 +219,7 @@ impl Session {
 
     fn inserted(&mut self, reply: &Reply, id: u64) {
         match reply.lid {
-            Lid::Literal => self.pending_lid = Some(id),
+            Lid::Literal => self.pending_lid = Some(PendingLid::To(id)),
             Lid::Wrapped => (self.pending_lid, self.lid) = (None, Some(id)),
             Lid::None => {}
         }
@@ -199,7 +231,8 @@ impl Session {
         match reply.lid {
             Lid::Wrapped => {
                 self.lid = None;
-                self.pending_lid = reply.before.filter(|_| reply.keys == 1 || reply.may_skip);
+                let before = reply.before.filter(|_| reply.keys == 1 || reply.may_skip);
+                self.pending_lid = before.map(PendingLid::To);
             }
             Lid::Literal | Lid::None => {}
         }
@@ -247,7 +280,8 @@ impl Session {
     /// Brings LAST_INSERT_ID() up to date before the command, which is looked at again afterwards. `counts`: the command asks
     /// for ROW_COUNT(), which a statement of ours sets; then one is chosen that sets it to what it is.
     pub(crate) fn update_lid(&mut self, counts: bool) -> Step {
-        let id = self.pending_lid.unwrap_or(0);
+        let pending = self.pending_lid.unwrap_or(PendingLid::To(0));
+        let id = pending.expression();
         let text = match self.row_count {
             None if counts => format!("SELECT LAST_INSERT_ID({id})"),
             Some(1) if counts => format!("SELECT LAST_INSERT_ID({id}) INTO @keywright"),
@@ -262,7 +296,8 @@ impl Session {
         if end == Some(End::Error) {
             self.fail_own(answer);
         } else {
-            self.lid = self.pending_lid.take();
+            self.lid = self.shown_lid();
+            self.pending_lid = None;
         }
     }
 }

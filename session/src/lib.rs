@@ -7,7 +7,7 @@
 //! - [`rules`]: which column of which tables gets keys.
 //! - `session`: whose turn it is. `command`, `text`, `kinds`: what the client wants. `answer`: where the upstream's answer ends.
 //!   `passing`: what is passed on untouched; `after`: what that changes.
-//! - `insert`, `select`, `prepare`, `execute`, `execute_bulk`, `select_prepared`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared; `as_is`:
+//! - `insert`, `select`, `load`, `local_file`, `prepare`, `execute`, `execute_bulk`, `select_prepared`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared; `as_is`:
 //!   those that the server gives the client's own insert_id. `pieces`: several in one text.
 //! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state.
 //! - `attributes`: what clients of MySQL send with statements.
@@ -29,6 +29,8 @@ pub mod imagine;
 mod insert;
 mod kinds;
 mod last_id;
+mod load;
+mod local_file;
 mod packets;
 mod params;
 mod passing;

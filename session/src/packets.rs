@@ -77,6 +77,18 @@ pub(crate) fn packets(mut bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
     Some(found)
 }
 
+/// The last packet of a gathered answer.
+pub(crate) fn last_packet(answer: &[u8]) -> &[u8] {
+    let mut rest = answer;
+    while let Some((_, next)) = Header::read(rest)
+        .and_then(|header| rest.split_at_checked(header.total()))
+        .filter(|(_, next)| !next.is_empty())
+    {
+        rest = next;
+    }
+    rest
+}
+
 /// Names of the columns that a prepared `SELECT * FROM t` would have.
 pub(crate) fn column_names(answer: &[u8]) -> Option<Vec<Vec<u8>>> {
     let packets = packets(answer)?;

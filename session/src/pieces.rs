@@ -168,7 +168,7 @@ impl Session {
                         continue;
                     }
                 },
-                Look::Unsupported(table, _) => table,
+                Look::Load(table) | Look::Unsupported(table, _) => table,
                 Look::Prepare(_) | Look::Execute(_) => {
                     is_ruled = true;
                     continue;

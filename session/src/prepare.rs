@@ -37,7 +37,11 @@ impl Session {
         self.statements.last = LAST_PREPARED;
         match kind(text, &self.context.modes) {
             Kind::Insert | Kind::Replace => {}
+            Kind::LoadData if !self.context.known => return self.ask_context(),
             other => {
+                if let Some((rule, what)) = self.prepared_load(text) {
+                    return self.unsupported_prepare(header, bytes, text, rule, what);
+                }
                 let change = self.changes(text, other);
                 return self.prepare_passed(header, bytes, text, change);
             }

@@ -24,6 +24,13 @@ pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<What> {
     }
 }
 
+fn may_not_be_given(rule: &Rule) -> String {
+    format!(
+        "the value of key column \"{}\" is generated and may not be given",
+        rule.column
+    )
+}
+
 impl Session {
     /// Whether some rule changes statements. Where none does, none is refused either.
     pub(crate) fn rewrites_any(&self) -> bool {
@@ -89,11 +96,15 @@ impl Session {
 
     pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize, rule: &Rule) -> Step {
         self.note(Some(index), What::Refused("explicit"));
-        let message = format!(
-            "the value of key column \"{}\" is generated and may not be given",
-            rule.column
-        );
-        self.refuse(header, Cause::KeyExplicit, &message)
+        self.refuse(header, Cause::KeyExplicit, &may_not_be_given(rule))
+    }
+
+    /// The same, of a statement that was answered already.
+    pub(crate) fn tell_explicit(&mut self, index: usize, sequence: u8) {
+        self.note(Some(index), What::Refused("explicit"));
+        let rule = self.rules.rules().get(index);
+        let message = rule.map(may_not_be_given).unwrap_or_default();
+        write_error(Cause::KeyExplicit, &message, sequence, &mut self.down);
     }
 
     /// Answers the command at the front with an error; the upstream never sees it.

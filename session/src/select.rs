@@ -18,10 +18,10 @@ use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 
 /// Rows that the first try has keys for. No layout has so few in one tick.
-const ROWS_FIRST: u64 = 64;
+pub(crate) const ROWS_FIRST: u64 = 64;
 
 /// How many times more rows the next try has keys for: from a snowflake's 64 by way of 512 to the 4096 of a tick.
-const GROWTH: u64 = 8;
+pub(crate) const GROWTH: u64 = 8;
 
 /// A statement and what its next or present try has keys for.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use crate::answer::{Answer, End, Outcome};
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::context::Context;
 use crate::insert::Stage;
-use crate::last_id::Reply;
+use crate::last_id::{PendingLid, Reply};
 use crate::passing::Passing;
 use crate::pieces::Pieces;
 use crate::plan::Familiars;
@@ -45,7 +45,7 @@ pub struct Session {
     /// What LAST_INSERT_ID() is on the server, as far as that is known.
     pub(crate) lid: Option<u64>,
     /// What LAST_INSERT_ID() has to become before anybody can see it.
-    pub(crate) pending_lid: Option<u64>,
+    pub(crate) pending_lid: Option<PendingLid>,
     /// What ROW_COUNT() is on the server; `None`: -1.
     pub(crate) row_count: Option<u64>,
     pub(crate) up: Vec<u8>,
@@ -78,6 +78,8 @@ pub(crate) enum Turn {
     Gather(Gather),
     /// The driver's: it looks for keys.
     Keys,
+    /// The client's: the file that it was asked for.
+    File,
     /// Nobody's: bytes pass both ways until the end.
     Blind,
 }
@@ -107,6 +109,14 @@ pub(crate) enum Gather {
     Insert(Reply),
     /// A try of an INSERT … SELECT.
     Select(Reply),
+    /// What LAST_INSERT_ID() is.
+    LastId,
+    /// LAST_INSERT_ID() is made 0 for a LOAD DATA.
+    LoadStart,
+    /// Which file a LOAD DATA LOCAL wants.
+    FileName,
+    /// A try of a LOAD DATA.
+    Load,
     /// A rewritten COM_STMT_PREPARE.
     Prepare,
     /// A PREPARE out of a text, with keys in it.
@@ -259,6 +269,8 @@ impl Session {
             Turn::Blind => Step::Forward(bytes.len()),
             Turn::Command => self.command(bytes),
             Turn::Answer(_) if self.answer.wants_local_file() => self.local_file(bytes),
+            Turn::Gather(Gather::Load) if self.answer.wants_local_file() => self.send_file(bytes),
+            Turn::File => self.take_file(bytes),
             Turn::Answer(_) | Turn::Gather(_) | Turn::Keys => Step::Blocked,
         }
     }
@@ -277,7 +289,7 @@ impl Session {
     pub(crate) fn on_upstream_plain(&mut self, bytes: &[u8]) -> Step {
         match self.turn {
             // Nobody asked: the server says why it is about to close.
-            Turn::Blind | Turn::Command | Turn::Keys => Step::Forward(bytes.len()),
+            Turn::Blind | Turn::Command | Turn::File | Turn::Keys => Step::Forward(bytes.len()),
             Turn::Answer(_) => self.pass_answer(bytes),
             Turn::Gather(_) => self.gather(bytes),
         }
@@ -328,11 +340,12 @@ impl Session {
                 };
                 match std::mem::replace(&mut self.turn, Turn::Command) {
                     Turn::Gather(gather) => self.gathered(gather, end, answer),
-                    Turn::Command | Turn::Answer(_) | Turn::Keys | Turn::Blind => {}
+                    Turn::Command | Turn::Answer(_) | Turn::File | Turn::Keys | Turn::Blind => {}
                 }
                 Step::Consumed(walked.bytes)
             }
-            Outcome::LocalFile | Outcome::Malformed => self.malformed(),
+            Outcome::LocalFile => self.file_wanted(now),
+            Outcome::Malformed => self.malformed(),
         }
     }
 

@@ -6,11 +6,11 @@ use keywright_rewrite::Server;
 /// Sizes that a session keeps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest statement on a rule's table that is gathered to be rewritten, bytes.
+    /// Longest statement on a rule's table that is gathered to be rewritten, and longest file of a client for one, bytes.
     pub rewrite_bytes_max: usize,
     /// Prepared statements on rules' tables that one connection may have.
     pub statements_max: usize,
-    /// Rows that one INSERT … SELECT may have: beyond, no more keys are tried.
+    /// Rows that one INSERT … SELECT or LOAD DATA may have: beyond, no more keys are tried.
     pub select_rows_max: u64,
 }
 

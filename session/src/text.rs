@@ -21,6 +21,8 @@ pub(crate) enum Look {
     Pass(After),
     /// It is an INSERT or REPLACE on a table with a rule, or may be.
     Insert,
+    /// It is a LOAD DATA or LOAD XML into this table.
+    Load(TableName),
     /// It would be one, in a shape that cannot be rewritten.
     Unsupported(TableName, Unsupported),
     /// PREPARE of one out of a text.
@@ -63,6 +65,7 @@ impl Session {
         };
         match look {
             Look::Insert => self.insert(header, bytes, text),
+            Look::Load(table) => self.load(header, bytes, text, &table),
             Look::Pass(after) => self.pass_query(header, bytes, text, after),
             Look::Unsupported(table, what) => match self.rule_of(&table) {
                 rule @ Some(_) => self.unsupported(header, bytes, rule, what),
@@ -124,9 +127,7 @@ impl Session {
                     return Err(());
                 }
                 match load_target(text, &modes) {
-                    Some(table) => {
-                        Look::Unsupported(table, keywright_rewrite::Unsupported::LoadData)
-                    }
+                    Some(table) => Look::Load(table),
                     None => Look::Pass(After::Nothing),
                 }
             }

@@ -68,6 +68,9 @@ impl Session {
         let table = match InsertHead::read(&text, &modes) {
             Ok(head) => head.table,
             Err(Unread::Refused | Unread::Unsupported(_)) => {
+                if let Some((table, what)) = self.load_to_prepare(&text) {
+                    return Ok(Look::Unsupported(table, what));
+                }
                 return Ok(Look::Pass(After::Unknown));
             }
         };

@@ -248,3 +248,32 @@ fn a_text_with_used_keys_is_never_passed_on() {
         "{fate:?}"
     );
 }
+
+#[test]
+fn a_load_is_shown_with_its_keys() {
+    let mut it = imagined(OnUnsupported::Refuse);
+    let text = "LOAD DATA LOCAL INFILE 'f' INTO TABLE shop.orders (a)";
+    let shown = told(&mut it, text);
+    let Fate::Rewritten { text: new } = &shown.fate else {
+        panic!("{shown:?}");
+    };
+    let new = String::from_utf8_lossy(new);
+    let one = " SET `id`=CASE WHEN LAST_INSERT_ID()=0 THEN LAST_INSERT_ID(1001) ELSE ";
+    assert!(new.starts_with(&format!("{text}{one}")), "{new}");
+    let shown = told(&mut it, "LOAD DATA INFILE 'f' INTO TABLE shop.orders");
+    assert!(matches!(shown.fate, Fate::Rewritten { .. }), "{shown:?}");
+    let shown = told(&mut it, "LOAD DATA LOCAL INFILE 'f' INTO TABLE free.t");
+    assert_eq!(shown.fate, Fate::Untouched);
+    told(&mut it, "CALL p()");
+    let shown = told(&mut it, text);
+    assert!(matches!(shown.fate, Fate::Rewritten { .. }), "{shown:?}");
+    let shown = told(&mut it, "LOAD XML INFILE 'f' INTO TABLE shop.orders");
+    let construct = "load_xml";
+    assert!(matches!(shown.fate, Fate::Refused { construct: other, .. } if other == construct));
+    let rule = Rule {
+        mode: Mode::Observe,
+        ..rule(OnUnsupported::Refuse)
+    };
+    let mut it = with(rule, "utf8mb4");
+    assert_eq!(told(&mut it, text).fate, Fate::Observed);
+}

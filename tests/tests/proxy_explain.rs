@@ -41,7 +41,7 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
         &of("INSERT INTO elsewhere.t VALUES (7, 1)")?,
         &["rule       none", "no rule matches its table"],
     );
-    assert_has(&of("SELECT 1")?, &["it is no INSERT or REPLACE"]);
+    assert_has(&of("SELECT 1")?, &["it is no INSERT, REPLACE or LOAD DATA"]);
     assert_has(
         &of("INSERT INTO t (id) VALUES (?)")?,
         &["its key is a parameter"],

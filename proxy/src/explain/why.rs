@@ -1,9 +1,19 @@
 //! Why a statement is passed on as it is.
 
-use keywright_rewrite::{Insert, InsertHead, KeyColumn, Kind, Plan, Unread, Unsupported, kind};
+use keywright_rewrite::{
+    Insert, InsertHead, KeyColumn, Kind, Plan, TableName, Unread, Unsupported, kind, load_target,
+};
 use keywright_session::imagine::{Columns, Imagine};
 
 use super::Explainer;
+
+fn no_rule(table: &TableName, database: Option<&[u8]>) -> &'static str {
+    if table.schema.is_none() && database.is_none() {
+        "no database is chosen; name one with --database"
+    } else {
+        "no rule matches its table"
+    }
+}
 
 impl Explainer<'_> {
     /// In words, for people.
@@ -14,20 +24,21 @@ impl Explainer<'_> {
         database: Option<&[u8]>,
     ) -> &'static str {
         let modes = self.modes();
-        let is_insert = matches!(kind(text, &modes), Kind::Insert | Kind::Replace);
+        let kind = kind(text, &modes);
+        let is_insert = matches!(kind, Kind::Insert | Kind::Replace);
+        let load = load_target(text, &modes).filter(|_| kind == Kind::LoadData);
+        if let (Some(table), None) = (load, rule) {
+            return no_rule(&table, database);
+        }
         let Ok(head) = InsertHead::read(text, &modes) else {
             return if is_insert {
                 "the server refuses it by itself"
             } else {
-                "it is no INSERT or REPLACE, or none of a form that would get keys"
+                "it is no INSERT, REPLACE or LOAD DATA, or none of a form that would get keys"
             };
         };
         let Some(rule) = rule else {
-            return if head.table.schema.is_none() && database.is_none() {
-                "no database is chosen; name one with --database"
-            } else {
-                "no rule matches its table"
-            };
+            return no_rule(&head.table, database);
         };
         match self.plan(rule, head, text, database) {
             Ok(plan) if plan.explicit() => "every row brings its own key",

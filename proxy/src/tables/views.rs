@@ -1,4 +1,4 @@
-//! Views that forbid trying an INSERT … SELECT again.
+//! Views that forbid trying an INSERT … SELECT or a LOAD DATA again.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,10 @@ use mysql_async::prelude::Queryable;
 
 use super::OWN_SCHEMAS;
 
-/// Built-in functions whose effect outlasts a statement that fails, as a view's definition has them.
-const EFFECTS: [&str; 5] = [
+/// Built-in functions whose effect outlasts a statement that fails, or that see how the rows of one are numbered, as a
+/// view's definition has them.
+const EFFECTS: [&str; 6] = [
+    "last_insert_id(",
     "nextval(",
     "setval(",
     "get_lock(",

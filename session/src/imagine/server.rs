@@ -1,10 +1,12 @@
 //! The imagined server: it answers questions about its state, and takes everything else for done.
 
-use keywright_rewrite::{Kind, kind, use_target};
+use keywright_rewrite::{Kind, Load, kind, use_target};
 
 use super::{Columns, Imagine, Imagined};
 use crate::bytes::write_packet;
 use crate::context::PROBE;
+use crate::load::{ASK_LAST_ID, START};
+use crate::local_file::FILE_NAME;
 use crate::packets::{COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, packets};
 use crate::rows::{Made, write_column, write_ok};
 
@@ -24,19 +26,34 @@ impl Imagined {
         for (_, payload) in packets(&commands).unwrap_or_default() {
             match payload.split_first() {
                 Some((&COM_QUERY, PROBE)) => self.tell_state(answers),
+                Some((&COM_QUERY, ASK_LAST_ID)) => {
+                    write_row(&[b"1"], vec![Some(b"0")], answers);
+                }
+                Some((&COM_QUERY, START)) => write_ok(1, AUTOCOMMIT, answers),
                 Some((&COM_QUERY, text)) if text.starts_with(b"DO LAST_INSERT_ID(") => {
                     write_ok(1, AUTOCOMMIT, answers);
                 }
                 Some((&COM_QUERY, text)) => {
                     self.follow(text);
                     self.sent.push(text.to_vec());
-                    write_ok(1, AUTOCOMMIT, answers);
+                    if self.wants_file(text) {
+                        write_packet(&[FILE_NAME, b'f'], 1, answers);
+                    } else {
+                        write_ok(1, AUTOCOMMIT, answers);
+                    }
                 }
                 Some((&COM_STMT_PREPARE, text)) => self.tell_columns(text, answers, imagine),
-                Some((&COM_STMT_CLOSE, _)) | None => {}
-                Some(_) => write_ok(1, AUTOCOMMIT, answers),
+                Some((&COM_STMT_CLOSE, _)) => {}
+                // None: the end of a file.
+                Some(_) | None => write_ok(1, AUTOCOMMIT, answers),
             }
         }
+    }
+
+    fn wants_file(&self, text: &[u8]) -> bool {
+        let modes = self.session.context.modes;
+        kind(text, &modes) == Kind::LoadData
+            && Load::read(text, &modes).is_ok_and(|load| load.is_local())
     }
 
     fn tell_state(&self, answers: &mut Vec<u8>) {
@@ -47,15 +64,7 @@ impl Imagined {
             self.state.database.as_deref(),
             Some(increment.as_bytes()),
         ];
-        let made = Made {
-            sequence: 1,
-            deprecate_eof: true,
-            extended: false,
-            status: AUTOCOMMIT,
-            collation: COLLATION,
-            columns: &[b"1", b"2", b"3", b"4"],
-        };
-        made.write(std::iter::once(row), answers);
+        write_row(&[b"1", b"2", b"3", b"4"], row, answers);
     }
 
     /// The answer to a `SELECT * FROM t` that is prepared.
@@ -151,6 +160,19 @@ impl Imagined {
             Assigned::Unseen => self.lost_sql_mode = true,
         }
     }
+}
+
+/// A result of one row.
+fn write_row(columns: &[&[u8]], row: Vec<Option<&[u8]>>, out: &mut Vec<u8>) {
+    let made = Made {
+        sequence: 1,
+        deprecate_eof: true,
+        extended: false,
+        status: AUTOCOMMIT,
+        collation: COLLATION,
+        columns,
+    };
+    made.write(std::iter::once(row), out);
 }
 
 /// Error 1146, as a server writes it.

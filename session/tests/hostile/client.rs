@@ -41,6 +41,10 @@ const TEXTS: &[&str] = &[
     "EXECUTE IMMEDIATE 'INSERT INTO t (a) VALUES (1)'",
     "LOAD DATA LOCAL INFILE 'x' INTO TABLE free",
     "LOAD DATA LOCAL INFILE 'x' INTO TABLE t",
+    "LOAD DATA LOCAL INFILE 'x' IGNORE INTO TABLE t (a) SET b = 1",
+    "LOAD DATA LOCAL INFILE 'x' REPLACE INTO TABLE strict",
+    "LOAD DATA INFILE 'x' INTO TABLE t (a)",
+    "LOAD DATA INFILE 'x' INTO TABLE d.strict (id, a)",
     "BEGIN",
     "COMMIT",
     "",
@@ -133,6 +137,20 @@ fn command(has_attributes: bool, random: &mut Rng, out: &mut Vec<u8>) {
         _ => payload.extend(b"\x04t\0%"),
     }
     packet(0, &payload, out);
+    if payload.windows(5).any(|part| part == b"LOCAL") && random.u8(..) < 240 {
+        file(random, out);
+    }
+}
+
+/// A file, now and then longer than what is gathered.
+fn file(random: &mut Rng, out: &mut Vec<u8>) {
+    let mut sequence = 2;
+    for _ in 0..random.usize(0..4) {
+        let lines = pick(random, &[1, 3, 50, 300]);
+        packet(sequence, b"1\tline\n".repeat(lines).as_slice(), out);
+        sequence += 1;
+    }
+    packet(sequence, b"", out);
 }
 
 fn query(has_attributes: bool, random: &mut Rng, payload: &mut Vec<u8>) {

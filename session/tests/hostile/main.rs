@@ -80,8 +80,8 @@ fn conversations_come_to_the_same_in_any_chunks() {
     });
     // Else these conversations show nothing.
     assert!(
-        rewritten.get() > SEEDS / 4,
-        "{} INSERTs got keys",
+        rewritten.get() > SEEDS / 5,
+        "{} statements got keys",
         rewritten.get()
     );
 }

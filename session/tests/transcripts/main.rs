@@ -4,6 +4,7 @@ mod alike;
 mod attributes;
 mod broken;
 mod bulk;
+mod load;
 mod rig;
 mod select;
 mod select_prepared;

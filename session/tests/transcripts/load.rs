@@ -1,0 +1,263 @@
+//! LOAD DATA: rows are numbered by the server's LAST_INSERT_ID(), with more keys until they are enough.
+
+use keywright_rewrite::KeyForm;
+use keywright_session::Limits;
+
+use super::rig::*;
+
+const LOAD: &str = "LOAD DATA INFILE 'f' INTO TABLE t (a)";
+const LOCAL: &str = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a)";
+const START: &str = "SET last_insert_id=0";
+
+fn too_few() -> Vec<u8> {
+    let mut payload = vec![0xFF, 0x9A, 0x06];
+    payload.extend(
+        b"#22003BIGINT UNSIGNED value is out of range in 'last_insert_id() * 7046029254386353131'",
+    );
+    packet(1, &payload)
+}
+
+fn numbered(number: u8, mut packet: Vec<u8>) -> Vec<u8> {
+    packet[3] = number;
+    packet
+}
+
+/// Says a text, and answers what is asked before it goes out.
+fn said(r: &mut Rig, text: &str) -> String {
+    let sent = r.probed(text, "1");
+    assert!(sent.contains(START), "{sent}");
+    String::from_utf8_lossy(&r.answer(&ok(0, 0))).into_owned()
+}
+
+/// The same of a client's file: the server is asked for its name, and the client for its content.
+fn sent_local(r: &mut Rig, text: &str, lines: &str) -> Vec<u8> {
+    let sent = r.probed(text, "1");
+    assert!(sent.contains(text) && !sent.contains("CASE"), "{sent}");
+    assert_eq!(r.answer(&packet(1, b"\xFBf")), packet(2, b""));
+    assert!(
+        r.told().is_empty(),
+        "not before the server has done with it"
+    );
+    r.answer(&numbered(3, ok(0, 0)));
+    assert_eq!(r.told(), packet(1, b"\xFBf"));
+    let file = [packet(2, lines.as_bytes()), packet(3, b"")].concat();
+    r.client.extend(&file);
+    r.run();
+    std::mem::take(&mut r.to_server)
+}
+
+#[test]
+fn too_few_keys_are_tried_again_with_more() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = said(&mut r, LOAD);
+    assert!(
+        sent.contains("(a) SET `id`=CASE WHEN LAST_INSERT_ID()=0 THEN LAST_INSERT_ID(100) WHEN LAST_INSERT_ID()>=100 AND LAST_INSERT_ID()<163 "),
+        "{sent}"
+    );
+    assert!(has(&r.answer(&too_few()), START), "it counts from 0 again");
+    assert!(has(&r.answer(&ok(0, 0)), "THEN LAST_INSERT_ID(164) "));
+    assert!(r.told().is_empty(), "the client hears of the last try only");
+    assert_eq!(r.answer(&ok(200, 0)), b"");
+    assert_eq!(r.told(), ok(200, 0), "as the server says it");
+    let sent = r.query("SELECT LAST_INSERT_ID()");
+    assert!(has(&sent, "SET last_insert_id=164"));
+    let counts: Vec<_> = r
+        .requests
+        .iter()
+        .map(|one| (one.count, one.contiguous))
+        .collect();
+    assert_eq!(counts, [(64, false), (512, false)]);
+}
+
+#[test]
+fn more_rows_than_the_limit_are_refused() {
+    let limits = Limits {
+        select_rows_max: 3,
+        ..Limits::default()
+    };
+    let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
+    said(&mut r, LOAD);
+    assert_eq!(r.answer(&too_few()), b"");
+    let told = r.told();
+    assert!(has(&told, "more than 3 rows") && has(&told, "select_rows_max"));
+    assert!(has(
+        &r.query("SELECT LAST_INSERT_ID()"),
+        "SET last_insert_id=0"
+    ));
+    let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
+    assert_eq!(sent_local(&mut r, LOCAL, "1\n2\n3\n"), b"");
+    let told = r.told();
+    assert!(has(&told, "more than 3 rows"), "{told:?}");
+    assert_eq!(told[3], 4, "the number behind the file's last packet");
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"), "the session goes on");
+}
+
+#[test]
+fn what_was_before_a_failure_is_shown_again() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    said(&mut r, LOAD);
+    r.answer(&err());
+    assert_eq!(r.told(), err());
+    assert!(has(
+        &r.query("SELECT LAST_INSERT_ID()"),
+        "SET last_insert_id=IF(LAST_INSERT_ID()>100,100,0)"
+    ));
+    r.answer(&ok(0, 0));
+    r.answer(&err());
+    // Now nobody knows which it was.
+    let sent = r.query(LOAD);
+    assert!(has(&sent, "SELECT LAST_INSERT_ID()"), "{sent:?}");
+    let mut row = packet(1, &[1]);
+    row.extend(def(2));
+    row.extend(packet(3, b"\x0217"));
+    row.extend(packet(4, &[0xFE, 0, 0, 2, 0, 0, 0]));
+    assert!(has(&r.answer(&row), START));
+    r.answer(&ok(0, 0));
+    r.answer(&ok(0, 0));
+    assert!(has(
+        &r.query("SELECT LAST_INSERT_ID()"),
+        "SET last_insert_id=17"
+    ));
+}
+
+#[test]
+fn keys_in_the_file_leave_it_open_what_was_generated() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = said(&mut r, "LOAD DATA INFILE 'f' INTO TABLE t");
+    assert!(
+        sent.contains("t SET `id`=CASE WHEN `id`<>0 THEN `id` WHEN"),
+        "{sent}"
+    );
+    r.answer(&ok(5, 0));
+    let sent = r.query("SELECT LAST_INSERT_ID()");
+    assert!(has(
+        &sent,
+        "SET last_insert_id=IF(LAST_INSERT_ID()>0,100,0)"
+    ));
+}
+
+#[test]
+fn the_keys_of_a_clients_file_are_as_many_as_its_lines() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    assert!(has(&sent_local(&mut r, LOCAL, "1\n2\n3\n"), START));
+    assert_eq!(r.requests[0].count, 4, "a last line may have no end");
+    let sent = r.answer(&ok(0, 0));
+    assert!(has(&sent, "LAST_INSERT_ID()<103"), "{sent:?}");
+    let file = r.answer(&packet(1, b"\xFBf"));
+    assert_eq!(file, [packet(2, b"1\n2\n3\n"), packet(3, b"")].concat());
+    assert!(r.told().is_empty());
+    r.answer(&numbered(4, ok(3, 0)));
+    assert_eq!(r.told(), numbered(4, ok(3, 0)));
+    assert!(r.client.is_empty());
+    assert!(has(
+        &r.query("SELECT LAST_INSERT_ID()"),
+        "SET last_insert_id=100"
+    ));
+}
+
+#[test]
+fn the_server_may_not_want_the_clients_file() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed(LOCAL, "1");
+    r.answer(&err());
+    assert_eq!(r.told(), err());
+    r.query(LOCAL);
+    r.answer(&packet(1, b"\xFBf"));
+    r.answer(&numbered(3, err()));
+    assert_eq!(r.told(), err(), "as if it had not asked");
+    assert!(r.requests.is_empty());
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"));
+}
+
+#[test]
+fn no_keys_for_a_clients_file_are_an_error_behind_it() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.fail_keys = true;
+    assert_eq!(sent_local(&mut r, LOCAL, "1\n"), b"");
+    let told = r.told();
+    assert!(has(&told, "down") && told[3] == 4, "{told:?}");
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"));
+}
+
+#[test]
+fn a_clients_file_that_is_too_long_is_dropped() {
+    let limits = Limits {
+        rewrite_bytes_max: 100,
+        ..Limits::default()
+    };
+    let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
+    let long = "1\n".repeat(60);
+    assert_eq!(sent_local(&mut r, LOCAL, &long), b"");
+    let told = r.told();
+    assert!(has(&told, "a file longer than rewrite_bytes_max") && told[3] == 4);
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"));
+    assert!(r.requests.is_empty());
+}
+
+#[test]
+fn no_memory_for_a_clients_file_is_an_error_behind_it() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed(LOCAL, "1");
+    r.answer(&packet(1, b"\xFBf"));
+    r.answer(&numbered(3, ok(0, 0)));
+    r.told();
+    r.client.extend(&packet(2, b"1\n2\n")[..6]);
+    r.run();
+    r.s.memory_full();
+    r.client.extend(&packet(2, b"1\n2\n")[6..]);
+    r.client.extend(packet(3, b""));
+    r.run();
+    let told = r.told();
+    assert!(has(&told, "memory_bytes_max") && told[3] == 4, "{told:?}");
+    assert!(r.client.is_empty() && !r.closed);
+    assert!(
+        has(&sent_local(&mut r, LOCAL, "1\n"), START),
+        "there is some again"
+    );
+}
+
+#[test]
+fn reports_of_progress_come_before_the_answer() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    said(&mut r, LOAD);
+    let progress = packet(1, b"\xFF\xFF\xFF\x01\x01\x02\x00\x00\x00\x04read");
+    let answer = [progress, numbered(2, ok(1, 0))].concat();
+    r.answer(&answer);
+    assert_eq!(r.told(), answer);
+    assert!(has(
+        &r.query("SELECT LAST_INSERT_ID()"),
+        "SET last_insert_id=100"
+    ));
+}
+
+#[test]
+fn a_prepared_load_is_refused_by_name() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    assert_eq!(stmt_prepare(&mut r, LOAD, "1"), "");
+    assert!(has(&r.told(), "LOAD DATA in a prepared statement"));
+    for text in ["PREPARE s FROM", "EXECUTE IMMEDIATE"] {
+        let text = format!("{text} \"{LOAD}\"");
+        let sent = r.probed(&text, "1");
+        assert_eq!(sent, "", "{text}");
+        assert!(has(&r.told(), "LOAD DATA in a prepared statement"));
+    }
+    let free = LOAD.replace("TABLE t", "TABLE free");
+    assert!(has(&r.say(&[b"\x16", free.as_bytes()].concat()), &free));
+}
+
+#[test]
+fn the_server_may_change_its_mind_about_the_clients_file() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    sent_local(&mut r, LOCAL, "1\n");
+    r.answer(&ok(0, 0));
+    assert_eq!(r.answer(&err()), b"");
+    assert_eq!(r.told(), numbered(4, err()), "behind the file");
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"), "its bytes are gone");
+    r.answer(&ok(0, 0));
+    r.told();
+    // The same of what comes before it.
+    sent_local(&mut r, LOCAL, "1\n");
+    r.answer(&err());
+    assert_eq!(r.told(), numbered(4, err()));
+    assert!(r.client.is_empty());
+}
