@@ -18,7 +18,7 @@ use crate::last_id::PendingLid;
 use crate::local_file::{File, Sending, Taking};
 use crate::packets::{COM_QUERY, error_text, last_packet, only_row, single_ok, write_error};
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
-use crate::select::{GROWTH, ROWS_FIRST};
+use crate::select::{GROWTH, NOT_REPEATABLE, ROWS_FIRST};
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, Step, What};
 
@@ -86,10 +86,7 @@ fn verdict(rule: &Rule, plan: &LoadPlan) -> Verdict {
     } else if plan.has_effects() {
         Verdict::Unsupported("with a call or an assignment that must not be carried out twice")
     } else if !rule.repeatable {
-        Verdict::Unsupported(
-            "of an unknown number of rows where a failed try may leave something behind: a trigger, a table not known to \
-             be InnoDB, a view that calls functions",
-        )
+        Verdict::Unsupported(NOT_REPEATABLE)
     } else {
         Verdict::Try
     }

@@ -23,6 +23,10 @@ pub(crate) const ROWS_FIRST: u64 = 64;
 /// How many times more rows the next try has keys for: from a snowflake's 64 by way of 512 to the 4096 of a tick.
 pub(crate) const GROWTH: u64 = 8;
 
+/// Why a statement with an unknown number of rows is not tried twice where its rule is not for tables that forget a failed try.
+pub(crate) const NOT_REPEATABLE: &str = "of an unknown number of rows where a failed try may leave something behind: \
+    a trigger, a table not known to be InnoDB, a view that calls functions";
+
 /// A statement and what its next or present try has keys for.
 #[derive(Debug)]
 pub(crate) struct Attempt {
@@ -80,10 +84,7 @@ pub(crate) fn verdict(rule: &Rule, plan: &QueryPlan) -> Verdict {
     if plan.has_effects() {
         Verdict::Once("with a call that must not be carried out twice")
     } else if !rule.repeatable {
-        Verdict::Once(
-            "of an unknown number of rows where a failed try may leave something behind: a trigger, a table not known to \
-             be InnoDB, a view that calls functions",
-        )
+        Verdict::Once(NOT_REPEATABLE)
     } else {
         Verdict::Try
     }
