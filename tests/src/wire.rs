@@ -155,6 +155,14 @@ impl Wire {
         self.replies(false)
     }
 
+    /// Waits until the other end says something unasked; it is read as the answer to the next command.
+    ///
+    /// # Errors
+    /// The connection broke, or nothing came.
+    pub fn wait_for_word(&mut self) -> Result<()> {
+        self.channel.wait()
+    }
+
     /// Reads all results of a text that was sent with [`Wire::send_query`].
     ///
     /// # Errors

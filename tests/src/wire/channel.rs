@@ -1,7 +1,7 @@
 //! Packets on a stream.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 
 use anyhow::{Context, bail};
 
@@ -16,7 +16,7 @@ impl<T: Read + Write + Send> Stream for T {}
 
 /// One connection's packets, their sequence numbers checked.
 pub(super) struct Channel {
-    stream: Box<dyn Stream>,
+    stream: BufReader<Box<dyn Stream>>,
     sequence: u8,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Debug for Channel {
 impl Channel {
     pub(super) fn new(stream: Box<dyn Stream>) -> Channel {
         Channel {
-            stream,
+            stream: BufReader::new(stream),
             sequence: 0,
         }
     }
@@ -64,7 +64,14 @@ impl Channel {
     }
 
     pub(super) fn write_raw(&mut self, bytes: &[u8]) -> Result<()> {
-        self.stream.write_all(bytes).context("sending a packet")
+        let stream = self.stream.get_mut();
+        stream.write_all(bytes).context("sending a packet")
+    }
+
+    /// Waits until something is there to read, or the end.
+    pub(super) fn wait(&mut self) -> Result<()> {
+        self.stream.fill_buf().context("waiting for a packet")?;
+        Ok(())
     }
 
     pub(super) fn read(&mut self) -> Result<Vec<u8>> {

@@ -159,8 +159,9 @@ fn has_ended(wire: &mut Wire) {
     assert!(wire.query("SELECT 1").is_err(), "the connection goes on");
 }
 
-/// Its next command is answered with the reason, and not carried out.
+/// It is told unasked: its next command is answered with the reason, and not carried out.
 fn told_to_go(wire: &mut Wire) -> Result<()> {
+    wire.wait_for_word()?;
     let sql = "INSERT INTO orders (a) VALUES ('late')";
     let fault = refusal(wire.query(sql)?).context("the refusal")?;
     expect(Cause::Draining, &fault, "Server shutdown in progress");
