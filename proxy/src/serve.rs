@@ -10,7 +10,6 @@ use keywright_store::{Keys, Source};
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
-use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 use crate::config::{Config, Configured, Listener};
@@ -179,18 +178,17 @@ fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>, metrics: Option<&Bound>) 
         .enable_all()
         .build()
         .context("starting a runtime")?;
-    let local = LocalSet::new();
-    runtime.block_on(local.run_until(async {
+    runtime.block_on(async {
         for (index, bound) in bound.iter().enumerate() {
             let acceptor = bound.here().context("sharing a listening socket")?;
             let shared = Arc::clone(shared);
-            tokio::task::spawn_local(async move {
+            tokio::spawn(async move {
                 accept(&acceptor, index, &shared).await;
             });
         }
         if let Some(metrics) = metrics {
             let acceptor = metrics.here().context("sharing a listening socket")?;
-            tokio::task::spawn_local(metrics::serve(
+            tokio::spawn(metrics::serve(
                 acceptor,
                 shared.keys.clone(),
                 Arc::clone(&shared.counters),
@@ -213,7 +211,7 @@ fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>, metrics: Option<&Bound>) 
             );
         }
         Ok(())
-    }))
+    })
 }
 
 async fn accept(acceptor: &crate::stream::Acceptor, index: usize, shared: &Arc<Shared>) {
@@ -221,7 +219,7 @@ async fn accept(acceptor: &crate::stream::Acceptor, index: usize, shared: &Arc<S
         match acceptor.accept().await {
             Ok(client) => {
                 let shared = Arc::clone(shared);
-                tokio::task::spawn_local(async move {
+                tokio::spawn(async move {
                     if let Err(error) = serve_client(client, index, &shared).await {
                         tracing::debug!(%error, "connection ended");
                     }
