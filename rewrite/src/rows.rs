@@ -8,6 +8,9 @@ use crate::refusal::{Unread, Unsupported};
 use crate::scan::{Seen, Stop};
 use crate::token::{Kind, Token};
 
+/// For how many rows memory is taken before they are read.
+const SITES_AHEAD_MAX: usize = 4096;
+
 /// Where the key stands in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -52,7 +55,7 @@ impl Walked {
             unsure: false,
             for_zero: false,
             certain: false,
-            sites: Vec::with_capacity(4),
+            sites: Vec::with_capacity(1),
             key_parameters: Vec::new(),
             seen: Seen::default(),
             on_duplicate: false,
@@ -158,6 +161,7 @@ impl Cursor<'_> {
         constructor: bool,
         walked: &mut Walked,
     ) -> Result<(), Unread> {
+        let start = self.at;
         loop {
             if constructor && !self.accept("ROW")? {
                 return Err(Unread::Refused);
@@ -174,6 +178,11 @@ impl Cursor<'_> {
             walked.rows += 1;
             if !self.accept_mark(b',')? {
                 return Ok(());
+            }
+            if walked.rows == 1 {
+                // The others will be about as long.
+                let others = self.rest().len() / (self.at - start);
+                walked.sites.reserve(others.min(SITES_AHEAD_MAX));
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Walks over values at memory speed, noting the little that matters about them.
 
+use memchr::memchr2;
+
 use crate::cursor::Cursor;
 use crate::refusal::Unread;
 use crate::words::{is_blind_call, is_reserved};
@@ -127,6 +129,7 @@ const fn classes() -> [Class; 256] {
 impl Cursor<'_> {
     /// Past values of a row: to the `,` behind the last of `count`, or to the `)` or the statement's end; how many `,`
     /// were passed.
+    #[inline]
     pub(crate) fn skip_values(
         &mut self,
         count: usize,
@@ -134,6 +137,12 @@ impl Cursor<'_> {
         seen: &mut Seen,
     ) -> Result<(Stop, usize), Unread> {
         let mut walk = Walk::new(name, Until::Commas(count));
+        // Mostly there is nothing but constants up to there.
+        match self.next_mark(walk.free_commas()) {
+            Some((_, Class::Close, passed)) => return Ok((Stop::Close, passed)),
+            Some((_, _, passed)) => walk.commas = passed,
+            None => {}
+        }
         let stop = self.walk(&mut walk, seen)?;
         Ok((stop, walk.commas))
     }
@@ -196,22 +205,38 @@ impl Cursor<'_> {
         self.at_end()
     }
 
-    /// To the next byte that matters, and what it is. Up to `free` commas do not; how many were passed.
+    /// To the next byte that matters, and what it is. Up to `free` commas do not, nor do strings that end at their first
+    /// quote or backslash with a quote; how many commas were passed.
+    #[inline]
     fn next_mark(&mut self, free: usize) -> Option<(u8, Class, usize)> {
-        let rest = self.rest();
         let mut passed = 0;
-        let found = rest.iter().position(|byte| match class_of(*byte) {
-            Class::Plain => false,
-            Class::Comma if passed < free => {
-                passed += 1;
-                false
+        while let Some(byte) = self.text.get(self.at) {
+            match class_of(*byte) {
+                Class::Plain => self.at += 1,
+                Class::Comma if passed < free => {
+                    passed += 1;
+                    self.at += 1;
+                }
+                Class::Quote if *byte == b'\'' && self.skip_plain_string() => {}
+                class => return Some((*byte, class, passed)),
             }
-            _ => true,
-        });
-        let length = found.unwrap_or(rest.len());
-        self.at += length;
-        rest.get(length)
-            .map(|byte| (*byte, class_of(*byte), passed))
+        }
+        None
+    }
+
+    /// Past a string in which nothing is escaped; the place is its opening quote. Not past it if it is another one.
+    #[inline]
+    fn skip_plain_string(&mut self) -> bool {
+        let inside = self.text.get(self.at + 1..).unwrap_or_default();
+        let Some(length) = memchr2(b'\'', b'\\', inside) else {
+            return false;
+        };
+        let behind = (inside.get(length), inside.get(length + 1));
+        let is_plain = behind.0 == Some(&b'\'') && behind.1 != Some(&b'\'');
+        if is_plain {
+            self.at += length + 2;
+        }
+        is_plain
     }
 
     /// The end of a statement: no executable comment may be open.

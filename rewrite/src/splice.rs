@@ -144,6 +144,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Copies up to a site and writes what comes before its key.
+    #[inline]
     pub(crate) fn open(&mut self, site: &Site) -> Result<(), SpliceError> {
         let offset = |at: u32| usize::try_from(at).map_err(|_| SpliceError::Text);
         let (start, end) = (offset(site.start)?, offset(site.end)?);
@@ -172,6 +173,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes what comes behind a site's key.
+    #[inline]
     pub(crate) fn close(&mut self, site: &Site) {
         match site.kind {
             SiteKind::First | SiteKind::Assign => self.out.push(b','),
@@ -181,6 +183,7 @@ impl<'a> Writer<'a> {
         }
     }
 
+    #[inline]
     fn copy_to(&mut self, at: usize) -> Result<(), SpliceError> {
         while let Some((place, edit)) = self.edit
             && *place <= at
@@ -192,6 +195,7 @@ impl<'a> Writer<'a> {
         self.copy(at)
     }
 
+    #[inline]
     fn copy(&mut self, at: usize) -> Result<(), SpliceError> {
         let part = self.text.get(self.copied..at).ok_or(SpliceError::Text)?;
         self.out.extend_from_slice(part);
