@@ -1,5 +1,7 @@
 //! Rules: which column of which tables gets keys.
 
+use std::borrow::Cow;
+
 use keywright_rewrite::KeyForm;
 use thiserror::Error;
 use wildmatch::WildMatch;
@@ -131,10 +133,13 @@ impl Glob {
         }
     }
 
-    fn matches(&self, name: &str) -> bool {
+    /// Names that are no UTF-8 match nothing: rules are written in it.
+    fn matches(&self, name: &[u8]) -> bool {
         match self {
-            Self::Exact(text) => text == name,
-            Self::Wild(pattern) => pattern.matches(name),
+            Self::Exact(text) => text.as_bytes() == name,
+            Self::Wild(pattern) => {
+                std::str::from_utf8(name).is_ok_and(|name| pattern.matches(name))
+            }
         }
     }
 }
@@ -180,34 +185,22 @@ impl Rules {
         &self.rules
     }
 
-    /// The rule for a table, and its index. Names that are no UTF-8 match none: rules are written in it.
+    /// The rule for a table, and its index.
     pub fn find(&self, schema: &[u8], table: &[u8]) -> Option<(usize, &Rule)> {
-        let (schema, table) = (
-            std::str::from_utf8(schema).ok()?,
-            std::str::from_utf8(table).ok()?,
-        );
-        let index = if self.lower_case {
-            self.position(&schema.to_lowercase(), &table.to_lowercase())
-        } else {
-            self.position(schema, table)
-        }?;
+        let (schema, table) = (self.folded(schema)?, self.folded(table)?);
+        let index = self
+            .matchers
+            .iter()
+            .position(|matcher| matcher.schema.matches(&schema) && matcher.table.matches(&table))?;
         Some((index, self.rules.get(index)?))
     }
 
     /// Whether a table of that name could have a rule, in that schema or, if it is not named, in any.
     pub fn may_match(&self, schema: Option<&[u8]>, table: &[u8]) -> bool {
-        let fold = |name: &[u8]| {
-            let name = std::str::from_utf8(name).ok()?;
-            Some(if self.lower_case {
-                name.to_lowercase()
-            } else {
-                name.to_owned()
-            })
-        };
-        let Some(table) = fold(table) else {
+        let Some(table) = self.folded(table) else {
             return false;
         };
-        let schema = schema.map(fold);
+        let schema = schema.map(|schema| self.folded(schema));
         self.matchers.iter().any(|matcher| {
             matcher.table.matches(&table)
                 && match &schema {
@@ -227,9 +220,12 @@ impl Rules {
         }
     }
 
-    fn position(&self, schema: &str, table: &str) -> Option<usize> {
-        self.matchers
-            .iter()
-            .position(|matcher| matcher.schema.matches(schema) && matcher.table.matches(table))
+    /// A name as rules are compared with it; none if it cannot match any.
+    fn folded<'a>(&self, name: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        if !self.lower_case {
+            return Some(Cow::Borrowed(name));
+        }
+        let name = std::str::from_utf8(name).ok()?;
+        Some(Cow::Owned(name.to_lowercase().into_bytes()))
     }
 }
