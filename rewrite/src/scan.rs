@@ -209,19 +209,28 @@ impl Cursor<'_> {
     /// quote or backslash with a quote; how many commas were passed.
     #[inline]
     fn next_mark(&mut self, free: usize) -> Option<(u8, Class, usize)> {
+        let text = self.text;
         let mut passed = 0;
-        while let Some(byte) = self.text.get(self.at) {
-            match class_of(*byte) {
-                Class::Plain => self.at += 1,
+        loop {
+            // Most bytes do not matter.
+            let mut at = self.at;
+            while text
+                .get(at)
+                .is_some_and(|byte| class_of(*byte) == Class::Plain)
+            {
+                at += 1;
+            }
+            self.at = at;
+            let byte = *text.get(at)?;
+            match class_of(byte) {
                 Class::Comma if passed < free => {
                     passed += 1;
                     self.at += 1;
                 }
-                Class::Quote if *byte == b'\'' && self.skip_plain_string() => {}
-                class => return Some((*byte, class, passed)),
+                Class::Quote if byte == b'\'' && self.skip_plain_string() => {}
+                class => return Some((byte, class, passed)),
             }
         }
-        None
     }
 
     /// Past a string in which nothing is escaped; the place is its opening quote. Not past it if it is another one.

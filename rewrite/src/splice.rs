@@ -25,6 +25,9 @@ pub enum SpliceError {
 /// Bytes that a key takes at most, with what is written around it.
 const KEY_BYTES: usize = 24;
 
+/// Digits of the largest number.
+const DIGITS_MAX: usize = 20;
+
 /// Bytes of `LAST_INSERT_ID()` around one of them.
 const WRAPPED_BYTES: usize = 16;
 
@@ -60,7 +63,7 @@ impl Plan {
         out.reserve(self.spliced_bytes(text));
         let wrapped = Wrapped::of(self.lid, keys);
         let mut writer = Writer::new(self, text, out);
-        let mut decimal = itoa::Buffer::new();
+        let mut decimal = Decimal::default();
         let mut key = 0_u64;
         for site in &self.sites {
             if site.kind == SiteKind::Parameter {
@@ -69,10 +72,7 @@ impl Plan {
             writer.open(site)?;
             match (wrapped, keys.number(key)) {
                 (Some(wrapped), Some(_)) if wrapped.key == key => wrapped.write(writer.out),
-                (_, Some(number)) => {
-                    let digits = decimal.format(number);
-                    writer.out.extend_from_slice(digits.as_bytes());
-                }
+                (_, Some(number)) => writer.out.extend_from_slice(decimal.format(number)),
                 (_, None) if keys.write_literal(key, writer.out) => {}
                 (_, None) => return Err(wrong),
             }
@@ -80,6 +80,36 @@ impl Plan {
             key += 1;
         }
         writer.finish()
+    }
+}
+
+/// Numbers in decimal. Keys follow each other: mostly only the last digit is another one.
+#[derive(Default)]
+struct Decimal {
+    number: u64,
+    digits: [u8; DIGITS_MAX],
+    length: usize,
+}
+
+impl Decimal {
+    fn format(&mut self, number: u64) -> &[u8] {
+        let step = u8::try_from(number.wrapping_sub(self.number)).unwrap_or(u8::MAX);
+        self.number = number;
+        let written = self.digits.get_mut(..self.length).unwrap_or_default();
+        match written.last_mut() {
+            Some(digit) if step <= b'9' - *digit => *digit += step,
+            Some(_) | None => self.write(number),
+        }
+        self.digits.get(..self.length).unwrap_or_default()
+    }
+
+    fn write(&mut self, number: u64) {
+        let mut buffer = itoa::Buffer::new();
+        let written = buffer.format(number).as_bytes();
+        self.length = written.len();
+        if let Some(digits) = self.digits.get_mut(..written.len()) {
+            digits.copy_from_slice(written);
+        }
     }
 }
 
@@ -206,5 +236,37 @@ impl<'a> Writer<'a> {
     /// Copies the rest.
     pub(crate) fn finish(mut self) -> Result<(), SpliceError> {
         self.copy_to(self.text.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Decimal;
+
+    #[test]
+    fn numbers_are_written_as_they_are_whatever_came_before() {
+        let steps = [
+            0,
+            1,
+            2,
+            5,
+            9,
+            10,
+            11,
+            255,
+            256,
+            1 << 40,
+            u64::MAX,
+            u64::MAX - 8,
+        ];
+        let starts = [0, 8, 99, 4_999_999_999, u64::MAX - 20];
+        for start in starts {
+            let mut decimal = Decimal::default();
+            let mut number: u64 = start;
+            for round in 0..10_000 {
+                assert_eq!(decimal.format(number), number.to_string().as_bytes());
+                number = number.wrapping_add(steps[(round * 7 + round / 13) % steps.len()]);
+            }
+        }
     }
 }
