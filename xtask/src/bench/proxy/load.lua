@@ -1,7 +1,7 @@
 -- One kind of statement after the other, for sysbench: what `cargo xtask bench proxy` puts on servers and proxies.
 
 sysbench.cmdline.options = {
-    statement = {"insert, insert_prepared, insert_thousand, insert_wrapped, select or result", "insert"},
+    statement = {"insert, insert_prepared, insert_thousand, insert_wrapped, insert_wrapped_prepared, select or result", "insert"},
     into = {"table to insert into", "t"},
 }
 
@@ -45,15 +45,36 @@ function kinds.insert_prepared(connection, into)
     end
 end
 
+-- Keys that no other connection has, near to each other as the proxy's are; the table is empty before each run.
+local function keys()
+    local last = 2 ^ 40 + sysbench.tid
+    return function()
+        last = last + sysbench.opt.threads
+        return last
+    end
+end
+
 -- The key as the proxy writes it, sent by the application itself: what the server takes for LAST_INSERT_ID(k).
 function kinds.insert_wrapped(connection, into)
-    local prefix = string.format("%d%02d", os.time(), sysbench.tid)
-    local last = 0
+    local next_key = keys()
     return function()
-        last = last + 1
-        local key = prefix .. string.format("%07d", last)
-        connection:query("INSERT INTO " .. into .. " (id, customer, note) VALUES (LAST_INSERT_ID(" .. key ..
-            "), 4711, '" .. note .. "')")
+        connection:query("INSERT INTO " .. into .. " (id, customer, note) VALUES (LAST_INSERT_ID(" ..
+            string.format("%.0f", next_key()) .. "), 4711, '" .. note .. "')")
+    end
+end
+
+function kinds.insert_wrapped_prepared(connection, into)
+    local statement = connection:prepare("INSERT INTO " .. into .. " (id, customer, note) VALUES (LAST_INSERT_ID(?), ?, ?)")
+    local key = statement:bind_create(sysbench.sql.type.BIGINT)
+    local customer = statement:bind_create(sysbench.sql.type.INT)
+    local text = statement:bind_create(sysbench.sql.type.CHAR, 120)
+    statement:bind_param(key, customer, text)
+    local next_key = keys()
+    return function()
+        key:set(next_key())
+        customer:set(4711)
+        text:set(note)
+        statement:execute()
     end
 end
 

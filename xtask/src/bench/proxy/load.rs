@@ -20,6 +20,8 @@ pub(super) enum Statement {
     BigResult,
     /// A text insert whose key the application writes as `LAST_INSERT_ID(k)`, as the proxy would.
     WrappedInsert,
+    /// The same prepared.
+    WrappedPrepared,
 }
 
 impl Statement {
@@ -32,6 +34,19 @@ impl Statement {
         Statement::BigResult,
     ];
 
+    /// The same statement with its key in it as the proxy would write it, where the server pays for that by itself.
+    pub(super) fn wrapped(self) -> Option<Statement> {
+        match self {
+            Statement::TextInsert => Some(Statement::WrappedInsert),
+            Statement::PreparedInsert => Some(Statement::WrappedPrepared),
+            Statement::ThousandRows
+            | Statement::PointSelect
+            | Statement::BigResult
+            | Statement::WrappedInsert
+            | Statement::WrappedPrepared => None,
+        }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Statement::TextInsert => "text insert",
@@ -40,6 +55,7 @@ impl Statement {
             Statement::PointSelect => "point select",
             Statement::BigResult => "result of 10 MB",
             Statement::WrappedInsert => "text insert with LAST_INSERT_ID(k)",
+            Statement::WrappedPrepared => "prepared insert with LAST_INSERT_ID(k)",
         }
     }
 
@@ -51,6 +67,7 @@ impl Statement {
             Statement::PointSelect => "select",
             Statement::BigResult => "result",
             Statement::WrappedInsert => "insert_wrapped",
+            Statement::WrappedPrepared => "insert_wrapped_prepared",
         }
     }
 
@@ -60,7 +77,8 @@ impl Statement {
             Statement::TextInsert
             | Statement::PreparedInsert
             | Statement::ThousandRows
-            | Statement::WrappedInsert => true,
+            | Statement::WrappedInsert
+            | Statement::WrappedPrepared => true,
             Statement::PointSelect | Statement::BigResult => false,
         }
     }

@@ -47,6 +47,11 @@ impl Way {
         }
     }
 
+    /// Whether the server issues no keys for its table.
+    pub(super) fn is_fenced(self) -> bool {
+        self.key().is_some()
+    }
+
     fn key(self) -> Option<&'static str> {
         match self {
             Way::Direct | Way::Haproxy | Way::NoRule => None,
