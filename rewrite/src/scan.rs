@@ -205,8 +205,8 @@ impl Cursor<'_> {
         self.at_end()
     }
 
-    /// To the next byte that matters, and what it is. Up to `free` commas do not, nor do strings that end at their first
-    /// quote or backslash with a quote; how many commas were passed.
+    /// To the next byte that matters, and what it is. Up to `free` commas do not, nor do strings without backslashes; how many
+    /// commas were passed.
     #[inline]
     fn next_mark(&mut self, free: usize) -> Option<(u8, Class, usize)> {
         let text = self.text;
@@ -233,19 +233,17 @@ impl Cursor<'_> {
         }
     }
 
-    /// Past a string in which nothing is escaped; the place is its opening quote. Not past it if it is another one.
+    /// Past a string without backslashes, or its part up to a doubled quote, behind which the rest reads as another; the place
+    /// is its opening quote. Not past it if it is another one.
     #[inline]
     fn skip_plain_string(&mut self) -> bool {
         let inside = self.text.get(self.at + 1..).unwrap_or_default();
-        let Some(length) = memchr2(b'\'', b'\\', inside) else {
-            return false;
-        };
-        let behind = (inside.get(length), inside.get(length + 1));
-        let is_plain = behind.0 == Some(&b'\'') && behind.1 != Some(&b'\'');
-        if is_plain {
+        let found = memchr2(b'\'', b'\\', inside);
+        let length = found.filter(|length| inside.get(*length) == Some(&b'\''));
+        if let Some(length) = length {
             self.at += length + 2;
         }
-        is_plain
+        length.is_some()
     }
 
     /// The end of a statement: no executable comment may be open.
