@@ -229,3 +229,56 @@ impl Rules {
         Some(Cow::Owned(name.to_lowercase().into_bytes()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use keywright_rewrite::KeyForm;
+
+    use super::{Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules};
+
+    fn rules(pattern: &str, lower_case: bool) -> Result<Rules, PatternError> {
+        let rule = Rule {
+            table: Pattern::parse(pattern)?,
+            column: "id".to_owned(),
+            form: KeyForm::Integer,
+            on_explicit: OnExplicit::Keep,
+            on_unsupported: OnUnsupported::Refuse,
+            on_unsure: OnUnsure::First,
+            mode: Mode::Rewrite,
+            bits_max: 63,
+            watched: false,
+            repeatable: false,
+        };
+        Ok(Rules::new(vec![rule], lower_case))
+    }
+
+    fn matches(rules: &Rules, schema: &str, table: &[u8]) -> bool {
+        let found = rules.find(schema.as_bytes(), table).is_some();
+        assert_eq!(found, rules.may_match(Some(schema.as_bytes()), table));
+        found
+    }
+
+    #[test]
+    fn names_are_compared_as_the_server_compares_them() -> Result<(), PatternError> {
+        for pattern in ["Shop_*.Größe", "Shop_1.Gr*e"] {
+            let exact = rules(pattern, false)?;
+            assert!(matches(&exact, "Shop_1", "Größe".as_bytes()));
+            assert!(!matches(&exact, "shop_1", "Größe".as_bytes()));
+            assert!(!matches(&exact, "Shop_1", "GRÖßE".as_bytes()));
+            let folded = rules(pattern, true)?;
+            assert!(matches(&folded, "SHOP_1", "GRÖßE".as_bytes()));
+            assert!(!matches(&folded, "shop", "größe".as_bytes()));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn names_that_are_no_text_match_nothing() -> Result<(), PatternError> {
+        for lower_case in [false, true] {
+            for pattern in ["*.*", "shop.*", "shop.t"] {
+                assert!(!matches(&rules(pattern, lower_case)?, "shop", b"t\xff"));
+            }
+        }
+        Ok(())
+    }
+}
