@@ -17,7 +17,7 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::handshake::{self, Login};
-use crate::linger::linger;
+use crate::linger::{linger, reset};
 use crate::means::Means;
 use crate::side::{Side, Wants, is_pending, poll_pass};
 use crate::stopping::Stopping;
@@ -72,6 +72,8 @@ pub struct Relay {
     /// Whether the task will be woken when it fires.
     is_idle_set: bool,
     was_active: bool,
+    /// Whether nothing has come for so long that all that was sent has arrived.
+    is_at_rest: bool,
     /// Whether something has changed since the session was last asked about both sides.
     is_due: bool,
     stopping: Stopping,
@@ -99,6 +101,7 @@ impl Relay {
             idle: Box::pin(sleep(Duration::from_millis(IDLE_MS))),
             is_idle_set: false,
             was_active: true,
+            is_at_rest: false,
             is_due: true,
             stopping: Stopping::new(stopping),
         }
@@ -109,7 +112,7 @@ impl Relay {
     /// # Errors
     /// The client's connection broke.
     pub async fn run(mut self) -> io::Result<()> {
-        loop {
+        let is_cut = loop {
             match poll_fn(|context| self.poll_on(context)).await? {
                 Halt::Keys(request) => {
                     let keys = self.means.keys(request).await;
@@ -117,7 +120,7 @@ impl Relay {
                 }
                 Halt::Authenticate(count) => {
                     if !self.change_user(count).await? {
-                        break;
+                        break false;
                     }
                 }
                 Halt::ClientOver => {
@@ -129,11 +132,15 @@ impl Relay {
                     self.session.tell_stopping();
                     self.client
                         .take_own(&mut self.upstream, self.session.to_client());
-                    break;
+                    break false;
                 }
-                Halt::Close | Halt::UpstreamOver => break,
+                Halt::Close => break false,
+                // A client that has ended waits for nothing but the other end.
+                Halt::UpstreamOver => {
+                    break self.upstream.was_reset && !self.client.input.has_ended();
+                }
             }
-        }
+        };
         let last = timeout(Duration::from_millis(CLOSE_MS_MAX), self.tell_client());
         if let Ok(told) = last.await {
             told?;
@@ -142,6 +149,9 @@ impl Relay {
             client, upstream, ..
         } = self;
         drop(upstream);
+        if is_cut {
+            return reset(client.stream, self.is_at_rest).await;
+        }
         linger(client.stream).await
     }
 
@@ -195,7 +205,7 @@ impl Relay {
         }
         if let Err(error) = poll_pass(&mut self.client, &mut self.upstream, context) {
             // It has ended; what it said before is still to be read.
-            tracing::debug!(%error, "writing to the upstream");
+            self.upstream.note(&error, "writing to the upstream");
             self.upstream.is_deaf = true;
             poll_pass(&mut self.client, &mut self.upstream, context)?;
         }
@@ -219,8 +229,8 @@ impl Relay {
         let mut was_read = false;
         if !is_pending(&self.upstream, &self.client) {
             was_read |= self.upstream.poll_read(context).unwrap_or_else(|error| {
-                // A reset after its last words is an end like any other.
-                tracing::debug!(%error, "reading from the upstream");
+                // Its last words are passed on as before any other end.
+                self.upstream.note(&error, "reading from the upstream");
                 self.upstream.input.end();
                 true
             });
@@ -229,6 +239,8 @@ impl Relay {
             was_read |= self.client.poll_read(context)?;
         }
         self.was_active |= was_read;
+        // A reset is no byte to be passed on.
+        self.is_at_rest &= !was_read || self.upstream.was_reset;
         Ok(was_read)
     }
 
@@ -249,6 +261,7 @@ impl Relay {
                 let next = Instant::now() + Duration::from_millis(IDLE_MS);
                 self.idle.as_mut().reset(next);
             } else {
+                self.is_at_rest = self.is_quiet();
                 self.client.input.release();
                 self.upstream.input.release();
             }

@@ -39,6 +39,8 @@ pub(crate) struct Side {
     pub(crate) is_shut: bool,
     /// Whether it takes nothing any more, so that what is for it is dropped.
     pub(crate) is_deaf: bool,
+    /// Whether it has broken the connection off by a reset.
+    pub(crate) was_reset: bool,
 }
 
 impl Side {
@@ -54,6 +56,7 @@ impl Side {
             is_flushed: true,
             is_shut: false,
             is_deaf: false,
+            was_reset: false,
         }
     }
 
@@ -82,6 +85,12 @@ impl Side {
                 Ok(false)
             }
         }
+    }
+
+    /// Notes why reading from it, or writing to it, goes on no more.
+    pub(crate) fn note(&mut self, error: &io::Error, doing: &'static str) {
+        tracing::debug!(%error, "{doing}");
+        self.was_reset |= error.kind() == io::ErrorKind::ConnectionReset;
     }
 
     /// Whether nothing of this side will ever be passed on any more.

@@ -61,6 +61,15 @@ impl Stream {
         }
     }
 
+    /// The TCP connection that it is or is spoken on.
+    pub(crate) fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Stream::Tcp(stream) => Some(stream),
+            Stream::Unix(_) => None,
+            Stream::Tls(stream) => stream.get_ref().0.tcp(),
+        }
+    }
+
     /// Connects to `address:port` or `unix:/path`.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The relay between a client and a server that are played by the test.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
     Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule, Rules, Session, SessionFacts,
 };
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::timeout;
@@ -24,6 +25,8 @@ const COMMAND_BYTES: usize = 1 << 10;
 const ANSWER_BYTES: usize = 16 << 10;
 /// Commands that are sent before the first answer is read: far more than sockets and buffers hold.
 const COMMANDS: usize = 4_000;
+/// The end of a connection that was reset.
+const RESET: Option<ErrorKind> = Some(ErrorKind::ConnectionReset);
 
 async fn pair() -> Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -93,6 +96,14 @@ fn relay(
 fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap().to_le_bytes();
     [&[len[0], len[1], len[2], sequence], payload].concat()
+}
+
+/// Reads until the connection ends, and says how.
+async fn end_of(from: &mut (impl AsyncRead + Unpin), heard: &mut Vec<u8>) -> Option<ErrorKind> {
+    from.read_to_end(heard)
+        .await
+        .err()
+        .map(|error| error.kind())
 }
 
 async fn within(test: impl Future<Output = Result<()>>) -> Result<()> {
@@ -206,6 +217,68 @@ async fn a_user_is_changed_only_when_earlier_answers_are_out() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_reset_is_passed_on_after_the_last_words() -> Result<()> {
+    within(async {
+        let (mut client, mut server, relay) = between().await?;
+        server.write_all(b"killed").await?;
+        server.set_zero_linger()?;
+        drop(server);
+        let mut heard = Vec::new();
+        assert_eq!(end_of(&mut client, &mut heard).await, RESET);
+        assert_eq!(heard, b"killed");
+        relay.await??;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_reset_is_an_orderly_end_on_a_unix_socket() -> Result<()> {
+    within(async {
+        let (mut client, from_client) = UnixStream::pair()?;
+        let (to_server, mut server) = pair().await?;
+        let relay = relay(
+            Vec::new(),
+            Stream::Unix(from_client),
+            Stream::Tcp(to_server),
+        );
+        server.write_all(b"killed").await?;
+        server.set_zero_linger()?;
+        drop(server);
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).await?;
+        assert_eq!(heard, b"killed");
+        relay.await??;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_reset_takes_nothing_from_a_client_that_has_no_room_yet() -> Result<()> {
+    within(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let client = TcpSocket::new_v4()?;
+        client.set_recv_buffer_size(4_096)?;
+        let mut client = client.connect(listener.local_addr()?).await?;
+        let (from_client, _) = listener.accept().await?;
+        let (to_server, mut server) = pair().await?;
+        let relay = relay(Vec::new(), Stream::Tcp(from_client), Stream::Tcp(to_server));
+        // Far more than the client's socket holds.
+        let answer = [5; 60_000];
+        server.write_all(&answer).await?;
+        server.set_zero_linger()?;
+        drop(server);
+        relay.await??;
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).await?;
+        assert!(heard == answer, "{} bytes", heard.len());
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
 async fn last_words_of_a_server_reach_a_client_that_still_sends() -> Result<()> {
     within(async {
         let (client, mut server, relay) = between().await?;
@@ -218,10 +291,10 @@ async fn last_words_of_a_server_reach_a_client_that_still_sends() -> Result<()> 
         let mut begun = vec![0; 100_000];
         server.read_exact(&mut begun).await?;
         server.write_all(b"shutting down").await?;
-        // Not all was read, so the server's system answers the rest with a reset.
+        // Not all was read, so the server's system resets the connection.
         drop(server);
         let mut heard = Vec::new();
-        read.read_to_end(&mut heard).await?;
+        assert_eq!(end_of(&mut read, &mut heard).await, RESET);
         assert_eq!(heard, b"shutting down");
         drop(read);
         drop(send.await?);

@@ -7,7 +7,7 @@ mod channel;
 mod login;
 mod reply;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -329,6 +329,11 @@ impl Wire {
     /// The connection broke.
     pub fn read_packet(&mut self) -> Result<Vec<u8>> {
         self.channel.read()
+    }
+
+    /// Waits for the end of the connection: the bytes that still come, and the error in place of an orderly end.
+    pub fn read_to_end(&mut self) -> (Vec<u8>, Option<ErrorKind>) {
+        self.channel.read_to_end()
     }
 
     /// Results until one says that no more follow.

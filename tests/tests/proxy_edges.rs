@@ -2,7 +2,7 @@
 //! side sees an end, nothing is left behind, and memory stays bounded.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
 use anyhow::{Context, bail};
@@ -17,6 +17,7 @@ keywright_tests::on_both_flavours!(
     a_server_killed_in_the_middle_is_an_end,
     a_statement_killed_by_another_connection_ends_the_same,
     a_client_that_does_not_read_costs_no_memory,
+    a_client_that_idles_too_long_sees_the_same_end,
 );
 
 /// A server, and proxies without and with a rule before it.
@@ -183,6 +184,30 @@ fn resident_kb(proxy: &ProxyProcess) -> Result<u64> {
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
     let number = line.and_then(|line| line.split_whitespace().nth(1));
     Ok(number.context("no VmRSS")?.parse()?)
+}
+
+/// MariaDB resets such a connection without a word; MySQL says why, and ends it in order.
+fn a_client_that_idles_too_long_sees_the_same_end(flavour: Flavour) -> Result<()> {
+    let shop = Shop::open(flavour, "")?;
+    let idle = |mut wire: Wire| {
+        wire.run("SET wait_timeout = 1")?;
+        Result::Ok(wire)
+    };
+    let mut direct = idle(shop.server.wire("shop")?)?;
+    let through = shop.proxies.iter().map(|proxy| idle(proxy.wire("shop")?));
+    let through = through.collect::<Result<Vec<_>>>()?;
+    let end = direct.read_to_end();
+    match flavour {
+        Flavour::MariaDb => assert_eq!(end, (Vec::new(), Some(ErrorKind::ConnectionReset))),
+        Flavour::MySql => {
+            assert!(end.0.windows(5).any(|state| state == b"HY000"), "{end:?}");
+            assert_eq!(end.1, None);
+        }
+    }
+    for mut wire in through {
+        assert_eq!(wire.read_to_end(), end);
+    }
+    Ok(())
 }
 
 #[test]

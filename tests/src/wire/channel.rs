@@ -1,7 +1,7 @@
 //! Packets on a stream.
 
 use std::fmt;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 
 use anyhow::{Context, bail};
 
@@ -72,6 +72,14 @@ impl Channel {
     pub(super) fn wait(&mut self) -> Result<()> {
         self.stream.fill_buf().context("waiting for a packet")?;
         Ok(())
+    }
+
+    /// Everything that still comes, and the error that it ends with, if it is not an orderly end.
+    pub(super) fn read_to_end(&mut self) -> (Vec<u8>, Option<ErrorKind>) {
+        let mut bytes = Vec::new();
+        // What came before an error is in it all the same.
+        let ended = self.stream.read_to_end(&mut bytes);
+        (bytes, ended.err().map(|error| error.kind()))
     }
 
     pub(super) fn read(&mut self) -> Result<Vec<u8>> {
