@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 
-use crate::{PgVersion, Result};
+use crate::{PgVersion, Result, cargo};
 
 /// The root of the repository.
 #[must_use]
@@ -33,10 +32,8 @@ impl Extension {
     pub fn build(version: PgVersion, pg_config: &Path, progress: bool) -> Result<Extension> {
         let root = workspace_root();
         let target = root.join("target").join(format!("pg{version}"));
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
+        let mut command = cargo();
         command
-            .current_dir(&root)
             .args([
                 "build",
                 "--release",

@@ -14,6 +14,7 @@
 //! ```
 
 mod account;
+mod cargo;
 mod client;
 mod clock;
 pub mod corpus;
@@ -36,6 +37,7 @@ mod wheel;
 mod wire;
 
 pub use account::Account;
+pub use cargo::cargo;
 pub use client::{SqlError, copy_ids, expect_sql_error, query_i64, query_text};
 pub use clock::FakeClock;
 pub use extension::{Extension, workspace_root};

@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use crate::process::send;
 use crate::scratch::Scratch;
 use crate::{
-    Account, Login, Result, Upstream, WAIT_MAX, Wire, free_port, wait_until, workspace_root,
+    Account, Login, Result, Upstream, WAIT_MAX, Wire, cargo, free_port, wait_until, workspace_root,
 };
 
 /// How often a start is tried again on another port.
@@ -379,13 +379,11 @@ pub fn assert_has(text: &str, parts: &[&str]) {
 }
 
 fn build() -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let target = match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => PathBuf::from(dir),
         None => workspace_root().join("target"),
     };
-    let status = Command::new(cargo)
-        .current_dir(workspace_root())
+    let status = cargo()
         .args(["build", "--quiet", "--package", "keywright-proxy"])
         .arg("--target-dir")
         .arg(&target)

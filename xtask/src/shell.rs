@@ -1,11 +1,10 @@
 //! Running programs so that one sees which, and what they say.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use keywright_tests::workspace_root;
 
 /// Says what comes next.
 pub(crate) fn step(text: &str) {
@@ -14,9 +13,8 @@ pub(crate) fn step(text: &str) {
 
 /// The cargo that runs us, in the repository.
 pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let mut command = Command::new(cargo);
-    command.current_dir(workspace_root()).args(arguments);
+    let mut command = keywright_tests::cargo();
+    command.args(arguments);
     command
 }
 

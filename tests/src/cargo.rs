@@ -1,0 +1,21 @@
+//! Running cargo from a program that cargo runs.
+
+use std::process::Command;
+
+use crate::workspace_root;
+
+/// The cargo that runs us, in the repository, and as if nobody had run us: what it tells of our package in the environment is
+/// what some build scripts (ring's) look at, and whoever depends on those would be built anew each time.
+pub fn cargo() -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(workspace_root());
+    let told = std::env::vars_os().map(|(name, _)| name).filter(|name| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    });
+    for name in told {
+        command.env_remove(name);
+    }
+    command
+}
