@@ -39,7 +39,8 @@ impl<'a> Explainer<'a> {
                 repeatable: known.seen.repeatable.get(index).copied().unwrap_or(false),
                 ..configured.rule.clone()
             });
-        let rules = Rules::new(rules.collect(), known.seen.lower_case);
+        let rules =
+            Rules::new(rules.collect(), known.seen.lower_case).with_views(&known.seen.views);
         Explainer {
             config,
             known,
@@ -92,24 +93,25 @@ impl<'a> Explainer<'a> {
         out
     }
 
-    /// The rule as the configuration has it.
+    /// The rule as the configuration has it, and the view that a statement goes through.
     fn name(&self, rule: usize) -> String {
-        let Some(configured) = self.config.rules.get(rule) else {
+        let configured = self.config.rules.get(self.rules.configured(rule));
+        let (Some(configured), Some(of_view)) = (configured, self.rules.rules().get(rule)) else {
             return String::new();
         };
-        let Rule {
-            table,
-            column,
-            mode,
-            ..
-        } = &configured.rule;
+        let column = &of_view.column;
+        let Rule { table, mode, .. } = &configured.rule;
+        let through = match self.rules.view(rule) {
+            Some(view) => format!(", through the view {}.{}", view.schema, view.name),
+            None => String::new(),
+        };
         let observes = match mode {
             Mode::Rewrite => "",
             Mode::Observe => ", only observing until mode = \"rewrite\"",
         };
         format!(
-            "{}: {}.{}, column {column}, key {}{observes}",
-            rule + 1,
+            "{}: {}.{}, column {column}, key {}{through}{observes}",
+            self.rules.configured(rule) + 1,
             table.schema(),
             table.table(),
             configured.spec
@@ -252,7 +254,8 @@ impl<'a> Explainer<'a> {
             Fate::Untouched | Fate::Observed => (Counted::Untouched, None),
             Fate::ColumnsNotKnown { .. } => (Counted::ColumnsNotKnown, None),
         };
-        let counted = summary.by_rule.entry((told.rule, fate));
+        let rule = told.rule.map(|index| self.rules.configured(index));
+        let counted = summary.by_rule.entry((rule, fate));
         let first = Met {
             count: 0,
             first: number,

@@ -169,7 +169,11 @@ fn rules_of(config: &Config, seen: Option<&Seen>) -> Rules {
                 .unwrap_or(false),
             ..configured.rule.clone()
         });
-    Rules::new(rules.collect(), seen.is_some_and(|seen| seen.lower_case))
+    let rules = Rules::new(rules.collect(), seen.is_some_and(|seen| seen.lower_case));
+    match seen {
+        Some(seen) => rules.with_views(&seen.views),
+        None => rules,
+    }
 }
 
 /// One thread: a runtime of its own, and its share of the clients of every listener. One of them serves metrics too.

@@ -8,7 +8,7 @@ mod views;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_session::Rules;
+use keywright_session::{OnUnsupported, Rules, View, ViewKey};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tokio::time::timeout;
@@ -47,6 +47,8 @@ pub struct Seen {
     /// By rule: whether a statement that fails leaves nothing behind: all matching tables are InnoDB without triggers, and no
     /// view calls functions.
     pub repeatable: Vec<bool>,
+    /// The views through which rows go into tables with rules.
+    pub views: Vec<View>,
     /// Whether the server compares names of schemas and tables without case (`lower_case_table_names`).
     pub lower_case: bool,
 }
@@ -91,6 +93,7 @@ pub async fn look(
             }
         }
         unmatched(config, &columns, &mut found);
+        unsupported_views(config, &mut found);
         increment(&mut server, &mut found).await?;
         dependents::references(&mut server, config, &columns, &mut found).await?;
         dependents::programs(&mut server, config, &rules, &mut found).await?;
@@ -141,6 +144,7 @@ async fn watch(
         seen: Seen {
             watched: vec![false; config.rules.len()],
             repeatable: vec![true; config.rules.len()],
+            views: Vec::new(),
             lower_case: lower_case(server).await?,
         },
         ..Found::default()
@@ -175,7 +179,7 @@ async fn watch(
             *repeatable = false;
         }
     }
-    views::views(server, &rules, &mut found.seen.repeatable).await?;
+    views::views(server, &rules, &columns, &mut found.seen).await?;
     Ok((found, rules, columns))
 }
 
@@ -190,6 +194,23 @@ fn unmatched(config: &Config, columns: &[Column], found: &mut Found) {
                 configured.rule.column
             ));
         }
+    }
+}
+
+fn unsupported_views(config: &Config, found: &mut Found) {
+    for view in &found.seen.views {
+        let View { schema, name, .. } = view;
+        let ViewKey::Unsupported(what) = view.key else {
+            continue;
+        };
+        let rule = config.rules.get(view.rule);
+        let becomes = match rule.map(|configured| configured.rule.on_unsupported) {
+            Some(OnUnsupported::Pass) => "is passed on without one",
+            Some(OnUnsupported::Refuse) | None => "is refused",
+        };
+        found.warnings.push(format!(
+            "an INSERT through {schema}.{name}, a view {what}, gets no key and {becomes}"
+        ));
     }
 }
 

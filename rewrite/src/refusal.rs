@@ -82,6 +82,9 @@ pub enum Unsupported {
     /// Many rows of parameters for one prepared statement.
     #[error("a bulk execution {0}")]
     Bulk(&'static str),
+    /// The rows go through a view into a table with a rule, and what the view is forbids rewriting.
+    #[error("an INSERT through a view {0}")]
+    View(&'static str),
     /// Something else, by the place it stands at.
     #[error("what follows {0}")]
     Unknown(&'static str),
@@ -149,6 +152,7 @@ impl Unsupported {
             Self::Parameters => "parameters",
             Self::Attributes(_) => "query_attributes",
             Self::Bulk(_) => "bulk_execution",
+            Self::View(_) => "view",
             Self::Unknown(_) => "unknown",
         }
     }

@@ -89,7 +89,7 @@ pub enum Fate {
 /// What was said of one statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// The rule of the first table that it inserts into with one.
+    /// The rule of the first table, or view of one, that it inserts into with one.
     pub rule: Option<usize>,
     /// What becomes of it.
     pub fate: Fate,
@@ -183,8 +183,13 @@ impl Imagined {
                 None => Fate::Untouched,
             },
         };
+        let asked = self.asked.take();
+        // It also says which view.
+        let touched = self.rule_touched(text).filter(|touched| {
+            asked.is_none_or(|asked| self.session.rules.configured(*touched) == asked)
+        });
         Told {
-            rule: self.asked.take().or_else(|| self.rule_touched(text)),
+            rule: touched.or(asked),
             fate,
         }
     }

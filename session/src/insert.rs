@@ -129,7 +129,7 @@ impl Session {
             .saturating_mul(self.context.increment)
             .saturating_add(1);
         Step::Keys(KeyRequest {
-            rule,
+            rule: self.rules.configured(rule),
             count,
             contiguous: true,
         })

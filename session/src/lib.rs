@@ -51,6 +51,8 @@ mod text;
 mod text_prepare;
 mod values;
 
-pub use rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules};
+pub use rules::{
+    Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, View, ViewKey,
+};
 pub use session::Session;
 pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, Step, What};

@@ -132,6 +132,9 @@ impl Session {
         if std::mem::take(&mut self.context.insert_id_set) {
             return self.pass_query(header, bytes, text, After::Nothing);
         }
+        if let Some(what) = self.rules.unsupported(index) {
+            return self.unsupported(header, bytes, Some(index), what);
+        }
         let modes = self.context.modes;
         let key = KeyColumn {
             name: rule.column.as_bytes(),
@@ -227,7 +230,7 @@ impl Session {
         let (rule, count) = (load.rule, load.rows);
         self.turn = Turn::Keys;
         Step::Keys(KeyRequest {
-            rule,
+            rule: self.rules.configured(rule),
             count,
             contiguous: false,
         })

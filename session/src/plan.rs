@@ -104,6 +104,9 @@ impl Session {
         let Some(rule) = self.rules.rules().get(index) else {
             return Ok(Planned::Pass);
         };
+        if let Some(what) = self.rules.unsupported(index) {
+            return Err((Some(index), what));
+        }
         if insert.needs_columns() {
             match &self.stage.columns {
                 None => return Ok(Planned::AskColumns(insert.head().table.clone())),

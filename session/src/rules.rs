@@ -1,8 +1,9 @@
 //! Rules: which column of which tables gets keys.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use keywright_rewrite::KeyForm;
+use keywright_rewrite::{KeyForm, Unsupported};
 use thiserror::Error;
 use wildmatch::WildMatch;
 
@@ -113,6 +114,28 @@ pub struct Rule {
     pub repeatable: bool,
 }
 
+/// A view through which rows go into a table with a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// Which of the rules is for the table behind it.
+    pub rule: usize,
+    /// How it shows the key.
+    pub key: ViewKey,
+}
+
+/// How a view shows the key of the table behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ViewKey {
+    /// As the column of this name.
+    Column(String),
+    /// In a way that forbids rewriting, in words that follow "a view".
+    Unsupported(&'static str),
+}
+
 struct Matcher {
     schema: Glob,
     table: Glob,
@@ -144,10 +167,16 @@ impl Glob {
     }
 }
 
-/// All rules of a listener. The first that matches is in force.
+/// All rules of a listener. The first that matches is in force, but for views that are known: theirs is that of the table behind
+/// them.
 pub struct Rules {
+    /// The configured ones, then one for each view.
     rules: Vec<Rule>,
+    /// Of the configured ones.
     matchers: Vec<Matcher>,
+    views: Vec<View>,
+    /// Of the views, by name and schema as they are compared: which.
+    view_names: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
     lower_case: bool,
 }
 
@@ -171,8 +200,32 @@ impl Rules {
         Self {
             rules,
             matchers,
+            views: Vec::new(),
+            view_names: HashMap::new(),
             lower_case: lower_case_table_names,
         }
+    }
+
+    /// With the views that show tables with rules. One of a rule that is not there is left out.
+    #[must_use]
+    pub fn with_views(mut self, views: &[View]) -> Self {
+        for view in views {
+            let name = self.folded(view.name.as_bytes()).map(Cow::into_owned);
+            let schema = self.folded(view.schema.as_bytes()).map(Cow::into_owned);
+            let mut configured = self.rules.iter().take(self.matchers.len());
+            let rule = configured.nth(view.rule).cloned();
+            let (Some(name), Some(schema), Some(mut rule)) = (name, schema, rule) else {
+                continue;
+            };
+            if let ViewKey::Column(column) = &view.key {
+                rule.column.clone_from(column);
+            }
+            let of_name = self.view_names.entry(name).or_default();
+            of_name.insert(schema, self.rules.len());
+            self.rules.push(rule);
+            self.views.push(view.clone());
+        }
+        self
     }
 
     /// Whether there are none.
@@ -180,18 +233,38 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// All of them.
+    /// All of them: the configured ones, then one for each view.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// The configured rule that one is or comes from.
+    pub fn configured(&self, index: usize) -> usize {
+        self.view(index).map_or(index, |view| view.rule)
+    }
+
+    /// Why nothing can be rewritten for a rule, if it is one for such a view.
+    pub fn unsupported(&self, index: usize) -> Option<Unsupported> {
+        match self.view(index)?.key {
+            ViewKey::Column(_) => None,
+            ViewKey::Unsupported(what) => Some(Unsupported::View(what)),
+        }
+    }
+
+    /// The view that a rule is for.
+    pub fn view(&self, index: usize) -> Option<&View> {
+        self.views.get(index.checked_sub(self.matchers.len())?)
     }
 
     /// The rule for a table, and its index.
     pub fn find(&self, schema: &[u8], table: &[u8]) -> Option<(usize, &Rule)> {
         let (schema, table) = (self.folded(schema)?, self.folded(table)?);
-        let index = self
-            .matchers
-            .iter()
-            .position(|matcher| matcher.schema.matches(&schema) && matcher.table.matches(&table))?;
+        let of_view = self.view_names.get(&*table).and_then(|of| of.get(&*schema));
+        let index = of_view.copied().or_else(|| {
+            self.matchers.iter().position(|matcher| {
+                matcher.schema.matches(&schema) && matcher.table.matches(&table)
+            })
+        })?;
         Some((index, self.rules.get(index)?))
     }
 
@@ -201,14 +274,23 @@ impl Rules {
             return false;
         };
         let schema = schema.map(|schema| self.folded(schema));
-        self.matchers.iter().any(|matcher| {
-            matcher.table.matches(&table)
-                && match &schema {
-                    None => true,
-                    Some(None) => false,
-                    Some(Some(schema)) => matcher.schema.matches(schema),
-                }
-        })
+        let may_be_view = self
+            .view_names
+            .get(&*table)
+            .is_some_and(|of| match &schema {
+                None => true,
+                Some(None) => false,
+                Some(Some(schema)) => of.contains_key(&**schema),
+            });
+        may_be_view
+            || self.matchers.iter().any(|matcher| {
+                matcher.table.matches(&table)
+                    && match &schema {
+                        None => true,
+                        Some(None) => false,
+                        Some(Some(schema)) => matcher.schema.matches(schema),
+                    }
+            })
     }
 
     /// Whether two names are the same table name to this server.
@@ -234,7 +316,10 @@ impl Rules {
 mod tests {
     use keywright_rewrite::KeyForm;
 
-    use super::{Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules};
+    use super::{
+        Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, View,
+        ViewKey,
+    };
 
     fn rules(pattern: &str, lower_case: bool) -> Result<Rules, PatternError> {
         let rule = Rule {
@@ -278,6 +363,37 @@ mod tests {
             for pattern in ["*.*", "shop.*", "shop.t"] {
                 assert!(!matches(&rules(pattern, lower_case)?, "shop", b"t\xff"));
             }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn views_have_the_rule_of_the_table_behind_them() -> Result<(), PatternError> {
+        let view = |name: &str, key| View {
+            schema: "Shop".to_owned(),
+            name: name.to_owned(),
+            rule: 0,
+            key,
+        };
+        let views = [
+            view("Shown", ViewKey::Column("nr".to_owned())),
+            view("t1", ViewKey::Unsupported("that does not show the key")),
+        ];
+        for lower_case in [false, true] {
+            let rules = rules("Shop.t*", lower_case)?.with_views(&views);
+            let found = |table: &str| {
+                let (index, rule) = rules.find(b"Shop", table.as_bytes())?;
+                assert!(rules.may_match(Some(b"Shop"), table.as_bytes()));
+                assert!(rules.may_match(None, table.as_bytes()));
+                assert_eq!(rules.configured(index), 0);
+                Some((rule.column.clone(), rules.unsupported(index).is_some()))
+            };
+            assert_eq!(found("t"), Some(("id".to_owned(), false)));
+            assert_eq!(found("Shown"), Some(("nr".to_owned(), false)));
+            // The name matches the rule's pattern as well.
+            assert_eq!(found("t1"), Some(("id".to_owned(), true)));
+            assert_eq!(found("SHOWN").is_some(), lower_case);
+            assert!(!matches(&rules, "other", b"Shown"));
         }
         Ok(())
     }

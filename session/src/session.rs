@@ -230,6 +230,7 @@ impl Session {
     }
 
     pub(crate) fn note(&mut self, rule: Option<usize>, what: What) {
+        let rule = rule.map(|index| self.rules.configured(index));
         self.events.push(Event { rule, what });
     }
 

@@ -43,7 +43,7 @@ use anyhow::Context;
 use crate::wire::Param;
 use crate::{Flavour, Result};
 
-pub use compare::{Report, Side, TwinKeys, compare};
+pub use compare::{Report, Side, TwinKeys, compare, set_up};
 
 /// Where keys begin; all of them fit INT.
 pub const KEY_FIRST: u64 = 1_000_000_000;

@@ -10,7 +10,8 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
     server.run(
         "mysql",
-        "CREATE DATABASE explained; CREATE TABLE explained.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+        "CREATE DATABASE explained; USE explained; CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE VIEW shown AS SELECT a, id AS nr FROM t; CREATE VIEW hidden AS SELECT a FROM t",
     )?;
     let store = make_store(&server, "store_explained", &[("t", 1)])?;
     let config = ProxyConfig::before(&server, &store).rule("explained.*", "segment:t");
@@ -28,6 +29,17 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
     assert_has(
         &of("INSERT INTO t VALUES (0, 1)")?,
         &["INSERT INTO t (`id`,`a`) VALUES (LAST_INSERT_ID(1001), 1)\n"],
+    );
+    assert_has(
+        &of("INSERT INTO shown VALUES (1, 0)")?,
+        &[
+            "rule       1: explained.*, column nr, key segment:t, through the view explained.shown\n",
+            "INSERT INTO shown (`a`,`nr`) VALUES (1, LAST_INSERT_ID(1001))\n",
+        ],
+    );
+    assert_has(
+        &of("INSERT INTO hidden VALUES (1)")?,
+        &["refused (view)", "a view that does not show the key"],
     );
     assert_has(
         &of("REPLACE INTO t SELECT * FROM t")?,

@@ -1,7 +1,7 @@
-//! What else touches the tables that rules are for: references to their keys, routines and views, accounts.
+//! What else touches the tables that rules are for: references to their keys, routines, accounts.
 
 use anyhow::Result;
-use keywright_rewrite::{CharsetClass, Modes, Server, TableName, tables_filled, tables_read};
+use keywright_rewrite::{CharsetClass, Modes, Server, TableName, tables_filled};
 use keywright_session::Rules;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
@@ -59,7 +59,7 @@ pub(super) async fn references(
     Ok(())
 }
 
-/// Something with a body, or a view.
+/// Something with a body.
 struct Program {
     what: String,
     schema: String,
@@ -100,8 +100,6 @@ pub(super) async fn programs(
              FROM information_schema.triggers WHERE trigger_schema NOT IN ({OWN_SCHEMAS}) \
              UNION ALL SELECT 'event', event_schema, event_name, sql_mode, event_definition \
              FROM information_schema.events WHERE event_schema NOT IN ({OWN_SCHEMAS}) \
-             UNION ALL SELECT 'view', table_schema, table_name, '', view_definition \
-             FROM information_schema.views WHERE is_updatable = 'YES' AND table_schema NOT IN ({OWN_SCHEMAS}) \
              ORDER BY 2, 3"
         ))
         .await?;
@@ -135,12 +133,7 @@ fn judge(
         charset: CharsetClass::Safe,
         server,
     };
-    let is_view = program.what == "view";
-    let mut tables = if is_view {
-        tables_read(body.as_bytes(), &modes)
-    } else {
-        tables_filled(body.as_bytes(), &modes)
-    };
+    let mut tables = tables_filled(body.as_bytes(), &modes);
     tables.dedup();
     for TableName { schema, table } in tables {
         let schema = schema.unwrap_or_else(|| program.schema.clone().into_bytes());
@@ -161,11 +154,9 @@ fn judge(
         } else {
             "takes a key of the server's own"
         };
-        found.warnings.push(if is_view {
-            format!("view {schema}.{name} shows {table}: an INSERT through it gets no key from the proxy and {then}")
-        } else {
-            format!("{what} {schema}.{name} inserts into {table}: the proxy does not see that, and what brings no key {then}")
-        });
+        found.warnings.push(format!(
+            "{what} {schema}.{name} inserts into {table}: the proxy does not see that, and what brings no key {then}"
+        ));
     }
 }
 

@@ -1,13 +1,15 @@
-//! Views that forbid trying an INSERT … SELECT or a LOAD DATA again.
+//! Views: those through which rows go into tables with rules, and those that forbid trying an INSERT … SELECT or a LOAD DATA
+//! again.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use anyhow::Result;
-use keywright_session::Rules;
+use keywright_rewrite::{CharsetClass, Flavour, Modes, Server, TableName, ViewText, tables_read};
+use keywright_session::{Rules, View, ViewKey};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::OWN_SCHEMAS;
+use super::{Column, OWN_SCHEMAS, Seen};
 
 /// Built-in functions whose effect outlasts a statement that fails, or that see how the rows of one are numbered, as a
 /// view's definition has them.
@@ -20,9 +22,47 @@ const EFFECTS: [&str; 6] = [
     "release_all_locks(",
 ];
 
-/// Takes note of rules under which a statement that fails may leave something behind because of a view: what is inserted
-/// into may be one, and what is read may call a function.
-pub(super) async fn views(server: &mut Conn, rules: &Rules, repeatable: &mut [bool]) -> Result<()> {
+/// How servers write a view's definition for a session without sql_mode; there are no comments in it.
+const WRITTEN: Modes = Modes {
+    ansi_quotes: false,
+    no_backslash_escapes: false,
+    no_auto_value_on_zero: None,
+    strict: None,
+    charset: CharsetClass::Safe,
+    server: Server {
+        flavour: Flavour::MariaDb,
+        version: 0,
+    },
+};
+
+/// How many views may lie over each other.
+const DEPTH_MAX: usize = 64;
+
+const HIDDEN: &str = "that does not show the key";
+const TWICE: &str = "that shows the key more than once";
+const CHECKED: &str = "whose CHECK OPTION may test the key";
+const MANY: &str = "that is not a choice of columns and rows of one table";
+
+/// A view as information_schema has it.
+struct Listed {
+    schema: String,
+    name: String,
+    definition: String,
+    is_updatable: bool,
+    is_checked: bool,
+}
+
+/// A name as it is compared: schema and table.
+type Name = (String, String);
+
+/// Takes note of the views over tables with rules, and of rules under which a statement that fails may leave something behind
+/// because of a view: what is inserted into may be one, and what is read may call a function.
+pub(super) async fn views(
+    server: &mut Conn,
+    rules: &Rules,
+    columns: &[Column],
+    seen: &mut Seen,
+) -> Result<()> {
     let functions: Vec<String> = server
         .query(
             "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'FUNCTION'",
@@ -32,23 +72,148 @@ pub(super) async fn views(server: &mut Conn, rules: &Rules, repeatable: &mut [bo
         .into_iter()
         .map(|name| name.to_lowercase())
         .collect();
-    let views: Vec<(String, String, Option<String>)> = server
-        .query(format!(
-            "SELECT table_schema, table_name, view_definition FROM information_schema.views \
-             WHERE table_schema NOT IN ({OWN_SCHEMAS})"
-        ))
-        .await?;
-    for (schema, table, definition) in views {
-        if let Some((rule, _)) = rules.find(schema.as_bytes(), table.as_bytes())
-            && let Some(repeatable) = repeatable.get_mut(rule)
+    let views = listed(server).await?;
+    seen.views = over_keys(&views, columns, seen.lower_case);
+    let known: HashSet<(&str, &str)> = seen
+        .views
+        .iter()
+        .map(|view| (view.schema.as_str(), view.name.as_str()))
+        .collect();
+    for view in &views {
+        let Listed { schema, name, .. } = view;
+        // The table behind it may be of any kind.
+        if view.is_updatable
+            && !known.contains(&(schema, name))
+            && let Some((rule, _)) = rules.find(schema.as_bytes(), name.as_bytes())
+            && let Some(repeatable) = seen.repeatable.get_mut(rule)
         {
             *repeatable = false;
         }
-        if may_call(&definition.unwrap_or_default(), &functions) {
-            repeatable.fill(false);
+        if may_call(&view.definition, &functions) {
+            seen.repeatable.fill(false);
         }
     }
     Ok(())
+}
+
+async fn listed(server: &mut Conn) -> Result<Vec<Listed>> {
+    // It decides how names are quoted.
+    server.query_drop("SET SESSION sql_mode = ''").await?;
+    let rows: Vec<(String, String, Option<String>, bool, bool)> = server
+        .query(format!(
+            "SELECT table_schema, table_name, view_definition, is_updatable = 'YES', check_option <> 'NONE' \
+             FROM information_schema.views WHERE table_schema NOT IN ({OWN_SCHEMAS}) ORDER BY 1, 2"
+        ))
+        .await?;
+    let listed = |(schema, name, definition, is_updatable, is_checked)| Listed {
+        schema,
+        name,
+        definition: Option::unwrap_or_default(definition),
+        is_updatable,
+        is_checked,
+    };
+    Ok(rows.into_iter().map(listed).collect())
+}
+
+/// The views through which rows go into tables with a key column.
+fn over_keys(views: &[Listed], columns: &[Column], lower_case: bool) -> Vec<View> {
+    let fold = |name: &str| match lower_case {
+        true => name.to_lowercase(),
+        false => name.to_owned(),
+    };
+    let named = |schema: &str, name: &str| (fold(schema), fold(name));
+    let over = Over {
+        views: views
+            .iter()
+            .map(|view| (named(&view.schema, &view.name), view))
+            .collect(),
+        columns: columns
+            .iter()
+            .map(|column| (named(&column.schema, &column.table), column))
+            .collect(),
+        fold: &fold,
+    };
+    let updatable = views.iter().filter(|view| view.is_updatable);
+    updatable
+        .filter_map(|view| {
+            let behind = over.behind(view, DEPTH_MAX)?;
+            Some(View {
+                schema: view.schema.clone(),
+                name: view.name.clone(),
+                rule: behind.rule,
+                key: behind.key,
+            })
+        })
+        .collect()
+}
+
+/// What is behind a table's or a view's name.
+struct Behind {
+    rule: usize,
+    key: ViewKey,
+    /// Whether rows are chosen by it.
+    is_tested: bool,
+}
+
+struct Over<'a> {
+    views: HashMap<Name, &'a Listed>,
+    columns: HashMap<Name, &'a Column>,
+    fold: &'a dyn Fn(&str) -> String,
+}
+
+impl Over<'_> {
+    /// What a view shows of a key; `None` if no table with one is behind it.
+    fn behind(&self, view: &Listed, depth: usize) -> Option<Behind> {
+        let Some(text) = ViewText::read(view.definition.as_bytes(), &WRITTEN) else {
+            let tables = tables_read(view.definition.as_bytes(), &WRITTEN);
+            let rule = tables
+                .iter()
+                .find_map(|table| self.of_name(view, table, depth))?
+                .rule;
+            return Some(Behind {
+                rule,
+                key: ViewKey::Unsupported(MANY),
+                is_tested: true,
+            });
+        };
+        let behind = self.of_name(view, &text.table, depth)?;
+        let ViewKey::Column(key) = &behind.key else {
+            return Some(behind);
+        };
+        let is_key = |name: &[u8]| name.eq_ignore_ascii_case(key.as_bytes());
+        let is_tested = behind.is_tested || text.tested.iter().any(|name| is_key(name));
+        let mut shown = text
+            .columns
+            .iter()
+            .filter(|column| column.of.as_deref().is_some_and(is_key));
+        let key = match (shown.next(), shown.next()) {
+            (None, _) => ViewKey::Unsupported(HIDDEN),
+            (Some(_), Some(_)) => ViewKey::Unsupported(TWICE),
+            (Some(_), None) if view.is_checked && is_tested => ViewKey::Unsupported(CHECKED),
+            (Some(column), None) => {
+                ViewKey::Column(String::from_utf8_lossy(&column.name).into_owned())
+            }
+        };
+        Some(Behind {
+            rule: behind.rule,
+            key,
+            is_tested,
+        })
+    }
+
+    fn of_name(&self, view: &Listed, table: &TableName, depth: usize) -> Option<Behind> {
+        let text = |name: &[u8]| (self.fold)(&String::from_utf8_lossy(name));
+        let schema = table.schema.as_deref().unwrap_or(view.schema.as_bytes());
+        let name = (text(schema), text(&table.table));
+        if let Some(column) = self.columns.get(&name) {
+            return Some(Behind {
+                rule: column.rule,
+                key: ViewKey::Column(column.name.clone()),
+                is_tested: false,
+            });
+        }
+        self.behind(self.views.get(&name)?, depth.checked_sub(1)?)
+    }
 }
 
 /// Whether a view may call a function that leaves something behind. Servers write the names of stored functions in
@@ -64,7 +229,10 @@ fn may_call(definition: &str, functions: &HashSet<String>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::may_call;
+    use keywright_session::ViewKey;
+
+    use super::super::Column;
+    use super::{CHECKED, HIDDEN, Listed, MANY, TWICE, may_call, over_keys};
 
     #[test]
     fn calls_of_stored_functions_are_found() {
@@ -81,5 +249,101 @@ mod tests {
         assert!(!calls(
             "with `c`(`a`) as (select 1) select `c`.`a` AS `a` from `c`"
         ));
+    }
+
+    /// The views that show the keys of `d.t` (rule 1) and `d.o` (rule 0), as `name: rule, key`.
+    fn over(views: &[(&str, &str, bool)], lower_case: bool) -> Vec<String> {
+        let column = |table: &str, rule| Column {
+            rule,
+            schema: "d".to_owned(),
+            table: table.to_owned(),
+            name: "Id".to_owned(),
+            ..Column::default()
+        };
+        let views: Vec<Listed> = views
+            .iter()
+            .map(|(name, definition, is_checked)| Listed {
+                schema: "d".to_owned(),
+                name: (*name).to_owned(),
+                definition: (*definition).to_owned(),
+                is_updatable: true,
+                is_checked: *is_checked,
+            })
+            .collect();
+        over_keys(&views, &[column("o", 0), column("t", 1)], lower_case)
+            .into_iter()
+            .map(|view| match view.key {
+                ViewKey::Column(name) => format!("{}: {}, {name}", view.name, view.rule),
+                ViewKey::Unsupported(what) => format!("{}: {}, {what}", view.name, view.rule),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_key_is_found_behind_views() {
+        let shown = over(
+            &[
+                (
+                    "one",
+                    "select `d`.`t`.`id` AS `nr`,`d`.`t`.`a` AS `a` from `d`.`t` where `d`.`t`.`id` > 5",
+                    false,
+                ),
+                (
+                    "two",
+                    "select `one`.`a` AS `id`,`one`.`nr` AS `n` from `d`.`one`",
+                    false,
+                ),
+                ("three", "select `two`.`n` AS `n` from `d`.`two`", true),
+                ("hidden", "select `two`.`id` AS `id` from `d`.`two`", false),
+                (
+                    "over_hidden",
+                    "select `hidden`.`id` AS `id` from `d`.`hidden`",
+                    false,
+                ),
+                (
+                    "twice",
+                    "select `d`.`o`.`Id` AS `a`,`d`.`o`.`Id` AS `b` from `d`.`o`",
+                    false,
+                ),
+                (
+                    "checked",
+                    "select `d`.`o`.`Id` AS `a` from `d`.`o` where `d`.`o`.`b` = 1",
+                    true,
+                ),
+                (
+                    "joined",
+                    "select `one`.`nr` AS `nr` from (`d`.`u` join `d`.`one` on(1))",
+                    false,
+                ),
+                ("other", "select `d`.`u`.`id` AS `id` from `d`.`u`", false),
+                (
+                    "circular",
+                    "select `circular`.`id` AS `id` from `d`.`circular`",
+                    false,
+                ),
+                ("unseen", "", false),
+            ],
+            false,
+        );
+        assert_eq!(
+            shown,
+            [
+                "one: 1, nr",
+                "two: 1, n",
+                &format!("three: 1, {CHECKED}"),
+                &format!("hidden: 1, {HIDDEN}"),
+                &format!("over_hidden: 1, {HIDDEN}"),
+                &format!("twice: 0, {TWICE}"),
+                "checked: 0, a",
+                &format!("joined: 1, {MANY}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn names_are_compared_as_the_server_compares_them() {
+        let views = [("V", "select `D`.`T`.`ID` AS `Nr` from `D`.`T`", false)];
+        assert_eq!(over(&views, true), ["V: 1, Nr"]);
+        assert_eq!(over(&views, false), [""; 0]);
     }
 }

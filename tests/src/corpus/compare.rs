@@ -5,7 +5,7 @@ use std::thread;
 
 use anyhow::{Context, bail};
 
-use super::run::{AFTERWARDS, Pass, Seen, clean_up, run};
+use super::run::{AFTERWARDS, Pass, Seen, clean_up, run, set_up_ahead};
 use super::transcript::Ranks;
 use super::{Action, Expect, Scenario};
 use crate::{Flavour, Result};
@@ -63,6 +63,28 @@ impl Report {
     }
 }
 
+/// Makes the schemas of one side already, so that a proxy that starts afterwards knows what is in them. [`compare`] makes them
+/// anew.
+///
+/// # Errors
+/// A scenario could not be set up.
+pub fn set_up(scenarios: &[Scenario], flavour: Flavour, side: &Side<'_>) -> Result<()> {
+    for (scenario, number) in numbered(scenarios, flavour) {
+        for number in (number..).take(Pass::ALL.len()) {
+            set_up_ahead(scenario, side, number)?;
+        }
+    }
+    Ok(())
+}
+
+/// The scenarios of a flavour, each with the number of its first pass.
+fn numbered(scenarios: &[Scenario], flavour: Flavour) -> impl Iterator<Item = (&Scenario, usize)> {
+    let wanted = scenarios
+        .iter()
+        .filter(move |scenario| scenario.is_for(flavour));
+    wanted.zip((0..).step_by(Pass::ALL.len()))
+}
+
 /// Runs every scenario in every way on both sides.
 ///
 /// # Errors
@@ -74,8 +96,7 @@ pub fn compare(
     other: &Side<'_>,
 ) -> Result<Report> {
     let mut report = Report::default();
-    let wanted = scenarios.iter().filter(|scenario| scenario.is_for(flavour));
-    for (scenario, number) in wanted.zip((0..).step_by(Pass::ALL.len())) {
+    for (scenario, number) in numbered(scenarios, flavour) {
         report.statements += scenario.step_count();
         let mut differences: BTreeMap<usize, Difference> = BTreeMap::new();
         for (pass, number) in Pass::ALL.into_iter().zip(number..) {

@@ -126,6 +126,12 @@ fn with_schema(text: &[u8], schema: &str) -> Vec<u8> {
     found
 }
 
+/// Makes the schemas of [`run`] for what is to be there before a proxy starts.
+pub(super) fn set_up_ahead(scenario: &Scenario, side: &Side, number: usize) -> Result<()> {
+    let mut direct = Wire::connect_tcp(side.direct_port, &Login::root(""))?;
+    set_up(&mut direct, scenario, side, &schema_of(side, number))
+}
+
 fn set_up(direct: &mut Wire, scenario: &Scenario, side: &Side, schema: &str) -> Result<()> {
     for schema in schemas(schema) {
         direct.run(format!("DROP DATABASE IF EXISTS {schema}"))?;
