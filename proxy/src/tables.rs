@@ -8,7 +8,7 @@ mod views;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_session::{OnUnsupported, Rules, View, ViewKey};
+use keywright_session::{Rules, View};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tokio::time::timeout;
@@ -93,7 +93,6 @@ pub async fn look(
             }
         }
         unmatched(config, &columns, &mut found);
-        unsupported_views(config, &mut found);
         increment(&mut server, &mut found).await?;
         dependents::references(&mut server, config, &columns, &mut found).await?;
         dependents::programs(&mut server, config, &rules, &mut found).await?;
@@ -108,7 +107,7 @@ pub async fn look(
     Ok(found)
 }
 
-/// Looks only at what may change while the proxy runs: fences and triggers.
+/// Looks only at what may change while the proxy runs: fences, triggers, engines and views.
 ///
 /// # Errors
 /// The server cannot be asked.
@@ -179,7 +178,7 @@ async fn watch(
             *repeatable = false;
         }
     }
-    views::views(server, &rules, &columns, &mut found.seen).await?;
+    views::views(server, &rules, &columns, &mut found).await?;
     Ok((found, rules, columns))
 }
 
@@ -194,23 +193,6 @@ fn unmatched(config: &Config, columns: &[Column], found: &mut Found) {
                 configured.rule.column
             ));
         }
-    }
-}
-
-fn unsupported_views(config: &Config, found: &mut Found) {
-    for view in &found.seen.views {
-        let View { schema, name, .. } = view;
-        let ViewKey::Unsupported(what) = view.key else {
-            continue;
-        };
-        let rule = config.rules.get(view.rule);
-        let becomes = match rule.map(|configured| configured.rule.on_unsupported) {
-            Some(OnUnsupported::Pass) => "is passed on without one",
-            Some(OnUnsupported::Refuse) | None => "is refused",
-        };
-        found.warnings.push(format!(
-            "an INSERT through {schema}.{name}, a view {what}, gets no key and {becomes}"
-        ));
     }
 }
 

@@ -56,5 +56,5 @@ pub use refusal::{KeyExpression, Unread, Unsupported};
 pub use sight::{LastIdChange, Sight, last_id_change, sight, sight_of};
 pub use splice::SpliceError;
 pub use split::{Piece, split, split_first};
-pub use view::{ViewColumn, ViewText};
+pub use view::ViewText;
 pub use within::{tables_filled, tables_read};

@@ -16,7 +16,7 @@ pub fn tables_filled(text: &[u8], modes: &Modes) -> Vec<TableName> {
     tables
 }
 
-/// The tables behind FROM and JOIN anywhere in a text. Ends where the text cannot be read.
+/// The tables in the FROM of a query, and not those of subqueries elsewhere in it. Ends where the text cannot be read.
 pub fn tables_read(text: &[u8], modes: &Modes) -> Vec<TableName> {
     let mut tables = Vec::new();
     let mut cursor = Cursor::new(text, modes);
@@ -47,12 +47,17 @@ impl Cursor<'_> {
     }
 
     fn tables_read(&mut self, tables: &mut Vec<TableName>) -> Result<(), Unread> {
+        let mut depth = 0_usize;
+        let mut is_in_from = false;
         let mut follows = false;
         loop {
             let before = *self;
             let token = self.token()?;
+            let is = |word| token.is(self.text, word);
             match token.kind {
                 Kind::End => return Ok(()),
+                // Of a subquery there.
+                Kind::Word if follows && is("SELECT") => follows = false,
                 Kind::Word | Kind::Name if follows => {
                     *self = before;
                     match self.table_name() {
@@ -61,10 +66,17 @@ impl Cursor<'_> {
                     }
                     follows = false;
                 }
-                Kind::Mark(b'(') if follows => {}
+                Kind::Mark(b'(') => depth += 1,
+                Kind::Mark(b')') => {
+                    depth = depth.saturating_sub(1);
+                    follows = false;
+                }
                 Kind::Word => {
-                    let is = |word| token.is(self.text, word);
-                    follows = is("FROM") || is("JOIN") || is("STRAIGHT_JOIN");
+                    if depth == 0 {
+                        is_in_from |= is("FROM");
+                        is_in_from &= !(is("WHERE") || is("GROUP") || is("HAVING") || is("ORDER"));
+                    }
+                    follows = is_in_from && (is("FROM") || is("JOIN") || is("STRAIGHT_JOIN"));
                 }
                 _ => follows = false,
             }
@@ -117,10 +129,11 @@ mod tests {
 
     #[test]
     fn a_views_tables_are_found() {
-        let view = "select `o`.`id` AS `id`,sum(`x`.`y`) from ((`shop`.`orders` `o` join `shop`.`items` on(1)) left join \
-            `other`.`t` on((`o`.`id` = `t`.`id`))) where exists(select 1 from `z`)";
+        let view = "select `o`.`id` AS `id`,(select `a` from `y`) AS `a` from ((`shop`.`orders` `o` join `shop`.`items` on(1)) left join \
+            `other`.`t` on((`o`.`id` = `t`.`id`))) where exists(select 1 from `z`) \
+            union select 1 AS `1` from (select `id` AS `id` from `u`) `v`";
         let found = names(tables_read(view.as_bytes(), &MODES));
-        assert_eq!(found, ["shop.orders", "shop.items", "other.t", "z"]);
+        assert_eq!(found, ["shop.orders", "shop.items", "other.t", "u"]);
     }
 
     #[test]

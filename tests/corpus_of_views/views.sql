@@ -88,6 +88,21 @@ INSERT INTO inner_v (b, a) VALUES (7, -1);
 SELECT a, b FROM t ORDER BY id;
 SELECT LAST_INSERT_ID() = MAX(id) FROM t;
 
+=== views that name their columns themselves
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a BIGINT, b INT);
+CREATE VIEW swapped (id, nr) AS SELECT a, id FROM t;
+CREATE VIEW `over` (`select`, `a``s`) AS SELECT nr, id FROM swapped;
+CREATE VIEW hinted AS SELECT STRAIGHT_JOIN id, a FROM t USE INDEX (PRIMARY) WHERE b IS NULL;
+--- run
+INSERT INTO swapped (id) VALUES (1), (2);
+INSERT INTO swapped VALUES (3, NULL);
+INSERT INTO swapped (nr, id) VALUES (0, 4), (DEFAULT, 5);
+INSERT INTO `over` (`a``s`) VALUES (6);
+INSERT INTO `over` VALUES (NULL, 7);
+INSERT INTO hinted (a) VALUES (8);
+SELECT a, b FROM t ORDER BY id;
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;
+
 === views with a check option
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT);
 CREATE VIEW big AS SELECT id, a, b FROM t WHERE a > 5 WITH CHECK OPTION;
@@ -111,6 +126,7 @@ CREATE VIEW checked AS SELECT id, a FROM t WHERE id > 5 WITH CHECK OPTION;
 CREATE VIEW joined AS SELECT t.id, t.a, source.x FROM t JOIN source ON t.a = source.k;
 CREATE VIEW united AS SELECT id, a FROM t UNION SELECT id, a FROM t;
 CREATE VIEW elsewhere AS SELECT k, x FROM source;
+CREATE VIEW chosen AS SELECT e.k, e.x FROM source AS e JOIN source AS f ON f.k = e.k WHERE e.x > ALL (SELECT id FROM t);
 --- run
 @refused an INSERT through a view that does not show the key
 INSERT INTO hidden (a) VALUES (1);
@@ -129,6 +145,7 @@ REPLACE INTO checked (a) VALUES (1);
 INSERT INTO joined (a) VALUES (?);
 INSERT INTO united (a) VALUES (1);
 INSERT INTO elsewhere VALUES (1, 2);
+INSERT INTO chosen (k, x) VALUES (3, 4);
 UPDATE hidden SET a = 2;
 SELECT a FROM t;
 SELECT k, x FROM elsewhere;

@@ -145,7 +145,8 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
          CREATE VIEW hidden AS SELECT a FROM t;
          CREATE VIEW counted AS SELECT COUNT(*) FROM t;
          CREATE EVENT once ON SCHEDULE AT NOW() + INTERVAL 1 DAY DO REPLACE looked.t (a) VALUES (1);
-         CREATE USER app@'10.1.2.%', everywhere@'%';
+         CREATE USER app@'10.1.2.%', everywhere@'%', blind@'%';
+         GRANT SELECT, ALTER ON looked.* TO blind@'%'; GRANT SELECT ON mysql.* TO blind@'%';
          DELIMITER //
          CREATE PROCEDURE fill() BEGIN INSERT INTO t (a) VALUES (1); END//
          CREATE PROCEDURE quote() BEGIN SELECT 'INSERT INTO t (a) VALUES (1)'; END//
@@ -173,6 +174,20 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
     for innocent in ["quote", "counted", "looked.seen", "everywhere"] {
         assert!(!told.contains(innocent), "{innocent} is in\n{told}");
     }
+    let port = server.port();
+    let blind = ProxyConfig {
+        more: format!(
+            "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:{port}\"\nadmin = \"mysql://blind@127.0.0.1:{port}\""
+        ),
+        ..config.clone()
+    };
+    let output = ProxyProcess::command(&blind, &["check"])?;
+    assert_has(
+        &String::from_utf8(output.stdout)?,
+        &[
+            "127.0.0.1:1: warning: looked.counted and 2 more views may not be seen, which takes SHOW VIEW",
+        ],
+    );
     // Starting meets the same problems, all of them at once.
     let refused = format!("{:#}", ProxyProcess::start(config).map(drop).unwrap_err());
     assert_has(

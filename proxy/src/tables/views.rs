@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use anyhow::Result;
 use keywright_rewrite::{CharsetClass, Flavour, Modes, Server, TableName, ViewText, tables_read};
-use keywright_session::{Rules, View, ViewKey};
+use keywright_session::{OnUnsupported, Rules, View, ViewKey};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::{Column, OWN_SCHEMAS, Seen};
+use super::{Column, Found, OWN_SCHEMAS};
 
 /// Built-in functions whose effect outlasts a statement that fails, or that see how the rows of one are numbered, as a
 /// view's definition has them.
@@ -42,11 +42,15 @@ const HIDDEN: &str = "that does not show the key";
 const TWICE: &str = "that shows the key more than once";
 const CHECKED: &str = "whose CHECK OPTION may test the key";
 const MANY: &str = "that is not a choice of columns and rows of one table";
+const UNNAMED: &str = "whose columns cannot be told";
 
 /// A view as information_schema has it.
 struct Listed {
     schema: String,
     name: String,
+    /// The names of what it shows. MySQL's definition of a view that was made with a list of them does not have it.
+    columns: Vec<String>,
+    /// Empty if it may not be seen.
     definition: String,
     is_updatable: bool,
     is_checked: bool,
@@ -56,12 +60,12 @@ struct Listed {
 type Name = (String, String);
 
 /// Takes note of the views over tables with rules, and of rules under which a statement that fails may leave something behind
-/// because of a view: what is inserted into may be one, and what is read may call a function.
+/// because of a view: what is inserted into may be one, and what is read may call a function. Warns of what gets no key.
 pub(super) async fn views(
     server: &mut Conn,
     rules: &Rules,
     columns: &[Column],
-    seen: &mut Seen,
+    found: &mut Found,
 ) -> Result<()> {
     let functions: Vec<String> = server
         .query(
@@ -73,6 +77,8 @@ pub(super) async fn views(
         .map(|name| name.to_lowercase())
         .collect();
     let views = listed(server).await?;
+    unseen(&views, &mut found.warnings);
+    let seen = &mut found.seen;
     seen.views = over_keys(&views, columns, seen.lower_case);
     let known: HashSet<(&str, &str)> = seen
         .views
@@ -93,7 +99,39 @@ pub(super) async fn views(
             seen.repeatable.fill(false);
         }
     }
+    unsupported(rules, &seen.views, &mut found.warnings);
     Ok(())
+}
+
+/// Warns of views whose definitions may not be seen: what is behind them is not known.
+fn unseen(views: &[Listed], warnings: &mut Vec<String>) {
+    let mut unseen = views.iter().filter(|view| view.definition.is_empty());
+    let Some(Listed { schema, name, .. }) = unseen.next() else {
+        return;
+    };
+    let more = unseen.count();
+    warnings.push(format!(
+        "{schema}.{name} and {more} more views may not be seen, which takes SHOW VIEW: an INSERT through one gets no key from \
+         the proxy, and INSERT … SELECT and LOAD DATA are not tried twice"
+    ));
+}
+
+/// Warns of views through which no row can get a key.
+fn unsupported(rules: &Rules, views: &[View], warnings: &mut Vec<String>) {
+    for view in views {
+        let View { schema, name, .. } = view;
+        let ViewKey::Unsupported(what) = view.key else {
+            continue;
+        };
+        let rule = rules.rules().get(view.rule);
+        let becomes = match rule.map(|rule| rule.on_unsupported) {
+            Some(OnUnsupported::Pass) => "is passed on without one",
+            Some(OnUnsupported::Refuse) | None => "is refused",
+        };
+        warnings.push(format!(
+            "an INSERT through {schema}.{name}, a view {what}, gets no key and {becomes}"
+        ));
+    }
 }
 
 async fn listed(server: &mut Conn) -> Result<Vec<Listed>> {
@@ -105,14 +143,39 @@ async fn listed(server: &mut Conn) -> Result<Vec<Listed>> {
              FROM information_schema.views WHERE table_schema NOT IN ({OWN_SCHEMAS}) ORDER BY 1, 2"
         ))
         .await?;
-    let listed = |(schema, name, definition, is_updatable, is_checked)| Listed {
-        schema,
-        name,
-        definition: Option::unwrap_or_default(definition),
-        is_updatable,
-        is_checked,
+    let mut columns = match rows.is_empty() {
+        true => HashMap::new(),
+        false => columns_of_views(server).await?,
+    };
+    let listed = |(schema, name, definition, is_updatable, is_checked)| {
+        let name = (schema, name);
+        let columns = columns.remove(&name).unwrap_or_default();
+        let (schema, name) = name;
+        Listed {
+            schema,
+            name,
+            columns,
+            definition: Option::unwrap_or_default(definition),
+            is_updatable,
+            is_checked,
+        }
     };
     Ok(rows.into_iter().map(listed).collect())
+}
+
+async fn columns_of_views(server: &mut Conn) -> Result<HashMap<Name, Vec<String>>> {
+    let rows: Vec<(String, String, String)> = server
+        .query(format!(
+            "SELECT table_schema, table_name, column_name FROM information_schema.columns \
+             JOIN information_schema.views USING (table_schema, table_name) \
+             WHERE table_schema NOT IN ({OWN_SCHEMAS}) ORDER BY 1, 2, ordinal_position"
+        ))
+        .await?;
+    let mut columns: HashMap<Name, Vec<String>> = HashMap::new();
+    for (schema, name, column) in rows {
+        columns.entry((schema, name)).or_default().push(column);
+    }
+    Ok(columns)
 }
 
 /// The views through which rows go into tables with a key column.
@@ -185,14 +248,14 @@ impl Over<'_> {
         let mut shown = text
             .columns
             .iter()
-            .filter(|column| column.of.as_deref().is_some_and(is_key));
+            .zip(&view.columns)
+            .filter(|(of, _)| of.as_deref().is_some_and(is_key));
         let key = match (shown.next(), shown.next()) {
+            _ if text.columns.len() != view.columns.len() => ViewKey::Unsupported(UNNAMED),
             (None, _) => ViewKey::Unsupported(HIDDEN),
             (Some(_), Some(_)) => ViewKey::Unsupported(TWICE),
             (Some(_), None) if view.is_checked && is_tested => ViewKey::Unsupported(CHECKED),
-            (Some(column), None) => {
-                ViewKey::Column(String::from_utf8_lossy(&column.name).into_owned())
-            }
+            (Some((_, name)), None) => ViewKey::Column(name.clone()),
         };
         Some(Behind {
             rule: behind.rule,
@@ -216,13 +279,17 @@ impl Over<'_> {
     }
 }
 
-/// Whether a view may call a function that leaves something behind. Servers write the names of stored functions in
-/// backquotes; of a view that may not be seen they write nothing.
+/// Whether a view may call a function that leaves something behind. Of a view that may not be seen servers write nothing.
 fn may_call(definition: &str, functions: &HashSet<String>) -> bool {
     let definition = definition.to_lowercase();
-    let stored = definition.split("`(").any(|before| {
-        let name = before.rsplit('`').next().unwrap_or_default();
-        functions.contains(name)
+    let is_in_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let stored = definition.split('(').any(|before| {
+        let name = match before.strip_suffix('`') {
+            Some(quoted) => quoted.rsplit('`').next(),
+            // As a server that was told so writes it.
+            None => before.rsplit(|c| !is_in_word(c)).next(),
+        };
+        name.is_some_and(|name| functions.contains(name))
     });
     definition.is_empty() || stored || EFFECTS.iter().any(|call| definition.contains(call))
 }
@@ -232,7 +299,7 @@ mod tests {
     use keywright_session::ViewKey;
 
     use super::super::Column;
-    use super::{CHECKED, HIDDEN, Listed, MANY, TWICE, may_call, over_keys};
+    use super::{CHECKED, HIDDEN, Listed, MANY, TWICE, UNNAMED, may_call, over_keys};
 
     #[test]
     fn calls_of_stored_functions_are_found() {
@@ -241,6 +308,7 @@ mod tests {
         assert!(calls(
             "select `d`.`Count_up`(`d`.`u`.`a`) AS `a` from `d`.`u`"
         ));
+        assert!(calls("select d.count_up(1) AS a from d.u"));
         assert!(calls("select nextval(`d`.`s`) AS `a`"));
         assert!(calls(""), "may not be seen");
         assert!(!calls(
@@ -251,7 +319,8 @@ mod tests {
         ));
     }
 
-    /// The views that show the keys of `d.t` (rule 1) and `d.o` (rule 0), as `name: rule, key`.
+    /// The views that show the keys of `d.t` (rule 1) and `d.o` (rule 0), as `name: rule, key`. They are given with their
+    /// columns behind the name, definition, and whether they have a CHECK OPTION.
     fn over(views: &[(&str, &str, bool)], lower_case: bool) -> Vec<String> {
         let column = |table: &str, rule| Column {
             rule,
@@ -262,12 +331,16 @@ mod tests {
         };
         let views: Vec<Listed> = views
             .iter()
-            .map(|(name, definition, is_checked)| Listed {
-                schema: "d".to_owned(),
-                name: (*name).to_owned(),
-                definition: (*definition).to_owned(),
-                is_updatable: true,
-                is_checked: *is_checked,
+            .map(|(named, definition, is_checked)| {
+                let mut names = named.split(' ').map(str::to_owned);
+                Listed {
+                    schema: "d".to_owned(),
+                    name: names.next().unwrap_or_default(),
+                    columns: names.collect(),
+                    definition: (*definition).to_owned(),
+                    is_updatable: true,
+                    is_checked: *is_checked,
+                }
             })
             .collect();
         over_keys(&views, &[column("o", 0), column("t", 1)], lower_case)
@@ -280,47 +353,24 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn the_key_is_found_behind_views() {
         let shown = over(
             &[
-                (
-                    "one",
-                    "select `d`.`t`.`id` AS `nr`,`d`.`t`.`a` AS `a` from `d`.`t` where `d`.`t`.`id` > 5",
-                    false,
-                ),
-                (
-                    "two",
-                    "select `one`.`a` AS `id`,`one`.`nr` AS `n` from `d`.`one`",
-                    false,
-                ),
-                ("three", "select `two`.`n` AS `n` from `d`.`two`", true),
-                ("hidden", "select `two`.`id` AS `id` from `d`.`two`", false),
-                (
-                    "over_hidden",
-                    "select `hidden`.`id` AS `id` from `d`.`hidden`",
-                    false,
-                ),
-                (
-                    "twice",
-                    "select `d`.`o`.`Id` AS `a`,`d`.`o`.`Id` AS `b` from `d`.`o`",
-                    false,
-                ),
-                (
-                    "checked",
-                    "select `d`.`o`.`Id` AS `a` from `d`.`o` where `d`.`o`.`b` = 1",
-                    true,
-                ),
-                (
-                    "joined",
-                    "select `one`.`nr` AS `nr` from (`d`.`u` join `d`.`one` on(1))",
-                    false,
-                ),
-                ("other", "select `d`.`u`.`id` AS `id` from `d`.`u`", false),
-                (
-                    "circular",
-                    "select `circular`.`id` AS `id` from `d`.`circular`",
-                    false,
-                ),
+                ("one nr a", "select `d`.`t`.`id` AS `nr`,`d`.`t`.`a` AS `a` from `d`.`t` where `d`.`t`.`id` > 5", false),
+                ("two id n", "select `one`.`a` AS `id`,`one`.`nr` AS `n` from `d`.`one`", false),
+                ("three n", "select `two`.`n` AS `n` from `d`.`two`", true),
+                ("swapped id a", "select `d`.`t`.`a` AS `a`,`d`.`t`.`id` AS `id` from `d`.`t`", false),
+                ("over_swapped a", "select `swapped`.`a` AS `a` from `d`.`swapped`", false),
+                ("unnamed", "select `d`.`t`.`id` AS `id` from `d`.`t`", false),
+                ("hidden id", "select `two`.`id` AS `id` from `d`.`two`", false),
+                ("over_hidden id", "select `hidden`.`id` AS `id` from `d`.`hidden`", false),
+                ("twice a b", "select `d`.`o`.`Id` AS `a`,`d`.`o`.`Id` AS `b` from `d`.`o`", false),
+                ("checked a", "select `d`.`o`.`Id` AS `a` from `d`.`o` where `d`.`o`.`b` = 1", true),
+                ("joined nr", "select `one`.`nr` AS `nr` from (`d`.`u` join `d`.`one` on(1))", false),
+                ("other id", "select `d`.`u`.`id` AS `id` from `d`.`u` where `d`.`u`.`id` in (select 1 from `d`.`t`)", false),
+                ("joined_others b", "select `x`.`b` AS `b` from (`d`.`u` `x` join `d`.`u`) where (select 1 from `d`.`t`)", false),
+                ("circular id", "select `circular`.`id` AS `id` from `d`.`circular`", false),
                 ("unseen", "", false),
             ],
             false,
@@ -331,6 +381,9 @@ mod tests {
                 "one: 1, nr",
                 "two: 1, n",
                 &format!("three: 1, {CHECKED}"),
+                "swapped: 1, a",
+                "over_swapped: 1, a",
+                &format!("unnamed: 1, {UNNAMED}"),
                 &format!("hidden: 1, {HIDDEN}"),
                 &format!("over_hidden: 1, {HIDDEN}"),
                 &format!("twice: 0, {TWICE}"),
@@ -342,7 +395,7 @@ mod tests {
 
     #[test]
     fn names_are_compared_as_the_server_compares_them() {
-        let views = [("V", "select `D`.`T`.`ID` AS `Nr` from `D`.`T`", false)];
+        let views = [("V Nr", "select `D`.`T`.`ID` AS `Nr` from `D`.`T`", false)];
         assert_eq!(over(&views, true), ["V: 1, Nr"]);
         assert_eq!(over(&views, false), [""; 0]);
     }
