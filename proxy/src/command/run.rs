@@ -61,7 +61,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
                         continue;
                     }
                 },
-                () = looks.changed() => "new connections follow the servers' triggers as they are now",
+                () = looks.changed() => "new connections follow the servers' tables and views as they are now",
                 () = tokio::time::sleep(Duration::from_millis(ENDED_LOOK_MS)) => {
                     if serving.is_finished() {
                         break;
