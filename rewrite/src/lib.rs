@@ -18,6 +18,7 @@ mod key;
 mod load;
 mod loading;
 mod look;
+mod marks;
 mod modes;
 mod name;
 mod numbered;

@@ -11,6 +11,9 @@ use crate::token::{Kind, Token};
 /// For how many rows memory is taken before they are read.
 const SITES_AHEAD_MAX: usize = 4096;
 
+/// After so many rows that have more than constants in them it is not expected of the others either.
+const MISSES_MAX: u32 = 8;
+
 /// Where the key stands in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -162,6 +165,11 @@ impl Cursor<'_> {
         walked: &mut Walked,
     ) -> Result<(), Unread> {
         let start = self.at;
+        let plain = match walked.place {
+            Place::Absent { values } => values.filter(|_| !constructor),
+            Place::At { .. } => None,
+        };
+        let mut misses = 0;
         loop {
             if constructor && !self.accept("ROW")? {
                 return Err(Unread::Refused);
@@ -184,7 +192,23 @@ impl Cursor<'_> {
                 let others = self.rest().len() / (self.at - start);
                 walked.sites.reserve(others.min(SITES_AHEAD_MAX));
             }
+            if let Some(values) = plain.filter(|_| misses < MISSES_MAX) {
+                self.walk_plain_rows(values, walked)?;
+                misses += 1;
+            }
         }
+    }
+
+    /// Past rows without the key's column in which there is nothing but constants, and the commas behind them: mostly all but
+    /// the last.
+    fn walk_plain_rows(&mut self, values: usize, walked: &mut Walked) -> Result<(), Unread> {
+        let parameters = walked.seen.parameters;
+        while let Some((start, end)) = self.plain_row(values) {
+            walked.add_absent(start, end, parameters, SiteKind::First)?;
+            walked.rows += 1;
+            self.at = end + 2;
+        }
+        Ok(())
     }
 
     /// Past a row without the key's column; the place is behind its `(`.

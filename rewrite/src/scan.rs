@@ -1,8 +1,7 @@
 //! Walks over values at memory speed, noting the little that matters about them.
 
-use memchr::memchr2;
-
 use crate::cursor::Cursor;
+use crate::marks::Class;
 use crate::refusal::Unread;
 use crate::words::{is_blind_call, is_reserved};
 
@@ -79,51 +78,6 @@ struct Walk<'a> {
     depth: usize,
     /// The level of the outermost subquery around the place.
     query: Option<usize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Plain,
-    Quote,
-    Open,
-    Close,
-    Comma,
-    Semicolon,
-    Word,
-    /// May start or end a comment.
-    Comment,
-    At,
-    Question,
-}
-
-/// Never out of bounds: there is a class for every byte.
-fn class_of(byte: u8) -> Class {
-    CLASSES[usize::from(byte)]
-}
-
-static CLASSES: [Class; 256] = classes();
-
-const fn classes() -> [Class; 256] {
-    let mut classes = [Class::Plain; 256];
-    let mut index = 0;
-    let mut byte = 0_u8;
-    while index < classes.len() {
-        classes[index] = match byte {
-            b'\'' | b'"' | b'`' => Class::Quote,
-            b'(' => Class::Open,
-            b')' => Class::Close,
-            b',' => Class::Comma,
-            b';' => Class::Semicolon,
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | 0x80.. => Class::Word,
-            b'#' | b'-' | b'/' | b'*' => Class::Comment,
-            b'@' => Class::At,
-            b'?' => Class::Question,
-            _ => Class::Plain,
-        };
-        index += 1;
-        byte = byte.wrapping_add(1);
-    }
-    classes
 }
 
 impl Cursor<'_> {
@@ -203,47 +157,6 @@ impl Cursor<'_> {
             return Err(Unread::Refused);
         }
         self.at_end()
-    }
-
-    /// To the next byte that matters, and what it is. Up to `free` commas do not, nor do strings without backslashes; how many
-    /// commas were passed.
-    #[inline]
-    fn next_mark(&mut self, free: usize) -> Option<(u8, Class, usize)> {
-        let text = self.text;
-        let mut passed = 0;
-        loop {
-            // Most bytes do not matter.
-            let mut at = self.at;
-            while text
-                .get(at)
-                .is_some_and(|byte| class_of(*byte) == Class::Plain)
-            {
-                at += 1;
-            }
-            self.at = at;
-            let byte = *text.get(at)?;
-            match class_of(byte) {
-                Class::Comma if passed < free => {
-                    passed += 1;
-                    self.at += 1;
-                }
-                Class::Quote if byte == b'\'' && self.skip_plain_string() => {}
-                class => return Some((byte, class, passed)),
-            }
-        }
-    }
-
-    /// Past a string without backslashes, or its part up to a doubled quote, behind which the rest reads as another; the place
-    /// is its opening quote. Not past it if it is another one.
-    #[inline]
-    fn skip_plain_string(&mut self) -> bool {
-        let inside = self.text.get(self.at + 1..).unwrap_or_default();
-        let found = memchr2(b'\'', b'\\', inside);
-        let length = found.filter(|length| inside.get(*length) == Some(&b'\''));
-        if let Some(length) = length {
-            self.at += length + 2;
-        }
-        length.is_some()
     }
 
     /// The end of a statement: no executable comment may be open.

@@ -72,7 +72,7 @@ impl Plan {
             writer.open(site)?;
             match (wrapped, keys.number(key)) {
                 (Some(wrapped), Some(_)) if wrapped.key == key => wrapped.write(writer.out),
-                (_, Some(number)) => writer.out.extend_from_slice(decimal.format(number)),
+                (_, Some(number)) => decimal.write(number, writer.out),
                 (_, None) if keys.write_literal(key, writer.out) => {}
                 (_, None) => return Err(wrong),
             }
@@ -92,7 +92,8 @@ struct Decimal {
 }
 
 impl Decimal {
-    fn format(&mut self, number: u64) -> &[u8] {
+    #[inline]
+    fn write(&mut self, number: u64, out: &mut Vec<u8>) {
         let step = number.checked_sub(self.number);
         let step = step
             .and_then(|step| u8::try_from(step).ok())
@@ -101,12 +102,16 @@ impl Decimal {
         let written = self.digits.get_mut(..self.length).unwrap_or_default();
         match written.last_mut() {
             Some(digit) if step <= b'9' - *digit => *digit += step,
-            Some(_) | None => self.write(number),
+            Some(_) | None => self.format(number),
         }
-        self.digits.get(..self.length).unwrap_or_default()
+        // As many bytes each time, which is a few instructions; then those that are no digits go.
+        let end = out.len() + self.length;
+        out.extend_from_slice(&self.digits);
+        out.truncate(end);
     }
 
-    fn write(&mut self, number: u64) {
+    #[cold]
+    fn format(&mut self, number: u64) {
         let mut buffer = itoa::Buffer::new();
         let written = buffer.format(number).as_bytes();
         self.length = written.len();
@@ -177,7 +182,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Copies up to a site and writes what comes before its key.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(&mut self, site: &Site) -> Result<(), SpliceError> {
         let offset = |at: u32| usize::try_from(at).map_err(|_| SpliceError::Text);
         let (start, end) = (offset(site.start)?, offset(site.end)?);
@@ -216,8 +221,15 @@ impl<'a> Writer<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn copy_to(&mut self, at: usize) -> Result<(), SpliceError> {
+        if self.edit.is_some_and(|(place, _)| *place <= at) {
+            self.edit_to(at)?;
+        }
+        self.copy(at)
+    }
+
+    fn edit_to(&mut self, at: usize) -> Result<(), SpliceError> {
         while let Some((place, edit)) = self.edit
             && *place <= at
         {
@@ -225,7 +237,7 @@ impl<'a> Writer<'a> {
             self.out.extend_from_slice(edit);
             self.edit = self.edits.next();
         }
-        self.copy(at)
+        Ok(())
     }
 
     #[inline]
@@ -253,8 +265,11 @@ mod tests {
             for step in steps {
                 let mut decimal = Decimal::default();
                 let mut number: u64 = start;
+                let mut written = Vec::new();
                 for _ in 0..100 {
-                    assert_eq!(decimal.format(number), number.to_string().as_bytes());
+                    written.clear();
+                    decimal.write(number, &mut written);
+                    assert_eq!(written, number.to_string().as_bytes());
                     number = number.wrapping_add(step);
                 }
             }
