@@ -4,7 +4,7 @@
 //! first row, so that of the next that begins so only the rows are read.
 
 use keywright_rewrite::{
-    Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, TableName, Unread, Unsupported,
+    Flavour, Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, TableName, Unread, Unsupported,
 };
 
 use crate::session::Session;
@@ -13,6 +13,7 @@ use crate::session::Session;
 const FAMILIAR_MAX: usize = 4;
 /// Longest beginning that is kept, bytes.
 const BEGINNING_BYTES_MAX: usize = 1024;
+const UPDATED: &str = "with ON DUPLICATE KEY UPDATE of the rows of a SELECT";
 
 /// What reading a statement came to.
 pub(crate) enum Planned {
@@ -122,14 +123,24 @@ impl Session {
         };
         let modes = &self.context.modes;
         let planned = match insert.is_query() {
-            true => insert
-                .plan_query(text, modes, &key)
-                .map(|plan| Planned::Query(index, plan)),
+            true => insert.plan_query(text, modes, &key).and_then(|plan| {
+                match self.updates_wrongly(index, &plan) {
+                    true => Err(Unsupported::View(UPDATED).into()),
+                    false => Ok(Planned::Query(index, plan)),
+                }
+            }),
             false => insert
                 .plan(text, modes, &key)
                 .map(|plan| Planned::Plan(index, plan)),
         };
         planned.or_else(|unread| not_planned(Some(index), unread))
+    }
+
+    /// MySQL (9.7) computes the update of a duplicate with NULLs when it goes through a view and the rows of the query were
+    /// put aside, as they are to be numbered.
+    fn updates_wrongly(&self, index: usize, plan: &QueryPlan) -> bool {
+        let is_mysql = self.context.modes.server.flavour == Flavour::MySql;
+        is_mysql && plan.on_duplicate() && self.rules.view(index).is_some()
     }
 }
 
