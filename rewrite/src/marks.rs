@@ -57,7 +57,16 @@ fn mark_behind(text: &[u8], mut at: usize, free: usize) -> (usize, Option<(u8, C
     let mut passed = 0;
     while let Some(byte) = text.get(at).copied() {
         match class_of(byte) {
-            Class::Plain => at += 1,
+            Class::Plain => {
+                at += 1;
+                // They come in runs.
+                while text
+                    .get(at)
+                    .is_some_and(|byte| class_of(*byte) == Class::Plain)
+                {
+                    at += 1;
+                }
+            }
             Class::Comma if passed < free => {
                 passed += 1;
                 at += 1;
