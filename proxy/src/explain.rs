@@ -29,18 +29,11 @@ pub struct Explainer<'a> {
 impl<'a> Explainer<'a> {
     /// With the configured rules, as if none of them only observed.
     pub fn new(config: &'a Config, known: &'a Known) -> Explainer<'a> {
-        let rules = config
-            .rules
-            .iter()
-            .enumerate()
-            .map(|(index, configured)| Rule {
-                mode: Mode::Rewrite,
-                watched: known.seen.watched.get(index).copied().unwrap_or(false),
-                repeatable: known.seen.repeatable.get(index).copied().unwrap_or(false),
-                ..configured.rule.clone()
-            });
-        let rules =
-            Rules::new(rules.collect(), known.seen.lower_case).with_views(&known.seen.views);
+        let rules = config.rules.iter().map(|configured| Rule {
+            mode: Mode::Rewrite,
+            ..configured.rule.clone()
+        });
+        let rules = known.seen.rules(rules);
         Explainer {
             config,
             known,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use keywright_core::Cause;
-use keywright_session::{Rule, Rules, Session};
+use keywright_session::{Rules, Session};
 use keywright_store::{Keys, Source};
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Builder;
@@ -155,24 +155,12 @@ pub fn serve(
     })
 }
 
+/// A listener that was not looked through knows of nothing.
 fn rules_of(config: &Config, seen: Option<&Seen>) -> Rules {
-    let rules = config
-        .rules
-        .iter()
-        .enumerate()
-        .map(|(index, configured)| Rule {
-            watched: seen
-                .and_then(|seen| seen.watched.get(index).copied())
-                .unwrap_or(false),
-            repeatable: seen
-                .and_then(|seen| seen.repeatable.get(index).copied())
-                .unwrap_or(false),
-            ..configured.rule.clone()
-        });
-    let rules = Rules::new(rules.collect(), seen.is_some_and(|seen| seen.lower_case));
+    let rules = config.rules.iter().map(|configured| &configured.rule);
     match seen {
-        Some(seen) => rules.with_views(&seen.views),
-        None => rules,
+        Some(seen) => seen.rules(rules.cloned()),
+        None => Seen::default().rules(rules.cloned()),
     }
 }
 

@@ -8,7 +8,7 @@ mod views;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_session::{Rules, View};
+use keywright_session::{Rule, Rules, View};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tokio::time::timeout;
@@ -51,6 +51,19 @@ pub struct Seen {
     pub views: Vec<View>,
     /// Whether the server compares names of schemas and tables without case (`lower_case_table_names`).
     pub lower_case: bool,
+}
+
+impl Seen {
+    /// The configured rules, in their order, as sessions of this server are to follow them.
+    pub fn rules(&self, configured: impl Iterator<Item = Rule>) -> Rules {
+        let of = |by_rule: &[bool], index: usize| by_rule.get(index).copied().unwrap_or(false);
+        let rules = configured.enumerate().map(|(index, rule)| Rule {
+            watched: of(&self.watched, index),
+            repeatable: of(&self.repeatable, index),
+            ..rule
+        });
+        Rules::new(rules.collect(), self.lower_case).with_views(&self.views)
+    }
 }
 
 /// Connects with a listener's own connection.

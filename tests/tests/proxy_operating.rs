@@ -301,7 +301,8 @@ fn observing_changes_nothing(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
     server.run(
         "mysql",
-        "CREATE DATABASE observed; CREATE TABLE observed.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+        "CREATE DATABASE observed; USE observed; CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE VIEW shown AS SELECT a, id AS nr FROM t; CREATE VIEW hidden AS SELECT a FROM t",
     )?;
     let store = make_store(&server, "store_observed", &[("t", 1_000_000)])?;
     let mut config = ProxyConfig::before(&server, &store).rule("observed.t", "segment:t");
@@ -315,15 +316,19 @@ fn observing_changes_nothing(flavour: Flavour) -> Result<()> {
     wire.run("INSERT INTO t (a) SELECT a + GET_LOCK('once', 0) FROM t")?;
     let prepared = wire.prepare("INSERT INTO t (a) VALUES (?)")??;
     wire.execute(&prepared, &[Param::Signed(2)])?;
+    // They count to the rule of the table behind the view.
+    wire.run("INSERT INTO shown (a) VALUES (3)")?;
+    wire.run("INSERT INTO hidden (a) VALUES (4)")?;
     let rows = wire.rows("SELECT MAX(id) < 100 FROM t")?;
     assert_eq!(rows, [["1"]], "the server gives the keys");
     wait_until("the counts", WAIT_MAX, || {
         let (_, metrics) = proxy.http_get("/metrics")?;
         Ok([
-            "keywright_statements_observed_total{rule=\"observed.t.id\"} 2\n",
+            "keywright_statements_observed_total{rule=\"observed.t.id\"} 3\n",
             "keywright_statements_rewritten_total{rule=\"observed.t.id\"} 0\n",
             "keywright_statements_passed_total{rule=\"observed.t.id\",construct=\"explicit\"} 1\n",
             "keywright_statements_passed_total{rule=\"observed.t.id\",construct=\"insert_select\"} 1\n",
+            "keywright_statements_passed_total{rule=\"observed.t.id\",construct=\"view\"} 1\n",
         ]
         .iter()
         .all(|line| metrics.contains(line)))
