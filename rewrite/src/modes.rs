@@ -17,6 +17,20 @@ pub struct Modes {
     pub server: Server,
 }
 
+impl Modes {
+    /// With no mode set that changes how text is read, and nothing known of the others; text in a character set that is safe.
+    pub const fn plain(server: Server) -> Self {
+        Self {
+            ansi_quotes: false,
+            no_backslash_escapes: false,
+            no_auto_value_on_zero: None,
+            strict: None,
+            charset: CharsetClass::Safe,
+            server,
+        }
+    }
+}
+
 /// The server as far as its grammar goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Server {

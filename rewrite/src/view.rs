@@ -156,19 +156,12 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::ViewText;
-    use crate::modes::{CharsetClass, Flavour, Modes, Server};
+    use crate::modes::{Flavour, Modes, Server};
 
-    const MODES: Modes = Modes {
-        ansi_quotes: false,
-        no_backslash_escapes: false,
-        no_auto_value_on_zero: None,
-        strict: None,
-        charset: CharsetClass::Safe,
-        server: Server {
-            flavour: Flavour::MariaDb,
-            version: 101_119,
-        },
-    };
+    const MODES: Modes = Modes::plain(Server {
+        flavour: Flavour::MariaDb,
+        version: 101_119,
+    });
 
     /// The table and the columns, `+` for what is computed, `?` for what rows must meet.
     fn read(text: &str) -> Option<String> {

@@ -87,20 +87,13 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::{tables_filled, tables_read};
-    use crate::modes::{CharsetClass, Flavour, Modes, Server};
+    use crate::modes::{Flavour, Modes, Server};
     use crate::name::TableName;
 
-    const MODES: Modes = Modes {
-        ansi_quotes: false,
-        no_backslash_escapes: false,
-        no_auto_value_on_zero: None,
-        strict: None,
-        charset: CharsetClass::Safe,
-        server: Server {
-            flavour: Flavour::MariaDb,
-            version: 101_119,
-        },
-    };
+    const MODES: Modes = Modes::plain(Server {
+        flavour: Flavour::MariaDb,
+        version: 101_119,
+    });
 
     fn names(found: Vec<TableName>) -> Vec<String> {
         let name = |table: TableName| {

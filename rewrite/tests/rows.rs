@@ -1,9 +1,7 @@
 //! Rows with nothing but constants in them are read in a short way: what comes of it is what the long way makes of them.
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{
-    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Modes, Server, Unread,
-};
+use keywright_rewrite::{Flavour, Insert, InsertHead, KeyColumn, KeyForm, Modes, Server, Unread};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -42,15 +40,12 @@ const VALUES: [&str; 30] = [
 ];
 
 const MODES: Modes = Modes {
-    ansi_quotes: false,
-    no_backslash_escapes: false,
     no_auto_value_on_zero: Some(false),
     strict: Some(true),
-    charset: CharsetClass::Safe,
-    server: Server {
+    ..Modes::plain(Server {
         flavour: Flavour::MariaDb,
         version: 101_119,
-    },
+    })
 };
 
 /// What the key's column may be called.

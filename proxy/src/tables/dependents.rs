@@ -1,7 +1,7 @@
 //! What else touches the tables that rules are for: references to their keys, routines, accounts.
 
 use anyhow::Result;
-use keywright_rewrite::{CharsetClass, Modes, Server, TableName, tables_filled};
+use keywright_rewrite::{Modes, Server, TableName, tables_filled};
 use keywright_session::Rules;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
@@ -128,10 +128,7 @@ fn judge(
     let modes = Modes {
         ansi_quotes: has("ANSI_QUOTES"),
         no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
-        no_auto_value_on_zero: None,
-        strict: None,
-        charset: CharsetClass::Safe,
-        server,
+        ..Modes::plain(server)
     };
     let mut tables = tables_filled(body.as_bytes(), &modes);
     tables.dedup();

@@ -2,24 +2,17 @@
 
 use std::collections::HashMap;
 
-use keywright_rewrite::{CharsetClass, Flavour, Modes, Server, TableName, ViewText, tables_read};
+use keywright_rewrite::{Flavour, Modes, Server, TableName, ViewText, tables_read};
 use keywright_session::{View, ViewKey};
 
 use super::Listed;
 use crate::tables::Column;
 
 /// How servers write a view's definition for a session without sql_mode; there are no comments in it.
-const WRITTEN: Modes = Modes {
-    ansi_quotes: false,
-    no_backslash_escapes: false,
-    no_auto_value_on_zero: None,
-    strict: None,
-    charset: CharsetClass::Safe,
-    server: Server {
-        flavour: Flavour::MariaDb,
-        version: 0,
-    },
-};
+const WRITTEN: Modes = Modes::plain(Server {
+    flavour: Flavour::MariaDb,
+    version: 0,
+});
 
 /// How many views may lie over each other.
 const DEPTH_MAX: usize = 64;
