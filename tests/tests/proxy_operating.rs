@@ -12,6 +12,7 @@ keywright_tests::on_both_flavours!(
     servers_share_the_numbers_out_on_the_way_back,
     dependents_are_looked_at,
     servers_that_cannot_be_looked_at_are_an_error,
+    an_address_that_is_taken_ends_it,
     a_reload_that_fails_keeps_the_rules,
     fences_are_looked_at_while_running,
     status_is_told_to_whom_may_see_it,
@@ -220,6 +221,29 @@ fn servers_that_cannot_be_looked_at_are_an_error(flavour: Flavour) -> Result<()>
     assert_has(
         &proxy.log(),
         &["tables could not be looked at", "with case"],
+    );
+    Ok(())
+}
+
+fn an_address_that_is_taken_ends_it(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    let store = make_store(&server, "store_taken", &[])?;
+    let config = ProxyConfig::before(&server, &store);
+    let proxy = ProxyProcess::start(config.clone())?;
+    let (bind, upstream) = (proxy.port(), server.port());
+    let again = ProxyConfig {
+        upstream_ports: Vec::new(),
+        more: format!(
+            "[[listener]]\nbind = \"127.0.0.1:{bind}\"\nupstream = \"127.0.0.1:{upstream}\"\n"
+        ),
+        ..config
+    };
+    let ended = ProxyProcess::command(&again, &["run"])?;
+    assert_eq!(ended.status.code(), Some(1));
+    let said = String::from_utf8(ended.stderr)?;
+    assert_has(
+        &said,
+        &[&format!("listening on 127.0.0.1:{bind}"), "in use"],
     );
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! `run`: serves until it is told to stop.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Result, bail};
 use keywright_proxy::config::Listener;
@@ -10,13 +9,10 @@ use keywright_proxy::password::OwnKey;
 use keywright_proxy::serve::{self, Orders};
 use keywright_store::Keys;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use super::looks::Looks;
 use super::{File, runtime};
-
-/// How often it is asked whether whoever serves has ended, milliseconds.
-const ENDED_LOOK_MS: u64 = 100;
 
 /// Serves until SIGTERM or Ctrl-C.
 pub(crate) fn run(file: &File) -> Result<()> {
@@ -42,9 +38,14 @@ pub(crate) fn run(file: &File) -> Result<()> {
     };
     let [terminate, interrupt, hangup] = signals;
     let (mut terminate, mut interrupt, mut hangup) = (terminate?, interrupt?, hangup?);
+    let (serves, mut has_ended) = oneshot::channel::<()>();
     let serving = {
         let (keys, counters) = (keys.clone(), Arc::clone(&counters));
-        std::thread::spawn(move || serve::serve(config, keys, orders, counters, stopping))
+        std::thread::spawn(move || {
+            // Dropped however serving ends, which is what is waited for.
+            let _serves = serves;
+            serve::serve(config, keys, orders, counters, stopping)
+        })
     };
     runtime.block_on(async {
         loop {
@@ -62,12 +63,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
                     }
                 },
                 () = looks.changed() => "new connections follow the servers' tables and views as they are now",
-                () = tokio::time::sleep(Duration::from_millis(ENDED_LOOK_MS)) => {
-                    if serving.is_finished() {
-                        break;
-                    }
-                    continue;
-                }
+                _ = &mut has_ended => break,
             };
             match self::orders(&looks, &keys, &counters, &own_key) {
                 Ok(orders) => {
