@@ -6,6 +6,7 @@ mod bytes;
 mod channel;
 mod login;
 mod reply;
+mod tls;
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
@@ -68,13 +69,18 @@ impl Wire {
     /// # Errors
     /// As [`Wire::connect_tcp`].
     pub fn connect_after(preface: &[u8], port: u16, login: &Login) -> Result<Wire> {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))
-            .with_context(|| format!("connecting to port {port}"))?;
+        let mut stream = tcp(port)?;
         stream.write_all(preface)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(WAIT_MAX))?;
-        stream.set_write_timeout(Some(WAIT_MAX))?;
-        login::enter(Channel::new(Box::new(stream)), login)
+        login::enter(Channel::new(Box::new(stream)), login, None)
+    }
+
+    /// Connects to a port of 127.0.0.1 with TLS, and trusts whom that authority has signed.
+    ///
+    /// # Errors
+    /// As [`Wire::connect_tcp`], and when there is no TLS, or another certificate.
+    pub fn connect_tls(port: u16, authority: &Path, login: &Login) -> Result<Wire> {
+        let tls = tls::trusting(authority)?;
+        login::enter(Channel::new(Box::new(tcp(port)?)), login, Some(tls))
     }
 
     /// Connects to a UNIX socket.
@@ -86,7 +92,7 @@ impl Wire {
             .with_context(|| format!("connecting to {}", path.display()))?;
         stream.set_read_timeout(Some(WAIT_MAX))?;
         stream.set_write_timeout(Some(WAIT_MAX))?;
-        login::enter(Channel::new(Box::new(stream)), login)
+        login::enter(Channel::new(Box::new(stream)), login, None)
     }
 
     /// What was agreed on: the low 32 bits are MySQL's, the high ones MariaDB's.
@@ -359,6 +365,15 @@ impl Wire {
         self.local_file = contents;
         self.channel.write(&[])
     }
+}
+
+fn tcp(port: u16) -> Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))
+        .with_context(|| format!("connecting to port {port}"))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(WAIT_MAX))?;
+    stream.set_write_timeout(Some(WAIT_MAX))?;
+    Ok(stream)
 }
 
 /// The error that an error packet tells.

@@ -4,6 +4,8 @@
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use keywright_tests::{
@@ -206,6 +208,34 @@ fn a_client_that_idles_too_long_sees_the_same_end(flavour: Flavour) -> Result<()
     }
     for mut wire in through {
         assert_eq!(wire.read_to_end(), end);
+    }
+    Ok(())
+}
+
+/// Where bytes may still be on their way, a reset is kept back for a while; a connection at rest has none.
+#[test]
+fn the_reset_of_a_connection_at_rest_is_not_kept_back() -> Result<()> {
+    /// Longer than it takes for a connection to be at rest.
+    const IDLE: Duration = Duration::from_secs(3);
+    const KEPT_BACK: Duration = Duration::from_millis(500);
+    let shop = Shop::open(Flavour::MariaDb, "")?;
+    let end = |proxy: &ProxyProcess| {
+        let mut wire = proxy.wire("shop")?;
+        let began = Instant::now();
+        wire.run(format!("SET wait_timeout = {}", IDLE.as_secs()))?;
+        let end = wire.read_to_end();
+        assert_eq!(end, (Vec::new(), Some(ErrorKind::ConnectionReset)));
+        Result::Ok(began.elapsed())
+    };
+    for proxy in &shop.proxies {
+        // The machine may be busy, but none of those that are kept back is that early.
+        let soonest = thread::scope(|scope| {
+            let clients = [(); 4].map(|()| scope.spawn(|| end(proxy)));
+            let ends = clients.map(|client| client.join().expect("a client"));
+            let ends = ends.into_iter().collect::<Result<Vec<_>>>()?;
+            ends.into_iter().min().context("a client")
+        })?;
+        assert!(soonest < IDLE + KEPT_BACK, "after {soonest:?}");
     }
     Ok(())
 }

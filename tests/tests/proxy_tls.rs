@@ -1,6 +1,7 @@
 //! TLS on either leg of the proxy, on both, on neither, and the passwords that depend on it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,6 +21,7 @@ keywright_tests::on_both_flavours!(
     certificates_change_while_connections_live,
     large_answers_pass_through_tls,
     a_handshake_that_does_not_go_on_is_ended,
+    a_client_that_idles_too_long_sees_the_same_end,
 );
 
 fn proxy(server: &Upstream, store: &str, listener: &str) -> Result<ProxyProcess> {
@@ -338,5 +340,43 @@ fn a_handshake_that_does_not_go_on_is_ended(flavour: Flavour) -> Result<()> {
     }
     let mut wire = Wire::connect_tcp(proxy.port(), &Login::root("mysql"))?;
     assert_eq!(wire.rows("SELECT 1")?, [["1"]]);
+    Ok(())
+}
+
+/// MariaDB resets such a connection without a word. MySQL says why, and both it and the proxy end it in order, of which the proxy
+/// alone tells TLS too.
+fn a_client_that_idles_too_long_sees_the_same_end(flavour: Flavour) -> Result<()> {
+    let pki = Pki::new()?;
+    let server = pki.server(flavour, "server")?;
+    let store = make_store(&server, "store_idle", &[])?;
+    let clients = pki.towards_clients("required");
+    let both = clients.clone() + &pki.towards_upstream("required");
+    let proxies = [
+        proxy(&server, &store, &clients)?,
+        proxy(&server, &store, &both)?,
+    ];
+    let idle = |port: u16| -> Result<Wire> {
+        let mut wire = Wire::connect_tls(port, &pki.file("ca.pem"), &Login::root("mysql"))?;
+        wire.run("SET wait_timeout = 1")?;
+        Ok(wire)
+    };
+    let mut direct = idle(server.port())?;
+    let through = proxies.iter().map(|proxy| idle(proxy.port()));
+    let through = through.collect::<Result<Vec<_>>>()?;
+    let (words, end) = direct.read_to_end();
+    let same = match flavour {
+        Flavour::MariaDb => {
+            assert_eq!((words.len(), end), (0, Some(ErrorKind::ConnectionReset)));
+            end
+        }
+        Flavour::MySql => {
+            assert!(words.windows(5).any(|state| state == b"HY000"), "{words:?}");
+            assert_eq!(end, Some(ErrorKind::UnexpectedEof));
+            None
+        }
+    };
+    for mut wire in through {
+        assert_eq!(wire.read_to_end(), (words.clone(), same));
+    }
     Ok(())
 }

@@ -36,6 +36,17 @@ impl Channel {
         }
     }
 
+    /// Goes on over something that is spoken on the connection. Nothing of it may have been read yet.
+    pub(super) fn over(
+        self,
+        speak: impl FnOnce(Box<dyn Stream>) -> Result<Box<dyn Stream>>,
+    ) -> Result<Channel> {
+        Ok(Channel {
+            stream: BufReader::new(speak(self.stream.into_inner())?),
+            sequence: self.sequence,
+        })
+    }
+
     /// The next packet written begins an exchange.
     pub(super) fn begin(&mut self) {
         self.sequence = 0;

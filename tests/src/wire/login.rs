@@ -1,12 +1,15 @@
 //! The handshake.
 
+use std::sync::Arc;
+
 use anyhow::{Context, bail};
+use rustls::ClientConfig;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use super::bytes::{Reader, put_string};
 use super::channel::Channel;
-use super::{Wire, command, fault};
+use super::{Wire, command, fault, tls};
 use crate::Result;
 
 /// Capabilities by their bits; the high 32 are MariaDB's.
@@ -18,6 +21,7 @@ pub mod capability {
     pub const CONNECT_WITH_DB: u64 = 1 << 3;
     pub const LOCAL_FILES: u64 = 1 << 7;
     pub const PROTOCOL_41: u64 = 1 << 9;
+    pub const SSL: u64 = 1 << 11;
     pub const TRANSACTIONS: u64 = 1 << 13;
     pub const SECURE_CONNECTION: u64 = 1 << 15;
     pub const MULTI_STATEMENTS: u64 = 1 << 16;
@@ -121,13 +125,24 @@ fn read_greeting(packet: &[u8]) -> Result<Greeting> {
     })
 }
 
-pub(super) fn enter(mut channel: Channel, login: &Login) -> Result<Wire> {
+/// Logs in, over TLS if that is given.
+pub(super) fn enter(
+    mut channel: Channel,
+    login: &Login,
+    tls: Option<Arc<ClientConfig>>,
+) -> Result<Wire> {
     let greeting = read_greeting(&channel.read()?)?;
     // MariaDB says by leaving the first bit out that it has capabilities of its own, and understands it all the same.
     let offered = greeting.capabilities | REQUIRED | capability::CONNECT_WITH_DB;
     let mut wanted = login.capabilities | REQUIRED;
     if !login.database.is_empty() {
         wanted |= capability::CONNECT_WITH_DB;
+    }
+    if tls.is_some() {
+        if offered & capability::SSL == 0 {
+            bail!("the server offers no TLS");
+        }
+        wanted |= capability::SSL;
     }
     let capabilities = wanted & offered;
     let mariadb = capabilities >> 32;
@@ -142,6 +157,10 @@ pub(super) fn enter(mut channel: Channel, login: &Login) -> Result<Wire> {
     packet.push(login.collation);
     packet.extend([0; 19]);
     packet.extend(u32::try_from(mariadb)?.to_le_bytes());
+    if let Some(tls) = tls {
+        channel.write(&packet)?;
+        channel = channel.over(|stream| tls::over(stream, tls))?;
+    }
     packet.extend(login.user.as_bytes());
     packet.push(0);
     let proof = prove(&greeting.plugin, &login.password, &greeting.seed)?;
