@@ -295,11 +295,8 @@ impl Rules {
 
     /// Whether two names are the same table name to this server.
     pub fn same_name(&self, one: &[u8], other: &[u8]) -> bool {
-        if self.lower_case {
-            one.eq_ignore_ascii_case(other)
-        } else {
-            one == other
-        }
+        let is_same = |one| self.folded(other) == Some(one);
+        one == other || self.folded(one).is_some_and(is_same)
     }
 
     /// A name as rules are compared with it; none if it cannot match any.
@@ -350,7 +347,10 @@ mod tests {
             assert!(matches(&exact, "Shop_1", "Größe".as_bytes()));
             assert!(!matches(&exact, "shop_1", "Größe".as_bytes()));
             assert!(!matches(&exact, "Shop_1", "GRÖßE".as_bytes()));
+            assert!(!exact.same_name("Größe".as_bytes(), "GRÖßE".as_bytes()));
             let folded = rules(pattern, true)?;
+            assert!(folded.same_name("Größe".as_bytes(), "GRÖßE".as_bytes()));
+            assert!(!folded.same_name("Größe".as_bytes(), "Große".as_bytes()));
             assert!(matches(&folded, "SHOP_1", "GRÖßE".as_bytes()));
             assert!(!matches(&folded, "shop", "größe".as_bytes()));
         }
@@ -361,7 +361,10 @@ mod tests {
     fn names_that_are_no_text_match_nothing() -> Result<(), PatternError> {
         for lower_case in [false, true] {
             for pattern in ["*.*", "shop.*", "shop.t"] {
-                assert!(!matches(&rules(pattern, lower_case)?, "shop", b"t\xff"));
+                let rules = rules(pattern, lower_case)?;
+                assert!(!matches(&rules, "shop", b"t\xff"));
+                assert!(rules.same_name(b"t\xff", b"t\xff"));
+                assert!(!rules.same_name(b"t\xff", b"t\xfe"));
             }
         }
         Ok(())
