@@ -12,8 +12,8 @@
 //! ```
 //!
 //! What stands before `--- run` is run on the server itself, in a schema of the scenario's own. A statement ends with a
-//! `;` at the end of a line, or between the lines `<<` and `>>`; `{db}` in it is the schema, `{xBF5C}` are bytes. `#` begins
-//! a comment. Lines with `@` belong to the next statement:
+//! `;` at the end of a line, or between the lines `<<` and `>>`; `{db}` in it is the schema, `{DB}` too but in capitals, `{xBF5C}`
+//! are bytes. `#` begins a comment. Lines with `@` belong to the next statement:
 //!
 //! | | |
 //! |---|---|

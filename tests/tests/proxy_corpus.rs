@@ -4,13 +4,14 @@ use keywright_tests::corpus::{
     self, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Report, Scenario, Side, TwinKeys,
 };
 use keywright_tests::{
-    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, make_store, workspace_root,
+    Flavour, ProxyConfig, ProxyProcess, Reply, Result, Upstream, make_store, workspace_root,
 };
 
 keywright_tests::on_both_flavours!(
     runner_sees_no_difference_where_there_is_none,
     proxied_keys_are_seen_like_native_ones,
     keys_go_through_views_that_are_known,
+    names_in_another_case_are_the_same_where_the_server_says_so,
 );
 
 fn scenarios() -> Result<Vec<Scenario>> {
@@ -81,6 +82,40 @@ fn keys_go_through_views_that_are_known(flavour: Flavour) -> Result<()> {
     corpus::set_up(&scenarios, flavour, &native(&server, PREFIX))?;
     let proxy = proxy(&server, PREFIX, "corpus_store_w")?;
     compare(flavour, &server, &scenarios, ["corpus_v", PREFIX], &proxy)
+}
+
+/// The same on a server that does not tell names of tables in another case apart, with rules in another case than the tables.
+fn names_in_another_case_are_the_same_where_the_server_says_so(flavour: Flavour) -> Result<()> {
+    const PREFIX: &str = "corpus_l";
+    let server = Upstream::start_with(flavour, &["--lower-case-table-names=1"])?;
+    let scenarios = corpus::load(&workspace_root().join("tests/corpus_of_names"))?;
+    corpus::set_up(&scenarios, flavour, &native(&server, PREFIX))?;
+    let proxy = proxy(&server, &PREFIX.to_uppercase(), "corpus_store")?;
+    compare(flavour, &server, &scenarios, ["corpus_k", PREFIX], &proxy)?;
+    fence_in_another_case(&server)
+}
+
+/// A rule in another case than its table finds it, and the fence holds for its views.
+fn fence_in_another_case(server: &Upstream) -> Result<()> {
+    server.run(
+        "mysql",
+        "CREATE DATABASE Fenced; CREATE TABLE fenced.Orders (Id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE VIEW FENCED.Shown AS SELECT ID AS nr, a FROM Fenced.ORDERS",
+    )?;
+    let store = make_store(server, "fenced_store", &[("orders", 1000)])?;
+    let mut config = ProxyConfig::before(server, &store).rule("FENCED.oRDERS", "segment:orders");
+    for rule in &mut config.rules {
+        rule.push_str("fence = true\n");
+    }
+    let proxy = ProxyProcess::start(config)?;
+    let insert = "INSERT INTO SHOWN (a) VALUES (1)";
+    assert_eq!(proxy.wire("FENCED")?.run(insert)?.last_insert_id, 1000);
+    let replies = server.wire("FENCED")?.query(insert)?;
+    assert!(
+        matches!(replies.as_slice(), [Reply::Failed(fault)] if fault.errno == 1467),
+        "{replies:?}"
+    );
+    Ok(())
 }
 
 /// A proxy with a rule for each of the tables whose keys may differ.

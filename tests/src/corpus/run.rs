@@ -111,12 +111,15 @@ fn schemas(schema: &str) -> [String; 2] {
 }
 
 fn with_schema(text: &[u8], schema: &str) -> Vec<u8> {
-    const PLACE: &[u8] = b"{db}";
+    let places = [("{db}", schema.to_owned()), ("{DB}", schema.to_uppercase())];
     let mut found = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
-        if let Some(after) = rest.strip_prefix(PLACE) {
-            found.extend(schema.as_bytes());
+        let place = places
+            .iter()
+            .find_map(|(place, name)| Some((rest.strip_prefix(place.as_bytes())?, name)));
+        if let Some((after, name)) = place {
+            found.extend(name.as_bytes());
             rest = after;
         } else {
             found.push(*first);

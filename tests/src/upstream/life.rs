@@ -36,9 +36,12 @@ pub(super) fn first_start(
     let tmp_dir = server.tmp_dir();
     fs::create_dir(&tmp_dir).context("making the server's temporary directory")?;
     account.own(&tmp_dir)?;
-    run(&mut server
-        .programs
-        .initialise(account, &server.data_dir(), &tmp_dir)?)?;
+    run(&mut server.programs.initialise(
+        account,
+        &server.data_dir(),
+        &tmp_dir,
+        &server.options,
+    )?)?;
     if flavour == Flavour::MySql {
         server.write_init_file()?;
     }

@@ -43,12 +43,13 @@ impl Programs {
         }
     }
 
-    /// The command that makes an empty data directory.
+    /// The command that makes an empty data directory for a server with these options.
     pub(super) fn initialise(
         &self,
         account: Account,
         data_dir: &Path,
         tmp_dir: &Path,
+        options: &[String],
     ) -> Result<Command> {
         let data_dir = format!("--datadir={}", data_dir.display());
         let mut command = match self {
@@ -64,6 +65,9 @@ impl Programs {
                 .args(["--initialize-insecure", &data_dir])
                 .arg("--innodb-flush-log-at-trx-commit=0"),
         };
+        // It stays with a data directory of MySQL's.
+        let mut kept = options.iter();
+        command.args(kept.find(|option| option.starts_with("--lower-case-table-names=")));
         // Several at once would take each other's files for their own.
         command.arg(format!("--tmpdir={}", tmp_dir.display()));
         Ok(command)
