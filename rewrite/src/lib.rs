@@ -56,6 +56,6 @@ pub use prepared::{Injected, Prepared, Variant};
 pub use refusal::{KeyExpression, Unread, Unsupported};
 pub use sight::{LastIdChange, Sight, last_id_change, sight, sight_of};
 pub use splice::SpliceError;
-pub use split::{Piece, split, split_first};
+pub use split::{Piece, split, split_first, without_terminator};
 pub use view::ViewText;
 pub use within::{tables_filled, tables_read};

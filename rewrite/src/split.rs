@@ -42,6 +42,17 @@ pub fn split_first(text: &[u8], start: usize, modes: &Modes) -> Piece {
     }
 }
 
+/// The text up to a NUL at its end, as clients written in C may count one in: servers take one, before blanks and `;`, for the
+/// text's end.
+pub fn without_terminator(text: &[u8]) -> &[u8] {
+    let is_behind = |byte: &u8| !matches!(byte, b'\t'..=b'\r' | b' ' | b';');
+    let length = text.iter().rposition(is_behind).unwrap_or(0);
+    match text.split_at_checked(length) {
+        Some((before, [0, ..])) => before,
+        Some(_) | None => text,
+    }
+}
+
 impl Cursor<'_> {
     /// Behind the `;` of the statement that starts here, or the end of the text; `None` when it cannot be told.
     fn end_of_statement(&mut self) -> Result<Option<usize>, Unread> {
@@ -56,5 +67,28 @@ impl Cursor<'_> {
             self.at += 1;
         }
         Ok(Some(self.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_terminator;
+
+    #[test]
+    fn one_nul_at_the_end_ends_the_text() {
+        for (text, expected) in [
+            (&b"a\0"[..], &b"a"[..]),
+            (b"a \0 ;\x0b\n", b"a "),
+            (b"a;\0", b"a;"),
+            (b"\0", b""),
+            (b"a\0\0", b"a\0"),
+            (b"a\0b", b"a\0b"),
+            (b"a\0\x1f", b"a\0\x1f"),
+            (b"a ; ", b"a ; "),
+            (b" ;", b" ;"),
+            (b"", b""),
+        ] {
+            assert_eq!(without_terminator(text), expected, "{text:?}");
+        }
     }
 }

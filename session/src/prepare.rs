@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Kind, Unread, Unsupported, kind};
+use keywright_rewrite::{Kind, Unread, Unsupported, kind, without_terminator};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
@@ -32,7 +32,7 @@ impl Session {
                 return self.pass(header, bytes, Shape::Prepare, after);
             }
         };
-        let text = &*text;
+        let text = without_terminator(&text);
         // Until it has succeeded: also one that is refused, or fails, is the last.
         self.statements.last = LAST_PREPARED;
         match kind(text, &self.context.modes) {

@@ -2,7 +2,7 @@
 
 use keywright_rewrite::{
     InsertHead, Kind, Modes, TableName, Unread, Unsupported, kind, load_target, named_statement,
-    prepare_source, tables_touched, use_target,
+    prepare_source, tables_touched, use_target, without_terminator,
 };
 
 use crate::after::{After, Named};
@@ -46,7 +46,7 @@ impl Session {
             Err(Strange::Malformed) => return self.malformed(),
             Err(Strange::Type) => return self.unsupported(header, bytes, None, UNKNOWN_TYPE),
         };
-        let text = payload.get(self.front..).unwrap_or_default();
+        let text = self.ended(payload.get(self.front..).unwrap_or_default());
         // With a plan it was looked at before, and is the only one of its text.
         if self.stage.is_planned_insert() {
             self.insert(header, bytes, text)
@@ -55,6 +55,14 @@ impl Session {
         } else {
             self.one(header, bytes, text)
         }
+    }
+
+    /// A text up to its end as the server has it.
+    fn ended<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        let ended = without_terminator(text);
+        // What is behind a `;` is a statement of its own where there may be several, and an empty one is an error.
+        let is_statement = self.allows_several() && ended.trim_ascii_end().ends_with(b";");
+        if is_statement { text } else { ended }
     }
 
     /// One statement.

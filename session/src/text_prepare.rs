@@ -1,7 +1,9 @@
 //! `PREPARE name FROM 'INSERT …'` on a rule's table: each EXECUTE is preceded by a PREPARE of the same text with its keys in it.
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported};
+use keywright_rewrite::{
+    CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported, without_terminator,
+};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
@@ -52,7 +54,10 @@ impl Session {
             return Err(());
         }
         let (name, text) = match source {
-            PrepareSource::Text { name, text } => (name.to_ascii_lowercase(), text),
+            PrepareSource::Text { name, text } => (
+                name.to_ascii_lowercase(),
+                without_terminator(&text).to_vec(),
+            ),
             PrepareSource::Computed { name } => {
                 self.context.texts.remove(&name.to_ascii_lowercase());
                 return Ok(Look::Pass(After::Unknown));

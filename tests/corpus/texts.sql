@@ -86,3 +86,35 @@ CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT);
 --- run
 INSERT INTO t (a) VALUES (REPEAT('x', 100000)), (REPEAT('y', 70000));
 SELECT LENGTH(a), MD5(a) FROM t ORDER BY id;
+
+=== a NUL at the text's end, as clients written in C count one in
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE other (a INT);
+--- run
+INSERT INTO t (a) VALUES (1){x00};
+INSERT INTO t VALUES (NULL, 2), (0, 3) {x00};
+INSERT INTO t SET a = 4{x00};
+REPLACE INTO t (a) VALUES (5) -- a comment{x00};
+INSERT INTO t (a) VALUES (6) --{x00};
+/*! INSERT INTO t (a) VALUES (7) */{x00};
+INSERT INTO t (a) SELECT 8{x00};
+<<
+INSERT INTO t (a) VALUES (9){x00} ; 
+>>
+INSERT INTO other (a) VALUES (1){x00};
+@text
+<<
+INSERT INTO t (a) VALUES (10); INSERT INTO t (a) VALUES (11){x00}
+>>
+PREPARE s FROM 'INSERT INTO t (a) VALUES (12)\0';
+EXECUTE s{x00};
+SELECT LAST_INSERT_ID() = MAX(id) FROM t{x00};
+INSERT INTO t (a) VALUES (13{x00};
+INSERT INTO t (a) VALUES ('14{x00};
+{x00}INSERT INTO t (a) VALUES (15);
+{x00};
+@text
+<<
+INSERT INTO t (a) VALUES (16);{x00}
+>>
+SELECT a FROM t ORDER BY id;
