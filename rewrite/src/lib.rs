@@ -49,7 +49,8 @@ pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use name::TableName;
 pub use numbered::{InQuery, PreparedQuery, QueryPlan, is_out_of_range};
 pub use others::{
-    PrepareSource, load_target, named_statement, prepare_source, tables_touched, use_target,
+    PrepareSource, execute_by, load_target, named_statement, prepare_source, tables_touched,
+    use_target,
 };
 pub use plan::{KeyColumn, KeyParameter, Lid, Plan};
 pub use prepared::{Injected, Prepared, Variant};

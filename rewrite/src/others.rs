@@ -62,6 +62,21 @@ pub fn named_statement(text: &[u8], modes: &Modes) -> Option<Vec<u8>> {
     is_one.then(|| cursor.name_part().ok()).flatten()
 }
 
+/// `EXECUTE name …` with another name, one without backquotes. `None`: it is no EXECUTE, or a comment stands before its name.
+pub fn execute_by(name: &str, text: &[u8], modes: &Modes) -> Option<Vec<u8>> {
+    let mut cursor = Cursor::new(text, modes);
+    let verb = cursor
+        .token()
+        .ok()
+        .filter(|verb| verb.is(text, "EXECUTE"))?;
+    let own = cursor.peek().ok()?;
+    cursor.name_part().ok()?;
+    let between = text.get(verb.end..own.start)?;
+    let (before, behind) = (text.get(..verb.end)?, text.get(cursor.at..)?);
+    let parts = [before, b" `", name.as_bytes(), b"`", behind];
+    between.trim_ascii().is_empty().then(|| parts.concat())
+}
+
 /// The tables that a CREATE, ALTER, DROP, RENAME or TRUNCATE names. `None`: that cannot be told, or it may touch any.
 pub fn tables_touched(text: &[u8], modes: &Modes) -> Option<Vec<TableName>> {
     let mut cursor = Cursor::new(text, modes);

@@ -159,7 +159,7 @@ impl Session {
             Kind::Execute => self.look_at_execute(text),
             Kind::Deallocate => {
                 if let Some(name) = named_statement(text, &modes) {
-                    self.context.texts.remove(&name.to_ascii_lowercase());
+                    self.context.forget_text(&name.to_ascii_lowercase());
                 }
                 Look::Pass(After::Nothing)
             }
@@ -215,7 +215,7 @@ impl Session {
 
     fn look_at_execute(&mut self, text: &[u8]) -> Look {
         let name = named_statement(text, &self.context.modes).map(|name| name.to_ascii_lowercase());
-        match name.filter(|name| self.context.texts.contains_key(name)) {
+        match name.filter(|name| self.context.may_execute(name)) {
             Some(name) => Look::Execute(name),
             None => {
                 // It may be a CALL.

@@ -1,19 +1,26 @@
-//! `PREPARE name FROM 'INSERT …'` on a rule's table: each EXECUTE is preceded by a PREPARE of the same text with its keys in it.
+//! `PREPARE name FROM 'INSERT …'` on a rule's table: the name keeps the client's text, and each EXECUTE is of a statement of the
+//! proxy's own, prepared just before out of the same text with its keys in it. So who executes the client's statement where the
+//! proxy does not see it, as procedures do, gets no used keys.
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
-    CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported, without_terminator,
+    CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported, execute_by,
+    without_terminator,
 };
 
 use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::Header;
 use crate::context::Context;
+use crate::insert::Stage;
 use crate::last_id::Reply;
-use crate::plan::Planned;
+use crate::packets::{COM_QUERY, write_command};
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 use crate::text::Look;
+
+/// The proxy's own statement: its keys are used, so nobody else may execute it.
+const OWN_NAME: &str = "keywright execute";
 
 /// A statement that was prepared out of a text.
 #[derive(Debug, Clone)]
@@ -27,8 +34,6 @@ pub(crate) struct TextStatement {
     modes: Modes,
     /// Something was carried out since that may have prepared another statement of this name.
     is_doubtful: bool,
-    /// The server may have it with keys in it, which were used.
-    has_keys: bool,
 }
 
 /// A text PREPARE with keys in it, and what comes of its EXECUTE.
@@ -45,6 +50,41 @@ impl Context {
             statement.is_doubtful = true;
         }
     }
+
+    /// Nothing has this name any more.
+    pub(crate) fn forget_text(&mut self, name: &[u8]) {
+        self.texts.remove(name);
+        if !is_plain_name(name) {
+            self.doubt_texts();
+        }
+    }
+
+    /// Whether EXECUTE of a name may be of a statement on a rule's table, or of the proxy's own.
+    pub(crate) fn may_execute(&mut self, name: &[u8]) -> bool {
+        if !is_plain_name(name) {
+            self.doubt_texts();
+        }
+        is_own_name(name) || self.text_named(name).is_some()
+    }
+
+    /// A statement that has this name, or any of those where the server may take it for one of theirs.
+    fn text_named(&self, name: &[u8]) -> Option<&TextStatement> {
+        let any = || {
+            let mut texts = self.texts.values();
+            texts.next().filter(|_| !is_plain_name(name))
+        };
+        self.texts.get(name).or_else(any)
+    }
+}
+
+/// Whether a name, in lower case, is that of the proxy's own statement.
+fn is_own_name(name: &[u8]) -> bool {
+    name == OWN_NAME.as_bytes()
+}
+
+/// Whether servers compare a name as bytes, but for upper and lower case: others may be the same without accents or blanks.
+fn is_plain_name(name: &[u8]) -> bool {
+    name.is_ascii() && !name.ends_with(b" ")
 }
 
 impl Session {
@@ -59,7 +99,7 @@ impl Session {
                 without_terminator(&text).to_vec(),
             ),
             PrepareSource::Computed { name } => {
-                self.context.texts.remove(&name.to_ascii_lowercase());
+                self.context.forget_text(&name.to_ascii_lowercase());
                 return Ok(Look::Pass(After::Unknown));
             }
             PrepareSource::Unreadable => {
@@ -68,7 +108,7 @@ impl Session {
             }
         };
         // Whether it succeeds or fails, what had this name before is gone.
-        self.context.texts.remove(&name);
+        self.context.forget_text(&name);
         let modes = self.context.modes;
         let table = match InsertHead::read(&text, &modes) {
             Ok(head) => head.table,
@@ -82,9 +122,9 @@ impl Session {
         let Some(rule) = self.rule_of(&table) else {
             return Ok(Look::Pass(After::Unknown));
         };
-        // EXECUTE IMMEDIATE has no name. Names are compared by rules of the server's own.
-        let is_plain = !name.is_empty() && name.is_ascii() && modes.charset == CharsetClass::Safe;
-        Ok(if is_plain {
+        // EXECUTE IMMEDIATE has no name.
+        let can_be_told = !name.is_empty() && is_plain_name(&name) && !is_own_name(&name);
+        Ok(if can_be_told && modes.charset == CharsetClass::Safe {
             Look::Prepare(Box::new(TextStatement {
                 name,
                 rule,
@@ -92,7 +132,6 @@ impl Session {
                 database: self.context.database.clone(),
                 modes,
                 is_doubtful: false,
-                has_keys: false,
             }))
         } else {
             Look::Unsupported(table, Unsupported::TextPrepare)
@@ -128,16 +167,15 @@ impl Session {
         text: &[u8],
         name: &[u8],
     ) -> Step {
-        let Some(statement) = self.context.texts.get(name).cloned() else {
-            return self.pass_query(header, bytes, text, After::Unknown);
+        let Some(statement) = self.context.text_named(name).cloned() else {
+            return self.refuse_unsupported(header, None, Unsupported::TextPrepare);
         };
         if !self.context.known {
             return self.ask_context();
         }
-        if let Some(Reprepared { reply, returning }) = self.stage.reprepared.take() {
-            let step = self.pass(header, bytes, Shape::Results, After::Nothing);
-            self.turn = Turn::of_reply(reply, returning);
-            return step;
+        let own = execute_by(OWN_NAME, text, &self.context.modes);
+        if let (Some(reprepared), Some(own)) = (self.stage.reprepared.take(), &own) {
+            return self.execute_own(header, bytes, own, reprepared);
         }
         if let Some(keys) = self.stage.keys.take() {
             return self.reprepare(header, &statement, keys);
@@ -145,11 +183,9 @@ impl Session {
         let is_same = statement.database == self.context.database
             && statement.modes == self.context.modes
             && !statement.is_doubtful;
-        let would_repeat = statement.has_keys && !self.gets_keys(&statement.text);
-        if is_same && !would_repeat {
+        if is_same && own.is_some() {
             self.decide(header, bytes, text, &statement.text)
         } else if self.rewrites(statement.rule) {
-            // Never passed on: the server may have it with keys that were used already.
             let rule = Some(statement.rule);
             self.refuse_unsupported(header, rule, Unsupported::TextPrepare)
         } else {
@@ -157,16 +193,26 @@ impl Session {
         }
     }
 
-    /// Whether a text gets keys anew, as far as that is known yet.
-    fn gets_keys(&mut self, text: &[u8]) -> bool {
-        match self.plan(text) {
-            Ok(Planned::Plan(_, plan)) => plan.keys() > 0,
-            Ok(Planned::AskColumns(_)) => true,
-            Ok(Planned::Query(..) | Planned::Pass) | Err(_) => false,
-        }
+    /// The client's EXECUTE, of the statement that has the keys.
+    fn execute_own(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        own: &[u8],
+        reprepared: Reprepared,
+    ) -> Step {
+        let attributes = match self.attributes(bytes) {
+            Ok(attributes) => attributes,
+            Err(what) => return self.refuse_unsupported(header, None, what),
+        };
+        write_command(COM_QUERY, &[attributes, own].concat(), &mut self.up);
+        self.answer.expect(Shape::Results);
+        self.turn = Turn::of_reply(reprepared.reply, reprepared.returning);
+        self.stage = Stage::default();
+        Step::Consumed(header.total())
     }
 
-    /// Prepares the text with its keys, in place of what has its name.
+    /// Prepares the text with its keys.
     fn reprepare(
         &mut self,
         header: Header,
@@ -190,20 +236,9 @@ impl Session {
         {
             return self.refuse_unsupported(header, Some(index), Unsupported::TextPrepare);
         }
-        let mut text = b"PREPARE ".to_vec();
-        write_quoted(&statement.name, b'`', false, &mut text);
-        text.extend_from_slice(b" FROM ");
-        write_quoted(
-            &spliced,
-            b'\'',
-            !statement.modes.no_backslash_escapes,
-            &mut text,
-        );
+        let mut text = format!("PREPARE `{OWN_NAME}` FROM ").into_bytes();
+        write_quoted(&spliced, !statement.modes.no_backslash_escapes, &mut text);
         self.note(Some(index), What::Rewritten);
-        // Whatever the answer will be.
-        if let Some(statement) = self.context.texts.get_mut(&statement.name) {
-            statement.has_keys = true;
-        }
         let reprepared = Reprepared {
             reply: self.reply(&plan, plan.lid(), &keys),
             returning: plan.returning(),
@@ -227,13 +262,14 @@ impl Session {
 }
 
 /// Appends a text between quotation marks.
-fn write_quoted(text: &[u8], quote: u8, has_escapes: bool, out: &mut Vec<u8>) {
-    out.push(quote);
+fn write_quoted(text: &[u8], has_escapes: bool, out: &mut Vec<u8>) {
+    const QUOTE: u8 = b'\'';
+    out.push(QUOTE);
     for byte in text {
-        if *byte == quote || (has_escapes && *byte == b'\\') {
+        if *byte == QUOTE || (has_escapes && *byte == b'\\') {
             out.push(*byte);
         }
         out.push(*byte);
     }
-    out.push(quote);
+    out.push(QUOTE);
 }

@@ -223,30 +223,31 @@ fn an_observing_rule_refuses_nothing() {
     assert_eq!(told(&mut it, text).fate, passed("charset"));
 }
 
-/// The server has such a statement with keys that were used: carried out again as it is, it would use them again.
+/// A statement with used keys is known to the server by a name that the client does not execute.
 #[test]
-fn a_text_with_used_keys_is_never_passed_on() {
+fn a_text_is_executed_by_a_name_of_its_own() {
     let mut it = imagined(OnUnsupported::Pass);
     told(
         &mut it,
         "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'",
     );
     for _ in 0..2 {
-        let fate = told(&mut it, "EXECUTE s").fate;
-        assert!(matches!(fate, Fate::Rewritten { .. }), "{fate:?}");
+        let Fate::Rewritten { text } = told(&mut it, "EXECUTE s").fate else {
+            panic!("EXECUTE gets keys");
+        };
+        let expected = "PREPARE `keywright execute` FROM \
+            'INSERT INTO shop.orders (`id`,a) VALUES (LAST_INSERT_ID(1001),1)'\n\
+            EXECUTE `keywright execute`";
+        assert_eq!(String::from_utf8_lossy(&text), expected);
     }
     told(&mut it, "CREATE TEMPORARY TABLE shop.orders (id INT)");
-    let fate = told(&mut it, "EXECUTE s").fate;
-    assert!(
-        matches!(
-            fate,
-            Fate::Refused {
-                construct: "text_prepare",
-                ..
-            }
-        ),
-        "{fate:?}"
-    );
+    assert_eq!(told(&mut it, "EXECUTE s").fate, Fate::Untouched);
+    for own in ["EXECUTE `Keywright Execute`", "EXECUTE `s `", "EXECUTE `ś`"] {
+        let fate = told(&mut it, own).fate;
+        let is_refused =
+            matches!(&fate, Fate::Refused { construct, .. } if *construct == "text_prepare");
+        assert!(is_refused, "{own}: {fate:?}");
+    }
 }
 
 #[test]

@@ -31,3 +31,70 @@ EXECUTE IMMEDIATE 'INSERT INTO t (a) VALUES (5)';
 EXECUTE IMMEDIATE 'INSERT INTO t (a) VALUES (?)' USING 6;
 EXECUTE IMMEDIATE 'SELECT COUNT(*) FROM t WHERE a = ?' USING 6;
 SELECT a FROM t;
+
+=== names of prepared statements that the server may compare without accents
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+@text
+EXECUTE `ś`;
+PREPARE s FROM 'INSERT INTO t (a) VALUES (1)';
+EXECUTE s;
+DELETE FROM t;
+@refused PREPARE from a text
+@text
+EXECUTE `ś`;
+@refused PREPARE from a text
+@text
+EXECUTE `s `;
+@refused PREPARE from a text
+@text
+EXECUTE s;
+PREPARE s FROM 'INSERT INTO t (a) VALUES (2)';
+EXECUTE s;
+PREPARE `ś` FROM 'INSERT INTO other (a) VALUES (1)';
+@refused PREPARE from a text
+@text
+EXECUTE s;
+PREPARE s FROM 'INSERT INTO t (a) VALUES (3)';
+EXECUTE S;
+SELECT a FROM t;
+
+=== a prepared statement that a procedure executes
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE PROCEDURE p() EXECUTE s;
+--- run
+PREPARE s FROM 'INSERT INTO t (a) VALUES (1)';
+EXECUTE s;
+DELETE FROM t;
+@text
+@deviates a procedure is not rewritten, so that the fence refuses its INSERT
+CALL p();
+@elsewhere
+DROP TABLE t;
+
+=== EXECUTE in every spelling
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT);
+--- run
+PREPARE `s t` FROM 'INSERT INTO t (a, b) VALUES (?, 2)';
+SET @a = 1;
+execute  `S T`  USING @a;
+/*! EXECUTE `s t` USING @a */;
+EXECUTE
+`s t`
+USING @a -- and no more
+;
+EXECUTE `s t`;
+EXECUTE `s t` USING @a, @a;
+@refused PREPARE from a text
+@text
+EXECUTE /* a comment */ `s t` USING @a;
+@refused PREPARE from a text
+@text
+PREPARE `keywright execute` FROM 'INSERT INTO t (a) VALUES (3)';
+@refused PREPARE from a text
+@text
+EXECUTE `keywright execute`;
+@text
+EXECUTE `s t` USING @a; EXECUTE `s t` USING @a;
+SELECT a, b FROM t ORDER BY id;
+SELECT LAST_INSERT_ID() = MAX(id), ROW_COUNT() FROM t;
