@@ -5,6 +5,7 @@ mod columns;
 mod dependents;
 mod views;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -49,6 +50,8 @@ pub struct Seen {
     pub repeatable: Vec<bool>,
     /// The views through which rows go into tables with rules.
     pub views: Vec<View>,
+    /// Tables and other views, schema and name, that match a rule and have no column of its name.
+    pub keyless: Vec<(String, String)>,
     /// Whether the server compares names of schemas and tables without case (`lower_case_table_names`).
     pub lower_case: bool,
 }
@@ -62,7 +65,9 @@ impl Seen {
             repeatable: of(&self.repeatable, index),
             ..rule
         });
-        Rules::new(rules.collect(), self.lower_case).with_views(&self.views)
+        Rules::new(rules.collect(), self.lower_case)
+            .with_views(&self.views)
+            .with_keyless(&self.keyless)
     }
 }
 
@@ -157,6 +162,7 @@ async fn watch(
             watched: vec![false; config.rules.len()],
             repeatable: vec![true; config.rules.len()],
             views: Vec::new(),
+            keyless: Vec::new(),
             lower_case: lower_case(server).await?,
         },
         ..Found::default()
@@ -166,7 +172,8 @@ async fn watch(
         .iter()
         .map(|configured| configured.rule.clone());
     let rules = Rules::new(rules.collect(), found.seen.lower_case);
-    let columns = key_columns(server, &rules).await?;
+    let (columns, without) = columns::key_columns_and_keyless(server, &rules).await?;
+    found.seen.keyless = without;
     server
         .query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
         .await?;
@@ -192,7 +199,31 @@ async fn watch(
         }
     }
     views::views(server, &rules, &columns, &mut found).await?;
+    keyless(&rules, &mut found);
     Ok((found, rules, columns))
+}
+
+/// Warns of tables that a rule is not for, though it matches them: once for each rule, since a pattern may be wide.
+fn keyless(rules: &Rules, found: &mut Found) {
+    let mut by_rule: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (schema, table) in &found.seen.keyless {
+        if let Some((rule, _)) = rules.find(schema.as_bytes(), table.as_bytes()) {
+            by_rule
+                .entry(rule)
+                .or_default()
+                .push(format!("{schema}.{table}"));
+        }
+    }
+    for (rule, tables) in by_rule {
+        let Some(Rule { table, column, .. }) = rules.rules().get(rule) else {
+            continue;
+        };
+        let (schema, table) = (table.schema(), table.table());
+        found.warnings.push(format!(
+            "no column \"{column}\", so that \"{schema}.{table}\" is not for them: {}",
+            tables.join(", ")
+        ));
+    }
 }
 
 fn unmatched(config: &Config, columns: &[Column], found: &mut Found) {

@@ -7,6 +7,7 @@ use keywright_rewrite::{
     Flavour, Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, TableName, Unread, Unsupported,
 };
 
+use crate::rules::Rule;
 use crate::session::Session;
 
 /// Beginnings that a connection keeps.
@@ -108,9 +109,15 @@ impl Session {
         if let Some(what) = self.rules.unsupported(index) {
             return Err((Some(index), what));
         }
+        let table = &insert.head().table;
+        match self.lacks_key(table, rule) {
+            None => return Ok(Planned::AskColumns(table.clone())),
+            Some(true) => return Ok(Planned::Pass),
+            Some(false) => {}
+        }
         if insert.needs_columns() {
             match &self.stage.columns {
-                None => return Ok(Planned::AskColumns(insert.head().table.clone())),
+                None => return Ok(Planned::AskColumns(table.clone())),
                 Some(_) if self.stage.missing => return Ok(Planned::Pass),
                 Some(_) => {}
             }
@@ -134,6 +141,18 @@ impl Session {
                 .map(|plan| Planned::Plan(index, plan)),
         };
         planned.or_else(|unread| not_planned(Some(index), unread))
+    }
+
+    /// Whether a table is without its rule's column, which is asked only of those that were seen without. `None`: its columns
+    /// must be known first.
+    pub(crate) fn lacks_key(&self, table: &TableName, rule: &Rule) -> Option<bool> {
+        let database = self.context.database.as_deref();
+        let schema = table.schema.as_deref().or(database).unwrap_or_default();
+        if !self.rules.was_keyless(schema, &table.table) {
+            return Some(false);
+        }
+        let mut live = self.stage.columns.as_ref()?.iter();
+        Some(!live.any(|column| column.eq_ignore_ascii_case(rule.column.as_bytes())))
     }
 
     /// MySQL (9.7) computes the update of a duplicate with NULLs when it goes through a view and the rows of the query were

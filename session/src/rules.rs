@@ -1,7 +1,7 @@
 //! Rules: which column of which tables gets keys.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use keywright_rewrite::{KeyForm, Unsupported};
 use thiserror::Error;
@@ -177,6 +177,8 @@ pub struct Rules {
     views: Vec<View>,
     /// Of the views, by name and schema as they are compared: which.
     view_names: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
+    /// Tables without the column of the rule that matches them, by name and schema likewise.
+    keyless: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
     lower_case: bool,
 }
 
@@ -202,6 +204,7 @@ impl Rules {
             matchers,
             views: Vec::new(),
             view_names: HashMap::new(),
+            keyless: HashMap::new(),
             lower_case: lower_case_table_names,
         }
     }
@@ -224,6 +227,20 @@ impl Rules {
             of_name.insert(schema, self.rules.len());
             self.rules.push(rule);
             self.views.push(view.clone());
+        }
+        self
+    }
+
+    /// With those tables, schema and name, that were seen without the column of their rule: whether it is there now is asked
+    /// before each statement on one.
+    #[must_use]
+    pub fn with_keyless(mut self, tables: &[(String, String)]) -> Self {
+        for (schema, table) in tables {
+            let schema = self.folded(schema.as_bytes()).map(Cow::into_owned);
+            let table = self.folded(table.as_bytes()).map(Cow::into_owned);
+            if let (Some(schema), Some(table)) = (schema, table) {
+                self.keyless.entry(table).or_default().insert(schema);
+            }
         }
         self
     }
@@ -291,6 +308,18 @@ impl Rules {
                         Some(Some(schema)) => matcher.schema.matches(schema),
                     }
             })
+    }
+
+    /// Whether a table was seen without the column of its rule.
+    pub fn was_keyless(&self, schema: &[u8], table: &[u8]) -> bool {
+        if self.keyless.is_empty() {
+            return false;
+        }
+        let names = self.folded(schema).zip(self.folded(table));
+        names.is_some_and(|(schema, table)| {
+            let of_name = self.keyless.get(&*table);
+            of_name.is_some_and(|schemas| schemas.contains(&*schema))
+        })
     }
 
     /// Whether two names are the same table name to this server.
@@ -366,6 +395,19 @@ mod tests {
                 assert!(rules.same_name(b"t\xff", b"t\xff"));
                 assert!(!rules.same_name(b"t\xff", b"t\xfe"));
             }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn tables_without_the_column_are_known_by_name() -> Result<(), PatternError> {
+        let keyless = [("Shop".to_owned(), "Log".to_owned())];
+        for lower_case in [false, true] {
+            let rules = rules("S*.*", lower_case)?.with_keyless(&keyless);
+            assert!(rules.was_keyless(b"Shop", b"Log"));
+            assert_eq!(rules.was_keyless(b"SHOP", b"LOG"), lower_case);
+            assert!(!rules.was_keyless(b"Shop", b"orders"));
+            assert!(!rules.was_keyless(b"Sales", b"Log"));
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ keywright_tests::on_both_flavours!(
     dependents_are_looked_at,
     servers_that_cannot_be_looked_at_are_an_error,
     an_address_that_is_taken_ends_it,
+    tables_without_the_column_are_left_alone,
     a_reload_that_fails_keeps_the_rules,
     fences_are_looked_at_while_running,
     status_is_told_to_whom_may_see_it,
@@ -222,6 +223,49 @@ fn servers_that_cannot_be_looked_at_are_an_error(flavour: Flavour) -> Result<()>
         &proxy.log(),
         &["tables could not be looked at", "with case"],
     );
+    Ok(())
+}
+
+fn tables_without_the_column_are_left_alone(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE wide; CREATE TABLE wide.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE wide.log (line INT, note VARCHAR(9)); CREATE VIEW wide.seen AS SELECT note FROM wide.log",
+    )?;
+    let store = make_store(&server, "store_wide", &[("t", 300)])?;
+    let config = ProxyConfig::before(&server, &store).rule("wide.*", "segment:t");
+    let proxy = ProxyProcess::start(config.clone())?;
+    let named = "no column \"id\", so that \"wide.*\" is not for them: wide.log, wide.seen";
+    assert_has(&proxy.log(), &[named]);
+    assert_has(&ProxyProcess::said(&config, &["check"])?, &[named]);
+    let mut wire = proxy.wire("wide")?;
+    wire.run("INSERT INTO log (line, note) VALUES (1, 'a')")?;
+    wire.run("INSERT INTO log VALUES (2, 'b'), (3, 'c')")?;
+    wire.run("INSERT INTO seen VALUES ('d')")?;
+    wire.run("INSERT INTO log SELECT 4, 'e'")?;
+    wire.run("PREPARE s FROM 'INSERT INTO log (line) VALUES (7)'; EXECUTE s")?;
+    wire.set_local_file("8,g\n");
+    wire.run("LOAD DATA LOCAL INFILE 'f' INTO TABLE log FIELDS TERMINATED BY ','")?;
+    let rows = wire.rows("SELECT COUNT(*) FROM log")?;
+    assert_eq!(rows, [["7"]]);
+    assert_eq!(
+        wire.run("INSERT INTO t (a) VALUES (1)")?.last_insert_id,
+        300
+    );
+    let statement = wire.prepare("INSERT INTO log (line) VALUES (?)")??;
+    wire.execute(&statement, &[Param::Signed(5)])?;
+    // A column that is added now gets keys at once, though the look was before.
+    server.run(
+        "wide",
+        "ALTER TABLE log ADD COLUMN id BIGINT AUTO_INCREMENT PRIMARY KEY",
+    )?;
+    let mut key = |sql: &str| Ok::<_, anyhow::Error>(wire.run(sql)?.last_insert_id);
+    assert_eq!(key("INSERT INTO log (line) VALUES (4)")?, 301);
+    assert_eq!(key("INSERT INTO log VALUES (5, 'f', NULL)")?, 302);
+    let statement = wire.prepare("INSERT INTO log (line) VALUES (?)")??;
+    let replies = wire.execute(&statement, &[Param::Signed(6)])?;
+    assert!(matches!(replies.as_slice(), [Reply::Done(done)] if done.last_insert_id == 303));
     Ok(())
 }
 

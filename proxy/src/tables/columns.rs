@@ -1,5 +1,7 @@
 //! Key columns of the tables that rules are for.
 
+use std::collections::HashSet;
+
 use anyhow::Result;
 use keywright_session::Rules;
 use keywright_store::KeyKind;
@@ -48,6 +50,14 @@ pub async fn lower_case(server: &mut Conn) -> Result<bool> {
 /// # Errors
 /// The server cannot be asked.
 pub async fn key_columns(server: &mut Conn, rules: &Rules) -> Result<Vec<Column>> {
+    Ok(key_columns_and_keyless(server, rules).await?.0)
+}
+
+/// The same, and the tables, schema and name, that match a rule and have no column of its name.
+pub(super) async fn key_columns_and_keyless(
+    server: &mut Conn,
+    rules: &Rules,
+) -> Result<(Vec<Column>, Vec<(String, String)>)> {
     // MySQL remembers figures of tables for a day unless told otherwise; MariaDB has no such setting.
     let _ = server
         .query_drop("SET SESSION information_schema_stats_expiry = 0")
@@ -61,7 +71,21 @@ pub async fn key_columns(server: &mut Conn, rules: &Rules) -> Result<Vec<Column>
              ORDER BY c.table_schema, c.table_name"
         ))
         .await?;
-    Ok(rows.iter().filter_map(|row| column(row, rules)).collect())
+    let columns: Vec<Column> = rows.iter().filter_map(|row| column(row, rules)).collect();
+    let with_key: HashSet<(&str, &str)> = columns
+        .iter()
+        .map(|column| (column.schema.as_str(), column.table.as_str()))
+        .collect();
+    let mut tables: Vec<(String, String)> = rows
+        .iter()
+        .map(|row| (text(row, 0), text(row, 1)))
+        .collect();
+    tables.dedup();
+    tables.retain(|(schema, table)| {
+        rules.find(schema.as_bytes(), table.as_bytes()).is_some()
+            && !with_key.contains(&(schema, table))
+    });
+    Ok((columns, tables))
 }
 
 /// A column's type and length out of a row of which they are the last two.

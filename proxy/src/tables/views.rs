@@ -73,7 +73,9 @@ pub(super) async fn views(
                 *repeatable = false;
             }
             let mut columns = view.columns.iter();
-            if columns.any(|column| column.eq_ignore_ascii_case(&rule.column)) {
+            if !columns.any(|column| column.eq_ignore_ascii_case(&rule.column)) {
+                seen.keyless.push((schema.clone(), name.clone()));
+            } else {
                 found.warnings.push(format!(
                     "{schema}.{name} matches a rule and is a view, of no table with one: what it shows as {} gets keys, \
                      and has no fence",

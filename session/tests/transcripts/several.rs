@@ -127,12 +127,12 @@ fn execute_of_a_text_is_preceded_by_its_keys() {
     r.answer(&ok(0, 0));
     for key in [100, 101] {
         let sent = r.query("EXECUTE S USING @a");
-        assert!(has(&sent, "PREPARE `s` FROM 'INSERT INTO t ("));
+        assert!(has(&sent, "PREPARE `keywright execute` FROM 'INSERT INTO t ("));
         assert!(has(&sent, &format!("LAST_INSERT_ID({key})")));
         assert!(has(&sent, "''it''''s''"));
         r.told();
         let sent = r.answer(&ok(0, 0));
-        assert!(has(&sent, "EXECUTE S USING @a"));
+        assert!(has(&sent, "EXECUTE `keywright execute` USING @a"));
         assert!(r.told().is_empty());
         r.answer(&ok(1, key));
         assert_eq!(r.told(), ok(1, key));
