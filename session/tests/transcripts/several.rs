@@ -127,7 +127,10 @@ fn execute_of_a_text_is_preceded_by_its_keys() {
     r.answer(&ok(0, 0));
     for key in [100, 101] {
         let sent = r.query("EXECUTE S USING @a");
-        assert!(has(&sent, "PREPARE `keywright execute` FROM 'INSERT INTO t ("));
+        assert!(has(
+            &sent,
+            "PREPARE `keywright execute` FROM 'INSERT INTO t ("
+        ));
         assert!(has(&sent, &format!("LAST_INSERT_ID({key})")));
         assert!(has(&sent, "''it''''s''"));
         r.told();
