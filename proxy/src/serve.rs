@@ -106,6 +106,12 @@ pub fn serve(
     counters: Arc<Counters>,
     stopping: watch::Receiver<bool>,
 ) -> Result<()> {
+    // First, so that /readyz can be asked as soon as clients get through.
+    let metrics = config
+        .metrics
+        .as_deref()
+        .map(|bind| Bound::bind(bind).with_context(|| format!("serving metrics on {bind}")))
+        .transpose()?;
     let bound = config
         .listeners
         .iter()
@@ -113,11 +119,6 @@ pub fn serve(
             Bound::bind(&listener.bind).with_context(|| format!("listening on {}", listener.bind))
         })
         .collect::<Result<Vec<_>>>()?;
-    let metrics = config
-        .metrics
-        .as_deref()
-        .map(|bind| Bound::bind(bind).with_context(|| format!("serving metrics on {bind}")))
-        .transpose()?;
     let status = Status::new(&config.status_users, keys.clone(), Arc::clone(&counters));
     let shared = Arc::new(Shared {
         memory: Arc::new(Memory::new(config.memory_bytes_max)),

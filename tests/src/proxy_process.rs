@@ -306,7 +306,7 @@ impl ProxyProcess {
         let scratch = Scratch::new("proxy", Account::Ourselves)?;
         let file = scratch.path().join("keywright.toml");
         let ports: Vec<u16> = config.upstream_ports.iter().map(|_| 1).collect();
-        fs::write(&file, config.text(&ports, 2))?;
+        fs::write(&file, config.text(&ports, 0))?;
         Command::new(built_once()?)
             .args(arguments)
             .arg("--config")
