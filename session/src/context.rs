@@ -31,6 +31,8 @@ pub(crate) struct Context {
     pub(crate) temporary: Vec<(Vec<u8>, Vec<u8>)>,
     /// Statements on rules' tables that were prepared out of a text, by name.
     pub(crate) texts: HashMap<Vec<u8>, TextStatement>,
+    /// Whether the server may have a statement of the proxy's own with keys in it, which were used.
+    pub(crate) has_own_text: bool,
 }
 
 impl Context {
@@ -50,6 +52,7 @@ impl Context {
             insert_id_set: false,
             temporary: Vec::new(),
             texts: HashMap::new(),
+            has_own_text: false,
         }
     }
 

@@ -64,7 +64,12 @@ impl Context {
         if !is_plain_name(name) {
             self.doubt_texts();
         }
-        is_own_name(name) || self.text_named(name).is_some()
+        self.may_be_own(name) || self.text_named(name).is_some()
+    }
+
+    /// Whether the server may take a name, in lower case, for that of the proxy's own statement.
+    fn may_be_own(&self, name: &[u8]) -> bool {
+        is_own_name(name) || (self.has_own_text && !is_plain_name(name))
     }
 
     /// A statement that has this name, or any of those where the server may take it for one of theirs.
@@ -167,7 +172,8 @@ impl Session {
         text: &[u8],
         name: &[u8],
     ) -> Step {
-        let Some(statement) = self.context.text_named(name).cloned() else {
+        let named = self.context.text_named(name).cloned();
+        let Some(statement) = named.filter(|_| !self.context.may_be_own(name)) else {
             return self.refuse_unsupported(header, None, Unsupported::TextPrepare);
         };
         if !self.context.known {
@@ -239,6 +245,8 @@ impl Session {
         let mut text = format!("PREPARE `{OWN_NAME}` FROM ").into_bytes();
         write_quoted(&spliced, !statement.modes.no_backslash_escapes, &mut text);
         self.note(Some(index), What::Rewritten);
+        // Whatever the answer will be.
+        self.context.has_own_text = true;
         let reprepared = Reprepared {
             reply: self.reply(&plan, plan.lid(), &keys),
             returning: plan.returning(),

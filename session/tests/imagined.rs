@@ -242,7 +242,13 @@ fn a_text_is_executed_by_a_name_of_its_own() {
     }
     told(&mut it, "CREATE TEMPORARY TABLE shop.orders (id INT)");
     assert_eq!(told(&mut it, "EXECUTE s").fate, Fate::Untouched);
-    for own in ["EXECUTE `Keywright Execute`", "EXECUTE `s `", "EXECUTE `ś`"] {
+    // Also when nothing of the client's is left that could be meant.
+    told(&mut it, "DEALLOCATE PREPARE s");
+    for own in [
+        "EXECUTE `Keywright Execute`",
+        "EXECUTE `keywright execute `",
+        "EXECUTE `keywright éxecute`",
+    ] {
         let fate = told(&mut it, own).fate;
         let is_refused =
             matches!(&fate, Fate::Refused { construct, .. } if *construct == "text_prepare");
