@@ -1,4 +1,4 @@
-//! What operators ask of the proxy: checks, looks while it runs, status, the way back.
+//! What operators ask of the proxy: the way back, reloads, status, observing.
 
 use std::process::{Command, Stdio};
 
@@ -10,12 +10,8 @@ use keywright_tests::{
 keywright_tests::on_both_flavours!(
     the_way_back_is_told,
     servers_share_the_numbers_out_on_the_way_back,
-    dependents_are_looked_at,
-    servers_that_cannot_be_looked_at_are_an_error,
     an_address_that_is_taken_ends_it,
-    tables_without_the_column_are_left_alone,
     a_reload_that_fails_keeps_the_rules,
-    fences_are_looked_at_while_running,
     status_is_told_to_whom_may_see_it,
     observing_changes_nothing,
 );
@@ -135,140 +131,6 @@ fn servers_share_the_numbers_out_on_the_way_back(flavour: Flavour) -> Result<()>
     Ok(())
 }
 
-fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
-    let server = Upstream::start(flavour)?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE looked; USE looked;
-         CREATE TABLE narrow (id INT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE TABLE t (id CHAR(36) PRIMARY KEY, a INT);
-         CREATE TABLE child (t CHAR(20), FOREIGN KEY (t) REFERENCES t (id));
-         CREATE VIEW seen AS SELECT * FROM t;
-         CREATE VIEW hidden AS SELECT a FROM t;
-         CREATE VIEW counted AS SELECT COUNT(*) FROM t;
-         CREATE TABLE wide (nr BIGINT AUTO_INCREMENT PRIMARY KEY); CREATE VIEW narrow_not AS SELECT nr AS id FROM wide;
-         CREATE EVENT once ON SCHEDULE AT NOW() + INTERVAL 1 DAY DO REPLACE looked.t (a) VALUES (1);
-         CREATE USER app@'10.1.2.%', everywhere@'%', blind@'%';
-         GRANT SELECT, ALTER ON looked.* TO blind@'%'; GRANT SELECT ON mysql.* TO blind@'%';
-         DELIMITER //
-         CREATE PROCEDURE fill() BEGIN INSERT INTO t (a) VALUES (1); END//
-         CREATE PROCEDURE quote() BEGIN SELECT 'INSERT INTO t (a) VALUES (1)'; END//
-         CREATE TRIGGER copied AFTER INSERT ON narrow FOR EACH ROW INSERT INTO looked.t (a) VALUES (NEW.a)//",
-    )?;
-    let store = make_store(&server, "store_looked", &[("t", 1)])?;
-    let config = ProxyConfig::before(&server, &store)
-        .rule("looked.t", "uuid_v7")
-        .rule("looked.narrow*", "segment:t");
-    let output = ProxyProcess::command(&config, &["check"])?;
-    let told = String::from_utf8(output.stdout)?;
-    assert!(!output.status.success(), "{told}");
-    assert_has(
-        &told,
-        &[
-            "error: looked.narrow.id is int",
-            "error: looked.child.t, which refers to looked.t.id, is char(20), and keys have 36 characters\n",
-            "warning: procedure looked.fill inserts into looked.t: ",
-            "warning: trigger looked.copied inserts into looked.t: ",
-            "warning: event looked.once inserts into looked.t: ",
-            "warning: an INSERT through looked.hidden, a view that does not show the key, gets no key and is refused\n",
-            "warning: looked.narrow_not matches a rule and is a view, of no table with one: ",
-            "app@10.1.2.%",
-        ],
-    );
-    for innocent in ["quote", "counted", "looked.seen", "everywhere"] {
-        assert!(!told.contains(innocent), "{innocent} is in\n{told}");
-    }
-    let port = server.port();
-    let blind = ProxyConfig {
-        more: format!(
-            "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:{port}\"\nadmin = \"mysql://blind@127.0.0.1:{port}\""
-        ),
-        ..config.clone()
-    };
-    let output = ProxyProcess::command(&blind, &["check"])?;
-    assert_has(
-        &String::from_utf8(output.stdout)?,
-        &[
-            "127.0.0.1:1: warning: looked.counted and 3 more views may not be seen, which takes SHOW VIEW",
-        ],
-    );
-    // Starting meets the same problems, all of them at once.
-    let refused = format!("{:#}", ProxyProcess::start(config).map(drop).unwrap_err());
-    assert_has(
-        &refused,
-        &["2 problem(s)", "looked.narrow.id", "looked.child.t"],
-    );
-    Ok(())
-}
-
-fn servers_that_cannot_be_looked_at_are_an_error(flavour: Flavour) -> Result<()> {
-    let server = Upstream::shared(flavour)?;
-    let store = make_store(&server, "store_unseen", &[("t", 1)])?;
-    let config = ProxyConfig {
-        // Nobody listens there.
-        upstream_ports: vec![free_port()?],
-        ..ProxyConfig::before(&server, &store).rule("unseen.*", "segment:t")
-    };
-    let refused = format!(
-        "{:#}",
-        ProxyProcess::start(config.clone()).map(drop).unwrap_err()
-    );
-    assert_has(&refused, &["1 problem(s)", "tables could not be looked at"]);
-    let warned = ProxyConfig {
-        listener: "check = \"warn\"".to_owned(),
-        ..config
-    };
-    let proxy = ProxyProcess::start(warned)?;
-    assert_has(
-        &proxy.log(),
-        &["tables could not be looked at", "with case"],
-    );
-    Ok(())
-}
-
-fn tables_without_the_column_are_left_alone(flavour: Flavour) -> Result<()> {
-    let server = Upstream::shared(flavour)?;
-    server.run(
-        "mysql",
-        "CREATE DATABASE wide; CREATE TABLE wide.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE TABLE wide.log (line INT, note VARCHAR(9)); CREATE VIEW wide.seen AS SELECT note FROM wide.log",
-    )?;
-    let store = make_store(&server, "store_wide", &[("t", 300)])?;
-    let config = ProxyConfig::before(&server, &store).rule("wide.*", "segment:t");
-    let proxy = ProxyProcess::start(config.clone())?;
-    let named = "no column \"id\", so that \"wide.*\" is not for them: wide.log, wide.seen";
-    assert_has(&proxy.log(), &[named]);
-    assert_has(&ProxyProcess::said(&config, &["check"])?, &[named]);
-    let mut wire = proxy.wire("wide")?;
-    wire.run("INSERT INTO log (line, note) VALUES (1, 'a')")?;
-    wire.run("INSERT INTO log VALUES (2, 'b'), (3, 'c')")?;
-    wire.run("INSERT INTO seen VALUES ('d')")?;
-    wire.run("INSERT INTO log SELECT 4, 'e'")?;
-    wire.run("PREPARE s FROM 'INSERT INTO log (line) VALUES (7)'; EXECUTE s")?;
-    wire.set_local_file("8,g\n");
-    wire.run("LOAD DATA LOCAL INFILE 'f' INTO TABLE log FIELDS TERMINATED BY ','")?;
-    let rows = wire.rows("SELECT COUNT(*) FROM log")?;
-    assert_eq!(rows, [["7"]]);
-    assert_eq!(
-        wire.run("INSERT INTO t (a) VALUES (1)")?.last_insert_id,
-        300
-    );
-    let statement = wire.prepare("INSERT INTO log (line) VALUES (?)")??;
-    wire.execute(&statement, &[Param::Signed(5)])?;
-    // A column that is added now gets keys at once, though the look was before.
-    server.run(
-        "wide",
-        "ALTER TABLE log ADD COLUMN id BIGINT AUTO_INCREMENT PRIMARY KEY",
-    )?;
-    let mut key = |sql: &str| Ok::<_, anyhow::Error>(wire.run(sql)?.last_insert_id);
-    assert_eq!(key("INSERT INTO log (line) VALUES (4)")?, 301);
-    assert_eq!(key("INSERT INTO log VALUES (5, 'f', NULL)")?, 302);
-    let statement = wire.prepare("INSERT INTO log (line) VALUES (?)")??;
-    let replies = wire.execute(&statement, &[Param::Signed(6)])?;
-    assert!(matches!(replies.as_slice(), [Reply::Done(done)] if done.last_insert_id == 303));
-    Ok(())
-}
-
 fn an_address_that_is_taken_ends_it(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
     let store = make_store(&server, "store_taken", &[])?;
@@ -308,60 +170,6 @@ fn a_reload_that_fails_keeps_the_rules(flavour: Flavour) -> Result<()> {
     })?;
     let done = proxy.wire("kept")?.run("INSERT INTO t (a) VALUES (1)")?;
     assert_eq!(done.last_insert_id, 700);
-    Ok(())
-}
-
-fn fences_are_looked_at_while_running(flavour: Flavour) -> Result<()> {
-    let server = Upstream::shared(flavour)?;
-    server.run("mysql", "CREATE DATABASE fenced")?;
-    let store = make_store(&server, "store_fenced", &[("t", 1000)])?;
-    let mut config = ProxyConfig::before(&server, &store).rule("fenced.*", "segment:t");
-    for rule in &mut config.rules {
-        rule.push_str("fence = true\n");
-    }
-    config.more = "[limits]\nlook_s = 1".to_owned();
-    let proxy = ProxyProcess::start(config)?;
-    let port = proxy.port();
-    let missing = |count: u64| {
-        let line = format!("keywright_fence_missing{{listener=\"127.0.0.1:{port}\"}} {count}\n");
-        wait_until("the look", WAIT_MAX, || {
-            Ok(proxy.http_get("/metrics")?.1.contains(&line))
-        })
-    };
-    missing(0)?;
-    let table = "(id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)";
-    let mut wire = proxy.wire("fenced")?;
-    wire.run(format!("CREATE TABLE fresh {table}"))?;
-    let mut direct = server.wire("fenced")?;
-    wait_until("the fence", WAIT_MAX, || {
-        let replies = direct.query("INSERT INTO fresh (a) VALUES (1)")?;
-        Ok(matches!(replies.as_slice(), [Reply::Failed(fault)] if fault.errno == 1467))
-    })?;
-    wire.run("INSERT INTO fresh (a) VALUES (2)")?;
-    // A table that can have no fence is told.
-    wire.run(format!("CREATE TABLE old {table} ENGINE = MyISAM"))?;
-    missing(1)?;
-    assert_has(&proxy.log(), &["`fenced`.`old` is MyISAM"]);
-    wire.run("DROP TABLE old")?;
-    missing(0)?;
-    // A trigger that is made now is known to connections that come then.
-    wire.run(
-        "CREATE TRIGGER seen BEFORE INSERT ON fresh FOR EACH ROW SET NEW.a = LAST_INSERT_ID()",
-    )?;
-    wait_until("the trigger", WAIT_MAX, || {
-        Ok(proxy
-            .log()
-            .contains("the servers' tables and views as they are now"))
-    })?;
-    let mut later = proxy.wire("fenced")?;
-    later.run("SET @a = LAST_INSERT_ID(5)")?;
-    let id = later
-        .run("INSERT INTO fresh (a) VALUES (0)")?
-        .last_insert_id;
-    let rows = later.rows(format!(
-        "SELECT a, LAST_INSERT_ID() FROM fresh WHERE id = {id}"
-    ))?;
-    assert_eq!(rows, [["5".to_owned(), id.to_string()]]);
     Ok(())
 }
 
