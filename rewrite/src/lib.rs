@@ -12,6 +12,7 @@
 
 mod constant;
 mod cursor;
+mod decimal;
 mod head;
 mod insert;
 mod key;

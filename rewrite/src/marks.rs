@@ -51,7 +51,7 @@ const fn classes() -> [Class; 256] {
 }
 
 /// Where the next byte that matters is at or behind `at`, and what it is; the text's end if there is none. Up to `free` commas do
-/// not matter, nor do NULLs and strings without backslashes; how many commas were passed.
+/// not matter, nor do NULLs, minus signs and strings without backslashes; how many commas were passed.
 #[inline]
 fn mark_behind(text: &[u8], mut at: usize, free: usize) -> (usize, Option<(u8, Class)>, usize) {
     let mut passed = 0;
@@ -76,6 +76,7 @@ fn mark_behind(text: &[u8], mut at: usize, free: usize) -> (usize, Option<(u8, C
                 None => return (at, Some((byte, Class::Quote)), passed),
             },
             Class::Word if is_null(text, at) => at += NULL.len(),
+            Class::Comment if is_sign(text, at) => at += 1,
             class => return (at, Some((byte, class)), passed),
         }
     }
@@ -93,6 +94,11 @@ fn is_null(text: &[u8], at: usize) -> bool {
     }
     let before = text.get(..at).unwrap_or_default().trim_ascii_end();
     matches!(before.last(), Some(b',' | b'('))
+}
+
+/// Whether a minus stands before a number here. Another may start a comment.
+fn is_sign(text: &[u8], at: usize) -> bool {
+    matches!(text.get(at..at + 2), Some([b'-', b'0'..=b'9']))
 }
 
 /// The end of a string without backslashes, or of its part up to a doubled quote, behind which the rest reads as another;

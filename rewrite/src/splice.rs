@@ -3,6 +3,7 @@
 use keywright_core::KeyBatch;
 use thiserror::Error;
 
+use crate::decimal::Decimal;
 use crate::name::write_name;
 use crate::plan::{Lid, Plan, Site, SiteKind};
 
@@ -24,9 +25,6 @@ pub enum SpliceError {
 
 /// Bytes that a key takes at most, with what is written around it.
 const KEY_BYTES: usize = 24;
-
-/// Digits of the largest number.
-const DIGITS_MAX: usize = 20;
 
 /// Bytes of `LAST_INSERT_ID()` around one of them.
 const WRAPPED_BYTES: usize = 16;
@@ -80,44 +78,6 @@ impl Plan {
             key += 1;
         }
         writer.finish()
-    }
-}
-
-/// Numbers in decimal. Keys follow each other: mostly only the last digit is another one.
-#[derive(Default)]
-struct Decimal {
-    number: u64,
-    digits: [u8; DIGITS_MAX],
-    length: usize,
-}
-
-impl Decimal {
-    #[inline]
-    fn write(&mut self, number: u64, out: &mut Vec<u8>) {
-        let step = number.checked_sub(self.number);
-        let step = step
-            .and_then(|step| u8::try_from(step).ok())
-            .unwrap_or(u8::MAX);
-        self.number = number;
-        let written = self.digits.get_mut(..self.length).unwrap_or_default();
-        match written.last_mut() {
-            Some(digit) if step <= b'9' - *digit => *digit += step,
-            Some(_) | None => self.format(number),
-        }
-        // As many bytes each time, which is a few instructions; then those that are no digits go.
-        let end = out.len() + self.length;
-        out.extend_from_slice(&self.digits);
-        out.truncate(end);
-    }
-
-    #[cold]
-    fn format(&mut self, number: u64) {
-        let mut buffer = itoa::Buffer::new();
-        let written = buffer.format(number).as_bytes();
-        self.length = written.len();
-        if let Some(digits) = self.digits.get_mut(..written.len()) {
-            digits.copy_from_slice(written);
-        }
     }
 }
 
@@ -251,28 +211,5 @@ impl<'a> Writer<'a> {
     /// Copies the rest.
     pub(crate) fn finish(mut self) -> Result<(), SpliceError> {
         self.copy_to(self.text.len())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Decimal;
-
-    #[test]
-    fn numbers_are_written_as_they_are_whatever_came_before() {
-        let steps = [0, 1, 2, 5, 9, 10, 11, 255, 1 << 40, u64::MAX, u64::MAX - 8];
-        for start in [0, 8, 99, 4_999_999_999, u64::MAX - 20, u64::MAX] {
-            for step in steps {
-                let mut decimal = Decimal::default();
-                let mut number: u64 = start;
-                let mut written = Vec::new();
-                for _ in 0..100 {
-                    written.clear();
-                    decimal.write(number, &mut written);
-                    assert_eq!(written, number.to_string().as_bytes());
-                    number = number.wrapping_add(step);
-                }
-            }
-        }
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 /// What stands between commas; some of it is more than one value, or none.
-const VALUES: [&str; 30] = [
+const VALUES: [&str; 34] = [
     "1",
     "12",
     "-1",
@@ -33,6 +33,10 @@ const VALUES: [&str; 30] = [
     "null+1",
     "?",
     "(1)",
+    "--1",
+    "1--2",
+    "- 1",
+    "1 -1",
     "1 -- x\n",
     "/* c */ 1",
     "",
