@@ -56,25 +56,24 @@ const fn classes() -> [Class; 256] {
 fn mark_behind(text: &[u8], mut at: usize, free: usize) -> (usize, Option<(u8, Class)>, usize) {
     let mut passed = 0;
     while let Some(byte) = text.get(at).copied() {
-        match class_of(byte) {
-            Class::Plain => {
-                at += 1;
-                // They come in runs.
-                while text
-                    .get(at)
-                    .is_some_and(|byte| class_of(*byte) == Class::Plain)
-                {
-                    at += 1;
-                }
+        let class = class_of(byte);
+        // They come in runs.
+        if class == Class::Plain {
+            at += 1;
+            continue;
+        }
+        if byte == b'\'' {
+            match string_end(text, at) {
+                Some(end) => at = end,
+                None => return (at, Some((byte, Class::Quote)), passed),
             }
+            continue;
+        }
+        match class {
             Class::Comma if passed < free => {
                 passed += 1;
                 at += 1;
             }
-            Class::Quote if byte == b'\'' => match string_end(text, at) {
-                Some(end) => at = end,
-                None => return (at, Some((byte, Class::Quote)), passed),
-            },
             Class::Word if is_null(text, at) => at += NULL.len(),
             Class::Comment if is_sign(text, at) => at += 1,
             class => return (at, Some((byte, class)), passed),
