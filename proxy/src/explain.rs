@@ -15,6 +15,7 @@ use keywright_session::{Mode, Rule, Rules, SessionFacts};
 use crate::config::Config;
 use crate::general_log::{Entry, GeneralLog};
 use crate::known::{Examples, Known};
+use crate::tables::Seen;
 
 /// Connections of a log that are open at once at most: what is known of each is kept.
 const CONNECTIONS_MAX: usize = 100_000;
@@ -33,7 +34,12 @@ impl<'a> Explainer<'a> {
             mode: Mode::Rewrite,
             ..configured.rule.clone()
         });
-        let rules = known.seen.rules(rules);
+        // A table that is not there may be where the statement is meant for: it is not asked of the server.
+        let seen = Seen {
+            keyed: None,
+            ..known.seen.clone()
+        };
+        let rules = seen.rules(rules);
         Explainer {
             config,
             known,

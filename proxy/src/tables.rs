@@ -50,7 +50,9 @@ pub struct Seen {
     pub repeatable: Vec<bool>,
     /// The views through which rows go into tables with rules.
     pub views: Vec<View>,
-    /// Tables and other views, schema and name, that match a rule and have no column of its name.
+    /// Tables and other views, schema and name, that match a rule and have a column of its name. `None`: nobody looked.
+    pub keyed: Option<Vec<(String, String)>>,
+    /// Those that have none.
     pub keyless: Vec<(String, String)>,
     /// Whether the server compares names of schemas and tables without case (`lower_case_table_names`).
     pub lower_case: bool,
@@ -65,9 +67,13 @@ impl Seen {
             repeatable: of(&self.repeatable, index),
             ..rule
         });
-        Rules::new(rules.collect(), self.lower_case)
+        let rules = Rules::new(rules.collect(), self.lower_case)
             .with_views(&self.views)
-            .with_keyless(&self.keyless)
+            .with_keyless(&self.keyless);
+        match &self.keyed {
+            Some(keyed) => rules.with_keyed(keyed),
+            None => rules,
+        }
     }
 }
 
@@ -162,6 +168,7 @@ async fn watch(
             watched: vec![false; config.rules.len()],
             repeatable: vec![true; config.rules.len()],
             views: Vec::new(),
+            keyed: None,
             keyless: Vec::new(),
             lower_case: lower_case(server).await?,
         },
@@ -173,6 +180,11 @@ async fn watch(
         .map(|configured| configured.rule.clone());
     let rules = Rules::new(rules.collect(), found.seen.lower_case);
     let (columns, without) = columns::key_columns_and_keyless(server, &rules).await?;
+    let with = columns.iter().map(|column| {
+        let Column { schema, table, .. } = column;
+        (schema.clone(), table.clone())
+    });
+    found.seen.keyed = Some(with.collect());
     found.seen.keyless = without;
     server
         .query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))

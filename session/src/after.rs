@@ -46,7 +46,7 @@ impl Session {
         let succeeded = matches!(end, Some(End::Ok(_) | End::Prepared { .. }) | None);
         match after {
             After::Nothing => {}
-            After::Unknown => self.context.known = false,
+            After::Unknown => self.context.doubt(),
             After::Database(name) if succeeded => self.context.database = Some(name),
             After::Tables {
                 dropped,
@@ -54,7 +54,7 @@ impl Session {
                 unknown,
             } => {
                 if unknown {
-                    self.context.known = false;
+                    self.context.doubt();
                 }
                 if succeeded {
                     let rules = Arc::clone(&self.rules);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use keywright_rewrite::{CharsetClass, Modes};
 
+use crate::after::Named;
 use crate::bytes::Reader;
 use crate::step::SessionFacts;
 use crate::text_prepare::TextStatement;
@@ -15,6 +16,9 @@ pub(crate) const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 pub(crate) const PROBE: &[u8] = b"SELECT CAST(@@session.sql_mode AS BINARY), \
     CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
     CAST(@@session.auto_increment_increment AS BINARY)";
+
+/// So many tables that were not there when the server was looked at are remembered as having the column of their rule.
+const WITH_KEY_MAX: usize = 32;
 
 /// State of the server's session.
 #[derive(Debug, Clone)]
@@ -31,6 +35,8 @@ pub(crate) struct Context {
     pub(crate) temporary: Vec<(Vec<u8>, Vec<u8>)>,
     /// Statements on rules' tables that were prepared out of a text, by name.
     pub(crate) texts: HashMap<Vec<u8>, TextStatement>,
+    /// Tables that were not there when the server was looked at, and have the column of their rule now.
+    with_key: Vec<Named>,
     /// Whether the server may have a statement of the proxy's own with keys in it, which were used.
     pub(crate) has_own_text: bool,
 }
@@ -52,8 +58,29 @@ impl Context {
             insert_id_set: false,
             temporary: Vec::new(),
             texts: HashMap::new(),
+            with_key: Vec::new(),
             has_own_text: false,
         }
+    }
+
+    /// Anything may have changed.
+    pub(crate) fn doubt(&mut self) {
+        self.known = false;
+        self.with_key.clear();
+    }
+
+    /// Whether a table is known to have the column of its rule.
+    pub(crate) fn has_key(&self, schema: &[u8], table: &[u8]) -> bool {
+        let mut tables = self.with_key.iter();
+        tables.any(|(of, name)| of == schema && name == table)
+    }
+
+    /// Notes that it has.
+    pub(crate) fn note_key(&mut self, table: Named) {
+        if self.with_key.len() >= WITH_KEY_MAX {
+            self.with_key.clear();
+        }
+        self.with_key.push(table);
     }
 
     /// Takes in the row that [`PROBE`] asked for. False if that is not what it is.

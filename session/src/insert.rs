@@ -3,29 +3,22 @@
 use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{Lid, Plan, Sight, TableName, Unsupported, sight};
+use keywright_rewrite::{Lid, Plan, Sight, Unsupported, sight};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, make_packet};
 use crate::last_id::names_row_count;
 use crate::load::Loading;
-use crate::packets::{
-    COM_QUERY, COM_STMT_PREPARE, column_names, error_of, only_row, write_close, write_command,
-    write_error,
-};
+use crate::packets::{COM_QUERY, error_of, only_row, write_error};
 use crate::plan::Planned;
+use crate::question::KeyThere;
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::select::Attempt;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, Step, What};
 use crate::text_prepare::Reprepared;
-
-/// Error numbers of the server: no such table, no such schema, no schema chosen.
-const NO_TABLE: u16 = 1146;
-const NO_SCHEMA: u16 = 1049;
-const NO_DATABASE: u16 = 1046;
 
 /// What is known of the command at the front of the client's bytes, from one look to the next.
 #[derive(Debug, Default)]
@@ -34,6 +27,8 @@ pub(crate) struct Stage {
     pub(crate) columns: Option<Vec<Vec<u8>>>,
     /// There is no such table.
     pub(crate) missing: bool,
+    /// Whether the table has the column of its rule, if that was asked.
+    pub(crate) key: Option<KeyThere>,
     /// What is to be done, once that is known.
     pub(crate) plan: Option<(usize, Plan)>,
     /// The tries of an INSERT … SELECT.
@@ -83,7 +78,7 @@ impl Session {
                 return self.unsupported(header, bytes, Some(index), Unsupported::Select);
             }
             Ok(Planned::Pass) => return self.pass_query(header, bytes, text, After::Nothing),
-            Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
+            Ok(Planned::Ask(question)) => return self.ask(&question),
             Err((rule, what)) => return self.unsupported(header, bytes, rule, what),
         };
         let rules = Arc::clone(&self.rules);
@@ -228,28 +223,6 @@ impl Session {
         Step::Consumed(header.total())
     }
 
-    /// Prepares `SELECT * FROM t` to see its columns; nothing is carried out.
-    pub(crate) fn ask_columns(&mut self, table: &TableName) -> Step {
-        let mut text = b"SELECT * FROM ".to_vec();
-        for (index, part) in table.schema.iter().chain([&table.table]).enumerate() {
-            if index > 0 {
-                text.push(b'.');
-            }
-            text.push(b'`');
-            for byte in part {
-                text.push(*byte);
-                if *byte == b'`' {
-                    text.push(b'`');
-                }
-            }
-            text.push(b'`');
-        }
-        write_command(COM_STMT_PREPARE, &text, &mut self.up);
-        self.answer.expect(Shape::Prepare);
-        self.turn = Turn::Gather(Gather::Columns);
-        Step::Consumed(0)
-    }
-
     /// An answer that was waited for has come whole.
     pub(crate) fn gathered(&mut self, gather: Gather, end: Option<End>, answer: &[u8]) {
         match gather {
@@ -259,16 +232,8 @@ impl Session {
                     self.fail_own(answer);
                 }
             }
-            Gather::Columns => {
-                let statement = crate::packets::prepared_id(answer);
-                if let Some(statement) = statement {
-                    write_close(statement, &mut self.up);
-                }
-                // Of a table that is not there the server will say so itself. Otherwise the columns stay unknown.
-                let error = error_of(answer);
-                self.stage.missing = matches!(error, Some(NO_TABLE | NO_SCHEMA | NO_DATABASE));
-                self.stage.columns = Some(column_names(answer).unwrap_or_default());
-            }
+            Gather::Columns => self.answer_columns(answer),
+            Gather::Key(table) => self.answer_key(table, answer),
             Gather::Nothing => {}
             Gather::Lid => self.answer_lid(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),

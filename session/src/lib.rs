@@ -9,7 +9,8 @@
 //!   `passing`: what is passed on untouched; `after`: what that changes.
 //! - `insert`, `select`, `load`, `local_file`, `prepare`, `execute`, `execute_bulk`, `select_prepared`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared; `as_is`:
 //!   those that the server gives the client's own insert_id. `pieces`: several in one text.
-//! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state.
+//! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state; `question`: what is asked of
+//!   tables.
 //! - `attributes`: what clients of MySQL send with statements.
 //! - `bytes`, `packets`, `params`, `bulk`, `values`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
@@ -38,6 +39,7 @@ mod pieces;
 mod place;
 mod plan;
 mod prepare;
+mod question;
 mod refuse;
 mod rows;
 pub mod rules;

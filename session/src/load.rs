@@ -129,10 +129,10 @@ impl Session {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.pass_query(header, bytes, text, After::Nothing);
         };
-        match self.lacks_key(table, &rule) {
-            None => return self.ask_columns(table),
-            Some(true) => return self.pass_query(header, bytes, text, After::Nothing),
-            Some(false) => {}
+        match self.lacks_key(table, index, &rule) {
+            Err(question) => return self.ask(&question),
+            Ok(true) => return self.pass_query(header, bytes, text, After::Nothing),
+            Ok(false) => {}
         }
         if std::mem::take(&mut self.context.insert_id_set) {
             return self.pass_query(header, bytes, text, After::Nothing);

@@ -4,10 +4,10 @@
 //! first row, so that of the next that begins so only the rows are read.
 
 use keywright_rewrite::{
-    Flavour, Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, TableName, Unread, Unsupported,
+    Flavour, Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, Unread, Unsupported,
 };
 
-use crate::rules::Rule;
+use crate::question::Question;
 use crate::session::Session;
 
 /// Beginnings that a connection keeps.
@@ -24,8 +24,8 @@ pub(crate) enum Planned {
     Query(usize, QueryPlan),
     /// It is for no rule, or the server refuses it by itself.
     Pass,
-    /// The table's columns must be known first.
-    AskColumns(TableName),
+    /// This must be known first.
+    Ask(Question),
 }
 
 /// What could not be read, and the rule's index if that is known.
@@ -110,14 +110,14 @@ impl Session {
             return Err((Some(index), what));
         }
         let table = &insert.head().table;
-        match self.lacks_key(table, rule) {
-            None => return Ok(Planned::AskColumns(table.clone())),
-            Some(true) => return Ok(Planned::Pass),
-            Some(false) => {}
+        match self.lacks_key(table, index, rule) {
+            Err(question) => return Ok(Planned::Ask(question)),
+            Ok(true) => return Ok(Planned::Pass),
+            Ok(false) => {}
         }
         if insert.needs_columns() {
             match &self.stage.columns {
-                None => return Ok(Planned::AskColumns(table.clone())),
+                None => return Ok(Planned::Ask(Question::Columns(table.clone()))),
                 Some(_) if self.stage.missing => return Ok(Planned::Pass),
                 Some(_) => {}
             }
@@ -141,18 +141,6 @@ impl Session {
                 .map(|plan| Planned::Plan(index, plan)),
         };
         planned.or_else(|unread| not_planned(Some(index), unread))
-    }
-
-    /// Whether a table is without its rule's column, which is asked only of those that were seen without. `None`: its columns
-    /// must be known first.
-    pub(crate) fn lacks_key(&self, table: &TableName, rule: &Rule) -> Option<bool> {
-        let database = self.context.database.as_deref();
-        let schema = table.schema.as_deref().or(database).unwrap_or_default();
-        if !self.rules.was_keyless(schema, &table.table) {
-            return Some(false);
-        }
-        let mut live = self.stage.columns.as_ref()?.iter();
-        Some(!live.any(|column| column.eq_ignore_ascii_case(rule.column.as_bytes())))
     }
 
     /// MySQL (9.7) computes the update of a duplicate with NULLs when it goes through a view and the rows of the query were

@@ -60,7 +60,7 @@ impl Session {
             Ok(Planned::Pass) => {
                 return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
             }
-            Ok(Planned::AskColumns(table)) => return self.ask_columns(&table),
+            Ok(Planned::Ask(question)) => return self.ask(&question),
             Err((rule, what)) => return self.unsupported_prepare(header, bytes, text, rule, what),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {

@@ -1,11 +1,16 @@
 //! Rules: which column of which tables gets keys.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use keywright_rewrite::{KeyForm, Unsupported};
 use thiserror::Error;
 use wildmatch::WildMatch;
+
+mod sighted;
+
+use sighted::Sighted;
+pub use sighted::Sighting;
 
 /// `schema.table`, both with `*` for any characters and `?` for one.
 #[derive(Debug, Clone, PartialEq)]
@@ -177,8 +182,7 @@ pub struct Rules {
     views: Vec<View>,
     /// Of the views, by name and schema as they are compared: which.
     view_names: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
-    /// Tables without the column of the rule that matches them, by name and schema likewise.
-    keyless: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
+    sighted: Sighted,
     lower_case: bool,
 }
 
@@ -204,7 +208,7 @@ impl Rules {
             matchers,
             views: Vec::new(),
             view_names: HashMap::new(),
-            keyless: HashMap::new(),
+            sighted: Sighted::default(),
             lower_case: lower_case_table_names,
         }
     }
@@ -239,9 +243,22 @@ impl Rules {
             let schema = self.folded(schema.as_bytes()).map(Cow::into_owned);
             let table = self.folded(table.as_bytes()).map(Cow::into_owned);
             if let (Some(schema), Some(table)) = (schema, table) {
-                self.keyless.entry(table).or_default().insert(schema);
+                self.sighted.add_without(schema, table);
             }
         }
+        self
+    }
+
+    /// With those tables, schema and name, that were seen with the column of their rule: of tables that were not seen at all it
+    /// is asked whether they have it.
+    #[must_use]
+    pub fn with_keyed(mut self, tables: &[(String, String)]) -> Self {
+        let folded = tables.iter().filter_map(|(schema, table)| {
+            let schema = self.folded(schema.as_bytes())?.into_owned();
+            Some((schema, self.folded(table.as_bytes())?.into_owned()))
+        });
+        let folded: Vec<_> = folded.collect();
+        self.sighted.set_with(folded.into_iter());
         self
     }
 
@@ -310,16 +327,15 @@ impl Rules {
             })
     }
 
-    /// Whether a table was seen without the column of its rule.
-    pub fn was_keyless(&self, schema: &[u8], table: &[u8]) -> bool {
-        if self.keyless.is_empty() {
-            return false;
+    /// What was seen of a table that a rule matches.
+    pub fn sighting(&self, schema: &[u8], table: &[u8]) -> Sighting {
+        if self.sighted.is_empty() {
+            return Sighting::With;
         }
-        let names = self.folded(schema).zip(self.folded(table));
-        names.is_some_and(|(schema, table)| {
-            let of_name = self.keyless.get(&*table);
-            of_name.is_some_and(|schemas| schemas.contains(&*schema))
-        })
+        match self.folded(schema).zip(self.folded(table)) {
+            Some((schema, table)) => self.sighted.of(&schema, &table),
+            None => Sighting::With,
+        }
     }
 
     /// Whether two names are the same table name to this server.
@@ -343,8 +359,8 @@ mod tests {
     use keywright_rewrite::KeyForm;
 
     use super::{
-        Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, View,
-        ViewKey,
+        Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, Sighting,
+        View, ViewKey,
     };
 
     fn rules(pattern: &str, lower_case: bool) -> Result<Rules, PatternError> {
@@ -400,14 +416,24 @@ mod tests {
     }
 
     #[test]
-    fn tables_without_the_column_are_known_by_name() -> Result<(), PatternError> {
-        let keyless = [("Shop".to_owned(), "Log".to_owned())];
+    fn tables_that_were_seen_are_known_by_name() -> Result<(), PatternError> {
+        let [log, orders] = ["Log", "Orders"].map(|table| [("Shop".to_owned(), table.to_owned())]);
         for lower_case in [false, true] {
-            let rules = rules("S*.*", lower_case)?.with_keyless(&keyless);
-            assert!(rules.was_keyless(b"Shop", b"Log"));
-            assert_eq!(rules.was_keyless(b"SHOP", b"LOG"), lower_case);
-            assert!(!rules.was_keyless(b"Shop", b"orders"));
-            assert!(!rules.was_keyless(b"Sales", b"Log"));
+            let rules = rules("S*.*", lower_case)?.with_keyless(&log);
+            assert_eq!(rules.sighting(b"Shop", b"Log"), Sighting::Without);
+            // Nobody looked for others.
+            assert_eq!(rules.sighting(b"Shop", b"new"), Sighting::With);
+            let rules = rules.with_keyed(&orders);
+            let seen = |schema: &[u8], table: &[u8]| rules.sighting(schema, table);
+            assert_eq!(seen(b"Shop", b"Log"), Sighting::Without);
+            assert_eq!(seen(b"Shop", b"Orders"), Sighting::With);
+            assert_eq!(seen(b"Shop", b"new"), Sighting::Never);
+            assert_eq!(seen(b"Sales", b"Orders"), Sighting::Never);
+            let in_other_case = [seen(b"SHOP", b"LOG"), seen(b"SHOP", b"ORDERS")];
+            assert_eq!(
+                in_other_case == [Sighting::Without, Sighting::With],
+                lower_case
+            );
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 
-use crate::after::After;
+use crate::after::{After, Named};
 use crate::answer::{Answer, End, Outcome};
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::context::Context;
@@ -103,6 +103,8 @@ pub(crate) enum Gather {
     Context,
     /// The columns of a table.
     Columns,
+    /// Whether this table has the column of its rule.
+    Key(Named),
     /// LAST_INSERT_ID() was brought up to date.
     Lid,
     /// A rewritten INSERT.

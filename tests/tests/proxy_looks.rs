@@ -1,7 +1,7 @@
 //! What the proxy finds out about the tables of its rules, at its start and while it runs.
 
 use keywright_tests::{
-    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, assert_has,
+    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
     free_port, make_store, wait_until,
 };
 
@@ -143,6 +143,45 @@ fn tables_without_the_column_are_left_alone(flavour: Flavour) -> Result<()> {
     let statement = wire.prepare("INSERT INTO log (line) VALUES (?)")??;
     let replies = wire.execute(&statement, &[Param::Signed(6)])?;
     assert!(matches!(replies.as_slice(), [Reply::Done(done)] if done.last_insert_id == 303));
+    tables_that_are_new_are_asked_for(&server, &mut wire)
+}
+
+/// The next key is 304, and the next look is a minute away.
+fn tables_that_are_new_are_asked_for(server: &Upstream, wire: &mut Wire) -> Result<()> {
+    let with_key = "(id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)";
+    server.run(
+        "wide",
+        &format!(
+            "CREATE TABLE later (line INT); CREATE TABLE keyed {with_key};
+             CREATE TABLE hidden (id BIGINT INVISIBLE AUTO_INCREMENT PRIMARY KEY, a INT)"
+        ),
+    )?;
+    wire.run("INSERT INTO later (line) VALUES (1)")?;
+    wire.run("INSERT INTO wide.later SET line = 2")?;
+    wire.run("INSERT INTO later SELECT 3")?;
+    wire.set_local_file("4\n");
+    wire.run("LOAD DATA LOCAL INFILE 'f' INTO TABLE later")?;
+    let statement = wire.prepare("INSERT INTO later VALUES (?)")??;
+    wire.execute(&statement, &[Param::Signed(5)])?;
+    assert_eq!(wire.rows("SELECT COUNT(*) FROM later")?, [["5"]]);
+    let mut key = |sql: &str| Ok::<_, anyhow::Error>(wire.run(sql)?.last_insert_id);
+    assert_eq!(key("INSERT INTO keyed (a) VALUES (1)")?, 304);
+    assert_eq!(key("INSERT INTO keyed VALUES (NULL, 2)")?, 305);
+    assert_eq!(key("INSERT INTO hidden (a) VALUES (1)")?, 306);
+    server.run(
+        "wide",
+        "ALTER TABLE later ADD COLUMN id BIGINT AUTO_INCREMENT PRIMARY KEY",
+    )?;
+    assert_eq!(key("INSERT INTO later (line) VALUES (6)")?, 307);
+    // What was known of a table is forgotten with it.
+    key("DROP TABLE keyed")?;
+    key("CREATE TABLE keyed (a INT)")?;
+    key("INSERT INTO keyed (a) VALUES (1)")?;
+    key("DROP TABLE keyed")?;
+    key(&format!("CREATE TABLE keyed {with_key}"))?;
+    assert_eq!(key("INSERT INTO keyed (a) VALUES (1)")?, 308);
+    let missing = wire.query("INSERT INTO nowhere (a) VALUES (1)")?;
+    assert!(matches!(missing.as_slice(), [Reply::Failed(fault)] if fault.errno == 1146));
     Ok(())
 }
 

@@ -76,6 +76,8 @@ pub(super) async fn views(
             if !columns.any(|column| column.eq_ignore_ascii_case(&rule.column)) {
                 seen.keyless.push((schema.clone(), name.clone()));
             } else {
+                let name_in_full = (schema.clone(), name.clone());
+                seen.keyed.get_or_insert_default().push(name_in_full);
                 found.warnings.push(format!(
                     "{schema}.{name} matches a rule and is a view, of no table with one: what it shows as {} gets keys, \
                      and has no fence",

@@ -67,19 +67,28 @@ impl Imagined {
         write_row(&[b"1", b"2", b"3", b"4"], row, answers);
     }
 
-    /// The answer to a `SELECT * FROM t` that is prepared.
+    /// The answer to a `SELECT * FROM t` or ``SELECT `id` FROM t`` that is prepared.
     fn tell_columns(&mut self, text: &[u8], answers: &mut Vec<u8>, imagine: &mut dyn Imagine) {
         let mut parts = quoted_parts(text);
+        let asked = (!text.starts_with(b"SELECT *") && !parts.is_empty()).then(|| parts.remove(0));
         let table = parts.pop().unwrap_or_default();
         let schema = parts.pop().or_else(|| self.state.database.clone());
         let schema = schema.unwrap_or_default();
-        let names = match imagine.columns(&schema, &table) {
-            Columns::Known(names) => names,
-            other @ (Columns::NoTable | Columns::NotKnown) => {
+        let names = match (imagine.columns(&schema, &table), asked) {
+            (Columns::Known(names), None) => names,
+            (Columns::Known(mut names), Some(asked)) => {
+                names.retain(|name| name.eq_ignore_ascii_case(&asked));
+                if names.is_empty() {
+                    write_packet(NO_COLUMN, 1, answers);
+                    return;
+                }
+                names
+            }
+            (other @ (Columns::NoTable | Columns::NotKnown), _) => {
                 if other == Columns::NotKnown {
                     self.unknown = Some((schema, table));
                 }
-                write_no_table(answers);
+                write_packet(NO_TABLE, 1, answers);
                 return;
             }
         };
@@ -175,13 +184,10 @@ fn write_row(columns: &[&[u8]], row: Vec<Option<&[u8]>>, out: &mut Vec<u8>) {
     made.write(std::iter::once(row), out);
 }
 
-/// Error 1146, as a server writes it.
-fn write_no_table(out: &mut Vec<u8>) {
-    let mut payload = vec![0xFF];
-    payload.extend(1146_u16.to_le_bytes());
-    payload.extend_from_slice(b"#42S02no such table");
-    write_packet(&payload, 1, out);
-}
+/// No such table, as a server writes it.
+const NO_TABLE: &[u8] = b"\xFF\x7A\x04#42S02no such table";
+/// No such column.
+const NO_COLUMN: &[u8] = b"\xFF\x1E\x04#42S22no such column";
 
 /// The names between backquotes, at the end of a question of the session's.
 fn quoted_parts(text: &[u8]) -> Vec<Vec<u8>> {
