@@ -36,7 +36,7 @@ impl<'a> Explainer<'a> {
         });
         // A table that is not there may be where the statement is meant for: it is not asked of the server.
         let seen = Seen {
-            keyed: None,
+            has_all: false,
             ..known.seen.clone()
         };
         let rules = seen.rules(rules);

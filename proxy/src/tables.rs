@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_session::{Rule, Rules, View};
+use keywright_session::{Rule, Rules, SeenTable, Sighting, View};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tokio::time::timeout;
@@ -50,10 +50,10 @@ pub struct Seen {
     pub repeatable: Vec<bool>,
     /// The views through which rows go into tables with rules.
     pub views: Vec<View>,
-    /// Tables and other views, schema and name, that match a rule and have a column of its name. `None`: nobody looked.
-    pub keyed: Option<Vec<(String, String)>>,
-    /// Those that have none.
-    pub keyless: Vec<(String, String)>,
+    /// Tables and other views that match a rule.
+    pub tables: Vec<SeenTable>,
+    /// Whether there are no others.
+    pub has_all: bool,
     /// Whether the server compares names of schemas and tables without case (`lower_case_table_names`).
     pub lower_case: bool,
 }
@@ -67,13 +67,9 @@ impl Seen {
             repeatable: of(&self.repeatable, index),
             ..rule
         });
-        let rules = Rules::new(rules.collect(), self.lower_case)
+        Rules::new(rules.collect(), self.lower_case)
             .with_views(&self.views)
-            .with_keyless(&self.keyless);
-        match &self.keyed {
-            Some(keyed) => rules.with_keyed(keyed),
-            None => rules,
-        }
+            .with_tables(&self.tables, self.has_all)
     }
 }
 
@@ -105,17 +101,7 @@ pub async fn look(
     let mut server = connect(config, admin).await?;
     let looked = async {
         let (mut found, rules, columns) = watch(&mut server, config, apply_fence).await?;
-        for (configured, column) in with_rule(config, &columns) {
-            if let Some(lack) = column.lacks_room(configured) {
-                let Column {
-                    schema,
-                    table,
-                    name,
-                    ..
-                } = column;
-                found.errors.push(format!("{schema}.{table}.{name} {lack}"));
-            }
-        }
+        found.errors.extend(narrow(config, &columns));
         unmatched(config, &columns, &mut found);
         increment(&mut server, &mut found).await?;
         dependents::references(&mut server, config, &columns, &mut found).await?;
@@ -137,7 +123,12 @@ pub async fn look(
 /// The server cannot be asked.
 pub async fn look_again(config: &Config, admin: &str, apply_fence: bool) -> Result<Found> {
     let mut server = connect(config, admin).await?;
-    let looked = async { Ok(watch(&mut server, config, apply_fence).await?.0) };
+    let looked = async {
+        let (mut found, _, columns) = watch(&mut server, config, apply_fence).await?;
+        let refused = |lack| format!("{lack}; until then its INSERTs that need keys are refused");
+        found.warnings.extend(narrow(config, &columns).map(refused));
+        Ok(found)
+    };
     let found = in_time(looked).await?;
     server.disconnect().await?;
     Ok(found)
@@ -158,6 +149,20 @@ fn with_rule<'a>(
         .filter_map(|column| Some((config.rules.get(column.rule)?, column)))
 }
 
+/// Says which columns have no room for keys.
+fn narrow<'a>(config: &'a Config, columns: &'a [Column]) -> impl Iterator<Item = String> + 'a {
+    with_rule(config, columns).filter_map(|(configured, column)| {
+        let lack = column.lacks_room(configured)?;
+        let Column {
+            schema,
+            table,
+            name,
+            ..
+        } = column;
+        Some(format!("{schema}.{table}.{name} {lack}"))
+    })
+}
+
 async fn watch(
     server: &mut Conn,
     config: &Config,
@@ -168,8 +173,8 @@ async fn watch(
             watched: vec![false; config.rules.len()],
             repeatable: vec![true; config.rules.len()],
             views: Vec::new(),
-            keyed: None,
-            keyless: Vec::new(),
+            tables: Vec::new(),
+            has_all: true,
             lower_case: lower_case(server).await?,
         },
         ..Found::default()
@@ -180,12 +185,15 @@ async fn watch(
         .map(|configured| configured.rule.clone());
     let rules = Rules::new(rules.collect(), found.seen.lower_case);
     let (columns, without) = columns::key_columns_and_keyless(server, &rules).await?;
-    let with = columns.iter().map(|column| {
-        let Column { schema, table, .. } = column;
-        (schema.clone(), table.clone())
+    let with = with_rule(config, &columns).map(|(configured, column)| SeenTable {
+        schema: column.schema.clone(),
+        name: column.table.clone(),
+        sighting: match column.lacks_room(configured) {
+            Some(_) => Sighting::Narrow,
+            None => Sighting::With,
+        },
     });
-    found.seen.keyed = Some(with.collect());
-    found.seen.keyless = without;
+    found.seen.tables = without.into_iter().chain(with).collect();
     server
         .query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
         .await?;
@@ -218,12 +226,14 @@ async fn watch(
 /// Warns of tables that a rule is not for, though it matches them: once for each rule, since a pattern may be wide.
 fn keyless(rules: &Rules, found: &mut Found) {
     let mut by_rule: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for (schema, table) in &found.seen.keyless {
-        if let Some((rule, _)) = rules.find(schema.as_bytes(), table.as_bytes()) {
+    let tables = found.seen.tables.iter();
+    for table in tables.filter(|table| table.sighting == Sighting::Without) {
+        let SeenTable { schema, name, .. } = table;
+        if let Some((rule, _)) = rules.find(schema.as_bytes(), name.as_bytes()) {
             by_rule
                 .entry(rule)
                 .or_default()
-                .push(format!("{schema}.{table}"));
+                .push(format!("{schema}.{name}"));
         }
     }
     for (rule, tables) in by_rule {

@@ -58,6 +58,9 @@ pub enum Unsupported {
     /// The configured column's name has bytes beyond ASCII: names are compared by rules of the server's own.
     #[error("a key column whose name is not ASCII")]
     KeyName,
+    /// The key column's type holds no keys as large as the rule's may be.
+    #[error("a column without room for the rule's keys")]
+    KeyNarrow,
     /// A value refers to the key column, which native auto-increment fills later.
     #[error("a value that refers to the key column")]
     KeyReferred,
@@ -144,6 +147,7 @@ impl Unsupported {
             Self::Several => "several_statements",
             Self::ColumnsUnknown => "columns_unknown",
             Self::KeyName => "key_name",
+            Self::KeyNarrow => "key_narrow",
             Self::KeyReferred => "key_referred",
             Self::Key(_) => "key_expression",
             Self::ZeroUnsure => "zero_unsure",

@@ -233,7 +233,7 @@ impl Session {
                 }
             }
             Gather::Columns => self.answer_columns(answer),
-            Gather::Key(table) => self.answer_key(table, answer),
+            Gather::Key(table, index) => self.answer_key(table, index, answer),
             Gather::Nothing => {}
             Gather::Lid => self.answer_lid(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),

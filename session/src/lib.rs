@@ -54,7 +54,8 @@ mod text_prepare;
 mod values;
 
 pub use rules::{
-    Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, View, ViewKey,
+    Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, SeenTable,
+    Sighting, View, ViewKey,
 };
 pub use session::Session;
 pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, Step, What};

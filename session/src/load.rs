@@ -17,6 +17,7 @@ use crate::insert::Stage;
 use crate::last_id::PendingLid;
 use crate::local_file::{File, Sending, Taking};
 use crate::packets::{COM_QUERY, error_text, last_packet, only_row, single_ok, write_error};
+use crate::question::KeyThere;
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::select::{GROWTH, NOT_REPEATABLE, ROWS_FIRST};
 use crate::session::{Gather, Session, Turn};
@@ -129,10 +130,13 @@ impl Session {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.pass_query(header, bytes, text, After::Nothing);
         };
-        match self.lacks_key(table, index, &rule) {
+        match self.key_there(table, index, &rule) {
             Err(question) => return self.ask(&question),
-            Ok(true) => return self.pass_query(header, bytes, text, After::Nothing),
-            Ok(false) => {}
+            Ok(KeyThere::No) => return self.pass_query(header, bytes, text, After::Nothing),
+            Ok(KeyThere::Narrow) => {
+                return self.unsupported(header, bytes, Some(index), Unsupported::KeyNarrow);
+            }
+            Ok(KeyThere::Yes | KeyThere::Untold) => {}
         }
         if std::mem::take(&mut self.context.insert_id_set) {
             return self.pass_query(header, bytes, text, After::Nothing);

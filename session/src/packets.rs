@@ -10,6 +10,15 @@ pub(crate) const COM_STMT_PREPARE: u8 = 0x16;
 pub(crate) const COM_STMT_CLOSE: u8 = 0x19;
 pub(crate) const COM_STMT_RESET: u8 = 0x1A;
 
+/// Types of columns.
+const TYPE_TINY: u8 = 1;
+const TYPE_SHORT: u8 = 2;
+const TYPE_LONG: u8 = 3;
+const TYPE_LONGLONG: u8 = 8;
+const TYPE_INT24: u8 = 9;
+/// Flag of a column.
+const UNSIGNED: u16 = 32;
+
 /// Appends a command with its payload.
 pub(crate) fn write_command(command: u8, payload: &[u8], out: &mut Vec<u8>) {
     let mut whole = Vec::with_capacity(payload.len().saturating_add(1));
@@ -113,6 +122,47 @@ pub(crate) fn column_names(answer: &[u8]) -> Option<Vec<Vec<u8>>> {
         .collect()
 }
 
+/// The type of a column, as far as numbers go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ColumnType {
+    code: u8,
+    is_unsigned: bool,
+}
+
+impl ColumnType {
+    /// Bits of the largest integer it holds; 0 if it is for other things.
+    pub(crate) fn integer_bits(self) -> u32 {
+        let bits = match self.code {
+            TYPE_TINY => 8,
+            TYPE_SHORT => 16,
+            TYPE_INT24 => 24,
+            TYPE_LONG => 32,
+            TYPE_LONGLONG => 64,
+            _ => return 0,
+        };
+        bits - u32::from(!self.is_unsigned)
+    }
+}
+
+/// The type of the only column of a SELECT that was prepared, if the answer tells it; `is_extended`: it has MariaDB's extended
+/// metadata.
+pub(crate) fn only_column(answer: &[u8], is_extended: bool) -> Option<ColumnType> {
+    let packets = packets(answer)?;
+    let (_, definition) = packets.get(1)?;
+    let mut reader = Reader(definition);
+    // Catalogue, schema, table, original table, name, original name.
+    for _ in 0..6 + u8::from(is_extended) {
+        reader.text()?;
+    }
+    // The length of what follows, the collation, the length of values.
+    reader.lenenc()?;
+    reader.u16()?;
+    reader.u32()?;
+    let code = reader.u8()?;
+    let is_unsigned = reader.u16()? & UNSIGNED != 0;
+    Some(ColumnType { code, is_unsigned })
+}
+
 /// The number of the error that an answer is; `None` if it is none.
 pub(crate) fn error_of(answer: &[u8]) -> Option<u16> {
     error_text(answer).map(|(number, _)| number)
@@ -182,4 +232,39 @@ pub(crate) fn single_ok(answer: &[u8]) -> Option<(u8, &[u8], Done)> {
     let payload = answer.get(HEADER_BYTES..).filter(|_| is_only)?;
     (payload.first() == Some(&0)).then_some(())?;
     Some((header.sequence, payload, crate::answer::read_ok(payload)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{only_column, write_packet};
+
+    /// What a server answers to a SELECT of one column that is prepared.
+    fn answer(code: u8, flags: u8, extended: &[u8]) -> Vec<u8> {
+        let mut definition = b"\x03def\x01s\x01t\x01t\x02id\x02id".to_vec();
+        definition.extend_from_slice(extended);
+        definition.extend([12, 63, 0, 20, 0, 0, 0, code, flags, 0x02, 0, 0, 0]);
+        let mut out = Vec::new();
+        let sequence = write_packet(&[0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0], 1, &mut out);
+        write_packet(&definition, sequence, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_column_tells_how_many_bits_it_has() {
+        let bits = |code, flags| {
+            let of_plain = only_column(&answer(code, flags, b""), false);
+            // As of a column of JSON, and of one of no special type.
+            for extended in [b"\x06\x01\x04json".as_slice(), b"\x00"] {
+                assert_eq!(only_column(&answer(code, flags, extended), true), of_plain);
+            }
+            of_plain.map(super::ColumnType::integer_bits)
+        };
+        for (code, of_code) in [(1, 8), (2, 16), (9, 24), (3, 32), (8, 64)] {
+            assert_eq!(bits(code, 0x20), Some(of_code));
+            assert_eq!(bits(code, 0x03), Some(of_code - 1));
+        }
+        // DECIMAL, VARCHAR.
+        assert_eq!((bits(246, 0), bits(253, 0)), (Some(0), Some(0)));
+        assert_eq!(only_column(b"\x01\0\0\x01\0", false), None);
+    }
 }

@@ -7,7 +7,7 @@ use keywright_rewrite::{
     Flavour, Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, Unread, Unsupported,
 };
 
-use crate::question::Question;
+use crate::question::{KeyThere, Question};
 use crate::session::Session;
 
 /// Beginnings that a connection keeps.
@@ -26,6 +26,17 @@ pub(crate) enum Planned {
     Pass,
     /// This must be known first.
     Ask(Question),
+}
+
+impl Planned {
+    /// Whether keys are put in, or may be.
+    fn wants_keys(&self) -> bool {
+        match self {
+            Self::Plan(_, plan) => plan.keys() > 0 || !plan.key_parameters().is_empty(),
+            Self::Query(..) => true,
+            Self::Pass | Self::Ask(_) => false,
+        }
+    }
 }
 
 /// What could not be read, and the rule's index if that is known.
@@ -110,11 +121,11 @@ impl Session {
             return Err((Some(index), what));
         }
         let table = &insert.head().table;
-        match self.lacks_key(table, index, rule) {
+        let is_narrow = match self.key_there(table, index, rule) {
             Err(question) => return Ok(Planned::Ask(question)),
-            Ok(true) => return Ok(Planned::Pass),
-            Ok(false) => {}
-        }
+            Ok(KeyThere::No) => return Ok(Planned::Pass),
+            Ok(there) => there == KeyThere::Narrow,
+        };
         if insert.needs_columns() {
             match &self.stage.columns {
                 None => return Ok(Planned::Ask(Question::Columns(table.clone()))),
@@ -140,7 +151,12 @@ impl Session {
                 .plan(text, modes, &key)
                 .map(|plan| Planned::Plan(index, plan)),
         };
-        planned.or_else(|unread| not_planned(Some(index), unread))
+        match planned {
+            Ok(planned) if is_narrow && planned.wants_keys() => {
+                Err((Some(index), Unsupported::KeyNarrow))
+            }
+            planned => planned.or_else(|unread| not_planned(Some(index), unread)),
+        }
     }
 
     /// MySQL (9.7) computes the update of a duplicate with NULLs when it goes through a view and the rows of the query were

@@ -1,14 +1,15 @@
 //! Questions about a table that are put to the server before a statement on it. Each prepares a SELECT: nothing is carried out.
 
-use keywright_rewrite::TableName;
+use keywright_rewrite::{KeyForm, TableName};
 
 use crate::after::Named;
 use crate::answer::Shape;
 use crate::packets::{
-    COM_STMT_PREPARE, column_names, error_of, prepared_id, write_close, write_command,
+    COM_STMT_PREPARE, column_names, error_of, only_column, prepared_id, write_close, write_command,
 };
 use crate::rules::{Rule, Sighting};
 use crate::session::{Gather, Session, Turn};
+use crate::status::EXTENDED_METADATA;
 use crate::step::Step;
 
 /// Error numbers of the server: no such table, no such schema, no schema chosen, no such column.
@@ -22,14 +23,16 @@ const NO_COLUMN: u16 = 1054;
 pub(crate) enum Question {
     /// Its live columns.
     Columns(TableName),
-    /// Whether it has a column of that name.
-    Key(TableName, String),
+    /// Whether it has the column of this rule.
+    Key(TableName, usize),
 }
 
 /// Whether a table has the column of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyThere {
     Yes,
+    /// It has, and the rule's keys have no room in it.
+    Narrow,
     /// It has not, or there is no such table.
     No,
     /// The server does not say, for instance to an account that may only insert.
@@ -37,27 +40,32 @@ pub(crate) enum KeyThere {
 }
 
 impl Session {
-    /// Whether a table is without its rule's column. That is asked of those that were seen without, before each statement, and
-    /// of those that were not there when the server was looked at, until it is known that they have it.
-    pub(crate) fn lacks_key(
+    /// Whether a table has its rule's column. That is asked of those that were seen without, before each statement, and of
+    /// those that were not there when the server was looked at, until it is known that they have it.
+    pub(crate) fn key_there(
         &self,
         table: &TableName,
         index: usize,
         rule: &Rule,
-    ) -> Result<bool, Question> {
+    ) -> Result<KeyThere, Question> {
         if self.rules.view(index).is_some() {
-            return Ok(false);
+            return Ok(KeyThere::Yes);
         }
         let (schema, name) = self.named(table);
-        let there = match self.rules.sighting(schema, name) {
-            Sighting::With => return Ok(false),
-            Sighting::Never if self.context.has_key(schema, name) => return Ok(false),
+        let if_untold = match self.rules.sighting(schema, name) {
+            Sighting::With => return Ok(KeyThere::Yes),
+            Sighting::Narrow => return Ok(KeyThere::Narrow),
+            Sighting::Never if self.context.has_key(schema, name) => return Ok(KeyThere::Yes),
             // In another character set it would be another name.
-            Sighting::Never if !rule.column.is_ascii() => return Ok(false),
-            Sighting::Never => self.stage.key.map(|there| there == KeyThere::No),
-            Sighting::Without => self.stage.key.map(|there| there != KeyThere::Yes),
+            Sighting::Never if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
+            Sighting::Never => KeyThere::Yes,
+            Sighting::Without => KeyThere::No,
         };
-        there.ok_or_else(|| Question::Key(table.clone(), rule.column.clone()))
+        match self.stage.key {
+            Some(KeyThere::Untold) => Ok(if_untold),
+            Some(there) => Ok(there),
+            None => Err(Question::Key(table.clone(), index)),
+        }
     }
 
     fn named<'a>(&'a self, table: &'a TableName) -> (&'a [u8], &'a [u8]) {
@@ -74,10 +82,13 @@ impl Session {
                 text.push(b'*');
                 (table, Gather::Columns)
             }
-            Question::Key(table, column) => {
+            Question::Key(table, index) => {
+                let rule = self.rules.rules().get(*index);
+                let column = rule.map_or("", |rule| &rule.column);
                 write_quoted(column.as_bytes(), &mut text);
                 let (schema, name) = self.named(table);
-                (table, Gather::Key((schema.to_vec(), name.to_vec())))
+                let named = (schema.to_vec(), name.to_vec());
+                (table, Gather::Key(named, *index))
             }
         };
         text.extend_from_slice(b" FROM ");
@@ -101,9 +112,10 @@ impl Session {
     }
 
     /// The answer to [`Question::Key`].
-    pub(crate) fn answer_key(&mut self, table: Named, answer: &[u8]) {
+    pub(crate) fn answer_key(&mut self, table: Named, index: usize, answer: &[u8]) {
         self.close_question(answer);
         let there = match error_of(answer) {
+            None if self.is_narrow(index, answer) => KeyThere::Narrow,
             None => KeyThere::Yes,
             Some(error) if error == NO_COLUMN || says_no_table(error) => KeyThere::No,
             Some(_) => KeyThere::Untold,
@@ -112,6 +124,19 @@ impl Session {
             self.context.note_key(table);
         }
         self.stage.key = Some(there);
+    }
+
+    /// Whether the column that an answer describes is too small for the keys of a rule, as far as that can be told: the room for
+    /// text depends on the character set of the connection.
+    fn is_narrow(&self, index: usize, answer: &[u8]) -> bool {
+        let rules = self.rules.rules().iter();
+        let mut rule = rules.skip(index).take(1);
+        let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;
+        rule.any(|rule| {
+            rule.form == KeyForm::Integer
+                && only_column(answer, is_extended)
+                    .is_some_and(|column| column.integer_bits() < rule.bits_max)
+        })
     }
 
     fn close_question(&mut self, answer: &[u8]) {

@@ -10,7 +10,7 @@ use wildmatch::WildMatch;
 mod sighted;
 
 use sighted::Sighted;
-pub use sighted::Sighting;
+pub use sighted::{SeenTable, Sighting};
 
 /// `schema.table`, both with `*` for any characters and `?` for one.
 #[derive(Debug, Clone, PartialEq)]
@@ -235,30 +235,20 @@ impl Rules {
         self
     }
 
-    /// With those tables, schema and name, that were seen without the column of their rule: whether it is there now is asked
-    /// before each statement on one.
+    /// With what was seen of tables. Of those without the column of their rule it is asked before each statement whether it is
+    /// there now; so it is of those that were not seen, if all that were there are given (`is_all`).
     #[must_use]
-    pub fn with_keyless(mut self, tables: &[(String, String)]) -> Self {
-        for (schema, table) in tables {
-            let schema = self.folded(schema.as_bytes()).map(Cow::into_owned);
-            let table = self.folded(table.as_bytes()).map(Cow::into_owned);
-            if let (Some(schema), Some(table)) = (schema, table) {
-                self.sighted.add_without(schema, table);
+    pub fn with_tables(mut self, tables: &[SeenTable], is_all: bool) -> Self {
+        for table in tables {
+            let schema = self.folded(table.schema.as_bytes()).map(Cow::into_owned);
+            let name = self.folded(table.name.as_bytes()).map(Cow::into_owned);
+            if let (Some(schema), Some(name)) = (schema, name) {
+                self.sighted.add(schema, name, table.sighting);
             }
         }
-        self
-    }
-
-    /// With those tables, schema and name, that were seen with the column of their rule: of tables that were not seen at all it
-    /// is asked whether they have it.
-    #[must_use]
-    pub fn with_keyed(mut self, tables: &[(String, String)]) -> Self {
-        let folded = tables.iter().filter_map(|(schema, table)| {
-            let schema = self.folded(schema.as_bytes())?.into_owned();
-            Some((schema, self.folded(table.as_bytes())?.into_owned()))
-        });
-        let folded: Vec<_> = folded.collect();
-        self.sighted.set_with(folded.into_iter());
+        if is_all {
+            self.sighted.end();
+        }
         self
     }
 
@@ -329,9 +319,6 @@ impl Rules {
 
     /// What was seen of a table that a rule matches.
     pub fn sighting(&self, schema: &[u8], table: &[u8]) -> Sighting {
-        if self.sighted.is_empty() {
-            return Sighting::With;
-        }
         match self.folded(schema).zip(self.folded(table)) {
             Some((schema, table)) => self.sighted.of(&schema, &table),
             None => Sighting::With,
@@ -359,8 +346,8 @@ mod tests {
     use keywright_rewrite::KeyForm;
 
     use super::{
-        Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, Sighting,
-        View, ViewKey,
+        Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, SeenTable,
+        Sighting, View, ViewKey,
     };
 
     fn rules(pattern: &str, lower_case: bool) -> Result<Rules, PatternError> {
@@ -417,23 +404,29 @@ mod tests {
 
     #[test]
     fn tables_that_were_seen_are_known_by_name() -> Result<(), PatternError> {
-        let [log, orders] = ["Log", "Orders"].map(|table| [("Shop".to_owned(), table.to_owned())]);
-        for lower_case in [false, true] {
-            let rules = rules("S*.*", lower_case)?.with_keyless(&log);
-            assert_eq!(rules.sighting(b"Shop", b"Log"), Sighting::Without);
-            // Nobody looked for others.
-            assert_eq!(rules.sighting(b"Shop", b"new"), Sighting::With);
-            let rules = rules.with_keyed(&orders);
-            let seen = |schema: &[u8], table: &[u8]| rules.sighting(schema, table);
-            assert_eq!(seen(b"Shop", b"Log"), Sighting::Without);
-            assert_eq!(seen(b"Shop", b"Orders"), Sighting::With);
-            assert_eq!(seen(b"Shop", b"new"), Sighting::Never);
-            assert_eq!(seen(b"Sales", b"Orders"), Sighting::Never);
-            let in_other_case = [seen(b"SHOP", b"LOG"), seen(b"SHOP", b"ORDERS")];
-            assert_eq!(
-                in_other_case == [Sighting::Without, Sighting::With],
-                lower_case
-            );
+        let tables = [
+            ("Orders", Sighting::With),
+            ("Short", Sighting::Narrow),
+            ("Log", Sighting::Without),
+        ]
+        .map(|(name, sighting)| SeenTable {
+            schema: "Shop".to_owned(),
+            name: name.to_owned(),
+            sighting,
+        });
+        for (lower_case, is_all) in [(false, false), (false, true), (true, true)] {
+            let rules = rules("S*.*", lower_case)?.with_tables(&tables, is_all);
+            // Else nobody looked for others.
+            let other = [Sighting::With, Sighting::Never][usize::from(is_all)];
+            assert_eq!(rules.sighting(b"Shop", b"new"), other);
+            assert_eq!(rules.sighting(b"Sales", b"Log"), other);
+            for table in &tables {
+                let name = table.name.as_bytes();
+                assert_eq!(rules.sighting(b"Shop", name), table.sighting);
+                let in_other_case = rules.sighting(b"SHOP", &name.to_ascii_uppercase());
+                let expected = if lower_case { table.sighting } else { other };
+                assert_eq!(in_other_case, expected);
+            }
         }
         Ok(())
     }

@@ -103,8 +103,8 @@ pub(crate) enum Gather {
     Context,
     /// The columns of a table.
     Columns,
-    /// Whether this table has the column of its rule.
-    Key(Named),
+    /// Whether this table has the column of this rule.
+    Key(Named, usize),
     /// LAST_INSERT_ID() was brought up to date.
     Lid,
     /// A rewritten INSERT.

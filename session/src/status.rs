@@ -14,7 +14,7 @@ const WORDS: [&str; 3] = ["SHOW", "KEYWRIGHT", "STATUS"];
 /// Status flags that tell of the session and not of one statement: in a transaction, autocommit, no backslash escapes, read only.
 const STATUS_OF_SESSION: u16 = 0x0001 | 0x0002 | 0x0200 | 0x2000;
 /// MariaDB's capability: definitions of columns say more of their types.
-const EXTENDED_METADATA: u64 = 1 << 35;
+pub(crate) const EXTENDED_METADATA: u64 = 1 << 35;
 /// utf8mb4_general_ci, for clients that name no collation.
 const COLLATION: u16 = 45;
 

@@ -180,8 +180,27 @@ fn tables_that_are_new_are_asked_for(server: &Upstream, wire: &mut Wire) -> Resu
     key("DROP TABLE keyed")?;
     key(&format!("CREATE TABLE keyed {with_key}"))?;
     assert_eq!(key("INSERT INTO keyed (a) VALUES (1)")?, 308);
-    let missing = wire.query("INSERT INTO nowhere (a) VALUES (1)")?;
-    assert!(matches!(missing.as_slice(), [Reply::Failed(fault)] if fault.errno == 1146));
+    let errno = |wire: &mut Wire, sql: &str| match wire.query(sql)?.as_slice() {
+        [Reply::Failed(fault)] => Ok(fault.errno),
+        other => anyhow::bail!("{sql}: {other:?}"),
+    };
+    assert_eq!(errno(wire, "INSERT INTO nowhere (a) VALUES (1)")?, 1146);
+    // Without strict mode the server would store another number than the key.
+    wire.run("SET sql_mode = ''")?;
+    server.run(
+        "wide",
+        "CREATE TABLE narrow (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    for sql in [
+        "INSERT INTO narrow (a) VALUES (1)",
+        "INSERT INTO narrow SELECT NULL, 1",
+        "LOAD DATA LOCAL INFILE 'f' INTO TABLE narrow (a)",
+    ] {
+        assert_eq!(errno(wire, sql)?, 1235, "{sql}");
+    }
+    let prepared = wire.prepare("INSERT INTO narrow (a) VALUES (?)")?;
+    assert!(matches!(prepared, Err(fault) if fault.errno == 1235));
+    wire.run("INSERT INTO narrow (id, a) VALUES (5, 1)")?;
     Ok(())
 }
 
@@ -216,6 +235,15 @@ fn fences_are_looked_at_while_running(flavour: Flavour) -> Result<()> {
     wire.run(format!("CREATE TABLE old {table} ENGINE = MyISAM"))?;
     missing(1)?;
     assert_has(&proxy.log(), &["`fenced`.`old` is MyISAM"]);
+    // So is one whose column is too small, and of new connections no key is asked for it.
+    wire.run("CREATE TABLE narrow (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")?;
+    let told = "fenced.narrow.id is int";
+    wait_until("the look", WAIT_MAX, || Ok(proxy.log().contains(told)))?;
+    let refused = proxy
+        .wire("fenced")?
+        .query("INSERT INTO narrow (a) VALUES (1)")?;
+    assert!(matches!(refused.as_slice(), [Reply::Failed(fault)] if fault.errno == 1235));
+    wire.run("DROP TABLE narrow")?;
     wire.run("DROP TABLE old")?;
     missing(0)?;
     // A trigger that is made now is known to connections that come then.

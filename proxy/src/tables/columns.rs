@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
-use keywright_session::Rules;
+use keywright_session::{Rules, SeenTable, Sighting};
 use keywright_store::KeyKind;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
@@ -53,11 +53,11 @@ pub async fn key_columns(server: &mut Conn, rules: &Rules) -> Result<Vec<Column>
     Ok(key_columns_and_keyless(server, rules).await?.0)
 }
 
-/// The same, and the tables, schema and name, that match a rule and have no column of its name.
+/// The same, and the tables that match a rule and have no column of its name.
 pub(super) async fn key_columns_and_keyless(
     server: &mut Conn,
     rules: &Rules,
-) -> Result<(Vec<Column>, Vec<(String, String)>)> {
+) -> Result<(Vec<Column>, Vec<SeenTable>)> {
     // MySQL remembers figures of tables for a day unless told otherwise; MariaDB has no such setting.
     let _ = server
         .query_drop("SET SESSION information_schema_stats_expiry = 0")
@@ -85,7 +85,12 @@ pub(super) async fn key_columns_and_keyless(
         rules.find(schema.as_bytes(), table.as_bytes()).is_some()
             && !with_key.contains(&(schema, table))
     });
-    Ok((columns, tables))
+    let without = tables.into_iter().map(|(schema, name)| SeenTable {
+        schema,
+        name,
+        sighting: Sighting::Without,
+    });
+    Ok((columns, without.collect()))
 }
 
 /// A column's type and length out of a row of which they are the last two.

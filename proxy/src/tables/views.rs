@@ -6,7 +6,7 @@ mod behind;
 use std::collections::{HashMap, HashSet};
 
 use anyhow::Result;
-use keywright_session::{OnUnsupported, Rules, View, ViewKey};
+use keywright_session::{OnUnsupported, Rules, SeenTable, Sighting, View, ViewKey};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
@@ -73,11 +73,16 @@ pub(super) async fn views(
                 *repeatable = false;
             }
             let mut columns = view.columns.iter();
-            if !columns.any(|column| column.eq_ignore_ascii_case(&rule.column)) {
-                seen.keyless.push((schema.clone(), name.clone()));
-            } else {
-                let name_in_full = (schema.clone(), name.clone());
-                seen.keyed.get_or_insert_default().push(name_in_full);
+            let has_column = columns.any(|column| column.eq_ignore_ascii_case(&rule.column));
+            seen.tables.push(SeenTable {
+                schema: schema.clone(),
+                name: name.clone(),
+                sighting: match has_column {
+                    true => Sighting::With,
+                    false => Sighting::Without,
+                },
+            });
+            if has_column {
                 found.warnings.push(format!(
                     "{schema}.{name} matches a rule and is a view, of no table with one: what it shows as {} gets keys, \
                      and has no fence",

@@ -1,63 +1,60 @@
 //! What was seen of the tables that rules match.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// What the last look at the server saw of a table that a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sighting {
     /// It has the rule's column; or nobody looked, and it is taken to have it.
     With,
+    /// It has the column, in which the rule's keys have no room.
+    Narrow,
     /// It does not have it.
     Without,
     /// It was not there.
     Never,
 }
 
-/// Names of tables and, of each, of schemas.
-type Names = HashMap<Vec<u8>, HashSet<Vec<u8>>>;
+/// A table that a rule matches, and what was seen of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenTable {
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// What was seen of it.
+    pub sighting: Sighting,
+}
 
-/// Tables that were seen, by their names as they are compared.
+/// Tables that were seen, by name and schema as they are compared.
 #[derive(Debug, Default)]
 pub(super) struct Sighted {
-    /// `None`: nobody looked.
-    with: Option<Names>,
-    without: Names,
+    tables: HashMap<Vec<u8>, HashMap<Vec<u8>, Sighting>>,
+    /// Whether all there are were looked at.
+    is_all: bool,
 }
 
 impl Sighted {
-    /// Tables that have their rule's column. All others that were looked at must be [`Sighted::add_without`].
-    pub(super) fn set_with(&mut self, tables: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) {
-        let mut with = Names::new();
-        for (schema, table) in tables {
-            with.entry(table).or_default().insert(schema);
-        }
-        self.with = Some(with);
+    /// Adds one.
+    pub(super) fn add(&mut self, schema: Vec<u8>, name: Vec<u8>, sighting: Sighting) {
+        self.tables
+            .entry(name)
+            .or_default()
+            .insert(schema, sighting);
     }
 
-    /// A table that has not.
-    pub(super) fn add_without(&mut self, schema: Vec<u8>, table: Vec<u8>) {
-        self.without.entry(table).or_default().insert(schema);
+    /// There are no others.
+    pub(super) fn end(&mut self) {
+        self.is_all = true;
     }
 
     /// What was seen of a table.
-    pub(super) fn of(&self, schema: &[u8], table: &[u8]) -> Sighting {
-        let is_in = |names: &Names| {
-            let schemas = names.get(table);
-            schemas.is_some_and(|schemas| schemas.contains(schema))
-        };
-        if self.with.as_ref().is_some_and(is_in) {
-            Sighting::With
-        } else if is_in(&self.without) {
-            Sighting::Without
-        } else if self.with.is_some() {
-            Sighting::Never
-        } else {
-            Sighting::With
+    pub(super) fn of(&self, schema: &[u8], name: &[u8]) -> Sighting {
+        let seen = self.tables.get(name).and_then(|of| of.get(schema));
+        match seen {
+            Some(sighting) => *sighting,
+            None if self.is_all => Sighting::Never,
+            None => Sighting::With,
         }
-    }
-
-    /// Whether nothing is known of any table.
-    pub(super) fn is_empty(&self) -> bool {
-        self.with.is_none() && self.without.is_empty()
     }
 }
