@@ -117,7 +117,7 @@ pub async fn look(
     Ok(found)
 }
 
-/// Looks only at what may change while the proxy runs: fences, triggers, engines and views.
+/// Looks only at what may change while the proxy runs: tables, their key columns, fences, triggers, engines and views.
 ///
 /// # Errors
 /// The server cannot be asked.
@@ -125,7 +125,9 @@ pub async fn look_again(config: &Config, admin: &str, apply_fence: bool) -> Resu
     let mut server = connect(config, admin).await?;
     let looked = async {
         let (mut found, _, columns) = watch(&mut server, config, apply_fence).await?;
-        let refused = |lack| format!("{lack}; until then its INSERTs that need keys are refused");
+        let refused = |lack| {
+            format!("{lack}; until then new connections get no keys for it unless they are strict")
+        };
         found.warnings.extend(narrow(config, &columns).map(refused));
         Ok(found)
     };

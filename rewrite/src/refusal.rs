@@ -61,6 +61,9 @@ pub enum Unsupported {
     /// The key column's type holds no keys as large as the rule's may be.
     #[error("a column without room for the rule's keys")]
     KeyNarrow,
+    /// The key column came after the statement was prepared.
+    #[error("a statement that was prepared before the key column was there: prepare it again")]
+    KeyLater,
     /// A value refers to the key column, which native auto-increment fills later.
     #[error("a value that refers to the key column")]
     KeyReferred,
@@ -148,6 +151,7 @@ impl Unsupported {
             Self::ColumnsUnknown => "columns_unknown",
             Self::KeyName => "key_name",
             Self::KeyNarrow => "key_narrow",
+            Self::KeyLater => "key_later",
             Self::KeyReferred => "key_referred",
             Self::Key(_) => "key_expression",
             Self::ZeroUnsure => "zero_unsure",

@@ -53,6 +53,7 @@ impl Session {
                 mut made,
                 unknown,
             } => {
+                self.context.forget_keys();
                 if unknown {
                     self.context.doubt();
                 }

@@ -66,6 +66,11 @@ impl Context {
     /// Anything may have changed.
     pub(crate) fn doubt(&mut self) {
         self.known = false;
+        self.forget_keys();
+    }
+
+    /// Tables may have become others.
+    pub(crate) fn forget_keys(&mut self) {
         self.with_key.clear();
     }
 

@@ -77,7 +77,9 @@ impl Session {
             Ok(Planned::Query(index, _)) => {
                 return self.unsupported(header, bytes, Some(index), Unsupported::Select);
             }
-            Ok(Planned::Pass) => return self.pass_query(header, bytes, text, After::Nothing),
+            Ok(Planned::Pass | Planned::Keyless(..)) => {
+                return self.pass_query(header, bytes, text, After::Nothing);
+            }
             Ok(Planned::Ask(question)) => return self.ask(&question),
             Err((rule, what)) => return self.unsupported(header, bytes, rule, what),
         };

@@ -1,14 +1,17 @@
 //! Bytes that are passed on untouched.
 
+use std::sync::Arc;
+
 use crate::after::After;
 use crate::answer::Shape;
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::insert::Stage;
+use crate::question::KeyThere;
 use crate::session::{Session, Turn};
 use crate::statements::Changes;
 use crate::step::Step;
 use keywright_core::Cause;
-use keywright_rewrite::Flavour;
+use keywright_rewrite::{Flavour, TableName, Unsupported};
 
 /// A command's rest that is still to be passed on.
 #[derive(Debug, Clone, Copy)]
@@ -72,12 +75,36 @@ impl Session {
     pub(crate) fn execute_passed(&mut self, header: Header, bytes: &[u8], named: u32) -> Step {
         let id = self.statements.number(named);
         let passed = self.statements.passed.get(&id).cloned().unwrap_or_default();
+        if let Some((table, index)) = &passed.keyless
+            && let Some(step) = self.check_keyless(header, table, *index)
+        {
+            return step;
+        }
         if passed.effect.sees && self.pending_lid.is_some() {
             return self.update_lid(passed.effect.counts);
         }
         let after = self.after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);
         self.pass_named(header, bytes, named, Shape::Results, after)
+    }
+
+    /// What is to be done before an INSERT is executed whose table was without the column of a rule when it was prepared; `None`: nothing.
+    fn check_keyless(&mut self, header: Header, table: &TableName, index: usize) -> Option<Step> {
+        let rules = Arc::clone(&self.rules);
+        let rule = rules.rules().get(index)?;
+        // The next one is the client's own affair.
+        if self.context.insert_id_set {
+            return None;
+        }
+        match self.key_there(table, index, rule) {
+            Err(question) => Some(self.ask(&question)),
+            Ok(KeyThere::No | KeyThere::Untold) => None,
+            Ok(KeyThere::Yes | KeyThere::Narrow) if !self.refuses(Some(index)) => None,
+            Ok(KeyThere::Yes | KeyThere::Narrow) => {
+                let what = Unsupported::KeyLater;
+                Some(self.refuse_unsupported(header, Some(index), what))
+            }
+        }
     }
 
     /// What an execution of a statement that is passed on changes.

@@ -4,7 +4,7 @@
 //! first row, so that of the next that begins so only the rows are read.
 
 use keywright_rewrite::{
-    Flavour, Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, Unread, Unsupported,
+    Flavour, Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, TableName, Unread, Unsupported,
 };
 
 use crate::question::{KeyThere, Question};
@@ -24,6 +24,8 @@ pub(crate) enum Planned {
     Query(usize, QueryPlan),
     /// It is for no rule, or the server refuses it by itself.
     Pass,
+    /// Its table, named in full, is without the column of this rule.
+    Keyless(TableName, usize),
     /// This must be known first.
     Ask(Question),
 }
@@ -34,7 +36,7 @@ impl Planned {
         match self {
             Self::Plan(_, plan) => plan.keys() > 0 || !plan.key_parameters().is_empty(),
             Self::Query(..) => true,
-            Self::Pass | Self::Ask(_) => false,
+            Self::Pass | Self::Keyless(..) | Self::Ask(_) => false,
         }
     }
 }
@@ -123,7 +125,14 @@ impl Session {
         let table = &insert.head().table;
         let is_narrow = match self.key_there(table, index, rule) {
             Err(question) => return Ok(Planned::Ask(question)),
-            Ok(KeyThere::No) => return Ok(Planned::Pass),
+            Ok(KeyThere::No) => {
+                let (schema, name) = self.named(table);
+                let table = TableName {
+                    schema: Some(schema.to_vec()),
+                    table: name.to_vec(),
+                };
+                return Ok(Planned::Keyless(table, index));
+            }
             Ok(there) => there == KeyThere::Narrow,
         };
         if insert.needs_columns() {
@@ -151,8 +160,10 @@ impl Session {
                 .plan(text, modes, &key)
                 .map(|plan| Planned::Plan(index, plan)),
         };
+        // Else the server refuses a key that is too large, and does not store another number.
+        let clips = modes.strict != Some(true) || insert.ignore();
         match planned {
-            Ok(planned) if is_narrow && planned.wants_keys() => {
+            Ok(planned) if is_narrow && clips && planned.wants_keys() => {
                 Err((Some(index), Unsupported::KeyNarrow))
             }
             planned => planned.or_else(|unread| not_planned(Some(index), unread)),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Kind, Unread, Unsupported, kind, without_terminator};
+use keywright_rewrite::{Kind, TableName, Unread, Unsupported, kind, without_terminator};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
@@ -59,6 +59,10 @@ impl Session {
             }
             Ok(Planned::Pass) => {
                 return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            }
+            Ok(Planned::Keyless(table, rule)) => {
+                let keyless = Some((table, rule));
+                return self.prepare_noted(header, bytes, text, Changes::InsertIdUsed, keyless);
             }
             Ok(Planned::Ask(question)) => return self.ask(&question),
             Err((rule, what)) => return self.unsupported_prepare(header, bytes, text, rule, what),
@@ -130,8 +134,24 @@ impl Session {
         text: &[u8],
         change: Changes,
     ) -> Step {
+        self.prepare_noted(header, bytes, text, change, None)
+    }
+
+    /// The same; the table may be without the column of its rule.
+    fn prepare_noted(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        change: Changes,
+        keyless: Option<(TableName, usize)>,
+    ) -> Step {
         let effect = self.effect(text);
-        let after = After::Prepared(Box::new(Passed { effect, change }));
+        let after = After::Prepared(Box::new(Passed {
+            effect,
+            change,
+            keyless,
+        }));
         self.pass(header, bytes, Shape::Prepare, after)
     }
 
@@ -149,6 +169,7 @@ impl Session {
                 dropped: self.tables_named(text),
                 made: Vec::new(),
             },
+            Kind::Ddl => Changes::Unknown,
             other if is_opaque(other) => Changes::Anything,
             _ => Changes::Nothing,
         }

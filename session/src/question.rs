@@ -5,18 +5,22 @@ use keywright_rewrite::{KeyForm, TableName};
 use crate::after::Named;
 use crate::answer::Shape;
 use crate::packets::{
-    COM_STMT_PREPARE, column_names, error_of, only_column, prepared_id, write_close, write_command,
+    COM_STMT_PREPARE, ColumnType, column_names, error_of, only_column, prepared_id, write_close,
+    write_command,
 };
 use crate::rules::{Rule, Sighting};
 use crate::session::{Gather, Session, Turn};
 use crate::status::EXTENDED_METADATA;
 use crate::step::Step;
 
-/// Error numbers of the server: no such table, no such schema, no schema chosen, no such column.
+/// Error numbers of the server: no such table, no such schema, no schema chosen, no such column, no privilege to read the table, or
+/// the column.
 const NO_TABLE: u16 = 1146;
 const NO_SCHEMA: u16 = 1049;
 const NO_DATABASE: u16 = 1046;
 const NO_COLUMN: u16 = 1054;
+const NO_SELECT: u16 = 1142;
+const NO_SELECT_OF_COLUMN: u16 = 1143;
 
 /// What must be known of a table.
 #[derive(Debug)]
@@ -33,28 +37,26 @@ pub(crate) enum KeyThere {
     Yes,
     /// It has, and the rule's keys have no room in it.
     Narrow,
-    /// It has not, or there is no such table.
+    /// It has not.
     No,
-    /// The server does not say, for instance to an account that may only insert.
+    /// The server does not say: there is no such table, or the account may only insert.
     Untold,
 }
 
 impl Session {
-    /// Whether a table has its rule's column. That is asked of those that were seen without, before each statement, and of
-    /// those that were not there when the server was looked at, until it is known that they have it.
+    /// Whether a table has its rule's column, and room in it. That is asked of those that were seen without, before each statement,
+    /// and of those that were not there when the server was looked at, and of views, until it is known that they have it.
     pub(crate) fn key_there(
         &self,
         table: &TableName,
         index: usize,
         rule: &Rule,
     ) -> Result<KeyThere, Question> {
-        if self.rules.view(index).is_some() {
-            return Ok(KeyThere::Yes);
-        }
         let (schema, name) = self.named(table);
         let if_untold = match self.rules.sighting(schema, name) {
             Sighting::With => return Ok(KeyThere::Yes),
-            Sighting::Narrow => return Ok(KeyThere::Narrow),
+            Sighting::Narrow if rule.form != KeyForm::Integer => return Ok(KeyThere::Narrow),
+            Sighting::Narrow => KeyThere::Narrow,
             Sighting::Never if self.context.has_key(schema, name) => return Ok(KeyThere::Yes),
             // In another character set it would be another name.
             Sighting::Never if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
@@ -63,12 +65,15 @@ impl Session {
         };
         match self.stage.key {
             Some(KeyThere::Untold) => Ok(if_untold),
+            // The view is another one by now, and the server refuses what goes by the old one.
+            Some(KeyThere::No) if self.rules.view(index).is_some() => Ok(KeyThere::Yes),
             Some(there) => Ok(there),
             None => Err(Question::Key(table.clone(), index)),
         }
     }
 
-    fn named<'a>(&'a self, table: &'a TableName) -> (&'a [u8], &'a [u8]) {
+    /// Schema and name of a table.
+    pub(crate) fn named<'a>(&'a self, table: &'a TableName) -> (&'a [u8], &'a [u8]) {
         let database = self.context.database.as_deref();
         let schema = table.schema.as_deref().or(database).unwrap_or_default();
         (schema, &table.table)
@@ -114,13 +119,19 @@ impl Session {
     /// The answer to [`Question::Key`].
     pub(crate) fn answer_key(&mut self, table: Named, index: usize, answer: &[u8]) {
         self.close_question(answer);
+        let sighting = self.rules.sighting(&table.0, &table.1);
         let there = match error_of(answer) {
             None if self.is_narrow(index, answer) => KeyThere::Narrow,
             None => KeyThere::Yes,
-            Some(error) if error == NO_COLUMN || says_no_table(error) => KeyThere::No,
+            Some(NO_COLUMN) => KeyThere::No,
+            // It may be there in a moment: who was not refused because of it is to have a key.
+            Some(NO_SELECT | NO_SELECT_OF_COLUMN | NO_TABLE | NO_SCHEMA | NO_DATABASE) => {
+                KeyThere::Untold
+            }
+            Some(_) if sighting == Sighting::Without => return self.fail_own(answer),
             Some(_) => KeyThere::Untold,
         };
-        if there == KeyThere::Yes {
+        if there == KeyThere::Yes && sighting == Sighting::Never {
             self.context.note_key(table);
         }
         self.stage.key = Some(there);
@@ -133,9 +144,11 @@ impl Session {
         let mut rule = rules.skip(index).take(1);
         let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;
         rule.any(|rule| {
-            rule.form == KeyForm::Integer
-                && only_column(answer, is_extended)
-                    .is_some_and(|column| column.integer_bits() < rule.bits_max)
+            let bits = only_column(answer, is_extended).map(ColumnType::integer_bits);
+            match rule.form {
+                KeyForm::Integer => bits.is_some_and(|bits| bits < rule.bits_max),
+                KeyForm::Text | KeyForm::Bytes => bits.is_some_and(|bits| bits > 0),
+            }
         })
     }
 
@@ -146,6 +159,7 @@ impl Session {
     }
 }
 
+/// Whether that is why a question has no answer.
 fn says_no_table(error: u16) -> bool {
     matches!(error, NO_TABLE | NO_SCHEMA | NO_DATABASE)
 }

@@ -236,7 +236,7 @@ impl Rules {
     }
 
     /// With what was seen of tables. Of those without the column of their rule it is asked before each statement whether it is
-    /// there now; so it is of those that were not seen, if all that were there are given (`is_all`).
+    /// there now; so it is of those that were not seen, if all that were there are given (`is_all`), until it is.
     #[must_use]
     pub fn with_tables(mut self, tables: &[SeenTable], is_all: bool) -> Self {
         for table in tables {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keywright_rewrite::{Plan, Prepared, Variant};
+use keywright_rewrite::{Plan, Prepared, TableName, Variant};
 
 use crate::after::Named;
 use crate::last_id::Effect;
@@ -66,6 +66,8 @@ impl Made {
 pub(crate) struct Passed {
     pub(crate) effect: Effect,
     pub(crate) change: Changes,
+    /// An INSERT into this table, named in full, which was without the column of this rule.
+    pub(crate) keyless: Option<(TableName, usize)>,
 }
 
 impl Default for Passed {
@@ -74,6 +76,7 @@ impl Default for Passed {
         Self {
             effect: Effect::UNKNOWN,
             change: Changes::Nothing,
+            keyless: None,
         }
     }
 }

@@ -140,10 +140,22 @@ fn tables_without_the_column_are_left_alone(flavour: Flavour) -> Result<()> {
     let mut key = |sql: &str| Ok::<_, anyhow::Error>(wire.run(sql)?.last_insert_id);
     assert_eq!(key("INSERT INTO log (line) VALUES (4)")?, 301);
     assert_eq!(key("INSERT INTO log VALUES (5, 'f', NULL)")?, 302);
+    assert_eq!(
+        refused(&wire.execute(&statement, &[Param::Signed(5)])?),
+        Some(1235)
+    );
     let statement = wire.prepare("INSERT INTO log (line) VALUES (?)")??;
     let replies = wire.execute(&statement, &[Param::Signed(6)])?;
     assert!(matches!(replies.as_slice(), [Reply::Done(done)] if done.last_insert_id == 303));
     tables_that_are_new_are_asked_for(&server, &mut wire)
+}
+
+/// The number of the error that is the answer.
+fn refused(replies: &[Reply]) -> Option<u16> {
+    match replies {
+        [Reply::Failed(fault)] => Some(fault.errno),
+        _ => None,
+    }
 }
 
 /// The next key is 304, and the next look is a minute away.
@@ -173,6 +185,11 @@ fn tables_that_are_new_are_asked_for(server: &Upstream, wire: &mut Wire) -> Resu
         "ALTER TABLE later ADD COLUMN id BIGINT AUTO_INCREMENT PRIMARY KEY",
     )?;
     assert_eq!(key("INSERT INTO later (line) VALUES (6)")?, 307);
+    assert_eq!(
+        refused(&wire.execute(&statement, &[Param::Signed(5)])?),
+        Some(1235)
+    );
+    let mut key = |sql: &str| Ok::<_, anyhow::Error>(wire.run(sql)?.last_insert_id);
     // What was known of a table is forgotten with it.
     key("DROP TABLE keyed")?;
     key("CREATE TABLE keyed (a INT)")?;
@@ -180,11 +197,19 @@ fn tables_that_are_new_are_asked_for(server: &Upstream, wire: &mut Wire) -> Resu
     key("DROP TABLE keyed")?;
     key(&format!("CREATE TABLE keyed {with_key}"))?;
     assert_eq!(key("INSERT INTO keyed (a) VALUES (1)")?, 308);
-    let errno = |wire: &mut Wire, sql: &str| match wire.query(sql)?.as_slice() {
-        [Reply::Failed(fault)] => Ok(fault.errno),
-        other => anyhow::bail!("{sql}: {other:?}"),
-    };
-    assert_eq!(errno(wire, "INSERT INTO nowhere (a) VALUES (1)")?, 1146);
+    // So it is if it goes by a prepared statement.
+    wire.run(format!("CREATE TABLE again {with_key}"))?;
+    wire.run("INSERT INTO again (a) VALUES (1)")?;
+    for sql in ["DROP TABLE again", "CREATE TABLE again (a INT)"] {
+        let statement = wire.prepare(sql)??;
+        wire.execute(&statement, &[])?;
+    }
+    wire.run("INSERT INTO again (a) VALUES (1)")?;
+    let errno = |wire: &mut Wire, sql: &str| Ok::<_, anyhow::Error>(refused(&wire.query(sql)?));
+    assert_eq!(
+        errno(wire, "INSERT INTO nowhere (a) VALUES (1)")?,
+        Some(1146)
+    );
     // Without strict mode the server would store another number than the key.
     wire.run("SET sql_mode = ''")?;
     server.run(
@@ -196,11 +221,16 @@ fn tables_that_are_new_are_asked_for(server: &Upstream, wire: &mut Wire) -> Resu
         "INSERT INTO narrow SELECT NULL, 1",
         "LOAD DATA LOCAL INFILE 'f' INTO TABLE narrow (a)",
     ] {
-        assert_eq!(errno(wire, sql)?, 1235, "{sql}");
+        assert_eq!(errno(wire, sql)?, Some(1235), "{sql}");
     }
     let prepared = wire.prepare("INSERT INTO narrow (a) VALUES (?)")?;
     assert!(matches!(prepared, Err(fault) if fault.errno == 1235));
     wire.run("INSERT INTO narrow (id, a) VALUES (5, 1)")?;
+    // With it the server says when a key is too large, unless it is told to IGNORE that.
+    wire.run("SET sql_mode = 'STRICT_ALL_TABLES'")?;
+    let ignoring = errno(wire, "INSERT IGNORE INTO narrow (a) VALUES (1)")?;
+    assert_eq!(ignoring, Some(1235));
+    wire.run("INSERT INTO narrow (a) VALUES (1)")?;
     Ok(())
 }
 
@@ -237,12 +267,21 @@ fn fences_are_looked_at_while_running(flavour: Flavour) -> Result<()> {
     assert_has(&proxy.log(), &["`fenced`.`old` is MyISAM"]);
     // So is one whose column is too small, and of new connections no key is asked for it.
     wire.run("CREATE TABLE narrow (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")?;
+    wire.run("CREATE VIEW shown AS SELECT a, id FROM narrow")?;
     let told = "fenced.narrow.id is int";
     wait_until("the look", WAIT_MAX, || Ok(proxy.log().contains(told)))?;
-    let refused = proxy
-        .wire("fenced")?
-        .query("INSERT INTO narrow (a) VALUES (1)")?;
-    assert!(matches!(refused.as_slice(), [Reply::Failed(fault)] if fault.errno == 1235));
+    let mut new = proxy.wire("fenced")?;
+    new.run("SET sql_mode = ''")?;
+    for table in ["narrow", "shown"] {
+        let insert = format!("INSERT INTO {table} (a) VALUES (1)");
+        assert_eq!(refused(&new.query(insert)?), Some(1235), "{table}");
+    }
+    // Until there is room.
+    wire.run("ALTER TABLE narrow MODIFY id BIGINT AUTO_INCREMENT")?;
+    for table in ["narrow", "shown"] {
+        new.run(format!("INSERT INTO {table} (a) VALUES (1)"))?;
+    }
+    wire.run("DROP VIEW shown")?;
     wire.run("DROP TABLE narrow")?;
     wire.run("DROP TABLE old")?;
     missing(0)?;
