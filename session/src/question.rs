@@ -140,16 +140,15 @@ impl Session {
     /// Whether the column that an answer describes is too small for the keys of a rule, as far as that can be told: the room for
     /// text depends on the character set of the connection.
     fn is_narrow(&self, index: usize, answer: &[u8]) -> bool {
-        let rules = self.rules.rules().iter();
-        let mut rule = rules.skip(index).take(1);
+        let Some(rule) = self.rules.rules().get(index) else {
+            return false;
+        };
         let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;
-        rule.any(|rule| {
-            let bits = only_column(answer, is_extended).map(ColumnType::integer_bits);
-            match rule.form {
-                KeyForm::Integer => bits.is_some_and(|bits| bits < rule.bits_max),
-                KeyForm::Text | KeyForm::Bytes => bits.is_some_and(|bits| bits > 0),
-            }
-        })
+        let bits = only_column(answer, is_extended).map(ColumnType::integer_bits);
+        match rule.form {
+            KeyForm::Integer => bits.is_some_and(|bits| bits < rule.bits_max),
+            KeyForm::Text | KeyForm::Bytes => bits.is_some_and(|bits| bits > 0),
+        }
     }
 
     fn close_question(&mut self, answer: &[u8]) {
