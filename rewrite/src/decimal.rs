@@ -1,53 +1,98 @@
 //! Numbers in decimal, one after the other.
 
-/// Digits of the largest number.
-const DIGITS_MAX: usize = 20;
+/// Bytes of the largest number and a comma, and a few so that they are copied in two steps.
+const BLOCK_BYTES: usize = 24;
 
 /// Numbers in decimal. Keys follow each other: mostly only the last two digits are others.
 #[derive(Debug, Default)]
 pub(crate) struct Decimal {
     number: u64,
-    /// As they were formatted last. They are not written to in between, or reading them would wait for that.
-    digits: [u8; DIGITS_MAX],
+    /// As they were formatted last, and a comma. They are not written to in between, or reading them would wait for that.
+    digits: [u8; BLOCK_BYTES],
     length: usize,
     /// The number that the last two digits make.
-    low: u8,
+    low: usize,
 }
 
 impl Decimal {
     /// Appends a number to `out`.
     #[inline]
     pub(crate) fn write(&mut self, number: u64, out: &mut Vec<u8>) {
-        let low = number
-            .checked_sub(self.number)
-            .and_then(|step| step.checked_add(u64::from(self.low)))
-            .and_then(|low| u8::try_from(low).ok());
-        self.number = number;
-        match low.filter(|low| *low < 100 && self.length >= 2) {
-            Some(low) => self.low = low,
-            None => self.format(number),
-        }
-        // As many bytes each time, which is a few instructions; then those that are no digits go.
-        let end = out.len() + self.length;
-        out.extend_from_slice(&self.digits);
-        if self.length >= 2
-            && let Some(last) = out.get_mut(end - 2..end)
-        {
-            last.copy_from_slice(&[b'0' + self.low / 10, b'0' + self.low % 10]);
-        }
+        let end = self.write_block(number, out);
         out.truncate(end);
     }
 
+    /// Appends a number and a comma to `out`.
+    #[inline(always)]
+    pub(crate) fn write_before_comma(&mut self, number: u64, out: &mut Vec<u8>) {
+        let end = self.write_block(number, out);
+        out.truncate(end + 1);
+    }
+
+    /// Appends a number, a comma and what else is in the block; where the number ends.
+    #[inline(always)]
+    fn write_block(&mut self, number: u64, out: &mut Vec<u8>) -> usize {
+        let pair = self.last_two(number);
+        let end = out.len() + self.length;
+        // As many bytes each time, which is a few instructions.
+        out.extend_from_slice(&self.digits);
+        if let Some(pair) = pair
+            && let Some(last) = out.get_mut(end - 2..end)
+        {
+            last.copy_from_slice(pair);
+        }
+        end
+    }
+
+    /// Makes it the number at hand: the last two digits, or `None` if all are formatted anew.
+    #[inline(always)]
+    fn last_two(&mut self, number: u64) -> Option<&'static [u8; 2]> {
+        let step = number.checked_sub(self.number);
+        let step = step.and_then(|step| usize::try_from(step).ok());
+        let low = step.and_then(|step| step.checked_add(self.low));
+        self.number = number;
+        match low.and_then(|low| Some((low, PAIRS.get(low)?))) {
+            Some((low, pair)) if self.length >= 2 => {
+                self.low = low;
+                Some(pair)
+            }
+            Some(_) | None => {
+                self.format(number);
+                None
+            }
+        }
+    }
+
     #[cold]
+    #[inline(never)]
     fn format(&mut self, number: u64) {
         let mut buffer = itoa::Buffer::new();
         let written = buffer.format(number).as_bytes();
         self.length = written.len();
-        self.low = u8::try_from(number % 100).unwrap_or(0);
-        if let Some(digits) = self.digits.get_mut(..written.len()) {
+        self.low = usize::try_from(number % 100).unwrap_or(usize::MAX);
+        if let Some((digits, [comma, ..])) = self.digits.split_at_mut_checked(written.len()) {
             digits.copy_from_slice(written);
+            *comma = b',';
         }
     }
+}
+
+/// Numbers below 100, in two digits.
+static PAIRS: [[u8; 2]; 100] = pairs();
+
+const fn pairs() -> [[u8; 2]; 100] {
+    let mut pairs = [*b"00"; 100];
+    let mut index = 1;
+    while index < pairs.len() {
+        let [tens, ones] = pairs[index - 1];
+        pairs[index] = if ones == b'9' {
+            [tens + 1, b'0']
+        } else {
+            [tens, ones + 1]
+        };
+        index += 1;
+    }
+    pairs
 }
 
 #[cfg(test)]
@@ -66,6 +111,8 @@ mod tests {
                     let mut written = b"before ".to_vec();
                     decimal.write(number, &mut written);
                     assert_eq!(written, format!("before {number}").as_bytes());
+                    decimal.write_before_comma(number, &mut written);
+                    assert_eq!(written, format!("before {number}{number},").as_bytes());
                     number = number.wrapping_add(step);
                 }
             }

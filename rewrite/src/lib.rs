@@ -25,6 +25,7 @@ mod name;
 mod numbered;
 mod others;
 mod outline;
+mod plain;
 mod plan;
 mod prepared;
 mod query;

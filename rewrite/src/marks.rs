@@ -110,20 +110,6 @@ fn string_end(text: &[u8], start: usize) -> Option<usize> {
 }
 
 impl Cursor<'_> {
-    /// A row of so many values at the place, if it begins with a number or a string, has nothing but constants in it, and a
-    /// comma behind it: where its values lie between the parentheses.
-    #[inline]
-    pub(crate) fn plain_row(&self, values: usize) -> Option<(usize, usize)> {
-        let open = self.at + usize::from(self.byte(0) == b' ');
-        let start = open + 1;
-        let (b'(', b'0'..=b'9' | b'\'') = (self.text.get(open)?, self.text.get(start)?) else {
-            return None;
-        };
-        let (end, mark, commas) = mark_behind(self.text, start, usize::MAX);
-        let is_whole = matches!(mark, Some((_, Class::Close))) && commas + 1 == values;
-        (is_whole && self.text.get(end + 1) == Some(&b',')).then_some((start, end))
-    }
-
     /// To the next byte that matters, as `mark_behind` has it.
     #[inline]
     pub(crate) fn next_mark(&mut self, free: usize) -> Option<(u8, Class, usize)> {

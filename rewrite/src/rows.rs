@@ -91,6 +91,19 @@ impl Walked {
         }
     }
 
+    /// So many rows more, each of which gets a key; their sites are there.
+    pub(crate) fn add_rows(&mut self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.rows = self.rows.saturating_add(count);
+        self.keys = self.keys.saturating_add(count);
+        self.certain |= count > 0;
+    }
+
+    /// The number of the row at hand.
+    pub(crate) fn row(&self) -> Result<u32, Unsupported> {
+        u32::try_from(self.rows).map_err(|_| Unsupported::TooLong)
+    }
+
     fn add_site(
         &mut self,
         start: usize,
@@ -98,11 +111,11 @@ impl Walked {
         parameters: u32,
         kind: SiteKind,
     ) -> Result<(), Unread> {
-        let offset = |at: usize| u32::try_from(at).map_err(|_| Unsupported::TooLong);
+        let row = self.row()?;
         self.sites.push(Site {
             start: offset(start)?,
             end: offset(end)?,
-            row: u32::try_from(self.rows).map_err(|_| Unsupported::TooLong)?,
+            row,
             parameters,
             kind,
         });
@@ -156,6 +169,11 @@ impl Walked {
     }
 }
 
+/// A place in the text, as sites hold it.
+pub(crate) fn offset(at: usize) -> Result<u32, Unsupported> {
+    u32::try_from(at).map_err(|_| Unsupported::TooLong)
+}
+
 impl Cursor<'_> {
     /// Past all rows.
     pub(crate) fn walk_rows(
@@ -197,18 +215,6 @@ impl Cursor<'_> {
                 misses += 1;
             }
         }
-    }
-
-    /// Past rows without the key's column in which there is nothing but constants, and the commas behind them: mostly all but
-    /// the last.
-    fn walk_plain_rows(&mut self, values: usize, walked: &mut Walked) -> Result<(), Unread> {
-        let parameters = walked.seen.parameters;
-        while let Some((start, end)) = self.plain_row(values) {
-            walked.add_absent(start, end, parameters, SiteKind::First)?;
-            walked.rows += 1;
-            self.at = end + 2;
-        }
-        Ok(())
     }
 
     /// Past a row without the key's column; the place is behind its `(`.

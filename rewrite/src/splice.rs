@@ -63,7 +63,9 @@ impl Plan {
         let mut writer = Writer::new(self, text, out);
         let mut decimal = Decimal::default();
         let mut key = 0_u64;
-        for site in &self.sites {
+        let mut sites = self.sites.as_slice();
+        while let [site, others @ ..] = sites {
+            sites = others;
             if site.kind == SiteKind::Parameter {
                 continue;
             }
@@ -76,6 +78,14 @@ impl Plan {
             }
             writer.close(site);
             key += 1;
+            if site.kind == SiteKind::First
+                && wrapped.is_none_or(|wrapped| wrapped.key < key)
+                && let Some(numbers) = Spaced::of(keys, key)
+            {
+                let rows = writer.rows(others, numbers, &mut decimal)?;
+                sites = others.get(rows..).unwrap_or_default();
+                key = key.saturating_add(u64::try_from(rows).unwrap_or(u64::MAX));
+            }
         }
         writer.finish()
     }
@@ -112,6 +122,29 @@ impl Wrapped {
         if self.distance > 0 {
             out.push(b'+');
             out.extend_from_slice(decimal.format(self.distance).as_bytes());
+        }
+    }
+}
+
+/// All keys from one on, if they are numbers as far from each other.
+#[derive(Debug, Clone, Copy)]
+struct Spaced {
+    next: u64,
+    spacing: u64,
+}
+
+impl Spaced {
+    fn of(keys: &KeyBatch, key: u64) -> Option<Self> {
+        match keys {
+            // None of them is too large if the last is not.
+            KeyBatch::Numbers { spacing, count, .. } => {
+                keys.number(count.checked_sub(1)?)?;
+                Some(Self {
+                    next: keys.number(key)?,
+                    spacing: *spacing,
+                })
+            }
+            KeyBatch::Listed(_) | KeyBatch::Texts(_) | KeyBatch::Bytes(_) => None,
         }
     }
 }
@@ -206,6 +239,36 @@ impl<'a> Writer<'a> {
         self.out.extend_from_slice(part);
         self.copied = at;
         Ok(())
+    }
+
+    /// Copies rows whose key goes first, with their keys, up to a row that is another one: how many they are.
+    #[inline(never)]
+    fn rows(
+        &mut self,
+        sites: &[Site],
+        numbers: Spaced,
+        decimal: &mut Decimal,
+    ) -> Result<usize, SpliceError> {
+        if self.edit.is_some() {
+            return Ok(0);
+        }
+        let mut rows = 0;
+        let (mut copied, mut number) = (self.copied, numbers.next);
+        for site in sites {
+            if site.kind != SiteKind::First {
+                break;
+            }
+            let start = usize::try_from(site.start).map_err(|_| SpliceError::Text)?;
+            let row = self.text.get(copied..start).ok_or(SpliceError::Text)?;
+            self.out.extend_from_slice(row);
+            decimal.write_before_comma(number, self.out);
+            copied = start;
+            // Behind the last it may be too large, and is not written.
+            number = number.wrapping_add(numbers.spacing);
+            rows += 1;
+        }
+        self.copied = copied;
+        Ok(rows)
     }
 
     /// Copies the rest.

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 /// What stands between commas; some of it is more than one value, or none.
-const VALUES: [&str; 34] = [
+const VALUES: [&str; 36] = [
+    "'a string longer than thirty-two bytes, (with), marks'",
+    "'and one with a doubled quote there '', and more'",
     "1",
     "12",
     "-1",
@@ -56,7 +58,7 @@ const MODES: Modes = Modes {
 const KEYS: [&[u8]; 3] = [b"id", b"null", b"now"];
 
 fn rows() -> impl Strategy<Value = Vec<Vec<&'static str>>> {
-    let plain = select(&VALUES[..9]);
+    let plain = select(&VALUES[..11]);
     let any = select(&VALUES[..]);
     let value = prop_oneof![6 => plain, 1 => any];
     prop::collection::vec(prop::collection::vec(value, 1..4), 1..12)
