@@ -2,7 +2,8 @@
 //!
 //! `auto_increment_offset`/`auto_increment_increment` and tinyid's `delta`/`remainder` are the same thing. A segment word
 //! counts *indices*: index `i` stands for the id `i × modulus + remainder`, so neighbouring indices are neighbouring
-//! usable ids, and ranges that continue each other as ids do so as indices.
+//! usable ids, and ranges that continue each other as ids do so as indices. The opposite is not true: between two ids of a
+//! class there is room for a range of somebody else's.
 
 use thiserror::Error;
 

@@ -113,17 +113,26 @@ struct Refilling {
     look_for_returned: bool,
     backoff: Backoff,
     last: Option<(Instant, u64)>,
+    /// First id behind the last range.
+    end: Option<u64>,
+}
+
+impl Refilling {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            steps: StepTrack::default(),
+            began: Instant::now(),
+            look_for_returned: true,
+            backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
+            last: None,
+            end: None,
+        }
+    }
 }
 
 /// Refills until the source is closed.
 pub(crate) async fn run(supply: Arc<SegmentSupply>, store: Arc<Store>, limits: Limits) {
-    let mut state = Refilling {
-        steps: StepTrack::default(),
-        began: Instant::now(),
-        look_for_returned: true,
-        backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
-        last: None,
-    };
+    let mut state = Refilling::new(&limits);
     supply.demand.ask(0);
     while supply.demand.asked(None).await {
         let need = supply.demand.need();
@@ -218,17 +227,23 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> b
             Origin::Server(_) | Origin::Several => Origin::Several,
         };
     }
-    let (start, end) = (
+    let (mut start, end) = (
         residue.index_from(granted.start),
         residue.index_from(granted.end),
     );
+    // Between ids of ours a whole range of somebody else's may lie, of which the indices show nothing. One index left out keeps
+    // the two ranges apart: together they would be handed back as one, with that other range in it.
+    let continues = state.end.replace(granted.end) == Some(granted.start);
+    if !continues && start > 0 && start == supply.buffer.hi() {
+        start = start.saturating_add(1);
+    }
     let percent = granted.row.refill_percent;
     if !supply.buffer.publish(start, end, percent) {
         // A rest without an id of ours: whoever waits asks again.
         supply.demand.succeeded();
         return true;
     }
-    note(supply, state, granted, end - start);
+    note(supply, state, granted, end.saturating_sub(start));
     supply.demand.succeeded();
     true
 }
@@ -258,3 +273,6 @@ fn note(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, keys: 
         warn!(tag = %supply.tag, gap = granted.gap, "another server wrote the tag's bound: a safety gap was left out");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+use keywright_core::{Step, StepPolicy};
+
+use super::*;
+use crate::reserve::{Ends, TagRow};
+
+const LIMITS: Limits = Limits {
+    connections_max: 1,
+    store_ms_max: 1_000,
+    wait_ms_max: 1_000,
+    waiters_max: 1,
+    backoff_ms_min: 1,
+    backoff_ms_max: 1,
+    range_ids_max: 1_000,
+};
+
+fn granted(residue: Residue, start: u64, end: u64) -> Granted {
+    let step = Step::new(100).unwrap();
+    Granted {
+        start,
+        end,
+        residue,
+        row: TagRow {
+            number: end,
+            ends: Ends::NextId,
+            id_max: u64::MAX,
+            step,
+            last: None,
+            policy: StepPolicy {
+                step_min: step,
+                step_max: step,
+                cover_ms: 900_000,
+            },
+            residue,
+            refill_percent: 20,
+        },
+        server: "s".to_owned(),
+        gap: 0,
+        was_returned: false,
+    }
+}
+
+/// What is handed back of these ranges, of which so many keys were taken.
+fn handed_back(residue: Residue, ranges: &[(u64, u64)], taken: u64) -> Vec<(u64, u64)> {
+    let limits = LIMITS;
+    let tag = Tag::parse("orders").unwrap();
+    let supply = SegmentSupply::new("segment:orders".to_owned(), tag, residue, &limits);
+    let mut state = Refilling::new(&limits);
+    for (start, end) in ranges {
+        assert!(accept(&supply, &mut state, &granted(residue, *start, *end)));
+    }
+    for _ in 0..taken {
+        assert!(supply.try_take(1).is_some());
+    }
+    let rests = supply.take_rest();
+    rests.iter().map(|rest| (rest.start, rest.end)).collect()
+}
+
+#[test]
+fn ranges_of_others_are_not_handed_back() {
+    let class = Residue::new(10, 5).unwrap();
+    for (first, second) in [
+        ((11, 111), (113, 213)),
+        ((1, 101), (105, 305)),
+        ((1, 96), (100, 200)),
+    ] {
+        for taken in 0..10 {
+            for (start, end) in handed_back(class, &[first, second], taken) {
+                let of_one = [first, second]
+                    .iter()
+                    .any(|(from, to)| *from <= start && end <= *to);
+                assert!(of_one, "{start}..{end} of {first:?} and {second:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ranges_that_continue_each_other_are_handed_back_as_one() {
+    let class = Residue::new(10, 5).unwrap();
+    assert_eq!(handed_back(class, &[(1, 101), (101, 201)], 3), [(35, 196)]);
+    assert_eq!(
+        handed_back(class, &[(1, 101), (101, 103), (103, 201)], 3),
+        [(35, 196)]
+    );
+    assert_eq!(
+        handed_back(Residue::ALL, &[(1, 101), (101, 201)], 3),
+        [(4, 201)]
+    );
+    assert_eq!(
+        handed_back(Residue::ALL, &[(1, 101), (102, 201)], 3),
+        [(4, 101), (102, 201)]
+    );
+}
