@@ -209,12 +209,12 @@ async fn watch(
             *repeatable = false;
         }
     }
-    for (schema, table, before_insert) in triggers(server).await? {
+    for (schema, table, may_see) in triggers(server).await? {
         let Some((rule, _)) = rules.find(schema.as_bytes(), table.as_bytes()) else {
             continue;
         };
         if let Some(watched) = found.seen.watched.get_mut(rule) {
-            *watched |= before_insert;
+            *watched |= may_see;
         }
         if let Some(repeatable) = found.seen.repeatable.get_mut(rule) {
             *repeatable = false;
@@ -277,10 +277,13 @@ async fn increment(server: &mut Conn, found: &mut Found) -> Result<()> {
     Ok(())
 }
 
+/// Tables with triggers, and whether one may see LAST_INSERT_ID(): through whatever it calls before a row goes in, and behind that
+/// where it names it.
 async fn triggers(server: &mut Conn) -> Result<Vec<(String, String, bool)>> {
     Ok(server
         .query(
             "SELECT event_object_schema, event_object_table, event_manipulation = 'INSERT' AND action_timing = 'BEFORE' \
+             OR LOWER(action_statement) LIKE '%last_insert_id%' OR LOWER(action_statement) LIKE '%@@identity%' \
              FROM information_schema.triggers",
         )
         .await?)

@@ -194,6 +194,13 @@ impl Cursor<'_> {
                 Ok(Ok(number)) => self.asked(double_asks(number), wanted),
                 _ => refused(KeyExpression::LongNumber),
             },
+            // To MariaDB `x'30'` is the string '0', and 0x30 a number.
+            Kind::Hex if self.modes.server.flavour == Flavour::MariaDb && bytes.ends_with(b"'") => {
+                match hex_text(digits(bytes)) {
+                    Some(content) if !signed => self.asked(text_asks(&content), wanted),
+                    Some(_) | None => refused(KeyExpression::Operator),
+                }
+            }
             Kind::Hex => self.asked(digits_ask(digits(bytes), 2), wanted),
             Kind::Bits => self.asked(digits_ask(digits(bytes), 8), wanted),
             Kind::Text if !signed => self.text_constant(bytes, wanted),
@@ -343,6 +350,16 @@ impl Cursor<'_> {
         }
         Ok(Value::Explicit)
     }
+}
+
+/// The bytes that hexadecimal digits stand for.
+fn hex_text(digits: &[u8]) -> Option<Vec<u8>> {
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    let (pairs, []) = digits.as_chunks::<2>() else {
+        return None;
+    };
+    let byte = |[high, low]: &[u8; 2]| u8::try_from(value(*high)? * 16 + value(*low)?).ok();
+    pairs.iter().map(byte).collect()
 }
 
 /// The digits of `x'…'`, `0x…`, `b'…'` or `0b…`.

@@ -46,7 +46,7 @@ pub use insert::Insert;
 pub use key::KeyForm;
 pub use load::Load;
 pub use loading::{LoadPlan, is_given_key};
-pub use look::{Kind, kind};
+pub use look::{Kind, behind_set_statement, kind};
 pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use name::TableName;
 pub use numbered::{InQuery, PreparedQuery, QueryPlan, is_out_of_range};

@@ -126,7 +126,7 @@ impl Load {
             return with("of keys that are no numbers");
         }
         if key.watched {
-            return with("into a table with a BEFORE trigger, which could see LAST_INSERT_ID()");
+            return with("into a table with a trigger that could see LAST_INSERT_ID()");
         }
         if self.seen.last_id || self.seen.calls {
             return with("with values that could see LAST_INSERT_ID()");

@@ -73,6 +73,13 @@ pub fn kind(text: &[u8], modes: &Modes) -> Kind {
     cursor.kind().unwrap_or(Kind::Other)
 }
 
+/// What stands behind `SET STATEMENT … FOR`; `None` if the text does not begin so.
+pub fn behind_set_statement<'t>(text: &'t [u8], modes: &Modes) -> Option<&'t [u8]> {
+    let mut cursor = Cursor::new(text, modes);
+    cursor.set_statement().ok()??;
+    Some(cursor.rest())
+}
+
 /// First keywords that decide; those of most statements first.
 const KEYWORDS: &[(&str, Kind)] = &[
     ("SELECT", Kind::Select),
@@ -173,6 +180,10 @@ impl Cursor<'_> {
             return Ok(Kind::Set);
         }
         *self = ahead;
+        // Another one in it is no INSERT's prefix, and is not looked into: a text may hold any number of them.
+        if ahead.accept("SET")? {
+            return Ok(Kind::SetStatement);
+        }
         Ok(match self.kind()? {
             insert @ (Kind::Insert | Kind::Replace) => insert,
             _ => Kind::SetStatement,

@@ -19,7 +19,7 @@ pub struct KeyColumn<'a> {
     /// The table's visible columns in their live order, in the client's character set. Only looked at when
     /// [`Insert::needs_columns`] says so.
     pub live: &'a [Vec<u8>],
-    /// Something that the text does not show reads LAST_INSERT_ID(): a BEFORE trigger, a default expression.
+    /// Something that the text does not show reads LAST_INSERT_ID(): a trigger, a default expression.
     pub watched: bool,
 }
 

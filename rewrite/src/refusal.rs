@@ -49,6 +49,9 @@ pub enum Unsupported {
     /// `SET STATEMENT` changes how the INSERT would be carried out.
     #[error("SET STATEMENT of {0}")]
     SetStatement(&'static str),
+    /// `SET STATEMENT … FOR` a statement in which rows may come, or another statement.
+    #[error("SET STATEMENT FOR {0}")]
+    SetStatementFor(&'static str),
     /// More than one statement in the text.
     #[error("several statements in one text")]
     Several,
@@ -76,6 +79,9 @@ pub enum Unsupported {
     /// A prepared statement whose 0 or DEFAULT asked for a key when it was prepared and is one now.
     #[error("0 or DEFAULT in the key column under another sql_mode than that of PREPARE")]
     ZeroChanged,
+    /// With its keys it takes one packet of 16 MiB more: the server's answer would be numbered otherwise than the client expects.
+    #[error("a statement that takes another packet of 16 MiB with its keys")]
+    Longer,
     /// The text is larger than offsets go.
     #[error("a statement of 4 GiB or more")]
     TooLong,
@@ -146,7 +152,7 @@ impl Unsupported {
             Self::Charset => "charset",
             Self::VersionComment => "version_comment",
             Self::SetVar => "set_var",
-            Self::SetStatement(_) => "set_statement",
+            Self::SetStatement(_) | Self::SetStatementFor(_) => "set_statement",
             Self::Several => "several_statements",
             Self::ColumnsUnknown => "columns_unknown",
             Self::KeyName => "key_name",
@@ -156,6 +162,7 @@ impl Unsupported {
             Self::Key(_) => "key_expression",
             Self::ZeroUnsure => "zero_unsure",
             Self::ZeroChanged => "zero_changed",
+            Self::Longer => "longer",
             Self::TooLong => "too_long",
             Self::Parameters => "parameters",
             Self::Attributes(_) => "query_attributes",

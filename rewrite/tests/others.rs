@@ -1,9 +1,9 @@
 //! Statements other than INSERT: what they name, and whether they see LAST_INSERT_ID().
 
 use keywright_rewrite::{
-    CharsetClass, Flavour, InsertHead, LastIdChange, Modes, PrepareSource, Server, Sight,
-    TableName, Unread, Verb, last_id_change, load_target, prepare_source, sight, tables_touched,
-    use_target,
+    CharsetClass, Flavour, InsertHead, Kind, LastIdChange, Modes, PrepareSource, Server, Sight,
+    TableName, Unread, Verb, kind, last_id_change, load_target, prepare_source, sight,
+    tables_touched, use_target,
 };
 
 const MARIA: Modes = Modes {
@@ -249,5 +249,17 @@ fn what_is_made_of_the_last_id() {
         "SELECT 'open",
     ] {
         assert_eq!(of(text), LastIdChange::Unknown, "{text}");
+    }
+}
+
+#[test]
+fn prefixes_in_prefixes_are_not_looked_into() {
+    let modes = Modes::plain(Server {
+        flavour: Flavour::MariaDb,
+        version: 101_119,
+    });
+    for inside in ["SELECT 1", "INSERT INTO t (a) VALUES (1)"] {
+        let text = format!("{}{inside}", "SET STATEMENT a=1 FOR ".repeat(100_000));
+        assert_eq!(kind(text.as_bytes(), &modes), Kind::SetStatement);
     }
 }

@@ -113,19 +113,20 @@ pub(crate) fn write_packet(payload: &[u8], mut sequence: u8, out: &mut Vec<u8>) 
     }
 }
 
-/// Makes what lies in `out` from `start` on, behind room for a header, one packet numbered 0, or several if it is long.
-pub(crate) fn make_packet(start: usize, out: &mut Vec<u8>) {
+/// Makes what lies in `out` from `start` on, behind room for a header, one packet numbered 0, or several if it is long; the
+/// number of the last.
+pub(crate) fn make_packet(start: usize, out: &mut Vec<u8>) -> u8 {
     let body = out.len().saturating_sub(start).saturating_sub(HEADER_BYTES);
     if body >= BODY_BYTES_MAX {
         let payload = out.split_off(start.saturating_add(HEADER_BYTES));
         out.truncate(start);
-        write_packet(&payload, 0, out);
-        return;
+        return write_packet(&payload, 0, out).wrapping_sub(1);
     }
     let len = u32::try_from(body).unwrap_or(0).to_le_bytes();
     if let Some(header) = out.get_mut(start..start.saturating_add(3)) {
         header.copy_from_slice(&len[..3]);
     }
+    0
 }
 
 /// Reads fields from the front of a payload; `None` as soon as one is not there whole.

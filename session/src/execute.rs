@@ -293,7 +293,10 @@ impl Session {
         let start = self.up.len();
         self.up.extend([0; HEADER_BYTES]);
         execution.write(*number, &params, &mut self.up);
-        make_packet(start, &mut self.up);
+        if make_packet(start, &mut self.up) != header.sequence {
+            self.up.truncate(start);
+            return self.refuse_execution(header, id, Unsupported::Longer);
+        }
         if let Some(statement) = self.statements.ours.get_mut(&id) {
             statement.ahead.clear();
         }

@@ -217,7 +217,10 @@ impl Session {
             let what = Unsupported::Unknown("the statement's head");
             return self.refuse_unsupported(header, Some(index), what);
         }
-        make_packet(start, &mut self.up);
+        if make_packet(start, &mut self.up) != header.sequence {
+            self.up.truncate(start);
+            return self.refuse_unsupported(header, Some(index), Unsupported::Longer);
+        }
         self.answer.expect(Shape::Results);
         self.note(Some(index), What::Rewritten);
         let reply = self.reply(&plan, plan.lid(), &keys);

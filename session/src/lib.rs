@@ -46,6 +46,7 @@ pub mod rules;
 mod select;
 mod select_prepared;
 mod session;
+mod set_statement;
 mod statements;
 mod status;
 mod step;

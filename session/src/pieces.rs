@@ -169,7 +169,7 @@ impl Session {
                     }
                 },
                 Look::Load(table) | Look::Unsupported(table, _) => table,
-                Look::Prepare(_) | Look::Execute(_) => {
+                Look::Prepare(_) | Look::Execute(_) | Look::Hidden(_) => {
                     is_ruled = true;
                     continue;
                 }

@@ -37,9 +37,14 @@ impl Session {
         self.statements.last = LAST_PREPARED;
         match kind(text, &self.context.modes) {
             Kind::Insert | Kind::Replace => {}
-            Kind::LoadData if !self.context.known => return self.ask_context(),
+            Kind::LoadData | Kind::SetStatement if !self.context.known => {
+                return self.ask_context();
+            }
             other => {
-                if let Some((rule, what)) = self.prepared_load(text) {
+                let hidden = self
+                    .prepared_load(text)
+                    .or_else(|| self.hidden_behind_set(text));
+                if let Some((rule, what)) = hidden {
                     return self.unsupported_prepare(header, bytes, text, rule, what);
                 }
                 let change = self.changes(text, other);

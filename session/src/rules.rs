@@ -68,7 +68,7 @@ pub struct Rule {
     pub mode: Mode,
     /// Bits of the largest key: 63, or 53 for clients that read numbers as doubles.
     pub bits_max: u32,
-    /// A BEFORE trigger of a matching table may read LAST_INSERT_ID().
+    /// A trigger of a matching table may read LAST_INSERT_ID().
     pub watched: bool,
     /// A statement that fails leaves nothing behind: matching tables are InnoDB without triggers.
     pub repeatable: bool,

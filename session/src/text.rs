@@ -25,6 +25,8 @@ pub(crate) enum Look {
     Load(TableName),
     /// It would be one, in a shape that cannot be rewritten.
     Unsupported(TableName, Unsupported),
+    /// It may be one, and it cannot be told into which table.
+    Hidden(Unsupported),
     /// PREPARE of one out of a text.
     Prepare(Box<TextStatement>),
     /// EXECUTE of one that was prepared so.
@@ -79,6 +81,7 @@ impl Session {
                 rule @ Some(_) => self.unsupported(header, bytes, rule, what),
                 None => self.pass_query(header, bytes, text, After::Unknown),
             },
+            Look::Hidden(what) => self.unsupported(header, bytes, None, what),
             Look::Prepare(statement) => self.prepare_text(header, bytes, text, *statement),
             Look::Execute(name) => self.execute_text(header, bytes, text, &name),
         }
@@ -173,7 +176,14 @@ impl Session {
                 made: Vec::new(),
                 unknown: false,
             }),
-            Kind::SetStatement | Kind::Call | Kind::Compound | Kind::Other => {
+            Kind::SetStatement => {
+                if !self.context.known {
+                    return Err(());
+                }
+                self.context.doubt_texts();
+                self.behind_set(text)
+            }
+            Kind::Call | Kind::Compound | Kind::Other => {
                 self.context.doubt_texts();
                 Look::Pass(After::Unknown)
             }

@@ -303,5 +303,20 @@ fn fences_are_looked_at_while_running(flavour: Flavour) -> Result<()> {
         "SELECT a, LAST_INSERT_ID() FROM fresh WHERE id = {id}"
     ))?;
     assert_eq!(rows, [["5".to_owned(), id.to_string()]]);
+    // So is one that reads it behind the rows.
+    wire.run("DROP TRIGGER seen")?;
+    wire.run("CREATE TABLE noted (a BIGINT, b BIGINT)")?;
+    wire.run(
+        "CREATE TRIGGER seen AFTER INSERT ON fresh FOR EACH ROW INSERT INTO noted VALUES (Last_Insert_Id(), NEW.id)",
+    )?;
+    wait_until("the other trigger", WAIT_MAX, || {
+        let mut later = proxy.wire("fenced")?;
+        later.run("SET @a = LAST_INSERT_ID(77)")?;
+        let id = later
+            .run("INSERT INTO fresh (a) VALUES (0), (0)")?
+            .last_insert_id;
+        let rows = later.rows(format!("SELECT a FROM noted WHERE b >= {id}"))?;
+        Ok(rows == [["77"], ["77"]])
+    })?;
     Ok(())
 }

@@ -4,6 +4,7 @@ mod alike;
 mod attributes;
 mod broken;
 mod bulk;
+mod hidden;
 mod load;
 mod rig;
 mod select;

@@ -1,0 +1,73 @@
+//! Statements in which an INSERT may hide.
+
+use keywright_rewrite::KeyForm;
+
+use super::rig::*;
+
+/// 1235, of this.
+fn is_refused(r: &mut Rig, of: &str) {
+    let told = r.told();
+    assert!(
+        has(&told, "42000") && has(&told, of),
+        "{}",
+        String::from_utf8_lossy(&told)
+    );
+}
+
+#[test]
+fn set_statement_hides_no_rows() {
+    for (text, of) in [
+        ("LOAD DATA INFILE 'f' INTO TABLE t (a)", "LOAD DATA"),
+        ("LOAD DATA LOCAL INFILE 'f' INTO TABLE d.t (a)", "LOAD DATA"),
+        (
+            "SET STATEMENT b=2 FOR INSERT INTO t (a) VALUES (1)",
+            "another SET STATEMENT",
+        ),
+        (
+            "SET STATEMENT b=2 FOR SET STATEMENT c=2 FOR SELECT 1",
+            "another SET STATEMENT",
+        ),
+        ("EXECUTE s", "PREPARE or EXECUTE"),
+        (
+            "EXECUTE IMMEDIATE 'INSERT INTO t (a) VALUES (1)'",
+            "PREPARE or EXECUTE",
+        ),
+        (
+            "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (1); END",
+            "a compound statement",
+        ),
+    ] {
+        let text = format!("SET STATEMENT max_statement_time=10 FOR {text}");
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        assert_eq!(r.probed(&text, "1"), "");
+        is_refused(&mut r, &format!("SET STATEMENT FOR {of}"));
+        let prepare = packet(0, &[b"\x16", text.as_bytes()].concat());
+        assert!(r.say(&prepare[4..]).is_empty());
+        is_refused(&mut r, &format!("SET STATEMENT FOR {of}"));
+    }
+    for text in [
+        "SELECT 1",
+        "LOAD DATA INFILE 'f' INTO TABLE other (a)",
+        "CALL p()",
+    ] {
+        let text = format!("SET STATEMENT max_statement_time=10 FOR {text}");
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        assert!(r.probed(&text, "1").contains(&text));
+    }
+}
+
+#[test]
+fn answers_are_numbered_as_the_client_expects() {
+    const HEAD: &str = "INSERT INTO t (a) VALUES ('";
+    // One packet of the client's; with the key it would be two, and the server would number its answer 2.
+    for (bytes, is_passed) in [(16_777_100, true), (16_777_210, false)] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let text = format!("{HEAD}{}')", "x".repeat(bytes - HEAD.len() - 3));
+        let sent = r.probed(&text, "1");
+        assert_eq!(sent.contains("LAST_INSERT_ID(100)"), is_passed, "{bytes}");
+        if !is_passed {
+            assert_eq!(sent, "");
+            is_refused(&mut r, "takes another packet of 16 MiB");
+        }
+    }
+}
