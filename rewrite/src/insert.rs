@@ -92,7 +92,7 @@ impl Insert {
     /// The part of the text that decides all of this: in the same modes, another text that begins so reads the same up to its
     /// rows. `None` where more of the text was looked at.
     pub fn beginning<'t>(&self, text: &'t [u8], modes: &Modes) -> Option<&'t [u8]> {
-        let is_plain = modes.charset == CharsetClass::Safe
+        let is_plain = modes.charset != CharsetClass::TrailByteMayBeBackslash
             && self.source == Source::Values
             && matches!(self.columns, Columns::Listed { .. });
         // What stands behind VALUES was looked at too: it is to be the `(` of a row in both.

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod blanks;
 mod constant;
 mod cursor;
 mod decimal;
@@ -40,6 +41,7 @@ mod view;
 mod within;
 mod words;
 
+pub use blanks::has_blanks_beyond_ascii;
 pub use constant::{Ask, double_asks, text_asks};
 pub use head::{InsertHead, Verb};
 pub use insert::Insert;

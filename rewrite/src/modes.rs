@@ -52,8 +52,10 @@ pub enum Flavour {
 /// Whether bytes below 0x80 always are the ASCII characters they look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CharsetClass {
-    /// They are: every single-byte character set, and UTF-8, UJIS, EUC-KR, GB2312.
+    /// They are, and all others are letters, or nothing: UTF-8, UJIS, EUC-KR, GB2312, most single-byte character sets.
     Safe,
+    /// They are, but these others are blanks or, behind `--`, control characters to the server. Tried with MariaDB 10.11.
+    Blanks(&'static [u8]),
     /// The second byte of a character may be a backslash or a backquote: Big5, CP932, GB18030, GBK, SJIS.
     TrailByteMayBeBackslash,
 }
@@ -62,11 +64,34 @@ impl CharsetClass {
     /// The class of a character set by its name, in any case.
     pub fn of_name(name: &[u8]) -> Self {
         const UNSAFE: [&[u8]; 5] = [b"big5", b"cp932", b"gb18030", b"gbk", b"sjis"];
-        if UNSAFE.iter().any(|other| other.eq_ignore_ascii_case(name)) {
-            Self::TrailByteMayBeBackslash
-        } else {
-            Self::Safe
+        const NBSP: &[u8] = &[0xA0];
+        const BLANKS: [(&[u8], &[u8]); 16] = [
+            (b"latin1", NBSP),
+            (b"latin2", NBSP),
+            (b"latin5", NBSP),
+            (b"latin7", b"\x81\x83\x88\x8A\x8C\x90\x98\x9A\x9C\x9F\xA0\xA1\xA5"),
+            (b"dec8", NBSP),
+            (b"greek", NBSP),
+            (b"hebrew", b"\xA0\xFD\xFE"),
+            (b"armscii8", NBSP),
+            (b"geostd8", NBSP),
+            (b"cp1250", b"\x80\x81\x83\x88\x90\x98\xA0"),
+            (b"cp850", b"\xFF"),
+            (b"cp852", b"\xFF"),
+            (b"cp866", b"\xFF"),
+            (b"keybcs2", b"\xFF"),
+            (b"macroman", b"\x80\xCB\xE5"),
+            (b"hp8", b"\x80\x81\x82\x83\x84\x85\x86\x87\x88\x89\x8A\x8B\x8C\x8D\x8E\x8F\x90\x91\x92\x93\x94\x95\x96\x97\x98\x99\
+                \x9A\x9B\x9C\x9D\x9E\x9F\xA0\xB1\xB2\xF2\xF3\xF4\xF5\xFF"),
+        ];
+        let is = |other: &[u8]| other.eq_ignore_ascii_case(name);
+        if UNSAFE.into_iter().any(is) {
+            return Self::TrailByteMayBeBackslash;
         }
+        BLANKS
+            .into_iter()
+            .find(|(other, _)| is(other))
+            .map_or(Self::Safe, |(_, blanks)| Self::Blanks(blanks))
     }
 
     /// The class of a collation by its number, as the handshake names character sets; the numbers are those of

@@ -40,6 +40,9 @@ pub enum Unsupported {
         "text beyond ASCII in a character set whose characters may contain a backslash (big5, cp932, gb18030, gbk, sjis)"
     )]
     Charset,
+    /// Bytes that are blanks to the server in this character set, and letters in others.
+    #[error("blanks beyond ASCII, such as the no-break space of latin1, outside of strings")]
+    Blank,
     /// Versions read such comments in different ways.
     #[error("an executable comment whose version runs into its text")]
     VersionComment,
@@ -149,7 +152,7 @@ impl Unsupported {
             Self::LoadXml => "load_xml",
             Self::LoadWith(_) => "load_data",
             Self::TextPrepare => "text_prepare",
-            Self::Charset => "charset",
+            Self::Charset | Self::Blank => "charset",
             Self::VersionComment => "version_comment",
             Self::SetVar => "set_var",
             Self::SetStatement(_) | Self::SetStatementFor(_) => "set_statement",

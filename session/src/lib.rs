@@ -20,6 +20,7 @@ mod after;
 mod answer;
 mod as_is;
 mod attributes;
+mod blanks;
 mod bulk;
 mod bytes;
 mod command;

@@ -20,6 +20,8 @@ pub(crate) struct Pieces {
     text: Vec<u8>,
     /// Up to here the text was cut.
     cut: usize,
+    /// See [`plain_from`].
+    plain_from: usize,
     /// The command of one statement, of which so many bytes were consumed.
     command: Vec<u8>,
     consumed: usize,
@@ -43,6 +45,7 @@ impl Pieces {
             attributes: attributes.to_vec(),
             text: text.to_vec(),
             cut: 0,
+            plain_from: plain_from(text),
             command: Vec::new(),
             consumed: 0,
             sequence,
@@ -153,10 +156,10 @@ impl Session {
         let (mut is_ruled, mut loads) = (false, false);
         // After a USE, SET or CALL the rest is read in a state that nobody knows yet.
         let mut changed = false;
+        let plain_from = plain_from(text);
         for piece in split(text, &modes) {
             // How the rest is read is known when its turn has come.
-            is_ruled |=
-                changed && depends_on_modes(text.get(piece.range.start..).unwrap_or_default());
+            is_ruled |= changed && piece.range.start < plain_from;
             let piece = text.get(piece.range).unwrap_or_default();
             loads |= kind(piece, &modes) == Kind::LoadData;
             let table = match self.look(piece)? {
@@ -204,7 +207,7 @@ impl Session {
     /// The client's turn while statements of one text wait: the next of them takes the place of its bytes.
     pub(crate) fn on_client_of_pieces(&mut self, mut pieces: Pieces) -> Step {
         if matches!(self.turn, Turn::Command) && pieces.waiting().is_empty() {
-            if !self.context.known && depends_on_modes(pieces.rest()) {
+            if !self.context.known && pieces.cut < pieces.plain_from {
                 self.pieces = Some(pieces);
                 return self.ask_context();
             }
@@ -277,9 +280,10 @@ impl Session {
     }
 }
 
-/// Whether sql_mode decides where statements end and what they name.
-fn depends_on_modes(text: &[u8]) -> bool {
-    memchr::memchr2(b'"', b'\\', text).is_some()
+/// Behind which place sql_mode decides nothing about where statements end and what they name. Looked for once for a text, which may
+/// be of very many statements.
+fn plain_from(text: &[u8]) -> usize {
+    memchr::memrchr2(b'"', b'\\', text).map_or(0, |at| at + 1)
 }
 
 /// Whether a statement may change how the names and texts behind it are read.

@@ -35,6 +35,14 @@ impl Session {
         let text = without_terminator(&text);
         // Until it has succeeded: also one that is refused, or fails, is the last.
         self.statements.last = LAST_PREPARED;
+        match self.is_beyond_reading(text) {
+            Ok(false) => {}
+            Ok(true) => {
+                let what = Unsupported::Blank;
+                return self.unsupported_prepare(header, bytes, text, None, what);
+            }
+            Err(step) => return step,
+        }
         match kind(text, &self.context.modes) {
             Kind::Insert | Kind::Replace => {}
             Kind::LoadData | Kind::SetStatement if !self.context.known => {

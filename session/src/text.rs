@@ -49,6 +49,13 @@ impl Session {
             Err(Strange::Type) => return self.unsupported(header, bytes, None, UNKNOWN_TYPE),
         };
         let text = self.ended(payload.get(self.front..).unwrap_or_default());
+        if self.stage.plan.is_none() {
+            match self.is_beyond_reading(text) {
+                Ok(false) => {}
+                Ok(true) => return self.unsupported(header, bytes, None, Unsupported::Blank),
+                Err(step) => return step,
+            }
+        }
         // With a plan it was looked at before, and is the only one of its text.
         if self.stage.is_planned_insert() {
             self.insert(header, bytes, text)

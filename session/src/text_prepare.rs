@@ -129,18 +129,20 @@ impl Session {
         };
         // EXECUTE IMMEDIATE has no name.
         let can_be_told = !name.is_empty() && is_plain_name(&name) && !is_own_name(&name);
-        Ok(if can_be_told && modes.charset == CharsetClass::Safe {
-            Look::Prepare(Box::new(TextStatement {
-                name,
-                rule,
-                text,
-                database: self.context.database.clone(),
-                modes,
-                is_doubtful: false,
-            }))
-        } else {
-            Look::Unsupported(table, Unsupported::TextPrepare)
-        })
+        Ok(
+            if can_be_told && modes.charset != CharsetClass::TrailByteMayBeBackslash {
+                Look::Prepare(Box::new(TextStatement {
+                    name,
+                    rule,
+                    text,
+                    database: self.context.database.clone(),
+                    modes,
+                    is_doubtful: false,
+                }))
+            } else {
+                Look::Unsupported(table, Unsupported::TextPrepare)
+            },
+        )
     }
 
     /// The client's own PREPARE is passed on, so that the server says what is wrong with it.

@@ -71,3 +71,43 @@ fn answers_are_numbered_as_the_client_expects() {
         }
     }
 }
+
+/// The session's state where the client's character set is latin1.
+fn probe_in_latin1() -> Vec<u8> {
+    const NAME: &[u8] = b"\x07utf8mb4";
+    let mut probe = probe("1");
+    let at = probe.windows(NAME.len()).position(|part| part == NAME);
+    let at = at.expect("there is a name");
+    probe.splice(at..at + NAME.len(), *b"\x06latin1");
+    // Before it the row has an empty sql_mode, and its packet's length.
+    probe[at - 5] -= 1;
+    probe
+}
+
+#[test]
+fn blanks_beyond_ascii_hide_no_rows() {
+    let latin1 = |r: &mut Rig, text: &[u8]| {
+        let sent = r.say(&[b"\x03", text].concat());
+        assert!(
+            has(&sent, "@@session.sql_mode"),
+            "the character set is asked for"
+        );
+        r.answer(&probe_in_latin1())
+    };
+    for text in [
+        &b"INSERT INTO\xA0t (a) VALUES (1)"[..],
+        b"INSERT INTO t (a) VALUES (1); --\xA0 x; INSERT INTO t (a) VALUES (2)",
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        assert_eq!(latin1(&mut r, text), b"");
+        is_refused(&mut r, "blanks beyond ASCII");
+        assert!(r.say(&[b"\x16", text].concat()).is_empty());
+        is_refused(&mut r, "blanks beyond ASCII");
+    }
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = latin1(&mut r, b"INSERT INTO t (a) VALUES ('\xA0')");
+    assert!(has(&sent, "LAST_INSERT_ID(100)"));
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.say(b"\x03INSERT INTO t (a) VALUES ('\xC3\xA0')");
+    assert!(has(&r.answer(&probe("1")), "LAST_INSERT_ID(100)"));
+}
