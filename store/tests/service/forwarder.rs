@@ -1,7 +1,7 @@
 //! A line to the server that fails: it loses answers, or stops.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use keywright_tests::Result;
@@ -17,6 +17,11 @@ pub struct Forwarder {
     pub lost: Arc<AtomicU64>,
     /// Nothing is forwarded, nothing is closed.
     pub stalled: Arc<AtomicBool>,
+    /// A connection on which the client sends this goes silent before it is forwarded, for as long as this stays set; the
+    /// server sees no end of it, as when the client's host is lost.
+    pub silent_at: Arc<Mutex<Option<&'static str>>>,
+    /// Connections that went silent so far.
+    pub silent: Arc<AtomicU64>,
 }
 
 impl Forwarder {
@@ -27,12 +32,16 @@ impl Forwarder {
             every: Arc::new(AtomicU64::new(0)),
             lost: Arc::new(AtomicU64::new(0)),
             stalled: Arc::new(AtomicBool::new(false)),
+            silent_at: Arc::default(),
+            silent: Arc::default(),
         };
         let line = Line {
             server_port,
             every: Arc::clone(&forwarder.every),
             lost: Arc::clone(&forwarder.lost),
             stalled: Arc::clone(&forwarder.stalled),
+            silent_at: Arc::clone(&forwarder.silent_at),
+            silent: Arc::clone(&forwarder.silent),
             commits: Arc::default(),
         };
         tokio::spawn(async move {
@@ -44,6 +53,14 @@ impl Forwarder {
         });
         Ok(forwarder)
     }
+
+    /// Sets where connections go silent; `None` lets those go on that have.
+    pub fn go_silent_at(&self, text: Option<&'static str>) {
+        *self
+            .silent_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = text;
+    }
 }
 
 #[derive(Clone)]
@@ -52,6 +69,8 @@ struct Line {
     every: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
     stalled: Arc<AtomicBool>,
+    silent_at: Arc<Mutex<Option<&'static str>>>,
+    silent: Arc<AtomicU64>,
     commits: Arc<AtomicU64>,
 }
 
@@ -68,6 +87,7 @@ impl Line {
                         return Ok(());
                     }
                     self.pass().await;
+                    self.keep_silent(&up[..read]).await;
                     let every = self.every.load(Ordering::Relaxed);
                     // A command packet: 4 bytes of header, COM_QUERY, the text.
                     if up.get(4..read) == Some(b"\x03COMMIT") && every > 0 {
@@ -93,6 +113,22 @@ impl Line {
 
     async fn pass(&self) {
         while self.stalled.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn keep_silent(&self, sent: &[u8]) {
+        let concerns = || {
+            let text = *self
+                .silent_at
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            text.is_some_and(|text| sent.windows(text.len()).any(|part| part == text.as_bytes()))
+        };
+        if concerns() {
+            self.silent.fetch_add(1, Ordering::Relaxed);
+        }
+        while concerns() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -12,4 +12,5 @@ mod leases;
 mod others;
 mod returned;
 mod segments;
+mod sessions;
 mod texts;
