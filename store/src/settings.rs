@@ -288,12 +288,14 @@ fn tls(store: &RawStoreSettings) -> SslOpts {
     }
 }
 
-/// What a session is told first.
+/// What a session is told first, in no particular order.
 ///
 /// A lock that somebody holds is waited for no longer than a conversation may last. A transaction in which nothing is said
 /// for several times as long is one whose proxy was stopped or lost: the server undoes it, so that its locks do not stand
 /// in the way of other proxies for the hours that servers wait by default. MariaDB has a time limit for exactly that, which
 /// leaves sessions alone that are idle between two conversations; MySQL ends those too, and they are opened again.
+///
+/// Rows that are not there yet are locked only from REPEATABLE READ on, and leases of two layouts are kept apart by that.
 fn setup_statements(store_ms_max: u64) -> Vec<String> {
     const CONVERSATIONS: u64 = 3;
     let lock_s = store_ms_max.div_ceil(1000);
@@ -303,9 +305,12 @@ fn setup_statements(store_ms_max: u64) -> Vec<String> {
         "/*M!100300 , idle_transaction_timeout = {idle_s}, idle_write_transaction_timeout = {idle_s}, \
          idle_readonly_transaction_timeout = {idle_s} */ /*!50700 , wait_timeout = {idle_s} */"
     );
-    vec![format!(
-        "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = {lock_s} {idle}"
-    )]
+    vec![
+        format!(
+            "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = {lock_s} {idle}"
+        ),
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
+    ]
 }
 
 fn password(file: &Path, problems: &mut Problems) -> Option<String> {

@@ -2,10 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use keywright_store::RawStoreSettings;
-use keywright_tests::{Flavour, Result};
+use keywright_core::Cause;
+use keywright_store::{KeySpec, RawSnowflakeSettings, RawStoreSettings};
+use keywright_tests::{Flavour, Result, Upstream};
 
-use crate::common::{IssuedLog, Schema, open, raw, runtime, segment, small_steps, tag, until};
+use crate::common::{
+    IssuedLog, Schema, open, open_with, raw, runtime, segment, small_steps, tag, until,
+};
 use crate::forwarder::Forwarder;
 
 keywright_tests::on_both_flavours!(
@@ -78,6 +81,49 @@ fn a_session_that_the_server_closed_costs_no_reservation(flavour: Flavour) -> Re
         }
         let stats = keys.stats();
         assert_eq!(stats[0].refill_failures, 0, "{stats:?}");
+        Ok(())
+    })
+}
+
+/// Two layouts are kept apart by locks on rows that are not there yet, which a server whose sessions begin with READ
+/// COMMITTED does not set.
+#[test]
+fn two_layouts_are_not_leased_at_once_whatever_the_server_s_isolation() -> Result<()> {
+    let options = ["--transaction-isolation=READ-COMMITTED"];
+    let server = Upstream::start_with(Flavour::MariaDb, &options)?;
+    server.run("", "CREATE DATABASE keywright")?;
+    runtime()?.block_on(async {
+        let on = |worker_id, layout: &str| RawSnowflakeSettings {
+            layout: layout.to_owned(),
+            worker_id: Some(worker_id),
+            ..RawSnowflakeSettings::default()
+        };
+        let line = Forwarder::start(server.port()).await?;
+        let direct = raw(server.port(), "keywright");
+        open(&direct)?.init().await?;
+        // The first has looked at all leases, and not written its own.
+        line.go_silent_at(Some("INSERT INTO keywright_worker"));
+        let first = open_with(&raw(line.port, "keywright"), &on(1, "twitter"))?;
+        let one = first.source(&KeySpec::Snowflake)?;
+        until("the first to have looked", || {
+            line.silent.load(Ordering::Relaxed) > 0
+        })
+        .await;
+        let second = open_with(&direct, &on(2, "instagram"))?;
+        let two = second.source(&KeySpec::Snowflake)?;
+        until("the second to write, or to have to wait", || {
+            let waits = "SELECT 1 FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
+            let waiting = server.run("", waits).is_ok_and(|rows| !rows.is_empty());
+            waiting || second.worker_id().is_some()
+        })
+        .await;
+        line.go_silent_at(None);
+        let answers = [one.take(1, true).await, two.take(1, true).await];
+        let refused: Vec<Cause> = answers
+            .iter()
+            .filter_map(|answer| answer.as_ref().err().map(|failure| failure.cause()))
+            .collect();
+        assert_eq!(refused, [Cause::LayoutOverlap], "{answers:?}");
         Ok(())
     })
 }
