@@ -3,6 +3,8 @@
 //! A lease is a row with an owner, an epoch and a bound. Taking it is one transaction: epoch + 1, start at the old bound,
 //! write a new one. Extending it is a compare-and-swap on (owner, epoch, bound). The windows of two owners are therefore
 //! disjoint whatever clocks and pauses do; the time at which a lease expires only decides who may try to take it.
+//! A process that takes a lease after it has lost one starts above what it has issued itself, too: the bound it lost
+//! may have been lowered, by hand or by a store that forgot its last commits.
 
 use keywright_core::{
     Incarnation, Layout, Note, Recorded, Takeover, TakeoverPlan, TakeoverReason, plan_takeover,
@@ -41,6 +43,8 @@ pub struct Claimant {
     pub layout: Layout,
     /// The server we talk to.
     pub server: String,
+    /// First state above all that this process may have issued so far, whatever a row says: 0 before its first lease.
+    pub floor_state: u64,
 }
 
 /// Limits and clocks of a takeover.
@@ -135,7 +139,7 @@ pub fn plan_claim(
         lead_ms_max: limits.lead_ms_max,
         skew_ms_max: limits.skew_ms_max,
         window_ms: limits.window_ms,
-        word_next_state: above_other_layouts(rows, &claimant.layout),
+        word_next_state: above_other_layouts(rows, &claimant.layout).max(claimant.floor_state),
     });
     if plan.start_state >= plan.hi_state {
         return Err(NoLease::LayoutRanOut {

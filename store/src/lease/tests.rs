@@ -32,6 +32,7 @@ fn claimant(wish: Option<u32>, layout: Layout) -> Claimant {
         worker_id_max: 2,
         layout,
         server: "a".to_owned(),
+        floor_state: 0,
     }
 }
 
@@ -75,6 +76,26 @@ fn it_starts_at_the_old_bound_and_further_where_that_may_be_lost() {
     };
     assert_eq!(start(&[elsewhere]), (5, 17_001));
     assert_eq!(start(&[]), (1, 17_001));
+}
+
+#[test]
+fn it_starts_above_what_it_issued_itself_whatever_the_row_says() {
+    let layout = Preset::Twitter.layout();
+    let issued_until = layout.state_at(NOW_MS + 3_000) + 5;
+    let back = Claimant {
+        floor_state: issued_until,
+        ..twitter(Some(1))
+    };
+    let lowered = plan_claim(&[row(1, Some("me"))], &back, &LIMITS).unwrap();
+    assert_eq!(lowered.plan.start_state, issued_until);
+    assert!(layout.state_at(lowered.plan.bound_ms) >= lowered.plan.hi_state);
+    assert!(lowered.plan.hi_state > issued_until);
+    let ahead = LeaseRow {
+        hi_ms: NOW_MS + 9_000,
+        ..row(1, Some("me"))
+    };
+    let plan = plan_claim(&[ahead], &back, &LIMITS).unwrap().plan;
+    assert_eq!(plan.start_ms, NOW_MS + 9_000);
 }
 
 #[test]

@@ -30,6 +30,8 @@ struct Keeper {
     holder: String,
     virtual_clock: VirtualClock,
     held: Option<HeldLease>,
+    /// The largest bound of all words that were lost: what is issued after it lies above, whatever the store says.
+    floor_state: u64,
     /// Whether a lease was lost since the start, and none was had since.
     fenced: bool,
 }
@@ -43,6 +45,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
         holder: holder(),
         virtual_clock: VirtualClock::default(),
         held: None,
+        floor_state: 0,
         fenced: false,
         supply,
         store,
@@ -101,6 +104,7 @@ impl Keeper {
                 worker_id_max: self.supply.worker_id_max,
                 layout: self.supply.layout,
                 server: String::new(),
+                floor_state: self.floor_state,
             },
             limits: TakeoverLimits {
                 now_ms: readings.wall_ms,
@@ -285,6 +289,8 @@ impl Keeper {
         let supply = &self.supply;
         if let Some(lease) = supply.lease.swap(None) {
             lease.word.drain();
+            // A taker that still holds the word finds it drained or is below its bound.
+            self.floor_state = self.floor_state.max(lease.word.next());
         }
         self.fenced = true;
         let failure = Failure::new(

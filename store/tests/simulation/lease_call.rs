@@ -75,6 +75,12 @@ impl World {
             worker_id_max: WORKER_ID_MAX,
             layout,
             server: self.store.name(),
+            // Words of that mutant have no bound.
+            floor_state: if self.rules == Rules::TimeToLiveOnly {
+                0
+            } else {
+                self.issuers[at].word.next()
+            },
         };
         let limits = TakeoverLimits {
             now_ms: self.issuers[at].readings(self.now_ms).wall_ms,
