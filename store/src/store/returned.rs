@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use keywright_core::Tag;
-use mysql_async::Row;
 use mysql_async::prelude::Queryable;
+use mysql_async::{Params, Row, Value};
 
 use super::tag_rows::Wish;
 use super::{AsyncTalk, Link, Store, StoreError, column, is_missing_table};
@@ -13,38 +13,68 @@ use crate::reserve::{Returned, choose_returned};
 /// Returned ranges looked at in one conversation.
 const RETURNED_MAX: u32 = 1_000;
 
-/// Takes a range that was handed back out of the store; the tag's row is locked, so nobody else is doing the same.
+/// Which rests are worthless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Worthless {
+    /// Those handed back on another server: they may have been used there since.
+    OfOtherServers,
+    /// All: another server was written to, and whatever was handed back here before that may have been used meanwhile.
+    All,
+}
+
+/// Throws worthless rests of a tag away; the tag's row is locked. A table that is not there has none.
+///
+/// Done with every reservation that finds another server's name, or none, at the tag, and not only before rests are looked
+/// for: a replica is promoted with rests of its original that had been used there, and when the original is made anew from
+/// the replica, its old name would make them good again.
+pub(super) async fn discard(
+    wish: &Wish<'_>,
+    worthless: Worthless,
+    link: &mut Link,
+) -> Result<(), StoreError> {
+    let mut values: Vec<Value> = vec![
+        wish.store.segment_table.plain().into(),
+        wish.tag.as_str().into(),
+    ];
+    let condition = match worthless {
+        Worthless::OfOtherServers => {
+            values.push(link.server.identity.as_str().into());
+            " AND server <> ?"
+        }
+        Worthless::All => "",
+    };
+    let delete =
+        format!("DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ?{condition}");
+    let result = link
+        .conn
+        .exec_drop(delete, Params::Positional(values))
+        .await;
+    match result.map_err(StoreError::from) {
+        Err(error) if is_missing_table(&error) => Ok(()),
+        result => result,
+    }
+}
+
+/// Takes a range that was handed back out of the store, after [`discard`]; the tag's row is locked, so nobody else is doing
+/// the same.
 pub(super) async fn take_returned(
     wish: &Wish<'_>,
     link: &mut Link,
 ) -> Result<Option<Returned>, StoreError> {
     let table = wish.store.segment_table.plain();
-    // What was handed back on another server may have been used there since.
-    let discard =
-        "DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ? AND server <> ?";
-    let key = (
-        table.as_str(),
-        wish.tag.as_str(),
-        link.server.identity.as_str(),
-    );
-    match link
-        .conn
-        .exec_drop(discard, key)
-        .await
-        .map_err(StoreError::from)
-    {
-        Ok(()) => {}
-        Err(error) if is_missing_table(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    }
     let select = format!(
         "SELECT id, start_id, end_id FROM keywright_returned \
          WHERE segment_table = ? AND tag = ? ORDER BY start_id LIMIT {RETURNED_MAX} FOR UPDATE"
     );
-    let rows: Vec<Row> = link
+    let found = link
         .conn
         .exec(select, (table.as_str(), wish.tag.as_str()))
-        .await?;
+        .await;
+    let rows: Vec<Row> = match found.map_err(StoreError::from) {
+        Ok(rows) => rows,
+        Err(error) if is_missing_table(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
     let mut ranges = Vec::with_capacity(rows.len());
     for row in &rows {
         ranges.push(Returned {

@@ -4,7 +4,7 @@ use keywright_core::{Cause, Tag, TagExhausted};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Value};
 
-use super::returned::take_returned;
+use super::returned::{Worthless, discard, take_returned};
 use super::tag_read::read_row;
 use super::{AsyncTalk, Link, Store, StoreError, column};
 use crate::dialect::Dialect;
@@ -79,6 +79,15 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
         [] => return Ok(Err(unknown(store, wish.tag))),
         [_, ..] => return Ok(Err(ambiguous(store, wish.tag))),
     };
+    let worthless = match row.last {
+        Some(last) if last.same_server => wish.returned.then_some(Worthless::OfOtherServers),
+        Some(_) => Some(Worthless::All),
+        // Tables of other systems do not say who wrote last.
+        None => Some(Worthless::OfOtherServers),
+    };
+    if let Some(worthless) = worthless {
+        discard(wish, worthless, link).await?;
+    }
     if wish.returned
         && let Some(range) = take_returned(wish, link).await?
     {

@@ -1,9 +1,10 @@
 //! Rests of ranges: handed back at a clean stop, used first afterwards, never twice.
 
 use keywright_core::Cause;
+use keywright_store::RawStoreSettings;
 use keywright_tests::Result;
 
-use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag};
+use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag, take_many};
 
 #[test]
 fn rests_are_used_first_and_once() -> Result<()> {
@@ -68,6 +69,68 @@ fn rests_of_another_server_are_thrown_away() -> Result<()> {
         let taken = second.source(&segment("orders"))?.take(1, true).await?;
         assert!(taken.number(0).unwrap() > hi, "a gap is left out after another server");
         assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 0);
+        Ok(())
+    })
+}
+
+/// A fails over to B while somebody is at work who does not look for rests any more, and A comes back as a copy of B. What
+/// B had of A's rests may have been used on A meanwhile, and on A nothing would tell.
+#[test]
+fn rests_of_a_server_do_not_come_back_with_it() -> Result<()> {
+    let schema = Schema::new("kw_returned_back")?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        let first = open(&schema.raw())?;
+        first.init().await?;
+        first.create_tag(&tag("orders"), &small_steps(100)).await?;
+        let at_work = open(&schema.raw())?;
+        let working = at_work.source(&segment("orders"))?;
+        log.add_all("at work", &working.take(1, true).await?);
+        log.add_all(
+            "first",
+            &first.source(&segment("orders"))?.take(1, true).await?,
+        );
+        first.hand_back().await;
+        assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 1);
+        // As B finds everything; "here" is B's name now.
+        schema.sql(
+            "UPDATE keywright_returned SET server = 'A'; UPDATE keywright_segment SET server = 'A'",
+        )?;
+        take_many(working, log, "at work".to_owned(), 30).await;
+        assert_eq!(
+            schema.number("SELECT COUNT(*) FROM keywright_segment WHERE server = 'A'")?,
+            0
+        );
+        assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 0);
+        Ok(())
+    })
+}
+
+/// Tables of other systems do not say which server wrote a number.
+#[test]
+fn rests_of_a_server_do_not_come_back_with_it_in_other_tables() -> Result<()> {
+    let schema = Schema::new("kw_returned_back_leaf")?;
+    runtime()?.block_on(async {
+        schema.sql(
+            "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL, \
+             step INT NOT NULL); INSERT INTO leaf_alloc VALUES ('orders', 1, 100)",
+        )?;
+        let settings = RawStoreSettings {
+            dialect: "leaf".to_owned(),
+            step_max: 100,
+            ..schema.raw()
+        };
+        let keys = open(&settings)?;
+        keys.init().await?;
+        let source = keys.source(&segment("orders"))?;
+        source.take(1, true).await?;
+        schema.sql(
+            "INSERT INTO keywright_returned (segment_table, tag, start_id, end_id, server) VALUES \
+             ('leaf_alloc', 'orders', 900000, 900010, 'A'), ('leaf_alloc', 'others', 1, 10, 'A')",
+        )?;
+        take_many(source, IssuedLog::default(), "leaf".to_owned(), 30).await;
+        let left = schema.sql("SELECT tag FROM keywright_returned")?;
+        assert_eq!(left, [["others"]]);
         Ok(())
     })
 }

@@ -84,6 +84,14 @@ impl World {
         let row = self.row();
         let floor = issuer.buffer.hi();
         let server = self.store.server;
+        if self.store.last.0 != server
+            && !matches!(
+                self.rules,
+                Rules::KeepForeignRests | Rules::KeepUnlessLookedFor
+            )
+        {
+            self.store.returned.clear();
+        }
         if issuer.look_for_returned {
             if self.rules != Rules::KeepForeignRests {
                 self.store.returned.retain(|(_, on)| *on == server);

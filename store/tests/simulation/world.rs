@@ -28,6 +28,8 @@ pub enum Rules {
     NoGap,
     /// Rests that were handed back on another server are trusted.
     KeepForeignRests,
+    /// They are thrown away only by who looks for rests, not by every reservation.
+    KeepUnlessLookedFor,
 }
 
 /// What becomes of a transaction.
@@ -46,6 +48,7 @@ pub struct Outcome {
     pub snowflakes: u64,
     pub takeovers: u64,
     pub promotions: u64,
+    pub rebuilds: u64,
     pub returned_used: u64,
 }
 
@@ -61,6 +64,7 @@ pub struct World {
     pub takeovers: u64,
     pub returned_used: u64,
     promotions: u64,
+    rebuilds: u64,
     processes: u32,
     tag_ids: HashMap<u64, String>,
     snowflakes: HashMap<i64, String>,
@@ -86,6 +90,7 @@ pub fn run(seed: u64, rules: Rules, verbose: bool) -> Outcome {
         takeovers: 0,
         returned_used: 0,
         promotions: 0,
+        rebuilds: 0,
         processes: ISSUERS,
         tag_ids: HashMap::new(),
         snowflakes: HashMap::new(),
@@ -107,6 +112,7 @@ pub fn run(seed: u64, rules: Rules, verbose: bool) -> Outcome {
         snowflakes: world.snowflakes.len() as u64,
         takeovers: world.takeovers,
         promotions: world.promotions,
+        rebuilds: world.rebuilds,
         returned_used: world.returned_used,
     }
 }
@@ -134,7 +140,8 @@ impl World {
             950..=969 => {
                 self.issuers[at].wall_offset_ms = self.random.i64(-CLOCK_MS_MAX..=CLOCK_MS_MAX);
             }
-            970..=989 => self.now_ms += self.random.i64(0..4_000),
+            970..=984 => self.now_ms += self.random.i64(0..4_000),
+            985..=989 => self.rebuild(),
             _ => self.promote(),
         }
     }
@@ -178,15 +185,37 @@ impl World {
         if !covered || !caught_up || lagging.server != self.store.server {
             return;
         }
-        let server = self.store.server + 1;
         self.store = lagging;
-        self.store.server = server;
         self.promotions += 1;
+        // A name that no server had before.
+        self.store.server = u32::try_from(self.promotions).unwrap() + 1;
         if self.verbose {
             println!(
                 "  a replica is promoted at {}: number {}, last {:?}, rests {:?}",
                 self.now_ms, self.store.number, self.store.last, self.store.returned
             );
+        }
+    }
+
+    /// A server that failed before takes over again, as a copy of the present one that lacks nothing. Every row must have been
+    /// written to since it failed: what nobody touched meanwhile bears its name still, and it has no way of knowing.
+    fn rebuild(&mut self) {
+        let present = self.store.server;
+        let touched = self.store.last.0 == present
+            && self
+                .store
+                .leases
+                .iter()
+                .all(|lease| lease.row.server == self.store.name());
+        let server = 1 + self.random.u32(..=u32::try_from(self.promotions).unwrap());
+        if !touched || server == present {
+            return;
+        }
+        self.store.server = server;
+        self.lagging = None;
+        self.rebuilds += 1;
+        if self.verbose {
+            println!("  server {server} comes back as a copy of server {present}");
         }
     }
 
