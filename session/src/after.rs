@@ -44,6 +44,10 @@ pub(crate) enum After {
 impl Session {
     pub(crate) fn finish(&mut self, after: After, end: Option<End>) {
         let succeeded = matches!(end, Some(End::Ok(_) | End::Prepared { .. }) | None);
+        // Only an INSERT that generates a key uses it up, and which one did nobody says.
+        if self.context.insert_id_set {
+            self.context.known = false;
+        }
         match after {
             After::Nothing => {}
             After::Unknown => self.context.doubt(),

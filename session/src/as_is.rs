@@ -30,7 +30,6 @@ impl Session {
         if self.pending_lid.is_some() && effect.sees {
             return self.update_lid(effect.counts);
         }
-        self.context.insert_id_set = false;
         let after = self.note_effect(effect, After::Nothing);
         let mut payload = Vec::new();
         execution.write(number, &execution.params, &mut payload);

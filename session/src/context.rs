@@ -15,7 +15,9 @@ pub(crate) const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 /// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
 pub(crate) const PROBE: &[u8] = b"SELECT CAST(@@session.sql_mode AS BINARY), \
     CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
-    CAST(@@session.auto_increment_increment AS BINARY)";
+    CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY)";
+/// Its columns.
+pub(crate) const PROBE_COLUMNS: usize = 5;
 
 /// So many tables that were not there when the server was looked at are remembered as having the column of their rule.
 const WITH_KEY_MAX: usize = 32;
@@ -29,7 +31,7 @@ pub(crate) struct Context {
     pub(crate) known: bool,
     pub(crate) database: Option<Vec<u8>>,
     pub(crate) increment: u64,
-    /// The client set insert_id: the next INSERT is its own affair.
+    /// The client's own insert_id waits for an INSERT, which is the client's affair. Only where all of this is known.
     pub(crate) insert_id_set: bool,
     /// Temporary tables that were created, each hiding a table of the same name.
     pub(crate) temporary: Vec<(Vec<u8>, Vec<u8>)>,
@@ -104,10 +106,11 @@ impl Context {
                 None => return false,
             },
         };
-        let Some(increment) = reader
-            .text()
-            .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok())
-        else {
+        let mut number = || -> Option<u64> {
+            let text = reader.text()?;
+            std::str::from_utf8(text).ok()?.parse().ok()
+        };
+        let (Some(increment), Some(insert_id)) = (number(), number()) else {
             return false;
         };
         let has = |name: &[u8]| mode.split(|byte| *byte == b',').any(|part| part == name);
@@ -118,6 +121,7 @@ impl Context {
         self.modes.charset = CharsetClass::of_name(charset);
         self.database = database;
         self.increment = increment;
+        self.insert_id_set = insert_id != 0;
         self.known = true;
         true
     }
@@ -157,14 +161,4 @@ fn is_name(variable: &[u8]) -> bool {
         .iter()
         .skip(1)
         .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-}
-
-/// Whether a SET mentions the client's own insert_id.
-pub(crate) fn sets_insert_id(text: &[u8]) -> bool {
-    let text = text.to_ascii_lowercase();
-    let name = b"insert_id";
-    text.windows(name.len()).enumerate().any(|(at, window)| {
-        let before = at.checked_sub(1).and_then(|at| text.get(at));
-        window == name && !before.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-    })
 }

@@ -51,6 +51,10 @@ impl Session {
             Joined::More(at_least) => return Step::More { at_least },
             Joined::TooLong => return self.refuse_long_execution(),
         };
+        // The modes decide whether a bound 0 asks for a key, and an insert_id of the client's whether any may be had.
+        if !self.context.known {
+            return self.ask_context();
+        }
         let rest = payload.get(4..).unwrap_or_default();
         let keys = self.stage.keys.take();
         // Often values matter only once there are keys beside them.
@@ -76,10 +80,6 @@ impl Session {
                 return self.refuse_execution(header, id, what);
             }
             Some(_) | None => {}
-        }
-        // The modes decide whether a bound 0 asks for a key.
-        if !self.context.known {
-            return self.ask_context();
         }
         let params = execution.as_ref().map_or(&[][..], |read| &read.params);
         let wanted = match self.wanted(statement, params) {

@@ -43,6 +43,9 @@ impl Session {
             let what = Unsupported::Bulk("of INSERT … SELECT");
             return self.refuse_select_execution(header, number, what);
         }
+        if !self.context.known {
+            return self.ask_context();
+        }
         let rest = payload.get(4..).unwrap_or_default();
         match self.bulk(header, number, rest) {
             Ok(step) => step,
@@ -70,9 +73,6 @@ impl Session {
         }
         if bulk.wants_unit_results() {
             return unsupported("with a result for each row");
-        }
-        if !self.context.known {
-            return Ok(self.ask_context());
         }
         let (index, rule, needs, total) = self.bulk_needs(id, &bulk)?;
         let Some(statement) = self.statements.ours.get(&id) else {

@@ -105,6 +105,8 @@ pub struct Imagined {
     asked: Option<usize>,
     unknown: Option<(Vec<u8>, Vec<u8>)>,
     lost_sql_mode: bool,
+    /// The client's own insert_id waits for an INSERT.
+    has_insert_id: bool,
 }
 
 impl Imagined {
@@ -124,6 +126,7 @@ impl Imagined {
             asked: None,
             unknown: None,
             lost_sql_mode: false,
+            has_insert_id: false,
         }
     }
 

@@ -8,6 +8,7 @@ use keywright_rewrite::{Lid, Plan, Sight, Unsupported, sight};
 use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, make_packet};
+use crate::context::PROBE_COLUMNS;
 use crate::last_id::names_row_count;
 use crate::load::Loading;
 use crate::packets::{COM_QUERY, error_of, only_row, write_error};
@@ -232,7 +233,7 @@ impl Session {
     pub(crate) fn gathered(&mut self, gather: Gather, end: Option<End>, answer: &[u8]) {
         match gather {
             Gather::Context => {
-                let row = only_row(answer, 4, self.deprecates_eof());
+                let row = only_row(answer, PROBE_COLUMNS, self.deprecates_eof());
                 if !row.is_some_and(|row| self.context.learn(row)) {
                     self.fail_own(answer);
                 }

@@ -138,7 +138,7 @@ impl Session {
             }
             Ok(KeyThere::Yes | KeyThere::Untold) => {}
         }
-        if std::mem::take(&mut self.context.insert_id_set) {
+        if self.context.insert_id_set {
             return self.pass_query(header, bytes, text, After::Nothing);
         }
         if let Some(what) = self.rules.unsupported(index) {

@@ -92,6 +92,9 @@ impl Session {
     fn check_keyless(&mut self, header: Header, table: &TableName, index: usize) -> Option<Step> {
         let rules = Arc::clone(&self.rules);
         let rule = rules.rules().get(index)?;
+        if !self.context.known {
+            return Some(self.ask_context());
+        }
         // The next one is the client's own affair.
         if self.context.insert_id_set {
             return None;
@@ -115,14 +118,6 @@ impl Session {
             Changes::Anything => {
                 self.context.doubt_texts();
                 After::Unknown
-            }
-            Changes::InsertId => {
-                self.context.insert_id_set = true;
-                After::Unknown
-            }
-            Changes::InsertIdUsed => {
-                self.context.insert_id_set = false;
-                After::Nothing
             }
             Changes::Tables { dropped, made } => After::Tables {
                 dropped: dropped.clone(),

@@ -9,7 +9,7 @@ use keywright_rewrite::{Kind, TableName, Unread, Unsupported, kind, without_term
 use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
-use crate::context::{is_harmless_set, sets_insert_id};
+use crate::context::is_harmless_set;
 use crate::insert::is_unsure;
 use crate::kinds::is_opaque;
 use crate::last_id::names_row_count;
@@ -60,7 +60,7 @@ impl Session {
             }
         }
         if !self.may_be_ruled(text) {
-            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            return self.prepare_passed(header, bytes, text, Changes::Nothing);
         }
         if !self.context.known {
             return self.ask_context();
@@ -71,27 +71,27 @@ impl Session {
                 return self.prepare_select(header, bytes, text, index, plan);
             }
             Ok(Planned::Pass) => {
-                return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+                return self.prepare_passed(header, bytes, text, Changes::Nothing);
             }
             Ok(Planned::Keyless(table, rule)) => {
                 let keyless = Some((table, rule));
-                return self.prepare_noted(header, bytes, text, Changes::InsertIdUsed, keyless);
+                return self.prepare_noted(header, bytes, text, Changes::Nothing, keyless);
             }
             Ok(Planned::Ask(question)) => return self.ask(&question),
             Err((rule, what)) => return self.unsupported_prepare(header, bytes, text, rule, what),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            return self.prepare_passed(header, bytes, text, Changes::Nothing);
         };
         let nothing = plan.keys() == 0 && plan.key_parameters().is_empty();
         if rule.mode == Mode::Observe {
             if let Some(what) = observed(&rule, &plan) {
                 self.note(Some(index), what);
             }
-            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            return self.prepare_passed(header, bytes, text, Changes::Nothing);
         }
         if nothing && rule.on_explicit == OnExplicit::Keep {
-            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            return self.prepare_passed(header, bytes, text, Changes::Nothing);
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
             return self.refuse_explicit(header, index, &rule);
@@ -109,7 +109,7 @@ impl Session {
                 return self.unsupported_prepare(header, bytes, text, Some(index), what);
             }
             Err(Unread::Refused) => {
-                return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+                return self.prepare_passed(header, bytes, text, Changes::Nothing);
             }
         };
         write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
@@ -171,7 +171,6 @@ impl Session {
     /// What an execution of a statement that is no INSERT changes.
     fn changes(&self, text: &[u8], kind: Kind) -> Changes {
         match kind {
-            Kind::Set if sets_insert_id(text) => Changes::InsertId,
             Kind::Set if is_harmless_set(text) => Changes::Nothing,
             Kind::Set | Kind::Use => Changes::Unknown,
             Kind::CreateTemporary => Changes::Tables {
@@ -200,7 +199,7 @@ impl Session {
             return self.refuse_unsupported(header, rule, what);
         }
         self.note(rule, What::Passed(what.label()));
-        self.prepare_passed(header, bytes, text, Changes::InsertIdUsed)
+        self.prepare_passed(header, bytes, text, Changes::Nothing)
     }
 
     pub(crate) fn answer_prepare(&mut self, end: Option<End>, answer: &[u8]) {

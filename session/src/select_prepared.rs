@@ -63,18 +63,18 @@ impl Session {
         plan: QueryPlan,
     ) -> Step {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            return self.prepare_passed(header, bytes, text, Changes::Nothing);
         };
         let verdict = verdict(&rule, &plan);
         if rule.mode == Mode::Observe {
             if let Some(what) = verdict.observed() {
                 self.note(Some(index), what);
             }
-            return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+            return self.prepare_passed(header, bytes, text, Changes::Nothing);
         }
         match verdict {
             Verdict::Leave => {
-                return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+                return self.prepare_passed(header, bytes, text, Changes::Nothing);
             }
             Verdict::Explicit => return self.refuse_explicit(header, index, &rule),
             Verdict::Unsure => return self.refuse_unsure(header, index),
@@ -95,7 +95,7 @@ impl Session {
                 return self.unsupported_prepare(header, bytes, text, Some(index), what);
             }
             Err(Unread::Refused) => {
-                return self.prepare_passed(header, bytes, text, Changes::InsertIdUsed);
+                return self.prepare_passed(header, bytes, text, Changes::Nothing);
             }
         };
         write_command(COM_STMT_PREPARE, &ours, &mut self.up);
@@ -134,6 +134,9 @@ impl Session {
             Joined::More(at_least) => return Step::More { at_least },
             Joined::TooLong => return self.refuse_long_execution(),
         };
+        if !self.context.known {
+            return self.ask_context();
+        }
         let named = self.has_attributes();
         let Some(select) = self.statements.selects.get_mut(&id) else {
             return self.malformed();
@@ -163,9 +166,6 @@ impl Session {
         if self.context.insert_id_set {
             let what = Unsupported::Unknown("SET insert_id and COM_STMT_SEND_LONG_DATA");
             return self.refuse_select_execution(header, id, what);
-        }
-        if !self.context.known {
-            return self.ask_context();
         }
         if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
             return self.refuse_select_execution(header, id, Unsupported::ZeroChanged);

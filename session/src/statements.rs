@@ -89,10 +89,6 @@ pub(crate) enum Changes {
     Unknown,
     /// That, and what was prepared out of texts.
     Anything,
-    /// insert_id is set, and perhaps more.
-    InsertId,
-    /// An INSERT, which uses an insert_id up.
-    InsertIdUsed,
     /// Temporary tables.
     Tables {
         dropped: Vec<Named>,

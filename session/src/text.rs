@@ -9,7 +9,7 @@ use crate::after::{After, Named};
 use crate::answer::Shape;
 use crate::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
 use crate::bytes::{Header, Joined, joined};
-use crate::context::{is_harmless_set, sets_insert_id};
+use crate::context::is_harmless_set;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 use crate::text_prepare::TextStatement;
@@ -81,6 +81,10 @@ impl Session {
             Err(()) => return self.ask_context(),
         };
         match look {
+            // It is known, as the statement would not be looked at so otherwise.
+            Look::Insert if self.context.insert_id_set => {
+                self.pass_query(header, bytes, text, After::Nothing)
+            }
             Look::Insert => self.insert(header, bytes, text),
             Look::Load(table) => self.load(header, bytes, text, &table),
             Look::Pass(after) => self.pass_query(header, bytes, text, after),
@@ -127,10 +131,6 @@ impl Session {
         let modes = self.context.modes;
         Ok(match kind(text, &modes) {
             Kind::Insert | Kind::Replace => {
-                if self.context.insert_id_set {
-                    self.context.insert_id_set = false;
-                    return Ok(Look::Pass(After::Nothing));
-                }
                 // Where the server's modes are known its table is read once, when it is planned.
                 if self.context.known {
                     Look::Insert
@@ -153,14 +153,11 @@ impl Session {
                 Some(name) => Look::Pass(After::Database(name)),
                 None => Look::Pass(After::Unknown),
             },
-            Kind::Set => {
-                self.context.insert_id_set |= sets_insert_id(text);
-                Look::Pass(if is_harmless_set(text) {
-                    After::Nothing
-                } else {
-                    After::Unknown
-                })
-            }
+            Kind::Set => Look::Pass(if is_harmless_set(text) {
+                After::Nothing
+            } else {
+                After::Unknown
+            }),
             Kind::Prepare => self.look_into(prepare_source(text, &modes))?,
             Kind::ExecuteImmediate => {
                 self.context.doubt_texts();
@@ -304,7 +301,6 @@ impl Session {
             return self.update_lid(false);
         }
         self.lid = None;
-        self.context.insert_id_set = false;
         self.pass(header, bytes, Shape::Results, after)
     }
 

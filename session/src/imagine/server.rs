@@ -63,8 +63,9 @@ impl Imagined {
             Some(&self.state.charset),
             self.state.database.as_deref(),
             Some(increment.as_bytes()),
+            Some(if self.has_insert_id { b"1" } else { b"0" }),
         ];
-        write_row(&[b"1", b"2", b"3", b"4"], row, answers);
+        write_row(&[b"1", b"2", b"3", b"4", b"5"], row, answers);
     }
 
     /// The answer to a `SELECT * FROM t` or ``SELECT `id` FROM t`` that is prepared.
@@ -112,10 +113,8 @@ impl Imagined {
                 }
             }
             Kind::Set => self.follow_set(text),
-            Kind::Insert
-            | Kind::Replace
-            | Kind::LoadData
-            | Kind::Select
+            Kind::Insert | Kind::Replace | Kind::LoadData => self.has_insert_id = false,
+            Kind::Select
             | Kind::With
             | Kind::OtherQuery
             | Kind::Update
@@ -163,7 +162,8 @@ impl Imagined {
                 .collect();
             self.state.charset = name;
         }
-        match assigned_sql_mode(&lower) {
+        self.has_insert_id |= assigned(&lower, b"insert_id") != Assigned::No;
+        match assigned(&lower, b"sql_mode") {
             Assigned::No => {}
             Assigned::To(mode) => self.state.sql_mode = mode,
             Assigned::Unseen => self.lost_sql_mode = true,
@@ -210,7 +210,7 @@ fn find(text: &[u8], word: &[u8]) -> Option<usize> {
     memchr::memmem::find(text, word)
 }
 
-/// What a SET makes of sql_mode.
+/// What a SET makes of a variable.
 #[derive(Debug, PartialEq, Eq)]
 enum Assigned {
     No,
@@ -219,13 +219,12 @@ enum Assigned {
     Unseen,
 }
 
-/// Reads the last assignment of the session's sql_mode in a SET in lower case.
-fn assigned_sql_mode(lower: &[u8]) -> Assigned {
-    const NAME: &[u8] = b"sql_mode";
+/// Reads the last assignment of a variable of the session's in a SET in lower case.
+fn assigned(lower: &[u8], name: &[u8]) -> Assigned {
     let mut assigned = Assigned::No;
-    for at in memchr::memmem::find_iter(lower, NAME) {
+    for at in memchr::memmem::find_iter(lower, name) {
         let (before, after) = lower.split_at(at);
-        let after = after.get(NAME.len()..).unwrap_or_default();
+        let after = after.get(name.len()..).unwrap_or_default();
         let is_own = before
             .last()
             .is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');

@@ -92,12 +92,12 @@ impl Server {
     }
 
     fn probe(&mut self, out: &mut Vec<u8>) {
-        packet(1, &[4], out);
-        for sequence in 2..6 {
+        packet(1, &[5], out);
+        for sequence in 2..7 {
             self.definition(sequence, out);
         }
         if !self.deprecate_eof {
-            self.end(6, 0, out);
+            self.end(7, 0, out);
         }
         let mode = pick(
             &mut self.random,
@@ -105,8 +105,9 @@ impl Server {
         );
         let charset = pick(&mut self.random, &["utf8mb4", "utf8mb4", "gbk"]);
         let increment = pick(&mut self.random, &["1", "1", "3", "0", "65535", "x"]);
+        let insert_id = pick(&mut self.random, &["0", "0", "0", "0", "0", "0", "0", "5"]);
         let mut row = Vec::new();
-        for text in [mode, charset, "d", increment] {
+        for text in [mode, charset, "d", increment, insert_id] {
             row.extend(u8::try_from(text.len()));
             row.extend(text.as_bytes());
         }

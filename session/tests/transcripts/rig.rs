@@ -206,17 +206,29 @@ pub(crate) fn probe(increment: &str) -> Vec<u8> {
     probe_in("", increment)
 }
 pub(crate) fn probe_in(sql_mode: &str, increment: &str) -> Vec<u8> {
-    let mut o = packet(1, &[4]);
-    for i in 0..4 {
+    probe_of(sql_mode, increment, "0")
+}
+/// The same while the client's own insert_id waits for its INSERT.
+pub(crate) fn probe_with_insert_id(id: &str) -> Vec<u8> {
+    probe_of("", "1", id)
+}
+fn probe_of(sql_mode: &str, increment: &str, insert_id: &str) -> Vec<u8> {
+    rows(&[sql_mode, "utf8mb4", "d", increment, insert_id])
+}
+/// A result of one row, with DEPRECATE_EOF.
+pub(crate) fn rows(row: &[&str]) -> Vec<u8> {
+    let columns = row.len() as u8;
+    let mut o = packet(1, &[columns]);
+    for i in 0..columns {
         o.extend(def(2 + i));
     }
-    let mut row = vec![];
-    for s in [sql_mode, "utf8mb4", "d", increment] {
-        row.push(s.len() as u8);
-        row.extend(s.as_bytes());
+    let mut values = vec![];
+    for s in row {
+        values.push(s.len() as u8);
+        values.extend(s.as_bytes());
     }
-    o.extend(packet(6, &row));
-    o.extend(packet(7, &[0xFE, 0, 0, 2, 0, 0, 0]));
+    o.extend(packet(2 + columns, &values));
+    o.extend(packet(3 + columns, &[0xFE, 0, 0, 2, 0, 0, 0]));
     o
 }
 pub(crate) fn prepared(id: u32, params: u16) -> Vec<u8> {

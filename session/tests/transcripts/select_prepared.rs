@@ -200,7 +200,8 @@ fn insert_id_is_used_up_by_the_clients_own_text() {
         r.query("SET insert_id = 77");
         r.answer(&ok(0, 0));
         r.told();
-        let sent = r.say(&two(1, 2));
+        r.say(&two(1, 2));
+        let sent = r.answer(&probe_with_insert_id("77"));
         assert_eq!(sent, packet(0, &[b"\x16", text.as_bytes()].concat()));
         let mut rest = vec![0, 1];
         rest.extend(LONGLONG.repeat(2));
