@@ -21,11 +21,22 @@ pub(crate) enum After {
     Unknown,
     /// The database, if it succeeded.
     Database(Vec<u8>),
-    /// Tables were dropped, then temporary ones were made; and whether anything else may have changed.
+    /// Tables were dropped, then temporary ones were made.
     Tables {
         dropped: Vec<Named>,
         made: Vec<Named>,
+    },
+    /// What was prepared out of texts, and whether anything else may have changed.
+    Texts {
+        texts: Texts,
         unknown: bool,
+    },
+    /// Several statements in one text, of which nobody says how many were carried out.
+    Several {
+        dropped: Vec<Named>,
+        made: Vec<Named>,
+        /// One of them may have prepared another statement out of a text.
+        doubts_texts: bool,
     },
     /// Rows with generated keys were returned, if it succeeded.
     Returned(Reply),
@@ -41,6 +52,23 @@ pub(crate) enum After {
     TextPrepared(Box<TextStatement>),
 }
 
+/// What becomes of statements that were prepared out of texts.
+#[derive(Debug)]
+pub(crate) enum Texts {
+    /// No statement of a rule has this name any more.
+    Gone(Vec<u8>),
+    /// Any name may have another one.
+    Doubtful,
+}
+
+impl After {
+    /// Anything may have changed, what was prepared out of texts too.
+    pub(crate) const ANYTHING: Self = Self::Texts {
+        texts: Texts::Doubtful,
+        unknown: true,
+    };
+}
+
 impl Session {
     pub(crate) fn finish(&mut self, after: After, end: Option<End>) {
         let succeeded = matches!(end, Some(End::Ok(_) | End::Prepared { .. }) | None);
@@ -52,31 +80,37 @@ impl Session {
             After::Nothing => {}
             After::Unknown => self.context.doubt(),
             After::Database(name) if succeeded => self.context.database = Some(name),
-            After::Tables {
-                dropped,
-                mut made,
-                unknown,
-            } => {
+            After::Tables { dropped, made } => {
                 self.context.forget_keys();
+                if succeeded {
+                    self.drop_tables(&dropped);
+                    self.make_temporary(made);
+                }
+            }
+            After::Texts { texts, unknown } => {
+                match texts {
+                    Texts::Gone(name) if succeeded => self.context.forget_text(&name),
+                    // A PREPARE that fails may have made room for its statement before.
+                    Texts::Gone(name) => self.context.doubt_text(&name),
+                    Texts::Doubtful => self.context.doubt_texts(),
+                }
                 if unknown {
                     self.context.doubt();
                 }
+            }
+            After::Several {
+                dropped,
+                made,
+                doubts_texts,
+            } => {
+                self.context.doubt();
+                if doubts_texts {
+                    self.context.doubt_texts();
+                }
                 if succeeded {
-                    let rules = Arc::clone(&self.rules);
-                    let is = |(one, two): &Named, (of, name): &Named| {
-                        rules.same_name(one, of) && rules.same_name(two, name)
-                    };
-                    self.context
-                        .temporary
-                        .retain(|there| !dropped.iter().any(|name| is(there, name)));
+                    self.drop_tables(&dropped);
                 }
-                // A text of several statements may fail after one that made a table.
-                if succeeded || unknown {
-                    // IF NOT EXISTS may name the same one again and again.
-                    let there = &mut self.context.temporary;
-                    made.retain(|name| !there.contains(name));
-                    there.extend(made);
-                }
+                self.make_temporary(made);
             }
             After::Returned(reply) => self.insert_returned(&reply, succeeded),
             After::Inserted(before) => {
@@ -85,7 +119,7 @@ impl Session {
                     self.lid = before;
                 }
             }
-            After::TextPrepared(statement) if succeeded => self.text_prepared(*statement),
+            After::TextPrepared(statement) => self.text_prepared(*statement, succeeded),
             After::Reset if succeeded => {
                 let facts = SessionFacts {
                     database: self.context.database.take(),
@@ -105,7 +139,24 @@ impl Session {
                     self.statements.passed(statement, *passed);
                 }
             }
-            After::Database(_) | After::Reset | After::Multi(_) | After::TextPrepared(_) => {}
+            After::Database(_) | After::Reset | After::Multi(_) => {}
         }
+    }
+
+    fn drop_tables(&mut self, dropped: &[Named]) {
+        let rules = Arc::clone(&self.rules);
+        let is = |(one, two): &Named, (of, name): &Named| {
+            rules.same_name(one, of) && rules.same_name(two, name)
+        };
+        self.context
+            .temporary
+            .retain(|there| !dropped.iter().any(|name| is(there, name)));
+    }
+
+    fn make_temporary(&mut self, mut made: Vec<Named>) {
+        // IF NOT EXISTS may name the same one again and again.
+        let there = &mut self.context.temporary;
+        made.retain(|name| !there.contains(name));
+        there.extend(made);
     }
 }

@@ -83,7 +83,7 @@ impl Session {
         if passed.effect.sees && self.pending_lid.is_some() {
             return self.update_lid(passed.effect.counts);
         }
-        let after = self.after_execution(&passed.change);
+        let after = Self::after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);
         self.pass_named(header, bytes, named, Shape::Results, after)
     }
@@ -111,18 +111,14 @@ impl Session {
     }
 
     /// What an execution of a statement that is passed on changes.
-    fn after_execution(&mut self, change: &Changes) -> After {
+    fn after_execution(change: &Changes) -> After {
         match change {
             Changes::Nothing => After::Nothing,
             Changes::Unknown => After::Unknown,
-            Changes::Anything => {
-                self.context.doubt_texts();
-                After::Unknown
-            }
+            Changes::Anything => After::ANYTHING,
             Changes::Tables { dropped, made } => After::Tables {
                 dropped: dropped.clone(),
                 made: made.clone(),
-                unknown: false,
             },
         }
     }

@@ -153,6 +153,7 @@ impl Session {
     fn look_at_several(&mut self, text: &[u8]) -> Result<Several, ()> {
         let modes = self.context.modes;
         let (mut dropped, mut made) = (Vec::new(), Vec::new());
+        let mut doubts_texts = false;
         let (mut is_ruled, mut loads) = (false, false);
         // After a USE, SET or CALL the rest is read in a state that nobody knows yet.
         let mut changed = false;
@@ -171,7 +172,7 @@ impl Session {
                         continue;
                     }
                 },
-                Look::Load(table) | Look::Unsupported(table, _) => table,
+                Look::Load(table) | Look::Unsupported(table, _, _) => table,
                 Look::Prepare(_) | Look::Execute(_) | Look::Hidden(_) => {
                     is_ruled = true;
                     continue;
@@ -179,13 +180,13 @@ impl Session {
                 Look::Pass(After::Tables {
                     dropped: gone,
                     made: new,
-                    ..
                 }) => {
                     dropped.extend(gone);
                     made.extend(new);
                     continue;
                 }
                 Look::Pass(after) => {
+                    doubts_texts |= matches!(after, After::Texts { .. });
                     changed |= changes_reading(&after, kind(piece, &modes));
                     continue;
                 }
@@ -193,10 +194,10 @@ impl Session {
             is_ruled |= self.rule_of(&table).is_some() || (changed && self.may_match(&table));
         }
         Ok(match (is_ruled, loads) {
-            (false, _) => Several::Whole(After::Tables {
+            (false, _) => Several::Whole(After::Several {
                 dropped,
                 made,
-                unknown: true,
+                doubts_texts,
             }),
             (true, false) => Several::OneByOne,
             // The client would number the packets of its file after those of an answer that it never saw.
@@ -291,7 +292,8 @@ fn changes_reading(after: &After, kind: Kind) -> bool {
     match after {
         // DDL changes tables.
         After::Unknown => kind != Kind::Ddl,
-        After::Database(_) => true,
+        After::Database(_) | After::Several { .. } => true,
+        After::Texts { unknown, .. } => *unknown,
         After::Nothing
         | After::Tables { .. }
         | After::Returned(_)

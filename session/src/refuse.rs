@@ -64,6 +64,18 @@ impl Session {
         rule: Option<usize>,
         what: Unsupported,
     ) -> Step {
+        self.unsupported_then(header, bytes, rule, what, After::Unknown)
+    }
+
+    /// The same; where the statement is passed on it changes that.
+    pub(crate) fn unsupported_then(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        rule: Option<usize>,
+        what: Unsupported,
+        after: After,
+    ) -> Step {
         if self.refuses(rule) {
             return self.refuse_unsupported(header, rule, what);
         }
@@ -72,7 +84,7 @@ impl Session {
         }
         self.lid = None;
         self.note(rule, What::Passed(what.label()));
-        self.pass(header, bytes, Shape::Results, After::Unknown)
+        self.pass(header, bytes, Shape::Results, after)
     }
 
     pub(crate) fn refuse_unsupported(

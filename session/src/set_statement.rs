@@ -11,12 +11,16 @@ impl Session {
     pub(crate) fn behind_set(&self, text: &[u8]) -> Look {
         let modes = &self.context.modes;
         let Some(behind) = behind_set_statement(text, modes) else {
-            return Look::Pass(After::Unknown);
+            return Look::Pass(After::ANYTHING);
         };
         match kind(behind, modes) {
             Kind::LoadData => match load_target(behind, modes) {
-                Some(table) => Look::Unsupported(table, Unsupported::SetStatementFor("LOAD DATA")),
-                None => Look::Pass(After::Unknown),
+                Some(table) => Look::Unsupported(
+                    table,
+                    Unsupported::SetStatementFor("LOAD DATA"),
+                    After::ANYTHING,
+                ),
+                None => Look::Pass(After::ANYTHING),
             },
             Kind::Insert | Kind::Replace | Kind::SetStatement => {
                 Look::Hidden(Unsupported::SetStatementFor("another SET STATEMENT"))
@@ -53,14 +57,14 @@ impl Session {
             | Kind::DropTable
             | Kind::CreateRoutine
             | Kind::Ddl
-            | Kind::Other => Look::Pass(After::Unknown),
+            | Kind::Other => Look::Pass(After::ANYTHING),
         }
     }
 
     /// The same for one that is prepared: the rule, if it is known, and what forbids it.
     pub(crate) fn hidden_behind_set(&self, text: &[u8]) -> Option<(Option<usize>, Unsupported)> {
         match self.behind_set(text) {
-            Look::Unsupported(table, what) => Some((Some(self.rule_of(&table)?), what)),
+            Look::Unsupported(table, what, _) => Some((Some(self.rule_of(&table)?), what)),
             Look::Hidden(what) => Some((None, what)),
             Look::Pass(_) | Look::Insert | Look::Load(_) | Look::Prepare(_) | Look::Execute(_) => {
                 None

@@ -5,7 +5,7 @@ use keywright_rewrite::{
     prepare_source, tables_touched, use_target, without_terminator,
 };
 
-use crate::after::{After, Named};
+use crate::after::{After, Named, Texts};
 use crate::answer::Shape;
 use crate::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
 use crate::bytes::{Header, Joined, joined};
@@ -23,8 +23,8 @@ pub(crate) enum Look {
     Insert,
     /// It is a LOAD DATA or LOAD XML into this table.
     Load(TableName),
-    /// It would be one, in a shape that cannot be rewritten.
-    Unsupported(TableName, Unsupported),
+    /// It would be one, in a shape that cannot be rewritten; what it changes where it is passed on.
+    Unsupported(TableName, Unsupported, After),
     /// It may be one, and it cannot be told into which table.
     Hidden(Unsupported),
     /// PREPARE of one out of a text.
@@ -88,11 +88,11 @@ impl Session {
             Look::Insert => self.insert(header, bytes, text),
             Look::Load(table) => self.load(header, bytes, text, &table),
             Look::Pass(after) => self.pass_query(header, bytes, text, after),
-            Look::Unsupported(table, what) => match self.rule_of(&table) {
-                rule @ Some(_) => self.unsupported(header, bytes, rule, what),
-                None => self.pass_query(header, bytes, text, After::Unknown),
+            Look::Unsupported(table, what, after) => match self.rule_of(&table) {
+                rule @ Some(_) => self.unsupported_then(header, bytes, rule, what, after),
+                None => self.pass_query(header, bytes, text, after),
             },
-            Look::Hidden(what) => self.unsupported(header, bytes, None, what),
+            Look::Hidden(what) => self.unsupported_then(header, bytes, None, what, After::ANYTHING),
             Look::Prepare(statement) => self.prepare_text(header, bytes, text, *statement),
             Look::Execute(name) => self.execute_text(header, bytes, text, &name),
         }
@@ -126,8 +126,9 @@ impl Session {
         Step::Consumed(0)
     }
 
-    /// Looks at one statement. `Err`: the server's modes must be known first.
-    pub(crate) fn look(&mut self, text: &[u8]) -> Result<Look, ()> {
+    /// Looks at one statement, which may never be carried out: so nothing is noted yet. `Err`: the server's modes must be known
+    /// first.
+    pub(crate) fn look(&self, text: &[u8]) -> Result<Look, ()> {
         let modes = self.context.modes;
         Ok(match kind(text, &modes) {
             Kind::Insert | Kind::Replace => {
@@ -159,38 +160,26 @@ impl Session {
                 After::Unknown
             }),
             Kind::Prepare => self.look_into(prepare_source(text, &modes))?,
-            Kind::ExecuteImmediate => {
-                self.context.doubt_texts();
-                self.look_into(prepare_source(text, &modes))?
-            }
+            Kind::ExecuteImmediate => self.look_into(prepare_source(text, &modes))?,
             Kind::Execute => self.look_at_execute(text),
             Kind::Deallocate => {
-                if let Some(name) = named_statement(text, &modes) {
-                    self.context.forget_text(&name.to_ascii_lowercase());
-                }
-                Look::Pass(After::Nothing)
+                let name = named_statement(text, &modes).map(|name| name.to_ascii_lowercase());
+                Look::Pass(After::Texts {
+                    texts: name.map_or(Texts::Doubtful, Texts::Gone),
+                    unknown: false,
+                })
             }
             Kind::CreateTemporary => Look::Pass(After::Tables {
                 dropped: Vec::new(),
                 made: self.tables_named(text),
-                unknown: false,
             }),
             Kind::DropTable => Look::Pass(After::Tables {
                 dropped: self.tables_named(text),
                 made: Vec::new(),
-                unknown: false,
             }),
-            Kind::SetStatement => {
-                if !self.context.known {
-                    return Err(());
-                }
-                self.context.doubt_texts();
-                self.behind_set(text)
-            }
-            Kind::Call | Kind::Compound | Kind::Other => {
-                self.context.doubt_texts();
-                Look::Pass(After::Unknown)
-            }
+            Kind::SetStatement if !self.context.known => return Err(()),
+            Kind::SetStatement => self.behind_set(text),
+            Kind::Call | Kind::Compound | Kind::Other => Look::Pass(After::ANYTHING),
             Kind::Ddl => Look::Pass(After::Unknown),
             Kind::Empty
             | Kind::Select
@@ -227,15 +216,12 @@ impl Session {
         tables.into_iter().map(full).collect()
     }
 
-    fn look_at_execute(&mut self, text: &[u8]) -> Look {
+    fn look_at_execute(&self, text: &[u8]) -> Look {
         let name = named_statement(text, &self.context.modes).map(|name| name.to_ascii_lowercase());
         match name.filter(|name| self.context.may_execute(name)) {
             Some(name) => Look::Execute(name),
-            None => {
-                // It may be a CALL.
-                self.context.doubt_texts();
-                Look::Pass(After::Unknown)
-            }
+            // It may be a CALL.
+            None => Look::Pass(After::ANYTHING),
         }
     }
 

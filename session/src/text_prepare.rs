@@ -8,7 +8,7 @@ use keywright_rewrite::{
     without_terminator,
 };
 
-use crate::after::After;
+use crate::after::{After, Texts};
 use crate::answer::{End, Shape};
 use crate::bytes::Header;
 use crate::context::Context;
@@ -51,6 +51,16 @@ impl Context {
         }
     }
 
+    /// The same, of this name, if it is one that servers take for no other.
+    pub(crate) fn doubt_text(&mut self, name: &[u8]) {
+        if !is_plain_name(name) {
+            self.doubt_texts();
+        }
+        if let Some(statement) = self.texts.get_mut(name) {
+            statement.is_doubtful = true;
+        }
+    }
+
     /// Nothing has this name any more.
     pub(crate) fn forget_text(&mut self, name: &[u8]) {
         self.texts.remove(name);
@@ -60,10 +70,7 @@ impl Context {
     }
 
     /// Whether EXECUTE of a name may be of a statement on a rule's table, or of the proxy's own.
-    pub(crate) fn may_execute(&mut self, name: &[u8]) -> bool {
-        if !is_plain_name(name) {
-            self.doubt_texts();
-        }
+    pub(crate) fn may_execute(&self, name: &[u8]) -> bool {
         self.may_be_own(name) || self.text_named(name).is_some()
     }
 
@@ -94,7 +101,7 @@ fn is_plain_name(name: &[u8]) -> bool {
 
 impl Session {
     /// What a PREPARE out of a text means for the rules. `Err`: the server's modes must be known first.
-    pub(crate) fn look_into(&mut self, source: PrepareSource) -> Result<Look, ()> {
+    pub(crate) fn look_into(&self, source: PrepareSource) -> Result<Look, ()> {
         if !self.context.known {
             return Err(());
         }
@@ -104,28 +111,22 @@ impl Session {
                 without_terminator(&text).to_vec(),
             ),
             PrepareSource::Computed { name } => {
-                self.context.forget_text(&name.to_ascii_lowercase());
-                return Ok(Look::Pass(After::Unknown));
+                return Ok(Look::Pass(after_preparing(name.to_ascii_lowercase())));
             }
-            PrepareSource::Unreadable => {
-                self.context.doubt_texts();
-                return Ok(Look::Pass(After::Unknown));
-            }
+            PrepareSource::Unreadable => return Ok(Look::Pass(After::ANYTHING)),
         };
-        // Whether it succeeds or fails, what had this name before is gone.
-        self.context.forget_text(&name);
         let modes = self.context.modes;
         let table = match InsertHead::read(&text, &modes) {
             Ok(head) => head.table,
             Err(Unread::Refused | Unread::Unsupported(_)) => {
                 if let Some((table, what)) = self.load_to_prepare(&text) {
-                    return Ok(Look::Unsupported(table, what));
+                    return Ok(Look::Unsupported(table, what, after_preparing(name)));
                 }
-                return Ok(Look::Pass(After::Unknown));
+                return Ok(Look::Pass(after_preparing(name)));
             }
         };
         let Some(rule) = self.rule_of(&table) else {
-            return Ok(Look::Pass(After::Unknown));
+            return Ok(Look::Pass(after_preparing(name)));
         };
         // EXECUTE IMMEDIATE has no name.
         let can_be_told = !name.is_empty() && is_plain_name(&name) && !is_own_name(&name);
@@ -140,7 +141,7 @@ impl Session {
                     is_doubtful: false,
                 }))
             } else {
-                Look::Unsupported(table, Unsupported::TextPrepare)
+                Look::Unsupported(table, Unsupported::TextPrepare, after_preparing(name))
             },
         )
     }
@@ -161,9 +162,13 @@ impl Session {
         self.pass_query(header, bytes, text, after)
     }
 
-    /// The server has prepared it.
-    pub(crate) fn text_prepared(&mut self, statement: TextStatement) {
-        self.context.texts.insert(statement.name.clone(), statement);
+    /// The server has prepared it, or has not.
+    pub(crate) fn text_prepared(&mut self, statement: TextStatement, succeeded: bool) {
+        if succeeded {
+            self.context.texts.insert(statement.name.clone(), statement);
+        } else {
+            self.context.doubt_text(&statement.name);
+        }
     }
 
     /// EXECUTE of a statement that was prepared out of a text.
@@ -190,14 +195,15 @@ impl Session {
         }
         let is_same = statement.database == self.context.database
             && statement.modes == self.context.modes
-            && !statement.is_doubtful;
+            && !statement.is_doubtful
+            && is_plain_name(name);
         if is_same && own.is_some() {
             self.decide(header, bytes, text, &statement.text)
         } else if self.rewrites(statement.rule) {
             let rule = Some(statement.rule);
             self.refuse_unsupported(header, rule, Unsupported::TextPrepare)
         } else {
-            self.pass_query(header, bytes, text, After::Unknown)
+            self.pass_query(header, bytes, text, After::ANYTHING)
         }
     }
 
@@ -268,6 +274,18 @@ impl Session {
         } else {
             self.fail_own(answer);
         }
+    }
+}
+
+/// What comes of a PREPARE of something else, whose name is in lower case; without one it is EXECUTE IMMEDIATE, which may be a
+/// CALL.
+fn after_preparing(name: Vec<u8>) -> After {
+    match name.is_empty() {
+        true => After::ANYTHING,
+        false => After::Texts {
+            texts: Texts::Gone(name),
+            unknown: true,
+        },
     }
 }
 

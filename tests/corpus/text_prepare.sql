@@ -46,8 +46,6 @@ EXECUTE `ś`;
 @refused PREPARE from a text
 @text
 EXECUTE `s `;
-@refused PREPARE from a text
-@text
 EXECUTE s;
 PREPARE s FROM 'INSERT INTO t (a) VALUES (2)';
 EXECUTE s;

@@ -11,6 +11,7 @@ mod rig;
 mod select;
 mod select_prepared;
 mod several;
+mod texts;
 
 use std::sync::Arc;
 

@@ -1,0 +1,129 @@
+//! Statements that were prepared out of a text: which of them the server still has is known from what was carried out, and not
+//! from what was read.
+
+use keywright_rewrite::KeyForm;
+
+use super::rig::*;
+
+const REFUSED: &str = "PREPARE from a text";
+
+/// A session that has prepared an INSERT as `s`.
+fn begun() -> Rig {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    r.probed("PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'", "1");
+    r.answer(&ok(0, 0));
+    r.told();
+    r
+}
+
+/// What EXECUTE of it comes to: what the server gets, and what the client is told at once.
+fn executed(r: &mut Rig) -> (Vec<u8>, Vec<u8>) {
+    let sent = r.query("EXECUTE s");
+    let sent = match has(&sent, "@@session.sql_mode") {
+        true => r.answer(&probe("1")),
+        false => sent,
+    };
+    (sent, r.told())
+}
+
+fn is_keyed(sent: &[u8]) -> bool {
+    has(
+        sent,
+        "PREPARE `keywright execute` FROM 'INSERT INTO t (a,`id`) VALUES (1,LAST_INSERT_ID(",
+    ) || has(sent, "LAST_INSERT_ID(10")
+}
+
+#[test]
+fn what_was_not_reached_changes_none() {
+    for behind in [
+        "DEALLOCATE PREPARE s",
+        "PREPARE s FROM 'SELECT 1'",
+        "PREPARE s FROM @x",
+        "CALL p()",
+        "EXECUTE IMMEDIATE 'CALL p()'",
+    ] {
+        let mut r = begun();
+        let sent = r.query(&format!("INSERT INTO t (nosuch) VALUES (1); {behind}"));
+        assert!(has(&sent, "LAST_INSERT_ID(100)"));
+        r.answer(&err());
+        r.told();
+        let (sent, _) = executed(&mut r);
+        assert!(is_keyed(&sent), "after {behind}");
+    }
+}
+
+#[test]
+fn what_may_not_have_been_reached_makes_them_doubtful() {
+    for behind in [
+        "DEALLOCATE PREPARE s",
+        "PREPARE s FROM 'SELECT 1'",
+        "PREPARE s FROM @x",
+        "CALL p()",
+        "EXECUTE IMMEDIATE 'CALL p()'",
+    ] {
+        let mut r = begun();
+        let sent = r.query(&format!("SELECT nosuch; {behind}"));
+        assert!(has(&sent, behind), "they are sent as they are");
+        r.answer(&err());
+        r.told();
+        let (sent, told) = executed(&mut r);
+        assert!(sent.is_empty(), "after {behind}");
+        assert!(has(&told, REFUSED));
+    }
+}
+
+#[test]
+fn what_was_refused_changes_none() {
+    let mut r = begun();
+    let sent = r.query("PREPARE s FROM 'LOAD DATA INFILE ''f'' INTO TABLE t (a)'");
+    assert!(sent.is_empty());
+    assert!(has(&r.told(), "LOAD DATA"));
+    assert!(is_keyed(&executed(&mut r).0));
+}
+
+#[test]
+fn what_failed_makes_its_name_doubtful() {
+    for between in ["DEALLOCATE PREPARE s garbage", "PREPARE s FROM @x garbage"] {
+        let mut r = begun();
+        r.query(between);
+        r.answer(&err());
+        r.told();
+        let (sent, told) = executed(&mut r);
+        assert!(sent.is_empty(), "after {between}");
+        assert!(has(&told, REFUSED));
+    }
+    let mut r = begun();
+    r.query("DEALLOCATE PREPARE other");
+    r.answer(&err());
+    assert!(is_keyed(&executed(&mut r).0), "another name");
+}
+
+#[test]
+fn what_has_another_name_now_is_passed_on() {
+    let mut r = begun();
+    r.query("PREPARE s FROM 'SELECT 1'");
+    r.answer(&ok(0, 0));
+    assert!(has(&executed(&mut r).0, "EXECUTE s"));
+}
+
+#[test]
+fn what_was_prepared_anew_is_not_doubtful() {
+    let mut r = begun();
+    r.query("CALL p()");
+    r.answer(&ok(0, 0));
+    r.probed("PREPARE s FROM 'INSERT INTO t (a) VALUES (2)'", "1");
+    r.answer(&ok(0, 0));
+    r.told();
+    let (sent, _) = executed(&mut r);
+    assert!(has(&sent, "FROM 'INSERT INTO t") && has(&sent, "100"));
+}
+
+#[test]
+fn a_prepare_that_failed_makes_its_name_doubtful() {
+    let mut r = begun();
+    r.query("PREPARE s FROM 'INSERT INTO t (nosuch) VALUES (1)'");
+    r.answer(&err());
+    r.told();
+    let (sent, told) = executed(&mut r);
+    assert!(sent.is_empty() && has(&told, REFUSED));
+}
