@@ -70,6 +70,9 @@ pub enum Unsupported {
     /// The key column came after the statement was prepared.
     #[error("a statement that was prepared before the key column was there: prepare it again")]
     KeyLater,
+    /// A temporary table hid the table with the rule when the statement was prepared, and is gone.
+    #[error("a statement that was prepared for a temporary table that is gone: prepare it again")]
+    Hidden,
     /// A value refers to the key column, which native auto-increment fills later.
     #[error("a value that refers to the key column")]
     KeyReferred,
@@ -161,6 +164,7 @@ impl Unsupported {
             Self::KeyName => "key_name",
             Self::KeyNarrow => "key_narrow",
             Self::KeyLater => "key_later",
+            Self::Hidden => "temporary_table",
             Self::KeyReferred => "key_referred",
             Self::Key(_) => "key_expression",
             Self::ZeroUnsure => "zero_unsure",

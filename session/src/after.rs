@@ -1,7 +1,5 @@
 //! What the end of an answer that was passed on changes.
 
-use std::sync::Arc;
-
 use crate::answer::{Done, End};
 use crate::context::Context;
 use crate::last_id::Reply;
@@ -33,7 +31,7 @@ pub(crate) enum After {
     },
     /// Several statements in one text, of which nobody says how many were carried out.
     Several {
-        dropped: Vec<Named>,
+        /// Temporary tables that may be there now.
         made: Vec<Named>,
         /// One of them may have prepared another statement out of a text.
         doubts_texts: bool,
@@ -67,6 +65,27 @@ impl After {
         texts: Texts::Doubtful,
         unknown: true,
     };
+
+    /// Whether it comes of a PREPARE, whose statement is carried out later.
+    pub(crate) fn names_text(&self) -> bool {
+        match self {
+            Self::Texts { texts, .. } => match texts {
+                Texts::Gone(_) => true,
+                Texts::Doubtful => false,
+            },
+            Self::TextPrepared(_) => true,
+            Self::Nothing
+            | Self::Unknown
+            | Self::Database(_)
+            | Self::Tables { .. }
+            | Self::Several { .. }
+            | Self::Returned(_)
+            | Self::Inserted(_)
+            | Self::Reset
+            | Self::Multi(_)
+            | Self::Prepared(_) => false,
+        }
+    }
 }
 
 impl Session {
@@ -82,10 +101,7 @@ impl Session {
             After::Database(name) if succeeded => self.context.database = Some(name),
             After::Tables { dropped, made } => {
                 self.context.forget_keys();
-                if succeeded {
-                    self.drop_tables(&dropped);
-                    self.make_temporary(made);
-                }
+                self.tables_changed(&dropped, made, succeeded);
             }
             After::Texts { texts, unknown } => {
                 match texts {
@@ -98,19 +114,13 @@ impl Session {
                     self.context.doubt();
                 }
             }
-            After::Several {
-                dropped,
-                made,
-                doubts_texts,
-            } => {
+            After::Several { made, doubts_texts } => {
                 self.context.doubt();
                 if doubts_texts {
                     self.context.doubt_texts();
                 }
-                if succeeded {
-                    self.drop_tables(&dropped);
-                }
-                self.make_temporary(made);
+                // One may have failed before them, or have dropped them behind.
+                self.note_temporary(made, false);
             }
             After::Returned(reply) => self.insert_returned(&reply, succeeded),
             After::Inserted(before) => {
@@ -141,22 +151,5 @@ impl Session {
             }
             After::Database(_) | After::Reset | After::Multi(_) => {}
         }
-    }
-
-    fn drop_tables(&mut self, dropped: &[Named]) {
-        let rules = Arc::clone(&self.rules);
-        let is = |(one, two): &Named, (of, name): &Named| {
-            rules.same_name(one, of) && rules.same_name(two, name)
-        };
-        self.context
-            .temporary
-            .retain(|there| !dropped.iter().any(|name| is(there, name)));
-    }
-
-    fn make_temporary(&mut self, mut made: Vec<Named>) {
-        // IF NOT EXISTS may name the same one again and again.
-        let there = &mut self.context.temporary;
-        made.retain(|name| !there.contains(name));
-        there.extend(made);
     }
 }

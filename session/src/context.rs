@@ -7,6 +7,7 @@ use keywright_rewrite::{CharsetClass, Modes};
 use crate::after::Named;
 use crate::bytes::Reader;
 use crate::step::SessionFacts;
+use crate::temporary::Temporary;
 use crate::text_prepare::TextStatement;
 
 /// Status flag: a backslash in a string is itself.
@@ -33,8 +34,8 @@ pub(crate) struct Context {
     pub(crate) increment: u64,
     /// The client's own insert_id waits for an INSERT, which is the client's affair. Only where all of this is known.
     pub(crate) insert_id_set: bool,
-    /// Temporary tables that were created, each hiding a table of the same name.
-    pub(crate) temporary: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Temporary tables that were made, or may have been, whose names are those of tables with rules.
+    pub(crate) temporary: Vec<Temporary>,
     /// Statements on rules' tables that were prepared out of a text, by name.
     pub(crate) texts: HashMap<Vec<u8>, TextStatement>,
     /// Tables that were not there when the server was looked at, and have the column of their rule now.
@@ -69,6 +70,7 @@ impl Context {
     pub(crate) fn doubt(&mut self) {
         self.known = false;
         self.forget_keys();
+        self.doubt_temporary();
     }
 
     /// Tables may have become others.

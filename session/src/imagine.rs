@@ -9,6 +9,7 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{InsertHead, PrepareSource, TableName, load_target, prepare_source, split};
 use server::{AUTOCOMMIT, COLLATION};
 
+use crate::after::Named;
 use crate::bytes::Reader;
 use crate::local_file::NO_MORE;
 use crate::packets::{COM_QUERY, packets, write_command};
@@ -107,6 +108,8 @@ pub struct Imagined {
     lost_sql_mode: bool,
     /// The client's own insert_id waits for an INSERT.
     has_insert_id: bool,
+    /// Temporary tables that were made.
+    temporary: Vec<Named>,
 }
 
 impl Imagined {
@@ -127,6 +130,7 @@ impl Imagined {
             unknown: None,
             lost_sql_mode: false,
             has_insert_id: false,
+            temporary: Vec::new(),
         }
     }
 

@@ -238,6 +238,7 @@ impl Session {
                     self.fail_own(answer);
                 }
             }
+            Gather::Temporary(table) => self.answer_temporary(&table, answer),
             Gather::Columns => self.answer_columns(answer),
             Gather::Key(table, index) => self.answer_key(table, index, answer),
             Gather::Nothing => {}

@@ -51,6 +51,7 @@ mod set_statement;
 mod statements;
 mod status;
 mod step;
+mod temporary;
 mod text;
 mod text_prepare;
 mod values;

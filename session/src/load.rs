@@ -218,7 +218,7 @@ impl Session {
     /// The same, if a rule is for the table.
     pub(crate) fn prepared_load(&self, text: &[u8]) -> Option<(Option<usize>, Unsupported)> {
         let (table, what) = self.load_to_prepare(text)?;
-        Some((Some(self.rule_of(&table)?), what))
+        Some((Some(self.rule_behind(&table)?), what))
     }
 
     /// LAST_INSERT_ID() was asked for.

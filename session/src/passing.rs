@@ -8,10 +8,10 @@ use crate::bytes::{HEADER_BYTES, Header};
 use crate::insert::Stage;
 use crate::question::KeyThere;
 use crate::session::{Session, Turn};
-use crate::statements::Changes;
+use crate::statements::{Changes, Keyless};
 use crate::step::Step;
 use keywright_core::Cause;
-use keywright_rewrite::{Flavour, TableName, Unsupported};
+use keywright_rewrite::{Flavour, Unsupported};
 
 /// A command's rest that is still to be passed on.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +75,8 @@ impl Session {
     pub(crate) fn execute_passed(&mut self, header: Header, bytes: &[u8], named: u32) -> Step {
         let id = self.statements.number(named);
         let passed = self.statements.passed.get(&id).cloned().unwrap_or_default();
-        if let Some((table, index)) = &passed.keyless
-            && let Some(step) = self.check_keyless(header, table, *index)
+        if let Some(keyless) = &passed.keyless
+            && let Some(step) = self.check_keyless(header, keyless)
         {
             return step;
         }
@@ -88,9 +88,10 @@ impl Session {
         self.pass_named(header, bytes, named, Shape::Results, after)
     }
 
-    /// What is to be done before an INSERT is executed whose table was without the column of a rule when it was prepared; `None`: nothing.
-    fn check_keyless(&mut self, header: Header, table: &TableName, index: usize) -> Option<Step> {
+    /// What is to be done before an INSERT is executed that was to have no keys when it was prepared; `None`: nothing.
+    fn check_keyless(&mut self, header: Header, keyless: &Keyless) -> Option<Step> {
         let rules = Arc::clone(&self.rules);
+        let (table, index) = (&keyless.table, keyless.rule);
         let rule = rules.rules().get(index)?;
         if !self.context.known {
             return Some(self.ask_context());
@@ -99,15 +100,22 @@ impl Session {
         if self.context.insert_id_set {
             return None;
         }
-        match self.key_there(table, index, rule) {
-            Err(question) => Some(self.ask(&question)),
-            Ok(KeyThere::No | KeyThere::Untold) => None,
-            Ok(KeyThere::Yes | KeyThere::Narrow) if !self.refuses(Some(index)) => None,
-            Ok(KeyThere::Yes | KeyThere::Narrow) => {
-                let what = Unsupported::KeyLater;
-                Some(self.refuse_unsupported(header, Some(index), what))
+        // A temporary table hides it.
+        self.rule_of(table)?;
+        let there = match self.key_there(table, index, rule) {
+            Ok(there) => there,
+            Err(question) => return Some(self.ask(&question)),
+        };
+        let what = match there {
+            KeyThere::No => return None,
+            KeyThere::Yes | KeyThere::Narrow | KeyThere::Untold if keyless.is_hidden => {
+                Unsupported::Hidden
             }
-        }
+            KeyThere::Untold => return None,
+            KeyThere::Yes | KeyThere::Narrow => Unsupported::KeyLater,
+        };
+        let is_refused = self.refuses(Some(index));
+        is_refused.then(|| self.refuse_unsupported(header, Some(index), what))
     }
 
     /// What an execution of a statement that is passed on changes.

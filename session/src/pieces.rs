@@ -152,8 +152,7 @@ impl Session {
 
     fn look_at_several(&mut self, text: &[u8]) -> Result<Several, ()> {
         let modes = self.context.modes;
-        let (mut dropped, mut made) = (Vec::new(), Vec::new());
-        let mut doubts_texts = false;
+        let (mut made, mut doubts_texts) = (Vec::new(), false);
         let (mut is_ruled, mut loads) = (false, false);
         // After a USE, SET or CALL the rest is read in a state that nobody knows yet.
         let mut changed = false;
@@ -177,11 +176,7 @@ impl Session {
                     is_ruled = true;
                     continue;
                 }
-                Look::Pass(After::Tables {
-                    dropped: gone,
-                    made: new,
-                }) => {
-                    dropped.extend(gone);
+                Look::Pass(After::Tables { made: new, .. }) => {
                     made.extend(new);
                     continue;
                 }
@@ -191,14 +186,11 @@ impl Session {
                     continue;
                 }
             };
-            is_ruled |= self.rule_of(&table).is_some() || (changed && self.may_match(&table));
+            // What hides the table may be gone when its turn has come.
+            is_ruled |= self.rule_behind(&table).is_some() || (changed && self.may_match(&table));
         }
         Ok(match (is_ruled, loads) {
-            (false, _) => Several::Whole(After::Several {
-                dropped,
-                made,
-                doubts_texts,
-            }),
+            (false, _) => Several::Whole(After::Several { made, doubts_texts }),
             (true, false) => Several::OneByOne,
             // The client would number the packets of its file after those of an answer that it never saw.
             (true, true) => Several::Refuse(Unsupported::Several),

@@ -9,6 +9,7 @@ use keywright_rewrite::{
 
 use crate::question::{KeyThere, Question};
 use crate::session::Session;
+use crate::statements::Keyless;
 
 /// Beginnings that a connection keeps.
 const FAMILIAR_MAX: usize = 4;
@@ -24,8 +25,8 @@ pub(crate) enum Planned {
     Query(usize, QueryPlan),
     /// It is for no rule, or the server refuses it by itself.
     Pass,
-    /// Its table, named in full, is without the column of this rule.
-    Keyless(TableName, usize),
+    /// It is to have no keys, although its table has a rule.
+    Keyless(Keyless),
     /// This must be known first.
     Ask(Question),
 }
@@ -93,7 +94,7 @@ impl Session {
         if let Some(known) = self.familiars.take(text, &modes) {
             let planned = match self.rule_of(&known.insert.head().table) {
                 Some(index) => self.plan_of(index, &known.insert, text),
-                None => Ok(Planned::Pass),
+                None => Ok(self.unruled(&known.insert.head().table)),
             };
             self.familiars.put(known);
             return planned;
@@ -103,7 +104,7 @@ impl Session {
             Err(unread) => return not_planned(None, unread),
         };
         let Some(index) = self.rule_of(&head.table) else {
-            return Ok(Planned::Pass);
+            return Ok(self.unruled(&head.table));
         };
         let insert = match Insert::read(head, text, &modes) {
             Ok(insert) => insert,
@@ -112,6 +113,27 @@ impl Session {
         let planned = self.plan_of(index, &insert, text);
         self.familiars.keep(insert, text, &modes);
         planned
+    }
+
+    /// Of a statement that no rule is for now.
+    fn unruled(&self, table: &TableName) -> Planned {
+        match self.rule_behind(table) {
+            Some(rule) => self.keyless(table, rule, true),
+            None => Planned::Pass,
+        }
+    }
+
+    fn keyless(&self, table: &TableName, rule: usize, is_hidden: bool) -> Planned {
+        let (schema, name) = self.named(table);
+        let table = TableName {
+            schema: Some(schema.to_vec()),
+            table: name.to_vec(),
+        };
+        Planned::Keyless(Keyless {
+            table,
+            rule,
+            is_hidden,
+        })
     }
 
     /// What a rule makes of a statement's rows.
@@ -125,14 +147,7 @@ impl Session {
         let table = &insert.head().table;
         let is_narrow = match self.key_there(table, index, rule) {
             Err(question) => return Ok(Planned::Ask(question)),
-            Ok(KeyThere::No) => {
-                let (schema, name) = self.named(table);
-                let table = TableName {
-                    schema: Some(schema.to_vec()),
-                    table: name.to_vec(),
-                };
-                return Ok(Planned::Keyless(table, index));
-            }
+            Ok(KeyThere::No) => return Ok(self.keyless(table, index, false)),
             Ok(there) => there == KeyThere::Narrow,
         };
         if insert.needs_columns() {

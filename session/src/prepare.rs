@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Kind, TableName, Unread, Unsupported, kind, without_terminator};
+use keywright_rewrite::{Kind, Unread, Unsupported, kind, without_terminator};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
@@ -18,7 +18,7 @@ use crate::plan::Planned;
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit, OnUnsure};
 use crate::session::{Gather, Session, Turn};
-use crate::statements::{Changes, LAST_PREPARED, Made, Passed, Statement};
+use crate::statements::{Changes, Keyless, LAST_PREPARED, Made, Passed, Statement};
 use crate::step::{Step, What};
 
 impl Session {
@@ -73,9 +73,8 @@ impl Session {
             Ok(Planned::Pass) => {
                 return self.prepare_passed(header, bytes, text, Changes::Nothing);
             }
-            Ok(Planned::Keyless(table, rule)) => {
-                let keyless = Some((table, rule));
-                return self.prepare_noted(header, bytes, text, Changes::Nothing, keyless);
+            Ok(Planned::Keyless(keyless)) => {
+                return self.prepare_noted(header, bytes, text, Changes::Nothing, Some(keyless));
             }
             Ok(Planned::Ask(question)) => return self.ask(&question),
             Err((rule, what)) => return self.unsupported_prepare(header, bytes, text, rule, what),
@@ -150,14 +149,14 @@ impl Session {
         self.prepare_noted(header, bytes, text, change, None)
     }
 
-    /// The same; the table may be without the column of its rule.
+    /// The same, and why it has no keys.
     fn prepare_noted(
         &mut self,
         header: Header,
         bytes: &[u8],
         text: &[u8],
         change: Changes,
-        keyless: Option<(TableName, usize)>,
+        keyless: Option<Keyless>,
     ) -> Step {
         let effect = self.effect(text);
         let after = After::Prepared(Box::new(Passed {
@@ -173,13 +172,19 @@ impl Session {
         match kind {
             Kind::Set if is_harmless_set(text) => Changes::Nothing,
             Kind::Set | Kind::Use => Changes::Unknown,
-            Kind::CreateTemporary => Changes::Tables {
-                dropped: Vec::new(),
-                made: self.tables_named(text),
+            Kind::CreateTemporary => match self.tables_named(text) {
+                Some(made) => Changes::Tables {
+                    dropped: Vec::new(),
+                    made,
+                },
+                None => Changes::Unknown,
             },
-            Kind::DropTable => Changes::Tables {
-                dropped: self.tables_named(text),
-                made: Vec::new(),
+            Kind::DropTable => match self.tables_named(text) {
+                Some(dropped) => Changes::Tables {
+                    dropped,
+                    made: Vec::new(),
+                },
+                None => Changes::Unknown,
             },
             Kind::Ddl => Changes::Unknown,
             other if is_opaque(other) => Changes::Anything,

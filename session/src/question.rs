@@ -164,7 +164,7 @@ fn says_no_table(error: u16) -> bool {
 }
 
 /// Appends a name in backquotes.
-fn write_quoted(name: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_quoted(name: &[u8], out: &mut Vec<u8>) {
     out.push(b'`');
     for byte in name {
         out.push(*byte);

@@ -101,6 +101,8 @@ impl Turn {
 pub(crate) enum Gather {
     /// [`crate::context::PROBE`].
     Context,
+    /// Whether this table is a temporary one.
+    Temporary(Named),
     /// The columns of a table.
     Columns,
     /// Whether this table has the column of this rule.

@@ -61,13 +61,23 @@ impl Made {
     }
 }
 
+/// Why an INSERT is to have no keys, although its table has a rule.
+#[derive(Debug, Clone)]
+pub(crate) struct Keyless {
+    /// The table, named in full.
+    pub(crate) table: TableName,
+    pub(crate) rule: usize,
+    /// A temporary table hides it; otherwise it is without the column of the rule.
+    pub(crate) is_hidden: bool,
+}
+
 /// What must be known of a statement that is passed on.
 #[derive(Debug, Clone)]
 pub(crate) struct Passed {
     pub(crate) effect: Effect,
     pub(crate) change: Changes,
-    /// An INSERT into this table, named in full, which was without the column of this rule.
-    pub(crate) keyless: Option<(TableName, usize)>,
+    /// An INSERT that was to have no keys then.
+    pub(crate) keyless: Option<Keyless>,
 }
 
 impl Default for Passed {

@@ -88,10 +88,16 @@ impl Session {
             Look::Insert => self.insert(header, bytes, text),
             Look::Load(table) => self.load(header, bytes, text, &table),
             Look::Pass(after) => self.pass_query(header, bytes, text, after),
-            Look::Unsupported(table, what, after) => match self.rule_of(&table) {
-                rule @ Some(_) => self.unsupported_then(header, bytes, rule, what, after),
-                None => self.pass_query(header, bytes, text, after),
-            },
+            Look::Unsupported(table, what, after) => {
+                let rule = match after.names_text() {
+                    true => self.rule_behind(&table),
+                    false => self.rule_of(&table),
+                };
+                match rule {
+                    Some(_) => self.unsupported_then(header, bytes, rule, what, after),
+                    None => self.pass_query(header, bytes, text, after),
+                }
+            }
             Look::Hidden(what) => self.unsupported_then(header, bytes, None, what, After::ANYTHING),
             Look::Prepare(statement) => self.prepare_text(header, bytes, text, *statement),
             Look::Execute(name) => self.execute_text(header, bytes, text, &name),
@@ -116,6 +122,9 @@ impl Session {
 
     /// Asks the server what must be known of its state before the command is looked at again.
     pub(crate) fn ask_context(&mut self) -> Step {
+        if let Some(step) = self.ask_temporary() {
+            return step;
+        }
         self.own_query(crate::context::PROBE, Gather::Context)
     }
 
@@ -169,13 +178,19 @@ impl Session {
                     unknown: false,
                 })
             }
-            Kind::CreateTemporary => Look::Pass(After::Tables {
-                dropped: Vec::new(),
-                made: self.tables_named(text),
+            Kind::CreateTemporary => Look::Pass(match self.tables_named(text) {
+                Some(made) => After::Tables {
+                    dropped: Vec::new(),
+                    made,
+                },
+                None => After::Unknown,
             }),
-            Kind::DropTable => Look::Pass(After::Tables {
-                dropped: self.tables_named(text),
-                made: Vec::new(),
+            Kind::DropTable => Look::Pass(match self.tables_named(text) {
+                Some(dropped) => After::Tables {
+                    dropped,
+                    made: Vec::new(),
+                },
+                None => After::Unknown,
             }),
             Kind::SetStatement if !self.context.known => return Err(()),
             Kind::SetStatement => self.behind_set(text),
@@ -205,15 +220,15 @@ impl Session {
         })
     }
 
-    /// The tables that a statement makes, changes or drops.
-    pub(crate) fn tables_named(&self, text: &[u8]) -> Vec<Named> {
+    /// The tables that a statement makes, changes or drops; `None`: it does not say.
+    pub(crate) fn tables_named(&self, text: &[u8]) -> Option<Vec<Named>> {
         let database = self.context.database.as_deref().unwrap_or_default();
         let full = |name: TableName| {
             let schema = name.schema.unwrap_or_else(|| database.to_vec());
             (schema, name.table)
         };
-        let tables = tables_touched(text, &self.context.modes).unwrap_or_default();
-        tables.into_iter().map(full).collect()
+        let tables = tables_touched(text, &self.context.modes)?;
+        Some(tables.into_iter().map(full).collect())
     }
 
     fn look_at_execute(&self, text: &[u8]) -> Look {
@@ -312,18 +327,5 @@ impl Session {
     /// Whether a rule could be for a table as a statement names it.
     pub(crate) fn may_match(&self, table: &TableName) -> bool {
         self.rules.may_match(table.schema.as_deref(), &table.table)
-    }
-
-    /// The rule for a table as a statement names it; none for a temporary table that hides it.
-    pub(crate) fn rule_of(&self, table: &TableName) -> Option<usize> {
-        let schema = table
-            .schema
-            .as_deref()
-            .or(self.context.database.as_deref())?;
-        let (rule, _) = self.rules.find(schema, &table.table)?;
-        let hidden = self.context.temporary.iter().any(|(of, name)| {
-            self.rules.same_name(of, schema) && self.rules.same_name(name, &table.table)
-        });
-        (!hidden).then_some(rule)
     }
 }

@@ -125,7 +125,7 @@ impl Session {
                 return Ok(Look::Pass(after_preparing(name)));
             }
         };
-        let Some(rule) = self.rule_of(&table) else {
+        let Some(rule) = self.rule_behind(&table) else {
             return Ok(Look::Pass(after_preparing(name)));
         };
         // EXECUTE IMMEDIATE has no name.

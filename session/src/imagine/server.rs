@@ -3,12 +3,14 @@
 use keywright_rewrite::{Kind, Load, kind, use_target};
 
 use super::{Columns, Imagine, Imagined};
+use crate::after::Named;
 use crate::bytes::write_packet;
 use crate::context::PROBE;
 use crate::load::{ASK_LAST_ID, START};
 use crate::local_file::FILE_NAME;
 use crate::packets::{COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, packets};
 use crate::rows::{Made, write_column, write_ok};
+use crate::temporary::SHOW_CREATE;
 
 /// Status flag: every statement commits.
 pub(super) const AUTOCOMMIT: u16 = 2;
@@ -32,6 +34,9 @@ impl Imagined {
                 Some((&COM_QUERY, START)) => write_ok(1, AUTOCOMMIT, answers),
                 Some((&COM_QUERY, text)) if text.starts_with(b"DO LAST_INSERT_ID(") => {
                     write_ok(1, AUTOCOMMIT, answers);
+                }
+                Some((&COM_QUERY, text)) if text.starts_with(SHOW_CREATE) => {
+                    self.tell_temporary(text, answers);
                 }
                 Some((&COM_QUERY, text)) => {
                     self.follow(text);
@@ -66,6 +71,18 @@ impl Imagined {
             Some(if self.has_insert_id { b"1" } else { b"0" }),
         ];
         write_row(&[b"1", b"2", b"3", b"4", b"5"], row, answers);
+    }
+
+    /// The answer to ``SHOW CREATE TABLE `d`.`t` ``, of which the session asks whether it is a temporary one.
+    fn tell_temporary(&self, text: &[u8], answers: &mut Vec<u8>) {
+        let parts = quoted_parts(text);
+        let is_asked = |(schema, name): &Named| parts == [schema.as_slice(), name];
+        if self.temporary.iter().any(is_asked) {
+            let row = vec![Some(b"t".as_slice()), Some(b"CREATE TEMPORARY TABLE `t` (")];
+            write_row(&[b"1", b"2"], row, answers);
+        } else {
+            write_packet(NO_TABLE, 1, answers);
+        }
     }
 
     /// The answer to a `SELECT * FROM t` or ``SELECT `id` FROM t`` that is prepared.
@@ -113,6 +130,14 @@ impl Imagined {
                 }
             }
             Kind::Set => self.follow_set(text),
+            Kind::CreateTemporary => {
+                let made = self.session.tables_named(text);
+                self.temporary.extend(made.unwrap_or_default());
+            }
+            Kind::DropTable => {
+                let dropped = self.session.tables_named(text).unwrap_or_default();
+                self.temporary.retain(|there| !dropped.contains(there));
+            }
             Kind::Insert | Kind::Replace | Kind::LoadData => self.has_insert_id = false,
             Kind::Select
             | Kind::With
@@ -139,8 +164,6 @@ impl Imagined {
             | Kind::Rollback
             | Kind::Savepoint
             | Kind::Xa
-            | Kind::CreateTemporary
-            | Kind::DropTable
             | Kind::CreateRoutine
             | Kind::Ddl
             | Kind::Compound

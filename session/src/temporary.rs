@@ -1,0 +1,153 @@
+//! Temporary tables, each of which hides a rule's table of the same name: whether one is there is known, or the server is asked.
+
+use keywright_rewrite::TableName;
+
+use crate::after::Named;
+use crate::bytes::Reader;
+use crate::context::Context;
+use crate::packets::{only_row, packets};
+use crate::question::write_quoted;
+use crate::session::{Gather, Session};
+use crate::step::Step;
+
+/// So many are remembered. One that is not hides nothing, so that its rows get keys of a rule.
+const TEMPORARY_MAX: usize = 256;
+
+/// Asks what a table is.
+pub(crate) const SHOW_CREATE: &[u8] = b"SHOW CREATE TABLE ";
+/// The columns of the answer, and how its text begins for a temporary table.
+const COLUMNS: usize = 2;
+const BEGINNING: &[u8] = b"CREATE TEMPORARY TABLE";
+
+/// A temporary table that was made, or may have been.
+#[derive(Debug, Clone)]
+pub(crate) struct Temporary {
+    name: Named,
+    /// It may not be there. The state of the session is not known as long as there is one of these.
+    is_doubtful: bool,
+}
+
+impl Context {
+    /// Any of them may have been dropped, or have another name.
+    pub(crate) fn doubt_temporary(&mut self) {
+        for table in &mut self.temporary {
+            table.is_doubtful = true;
+        }
+    }
+}
+
+impl Session {
+    /// Whether a temporary table of that name is there.
+    fn hides(&self, schema: &[u8], table: &[u8]) -> bool {
+        let mut tables = self.context.temporary.iter();
+        tables.any(|there| !there.is_doubtful && self.is_named(there, schema, table))
+    }
+
+    fn is_named(&self, there: &Temporary, schema: &[u8], table: &[u8]) -> bool {
+        let (of, name) = &there.name;
+        self.rules.same_name(of, schema) && self.rules.same_name(name, table)
+    }
+
+    /// The rule for a table as a statement names it; none for a temporary table that hides it.
+    pub(crate) fn rule_of(&self, table: &TableName) -> Option<usize> {
+        let rule = self.rule_behind(table)?;
+        let (schema, name) = self.named(table);
+        (!self.hides(schema, name)).then_some(rule)
+    }
+
+    /// The same, whatever hides the table: what is carried out later may be when that is gone.
+    pub(crate) fn rule_behind(&self, table: &TableName) -> Option<usize> {
+        let schema = table.schema.as_deref();
+        let schema = schema.or(self.context.database.as_deref())?;
+        let (rule, _) = self.rules.find(schema, &table.table)?;
+        Some(rule)
+    }
+
+    /// A statement that makes and drops tables was answered.
+    pub(crate) fn tables_changed(&mut self, dropped: &[Named], made: Vec<Named>, succeeded: bool) {
+        for (schema, name) in dropped {
+            let of = |there: &Temporary| self.is_named(there, schema, name);
+            let Some(at) = self.context.temporary.iter().position(of) else {
+                continue;
+            };
+            if succeeded {
+                self.context.temporary.swap_remove(at);
+            } else {
+                // Of several tables those that are there are dropped, although another is not.
+                self.doubt_table(at);
+            }
+        }
+        // Where nothing else is known neither is the database of a name without schema.
+        let is_known = succeeded && self.context.known;
+        self.note_temporary(made, is_known);
+    }
+
+    /// Notes tables that were made, or may have been.
+    pub(crate) fn note_temporary(&mut self, made: Vec<Named>, is_known: bool) {
+        for name in made {
+            if self.rules.find(&name.0, &name.1).is_none() {
+                continue;
+            }
+            let of = |there: &Temporary| self.is_named(there, &name.0, &name.1);
+            let at = self.context.temporary.iter().position(of);
+            let at = match at {
+                Some(at) => at,
+                None if self.context.temporary.len() >= TEMPORARY_MAX => continue,
+                None => {
+                    let is_doubtful = false;
+                    self.context.temporary.push(Temporary { name, is_doubtful });
+                    self.context.temporary.len() - 1
+                }
+            };
+            if !is_known {
+                self.doubt_table(at);
+            }
+        }
+    }
+
+    fn doubt_table(&mut self, at: usize) {
+        if let Some(table) = self.context.temporary.get_mut(at) {
+            table.is_doubtful = true;
+            self.context.known = false;
+        }
+    }
+
+    /// Asks for the first that is doubtful; `None`: none is.
+    pub(crate) fn ask_temporary(&mut self) -> Option<Step> {
+        let mut tables = self.context.temporary.iter();
+        let (schema, name) = tables.find(|table| table.is_doubtful)?.name.clone();
+        let mut text = SHOW_CREATE.to_vec();
+        write_quoted(&schema, &mut text);
+        text.push(b'.');
+        write_quoted(&name, &mut text);
+        Some(self.own_query(&text, Gather::Temporary((schema, name))))
+    }
+
+    /// The server's answer: an error where there is no table at all.
+    pub(crate) fn answer_temporary(&mut self, name: &Named, answer: &[u8]) {
+        let is_there = self.tells_temporary(answer) == Some(true);
+        let mut tables = self.context.temporary.iter();
+        let Some(at) = tables.position(|table| table.name == *name) else {
+            return;
+        };
+        match self.context.temporary.get_mut(at) {
+            Some(table) if is_there => table.is_doubtful = false,
+            Some(_) => drop(self.context.temporary.swap_remove(at)),
+            None => {}
+        }
+    }
+
+    fn tells_temporary(&self, answer: &[u8]) -> Option<bool> {
+        let packets = packets(answer)?;
+        let (_, first) = packets.first()?;
+        // A view is described by more.
+        if Reader(first).lenenc()? != u64::try_from(COLUMNS).ok()? {
+            return None;
+        }
+        let mut row = Reader(only_row(answer, COLUMNS, self.deprecates_eof())?);
+        row.text()?;
+        // The client may have chosen a character set with two or four bytes for each of these.
+        let text = row.text()?.iter().filter(|byte| **byte != 0);
+        Some(text.take(BEGINNING.len()).eq(BEGINNING))
+    }
+}

@@ -1,0 +1,217 @@
+//! Temporary tables: one that is there hides the rule of its name, and one that is not hides nothing.
+
+use keywright_rewrite::KeyForm;
+
+use super::rig::*;
+
+const CREATE: &str = "CREATE TEMPORARY TABLE t (a INT)";
+const INSERT: &str = "INSERT INTO t (a) VALUES (1)";
+const QUESTION: &str = "SHOW CREATE TABLE `d`.`t`";
+
+/// A session that knows its server's state.
+fn begun() -> Rig {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    r.probed("INSERT INTO t (id, a) VALUES (5, 1)", "1");
+    r.answer(&ok(1, 0));
+    r.told();
+    r
+}
+
+/// The same, with a temporary table.
+fn hidden() -> Rig {
+    let mut r = begun();
+    done(&mut r, CREATE);
+    assert!(has(&r.query(INSERT), INSERT), "nothing is asked");
+    r.answer(&ok(1, 0));
+    r
+}
+
+fn done(r: &mut Rig, text: &str) {
+    assert!(has(&r.query(text), text));
+    r.answer(&ok(0, 0));
+    r.told();
+}
+
+fn failed(r: &mut Rig, text: &str) {
+    assert!(has(&r.query(text), text));
+    r.answer(&err());
+    r.told();
+}
+
+/// The answer of one statement of several, of which others follow.
+fn ok_and_more(sequence: u8) -> Vec<u8> {
+    packet(sequence, &[0, 0, 0, 2 | 8, 0, 0, 0])
+}
+
+fn ok_at_last(sequence: u8) -> Vec<u8> {
+    packet(sequence, &[0, 0, 0, 2, 0, 0, 0])
+}
+
+/// What a statement becomes once the server has said that there is no temporary table, after it was asked.
+fn without(r: &mut Rig, text: &str) -> String {
+    let sent = r.query(text);
+    assert!(has(&sent, QUESTION), "{}", String::from_utf8_lossy(&sent));
+    let sent = r.answer(&err());
+    assert!(has(&sent, "@@session.sql_mode"));
+    String::from_utf8_lossy(&r.answer(&probe("1"))).into_owned()
+}
+
+fn assert_keyed(sent: &str) {
+    assert!(
+        sent.contains("LAST_INSERT_ID(100)") || sent.contains("(100,1)"),
+        "{sent}"
+    );
+}
+
+#[test]
+fn one_that_may_never_have_been_made_is_asked_for() {
+    let mut r = begun();
+    failed(&mut r, "SELECT nosuch; CREATE TEMPORARY TABLE t (a INT)");
+    assert_keyed(&without(&mut r, INSERT));
+    r.answer(&ok(1, 100));
+    assert!(has(&r.query(INSERT), "101"), "nothing is asked again");
+}
+
+#[test]
+fn one_that_failed_is_asked_for() {
+    let mut r = begun();
+    failed(&mut r, CREATE);
+    assert_keyed(&without(&mut r, INSERT));
+}
+
+#[test]
+fn one_that_is_there_after_all_hides_the_rule() {
+    let mut r = begun();
+    failed(&mut r, "CREATE TEMPORARY TABLE t (a INT); SELECT nosuch");
+    assert!(has(&r.query(INSERT), QUESTION));
+    let sent = r.answer(&rows(&["t", "CREATE TEMPORARY TABLE `t` (\n  `a` INT\n)"]));
+    assert!(has(&sent, "@@session.sql_mode"));
+    assert!(has(&r.answer(&probe("1")), INSERT));
+    r.answer(&ok(1, 0));
+    assert!(has(&r.query(INSERT), INSERT), "nothing is asked again");
+}
+
+#[test]
+fn a_table_that_is_no_temporary_one_hides_nothing() {
+    let mut r = begun();
+    failed(&mut r, CREATE);
+    r.query(INSERT);
+    let sent = r.answer(&rows(&["t", "CREATE TABLE `t` (\n  `a` INT\n)"]));
+    assert!(has(&sent, "@@session.sql_mode"));
+    assert_keyed(&String::from_utf8_lossy(&r.answer(&probe("1"))));
+}
+
+#[test]
+fn one_that_was_dropped_in_the_same_text_is_asked_for() {
+    let mut r = begun();
+    r.query("CREATE TEMPORARY TABLE t (a INT); DROP TEMPORARY TABLE t");
+    r.answer(&[ok_and_more(1), ok_at_last(2)].concat());
+    assert_keyed(&without(&mut r, INSERT));
+}
+
+#[test]
+fn one_that_may_have_another_name_is_asked_for() {
+    for text in [
+        "ALTER TABLE t RENAME TO u",
+        "RENAME TABLE t TO u",
+        "CALL p()",
+    ] {
+        let mut r = hidden();
+        done(&mut r, text);
+        assert_keyed(&without(&mut r, INSERT));
+    }
+}
+
+#[test]
+fn one_that_may_have_been_dropped_is_asked_for() {
+    let mut r = hidden();
+    failed(&mut r, "DROP TABLE t, nosuch");
+    assert_keyed(&without(&mut r, INSERT));
+    let mut r = hidden();
+    failed(&mut r, "SELECT nosuch; DROP TABLE t");
+    assert_keyed(&without(&mut r, INSERT));
+}
+
+#[test]
+fn one_that_was_dropped_hides_nothing() {
+    let mut r = hidden();
+    done(&mut r, "DROP TEMPORARY TABLE t");
+    let sent = r.query(INSERT);
+    assert_keyed(&String::from_utf8_lossy(&sent));
+}
+
+#[test]
+fn one_that_is_dropped_before_the_insert_of_the_same_text_hides_nothing() {
+    let mut r = hidden();
+    let sent = r.query(&format!("DROP TEMPORARY TABLE t; {INSERT}"));
+    assert!(!has(&sent, "INSERT"), "one by one");
+    assert_keyed(&String::from_utf8_lossy(&r.answer(&ok(0, 0))));
+}
+
+#[test]
+fn tables_without_a_rule_are_not_asked_for() {
+    let mut r = begun();
+    failed(&mut r, "CREATE TEMPORARY TABLE u (a INT)");
+    assert_keyed(&String::from_utf8_lossy(&r.query(INSERT)));
+}
+
+#[test]
+fn a_load_asks_too() {
+    let mut r = begun();
+    failed(&mut r, CREATE);
+    let sent = without(&mut r, "LOAD DATA INFILE 'f' INTO TABLE t (a)");
+    assert!(sent.contains("last_insert_id"), "{sent}");
+}
+
+#[test]
+fn what_was_prepared_for_it_is_refused_when_it_is_gone() {
+    let mut r = hidden();
+    assert!(stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1").contains("VALUES (?)"));
+    r.answer(&prepared(7, 1));
+    let insert = execute(7, &[0, 1, 253, 0, 1, b'x']);
+    assert_eq!(r.say(&insert), packet(0, &insert), "it is still there");
+    r.answer(&ok(1, 0));
+    r.told();
+    done(&mut r, "DROP TEMPORARY TABLE t");
+    assert_eq!(r.say(&insert), b"", "it would go into the other one");
+    assert!(has(&r.told(), "temporary table"));
+    // As when it is not known whether it is gone.
+    let mut r = hidden();
+    stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
+    r.answer(&prepared(7, 1));
+    done(&mut r, "CALL p()");
+    assert!(has(&r.say(&insert), QUESTION));
+    r.answer(&rows(&["t", "CREATE TEMPORARY TABLE `t` ("]));
+    assert_eq!(r.answer(&probe("1")), packet(0, &insert));
+}
+
+#[test]
+fn what_was_prepared_for_it_out_of_a_text_gets_keys_when_it_is_gone() {
+    let mut r = hidden();
+    done(&mut r, "PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'");
+    done(&mut r, "EXECUTE s");
+    done(&mut r, "DROP TEMPORARY TABLE t");
+    let sent = r.query("EXECUTE s");
+    assert_keyed(&String::from_utf8_lossy(&sent));
+}
+
+#[test]
+fn a_load_that_is_prepared_for_it_is_refused() {
+    let mut r = hidden();
+    assert_eq!(
+        stmt_prepare(&mut r, "LOAD DATA INFILE 'f' INTO TABLE t (a)", "1"),
+        ""
+    );
+    assert!(has(&r.told(), "LOAD DATA in a prepared statement"));
+    assert!(
+        r.query("PREPARE s FROM 'LOAD DATA INFILE ''f'' INTO TABLE t (a)'")
+            .is_empty()
+    );
+    assert!(has(&r.told(), "LOAD DATA in a prepared statement"));
+}
+
+#[test]
+fn what_is_carried_out_at_once_goes_into_it() {
+    let mut r = hidden();
+    done(&mut r, "EXECUTE IMMEDIATE 'INSERT INTO t (a) VALUES (1)'");
+}
