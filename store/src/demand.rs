@@ -1,6 +1,8 @@
 //! Between those who take keys and the task that refills: asking, waiting, failing.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+mod waiting;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{debug, info, warn};
 
 use crate::failure::Failure;
+pub(crate) use waiting::PutOff;
+use waiting::{Place, PutOffs, Waiting};
 
 /// One source's asking and waiting.
 #[derive(Debug)]
@@ -20,11 +24,10 @@ pub(crate) struct Demand {
     waiters_max: u32,
     /// Somebody asked since the task looked last.
     asked: AtomicBool,
-    /// The most that somebody waits for.
-    need: AtomicU64,
     wake: Notify,
     answered: Notify,
-    waiters: AtomicU32,
+    waiting: Waiting,
+    put_offs: PutOffs,
     closed: AtomicBool,
     trouble: Mutex<Option<Trouble>>,
     pub(crate) figures: Figures,
@@ -70,10 +73,10 @@ impl Demand {
             wait_ms_max,
             waiters_max,
             asked: AtomicBool::new(false),
-            need: AtomicU64::new(0),
             wake: Notify::new(),
             answered: Notify::new(),
-            waiters: AtomicU32::new(0),
+            waiting: Waiting::default(),
+            put_offs: PutOffs::default(),
             closed: AtomicBool::new(false),
             trouble: Mutex::new(None),
             figures: Figures::default(),
@@ -84,14 +87,16 @@ impl Demand {
         &self.name
     }
 
-    /// Asks for a refill; for `need` keys that somebody waits for, 0 when it is early.
+    /// Asks for a refill before anybody has to wait.
     #[inline]
-    pub(crate) fn ask(&self, need: u64) {
-        if need > 0 {
-            self.need.fetch_max(need, Ordering::AcqRel);
-        } else if self.asked.load(Ordering::Relaxed) {
-            return;
+    pub(crate) fn ask(&self) {
+        if !self.asked.load(Ordering::Relaxed) {
+            self.insist();
         }
+    }
+
+    /// Asks for a refill that somebody waits for, who has a place: whoever looks at `asked` next knows of him.
+    fn insist(&self) {
         if !self.asked.swap(true, Ordering::AcqRel) {
             self.wake.notify_one();
         }
@@ -128,7 +133,7 @@ impl Demand {
         began: Instant,
         attempt: impl Fn() -> Option<T>,
     ) -> Result<T, Failure> {
-        let _place = self.place()?;
+        let _place = self.place(need)?;
         let deadline = began + Duration::from_millis(self.wait_ms_max);
         loop {
             let answered = self.answered.notified();
@@ -144,7 +149,12 @@ impl Demand {
             if let Some(taken) = attempt() {
                 return Ok(taken);
             }
-            self.ask(need);
+            match self.put_offs.of(need, Instant::now()) {
+                Some(put_off) if put_off.outlasts(deadline) => return Err(put_off.failure),
+                // The task wakes up by itself when that is over.
+                Some(_) => {}
+                None => self.insist(),
+            }
             if let Some(failure) = self.hopeless(need) {
                 return Err(failure);
             }
@@ -154,18 +164,16 @@ impl Demand {
         }
     }
 
-    fn place(&self) -> Result<Place<'_>, Failure> {
-        let place = Place(&self.waiters);
-        if self.waiters.fetch_add(1, Ordering::AcqRel) < self.waiters_max {
-            return Ok(place);
-        }
-        Err(Failure::new(
-            Cause::RefillTimeout,
-            format!(
-                "{} statements wait for keys of this source already",
-                self.waiters_max
-            ),
-        ))
+    fn place(&self, need: u64) -> Result<Place<'_>, Failure> {
+        self.waiting.enter(need, self.waiters_max).ok_or_else(|| {
+            Failure::new(
+                Cause::RefillTimeout,
+                format!(
+                    "{} statements wait for keys of this source already",
+                    self.waiters_max
+                ),
+            )
+        })
     }
 
     /// Trouble that waiting does not mend, or that has lasted longer than anybody waits.
@@ -210,9 +218,43 @@ impl Demand {
         }
     }
 
-    /// The most that somebody waits for; those still waiting say it again.
+    /// The most that somebody waits for now, of what is not put off; 0: nobody does.
     pub(crate) fn need(&self) -> u64 {
-        self.need.swap(0, Ordering::AcqRel)
+        let put_off = self.put_offs.smallest(Instant::now());
+        let limit = put_off.map_or(u64::MAX, |put_off| put_off.need);
+        self.waiting.most_below(limit)
+    }
+
+    /// Whether not even a single key can be had at the moment.
+    pub(crate) fn is_all_put_off(&self) -> bool {
+        self.put_offs.of(1, Instant::now()).is_some()
+    }
+
+    /// Requests that are too large wait, or fail where waiting does not help or not in time; smaller ones are not concerned.
+    pub(crate) fn put_off(&self, put_off: PutOff) {
+        self.figures.refill_failures.fetch_add(1, Ordering::Relaxed);
+        let (need, failure) = (put_off.need, put_off.failure.clone());
+        if self.put_offs.add(put_off) {
+            warn!(source = self.name, cause = failure.cause().name(), need, %failure, "so many keys cannot be had");
+        } else {
+            debug!(source = self.name, cause = failure.cause().name(), need, %failure, "so many keys cannot be had");
+        }
+        self.answered.notify_waiters();
+    }
+
+    /// What was put off may be had.
+    pub(crate) fn put_off_nothing(&self) {
+        self.put_offs.clear();
+    }
+
+    /// When the task has to look again: at a time of its own, or when something is no longer put off.
+    pub(crate) fn look_at(&self, own: Instant) -> Instant {
+        self.put_offs.first_end().map_or(own, |end| end.min(own))
+    }
+
+    /// What was put off until now is not any more.
+    pub(crate) fn end_put_offs(&self) {
+        self.put_offs.expire(Instant::now());
     }
 
     /// There are keys again.
@@ -270,18 +312,15 @@ impl Demand {
         self.closed.load(Ordering::Acquire)
     }
 
+    /// What keeps the source from refilling, or from serving large requests.
     pub(crate) fn last_failure(&self) -> Option<Failure> {
-        self.trouble()
+        let trouble = self
+            .trouble()
             .as_ref()
-            .map(|trouble| trouble.failure.clone())
-    }
-}
-
-/// A place among those who wait, given back also when the waiting statement is dropped.
-struct Place<'a>(&'a AtomicU32);
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+            .map(|trouble| trouble.failure.clone());
+        trouble.or_else(|| {
+            let put_off = self.put_offs.smallest(Instant::now());
+            put_off.map(|put_off| put_off.failure)
+        })
     }
 }

@@ -60,7 +60,7 @@ impl SegmentSupply {
         let residue = self.residue.get()?;
         let first = self.buffer.take(count)?;
         if self.buffer.is_low() {
-            self.demand.ask(0);
+            self.demand.ask();
         }
         self.demand
             .figures
@@ -133,7 +133,7 @@ impl Refilling {
 /// Refills until the source is closed.
 pub(crate) async fn run(supply: Arc<SegmentSupply>, store: Arc<Store>, limits: Limits) {
     let mut state = Refilling::new(&limits);
-    supply.demand.ask(0);
+    supply.demand.ask();
     while supply.demand.asked(None).await {
         let need = supply.demand.need();
         if need <= supply.buffer.longest() && !supply.buffer.is_low() {
@@ -141,7 +141,7 @@ pub(crate) async fn run(supply: Arc<SegmentSupply>, store: Arc<Store>, limits: L
             continue;
         }
         if !refill(&supply, &store, &mut state, need).await {
-            supply.demand.ask(0);
+            supply.demand.ask();
             supply.demand.pause(state.backoff.failed()).await;
         }
     }

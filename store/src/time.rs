@@ -15,6 +15,9 @@ use crate::settings::{Limits, SnowflakeSettings};
 
 pub(crate) use keeper::run;
 
+const BULK_HINT: &str =
+    "use key = \"segment:TAG\" for tables that are filled in bulk, or fewer rows per statement";
+
 /// Which worker ids are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Space {
@@ -96,6 +99,14 @@ impl TimeSupply {
         1 << self.layout.sequence_bits()
     }
 
+    /// Whether so few states are left below the bound that it should be extended.
+    fn is_low(&self) -> bool {
+        let guard = self.lease.load();
+        guard
+            .as_deref()
+            .is_some_and(|lease| lease.word.next() > lease.extend_at.load(Ordering::Relaxed))
+    }
+
     fn now_state(&self) -> u64 {
         let now_ms = self
             .clock
@@ -124,7 +135,7 @@ impl TimeSupply {
             lease.word.take(now, count).ok()?
         };
         if first.saturating_add(count) > lease.extend_at.load(Ordering::Relaxed) {
-            self.demand.ask(0);
+            self.demand.ask();
         }
         self.demand
             .figures
@@ -186,7 +197,7 @@ impl TimeSupply {
                     self.space.name()
                 ),
             );
-            return Err(failure.hint("use key = \"segment:TAG\" for tables that are filled in bulk, or fewer rows per statement"));
+            return Err(failure.hint(BULK_HINT));
         }
         self.demand.take(count, attempt).await
     }

@@ -1,11 +1,13 @@
 //! The task that keeps a lease: takes one over, extends its bound before it is reached, renews it, and gives it up.
 
+mod refusals;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use keywright_core::{
-    BoundPlan, BoundRefusal, BoundRequest, Cause, ClockEvent, SnowflakeWord, VirtualClock, WorkerId,
+    BoundPlan, BoundRequest, Cause, ClockEvent, SnowflakeWord, VirtualClock, WorkerId,
 };
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -14,7 +16,7 @@ use super::{LeasedWord, Space, TimeSupply};
 use crate::backoff::Backoff;
 use crate::demand::Outlook;
 use crate::failure::Failure;
-use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits};
+use crate::lease::{Claimant, HeldLease, TakeoverLimits};
 use crate::settings::Limits;
 use crate::store::Store;
 use crate::store::lease_rows::{ExtendLease, Extension, ReleaseLease, TakeLease, TakenLease};
@@ -50,18 +52,30 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
         supply,
         store,
     };
-    keeper.supply.demand.ask(0);
+    keeper.supply.demand.ask();
     let mut renew_at = Instant::now() + renew;
+    // After a failure it is tried again, whether anybody still waits or not.
+    let mut failed = false;
     while !keeper.supply.demand.is_closed() {
-        let until = keeper.held.is_some().then_some(renew_at);
-        let asked = keeper.supply.demand.asked(until).await;
+        let until = keeper.held.is_some();
+        let until = until.then(|| keeper.supply.demand.look_at(renew_at));
+        keeper.supply.demand.asked(until).await;
         if keeper.supply.demand.is_closed() {
             break;
         }
+        keeper.supply.demand.end_put_offs();
         let result = match keeper.held.take() {
             None => keeper.take_over().await,
-            Some(held) => keeper.extend(held, asked).await,
+            Some(held) => {
+                let need = keeper.wanted(failed);
+                if need.is_none() && Instant::now() < renew_at {
+                    keeper.held = Some(held);
+                    continue;
+                }
+                keeper.extend(held, need).await
+            }
         };
+        failed = result.is_err();
         match result {
             Ok(()) => {
                 backoff.succeeded();
@@ -70,7 +84,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
             }
             Err(pause_ms) => {
                 // Somebody may still wait for what was not had.
-                keeper.supply.demand.ask(0);
+                keeper.supply.demand.ask();
                 let pause_ms = pause_ms.unwrap_or_else(|| backoff.failed());
                 keeper.supply.demand.pause(pause_ms).await;
             }
@@ -118,7 +132,6 @@ impl Keeper {
         let taken = match self.store.converse(wish).await {
             Ok(Ok(taken)) => taken,
             Ok(Err(no_lease)) => {
-                self.supply.demand.need();
                 let failure = self.no_lease(&no_lease);
                 self.supply.demand.failed(failure, 0, Outlook::Stays);
                 return Err(None);
@@ -149,6 +162,8 @@ impl Keeper {
         };
         lease.word.publish(plan.start_state, plan.hi_state);
         supply.skew_ms.store(0, Ordering::Relaxed);
+        // Ids begin with no lead again.
+        supply.demand.put_off_nothing();
         supply.lease.store(Some(Arc::new(lease)));
         supply
             .demand
@@ -176,15 +191,23 @@ impl Keeper {
         hi_state.saturating_sub((window_ticks / 2) << layout.sequence_bits())
     }
 
-    /// Extends the bound when somebody asked, renews the lease in any case.
-    async fn extend(&mut self, mut held: HeldLease, asked: bool) -> Result<(), PauseMs> {
+    /// How many keys the bound is to be extended for, if it is: 0 when nobody waits, but few are left.
+    fn wanted(&self, in_any_case: bool) -> Option<u64> {
+        let demand = &self.supply.demand;
+        let need = demand.need();
+        let is_low = self.supply.is_low() && !demand.is_all_put_off();
+        (in_any_case || need > 0 || is_low).then_some(need)
+    }
+
+    /// Extends the bound for so many keys that somebody waits for, if it is wanted; renews the lease in any case.
+    async fn extend(&mut self, mut held: HeldLease, need: Option<u64>) -> Result<(), PauseMs> {
         let supply = Arc::clone(&self.supply);
-        let need = supply.demand.need();
+        let request = need.map(|need| self.request(need));
         let attempted_ms = AtomicI64::new(held.attempted_ms);
         let talk = ExtendLease {
             space: supply.space.name(),
             held: &held,
-            request: asked.then(|| self.request(need)),
+            request,
             attempted_ms: &attempted_ms,
             lease_ms: supply.settings.lease_ms,
         };
@@ -194,7 +217,7 @@ impl Keeper {
             Ok(Extension::Extended(plan)) => {
                 held.published_ms = plan.bound_ms;
                 self.held = Some(held);
-                if asked {
+                if request.is_some() {
                     self.publish(&plan);
                 }
                 Ok(())
@@ -202,7 +225,10 @@ impl Keeper {
             Ok(Extension::Refused { refusal, bound_ms }) => {
                 held.published_ms = bound_ms;
                 self.held = Some(held);
-                self.refused(refusal, need)
+                if let (Some(request), Some(need)) = (request, need) {
+                    self.refused(refusal, &request, need);
+                }
+                Ok(())
             }
             Ok(Extension::Lost) => {
                 self.fence(&held);
@@ -248,15 +274,11 @@ impl Keeper {
             .load()
             .as_deref()
             .map_or(0, |lease| lease.word.next());
-        // Several in one tick may have to begin in the next one.
-        let states = if need > 1 {
-            need.saturating_add(supply.tick_ids())
-        } else {
-            1
-        };
         BoundRequest {
             layout: supply.layout,
-            need_state_end: next.max(supply.now_state()).saturating_add(states),
+            need_state_end: next
+                .max(supply.now_state())
+                .saturating_add(self.states_for(need)),
             now_ms: seen.now_ms,
             bound_ms: None,
             window_ms: supply.settings.bound_window_ms,
@@ -264,23 +286,12 @@ impl Keeper {
         }
     }
 
-    /// The lease is ours, and the bound may not go further now. Only who waits is told: ids below the bound go on.
-    fn refused(&self, refusal: BoundRefusal, need: u64) -> Result<(), PauseMs> {
-        let space = self.supply.space.name();
-        match refusal {
-            BoundRefusal::TooFarAhead {
-                lead_ms: _,
-                retry_after_ms,
-            } => {
-                let failure = Failure::new(Cause::LeadExceeded, format!("{space} keys: {refusal}"));
-                self.supply.demand.failed(failure, need, Outlook::MayPass);
-                Err(Some(retry_after_ms.max(1)))
-            }
-            BoundRefusal::LayoutRanOut => {
-                let failure = Failure::new(Cause::LayoutRanOut, format!("{space} keys: {refusal}"));
-                self.supply.demand.failed(failure, need, Outlook::Stays);
-                Err(None)
-            }
+    fn states_for(&self, need: u64) -> u64 {
+        // Several in one tick may have to begin in the next one.
+        if need > 1 {
+            need.saturating_add(self.supply.tick_ids())
+        } else {
+            1
         }
     }
 
@@ -302,39 +313,6 @@ impl Keeper {
             ),
         );
         supply.demand.failed(failure, 0, Outlook::MayPass);
-    }
-
-    fn no_lease(&self, no_lease: &NoLease) -> Failure {
-        let message = format!("{} keys: {no_lease}", self.supply.space.name());
-        match no_lease {
-            NoLease::InUse {
-                worker_id: _,
-                owner: _,
-            } if self.fenced => {
-                Failure::new(Cause::Fenced, message).hint("two proxies insist on one worker id")
-            }
-            NoLease::InUse {
-                worker_id: _,
-                owner: _,
-            } => Failure::new(Cause::WorkerIdInUse, message).hint(
-                "choose another worker_id, leave it out, or wait until the lease has expired",
-            ),
-            NoLease::NoneFree { worker_id_max: _ } => Failure::new(Cause::WorkersFull, message)
-                .hint("choose a layout with more worker bits"),
-            NoLease::OtherLayout {
-                worker_id: _,
-                layout: _,
-            } => Failure::new(Cause::LayoutOverlap, message)
-                .hint("give all proxies of one store the same layout"),
-            NoLease::LayoutOverlap {
-                worker_id: _,
-                old: _,
-                new: _,
-            } => Failure::new(Cause::LayoutOverlap, message)
-                .hint("choose a layout whose ids are greater, for instance with an earlier epoch"),
-            NoLease::LayoutRanOut { layout: _ } => Failure::new(Cause::LayoutRanOut, message)
-                .hint("choose a layout with a later epoch"),
-        }
     }
 
     fn store_failed(&self, failure: Failure) -> PauseMs {

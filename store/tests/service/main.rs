@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
 mod both;
+mod bursts;
 mod causes;
 mod common;
 mod failures;
