@@ -21,6 +21,8 @@ use crate::step::Step;
 pub(crate) struct Effect {
     /// It could see LAST_INSERT_ID().
     pub(crate) sees: bool,
+    /// It calls something that may do more than its text shows.
+    calls: bool,
     /// It asks for ROW_COUNT().
     pub(crate) counts: bool,
     pub(crate) change: LastIdChange,
@@ -32,6 +34,7 @@ impl Effect {
     /// Of a statement that was not read.
     pub(crate) const UNKNOWN: Self = Self {
         sees: true,
+        calls: true,
         counts: false,
         change: LastIdChange::Unknown,
         inserts: false,
@@ -253,6 +256,7 @@ impl Session {
         };
         Effect {
             sees: sight != Sight::Blind,
+            calls: sight == Sight::Sees,
             counts: sight == Sight::Sees && names_row_count(text),
             change,
             inserts,
@@ -262,6 +266,11 @@ impl Session {
     /// A statement is passed on; what follows from that, unless something else does.
     pub(crate) fn note_effect(&mut self, effect: Effect, after: After) -> After {
         let before = self.lid;
+        let after = match after {
+            // A function may drop a temporary table.
+            After::Nothing if effect.calls && !self.context.temporary.is_empty() => After::Unknown,
+            other => other,
+        };
         match effect.change {
             LastIdChange::Keeps if effect.inserts => {
                 self.lid = None;
