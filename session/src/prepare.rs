@@ -8,6 +8,7 @@ use keywright_rewrite::{Kind, Unread, Unsupported, kind, without_terminator};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
+use crate::attributes::beginning_end;
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
 use crate::context::is_harmless_set;
 use crate::insert::is_unsure;
@@ -27,10 +28,7 @@ impl Session {
             Joined::Whole(header, text) => (header, text),
             Joined::More(at_least) => return Step::More { at_least },
             Joined::TooLong if self.memory_full => return self.refuse_long(""),
-            Joined::TooLong => {
-                let after = After::Prepared(Box::default());
-                return self.pass(header, bytes, Shape::Prepare, after);
-            }
+            Joined::TooLong => return self.long_prepare(header, bytes),
         };
         let text = without_terminator(&text);
         // Until it has succeeded: also one that is refused, or fails, is the last.
@@ -131,6 +129,26 @@ impl Session {
         self.stage = crate::insert::Stage::default();
         self.turn = Turn::Gather(Gather::Prepare);
         Step::Consumed(header.total())
+    }
+
+    /// A statement too long to be gathered: passed on unless it may be for a table with a rule.
+    fn long_prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
+        let at_least = beginning_end(header);
+        if bytes.len() < at_least {
+            return Step::More { at_least };
+        }
+        let head = bytes.get(HEADER_BYTES + 1..at_least).unwrap_or_default();
+        let may_bring_rows = match kind(head, &self.context.modes) {
+            Kind::Insert | Kind::Replace => self.may_be_ruled(head),
+            other => matches!(other, Kind::LoadData | Kind::SetStatement),
+        };
+        if may_bring_rows && self.rewrites_any() {
+            return self.refuse_long(
+                "keywright-proxy: statement to be prepared on a table with a rule is longer than rewrite_bytes_max",
+            );
+        }
+        let after = After::Prepared(Box::default());
+        self.pass(header, bytes, Shape::Prepare, after)
     }
 
     pub(crate) fn refuse_statement(&mut self, header: Header) -> Step {

@@ -118,11 +118,15 @@ impl Session {
         let modes = self.context.modes;
         let table = match InsertHead::read(&text, &modes) {
             Ok(head) => head.table,
-            Err(Unread::Refused | Unread::Unsupported(_)) => {
+            Err(Unread::Unsupported(what)) => return Ok(Look::Hidden(what)),
+            Err(Unread::Refused) => {
                 if let Some((table, what)) = self.load_to_prepare(&text) {
                     return Ok(Look::Unsupported(table, what, after_preparing(name)));
                 }
-                return Ok(Look::Pass(after_preparing(name)));
+                return Ok(match self.hidden_behind_set(&text) {
+                    Some((_, what)) => Look::Hidden(what),
+                    None => Look::Pass(after_preparing(name)),
+                });
             }
         };
         let Some(rule) = self.rule_behind(&table) else {

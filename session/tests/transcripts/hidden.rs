@@ -1,6 +1,7 @@
 //! Statements in which an INSERT may hide.
 
 use keywright_rewrite::KeyForm;
+use keywright_session::Limits;
 
 use super::rig::*;
 
@@ -110,4 +111,29 @@ fn blanks_beyond_ascii_hide_no_rows() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.say(b"\x03INSERT INTO t (a) VALUES ('\xC3\xA0')");
     assert!(has(&r.answer(&probe("1")), "LAST_INSERT_ID(100)"));
+}
+
+#[test]
+fn what_is_too_long_to_be_read_is_not_prepared() {
+    let limits = Limits {
+        rewrite_bytes_max: 10_000,
+        ..Limits::default()
+    };
+    for (front, is_passed) in [
+        ("INSERT INTO t (a) VALUES ('", false),
+        ("SET STATEMENT a=1 FOR INSERT INTO t (a) VALUES ('", false),
+        ("INSERT INTO other (a) VALUES ('", true),
+        ("SELECT ('", true),
+    ] {
+        let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
+        let text = format!("{front}{}')", "x".repeat(200_000));
+        let sent = r.say(&[b"\x16", text.as_bytes()].concat());
+        assert_eq!(has(&sent, front), is_passed, "{front}");
+        let told = r.told();
+        assert_eq!(
+            has(&told, "longer than rewrite_bytes_max"),
+            !is_passed,
+            "{front}"
+        );
+    }
 }
