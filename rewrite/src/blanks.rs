@@ -1,6 +1,6 @@
 //! Blanks beyond ASCII: the lexers of this crate take every byte above 0x7F for a letter.
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use crate::cursor::Cursor;
 use crate::modes::{CharsetClass, Modes};
@@ -13,7 +13,8 @@ pub fn has_blanks_beyond_ascii(text: &[u8], modes: &Modes) -> bool {
         return false;
     };
     let is_blank = |byte: &u8| blanks.contains(byte);
-    text.iter().any(is_blank) && brings_rows(text) && {
+    let is_there = |blank: &u8| memchr(*blank, text).is_some();
+    blanks.iter().any(is_there) && brings_rows(text) && {
         let mut cursor = Cursor::new(text, modes);
         loop {
             match cursor.token() {

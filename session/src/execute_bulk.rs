@@ -165,7 +165,10 @@ impl Session {
             self.up.truncate(start);
             return Err(fault);
         }
-        make_packet(start, &mut self.up);
+        if make_packet(start, &mut self.up) != header.sequence {
+            self.up.truncate(start);
+            return Err(Fault::Unsupported(Unsupported::Longer));
+        }
         let plan = &statement.plan;
         let rows = plan.rows().saturating_mul(needs.rows);
         let reply = self.reply_of_bulk(plan, literal(plan.lid()), &keys, rows);

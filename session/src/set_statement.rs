@@ -61,10 +61,11 @@ impl Session {
         }
     }
 
-    /// The same for one that is prepared: the rule, if it is known, and what forbids it.
+    /// The same for one that is prepared: the rule, if it is known, and what forbids it. What hides the table now may be gone when
+    /// it is carried out.
     pub(crate) fn hidden_behind_set(&self, text: &[u8]) -> Option<(Option<usize>, Unsupported)> {
         match self.behind_set(text) {
-            Look::Unsupported(table, what, _) => Some((Some(self.rule_of(&table)?), what)),
+            Look::Unsupported(table, what, _) => Some((Some(self.rule_behind(&table)?), what)),
             Look::Hidden(what) => Some((None, what)),
             Look::Pass(_) | Look::Insert | Look::Load(_) | Look::Prepare(_) | Look::Execute(_) => {
                 None

@@ -113,7 +113,7 @@ struct Refilling {
     look_for_returned: bool,
     backoff: Backoff,
     last: Option<(Instant, u64)>,
-    /// First id behind the last range.
+    /// First id behind the ranges that the buffer's last indices are of, while each began where the one before it ended.
     end: Option<u64>,
 }
 
@@ -233,12 +233,15 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> b
     );
     // Between ids of ours a whole range of somebody else's may lie, of which the indices show nothing. One index left out keeps
     // the two ranges apart: together they would be handed back as one, with that other range in it.
-    let continues = state.end.replace(granted.end) == Some(granted.start);
+    let continues = state.end == Some(granted.start);
     if !continues && start > 0 && start == supply.buffer.hi() {
         start = start.saturating_add(1);
     }
     let percent = granted.row.refill_percent;
-    if !supply.buffer.publish(start, end, percent) {
+    let is_published = supply.buffer.publish(start, end, percent);
+    // A range without an id of ours bridges nothing: what lies before it may still be somebody else's.
+    state.end = (is_published || continues).then_some(granted.end);
+    if !is_published {
         // A rest without an id of ours: whoever waits asks again.
         supply.demand.succeeded();
         return true;

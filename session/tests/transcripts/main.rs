@@ -7,6 +7,7 @@ mod bulk;
 mod hidden;
 mod insert_id;
 mod load;
+mod prepared;
 mod rig;
 mod select;
 mod select_prepared;
@@ -28,25 +29,6 @@ fn works_text() {
 }
 
 #[test]
-fn increment_changes_after_prepare() {
-    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-    let sent = stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (1),(2),(3)", "3");
-    assert!(sent.contains("LAST_INSERT_ID()+6"), "{sent}");
-    r.answer(&prepared(7, 2));
-    r.query("SET auto_increment_increment=1");
-    r.answer(&ok(0, 0));
-    let sent = r.say(&execute(7, &[]));
-    assert!(has(&sent, "sql_mode"));
-    let sent = r.answer(&probe("1"));
-    // Three keys reserved; the text in force must not use first+6.
-    let asked: u64 = r.requests.iter().map(|q| q.count).sum();
-    assert!(
-        asked >= 7 || has(&sent, "LAST_INSERT_ID()+2"),
-        "reserved {asked} keys, but statement 7 uses first, first+3, first+6; sent {sent:?}"
-    );
-}
-
-#[test]
 fn error_row_split() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.query("SELECT 1");
@@ -60,19 +42,6 @@ fn error_row_split() {
     }
     assert_eq!(r.told(), whole);
 }
-#[test]
-fn prepare_answer_split() {
-    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-    let mut p = vec![0x16];
-    p.extend(b"SELECT ?");
-    r.say(&p);
-    let whole = prepared(7, 1);
-    for b in &whole {
-        r.answer(&[*b]);
-    }
-    assert_eq!(r.told(), whole);
-}
-
 #[test]
 fn pending_lid_is_stale_after_wrapped_insert() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
@@ -97,100 +66,6 @@ fn failed_insert_keeps_lid() {
     assert!(
         has(&sent, "last_insert_id=100"),
         "LAST_INSERT_ID() shows 101, native shows 100"
-    );
-}
-#[test]
-fn long_data_is_executed_where_it_went() {
-    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-    stmt_prepare(&mut r, "INSERT INTO t (id, b, n) VALUES (?,?,?)", "1");
-    r.answer(&prepared(7, 3));
-    // id NULL: the variant is prepared, as statement 8.
-    let exec = |nulls: u8, values: &[u8]| {
-        let mut v = vec![nulls, 1, 8, 0, 252, 0, 253, 0];
-        v.extend(values);
-        execute(7, &v)
-    };
-    let sent = r.say(&exec(1, &[1, b'x', 2, b'y', b'z']));
-    assert!(has(&sent, "LAST_INSERT_ID(?)"));
-    r.answer(&prepared(8, 3));
-    r.answer(&ok(1, 100));
-    r.told();
-    let mut p = vec![0x18];
-    p.extend(7u32.to_le_bytes());
-    p.extend([1, 0]);
-    p.extend(b"BLOB");
-    let ahead = r.say(&p);
-    let sent = r.say(&exec(1, &[2, b'y', b'z']));
-    assert_eq!(
-        (ahead[5], sent[5]),
-        (7, 7),
-        "statement 8 was not sent the value"
-    );
-    r.answer(&ok(1, 101));
-    let sent = r.query("SELECT LAST_INSERT_ID()");
-    assert!(has(&sent, "last_insert_id=101"));
-}
-#[test]
-fn texts_of_one_statement_do_not_pile_up_on_the_server() {
-    const ROWS: u16 = 12;
-    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-    let text = format!(
-        "INSERT INTO t (id) VALUES {}",
-        vec!["(?)"; ROWS.into()].join(",")
-    );
-    stmt_prepare(&mut r, &text, "1");
-    r.answer(&prepared(7, ROWS));
-    let mut closed = Vec::new();
-    // Each time another row is the first that asks for a key.
-    for row in 0..ROWS {
-        let mut rest = (1_u16 << row).to_le_bytes().to_vec();
-        rest.push(1);
-        rest.extend([8, 0].repeat(ROWS.into()));
-        for key in 1..ROWS {
-            rest.extend(u64::from(key).to_le_bytes());
-        }
-        r.say(&execute(7, &rest));
-        let sent = r.answer(&prepared(100 + u32::from(row), ROWS));
-        let closes = sent
-            .windows(9)
-            .filter(|part| part.starts_with(&[5, 0, 0, 0, 0x19]));
-        closed.extend(closes.map(|part| part[5]));
-        r.answer(&ok(1, 100));
-    }
-    assert_eq!(closed, [100, 101, 102, 103, 104]);
-}
-#[test]
-fn refused_execution_forgets_types() {
-    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-    stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
-    r.answer(&prepared(7, 2));
-    r.fail_keys = true;
-    r.say(&execute(7, &[0, 1, 253, 0, 1, b'x']));
-    assert!(has(&r.told(), "down"));
-    r.fail_keys = false;
-    r.say(&execute(7, &[0, 0, 1, b'x']));
-    assert!(
-        !r.closed,
-        "connection closed: {:?}",
-        String::from_utf8_lossy(&r.told())
-    );
-}
-#[test]
-fn refused_execution_leaves_long_data() {
-    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-    stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
-    r.answer(&prepared(7, 2));
-    let mut p = vec![0x18];
-    p.extend(7u32.to_le_bytes());
-    p.extend([0, 0]);
-    p.extend(b"BLOB");
-    r.say(&p);
-    r.fail_keys = true;
-    let sent = r.say(&execute(7, &[0, 1, 252, 0]));
-    assert!(has(&r.told(), "down"));
-    assert!(
-        sent.get(4) == Some(&0x1A),
-        "the upstream keeps BLOB; a retry appends to it (no COM_STMT_RESET was sent)"
     );
 }
 #[test]
@@ -309,21 +184,6 @@ fn large_insert_on_free_table_with_multi_statements() {
         r.answer(&probe("1"));
     }
     assert!(!r.closed, "{}", String::from_utf8_lossy(&r.told()));
-}
-#[test]
-fn short_long_data_does_not_eat_the_next_command() {
-    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-    stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
-    r.answer(&prepared(7, 2));
-    r.told();
-    r.client.extend([5, 0, 0, 0, 0x18, 7, 0, 0, 0]);
-    r.client.extend(packet(0, &[0x0E]));
-    r.run();
-    assert!(
-        r.closed || r.to_server.ends_with(&[1, 0, 0, 0, 0x0E]),
-        "sent {:?}",
-        r.to_server
-    );
 }
 #[test]
 fn probe_in_another_charset() {

@@ -8,6 +8,9 @@ use tokio::time::Instant;
 use super::Outlook;
 use crate::failure::Failure;
 
+/// So many sizes are put off apart from each other.
+const PUT_OFFS_MAX: usize = 64;
+
 /// The requests that wait now. One that is answered, gives up or is dropped is not counted any more.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Mutex<Waiters>);
@@ -103,6 +106,12 @@ impl PutOffs {
         // What was put off longer includes what is put off for less time.
         all.retain(|old| old.need < put_off.need || old.until > put_off.until);
         all.push(put_off);
+        // The largest are put off with those that are smaller, if for less time.
+        if all.len() > PUT_OFFS_MAX
+            && let Some((largest, _)) = all.iter().enumerate().max_by_key(|(_, old)| old.need)
+        {
+            all.swap_remove(largest);
+        }
         all.len() == 1
     }
 
@@ -148,7 +157,7 @@ mod tests {
     use keywright_core::Cause;
     use tokio::time::Instant;
 
-    use super::{Outlook, PutOff, PutOffs, Waiting};
+    use super::{Outlook, PUT_OFFS_MAX, PutOff, PutOffs, Waiting};
     use crate::failure::Failure;
 
     #[test]
@@ -196,5 +205,12 @@ mod tests {
         assert_eq!(all.of(2_000, now).unwrap().need, 1);
         all.clear();
         assert!(all.smallest(now).is_none());
+        // Each smaller than the one before, and for less time.
+        for need in (1..=1_000).rev() {
+            all.add(put_off(need, need));
+        }
+        assert_eq!(all.all().len(), PUT_OFFS_MAX);
+        assert_eq!(all.smallest(now).unwrap().need, 1);
+        assert!(all.of(1_000, now).is_some());
     }
 }

@@ -75,6 +75,18 @@ fn ranges_of_others_are_not_handed_back() {
 }
 
 #[test]
+fn a_range_without_an_id_of_ours_does_not_bridge_a_hole() {
+    let class = Residue::new(10, 5).unwrap();
+    let ranges = [(1, 101), (102, 104), (104, 204)];
+    for taken in 0..10 {
+        for (start, end) in handed_back(class, &ranges, taken) {
+            // 101 is somebody else's.
+            assert!(end <= 101 || 101 < start, "{start}..{end}");
+        }
+    }
+}
+
+#[test]
 fn ranges_that_continue_each_other_are_handed_back_as_one() {
     let class = Residue::new(10, 5).unwrap();
     assert_eq!(handed_back(class, &[(1, 101), (101, 201)], 3), [(35, 196)]);
