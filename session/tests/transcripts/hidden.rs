@@ -73,6 +73,33 @@ fn answers_are_numbered_as_the_client_expects() {
     }
 }
 
+#[test]
+fn answers_to_executions_are_numbered_as_the_client_expects() {
+    const TEXT: &str = "INSERT INTO t (a) VALUES (?)";
+    for (bytes, is_passed) in [(16_777_100_u32, true), (16_777_190, false)] {
+        let [a, b, c, _] = bytes.to_le_bytes();
+        let value = [vec![0xFD, a, b, c], vec![b'x'; bytes as usize]].concat();
+        let one = execute(7, &[vec![0, 1, 253, 0], value.clone()].concat());
+        let mut many = vec![0xFA, 7, 0, 0, 0, 128, 0, 253, 0, 0];
+        many.extend(value);
+        for payload in [one, many] {
+            let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | BULK);
+            stmt_prepare(&mut r, TEXT, "1");
+            r.answer(&prepared(7, 2));
+            r.told();
+            let mut sent = r.say(&payload);
+            if payload.first() == Some(&0xFA) {
+                // A text of its own is prepared for it.
+                sent = r.answer(&prepared(8, 2));
+            }
+            assert_eq!(sent.len() > bytes as usize, is_passed, "{bytes}");
+            if !is_passed {
+                is_refused(&mut r, "takes another packet of 16 MiB");
+            }
+        }
+    }
+}
+
 /// The session's state where the client's character set is latin1.
 fn probe_in_latin1() -> Vec<u8> {
     const NAME: &[u8] = b"\x07utf8mb4";
