@@ -6,6 +6,8 @@ use crate::bytes::{HEADER_BYTES, Header, Reader};
 pub(crate) const MORE_RESULTS: u16 = 0x0008;
 /// Rows wait in a cursor.
 const CURSOR_EXISTS: u16 = 0x0040;
+/// Flags of an execution that ask for a cursor.
+const CURSOR_TYPES: u8 = 0x07;
 
 /// What shape the answer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,12 +20,24 @@ pub(crate) enum Shape {
     Simple,
     /// OK, ERR, a result set, a request for a local file; perhaps several.
     Results,
+    /// The same, but of the last result set the rows may stay in a cursor.
+    Cursor,
     /// COM_STMT_PREPARE.
     Prepare,
     /// COM_STMT_FETCH.
     Fetch,
     /// COM_FIELD_LIST.
     Fields,
+}
+
+impl Shape {
+    /// Of the answer to an execution with these flags.
+    pub(crate) fn of_execution(flags: u8) -> Self {
+        match flags & CURSOR_TYPES {
+            0 => Self::Results,
+            _ => Self::Cursor,
+        }
+    }
 }
 
 /// An OK packet, or the EOF packet that ends rows.
@@ -123,7 +137,9 @@ impl Answer {
         self.shape = shape;
         self.phase = match shape {
             Shape::None => Phase::Idle,
-            Shape::OnePacket | Shape::Simple | Shape::Results | Shape::Prepare => Phase::First,
+            Shape::OnePacket | Shape::Simple | Shape::Results | Shape::Cursor | Shape::Prepare => {
+                Phase::First
+            }
             Shape::Fetch => Phase::Rows,
             Shape::Fields => Phase::Rows,
         };
@@ -222,7 +238,7 @@ impl Answer {
                     return Verdict::Malformed;
                 };
                 match then {
-                    Then::Rows if done.status & CURSOR_EXISTS != 0 => self.ended(Some(done)),
+                    Then::Rows if self.is_cursor(done.status) => self.ended(Some(done)),
                     Then::Rows | Then::PrepareColumns(_) | Then::PrepareEnd => {
                         self.after_definitions(then)
                     }
@@ -234,6 +250,12 @@ impl Answer {
                 None => Verdict::NeedMore,
             },
         }
+    }
+
+    /// Whether the rows stay in a cursor. MariaDB says so also while a routine has one of its own open, whose results have their
+    /// rows, and are never the last.
+    fn is_cursor(&self, status: u16) -> bool {
+        self.shape == Shape::Cursor && status & (CURSOR_EXISTS | MORE_RESULTS) == CURSOR_EXISTS
     }
 
     /// The packet at hand is the last of a block of definitions.
@@ -312,11 +334,11 @@ impl Answer {
             (_, 0xFF) if payload.get(1..3) == Some(&[0xFF, 0xFF]) => Verdict::Pass,
             (_, 0xFF) => self.ended(None),
             (Shape::Prepare, 0) => self.prepare(payload),
-            (Shape::Results, 0xFB) => {
+            (Shape::Results | Shape::Cursor, 0xFB) => {
                 self.phase = Phase::LocalFile;
                 Verdict::LocalFile
             }
-            (Shape::Simple | Shape::Results, 0) => match read_ok(payload) {
+            (Shape::Simple | Shape::Results | Shape::Cursor, 0) => match read_ok(payload) {
                 Some(done) => self.ended(Some(done)),
                 None => Verdict::Malformed,
             },
@@ -324,7 +346,7 @@ impl Answer {
                 Some(done) => self.ended(Some(done)),
                 None => Verdict::Malformed,
             },
-            (Shape::Results, _) => match Reader(payload).lenenc() {
+            (Shape::Results | Shape::Cursor, _) => match Reader(payload).lenenc() {
                 Some(left) => {
                     self.phase = Phase::Definitions {
                         left,
@@ -366,7 +388,7 @@ impl Answer {
     /// One result is over; `None`: with an error, after which nothing follows.
     fn ended(&mut self, done: Option<Done>) -> Verdict {
         let more = done.is_some_and(|done| done.status & MORE_RESULTS != 0)
-            && self.shape == Shape::Results;
+            && matches!(self.shape, Shape::Results | Shape::Cursor);
         if more {
             self.phase = Phase::First;
             return Verdict::Pass;

@@ -34,7 +34,7 @@ impl Session {
         let mut payload = Vec::new();
         execution.write(number, &execution.params, &mut payload);
         write_packet(&payload, 0, &mut self.up);
-        self.answer.expect(Shape::Results);
+        self.answer.expect(execution.shape());
         self.turn = Turn::Answer(after);
         Step::Consumed(header.total())
     }

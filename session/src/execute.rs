@@ -303,7 +303,7 @@ impl Session {
         if wanted.keys > 0 {
             self.note(Some(rule), What::Rewritten);
         }
-        self.answer.expect(Shape::Results);
+        self.answer.expect(execution.shape());
         self.turn = Turn::of_reply(reply, returning);
         Step::Consumed(header.total())
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Ask, KeyExpression, Unsupported, double_asks, text_asks};
 
+use crate::answer::Shape;
 use crate::attributes;
 use crate::bytes::{Reader, write_lenenc};
 use crate::values::{self, Strange};
@@ -130,6 +131,11 @@ impl<'a> Execution<'a> {
         })
     }
 
+    /// What its answer looks like.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape::of_execution(flags(self.head))
+    }
+
     /// Appends COM_STMT_EXECUTE of `statement` with these parameters in place of the client's.
     pub(crate) fn write(&self, statement: u32, params: &[Param<'_>], out: &mut Vec<u8>) {
         let values: usize = params
@@ -175,8 +181,11 @@ impl<'a> Execution<'a> {
 /// Whether the number of parameters and attributes follows, even if it is 0.
 fn is_counted(head: &[u8]) -> bool {
     const PARAMETER_COUNT_AVAILABLE: u8 = 8;
-    let flags = head.first().copied().unwrap_or_default();
-    flags & PARAMETER_COUNT_AVAILABLE != 0
+    flags(head) & PARAMETER_COUNT_AVAILABLE != 0
+}
+
+fn flags(head: &[u8]) -> u8 {
+    head.first().copied().unwrap_or_default()
 }
 
 /// Types, each with a name behind it if there are names.

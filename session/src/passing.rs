@@ -73,6 +73,17 @@ impl Session {
 
     /// An execution of the statement that the client names so.
     pub(crate) fn execute_passed(&mut self, header: Header, bytes: &[u8], named: u32) -> Step {
+        const FLAGS: usize = HEADER_BYTES + 1 + 4;
+        let flags = match bytes.get(FLAGS) {
+            Some(flags) => *flags,
+            // The server will say that it is malformed.
+            None if header.total() <= FLAGS => 0,
+            None => {
+                return Step::More {
+                    at_least: FLAGS + 1,
+                };
+            }
+        };
         let id = self.statements.number(named);
         let passed = self.statements.passed.get(&id).cloned().unwrap_or_default();
         if let Some(keyless) = &passed.keyless
@@ -85,7 +96,7 @@ impl Session {
         }
         let after = Self::after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);
-        self.pass_named(header, bytes, named, Shape::Results, after)
+        self.pass_named(header, bytes, named, Shape::of_execution(flags), after)
     }
 
     /// What is to be done before an INSERT is executed that was to have no keys when it was prepared; `None`: nothing.

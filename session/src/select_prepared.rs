@@ -210,7 +210,7 @@ impl Session {
         let plan = Arc::clone(&select.plan);
         let reply = self.reply_of_query(&plan, &keys);
         write_packet(&payload, 0, &mut self.up);
-        self.answer.expect(Shape::Results);
+        self.answer.expect(execution.shape());
         self.turn = Turn::Gather(Gather::Select(reply));
         Step::Consumed(0)
     }

@@ -14,6 +14,7 @@ keywright_tests::on_both_flavours!(
     results_of_every_size_pass,
     local_files_pass,
     cursors_and_long_data_pass,
+    results_pass_beside_a_routines_open_cursor,
     clients_may_send_before_they_read,
     connections_change_user_and_start_over,
     old_clients_are_served,
@@ -195,6 +196,27 @@ fn cursors_and_long_data_pass(flavour: Flavour) -> Result<()> {
         wire.close(&select)?;
         let gone = wire.query("SELECT COUNT(*) FROM t")?;
         Ok((opened, parts, gone))
+    })?;
+    Ok(())
+}
+
+fn results_pass_beside_a_routines_open_cursor(flavour: Flavour) -> Result<()> {
+    let ways = Ways::open(flavour, "open")?;
+    ways.server.run("open", "CREATE TABLE t (a INT)")?;
+    ways.server.run("open", "INSERT INTO t VALUES (1), (2)")?;
+    ways.server.run(
+        "open",
+        "DELIMITER //
+         CREATE PROCEDURE p() BEGIN DECLARE x INT; DECLARE c CURSOR FOR SELECT a FROM t;
+         OPEN c; FETCH c INTO x; SELECT x; SELECT a FROM t; CLOSE c; SELECT 'closed'; END//",
+    )?;
+    ways.same(&Login::root("open"), |wire| {
+        let text = wire.query("CALL p()")?;
+        let call = wire.prepare("CALL p()")??;
+        let executed = wire.execute(&call, &[])?;
+        let with_cursor = wire.open_cursor(&call, &[])?;
+        let after = wire.rows("SELECT 'over'")?;
+        Ok((text, executed, with_cursor, after))
     })?;
     Ok(())
 }

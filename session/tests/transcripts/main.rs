@@ -4,6 +4,7 @@ mod alike;
 mod attributes;
 mod broken;
 mod bulk;
+mod cursors;
 mod hidden;
 mod insert_id;
 mod load;

@@ -172,7 +172,9 @@ fn read_result_set(wire: &mut Wire, is_binary: bool, head: &[u8]) -> Result<Repl
     }
     if wire.capabilities & capability::DEPRECATE_EOF == 0 {
         let end = read_end(&wire.channel.read()?, wire.capabilities)?;
-        if end.status & status::CURSOR_EXISTS != 0 {
+        // A routine with a cursor of its own open says so too, and sends its rows.
+        let rest = status::CURSOR_EXISTS | status::MORE_RESULTS;
+        if is_binary && end.status & rest == status::CURSOR_EXISTS {
             let rows = Vec::new();
             return Ok(Reply::Rows(Rows { columns, rows, end }));
         }
