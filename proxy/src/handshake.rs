@@ -253,7 +253,9 @@ where
     C: AsyncRead + AsyncWrite + Unpin,
     U: AsyncRead + AsyncWrite + Unpin,
 {
-    let Some(ok) = converse(client, upstream, &mut exchange, &login.own_key).await? else {
+    let decided = converse(client, upstream, &mut exchange, &login.own_key).await?;
+    login.challenge = exchange.challenge().to_vec();
+    let Some(ok) = decided else {
         return Ok(false);
     };
     if is_local {
@@ -271,7 +273,6 @@ where
         }
     }
     login.facts.status = status_of(&ok).unwrap_or(0);
-    login.challenge = exchange.challenge().to_vec();
     client.send(&ok).await?;
     Ok(true)
 }
@@ -348,7 +349,19 @@ async fn told<S: AsyncRead + AsyncWrite + Unpin, T>(
     }
 }
 
-/// COM_CHANGE_USER, whole, is passed on, and the exchange that it begins. False: refused, and the client was told.
+/// What became of COM_CHANGE_USER.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The other account is logged in.
+    Entered,
+    /// The server has refused it, and told the client. Whether it lets the connection go on, as the account before, is its affair:
+    /// MariaDB does, with the session started over, MySQL does not.
+    Refused,
+    /// The proxy has refused it, and told the client. The server waits in the middle of an exchange.
+    Over,
+}
+
+/// COM_CHANGE_USER, whole, is passed on, and the exchange that it begins.
 ///
 /// # Errors
 /// As [`run`].
@@ -357,7 +370,7 @@ pub async fn change_user(
     upstream: &mut Stream,
     command: &[u8],
     login: &mut Login,
-) -> io::Result<bool> {
+) -> io::Result<Change> {
     let ways = ways(client, upstream);
     let is_local = upstream.is_local();
     let (mut client, mut upstream) = (Leg::new(client, 1), Leg::new(upstream, 0));
@@ -374,13 +387,20 @@ pub async fn change_user(
         next.facts.database = introduction.database.map(<[u8]>::to_vec);
         next.facts.collation = introduction.collation.unwrap_or(next.facts.collation);
         let entered = decide(&mut client, &mut upstream, exchange, &mut next, is_local).await?;
-        Ok(entered.then_some(next))
+        Ok(Some((entered, next)))
     };
     let changed = changed.await;
-    let changed = told(&mut client, changed).await?;
-    let has_changed = changed.is_some();
-    *login = changed.unwrap_or_else(|| login.clone());
-    Ok(has_changed)
+    Ok(match told(&mut client, changed).await? {
+        Some((true, next)) => {
+            *login = next;
+            Change::Entered
+        }
+        Some((false, next)) => {
+            login.challenge = next.challenge;
+            Change::Refused
+        }
+        None => Change::Over,
+    })
 }
 
 fn status_of(ok: &[u8]) -> Option<u16> {

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
-use crate::handshake::{self, Login};
+use crate::handshake::{self, Change, Login};
 use crate::linger::{linger, reset};
 use crate::means::Means;
 use crate::side::{Side, Wants, is_pending, poll_pass};
@@ -380,7 +380,7 @@ impl Relay {
             .take_own(&mut self.upstream, self.session.to_client());
     }
 
-    /// COM_CHANGE_USER; false if it did not succeed. The client waits for its end, so whatever else it has sent breaks the
+    /// COM_CHANGE_USER; false if the connection cannot go on. The client waits for its end, so whatever else it has sent breaks the
     /// protocol.
     async fn change_user(&mut self, count: usize) -> io::Result<bool> {
         let there = self.client.input.there();
@@ -390,13 +390,18 @@ impl Relay {
             return Ok(false);
         }
         let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
-        let has_changed =
-            handshake::change_user(client, upstream, &command, &mut self.login).await?;
-        if has_changed {
-            let sees_status = self.means.allows_status(&self.login.facts);
-            self.session.reset(self.login.facts.clone());
-            self.session.allow_status(sees_status);
+        match handshake::change_user(client, upstream, &command, &mut self.login).await? {
+            Change::Entered => {
+                let sees_status = self.means.allows_status(&self.login.facts);
+                self.session.reset(self.login.facts.clone());
+                self.session.allow_status(sees_status);
+                Ok(true)
+            }
+            Change::Refused => {
+                self.session.refused();
+                Ok(true)
+            }
+            Change::Over => Ok(false),
         }
-        Ok(has_changed)
     }
 }

@@ -218,6 +218,19 @@ impl Session {
         };
     }
 
+    /// Starts over after the server has refused COM_CHANGE_USER: as the same user in the same database, and what else it may have
+    /// left is to be asked for.
+    pub fn refused(&mut self) {
+        let sees_status = self.sees_status;
+        let facts = SessionFacts {
+            database: self.context.database.clone(),
+            ..self.facts.clone()
+        };
+        self.reset(facts);
+        self.sees_status = sees_status;
+        self.lid = None;
+    }
+
     /// Bytes to be sent to the upstream before anything else.
     pub fn to_upstream(&mut self) -> &mut Vec<u8> {
         &mut self.up

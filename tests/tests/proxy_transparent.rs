@@ -250,7 +250,9 @@ fn connections_change_user_and_start_over(flavour: Flavour) -> Result<()> {
         let refused = refused
             .err()
             .and_then(|error| error.downcast::<SqlFault>().ok());
-        Ok((before, changed, refused))
+        // Whether the connection goes on, and as whom.
+        let afterwards = wire.rows(who).ok();
+        Ok((before, changed, refused, afterwards))
     })?;
     ways.same(&Login::root("users"), |wire| {
         wire.run("SET @a = 1")?;
