@@ -146,12 +146,35 @@ impl ProxyProcess {
     /// # Errors
     /// It runs, or does not listen in time; the error shows its log.
     pub fn restart(&mut self) -> Result<()> {
+        self.begin()?;
+        let ports = self.ports.clone();
+        let ready = wait_until("the proxy's listeners", WAIT_MAX, || {
+            if !self.is_running()? {
+                bail!("it has ended");
+            }
+            Ok(ports
+                .iter()
+                .all(|&port| TcpStream::connect(("127.0.0.1", port)).is_ok()))
+        });
+        if let Err(error) = ready {
+            let _ended = self.kill9();
+            let log = self.log();
+            return Err(error.context(format!("starting the proxy; its log:\n{log}")));
+        }
+        Ok(())
+    }
+
+    /// Starts it again after its end, and does not wait until it listens.
+    ///
+    /// # Errors
+    /// It runs.
+    pub fn begin(&mut self) -> Result<()> {
         if self.process.is_some() {
             bail!("the proxy runs already");
         }
         self.write_config()?;
         let log = File::create(self.log_file()).context("making the proxy's log")?;
-        let mut process = Command::new(built_once()?)
+        let process = Command::new(built_once()?)
             .arg("run")
             .arg("--config")
             .arg(self.config_file())
@@ -160,22 +183,7 @@ impl ProxyProcess {
             .stderr(log)
             .spawn()
             .context("starting the proxy")?;
-        let ports = self.ports.clone();
-        let ready = wait_until("the proxy's listeners", WAIT_MAX, || {
-            if let Some(status) = process.try_wait()? {
-                bail!("it ended with {status}");
-            }
-            Ok(ports
-                .iter()
-                .all(|&port| TcpStream::connect(("127.0.0.1", port)).is_ok()))
-        });
-        // Also when it is not ready: whoever drops us ends it.
         self.process = Some(process);
-        if let Err(error) = ready {
-            let _ended = self.kill9();
-            let log = self.log();
-            return Err(error.context(format!("starting the proxy; its log:\n{log}")));
-        }
         Ok(())
     }
 
@@ -229,6 +237,14 @@ impl ProxyProcess {
     pub fn reload(&mut self, config: ProxyConfig) -> Result<()> {
         self.config = config;
         self.write_config()?;
+        self.reload_again()
+    }
+
+    /// Has the same configuration read again.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn reload_again(&self) -> Result<()> {
         send(self.pid()?, Signal::SIGHUP)
     }
 

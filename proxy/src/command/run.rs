@@ -8,7 +8,7 @@ use keywright_proxy::metrics::Counters;
 use keywright_proxy::password::OwnKey;
 use keywright_proxy::serve::{self, Orders};
 use keywright_store::Keys;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use super::looks::Looks;
@@ -18,29 +18,34 @@ use super::{File, runtime};
 pub(crate) fn run(file: &File) -> Result<()> {
     let (config, keys) = file.open()?;
     let runtime = runtime()?;
-    let counters = Arc::new(Counters::default());
-    let mut looks = runtime.block_on(Looks::begin(
-        Arc::new(config.clone()),
-        Arc::clone(&counters),
-    ))?;
-    let own_key = Arc::new(OwnKey::made_when_needed());
-    let made = orders(&looks, &keys, &counters, &own_key)?;
-    let (give, orders) = watch::channel(Arc::new(made));
-    let (stop, stopping) = watch::channel(false);
-    let signals = {
+    // Before the first look, which may take long: a SIGHUP meanwhile would end a process that does not wait for it.
+    let mut signals = {
         let _inside = runtime.enter();
-        [
-            SignalKind::terminate(),
-            SignalKind::interrupt(),
-            SignalKind::hangup(),
-        ]
-        .map(signal)
+        Signals::awaited()?
     };
-    let [terminate, interrupt, hangup] = signals;
-    let (mut terminate, mut interrupt, mut hangup) = (terminate?, interrupt?, hangup?);
+    let counters = Arc::new(Counters::default());
+    let begin = Looks::begin(Arc::new(config.clone()), Arc::clone(&counters));
+    let begun = runtime.block_on(async {
+        tokio::select! {
+            looks = begin => Some(looks),
+            () = signals.stop.said() => None,
+        }
+    });
+    let Some(looks) = begun else {
+        return Ok(());
+    };
+    let mut running = Running {
+        file,
+        looks: looks?,
+        keys: keys.clone(),
+        counters,
+        own_key: Arc::new(OwnKey::made_when_needed()),
+    };
+    let (give, orders) = watch::channel(Arc::new(running.orders()?));
+    let (stop, stopping) = watch::channel(false);
     let (serves, mut has_ended) = oneshot::channel::<()>();
     let serving = {
-        let (keys, counters) = (keys.clone(), Arc::clone(&counters));
+        let (keys, counters) = (keys.clone(), Arc::clone(&running.counters));
         std::thread::spawn(move || {
             // Dropped however serving ends, which is what is waited for.
             let _serves = serves;
@@ -48,31 +53,10 @@ pub(crate) fn run(file: &File) -> Result<()> {
         })
     };
     runtime.block_on(async {
-        loop {
-            let changed = tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                _ = hangup.recv() => match reload(file, &looks, &counters).await {
-                    Ok(reloaded) => {
-                        looks = reloaded;
-                        "new connections follow the rules as they are now"
-                    }
-                    Err(error) => {
-                        tracing::error!("the rules stay as they were: {error:#}");
-                        continue;
-                    }
-                },
-                () = looks.changed() => "new connections follow the servers' tables and views as they are now",
-                _ = &mut has_ended => break,
-            };
-            match self::orders(&looks, &keys, &counters, &own_key) {
-                Ok(orders) => {
-                    // Whoever listened has ended, and so does the process.
-                    let _ = give.send(Arc::new(orders));
-                    tracing::info!("{changed}");
-                }
-                Err(error) => tracing::error!("the rules stay as they were: {error:#}"),
-            }
+        tokio::select! {
+            () = signals.stop.said() => {}
+            _ = &mut has_ended => {}
+            () = running.follow(&mut signals.hangup, &give) => {}
         }
         // Nobody may listen any more.
         let _ = stop.send(true);
@@ -85,23 +69,95 @@ pub(crate) fn run(file: &File) -> Result<()> {
     served
 }
 
-fn orders(
-    looks: &Looks,
-    keys: &Keys,
-    counters: &Counters,
-    own_key: &Arc<OwnKey>,
-) -> Result<Orders> {
-    Orders::new(looks.config(), keys, &looks.seen(), counters, own_key)
+/// What the process is told from outside.
+struct Signals {
+    stop: Stop,
+    hangup: Signal,
 }
 
-/// The rules and certificates as they are now. Where is listened and the store stay as they are until the next start.
-async fn reload(file: &File, running: &Looks, counters: &Arc<Counters>) -> Result<Looks> {
-    let config = file.load()?;
-    let same = |(old, new): (&Listener, &Listener)| old.can_become(new);
-    let listeners = &running.config().listeners;
-    let mut pairs = listeners.iter().zip(&config.listeners);
-    if config.listeners.len() != listeners.len() || !pairs.all(same) {
-        bail!("listeners have changed, which needs a restart");
+impl Signals {
+    /// Inside a runtime.
+    fn awaited() -> Result<Signals> {
+        Ok(Signals {
+            stop: Stop {
+                terminate: signal(SignalKind::terminate())?,
+                interrupt: signal(SignalKind::interrupt())?,
+            },
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
-    Looks::begin(Arc::new(config), Arc::clone(counters)).await
+}
+
+/// SIGTERM and Ctrl-C.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    async fn said(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// What new connections follow, and what it is made of.
+struct Running<'a> {
+    file: &'a File,
+    looks: Looks,
+    keys: Keys,
+    counters: Arc<Counters>,
+    own_key: Arc<OwnKey>,
+}
+
+impl Running<'_> {
+    /// Gives new orders whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it
+    /// leaves nothing half done: orders are given as a whole.
+    async fn follow(&mut self, hangup: &mut Signal, give: &watch::Sender<Arc<Orders>>) {
+        loop {
+            let changed = tokio::select! {
+                _ = hangup.recv() => match self.reload().await {
+                    Ok(()) => "new connections follow the rules as they are now",
+                    Err(error) => {
+                        tracing::error!("the rules stay as they were: {error:#}");
+                        continue;
+                    }
+                },
+                () = self.looks.changed() => "new connections follow the servers' tables and views as they are now",
+            };
+            match self.orders() {
+                Ok(orders) => {
+                    // Whoever listened has ended, and so does the process.
+                    let _ = give.send(Arc::new(orders));
+                    tracing::info!("{changed}");
+                }
+                Err(error) => tracing::error!("the rules stay as they were: {error:#}"),
+            }
+        }
+    }
+
+    fn orders(&self) -> Result<Orders> {
+        Orders::new(
+            self.looks.config(),
+            &self.keys,
+            &self.looks.seen(),
+            &self.counters,
+            &self.own_key,
+        )
+    }
+
+    /// The rules and certificates as they are now. Where is listened and the store stay as they are until the next start.
+    async fn reload(&mut self) -> Result<()> {
+        let config = self.file.load()?;
+        let same = |(old, new): (&Listener, &Listener)| old.can_become(new);
+        let listeners = &self.looks.config().listeners;
+        let mut pairs = listeners.iter().zip(&config.listeners);
+        if config.listeners.len() != listeners.len() || !pairs.all(same) {
+            bail!("listeners have changed, which needs a restart");
+        }
+        self.looks = Looks::begin(Arc::new(config), Arc::clone(&self.counters)).await?;
+        Ok(())
+    }
 }

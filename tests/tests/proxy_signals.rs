@@ -1,0 +1,89 @@
+//! What the proxy makes of signals while it waits for a server that does not answer.
+
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use keywright_tests::{
+    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, free_port, make_store,
+    wait_until,
+};
+
+keywright_tests::on_both_flavours!(
+    a_stop_does_not_wait_for_a_look,
+    a_reload_during_the_first_look_is_followed_behind_it,
+);
+
+/// The place where a proxy looks at a server, and nobody answers.
+struct Mute(TcpListener);
+
+impl Mute {
+    fn new() -> Result<Mute> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        listener.set_nonblocking(true)?;
+        Ok(Mute(listener))
+    }
+
+    /// Waits until the proxy looks, and keeps it waiting as long as what is returned lives.
+    fn looked_at(&self) -> Result<TcpStream> {
+        let mut looking = None;
+        wait_until("a look", WAIT_MAX, || {
+            looking = self.0.accept().ok();
+            Ok(looking.is_some())
+        })?;
+        let (looking, _) = looking.expect("it was waited for");
+        Ok(looking)
+    }
+
+    /// A proxy with a second listener that looks here, which may fail.
+    fn config(&self, server: &Arc<Upstream>, store: &str) -> Result<ProxyConfig> {
+        let (bind, upstream) = (free_port()?, server.port());
+        let admin = self.0.local_addr()?;
+        let more = format!(
+            "[[listener]]\nbind = \"127.0.0.1:{bind}\"\nupstream = \"127.0.0.1:{upstream}\"\n\
+             admin = \"mysql://root@{admin}\"\ncheck = \"warn\"\n\
+             [limits]\nconnect_ms_max = 600000\n"
+        );
+        Ok(ProxyConfig {
+            more,
+            ..ProxyConfig::before(server, store)
+        })
+    }
+}
+
+fn a_stop_does_not_wait_for_a_look(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    let store = make_store(&server, "store_mute", &[("t", 1)])?;
+    let mute = Mute::new()?;
+    // Without rules nobody looks.
+    let config = mute.config(&server, &store)?;
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    proxy.reload(config.rule("mute.t", "segment:t"))?;
+    let _looking = mute.looked_at()?;
+    proxy.reload_again()?;
+    assert!(proxy.stop()?.success(), "{}", proxy.log());
+    proxy.begin()?;
+    let _looking = mute.looked_at()?;
+    assert!(proxy.stop()?.success(), "{}", proxy.log());
+    Ok(())
+}
+
+fn a_reload_during_the_first_look_is_followed_behind_it(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    let store = make_store(&server, "store_mute_first", &[("t", 1)])?;
+    let mute = Mute::new()?;
+    let config = mute.config(&server, &store)?;
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    proxy.reload(config.rule("mute.t", "segment:t"))?;
+    mute.looked_at()?;
+    proxy.stop()?;
+    proxy.begin()?;
+    let looking = mute.looked_at()?;
+    proxy.reload_again()?;
+    drop(looking);
+    mute.looked_at()?;
+    wait_until("the reload", WAIT_MAX, || {
+        Ok(proxy.log().contains("the rules as they are now"))
+    })?;
+    assert!(proxy.stop()?.success(), "{}", proxy.log());
+    Ok(())
+}
