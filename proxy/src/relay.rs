@@ -309,6 +309,11 @@ impl Relay {
         if is_pending(from, to) {
             return Moved::No;
         }
+        if matches!(of, Of::Client) && from.is_behind() {
+            // Its commands would be answered by the session itself, into memory. Once it has read, it is asked again.
+            from.wants = Wants::Other;
+            return Moved::No;
+        }
         if matches!(of, Of::Upstream) && from.input.there().is_empty() {
             // It has nothing to say to that. Of the client it may have statements of its own at hand.
             from.wants = Wants::More(1);

@@ -12,6 +12,9 @@ use crate::input::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN, Input};
 use crate::memory::Memory;
 use crate::stream::Stream;
 
+/// How far a peer may be behind with the session's own words before nothing more is said to its commands, bytes.
+const OWN_BYTES_MAX: usize = 64 << 10;
+
 /// What the session said last of a side's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wants {
@@ -93,6 +96,11 @@ impl Side {
         self.was_reset |= error.kind() == io::ErrorKind::ConnectionReset;
     }
 
+    /// Whether it has not taken what the session said to it for so long that it is to be told no more for now.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.own.len() - self.own_sent >= OWN_BYTES_MAX
+    }
+
     /// Whether nothing of this side will ever be passed on any more.
     pub(crate) fn is_over(&self) -> bool {
         let asks_in_vain = matches!(self.wants, Wants::More(_));
@@ -112,6 +120,9 @@ impl Side {
             other.input.drop_front(other.cleared);
             other.cleared = 0;
         }
+        // It may be that they never all go out before more is said.
+        self.own.drain(..self.own_sent);
+        self.own_sent = 0;
         if self.own.is_empty() {
             mem::swap(&mut self.own, said);
         } else {

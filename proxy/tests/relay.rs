@@ -25,6 +25,8 @@ const COMMAND_BYTES: usize = 1 << 10;
 const ANSWER_BYTES: usize = 16 << 10;
 /// Commands that are sent before the first answer is read: far more than sockets and buffers hold.
 const COMMANDS: usize = 4_000;
+/// Commands that the session itself answers, and so many more than sockets and buffers hold.
+const REFUSED: usize = 500_000;
 /// The end of a connection that was reset.
 const RESET: Option<ErrorKind> = Some(ErrorKind::ConnectionReset);
 
@@ -64,6 +66,16 @@ fn relay(
     from_client: Stream,
     to_server: Stream,
 ) -> JoinHandle<std::io::Result<()>> {
+    relay_of(|session| session, rules, from_client, to_server)
+}
+
+/// The same, of a session that is made another.
+fn relay_of(
+    made: impl FnOnce(Session) -> Session,
+    rules: Vec<Rule>,
+    from_client: Stream,
+    to_server: Stream,
+) -> JoinHandle<std::io::Result<()>> {
     let facts = SessionFacts {
         server: Server {
             flavour: Flavour::MariaDb,
@@ -76,7 +88,10 @@ fn relay(
         status: 2,
         limits: Limits::default(),
     };
-    let session = Session::new(Arc::new(Rules::new(rules, false)), facts.clone());
+    let session = made(Session::new(
+        Arc::new(Rules::new(rules, false)),
+        facts.clone(),
+    ));
     tokio::task::spawn_local(async move {
         let (keep, stopping) = watch::channel(false);
         let relay = Relay::new(
@@ -135,6 +150,44 @@ async fn commands_sent_ahead_are_answered() -> Result<()> {
         assert!(answers.iter().all(|byte| *byte == 7));
         serve.await??;
         drop(send.await??);
+        relay.await??;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_not_answered_into_memory() -> Result<()> {
+    within(async {
+        let (client, from_client) = UnixStream::pair()?;
+        let (to_server, server) = pair().await?;
+        let relay = relay_of(
+            Session::attentive,
+            Vec::new(),
+            Stream::Unix(from_client),
+            Stream::Tcp(to_server),
+        );
+        // COM_BINLOG_DUMP, which the session refuses by itself.
+        let command = packet(0, b"\x12");
+        let commands = command.repeat(REFUSED);
+        let (mut read, mut write) = client.into_split();
+        let mut send = tokio::task::spawn_local(async move {
+            write.write_all(&commands).await?;
+            anyhow::Ok(write)
+        });
+        let early = timeout(Duration::from_millis(300), &mut send).await;
+        assert!(early.is_err(), "all commands were taken, and no answer");
+        for _ in 0..REFUSED {
+            let mut header = [0; 4];
+            read.read_exact(&mut header).await?;
+            let [len, 0, 0, 1] = header else {
+                panic!("{header:?}");
+            };
+            let mut error = vec![0; usize::from(len)];
+            read.read_exact(&mut error).await?;
+            assert!(error.starts_with(b"\xFF\xD3\x04#42000"), "{error:?}");
+        }
+        drop((read, send.await??, server));
         relay.await??;
         Ok(())
     })
