@@ -28,6 +28,8 @@ pub(crate) enum Shape {
     Fetch,
     /// COM_FIELD_LIST.
     Fields,
+    /// ERR, or packets that have no end.
+    Stream,
 }
 
 impl Shape {
@@ -103,6 +105,8 @@ pub(crate) enum Outcome {
     Ended(Option<End>),
     /// The client's turn: it sends a file.
     LocalFile,
+    /// From here on there is no end.
+    Endless,
     /// No answer looks like this.
     Malformed,
 }
@@ -137,11 +141,13 @@ impl Answer {
         self.shape = shape;
         self.phase = match shape {
             Shape::None => Phase::Idle,
-            Shape::OnePacket | Shape::Simple | Shape::Results | Shape::Cursor | Shape::Prepare => {
-                Phase::First
-            }
-            Shape::Fetch => Phase::Rows,
-            Shape::Fields => Phase::Rows,
+            Shape::OnePacket
+            | Shape::Simple
+            | Shape::Results
+            | Shape::Cursor
+            | Shape::Prepare
+            | Shape::Stream => Phase::First,
+            Shape::Fetch | Shape::Fields => Phase::Rows,
         };
     }
 
@@ -190,6 +196,12 @@ impl Answer {
                     return Walked {
                         bytes: at + header.total(),
                         outcome: Outcome::LocalFile,
+                    };
+                }
+                Verdict::Endless => {
+                    return Walked {
+                        bytes: at,
+                        outcome: Outcome::Endless,
                     };
                 }
                 // What came before it is the client's.
@@ -245,9 +257,12 @@ impl Answer {
                 }
             }
             Phase::Rows => self.row(header, body),
-            Phase::First => match whole {
-                Some(payload) => self.first(payload),
-                None => Verdict::NeedMore,
+            Phase::First => match (whole, body.first()) {
+                (_, Some(first)) if self.shape == Shape::Stream && *first != 0xFF => {
+                    Verdict::Endless
+                }
+                (Some(payload), _) => self.first(payload),
+                (None, _) => Verdict::NeedMore,
             },
         }
     }
@@ -357,7 +372,7 @@ impl Answer {
                 None => Verdict::Malformed,
             },
             (Shape::Prepare | Shape::Simple, _) => Verdict::Malformed,
-            (Shape::None | Shape::Fetch | Shape::Fields, _) => Verdict::Malformed,
+            (Shape::None | Shape::Fetch | Shape::Fields | Shape::Stream, _) => Verdict::Malformed,
         }
     }
 
@@ -403,6 +418,7 @@ enum Verdict {
     Pass,
     End(Option<End>),
     LocalFile,
+    Endless,
     Malformed,
 }
 

@@ -61,7 +61,7 @@ impl Session {
                 Err(step) => step,
             },
             // COM_BINLOG_DUMP, COM_TABLE_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE
-            0x12 | 0x13 | 0x1E | 0x20 => self.go_blind(header),
+            0x12 | 0x13 | 0x1E | 0x20 => self.stream(header, bytes),
             // COM_SET_OPTION
             0x1B => match self.short(header, bytes) {
                 Ok(option) => {

@@ -157,14 +157,13 @@ impl Session {
         self.passing.is_some()
     }
 
-    /// From now on nothing is understood, unless that must not be.
-    pub(crate) fn go_blind(&mut self, header: Header) -> Step {
+    /// Passes a command on after which nothing is understood, once the server has agreed to it, unless that must not be.
+    pub(crate) fn stream(&mut self, header: Header, bytes: &[u8]) -> Step {
         if self.is_attentive {
             let message = "replication and cloning: not where the proxy must see who logs in";
             return self.refuse(header, Cause::StatementUnsupported, message);
         }
-        self.turn = Turn::Blind;
-        Step::Consumed(0)
+        self.pass(header, bytes, Shape::Stream, After::Nothing)
     }
 
     pub(crate) fn pass_on(&mut self, bytes: &[u8]) -> Step {

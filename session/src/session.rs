@@ -327,6 +327,10 @@ impl Session {
                 }
                 Step::Forward(walked.bytes)
             }
+            Outcome::Endless => {
+                self.turn = Turn::Blind;
+                Step::Forward(bytes.len())
+            }
             Outcome::Malformed => self.malformed(),
         }
     }
@@ -363,7 +367,7 @@ impl Session {
                 Step::Consumed(walked.bytes)
             }
             Outcome::LocalFile => self.file_wanted(now),
-            Outcome::Malformed => self.malformed(),
+            Outcome::Endless | Outcome::Malformed => self.malformed(),
         }
     }
 

@@ -13,6 +13,7 @@ mod rig;
 mod select;
 mod select_prepared;
 mod several;
+mod streams;
 mod temporary;
 mod texts;
 

@@ -1,0 +1,47 @@
+//! Answers that go on: streams without an end.
+
+use keywright_rewrite::KeyForm;
+
+use crate::rig::*;
+
+/// COM_BINLOG_DUMP, COM_TABLE_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE.
+const STREAMS: [u8; 4] = [0x12, 0x13, 0x1E, 0x20];
+
+/// Whoever may not replicate, or asks a server that does not know the command, goes on with statements.
+#[test]
+fn a_stream_that_is_refused_leaves_the_session_sighted() {
+    for command in STREAMS {
+        for is_split in [false, true] {
+            let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+            let dump = [command, 4, 0, 0, 0, 0, 0, 9, 0, 0, 0];
+            assert_eq!(r.say(&dump), packet(0, &dump));
+            match is_split {
+                false => drop(r.answer(&err())),
+                true => err().iter().for_each(|byte| drop(r.answer(&[*byte]))),
+            }
+            assert_eq!(r.told(), err());
+            assert!(r.s.is_between_commands());
+            let sent = r.probed("INSERT INTO t (a) VALUES (1)", "1");
+            assert!(sent.contains("LAST_INSERT_ID(100)"), "{sent}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_passes_both_ways_and_is_never_between_commands() {
+    for command in STREAMS {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        r.say(&[command, 4, 0, 0, 0, 0, 0, 9, 0, 0, 0]);
+        // The beginning of an event that is much longer, and what is no packet at all.
+        let event = [0xFF, 0xFF, 0x7F, 1, 0, 1, 2, 3];
+        r.answer(&event);
+        assert_eq!(r.told(), event);
+        assert!(!r.s.is_between_commands());
+        let said = packet(0, b"\xEF any bytes");
+        r.client.extend(&said);
+        r.run();
+        assert_eq!(std::mem::take(&mut r.to_server), said);
+        r.answer(b"\xFF\xFF");
+        assert_eq!(r.told(), b"\xFF\xFF");
+    }
+}
