@@ -324,6 +324,8 @@ impl Answer {
                 }
             }
             0xFF if body.len() < header.len => Verdict::NeedMore,
+            // While tables are checked, reports come before their rows.
+            0xFF if is_progress(body) => Verdict::Pass,
             0xFF => self.ended(None),
             _ => Verdict::Pass,
         }
@@ -345,8 +347,7 @@ impl Answer {
                 self.phase = Phase::Idle;
                 Verdict::End(None)
             }
-            // MariaDB's progress report is no end.
-            (_, 0xFF) if payload.get(1..3) == Some(&[0xFF, 0xFF]) => Verdict::Pass,
+            (_, 0xFF) if is_progress(payload) => Verdict::Pass,
             (_, 0xFF) => self.ended(None),
             (Shape::Prepare, 0) => self.prepare(payload),
             (Shape::Results | Shape::Cursor, 0xFB) => {
@@ -420,6 +421,11 @@ enum Verdict {
     LocalFile,
     Endless,
     Malformed,
+}
+
+/// Whether an error is MariaDB's report of progress, which is no end.
+fn is_progress(error: &[u8]) -> bool {
+    error.get(1..3) == Some(&[0xFF, 0xFF])
 }
 
 fn going(bytes: usize) -> Walked {

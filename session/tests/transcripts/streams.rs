@@ -1,4 +1,4 @@
-//! Answers that go on: streams without an end.
+//! Answers that go on: streams without an end, and reports before it.
 
 use keywright_rewrite::KeyForm;
 
@@ -44,4 +44,29 @@ fn a_stream_passes_both_ways_and_is_never_between_commands() {
         r.answer(b"\xFF\xFF");
         assert_eq!(r.told(), b"\xFF\xFF");
     }
+}
+
+/// MariaDB sends them for CHECK TABLE and the like, behind the columns and before the rows.
+#[test]
+fn a_report_of_progress_among_rows_is_no_end() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.query("CHECK TABLE other");
+    let mut answer = packet(1, &[1]);
+    answer.extend(def(2));
+    answer.extend(packet(
+        3,
+        b"\xFF\xFF\xFF\x01\x02\x03\0\0\0\x0DChecking keys",
+    ));
+    for byte in &answer {
+        r.answer(&[*byte]);
+    }
+    assert_eq!(r.told(), answer);
+    assert!(!r.s.is_between_commands(), "the table is being checked");
+    let next = r.query("SELECT 1");
+    assert!(next.is_empty(), "the next command waits");
+    let mut rest = packet(4, b"\x02OK");
+    rest.extend(packet(5, &[0xFE, 0, 0, 2, 0, 0, 0]));
+    let next = r.answer(&rest);
+    assert_eq!(r.told(), rest);
+    assert!(has(&next, "SELECT 1"));
 }
