@@ -136,7 +136,8 @@ impl Session {
                     ..self.facts.clone()
                 };
                 self.context = Context::new(&facts);
-                self.statements = Statements::new(self.facts.limits.statements_max);
+                let max = self.facts.limits.statements_max;
+                self.statements = Statements::new(max, self.facts.server.flavour);
                 self.pending_lid = None;
                 self.lid = Some(0);
             }

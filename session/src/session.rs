@@ -147,7 +147,7 @@ impl Session {
         Self {
             context: Context::new(&facts),
             answer: Answer::new(facts.capabilities & DEPRECATE_EOF != 0),
-            statements: Statements::new(facts.limits.statements_max),
+            statements: Statements::new(facts.limits.statements_max, facts.server.flavour),
             rules,
             facts,
             familiars: Familiars::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keywright_rewrite::{Plan, Prepared, TableName, Variant};
+use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Variant};
 
 use crate::after::Named;
 use crate::last_id::Effect;
@@ -116,6 +116,8 @@ pub(crate) struct Statements {
     /// By the client's number: the same text as the client's, prepared too.
     pub(crate) as_is: BTreeMap<u32, u32>,
     pub(crate) last: u32,
+    /// Whether [`LAST_PREPARED`] is a statement's number at all.
+    knows_last: bool,
     pub(crate) max: usize,
     /// The one whose PREPARE is under way.
     pub(crate) preparing: Option<Statement>,
@@ -124,13 +126,18 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    pub(crate) fn new(max: usize) -> Self {
+    /// Of a server of that flavour.
+    pub(crate) fn new(max: usize, flavour: Flavour) -> Self {
         Self {
             ours: BTreeMap::new(),
             selects: BTreeMap::new(),
             passed: BTreeMap::new(),
             as_is: BTreeMap::new(),
             last: LAST_PREPARED,
+            knows_last: match flavour {
+                Flavour::MariaDb => true,
+                Flavour::MySql => false,
+            },
             max,
             preparing: None,
             variant: None,
@@ -145,7 +152,11 @@ impl Statements {
 
     /// The statement that a number of the client's means.
     pub(crate) fn number(&self, id: u32) -> u32 {
-        if id == LAST_PREPARED { self.last } else { id }
+        if id == LAST_PREPARED && self.knows_last {
+            self.last
+        } else {
+            id
+        }
     }
 
     /// Whether no further one on a rule's table may be prepared.

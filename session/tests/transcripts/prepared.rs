@@ -149,3 +149,33 @@ fn short_long_data_does_not_eat_the_next_command() {
         r.to_server
     );
 }
+
+/// MySQL has no number for the statement that was prepared last: it says that there is no such statement.
+#[test]
+fn minus_one_means_nothing_to_mysql() {
+    for flavour_knows in [true, false] {
+        let mut r = match flavour_knows {
+            true => rig(KeyForm::Integer, DEPRECATE_EOF),
+            false => rig_of_mysql(KeyForm::Integer, DEPRECATE_EOF),
+        };
+        stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
+        r.answer(&prepared(7, 2));
+        let command = execute(u32::MAX, b"\0\x01\xFD\0\x01x");
+        let sent = r.say(&command);
+        if flavour_knows {
+            assert_eq!(sent.get(5..9), Some([7, 0, 0, 0].as_slice()));
+            continue;
+        }
+        assert_eq!(sent, packet(0, &command));
+        assert!(r.requests.is_empty());
+        r.answer(&err());
+        // Nor does it close anything.
+        let close = b"\x19\xFF\xFF\xFF\xFF";
+        assert_eq!(r.say(close), packet(0, close));
+        let sent = r.say(&execute(7, b"\0\x01\xFD\0\x01x"));
+        assert!(
+            has(&sent, "INSERT INTO t (`id`,a)"),
+            "it is known: {sent:?}"
+        );
+    }
+}

@@ -29,6 +29,23 @@ pub(crate) fn rig(form: KeyForm, caps: u64) -> Rig {
 }
 
 pub(crate) fn rig_with(form: KeyForm, caps: u64, limits: Limits) -> Rig {
+    let server = Server {
+        flavour: Flavour::MariaDb,
+        version: 101119,
+    };
+    rig_before(server, form, caps, limits)
+}
+
+/// Before MySQL.
+pub(crate) fn rig_of_mysql(form: KeyForm, caps: u64) -> Rig {
+    let server = Server {
+        flavour: Flavour::MySql,
+        version: 90704,
+    };
+    rig_before(server, form, caps, Limits::default())
+}
+
+fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
     let rule = Rule {
         table: Pattern::parse("*.t").unwrap(),
         column: "id".into(),
@@ -42,10 +59,7 @@ pub(crate) fn rig_with(form: KeyForm, caps: u64, limits: Limits) -> Rig {
         repeatable: true,
     };
     let facts = SessionFacts {
-        server: Server {
-            flavour: Flavour::MariaDb,
-            version: 101119,
-        },
+        server,
         capabilities: caps,
         collation: 45,
         user: Vec::new(),
