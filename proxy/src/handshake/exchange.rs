@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     fn introduction(plugin: &str) -> Vec<u8> {
-        let mut bytes = (1_u32 << 15 | 1 << 19).to_le_bytes().to_vec();
+        let mut bytes = (1_u32 << 9 | 1 << 15 | 1 << 19).to_le_bytes().to_vec();
         bytes.extend([0; 28]);
         bytes.extend(b"u\0\x03pw\0");
         bytes.extend(plugin.as_bytes());

@@ -5,6 +5,8 @@ use keywright_rewrite::{Flavour, Server};
 /// Capabilities by their bits.
 pub(super) const CONNECT_WITH_DB: u32 = 1 << 3;
 const COMPRESS: u32 = 1 << 5;
+/// The protocol of version 4.1 and later.
+pub(super) const PROTOCOL_41: u32 = 1 << 9;
 pub(super) const TLS: u32 = 1 << 11;
 pub(super) const SECURE_CONNECTION: u32 = 1 << 15;
 pub(super) const PLUGIN_AUTH: u32 = 1 << 19;

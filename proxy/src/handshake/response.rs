@@ -1,6 +1,8 @@
 //! How a client introduces itself: its answer to the greeting, and COM_CHANGE_USER.
 
-use super::greeting::{CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, SECURE_CONNECTION};
+use super::greeting::{
+    CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION,
+};
 
 /// A plugin that no account has: a server that is told it asks the client anew, for the one that the account has.
 const NO_PLUGIN: &[u8] = b"keywright_none";
@@ -35,6 +37,10 @@ impl<'a> Introduction<'a> {
     /// The answer to the greeting, without its header.
     pub(super) fn of_response(response: &'a [u8]) -> Option<Self> {
         let (asked, _) = asked(response)?;
+        if asked & PROTOCOL_41 == 0 {
+            // The server would read another user at another place, and answer in packets of another form.
+            return None;
+        }
         let (user, rest) = until_zero(response.get(32..)?)?;
         let before = response.get(..response.len().checked_sub(rest.len())?)?;
         let rest = if asked & PLUGIN_AUTH_LENENC != 0 {
@@ -130,11 +136,11 @@ pub(super) fn until_zero(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::{Introduction, NO_PLUGIN};
     use crate::handshake::greeting::{
-        CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, SECURE_CONNECTION,
+        CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION,
     };
 
     fn response(capabilities: u32, rest: &[u8]) -> Vec<u8> {
-        let mut bytes = capabilities.to_le_bytes().to_vec();
+        let mut bytes = (PROTOCOL_41 | capabilities).to_le_bytes().to_vec();
         bytes.extend([0, 0, 0, 1, 45]);
         bytes.extend([0; 23]);
         bytes.extend(b"root\0");
@@ -172,6 +178,14 @@ mod tests {
             // Whatever is cut off, nothing panics.
             let _ = Introduction::of_response(&cut[..len]);
         }
+    }
+
+    #[test]
+    fn a_client_of_an_older_protocol_is_not_read_as_one_of_this() {
+        let mut bytes = response(SECURE_CONNECTION, b"\0");
+        assert!(Introduction::of_response(&bytes).is_some());
+        bytes[1] &= !2;
+        assert_eq!(Introduction::of_response(&bytes), None);
     }
 
     #[test]
