@@ -1,6 +1,8 @@
 //! TCP and UNIX sockets, with and without TLS, as one.
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,6 +13,9 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use crate::tls::Outward;
+
+/// Who may connect to a UNIX socket: everybody, since clients run as users of their own.
+const SOCKET_MODE: u32 = 0o777;
 
 /// A connection to a client or an upstream.
 #[derive(Debug)]
@@ -148,7 +153,8 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Binds `address:port` or `unix:/path`. A socket file that nobody listens on is replaced.
+    /// Binds `address:port` or `unix:/path`. A socket file that nobody listens on is replaced; a new one is for every user of
+    /// this machine who reaches its directory, as the servers' own are.
     ///
     /// # Errors
     /// It is in use, or not ours to bind.
@@ -159,6 +165,7 @@ impl Bound {
                     std::fs::remove_file(path)?;
                 }
                 let bound = std::os::unix::net::UnixListener::bind(path)?;
+                std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))?;
                 bound.set_nonblocking(true)?;
                 Ok(Bound::Unix(bound))
             }
@@ -213,5 +220,27 @@ impl Acceptor {
             }
             Acceptor::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::Bound;
+
+    #[test]
+    fn a_socket_is_for_every_user_also_where_one_was_left_over() -> std::io::Result<()> {
+        let name = format!("keywright-{}.socket", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let target = format!("unix:{}", path.display());
+        for _ in 0..2 {
+            let bound = Bound::bind(&target)?;
+            let mode = path.metadata()?.permissions().mode();
+            assert_eq!(mode & 0o777, 0o777, "{mode:o}");
+            assert!(Bound::bind(&target).is_err(), "somebody listens there");
+            drop(bound);
+        }
+        std::fs::remove_file(path)
     }
 }
