@@ -159,17 +159,32 @@ fn a_reload_that_fails_keeps_the_rules(flavour: Flavour) -> Result<()> {
     server.run(
         "mysql",
         "CREATE DATABASE kept; CREATE TABLE kept.t (id BIGINT PRIMARY KEY, a INT);
+         CREATE TABLE kept.other (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
          CREATE TABLE kept.narrow (id INT PRIMARY KEY, a INT)",
     )?;
     let store = make_store(&server, "store_kept", &[("t", 700)])?;
     let config = ProxyConfig::before(&server, &store).rule("kept.t", "segment:t");
     let mut proxy = ProxyProcess::start(config.clone())?;
-    proxy.reload(config.rule("kept.narrow", "segment:t"))?;
+    let mut with_fence = config.clone().rule("kept.other", "segment:t");
+    for rule in with_fence.rules.iter_mut().skip(1) {
+        rule.push_str("fence = true\n");
+    }
+    let failed = with_fence.clone().rule("kept.narrow", "segment:t");
+    proxy.reload(failed.clone())?;
     wait_until("the reload", WAIT_MAX, || {
         Ok(proxy.log().contains("the rules stay as they were"))
     })?;
     let done = proxy.wire("kept")?.run("INSERT INTO t (a) VALUES (1)")?;
     assert_eq!(done.last_insert_id, 700);
+    // A table whose rule did not come into force has no fence either, and the server still gives its keys.
+    let insert = "INSERT INTO other (a) VALUES (1)";
+    assert_eq!(proxy.wire("kept")?.run(insert)?.last_insert_id, 1);
+    assert!(!ProxyProcess::command(&failed, &["run"])?.status.success());
+    assert_eq!(server.wire("kept")?.run(insert)?.last_insert_id, 2);
+    proxy.reload(with_fence)?;
+    wait_until("the fence", WAIT_MAX, || {
+        Ok(server.wire("kept")?.run(insert).is_err())
+    })?;
     Ok(())
 }
 

@@ -30,25 +30,22 @@ struct Known {
 }
 
 impl Looks {
-    /// Looks at the tables of every listener, applies fences, and fails with all that forbids to go on.
+    /// Looks at the tables of every listener, fails with all that forbids to go on, and applies fences if nothing does.
     pub(super) async fn begin(config: Arc<Config>, counters: Arc<Counters>) -> Result<Looks> {
-        let mut errors = Vec::new();
-        let mut known = Vec::new();
-        for listener in &config.listeners {
-            let found = check::look(&config, listener, true).await;
-            let mut of_listener = Known::default();
-            of_listener.learn(&listener.bind, &found, &counters);
-            known.push(of_listener);
-            let of_listener = |error: &String| format!("{}: {error}", listener.bind);
-            errors.extend(found.errors.iter().map(of_listener));
+        let mut looked = look_at_all(&config, false).await?;
+        // A fence without the proxy's rule in force would only stop inserts.
+        let lacks_fence = |found: &Found| found.unfenced > 0;
+        if looked.iter().any(lacks_fence) {
+            looked = look_at_all(&config, true).await?;
         }
-        if !errors.is_empty() {
-            bail!(
-                "{} problem(s) on the servers must be solved first:\n    {}",
-                errors.len(),
-                errors.join("\n    ")
-            );
-        }
+        let listeners = config.listeners.iter().zip(looked);
+        let known = listeners
+            .map(|(listener, found)| {
+                let mut known = Known::default();
+                known.learn(&listener.bind, &found, &counters);
+                known
+            })
+            .collect();
         let period = Duration::from_secs(config.look_s);
         let mut ticks = interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -113,6 +110,29 @@ impl Known {
         self.seen.clone_from(&found.seen);
         counters.fence_missing(listener, found.unfenced);
     }
+}
+
+/// What is found, by listener.
+///
+/// # Errors
+/// All that forbids to go on.
+async fn look_at_all(config: &Config, apply_fence: bool) -> Result<Vec<Found>> {
+    let mut looked = Vec::new();
+    let mut errors = Vec::new();
+    for listener in &config.listeners {
+        let found = check::look(config, listener, apply_fence).await;
+        let of_listener = |error: &String| format!("{}: {error}", listener.bind);
+        errors.extend(found.errors.iter().map(of_listener));
+        looked.push(found);
+    }
+    if !errors.is_empty() {
+        bail!(
+            "{} problem(s) on the servers must be solved first:\n    {}",
+            errors.len(),
+            errors.join("\n    ")
+        );
+    }
+    Ok(looked)
 }
 
 /// By listener; `None` where the server could not be asked.
