@@ -93,7 +93,16 @@ pub async fn run(client: Stream, upstream: Stream, terms: &Terms<'_>) -> io::Res
     let greeting = greeting::offer(&mut said, is_read, offers_tls)
         .ok_or_else(|| io::Error::other("the upstream's greeting cannot be read"))?;
     client.send(&said).await?;
-    let (mut client, response) = welcome(client, terms.protection).await?;
+    let response = tokio::select! {
+        biased;
+        // It has waited for the client long enough, and says so.
+        said = upstream.packet() => {
+            client.send(&said?).await?;
+            return Ok(Ended::Refused(client.stream));
+        }
+        response = client.packet() => response,
+    };
+    let (mut client, response) = welcome(client, response, terms.protection).await?;
     let entered = async {
         let mut response = response.map_err(of_client)?;
         require_tls(&client, terms.protection)?;
@@ -107,12 +116,12 @@ pub async fn run(client: Stream, upstream: Stream, terms: &Terms<'_>) -> io::Res
     })
 }
 
-/// Reads the client's answer, inside TLS if it asks for that.
+/// Reads the client's answer anew inside TLS, if that is what it has asked for.
 async fn welcome(
-    mut client: Leg<Stream>,
+    client: Leg<Stream>,
+    response: io::Result<Vec<u8>>,
     protection: &Protection,
 ) -> io::Result<(Leg<Stream>, io::Result<Vec<u8>>)> {
-    let response = client.packet().await;
     let wants_tls = response.as_deref().is_ok_and(|response| {
         let asked = response::asked(response).is_some_and(|(asked, _)| asked & TLS != 0);
         asked && response.len() == TLS_REQUEST_BYTES
