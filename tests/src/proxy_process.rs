@@ -202,6 +202,12 @@ impl ProxyProcess {
         &self.ports
     }
 
+    /// The port that metrics are served on.
+    #[must_use]
+    pub fn metrics_port(&self) -> u16 {
+        self.metrics_port
+    }
+
     /// Connects through the first listener as root.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! What operators ask of the proxy: the way back, reloads, status, observing.
 
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use keywright_tests::{
     Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire,
@@ -14,6 +16,7 @@ keywright_tests::on_both_flavours!(
     a_reload_that_fails_keeps_the_rules,
     status_is_told_to_whom_may_see_it,
     observing_changes_nothing,
+    health_is_told_beside_those_who_say_nothing,
 );
 
 fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
@@ -224,6 +227,20 @@ fn observing_changes_nothing(flavour: Flavour) -> Result<()> {
         .iter()
         .all(|line| metrics.contains(line)))
     })
+}
+
+fn health_is_told_beside_those_who_say_nothing(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    let store = make_store(&server, "store_health", &[])?;
+    let proxy = ProxyProcess::start(ProxyConfig::before(&server, &store))?;
+    let connect = || TcpStream::connect(("127.0.0.1", proxy.metrics_port()));
+    // One after the other they would be waited for two seconds each.
+    let silent: Vec<TcpStream> = (0..20).map(|_| connect()).collect::<std::io::Result<_>>()?;
+    let started = Instant::now();
+    assert_eq!(proxy.http_get("/healthz")?, (200, "ok\n".to_owned()));
+    assert!(started.elapsed() < Duration::from_secs(10));
+    drop(silent);
+    Ok(())
 }
 
 fn status_is_told_to_whom_may_see_it(flavour: Flavour) -> Result<()> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use keywright_store::{Keys, SourceStats};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use super::Counters;
@@ -15,26 +15,35 @@ use crate::stream::{Acceptor, Stream};
 
 /// Longest request that is read, bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
-/// How long a request and its answer may take, milliseconds. They are served one after the other.
+/// How long a request and its answer may take, milliseconds.
 const REQUEST_MS_MAX: u64 = 2_000;
+/// How many are served at a time: who asks whether the proxy is well does not wait behind somebody who says nothing.
+const REQUESTS_MAX: usize = 64;
 /// How long to wait when no connection can be accepted, milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 50;
 
-/// Answers one request after the other.
+/// Answers requests.
 pub(crate) async fn serve(
     listener: Acceptor,
     keys: Keys,
     counters: Arc<Counters>,
     stopping: watch::Receiver<bool>,
 ) {
-    loop {
+    let places = Arc::new(Semaphore::new(REQUESTS_MAX));
+    // It is never closed.
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
         match listener.accept().await {
             Ok(mut peer) => {
-                let limit = Duration::from_millis(REQUEST_MS_MAX);
-                let served = timeout(limit, answer(&mut peer, &keys, &counters, &stopping)).await;
-                if let Ok(Err(error)) = served {
-                    tracing::debug!(%error, "a request for metrics ended");
-                }
+                let (keys, counters) = (keys.clone(), Arc::clone(&counters));
+                let stopping = stopping.clone();
+                tokio::spawn(async move {
+                    let limit = Duration::from_millis(REQUEST_MS_MAX);
+                    let answer = answer(&mut peer, &keys, &counters, &stopping);
+                    if let Ok(Err(error)) = timeout(limit, answer).await {
+                        tracing::debug!(%error, "a request for metrics ended");
+                    }
+                    drop(place);
+                });
             }
             Err(error) => {
                 tracing::warn!(%error, "accepting a request for metrics");
