@@ -1,5 +1,6 @@
 //! Threads, listeners, and the end of both.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -271,7 +272,8 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
     };
     let origin = match origin(&mut client, listener, shared).await {
         Ok(origin) => origin,
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+        // Also whoever waits for the server's greeting, as clients without a balancer do.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::TimedOut) => {
             let message = "keywright-proxy: the connection does not begin with a PROXY protocol v2 header, which this listener wants";
             return refuse(client, Cause::PacketMalformed, message).await;
         }
