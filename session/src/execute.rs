@@ -100,7 +100,7 @@ impl Session {
         if self.needs_lid(sees, lid, wanted.keys) {
             return self.update_lid(statement.counts);
         }
-        let spacing = self.context.increment;
+        let spacing = self.spacing_of(index);
         let made = statement
             .variants
             .iter()
@@ -193,15 +193,14 @@ impl Session {
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
         };
-        let prepared = statement
-            .plan
-            .prepare(&statement.text, variant, self.context.increment);
+        let spacing = self.spacing_of(statement.rule);
+        let prepared = statement.plan.prepare(&statement.text, variant, spacing);
         match prepared {
             Ok(prepared) => {
                 write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
                 let made = Made {
                     variant,
-                    spacing: self.context.increment,
+                    spacing,
                     number: 0,
                     prepared,
                 };
@@ -273,17 +272,21 @@ impl Session {
         };
         let lid = self.lid_of_execution(statement, wanted.keys);
         let variant = variant_of(statement, wanted.asking.first().copied(), lid);
-        let spacing = self.context.increment;
         let found = statement
             .variants
             .iter()
-            .find(|made| made.is_for(variant, spacing));
-        let Some(Made {
-            number, prepared, ..
-        }) = found
+            .find(|made| made.is_for(variant, self.spacing_of(statement.rule)));
+        let Some(
+            made @ Made {
+                number, prepared, ..
+            },
+        ) = found
         else {
             return self.malformed();
         };
+        if !made.counts_as(&keys) {
+            return self.count_otherwise(header, id, variant, &keys);
+        }
         let values = KeyValues::new(&keys);
         let Some(params) = place(statement, prepared, execution, &wanted.asking, &values) else {
             return self.malformed();
@@ -306,6 +309,29 @@ impl Session {
         self.answer.expect(execution.shape());
         self.turn = Turn::of_reply(reply, returning);
         Step::Consumed(header.total())
+    }
+
+    /// Another text, since the one there is would make other keys out of the first than these, which are burnt.
+    fn count_otherwise(
+        &mut self,
+        header: Header,
+        id: u32,
+        variant: Variant,
+        keys: &KeyBatch,
+    ) -> Step {
+        let what = Unsupported::Unknown("several rows whose keys are not one apart");
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        let KeyBatch::Numbers { spacing, .. } = *keys else {
+            return self.refuse_execution(header, id, what);
+        };
+        self.apart.insert(statement.rule, spacing);
+        if !statement.ahead.is_empty() {
+            // What was sent ahead went to the first text.
+            return self.refuse_execution(header, id, what);
+        }
+        self.prepare_variant(header, id, variant)
     }
 
     /// Refuses an execution. What was sent ahead for it must not become part of the next one.

@@ -133,6 +133,12 @@ impl Session {
         })
     }
 
+    /// How far apart the keys of one statement are, as far as is known: keys of a rule may have room for others' between them.
+    pub(crate) fn spacing_of(&self, rule: usize) -> u64 {
+        let apart = self.apart.get(&rule).copied().unwrap_or(1);
+        common_multiple(apart, self.context.increment)
+    }
+
     /// The keys as they are spread over the rows, checked against the rule.
     pub(crate) fn spread(
         &self,
@@ -143,7 +149,7 @@ impl Session {
         let keys = match keys {
             KeyBatch::Numbers { first, spacing, .. } => KeyBatch::Numbers {
                 first,
-                spacing: spacing.saturating_mul(self.context.increment.max(1)),
+                spacing: common_multiple(spacing, self.context.increment),
                 count: rows,
             },
             KeyBatch::Listed(mut numbers) => {
@@ -269,6 +275,17 @@ impl Session {
         self.context.known = false;
         self.drop_command = true;
     }
+}
+
+/// The distance of keys that a source gives `apart` and a driver expects `increment` apart: where the source's is no divisor of
+/// that, no distance is right for the driver, and this one is right for the source.
+fn common_multiple(apart: u64, increment: u64) -> u64 {
+    let (apart, increment) = (apart.max(1), increment.max(1));
+    let (mut divisor, mut rest) = (apart, increment);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    (apart / divisor).saturating_mul(increment)
 }
 
 /// Whether which rows go in, and so the id to report, may not be known.

@@ -100,7 +100,7 @@ impl Session {
             return self.refuse_statement(header);
         }
         let variant = plan.variant(None);
-        let prepared = match plan.prepare(text, variant, self.context.increment) {
+        let prepared = match plan.prepare(text, variant, self.spacing_of(index)) {
             Ok(prepared) => prepared,
             Err(Unread::Unsupported(what)) => {
                 return self.unsupported_prepare(header, bytes, text, Some(index), what);
@@ -118,7 +118,7 @@ impl Session {
             zero_is_value: self.context.modes.no_auto_value_on_zero,
             variants: vec![Made {
                 variant,
-                spacing: self.context.increment,
+                spacing: self.spacing_of(index),
                 number: 0,
                 prepared,
             }],

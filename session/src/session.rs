@@ -1,5 +1,6 @@
 //! The state machine: whose turn it is, and what is passed on untouched.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
@@ -65,6 +66,8 @@ pub struct Session {
     pub(crate) memory_full: bool,
     /// Bytes of query attributes before the text at the front.
     pub(crate) front: usize,
+    /// By rule, how far apart the keys of its source were last, where a prepared text was made for another distance.
+    pub(crate) apart: BTreeMap<usize, u64>,
 }
 
 /// Whose turn it is.
@@ -168,6 +171,7 @@ impl Session {
             is_attentive: false,
             memory_full: false,
             front: 0,
+            apart: BTreeMap::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Variant};
 
 use crate::after::Named;
@@ -58,6 +59,17 @@ impl Made {
     /// Whether it serves for that variant while keys are so far apart.
     pub(crate) fn is_for(&self, variant: Variant, spacing: u64) -> bool {
         self.variant == variant && (self.spacing == spacing || !self.prepared.keys_in_text)
+    }
+
+    /// Whether the keys that the text computes from the first are these.
+    pub(crate) fn counts_as(&self, keys: &KeyBatch) -> bool {
+        if !self.prepared.keys_in_text {
+            return true;
+        }
+        match keys {
+            KeyBatch::Numbers { spacing, count, .. } => *count < 2 || *spacing == self.spacing,
+            KeyBatch::Listed(_) | KeyBatch::Texts(_) | KeyBatch::Bytes(_) => keys.len() < 2,
+        }
     }
 }
 

@@ -179,3 +179,57 @@ fn minus_one_means_nothing_to_mysql() {
         );
     }
 }
+
+#[test]
+fn keys_that_are_not_one_apart_are_counted_as_they_are() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    // Between them are keys of others: a stride, a layout with the worker id behind the sequence.
+    r.apart = 3;
+    let text = "INSERT INTO t (a) VALUES (1),(2),(3)";
+    let sent = stmt_prepare(&mut r, text, "1");
+    assert!(sent.contains("LAST_INSERT_ID()+2"), "{sent}");
+    r.answer(&prepared(7, 2));
+    let sent = r.say(&execute(7, &[]));
+    assert!(has(&sent, "LAST_INSERT_ID(?)+3"), "{sent:?}");
+    assert!(has(&sent, "LAST_INSERT_ID()+6"), "{sent:?}");
+    let sent = r.answer(&prepared(8, 2));
+    assert_eq!((sent[4], sent[5]), (0x17, 8), "the other text is executed");
+    r.answer(&ok(3, 109));
+    let sent = r.say(&execute(7, &[]));
+    assert_eq!((sent[4], sent[5]), (0x17, 8), "and again");
+    r.answer(&ok(3, 118));
+    let sent = stmt_prepare(&mut r, text, "1");
+    assert!(sent.contains("LAST_INSERT_ID()+6"), "it is known: {sent}");
+    r.answer(&prepared(9, 2));
+    let sent = r.say(&execute(9, &[]));
+    assert_eq!((sent[4], sent[5]), (0x17, 9));
+    r.answer(&ok(3, 127));
+    // Spaced by the source already.
+    r.query("SET auto_increment_increment=3");
+    r.answer(&ok(0, 0));
+    r.say(&execute(9, &[]));
+    let sent = r.answer(&probe("3"));
+    assert_eq!((sent[4], sent[5]), (0x17, 9), "{sent:?}");
+    r.answer(&ok(3, 136));
+    r.query("SET auto_increment_increment=2");
+    r.answer(&ok(0, 0));
+    r.say(&execute(9, &[]));
+    let sent = r.answer(&probe("2"));
+    assert!(has(&sent, "LAST_INSERT_ID()+12"), "{sent:?}");
+}
+
+#[test]
+fn values_sent_ahead_stay_with_a_text_that_counts_otherwise() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.apart = 3;
+    stmt_prepare(&mut r, "INSERT INTO t (b) VALUES (?),('x')", "1");
+    r.answer(&prepared(7, 3));
+    let mut ahead = vec![0x18];
+    ahead.extend(7u32.to_le_bytes());
+    ahead.extend([0, 0]);
+    ahead.extend(b"BLOB");
+    r.say(&ahead);
+    let sent = r.say(&execute(7, &[0, 1, 252, 0]));
+    assert!(has(&r.told(), "not one apart"), "{sent:?}");
+    assert_eq!(sent.get(4), Some(&0x1A), "and are taken back");
+}

@@ -22,6 +22,8 @@ pub(crate) struct Rig {
     pub(crate) closed: bool,
     pub(crate) at_least: [usize; 2],
     pub(crate) form: KeyForm,
+    /// How far apart keys are.
+    pub(crate) apart: u64,
 }
 
 pub(crate) fn rig(form: KeyForm, caps: u64) -> Rig {
@@ -79,6 +81,7 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
         closed: false,
         at_least: [0; 2],
         form,
+        apart: 1,
     }
 }
 impl Rig {
@@ -140,12 +143,12 @@ impl Rig {
                             ),
                             _ => KeyBatch::Numbers {
                                 first: self.next,
-                                spacing: 1,
+                                spacing: self.apart,
                                 count: request.count,
                             },
                         })
                     };
-                    self.next += request.count;
+                    self.next += request.count * self.apart;
                     self.s.on_keys(keys);
                     continue;
                 }

@@ -1,0 +1,61 @@
+//! Keys of every kind keep to what is theirs, however an INSERT comes.
+
+use keywright_tests::{
+    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, make_store,
+};
+
+keywright_tests::on_both_flavours!(keys_that_are_not_one_apart_keep_to_their_own);
+
+/// Three rows in each way that a client has; the ids that a driver takes them to have, from the first.
+fn insert_in_all_ways(wire: &mut Wire, table: &str, increment: u64) -> Result<Vec<u64>> {
+    let text = format!("INSERT INTO {table} (a) VALUES (1), (2), (3)");
+    let mut firsts = vec![wire.run(&text)?.last_insert_id];
+    let nulls = format!("INSERT INTO {table} VALUES (?, 1), (?, 2), (?, 3)");
+    for (sql, params) in [
+        (&text, &[][..]),
+        (&nulls, &[Param::Null, Param::Null, Param::Null]),
+    ] {
+        let statement = wire.prepare(sql)??;
+        for _ in 0..2 {
+            match wire.execute(&statement, params)?.as_slice() {
+                [Reply::Done(done)] => firsts.push(done.last_insert_id),
+                other => panic!("{sql}: {other:?}"),
+            }
+        }
+    }
+    let ids = firsts
+        .iter()
+        .flat_map(|first| (0..3).map(move |row| first + row * increment));
+    Ok(ids.collect())
+}
+
+fn keys_that_are_not_one_apart_keep_to_their_own(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE apart; CREATE TABLE apart.stride (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE apart.flake (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = make_store(&server, "store_apart", &[("t", 1)])?;
+    let mut config = ProxyConfig::before(&server, &store)
+        .rule("apart.stride", "stride:t")
+        .rule("apart.flake", "snowflake");
+    config.rules[0].push_str("offset = 2\nincrement = 3\n");
+    config.more = "[snowflake]\nlayout = \"sonyflake\"\nworker_id = 7\n".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("apart")?;
+    insert_in_all_ways(&mut wire, "stride", 1)?;
+    wire.run("SET auto_increment_increment = 3")?;
+    let drivers = insert_in_all_ways(&mut wire, "stride", 3)?;
+    insert_in_all_ways(&mut wire, "flake", 3)?;
+    let strays = server.run("apart", "SELECT id FROM stride WHERE id % 3 <> 2")?;
+    assert!(strays.is_empty(), "ids of other strides: {strays:?}");
+    // The worker id is behind the sequence in this layout.
+    let strays = server.run("apart", "SELECT id FROM flake WHERE id & 65535 <> 7")?;
+    assert!(strays.is_empty(), "ids of other workers: {strays:?}");
+    for id in drivers {
+        let there = server.run("apart", &format!("SELECT 1 FROM stride WHERE id = {id}"))?;
+        assert_eq!(there.len(), 1, "a driver takes a row to have id {id}");
+    }
+    Ok(())
+}
