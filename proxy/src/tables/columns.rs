@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::Result;
 use keywright_session::{Rules, SeenTable, Sighting};
-use keywright_store::KeyKind;
+use keywright_store::{KeyKind, KeySpec};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
@@ -157,11 +157,17 @@ impl Column {
                 })
             }
             KeyKind::Text { chars } => {
-                let has_room = kind.starts_with("uuid") || self.length >= u64::from(chars);
+                let has_room = match kind.split('(').next() {
+                    Some("uuid") => matches!(configured.spec, KeySpec::Uuid { .. }),
+                    // As long as the longest of their members, and hold no others.
+                    Some("enum" | "set") => false,
+                    Some(_) | None => self.length >= u64::from(chars),
+                };
                 (!has_room).then(|| format!("is {kind}, and keys have {chars} characters"))
             }
             KeyKind::Bytes16 => {
-                let has_room = kind.starts_with("binary(16)") || kind.starts_with("varbinary");
+                let has_room = kind.starts_with("binary(16)")
+                    || kind.starts_with("varbinary") && self.length >= 16;
                 (!has_room).then(|| format!("is {kind}, and keys have 16 bytes"))
             }
         }
@@ -175,6 +181,42 @@ pub(super) fn quoted(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::Column;
+    use crate::config::Config;
+
+    #[test]
+    fn columns_of_text_and_bytes_have_room_or_not() {
+        for (key, data_type, length, has_room) in [
+            ("uuid_v7", "char(36)", 36, true),
+            ("uuid_v7", "char(35)", 35, false),
+            ("uuid_v7:text32", "uuid", 0, true),
+            ("readable:ORD", "uuid", 0, false),
+            ("readable:ORD", "varchar(27)", 27, true),
+            (
+                "readable:ORD",
+                "enum('of these, none is one of ours')",
+                32,
+                false,
+            ),
+            ("uuid_v4:bytes16", "binary(16)", 16, true),
+            ("uuid_v4:bytes16", "varbinary(16)", 16, true),
+            ("uuid_v4:bytes16", "varbinary(15)", 15, false),
+            ("uuid_v4:bytes16", "char(36)", 36, false),
+            ("uuid_v4", "bigint", 0, false),
+        ] {
+            let text = format!(
+                "[store]\nurl = \"mysql://k@127.0.0.1/k\"\n[[listener]]\nbind = \"127.0.0.1:1\"\n\
+                 upstream = \"127.0.0.1:2\"\n[[rule]]\ntable = \"d.t\"\ncolumn = \"id\"\nkey = \"{key}\"\n"
+            );
+            let config = Config::parse(&text).unwrap();
+            let column = Column {
+                data_type: data_type.to_owned(),
+                length,
+                ..Column::default()
+            };
+            let lack = column.lacks_room(&config.rules[0]);
+            assert_eq!(lack.is_none(), has_room, "{key} in {data_type}: {lack:?}");
+        }
+    }
 
     #[test]
     fn integers_have_their_limits() {
