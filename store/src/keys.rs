@@ -240,6 +240,14 @@ impl Keys {
         findings
     }
 
+    /// Whether a row is a tag's. Keywright's own table tells names in another case apart; of the others' it is not known.
+    fn names(&self, row: &TagListing, tag: &Tag) -> bool {
+        match self.0.store.dialect.is_own() {
+            true => row.tag == tag.as_str(),
+            false => row.tag.eq_ignore_ascii_case(tag.as_str()),
+        }
+    }
+
     async fn check_tags(&self) -> Vec<Finding> {
         let wanted: Vec<Tag> = {
             let sources = self.sources();
@@ -259,11 +267,7 @@ impl Keys {
         match self.tags().await {
             Ok(tags) => wanted
                 .iter()
-                .filter(|tag| {
-                    !tags
-                        .iter()
-                        .any(|row| row.tag.eq_ignore_ascii_case(tag.as_str()))
-                })
+                .filter(|tag| !tags.iter().any(|row| self.names(row, tag)))
                 .map(|tag| {
                     let table = self.0.settings.segment_table.plain();
                     error(format!("tag \"{tag}\" is not in {table}"))

@@ -17,6 +17,10 @@ fn init_is_repeatable_and_refuses_other_shapes() -> Result<()> {
         assert_eq!(keys.init().await?, Vec::<String>::new());
         let options = TagOptions::with_step(Step::new(1_000)?);
         keys.create_tag(&tag("orders"), &options).await?;
+        keys.source(&segment("ORDERS"))?;
+        let other = keys.check().await;
+        let is_missed = other.iter().any(|finding| finding.message.contains("\"ORDERS\" is not in"));
+        assert!(is_missed, "names in another case are other names here: {other:?}");
         let again = keys.create_tag(&tag("orders"), &options).await.unwrap_err();
         assert_eq!(again.cause(), Cause::TagExists);
         let tags = keys.tags().await?;
