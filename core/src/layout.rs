@@ -256,6 +256,11 @@ impl Layout {
         }
     }
 
+    /// Bits of the largest id.
+    pub const fn id_bits(&self) -> u32 {
+        u64::BITS - self.used_bits().leading_zeros()
+    }
+
     /// Largest worker id, datacenter and worker field together.
     pub const fn worker_id_max(&self) -> u32 {
         (1 << (self.datacenter.bits + self.worker.bits)) - 1

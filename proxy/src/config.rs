@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use keywright_core::Layout;
 use keywright_rewrite::KeyForm;
 use keywright_session::{Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule};
 use keywright_store::{
@@ -228,6 +229,9 @@ impl Config {
             .enumerate()
             .filter_map(|(index, rule)| configured(index, rule, &mut problems))
             .collect();
+        if let Some(store) = &store {
+            problems.extend(too_many_bits(&rules, &store.layout()));
+        }
         if raw.limits.memory_bytes_max / 4 < raw.limits.rewrite_bytes_max {
             problems.push(
                 "limits.memory_bytes_max is at least four times rewrite_bytes_max: a longest statement must have room"
@@ -267,6 +271,22 @@ fn no_toml(text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(1, |before| before.matches('\n').count() + 1);
     anyhow::anyhow!("line {line}: {}", error.message())
+}
+
+/// Rules for which no key of the layout, or none from some day on, would be small enough.
+fn too_many_bits(rules: &[Configured], layout: &Layout) -> Vec<String> {
+    let bits = layout.id_bits();
+    rules
+        .iter()
+        .filter(|rule| rule.spec == KeySpec::Snowflake && bits > rule.rule.bits_max)
+        .map(|rule| {
+            format!(
+                "rule for {}: ids of layout \"{layout}\" have {bits} bits, and bits_max is {}",
+                rule.name(),
+                rule.rule.bits_max
+            )
+        })
+        .collect()
 }
 
 fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option<Configured> {

@@ -70,6 +70,22 @@ fn all_problems_are_told_at_once() {
     }
 }
 
+#[test]
+fn a_layout_has_no_more_bits_than_its_rule() -> Result<()> {
+    let snowflake = |layout: &str| {
+        let text = SAMPLE.replace("segment:orders", "snowflake");
+        text.replace("# bits_max = 63", "bits_max = 53")
+            .replace("# layout = \"twitter\"", &format!("layout = \"{layout}\""))
+    };
+    Config::parse(&snowflake("js53"))?;
+    let told = problems(&snowflake("twitter"));
+    assert!(
+        told.contains("ids of layout \"twitter\" have 63 bits, and bits_max is 53"),
+        "{told}"
+    );
+    Ok(())
+}
+
 /// What the first listener says besides.
 fn listener(lines: &str) -> String {
     SAMPLE.replace("# tls = \"disabled\"\n", lines)
