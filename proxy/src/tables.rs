@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use keywright_session::{Rule, Rules, SeenTable, Sighting, View};
+use keywright_store::KeySpec;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tokio::time::timeout;
@@ -103,7 +104,7 @@ pub async fn look(
         let (mut found, rules, columns) = watch(&mut server, config, apply_fence).await?;
         found.errors.extend(narrow(config, &columns));
         unmatched(config, &columns, &mut found);
-        increment(&mut server, &mut found).await?;
+        increment(&mut server, config, &mut found).await?;
         dependents::references(&mut server, config, &columns, &mut found).await?;
         dependents::programs(&mut server, config, &rules, &mut found).await?;
         // Else it is clients whom the server sees, wherever they are.
@@ -264,15 +265,28 @@ fn unmatched(config: &Config, columns: &[Column], found: &mut Found) {
     }
 }
 
-async fn increment(server: &mut Conn, found: &mut Found) -> Result<()> {
+async fn increment(server: &mut Conn, config: &Config, found: &mut Found) -> Result<()> {
     let increment: Option<u64> = server
         .query_first("SELECT @@global.auto_increment_increment")
         .await?;
-    if increment != Some(1) {
+    let increment = increment.unwrap_or(1).max(1);
+    if increment != 1 {
         found.warnings.push(format!(
-            "auto_increment_increment is {}: keys of one statement are spaced by it",
-            increment.unwrap_or(0)
+            "auto_increment_increment is {increment}: keys of one statement are spaced by it"
         ));
+    }
+    for configured in &config.rules {
+        let KeySpec::Stride(stride) = &configured.spec else {
+            continue;
+        };
+        let apart = stride.residue().modulus();
+        if increment % apart != 0 {
+            found.warnings.push(format!(
+                "keys of {} are {apart} apart, and auto_increment_increment is {increment}, by which drivers compute the keys \
+                 of several rows from the first: make it {apart}",
+                configured.name()
+            ));
+        }
     }
     Ok(())
 }

@@ -1,10 +1,14 @@
 //! Keys of every kind keep to what is theirs, however an INSERT comes.
 
 use keywright_tests::{
-    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, make_store,
+    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, assert_has,
+    make_store,
 };
 
-keywright_tests::on_both_flavours!(keys_that_are_not_one_apart_keep_to_their_own);
+keywright_tests::on_both_flavours!(
+    keys_that_are_not_one_apart_keep_to_their_own,
+    a_small_key_space_is_used_to_its_end,
+);
 
 /// Three rows in each way that a client has; the ids that a driver takes them to have, from the first.
 fn insert_in_all_ways(wire: &mut Wire, table: &str, increment: u64) -> Result<Vec<u64>> {
@@ -42,6 +46,8 @@ fn keys_that_are_not_one_apart_keep_to_their_own(flavour: Flavour) -> Result<()>
         .rule("apart.flake", "snowflake");
     config.rules[0].push_str("offset = 2\nincrement = 3\n");
     config.more = "[snowflake]\nlayout = \"sonyflake\"\nworker_id = 7\n".to_owned();
+    let told = ProxyProcess::said(&config, &["check"])?;
+    assert_has(&told, &["keys of apart.stride.id are 3 apart"]);
     let proxy = ProxyProcess::start(config)?;
     let mut wire = proxy.wire("apart")?;
     insert_in_all_ways(&mut wire, "stride", 1)?;
@@ -56,6 +62,49 @@ fn keys_that_are_not_one_apart_keep_to_their_own(flavour: Flavour) -> Result<()>
     for id in drivers {
         let there = server.run("apart", &format!("SELECT 1 FROM stride WHERE id = {id}"))?;
         assert_eq!(there.len(), 1, "a driver takes a row to have id {id}");
+    }
+    Ok(())
+}
+
+fn a_small_key_space_is_used_to_its_end(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE small; CREATE DATABASE store_small;
+         CREATE TABLE small.t (id SMALLINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = format!("mysql://root@127.0.0.1:{}/store_small", server.port());
+    let mut config = ProxyConfig::before(&server, &store)
+        .rule("small.t", "segment:small")
+        .rule("small.other", "segment:large")
+        .rule("small.more", "segment:large");
+    for (rule, bits) in config.rules.iter_mut().zip([15, 15, 53]) {
+        rule.push_str(&format!("bits_max = {bits}\n"));
+    }
+    ProxyProcess::said(&config, &["init"])?;
+    let tags = "SELECT tag, id_max, step, step_min FROM keywright_segment ORDER BY id_max";
+    assert_eq!(
+        server.run("store_small", tags)?,
+        [
+            ["small", "32767", "32", "32"],
+            ["large", "9007199254740991", "1000", "1000"]
+        ]
+    );
+    server.run(
+        "store_small",
+        "UPDATE keywright_segment SET hi = 32766 WHERE tag = 'small'",
+    )?;
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("small")?;
+    let done = wire.run("INSERT INTO t (a) VALUES (1), (2)")?;
+    assert_eq!(done.last_insert_id, 32766);
+    match wire.query("INSERT INTO t (a) VALUES (3)")?.as_slice() {
+        [Reply::Failed(fault)] => {
+            assert_eq!(fault.errno, 1467);
+            let message = String::from_utf8_lossy(&fault.message);
+            assert_has(&message, &["\"small\"", "exhausted", "32767"]);
+        }
+        other => panic!("{other:?}"),
     }
     Ok(())
 }

@@ -2,12 +2,39 @@
 
 use anyhow::Result;
 use keywright_core::{Step, Tag};
+use keywright_proxy::config::Configured;
 use keywright_store::{KeySpec, TagOptions};
 
 use super::{File, runtime};
 
 /// Step of tags that are made.
 const STEP: i64 = 1_000;
+/// But no more than such a part of a small key space: each proxy that is killed loses what it has reserved.
+const STEP_PART: i64 = 1_000;
+
+/// Which tag's numbers a rule uses.
+fn tag_of(configured: &Configured) -> Option<&Tag> {
+    match &configured.spec {
+        KeySpec::Segment(tag) => Some(tag),
+        KeySpec::Stride(stride) => Some(stride.tag()),
+        KeySpec::Snowflake | KeySpec::Uuid { .. } | KeySpec::Readable(_) => None,
+    }
+}
+
+/// The largest key that any of a tag's rules takes.
+fn largest_of(rules: &[Configured], tag: &Tag) -> i64 {
+    let of_tag = rules.iter().filter(|rule| tag_of(rule) == Some(tag));
+    let bits = of_tag.map(|rule| rule.rule.bits_max).max();
+    i64::MAX >> 63_u32.saturating_sub(bits.unwrap_or(63))
+}
+
+fn options(largest: i64) -> Result<TagOptions> {
+    let step = Step::new((largest / STEP_PART).clamp(1, STEP))?;
+    Ok(TagOptions {
+        id_max: largest.cast_unsigned(),
+        ..TagOptions::with_step(step)
+    })
+}
 
 /// Creates what is missing.
 pub(crate) fn run(file: &File) -> Result<()> {
@@ -26,15 +53,13 @@ pub(crate) fn run(file: &File) -> Result<()> {
             .collect();
         let mut made: Vec<&Tag> = Vec::new();
         for configured in &config.rules {
-            let tag = match &configured.spec {
-                KeySpec::Segment(tag) => tag,
-                KeySpec::Stride(stride) => stride.tag(),
-                KeySpec::Snowflake | KeySpec::Uuid { .. } | KeySpec::Readable(_) => continue,
+            let Some(tag) = tag_of(configured) else {
+                continue;
             };
             if there.iter().any(|name| name == tag.as_str()) || made.contains(&tag) {
                 continue;
             }
-            let options = TagOptions::with_step(Step::new(STEP)?);
+            let options = options(largest_of(&config.rules, tag))?;
             keys.create_tag(tag, &options).await.map_err(failed)?;
             println!("created tag \"{tag}\"");
             made.push(tag);
