@@ -201,7 +201,10 @@ impl Session {
             && statement.modes == self.context.modes
             && !statement.is_doubtful
             && is_plain_name(name);
-        if is_same && own.is_some() {
+        if is_same && self.context.insert_id_set {
+            // It is for this INSERT, and would otherwise wait for the next into any table.
+            self.pass_query(header, bytes, text, After::Nothing)
+        } else if is_same && own.is_some() {
             self.decide(header, bytes, text, &statement.text)
         } else if self.rewrites(statement.rule) {
             let rule = Some(statement.rule);

@@ -124,3 +124,19 @@ fn one_that_is_set_behind_an_insert_is_not_for_that_insert() {
     let sent = r.probed("INSERT INTO t (a) VALUES (1); SET insert_id = 7", "1");
     assert!(sent.contains(KEYED), "{sent}");
 }
+
+#[test]
+fn one_that_waits_is_for_an_insert_that_was_prepared_from_a_text() {
+    let mut r = begun();
+    r.query("PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'");
+    r.answer(&ok(0, 0));
+    r.query("SET insert_id = 77");
+    r.answer(&ok(0, 0));
+    r.query("EXECUTE s");
+    let sent = r.answer(&probe_with_insert_id("77"));
+    assert!(has(&sent, "EXECUTE s"), "the client's own: {sent:?}");
+    r.answer(&ok(1, 77));
+    r.query("EXECUTE s");
+    let sent = r.answer(&probe("1"));
+    assert!(has(&sent, "VALUES (100,1)"), "{sent:?}");
+}
