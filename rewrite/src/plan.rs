@@ -53,6 +53,7 @@ pub struct Plan {
     for_zero: bool,
     key_parameters: Vec<KeyParameter>,
     on_duplicate: bool,
+    sees_last_id: bool,
     ignore: bool,
     verb: Verb,
     returning: bool,
@@ -236,6 +237,7 @@ impl Insert {
             for_zero: walked.for_zero,
             key_parameters: walked.key_parameters,
             on_duplicate: walked.on_duplicate,
+            sees_last_id: walked.seen.sees_last_id(),
             ignore: self.head.ignore,
             verb: self.head.verb,
             returning: walked.seen.returning || self.head.analyze,
@@ -276,6 +278,11 @@ impl Plan {
     /// Whether it says ON DUPLICATE KEY UPDATE.
     pub fn on_duplicate(&self) -> bool {
         self.on_duplicate
+    }
+
+    /// Whether something in it may see LAST_INSERT_ID(), and give it another value.
+    pub fn sees_last_id(&self) -> bool {
+        self.sees_last_id
     }
 
     /// Whether it says IGNORE.

@@ -51,6 +51,8 @@ pub(crate) struct Reply {
     first: Option<u64>,
     may_skip: bool,
     on_duplicate: bool,
+    /// The statement may have given LAST_INSERT_ID() a value of its own.
+    may_change: bool,
     /// What LAST_INSERT_ID() showed before, as far as that is known.
     before: Option<u64>,
 }
@@ -144,9 +146,11 @@ impl Session {
         }
     }
 
-    /// Whether LAST_INSERT_ID() must be right before such a statement: it sees it, or leaves it when its first row fails.
+    /// Whether LAST_INSERT_ID() must be right before such a statement: it sees it, leaves it when its first row fails, or has
+    /// keys that are no numbers, beside which the server may make one of its own.
     pub(crate) fn needs_lid(&self, sees: bool, lid: Lid, keys: u64) -> bool {
-        self.pending_lid.is_some() && (sees || (lid == Lid::Wrapped && keys > 1))
+        self.pending_lid.is_some()
+            && (sees || lid == Lid::None || (lid == Lid::Wrapped && keys > 1))
     }
 
     /// What the answer to a rewritten statement has to be measured by.
@@ -158,6 +162,7 @@ impl Session {
             first: keys.number(0),
             may_skip: plan.ignore() || plan.on_duplicate(),
             on_duplicate: plan.on_duplicate(),
+            may_change: plan.sees_last_id(),
             before: self.shown_lid(),
         }
     }
@@ -179,6 +184,8 @@ impl Session {
             first: keys.number(0),
             may_skip: plan.may_skip(),
             on_duplicate: plan.on_duplicate(),
+            // It is not known what is in the SELECT.
+            may_change: true,
             before: self.shown_lid(),
         }
     }
@@ -193,7 +200,13 @@ impl Session {
             return;
         };
         let id = match reply.reported(done) {
-            Reported::Before => None,
+            Reported::Before => {
+                // The server may have made a number of its own, in another column than the rule's.
+                if reply.may_change || (reply.lid == Lid::None && done.insert_id != 0) {
+                    self.lid = None;
+                }
+                None
+            }
             Reported::NotThatKey => {
                 (self.pending_lid, self.lid) = (reply.before.map(PendingLid::To), reply.first);
                 Some(0)
@@ -215,7 +228,7 @@ impl Session {
     pub(crate) fn insert_returned(&mut self, reply: &Reply, succeeded: bool) {
         match reply.first {
             Some(id) if succeeded => self.inserted(reply, id),
-            Some(_) | None if succeeded => {}
+            Some(_) | None if succeeded => self.lid = None,
             Some(_) | None => self.insert_failed(reply),
         }
     }
@@ -237,7 +250,8 @@ impl Session {
                 let before = reply.before.filter(|_| reply.keys == 1 || reply.may_skip);
                 self.pending_lid = before.map(PendingLid::To);
             }
-            Lid::Literal | Lid::None => {}
+            Lid::Literal if !reply.may_change => {}
+            Lid::Literal | Lid::None => self.lid = None,
         }
     }
 

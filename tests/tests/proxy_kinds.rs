@@ -8,6 +8,7 @@ use keywright_tests::{
 keywright_tests::on_both_flavours!(
     keys_that_are_not_one_apart_keep_to_their_own,
     a_small_key_space_is_used_to_its_end,
+    a_number_of_the_servers_own_beside_a_uuid_is_the_last_id,
 );
 
 /// Three rows in each way that a client has; the ids that a driver takes them to have, from the first.
@@ -106,5 +107,31 @@ fn a_small_key_space_is_used_to_its_end(flavour: Flavour) -> Result<()> {
         }
         other => panic!("{other:?}"),
     }
+    Ok(())
+}
+
+fn a_number_of_the_servers_own_beside_a_uuid_is_the_last_id(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE beside; USE beside;
+         CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE);
+         CREATE TABLE u (id CHAR(36) PRIMARY KEY, n BIGINT AUTO_INCREMENT UNIQUE, a INT UNIQUE)",
+    )?;
+    let store = make_store(&server, "store_beside", &[("t", 100)])?;
+    let config = ProxyConfig::before(&server, &store)
+        .rule("beside.t", "segment:t")
+        .rule("beside.u", "uuid_v7");
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("beside")?;
+    let upsert = "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 1";
+    assert_eq!(wire.run(upsert)?.last_insert_id, 100);
+    assert_eq!(wire.run("INSERT INTO u (a) VALUES (1)")?.last_insert_id, 1);
+    assert_eq!(wire.rows("SELECT LAST_INSERT_ID()")?, [["1"]]);
+    wire.run("INSERT INTO t (a) VALUES (2)")?;
+    assert_eq!(wire.run("INSERT INTO u (a) VALUES (2)")?.last_insert_id, 2);
+    // Fails, and leaves it.
+    assert!(wire.run("INSERT INTO t (a) VALUES (2)").is_err());
+    assert_eq!(wire.rows("SELECT LAST_INSERT_ID()")?, [["2"]]);
     Ok(())
 }

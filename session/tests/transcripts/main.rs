@@ -7,6 +7,7 @@ mod bulk;
 mod cursors;
 mod hidden;
 mod insert_id;
+mod last_id;
 mod load;
 mod prepared;
 mod rig;
