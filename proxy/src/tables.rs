@@ -19,8 +19,6 @@ pub use columns::{Column, key_columns, lower_case};
 
 use crate::config::{Config, Configured, Listener};
 
-/// Where the fence stands: InnoDB refuses every native generation from here on.
-pub const FENCE: u64 = u64::MAX;
 /// Schemas that belong to the server.
 const OWN_SCHEMAS: &str = "'mysql', 'information_schema', 'performance_schema', 'sys'";
 /// How long the fence may wait for a table, seconds. Who comes after a waiting ALTER TABLE waits with it.
@@ -314,7 +312,7 @@ async fn fence(
         return;
     }
     let name = column.quoted_table();
-    let statement = format!("ALTER TABLE {name} AUTO_INCREMENT = {FENCE}");
+    let statement = format!("ALTER TABLE {name} AUTO_INCREMENT = {}", column.fence);
     let mut trouble = String::new();
     if !column.engine.eq_ignore_ascii_case("InnoDB") {
         let engine = &column.engine;

@@ -51,7 +51,7 @@ pub use pki::Pki;
 pub use proxy_process::{ProxyConfig, ProxyProcess, assert_has, make_store};
 pub use server::{PgServer, PgServerBuilder, Replication, Stop, free_port};
 pub use shared::{SharedServer, TestDatabase};
-pub use upstream::{Flavour, Upstream};
+pub use upstream::{AT_FENCE, Flavour, Upstream};
 pub use wait::{WAIT_MAX, wait_until};
 pub use wire::{
     Attribute, Column, Done, Login, Param, Reply, Rows, SqlFault, Statement, Value, Wire,

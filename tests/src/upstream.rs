@@ -21,6 +21,9 @@ pub enum Flavour {
     MySql,
 }
 
+/// How servers refuse to make a key of their own where the fence stands: MariaDB says 167 for most types.
+pub const AT_FENCE: [u16; 2] = [1467, 167];
+
 impl Flavour {
     /// Both.
     pub const ALL: [Flavour; 2] = [Flavour::MariaDb, Flavour::MySql];

@@ -4,7 +4,8 @@ use keywright_tests::corpus::{
     self, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Report, Scenario, Side, TwinKeys,
 };
 use keywright_tests::{
-    Flavour, ProxyConfig, ProxyProcess, Reply, Result, Upstream, make_store, workspace_root,
+    AT_FENCE, Flavour, ProxyConfig, ProxyProcess, Reply, Result, Upstream, make_store,
+    workspace_root,
 };
 
 keywright_tests::on_both_flavours!(
@@ -112,7 +113,7 @@ fn fence_in_another_case(server: &Upstream) -> Result<()> {
     assert_eq!(proxy.wire("FENCED")?.run(insert)?.last_insert_id, 1000);
     let replies = server.wire("FENCED")?.query(insert)?;
     assert!(
-        matches!(replies.as_slice(), [Reply::Failed(fault)] if fault.errno == 1467),
+        matches!(replies.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno)),
         "{replies:?}"
     );
     Ok(())

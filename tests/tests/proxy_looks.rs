@@ -1,8 +1,8 @@
 //! What the proxy finds out about the tables of its rules, at its start and while it runs.
 
 use keywright_tests::{
-    Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, assert_has,
-    free_port, make_store, wait_until,
+    AT_FENCE, Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire,
+    assert_has, free_port, make_store, wait_until,
 };
 
 keywright_tests::on_both_flavours!(
@@ -10,6 +10,7 @@ keywright_tests::on_both_flavours!(
     servers_that_cannot_be_looked_at_are_an_error,
     tables_without_the_column_are_left_alone,
     fences_are_looked_at_while_running,
+    fences_outlast_their_server,
 );
 
 fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
@@ -258,7 +259,7 @@ fn fences_are_looked_at_while_running(flavour: Flavour) -> Result<()> {
     let mut direct = server.wire("fenced")?;
     wait_until("the fence", WAIT_MAX, || {
         let replies = direct.query("INSERT INTO fresh (a) VALUES (1)")?;
-        Ok(matches!(replies.as_slice(), [Reply::Failed(fault)] if fault.errno == 1467))
+        Ok(matches!(replies.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno)))
     })?;
     wire.run("INSERT INTO fresh (a) VALUES (2)")?;
     // A table that can have no fence is told.
@@ -318,5 +319,61 @@ fn fences_are_looked_at_while_running(flavour: Flavour) -> Result<()> {
         let rows = later.rows(format!("SELECT a FROM noted WHERE b >= {id}"))?;
         Ok(rows == [["77"], ["77"]])
     })?;
+    Ok(())
+}
+
+fn fences_outlast_their_server(flavour: Flavour) -> Result<()> {
+    const TYPES: [&str; 6] = [
+        "TINYINT",
+        "MEDIUMINT UNSIGNED",
+        "INT",
+        "INT UNSIGNED",
+        "BIGINT",
+        "BIGINT UNSIGNED",
+    ];
+    let mut server = Upstream::start_with(flavour, &["--innodb-flush-log-at-trx-commit=1"])?;
+    server.run("mysql", "CREATE DATABASE walled")?;
+    for (number, data_type) in TYPES.iter().enumerate() {
+        server.run("walled", &format!("CREATE TABLE t{number} (id {data_type} AUTO_INCREMENT PRIMARY KEY, a INT); INSERT INTO t{number} (a) VALUES (1)"))?;
+    }
+    let store = make_store(&server, "store_walled", &[("t", 10)])?;
+    let mut config = ProxyConfig::before(&server, &store).rule("walled.*", "segment:t");
+    for rule in &mut config.rules {
+        rule.push_str("fence = true\nbits_max = 7\n");
+    }
+    ProxyProcess::said(&config, &["check", "--fence"])?;
+    for life in 0..3 {
+        match life {
+            0 => {}
+            1 => {
+                server.stop()?;
+                server.restart()?;
+            }
+            _ => {
+                server.kill9()?;
+                server.restart()?;
+            }
+        }
+        for number in 0..TYPES.len() {
+            let mut wire = server.wire("walled")?;
+            wire.run(format!(
+                "INSERT INTO t{number} (id) VALUES (LAST_INSERT_ID({}))",
+                20 + life
+            ))?;
+            for sql in ["INSERT INTO", "INSERT IGNORE INTO", "REPLACE INTO"] {
+                let replies = wire.query(format!("{sql} t{number} (a) VALUES (2)"))?;
+                let is_refused = match replies.as_slice() {
+                    [Reply::Failed(fault)] => AT_FENCE.contains(&fault.errno),
+                    // MariaDB leaves the row out, and warns.
+                    [Reply::Done(done)] => sql.contains("IGNORE") && done.affected_rows == 0,
+                    _ => false,
+                };
+                let data_type = TYPES[number];
+                assert!(is_refused, "{data_type} in life {life}: {sql}: {replies:?}");
+            }
+        }
+        let told = ProxyProcess::said(&config, &["check"])?;
+        assert!(!told.contains("no fence"), "{told}");
+    }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use keywright_tests::{
-    Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire,
-    assert_has, capability, free_port, make_store, wait_until,
+    AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
+    Wire, assert_has, capability, free_port, make_store, wait_until,
 };
 
 keywright_tests::on_both_flavours!(
@@ -67,7 +67,7 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
     );
     // What is printed is a file that can be run.
     server.run("mysql", &told)?;
-    for (table, next) in [("t", None), ("`it's`", None), ("small", Some(1467))] {
+    for (table, next) in [("t", None), ("`it's`", None), ("small", Some(AT_FENCE))] {
         let mut wire = server.wire("back_0")?;
         let highest = wire
             .rows(format!("SELECT MAX(id) FROM {table}"))?
@@ -78,7 +78,7 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
             ([Reply::Done(done)], None) => {
                 assert_eq!(done.last_insert_id, highest.parse::<u64>()? + 1, "{table}");
             }
-            ([Reply::Failed(fault)], Some(errno)) => assert_eq!(fault.errno, errno),
+            ([Reply::Failed(fault)], Some(errnos)) => assert!(errnos.contains(&fault.errno)),
             (other, _) => panic!("{table}: {other:?}"),
         }
     }

@@ -3,13 +3,15 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
+use keywright_rewrite::Flavour;
 use keywright_session::{Rules, SeenTable, Sighting};
 use keywright_store::{KeyKind, KeySpec};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
-use super::{FENCE, OWN_SCHEMAS};
+use super::OWN_SCHEMAS;
 use crate::config::Configured;
+use crate::handshake::server_of;
 
 /// The column of a rule in one of its tables.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +30,9 @@ pub struct Column {
     pub length: u64,
     /// Whether it is AUTO_INCREMENT.
     pub auto_increment: bool,
-    /// Whether the fence is there.
+    /// The AUTO_INCREMENT from which on the server makes no key for this column.
+    pub fence: u64,
+    /// Whether that is what the table has.
     pub fenced: bool,
     /// The table's engine.
     pub engine: String,
@@ -71,7 +75,9 @@ pub(super) async fn key_columns_and_keyless(
              ORDER BY c.table_schema, c.table_name"
         ))
         .await?;
-    let columns: Vec<Column> = rows.iter().filter_map(|row| column(row, rules)).collect();
+    let flavour = flavour(server).await?;
+    let columns = rows.iter().filter_map(|row| column(row, rules, flavour));
+    let columns: Vec<Column> = columns.collect();
     let with_key: HashSet<(&str, &str)> = columns
         .iter()
         .map(|column| (column.schema.as_str(), column.table.as_str()))
@@ -103,10 +109,16 @@ pub(super) fn number(row: &Row, index: usize) -> Option<u64> {
     row.get::<Option<u64>, usize>(index).flatten()
 }
 
-fn column(row: &Row, rules: &Rules) -> Option<Column> {
+async fn flavour(server: &mut Conn) -> Result<Flavour> {
+    let version: Option<String> = server.query_first("SELECT VERSION()").await?;
+    let version = version.unwrap_or_default();
+    Ok(server_of(version.as_bytes()).map_or(Flavour::MySql, |server| server.flavour))
+}
+
+fn column(row: &Row, rules: &Rules, flavour: Flavour) -> Option<Column> {
     let (schema, table, name) = (text(row, 0), text(row, 1), text(row, 2));
     let (rule, its) = rules.find(schema.as_bytes(), table.as_bytes())?;
-    its.column.eq_ignore_ascii_case(&name).then(|| Column {
+    let column = its.column.eq_ignore_ascii_case(&name).then(|| Column {
         rule,
         schema,
         table,
@@ -114,8 +126,15 @@ fn column(row: &Row, rules: &Rules) -> Option<Column> {
         data_type: text(row, 3).to_lowercase(),
         length: number(row, 4).unwrap_or(0),
         auto_increment: text(row, 5).contains("auto_increment"),
-        fenced: number(row, 6) == Some(FENCE),
+        fence: u64::MAX,
+        fenced: false,
         engine: text(row, 7),
+    })?;
+    let fence = column.fence_on(flavour);
+    Some(Column {
+        fence,
+        fenced: number(row, 6) == Some(fence),
+        ..column
     })
 }
 
@@ -140,6 +159,16 @@ impl Column {
             .map(|(_, bits): (&str, u32)| bits)?;
         let signed = u32::from(!kind.contains("unsigned"));
         Some(u64::MAX >> (64 - bits + signed))
+    }
+
+    /// InnoDB refuses every generation from its largest number on. MariaDB, when it opens a table anew, as after a restart,
+    /// believes in no number further than one above the column's largest, and begins behind the highest id instead; that one
+    /// it refuses too.
+    fn fence_on(&self, flavour: Flavour) -> u64 {
+        match (flavour, self.integer_max()) {
+            (Flavour::MariaDb, Some(max)) => max.saturating_add(1),
+            (Flavour::MariaDb, None) | (Flavour::MySql, _) => u64::MAX,
+        }
     }
 
     /// What keeps the keys of a rule from fitting in, if anything.
