@@ -115,10 +115,7 @@ pub struct Reservation {
 /// # Errors
 /// [`TagExhausted`] when the waiting request cannot be served, or nothing at all is left.
 pub fn plan_reservation(row: &TagRow, ask: &Ask) -> Result<Reservation, TagExhausted> {
-    let gap = row
-        .last
-        .filter(|last| !last.same_server)
-        .map_or(0, |last| gap_after(&last, ask.now_ms));
+    let gap = gap_before(row, ask);
     let plan = plan_refill(&RefillRequest {
         bound_end: Some(row.ends.first_free(row.number)),
         start: 1,
@@ -138,6 +135,13 @@ pub fn plan_reservation(row: &TagRow, ask: &Ask) -> Result<Reservation, TagExhau
         gap,
         rate_per_s: row.last.map_or(0, |last| rate_until(&last, ask.now_ms)),
     })
+}
+
+/// Ids to leave out, because another server wrote the row.
+pub fn gap_before(row: &TagRow, ask: &Ask) -> u64 {
+    row.last
+        .filter(|last| !last.same_server)
+        .map_or(0, |last| gap_after(&last, ask.now_ms))
 }
 
 fn gap_after(last: &LastReservation, now_ms: i64) -> u64 {

@@ -9,7 +9,7 @@ use super::tag_read::read_row;
 use super::{AsyncTalk, Link, Store, StoreError, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
-use crate::reserve::{Ask, Reservation, StepTrack, TagRow, plan_reservation};
+use crate::reserve::{Ask, Reservation, StepTrack, TagRow, gap_before, plan_reservation};
 use crate::residue::Residue;
 
 /// A reservation to be made.
@@ -110,7 +110,12 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
     };
     let reservation = match plan_reservation(&row, &ask) {
         Ok(reservation) => reservation,
-        Err(exhausted) => return Ok(Err(Denied::Exhausted(exhausted))),
+        Err(exhausted) => {
+            return Ok(Err(match gap_before(&row, &ask) {
+                gap if gap > 0 && wish.need == 0 => eaten(wish.tag, gap, &row),
+                _ => Denied::Exhausted(exhausted),
+            }));
+        }
     };
     write(wish, link, &row, &reservation, now_ms).await?;
     Ok(Ok(Granted {
@@ -160,6 +165,20 @@ async fn write(
         Some(Ok(number)) if number == reservation.number => Ok(()),
         Some(Ok(_) | Err(_)) | None => Err(StoreError::NotLocked),
     }
+}
+
+/// What another server may have given away since is all that there is. Whoever knows better can say so.
+fn eaten(tag: &Tag, gap: u64, row: &TagRow) -> Denied {
+    let failure = Failure::new(
+        Cause::TagExhausted,
+        format!(
+            "tag \"{tag}\" is exhausted: another server wrote its bound {}, and a safety gap of {gap} ids above it ends beyond {}",
+            row.number, row.id_max
+        ),
+    );
+    Denied::Other(failure.hint(
+        "if the highest id in use on all servers is known, set hi above it and server to NULL in the tag's row",
+    ))
 }
 
 fn unknown(store: &Store, tag: &Tag) -> Denied {

@@ -158,3 +158,35 @@ fn strides_keep_to_their_remainder() -> Result<()> {
         Ok(())
     })
 }
+
+/// After a failover, when more may have been given away than there is: it is said, and whoever knows better can go on.
+#[test]
+fn a_gap_beyond_the_end_is_told_and_can_be_corrected() -> Result<()> {
+    let schema = Schema::new("kw_eaten")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        let options = TagOptions {
+            id_max: 32_767,
+            ..small_steps(8)
+        };
+        keys.create_tag(&tag("small"), &options).await?;
+        schema.sql(
+            "UPDATE keywright_segment SET hi = 100, server = 'elsewhere', rate_per_s = 4, reserved_ms = reserved_ms - 86400000",
+        )?;
+        let source = keys.source(&segment("small"))?;
+        let refused = source.take(1, true).await.unwrap_err();
+        assert_eq!(refused.cause(), Cause::TagExhausted);
+        assert!(refused.message().contains("a safety gap of "), "{refused}");
+        assert!(refused.hint_text().is_some_and(|hint| hint.contains("set hi")));
+        schema.sql("UPDATE keywright_segment SET hi = 120, server = NULL")?;
+        let taken = loop {
+            match source.take(1, true).await {
+                Ok(taken) => break taken,
+                Err(failure) => assert_eq!(failure.cause(), Cause::TagExhausted),
+            }
+        };
+        assert_eq!(taken.number(0), Some(120));
+        Ok(())
+    })
+}
