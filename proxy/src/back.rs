@@ -3,21 +3,13 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
-use keywright_session::{Pattern, Rules};
-use mysql_async::prelude::Queryable;
+use keywright_session::Pattern;
 
 use crate::config::{Config, Configured};
-use crate::tables::{self, Column};
+use crate::highest::{Table, look};
 
 /// Numbers of 2⁵³ and above lose their last digits in clients that read numbers as doubles.
 const DOUBLE_MAX: u64 = 1 << 53;
-
-/// A table that a rule is for, on one server.
-struct Table {
-    column: Column,
-    /// The highest id in it.
-    highest: u64,
-}
 
 /// A server, and its tables of each rule.
 struct Shard {
@@ -76,35 +68,6 @@ pub async fn tell(config: &Config, pattern: Option<&str>) -> Result<String> {
 
 fn written(pattern: &Pattern) -> String {
     format!("{}.{}", pattern.schema(), pattern.table())
-}
-
-async fn look(config: &Config, admin: &str) -> Result<Vec<Vec<Table>>> {
-    let mut server = tables::connect(config, admin).await?;
-    let lower_case = tables::lower_case(&mut server).await?;
-    let rules = config
-        .rules
-        .iter()
-        .map(|configured| configured.rule.clone());
-    let rules = Rules::new(rules.collect(), lower_case);
-    let mut found: Vec<Vec<Table>> = config.rules.iter().map(|_| Vec::new()).collect();
-    for column in tables::key_columns(&mut server, &rules).await? {
-        let (table, name) = (column.quoted_table(), column.quoted_name());
-        let highest: Option<Option<u64>> = if column.auto_increment {
-            let question =
-                format!("SELECT CAST(GREATEST(MAX({name}), 0) AS UNSIGNED) FROM {table}");
-            server.query_first(question).await?
-        } else {
-            None
-        };
-        if let Some(tables) = found.get_mut(column.rule) {
-            tables.push(Table {
-                column,
-                highest: highest.flatten().unwrap_or(0),
-            });
-        }
-    }
-    server.disconnect().await?;
-    Ok(found)
 }
 
 fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Shard]) {

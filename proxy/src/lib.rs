@@ -9,6 +9,7 @@ pub mod decode;
 pub mod explain;
 pub mod general_log;
 pub mod handshake;
+pub mod highest;
 mod input;
 mod keepalive;
 pub mod known;

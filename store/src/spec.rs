@@ -220,6 +220,15 @@ impl KeySpec {
         }
     }
 
+    /// The tag whose numbers they are.
+    pub fn tag(&self) -> Option<&Tag> {
+        match self {
+            Self::Segment(tag) => Some(tag),
+            Self::Stride(stride) => Some(stride.tag()),
+            Self::Snowflake | Self::Uuid { .. } | Self::Readable(_) => None,
+        }
+    }
+
     /// What its keys are.
     pub fn kind(&self) -> KeyKind {
         match self {

@@ -9,6 +9,7 @@ keywright_tests::on_both_flavours!(
     keys_that_are_not_one_apart_keep_to_their_own,
     a_small_key_space_is_used_to_its_end,
     a_number_of_the_servers_own_beside_a_uuid_is_the_last_id,
+    tags_begin_above_what_tables_have,
 );
 
 /// Three rows in each way that a client has; the ids that a driver takes them to have, from the first.
@@ -133,5 +134,54 @@ fn a_number_of_the_servers_own_beside_a_uuid_is_the_last_id(flavour: Flavour) ->
     // Fails, and leaves it.
     assert!(wire.run("INSERT INTO t (a) VALUES (2)").is_err());
     assert_eq!(wire.rows("SELECT LAST_INSERT_ID()")?, [["2"]]);
+    Ok(())
+}
+
+fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE had; CREATE DATABASE store_had; USE had;
+         CREATE TABLE t_0 (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE t_1 LIKE t_0; CREATE TABLE bare LIKE t_0;
+         INSERT INTO t_0 (id) VALUES (-5), (7); INSERT INTO t_1 (id) VALUES (41)",
+    )?;
+    let store = format!("mysql://root@127.0.0.1:{}/store_had", server.port());
+    let config = ProxyConfig::before(&server, &store)
+        .rule("had.t_*", "segment:had")
+        .rule("had.bare", "segment:none");
+    let told = ProxyProcess::said(&config, &["init"])?;
+    assert_has(
+        &told,
+        &[
+            "created tag \"had\", above 41, the highest id in `had`.`t_1`\n",
+            "created tag \"none\"\n",
+        ],
+    );
+    let starts = "SELECT tag, hi FROM keywright_segment ORDER BY tag";
+    assert_eq!(
+        server.run("store_had", starts)?,
+        [["had", "42"], ["none", "1"]]
+    );
+    let told = ProxyProcess::said(&config, &["check"])?;
+    assert!(!told.contains("a second time"), "{told}");
+    server.run("had", "INSERT INTO t_0 (id) VALUES (42)")?;
+    let told = ProxyProcess::said(&config, &["check"])?;
+    assert_has(
+        &told,
+        &[
+            "tag \"had\" is at 42, and `had`.`t_0` has ids up to 42: those between may be given a second time",
+        ],
+    );
+    let mut blind = config;
+    blind.rules[1] = blind.rules[1].replace("segment:none", "segment:blind");
+    blind.more = "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"".to_owned();
+    let told = ProxyProcess::said(&blind, &["init"])?;
+    assert_has(
+        &told,
+        &[
+            "created tag \"blind\"\nnote: whether tables have higher ids is not known of 127.0.0.1:1: there is no admin url",
+        ],
+    );
     Ok(())
 }

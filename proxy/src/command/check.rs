@@ -2,9 +2,11 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
+use keywright_core::Tag;
 use keywright_proxy::config::{Config, Listener, Unchecked};
+use keywright_proxy::highest::{self, Highest};
 use keywright_proxy::tables::{self, Found};
-use keywright_store::Severity;
+use keywright_store::{Keys, Severity};
 
 use super::{File, runtime};
 
@@ -36,6 +38,9 @@ impl Check {
                 }
                 bad += found.errors.len();
             }
+            for warning in beneath(&config, &keys).await {
+                println!("store: warning: {warning}");
+            }
             if bad > 0 {
                 bail!("{bad} problem(s) must be solved first");
             }
@@ -43,6 +48,25 @@ impl Check {
             Ok(())
         })
     }
+}
+
+/// Tags that are to give ids which tables have already. That the store cannot be asked is told elsewhere.
+async fn beneath(config: &Config, keys: &Keys) -> Vec<String> {
+    let tags = keys.tags().await.unwrap_or_default();
+    // Who could not be asked is told elsewhere.
+    let (highest, _) = highest::by_tag(config).await;
+    let listing = |tag: &Tag| tags.iter().find(|listing| listing.tag == tag.as_str());
+    highest
+        .iter()
+        .filter_map(|highest| Some((highest, listing(&highest.tag)?)))
+        .filter(|(highest, listing)| highest.id >= listing.number)
+        .map(|(Highest { tag, id, table }, listing)| {
+            format!(
+                "tag \"{tag}\" is at {}, and {table} has ids up to {id}: those between may be given a second time",
+                listing.number
+            )
+        })
+        .collect()
 }
 
 /// What is found on one listener's server; that it cannot be looked at is a finding too.

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use keywright_core::{Step, Tag};
 use keywright_proxy::config::Configured;
-use keywright_store::{KeySpec, TagOptions};
+use keywright_proxy::highest::{self, Highest};
+use keywright_store::TagOptions;
 
 use super::{File, runtime};
 
@@ -12,25 +13,17 @@ const STEP: i64 = 1_000;
 /// But no more than such a part of a small key space: each proxy that is killed loses what it has reserved.
 const STEP_PART: i64 = 1_000;
 
-/// Which tag's numbers a rule uses.
-fn tag_of(configured: &Configured) -> Option<&Tag> {
-    match &configured.spec {
-        KeySpec::Segment(tag) => Some(tag),
-        KeySpec::Stride(stride) => Some(stride.tag()),
-        KeySpec::Snowflake | KeySpec::Uuid { .. } | KeySpec::Readable(_) => None,
-    }
-}
-
 /// The largest key that any of a tag's rules takes.
 fn largest_of(rules: &[Configured], tag: &Tag) -> i64 {
-    let of_tag = rules.iter().filter(|rule| tag_of(rule) == Some(tag));
+    let of_tag = rules.iter().filter(|rule| rule.spec.tag() == Some(tag));
     let bits = of_tag.map(|rule| rule.rule.bits_max).max();
     i64::MAX >> 63_u32.saturating_sub(bits.unwrap_or(63))
 }
 
-fn options(largest: i64) -> Result<TagOptions> {
+fn options(largest: i64, highest: u64) -> Result<TagOptions> {
     let step = Step::new((largest / STEP_PART).clamp(1, STEP))?;
     Ok(TagOptions {
+        start: highest.saturating_add(1),
         id_max: largest.cast_unsigned(),
         ..TagOptions::with_step(step)
     })
@@ -51,17 +44,31 @@ pub(crate) fn run(file: &File) -> Result<()> {
             .into_iter()
             .map(|listing| listing.tag)
             .collect();
+        let (highest, unknown) = highest::by_tag(&config).await;
         let mut made: Vec<&Tag> = Vec::new();
         for configured in &config.rules {
-            let Some(tag) = tag_of(configured) else {
+            let Some(tag) = configured.spec.tag() else {
                 continue;
             };
             if there.iter().any(|name| name == tag.as_str()) || made.contains(&tag) {
                 continue;
             }
-            let options = options(largest_of(&config.rules, tag))?;
+            let there = highest.iter().find(|highest| highest.tag == *tag);
+            let there = there.filter(|highest| highest.id > 0);
+            let options = options(
+                largest_of(&config.rules, tag),
+                there.map_or(0, |highest| highest.id),
+            )?;
             keys.create_tag(tag, &options).await.map_err(failed)?;
-            println!("created tag \"{tag}\"");
+            match there {
+                Some(Highest { id, table, .. }) => {
+                    println!("created tag \"{tag}\", above {id}, the highest id in {table}");
+                }
+                None => println!("created tag \"{tag}\""),
+            }
+            for server in &unknown {
+                println!("note: whether tables have higher ids is not known of {server}");
+            }
             made.push(tag);
         }
         Ok(())
