@@ -278,7 +278,7 @@ async fn increment(server: &mut Conn, config: &Config, found: &mut Found) -> Res
             continue;
         };
         let apart = stride.residue().modulus();
-        if increment % apart != 0 {
+        if !increment.is_multiple_of(apart) {
             found.warnings.push(format!(
                 "keys of {} are {apart} apart, and auto_increment_increment is {increment}, by which drivers compute the keys \
                  of several rows from the first: make it {apart}",

@@ -354,7 +354,7 @@ fn fences_outlast_their_server(flavour: Flavour) -> Result<()> {
                 server.restart()?;
             }
         }
-        for number in 0..TYPES.len() {
+        for (number, data_type) in TYPES.iter().enumerate() {
             let mut wire = server.wire("walled")?;
             wire.run(format!(
                 "INSERT INTO t{number} (id) VALUES (LAST_INSERT_ID({}))",
@@ -368,7 +368,6 @@ fn fences_outlast_their_server(flavour: Flavour) -> Result<()> {
                     [Reply::Done(done)] => sql.contains("IGNORE") && done.affected_rows == 0,
                     _ => false,
                 };
-                let data_type = TYPES[number];
                 assert!(is_refused, "{data_type} in life {life}: {sql}: {replies:?}");
             }
         }
