@@ -56,10 +56,8 @@ pub fn without_terminator(text: &[u8]) -> &[u8] {
 impl Cursor<'_> {
     /// Behind the `;` of the statement that starts here, or the end of the text; `None` when it cannot be told.
     fn end_of_statement(&mut self) -> Result<Option<usize>, Unread> {
-        let mut look = *self;
-        match look.kind()? {
-            Kind::CreateRoutine | Kind::Compound => return Ok(None),
-            _ => {}
+        if self.has_body()? {
+            return Ok(None);
         }
         let mut seen = Seen::default();
         self.skip_statement(&mut seen)?;
@@ -67,6 +65,15 @@ impl Cursor<'_> {
             self.at += 1;
         }
         Ok(Some(self.at))
+    }
+
+    /// Whether a routine or a compound statement starts here, perhaps behind `SET STATEMENT … FOR`.
+    fn has_body(mut self) -> Result<bool, Unread> {
+        let mut behind = self;
+        while behind.set_statement()?.is_some() {
+            self = behind;
+        }
+        Ok(matches!(self.kind()?, Kind::CreateRoutine | Kind::Compound))
     }
 }
 

@@ -246,6 +246,12 @@ fn statements_are_cut_where_the_server_cuts_them() {
             " CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END; SELECT 3!"
         ]
     );
+    let behind_set = "SET STATEMENT a=1 FOR SET STATEMENT b=';' FOR BEGIN NOT ATOMIC DO 1; END";
+    assert_eq!(cut(behind_set), [format!("{behind_set}!")]);
+    assert_eq!(
+        cut("SET STATEMENT a=1 FOR DO 1; DO 2"),
+        ["SET STATEMENT a=1 FOR DO 1;", " DO 2"]
+    );
     assert_eq!(
         cut("BEGIN NOT ATOMIC SELECT 1; END"),
         ["BEGIN NOT ATOMIC SELECT 1; END!"]
