@@ -101,7 +101,7 @@ SELECT id - LAST_INSERT_ID(), a, b FROM t ORDER BY id;
 INSERT INTO t (a) SELECT x FROM source WHERE x > 100;
 SELECT LAST_INSERT_ID() = MIN(id) FROM t;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-INSERT INTO t (a, b) SELECT x, z FROM source JOIN other ON source.k = other.k WHERE x < 30;
+INSERT INTO t (a, b) SELECT x, z FROM source STRAIGHT_JOIN other ON source.k = other.k WHERE x < 30;
 SELECT id - LAST_INSERT_ID(), a, b FROM t WHERE id >= LAST_INSERT_ID() ORDER BY id;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 INSERT INTO t (a) SELECT x1 FROM seen;
@@ -164,7 +164,7 @@ INSERT INTO t (a) SELECT h.d * 100 + t.d * 10 + e.d FROM digits h, digits t, dig
 SELECT COUNT(*), COUNT(DISTINCT id), MIN(id) = LAST_INSERT_ID(), MAX(id) - MIN(id), SUM(a) FROM t;
 BEGIN;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-INSERT INTO t (a) SELECT d FROM digits h JOIN t;
+INSERT INTO t (a) SELECT d FROM digits h STRAIGHT_JOIN t;
 SELECT LAST_INSERT_ID();
 ROLLBACK;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
@@ -177,15 +177,15 @@ CREATE TABLE digits (d INT);
 INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-INSERT IGNORE INTO t (a) SELECT h.d * 10 + e.d FROM digits h JOIN digits e;
+INSERT IGNORE INTO t (a) SELECT h.d * 10 + e.d FROM digits h STRAIGHT_JOIN digits e;
 SELECT LAST_INSERT_ID();
 SELECT COUNT(*), COUNT(DISTINCT id), MAX(id) - MIN(id), MIN(id) > 0, SUM(a) FROM t;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-REPLACE INTO t (a) SELECT h.d * 10 + e.d + 50 FROM digits h, digits e;
+REPLACE INTO t (a) SELECT h.d * 10 + e.d + 50 FROM digits h STRAIGHT_JOIN digits e;
 SELECT COUNT(*), SUM(a) FROM t;
 SET sql_mode = '';
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
-INSERT IGNORE INTO t (a) SELECT 1000 + z.d * 1000 + h.d * 100 + e.d * 10 + u.d FROM digits z, digits h, digits e, digits u;
+INSERT IGNORE INTO t (a) SELECT 1000 + z.d * 1000 + h.d * 100 + e.d * 10 + u.d FROM digits z STRAIGHT_JOIN digits h STRAIGHT_JOIN digits e STRAIGHT_JOIN digits u;
 SELECT COUNT(*), COUNT(DISTINCT id), SUM(a), MIN(id) > 0 FROM t;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 REPLACE INTO t (a) SELECT a FROM t ORDER BY b, a DESC LIMIT 600;

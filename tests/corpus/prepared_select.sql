@@ -138,7 +138,7 @@ INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
 @params 1000, 64
 @params 0, 100000
 @params 0, 3
-INSERT INTO t (a) SELECT ? + h.d * 100 + t.d * 10 + e.d FROM digits h, digits t, digits e WHERE h.d * 100 + t.d * 10 + e.d < ?;
+INSERT INTO t (a) SELECT ? + h.d * 100 + t.d * 10 + e.d FROM digits h STRAIGHT_JOIN digits t STRAIGHT_JOIN digits e WHERE h.d * 100 + t.d * 10 + e.d < ?;
 SELECT COUNT(*), COUNT(DISTINCT id), MAX(id) - LAST_INSERT_ID(), SUM(a) FROM t;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 @params 600
