@@ -16,7 +16,8 @@ pub(crate) const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 /// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
 pub(crate) const PROBE: &[u8] = b"SELECT CAST(@@session.sql_mode AS BINARY), \
     CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
-    CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY)";
+    CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY) \
+    LIMIT 1";
 /// Its columns.
 pub(crate) const PROBE_COLUMNS: usize = 5;
 

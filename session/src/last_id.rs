@@ -306,8 +306,8 @@ impl Session {
         let pending = self.pending_lid.unwrap_or(PendingLid::To(0));
         let id = pending.expression();
         let text = match self.row_count {
-            None if counts => format!("SELECT LAST_INSERT_ID({id})"),
-            Some(1) if counts => format!("SELECT LAST_INSERT_ID({id}) INTO @keywright"),
+            None if counts => format!("SELECT LAST_INSERT_ID({id}) LIMIT 1"),
+            Some(1) if counts => format!("SELECT LAST_INSERT_ID({id}) LIMIT 1 INTO @keywright"),
             // Unlike DO it leaves FOUND_ROWS().
             _ => format!("SET last_insert_id={id}"),
         };

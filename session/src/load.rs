@@ -25,7 +25,7 @@ use crate::step::{KeyFailure, KeyRequest, Step, What};
 
 /// Makes the server's LAST_INSERT_ID() what the rewritten statement expects.
 pub(crate) const START: &[u8] = b"SET last_insert_id=0";
-pub(crate) const ASK_LAST_ID: &[u8] = b"SELECT LAST_INSERT_ID()";
+pub(crate) const ASK_LAST_ID: &[u8] = b"SELECT LAST_INSERT_ID() LIMIT 1";
 
 /// A statement and how far it has come.
 #[derive(Debug)]

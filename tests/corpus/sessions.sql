@@ -262,3 +262,23 @@ SELEC 1;
 INSERT;
 INSERT INTO;
 SELECT a FROM t;
+
+=== a session that wants few rows
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE s (a INT);
+INSERT INTO s VALUES (1), (2), (3);
+--- run
+INSERT INTO t (a) VALUES (1);
+SET sql_select_limit = 0;
+INSERT INTO t (a) VALUES (2), (3);
+INSERT IGNORE INTO t (id, a) VALUES (NULL, 4), (NULL, 5);
+INSERT INTO t (a) SELECT a FROM s;
+INSERT INTO t (a) VALUES (6), ('x');
+SET sql_select_limit = 1;
+INSERT INTO t (a) VALUES (7);
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) SELECT a FROM s;
+SET @row_count = ROW_COUNT();
+SET sql_select_limit = DEFAULT;
+SELECT @row_count, LAST_INSERT_ID() = MIN(id) FROM t WHERE id > (SELECT id FROM t WHERE a = 7);
+SELECT a FROM t ORDER BY id;
