@@ -246,6 +246,10 @@ impl Answer {
                 let Some(eof) = whole else {
                     return Verdict::NeedMore;
                 };
+                // The statement failed while the rows for a cursor were gathered.
+                if eof.first() == Some(&0xFF) && then == Then::Rows && !is_progress(eof) {
+                    return self.ended(None);
+                }
                 let Some(done) = read_eof(eof) else {
                     return Verdict::Malformed;
                 };

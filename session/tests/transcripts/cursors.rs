@@ -64,3 +64,21 @@ fn rows_in_a_clients_cursor_are_not_waited_for() {
     assert_eq!(r.told(), definitions(CURSOR_EXISTS));
     assert!(is_over(&mut r));
 }
+
+#[test]
+fn an_execution_may_fail_behind_its_definitions() {
+    let failed = [
+        packet(1, &[1]),
+        def(2),
+        packet(3, b"\xFF\x26\x04#23000Duplicate entry"),
+    ]
+    .concat();
+    let mut r = rig(KeyForm::Integer, 0);
+    stmt_prepare(&mut r, "SELECT f()", "1");
+    r.answer(&prepared(7, 0));
+    r.told();
+    r.say(&[0x17, 7, 0, 0, 0, 1, 1, 0, 0, 0]);
+    r.answer(&failed);
+    assert_eq!(r.told(), failed);
+    assert!(is_over(&mut r));
+}

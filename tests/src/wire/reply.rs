@@ -171,7 +171,11 @@ fn read_result_set(wire: &mut Wire, is_binary: bool, head: &[u8]) -> Result<Repl
         columns.push(read_column(&wire.channel.read()?)?);
     }
     if wire.capabilities & capability::DEPRECATE_EOF == 0 {
-        let end = read_end(&wire.channel.read()?, wire.capabilities)?;
+        let packet = wire.channel.read()?;
+        if packet.first() == Some(&0xff) {
+            return fault(&packet).map(Reply::Failed);
+        }
+        let end = read_end(&packet, wire.capabilities)?;
         // A routine with a cursor of its own open says so too, and sends its rows.
         let rest = status::CURSOR_EXISTS | status::MORE_RESULTS;
         if is_binary && end.status & rest == status::CURSOR_EXISTS {
