@@ -427,9 +427,10 @@ enum Verdict {
     Malformed,
 }
 
-/// Whether an error is MariaDB's report of progress, which is no end.
+/// Whether an error is MariaDB's report of progress, which is no end. With MySQL a SIGNAL may have that number; then its SQLSTATE
+/// follows, as behind any other.
 fn is_progress(error: &[u8]) -> bool {
-    error.get(1..3) == Some(&[0xFF, 0xFF])
+    matches!(error, [_, 0xFF, 0xFF, rest @ ..] if rest.first() != Some(&b'#'))
 }
 
 fn going(bytes: usize) -> Walked {

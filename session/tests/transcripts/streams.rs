@@ -70,3 +70,18 @@ fn a_report_of_progress_among_rows_is_no_end() {
     assert_eq!(r.told(), rest);
     assert!(has(&next, "SELECT 1"));
 }
+
+/// MySQL lets a SIGNAL have the number that reports of progress have with MariaDB, but not without its SQLSTATE.
+#[test]
+fn an_error_with_the_number_of_reports_is_an_end() {
+    let error = |number| packet(number, b"\xFF\xFF\xFF#45000no");
+    let rows = [packet(1, &[1]), def(2)].concat();
+    for (before, error) in [(Vec::new(), error(1)), (rows, error(3))] {
+        let mut r = rig_of_mysql(KeyForm::Integer, DEPRECATE_EOF);
+        r.query("CALL p()");
+        r.answer(&before);
+        r.answer(&error);
+        assert_eq!(r.told(), [before, error].concat());
+        assert!(has(&r.say(&[0x0E]), "\x0E"), "the next command goes out");
+    }
+}
