@@ -212,8 +212,13 @@ impl Session {
         Step::Close
     }
 
-    /// Starts over after the driver has run the exchange of COM_CHANGE_USER.
+    /// Starts over after the driver has run the exchange of COM_CHANGE_USER. What COM_SET_OPTION has said stays in force.
     pub fn reset(&mut self, facts: SessionFacts) {
+        let several = self.facts.capabilities & MULTI_STATEMENTS;
+        let facts = SessionFacts {
+            capabilities: facts.capabilities & !MULTI_STATEMENTS | several,
+            ..facts
+        };
         let fresh = Self::new(Arc::clone(&self.rules), facts);
         *self = if self.is_attentive {
             fresh.attentive()

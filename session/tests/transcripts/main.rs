@@ -17,6 +17,7 @@ mod several;
 mod streams;
 mod temporary;
 mod texts;
+mod users;
 
 use std::sync::Arc;
 

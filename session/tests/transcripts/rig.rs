@@ -26,16 +26,17 @@ pub(crate) struct Rig {
     pub(crate) apart: u64,
 }
 
+pub(crate) const MARIADB: Server = Server {
+    flavour: Flavour::MariaDb,
+    version: 101119,
+};
+
 pub(crate) fn rig(form: KeyForm, caps: u64) -> Rig {
     rig_with(form, caps, Limits::default())
 }
 
 pub(crate) fn rig_with(form: KeyForm, caps: u64, limits: Limits) -> Rig {
-    let server = Server {
-        flavour: Flavour::MariaDb,
-        version: 101119,
-    };
-    rig_before(server, form, caps, limits)
+    rig_before(MARIADB, form, caps, limits)
 }
 
 /// Before MySQL.
@@ -45,6 +46,19 @@ pub(crate) fn rig_of_mysql(form: KeyForm, caps: u64) -> Rig {
         version: 90704,
     };
     rig_before(server, form, caps, Limits::default())
+}
+
+/// What a login says.
+pub(crate) fn facts(server: Server, caps: u64) -> SessionFacts {
+    SessionFacts {
+        server,
+        capabilities: caps,
+        collation: 45,
+        user: Vec::new(),
+        database: Some(b"d".to_vec()),
+        status: 2,
+        limits: Limits::default(),
+    }
 }
 
 fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
@@ -61,13 +75,8 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
         repeatable: true,
     };
     let facts = SessionFacts {
-        server,
-        capabilities: caps,
-        collation: 45,
-        user: Vec::new(),
-        database: Some(b"d".to_vec()),
-        status: 2,
         limits,
+        ..facts(server, caps)
     };
     Rig {
         s: Session::new(Arc::new(Rules::new(vec![rule], false)), facts),
