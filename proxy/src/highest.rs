@@ -63,6 +63,9 @@ pub async fn look(config: &Config, admin: &str) -> Result<Vec<Vec<Table>>> {
 pub async fn by_tag(config: &Config) -> (Vec<Highest>, Vec<String>) {
     let mut all: Vec<Highest> = Vec::new();
     let mut unknown = Vec::new();
+    if config.rules.iter().all(|rule| rule.spec.tag().is_none()) {
+        return (all, unknown);
+    }
     for listener in &config.listeners {
         let Some(admin) = &listener.admin else {
             unknown.push(format!("{}: there is no admin url", listener.bind));

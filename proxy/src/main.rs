@@ -22,7 +22,7 @@ enum Command {
     Run(File),
     /// Look at the store and at all tables that rules are for, and say what is wrong.
     Check(check::Check),
-    /// Create the store's tables, and the tags of all rules.
+    /// Create the store's tables, and the tags of all rules, above the ids that tables have.
     Init(File),
     /// Say what would become of a statement, or of all statements of a general query log. Nothing is carried out.
     Explain(explain::Explain),

@@ -175,13 +175,20 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
     );
     let mut blind = config;
     blind.rules[1] = blind.rules[1].replace("segment:none", "segment:blind");
-    blind.more = "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"".to_owned();
+    blind.more =
+        "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"\ncheck = \"warn\""
+            .to_owned();
     let told = ProxyProcess::said(&blind, &["init"])?;
     assert_has(
         &told,
         &[
             "created tag \"blind\"\nnote: whether tables have higher ids is not known of 127.0.0.1:1: there is no admin url",
         ],
+    );
+    let told = ProxyProcess::said(&blind, &["check"])?;
+    assert_has(
+        &told,
+        &["ids that a tag is still to give is not known of 127.0.0.1:1: there is no admin url"],
     );
     Ok(())
 }

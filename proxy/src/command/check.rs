@@ -50,22 +50,27 @@ impl Check {
     }
 }
 
-/// Tags that are to give ids which tables have already. That the store cannot be asked is told elsewhere.
+/// Tags that are to give ids which tables have already, and where that is not known. That the store cannot be asked is told
+/// elsewhere.
 async fn beneath(config: &Config, keys: &Keys) -> Vec<String> {
+    let (highest, unknown) = highest::by_tag(config).await;
+    // Behind the tables: ids that were given meanwhile would seem to be still to be given.
     let tags = keys.tags().await.unwrap_or_default();
-    // Who could not be asked is told elsewhere.
-    let (highest, _) = highest::by_tag(config).await;
     let listing = |tag: &Tag| tags.iter().find(|listing| listing.tag == tag.as_str());
+    let unknown = unknown.iter().map(|server| {
+        format!("whether tables have ids that a tag is still to give is not known of {server}")
+    });
     highest
         .iter()
         .filter_map(|highest| Some((highest, listing(&highest.tag)?)))
-        .filter(|(highest, listing)| highest.id >= listing.number)
+        .filter(|(highest, listing)| highest.id >= listing.next)
         .map(|(Highest { tag, id, table }, listing)| {
             format!(
                 "tag \"{tag}\" is at {}, and {table} has ids up to {id}: those between may be given a second time",
-                listing.number
+                listing.next
             )
         })
+        .chain(unknown)
         .collect()
 }
 

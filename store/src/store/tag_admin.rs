@@ -48,8 +48,8 @@ impl TagOptions {
 pub struct TagListing {
     /// Its name in the table; other systems allow what Keywright does not.
     pub tag: String,
-    /// `hi` or `max_id`.
-    pub number: u64,
+    /// The first id that nobody was given: `hi`, or what follows from `max_id`.
+    pub next: u64,
     /// Column `step`.
     pub step: u64,
 }
@@ -107,11 +107,12 @@ impl AsyncTalk<Vec<TagListing>> for ListTags {
     async fn with(self, link: &mut Link) -> Result<Vec<TagListing>, StoreError> {
         let select = self.store.dialect.select_all(&self.store.segment_table);
         let rows: Vec<Row> = link.conn.query(select).await?;
+        let ends = self.store.dialect.ends();
         rows.iter()
             .map(|row| {
                 Ok(TagListing {
                     tag: column(row, "tag")?,
-                    number: column(row, "number")?,
+                    next: ends.first_free(column(row, "number")?),
                     step: column(row, "step")?,
                 })
             })

@@ -156,6 +156,24 @@ fn tinyid_servers_go_on_beside_us_and_its_remainder_is_kept() -> Result<()> {
     })
 }
 
+#[test]
+fn the_next_id_of_a_tag_is_told_as_its_table_counts() -> Result<()> {
+    for (name, table, made, next) in [
+        ("leaf", "leaf_alloc", LEAF, 5_000),
+        ("tinyid", "tiny_id_info", TINYID, 5_001),
+        ("id_generator", "id_generator", ID_GENERATOR, 5_001),
+    ] {
+        let schema = Schema::new(&format!("kw_next_{name}"))?;
+        schema.sql(made)?;
+        schema.sql(&format!("UPDATE {table} SET max_id = 5000"))?;
+        let keys = open(&settings(&schema, name));
+        let tags = runtime()?.block_on(async { anyhow::Ok(keys?.tags().await?) })?;
+        let told: Vec<u64> = tags.iter().map(|tag| tag.next).collect();
+        assert_eq!(told, [next], "{name}");
+    }
+    Ok(())
+}
+
 /// It is not known which end of a range is its own: whichever, we never meet.
 #[test]
 fn id_generator_goes_on_beside_us_whichever_end_is_its_own() -> Result<()> {

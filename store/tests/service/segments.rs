@@ -24,7 +24,7 @@ fn init_is_repeatable_and_refuses_other_shapes() -> Result<()> {
         let again = keys.create_tag(&tag("orders"), &options).await.unwrap_err();
         assert_eq!(again.cause(), Cause::TagExists);
         let tags = keys.tags().await?;
-        assert_eq!((tags[0].tag.as_str(), tags[0].number, tags[0].step), ("orders", 1, 1_000));
+        assert_eq!((tags[0].tag.as_str(), tags[0].next, tags[0].step), ("orders", 1, 1_000));
         schema.sql("DROP TABLE keywright_worker; CREATE TABLE keywright_worker (worker_id INT) ENGINE = MyISAM")?;
         let refused = keys.init().await.unwrap_err();
         for part in ["InnoDB", "column \"epoch\"", "of type int"] {
