@@ -1,7 +1,8 @@
 //! What the end of an answer that was passed on changes.
 
-use crate::answer::{Done, End};
+use crate::answer::End;
 use crate::context::Context;
+use crate::done::Done;
 use crate::last_id::Reply;
 use crate::session::{MULTI_STATEMENTS, Session};
 use crate::statements::{Passed, Statements};

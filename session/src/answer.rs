@@ -1,9 +1,8 @@
 //! Where the upstream's answer to a command ends, by packet headers: rows are jumped over, never read.
 
 use crate::bytes::{HEADER_BYTES, Header, Reader};
+use crate::done::{Done, MORE_RESULTS, is_progress, read_end, read_eof, read_ok};
 
-/// More results follow.
-pub(crate) const MORE_RESULTS: u16 = 0x0008;
 /// Rows wait in a cursor.
 const CURSOR_EXISTS: u16 = 0x0040;
 /// Flags of an execution that ask for a cursor.
@@ -40,17 +39,6 @@ impl Shape {
             _ => Self::Cursor,
         }
     }
-}
-
-/// An OK packet, or the EOF packet that ends rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Done {
-    pub(crate) affected_rows: u64,
-    pub(crate) insert_id: u64,
-    pub(crate) status: u16,
-    pub(crate) warnings: u16,
-    /// It is the end of rows.
-    pub(crate) ends_rows: bool,
 }
 
 /// What a packet at the end of a result said.
@@ -322,7 +310,7 @@ impl Answer {
                 let Some(payload) = body.get(..header.len) else {
                     return Verdict::NeedMore;
                 };
-                match self.terminator(payload) {
+                match read_end(payload) {
                     Some(done) => self.ended(Some(done)),
                     None => Verdict::Malformed,
                 }
@@ -333,13 +321,6 @@ impl Answer {
             0xFF => self.ended(None),
             _ => Verdict::Pass,
         }
-    }
-
-    fn terminator(&self, payload: &[u8]) -> Option<Done> {
-        if payload.len() == 5 {
-            return read_eof(payload);
-        }
-        read_ok(payload)
     }
 
     fn first(&mut self, payload: &[u8]) -> Verdict {
@@ -362,7 +343,7 @@ impl Answer {
                 Some(done) => self.ended(Some(done)),
                 None => Verdict::Malformed,
             },
-            (Shape::Simple, 0xFE) => match self.terminator(payload) {
+            (Shape::Simple, 0xFE) => match read_end(payload) {
                 Some(done) => self.ended(Some(done)),
                 None => Verdict::Malformed,
             },
@@ -427,41 +408,9 @@ enum Verdict {
     Malformed,
 }
 
-/// Whether an error is MariaDB's report of progress, which is no end. With MySQL a SIGNAL may have that number; then its SQLSTATE
-/// follows, as behind any other.
-fn is_progress(error: &[u8]) -> bool {
-    matches!(error, [_, 0xFF, 0xFF, rest @ ..] if rest.first() != Some(&b'#'))
-}
-
 fn going(bytes: usize) -> Walked {
     Walked {
         bytes,
         outcome: Outcome::Going,
     }
-}
-
-/// Reads an OK packet, also one that ends rows.
-pub(crate) fn read_ok(payload: &[u8]) -> Option<Done> {
-    let mut reader = Reader(payload);
-    let ends_rows = reader.u8()? == 0xFE;
-    Some(Done {
-        affected_rows: reader.lenenc()?,
-        insert_id: reader.lenenc()?,
-        status: reader.u16()?,
-        warnings: reader.u16()?,
-        ends_rows,
-    })
-}
-
-fn read_eof(payload: &[u8]) -> Option<Done> {
-    let mut reader = Reader(payload);
-    (reader.u8()? == 0xFE).then_some(())?;
-    let warnings = reader.u16()?;
-    Some(Done {
-        affected_rows: 0,
-        insert_id: 0,
-        status: reader.u16()?,
-        warnings,
-        ends_rows: true,
-    })
 }

@@ -10,7 +10,8 @@ use keywright_rewrite::{
 };
 
 use crate::after::After;
-use crate::answer::{Done, End};
+use crate::answer::End;
+use crate::done::Done;
 use crate::kinds::may_set_lid;
 use crate::packets::{single_ok, write_ok_with_id};
 use crate::session::{Gather, Session};

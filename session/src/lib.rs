@@ -25,6 +25,7 @@ mod bulk;
 mod bytes;
 mod command;
 mod context;
+mod done;
 mod execute;
 mod execute_bulk;
 pub mod imagine;

@@ -2,8 +2,8 @@
 
 use keywright_core::Cause;
 
-use crate::answer::Done;
 use crate::bytes::{HEADER_BYTES, Header, Reader, make_packet, write_lenenc, write_packet};
+use crate::done::{Done, read_ok};
 
 pub(crate) const COM_QUERY: u8 = 0x03;
 pub(crate) const COM_STMT_PREPARE: u8 = 0x16;
@@ -231,7 +231,7 @@ pub(crate) fn single_ok(answer: &[u8]) -> Option<(u8, &[u8], Done)> {
     let is_only = !header.continues() && header.total() == answer.len();
     let payload = answer.get(HEADER_BYTES..).filter(|_| is_only)?;
     (payload.first() == Some(&0)).then_some(())?;
-    Some((header.sequence, payload, crate::answer::read_ok(payload)?))
+    Some((header.sequence, payload, read_ok(payload)?))
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 
 use keywright_rewrite::{InsertHead, Kind, Modes, Unread, Unsupported, kind, split, split_first};
 
-use crate::answer::MORE_RESULTS;
-use crate::bytes::{HEADER_BYTES, Header, Reader};
-
 use crate::after::After;
+use crate::bytes::{HEADER_BYTES, Header, Reader};
+use crate::done::MORE_RESULTS;
 use crate::packets::write_query;
 use crate::session::{Session, Turn};
 use crate::step::Step;
