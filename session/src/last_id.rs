@@ -120,10 +120,11 @@ impl Reply {
         }
     }
 
-    /// Whether the only row went in. A column without AUTO_INCREMENT reports no id; then the number of rows tells, which for
-    /// an update is 2, or 0 when nothing changed.
+    /// Whether the only row went in. A column without AUTO_INCREMENT reports no id, and a value may report another; then the number
+    /// of rows tells, which for an update is 2, or 0 when nothing changed, or 1 where rows that are found count.
     fn went_in(&self, done: Done, first: u64) -> bool {
-        done.insert_id == first || (done.insert_id == 0 && done.affected_rows == 1)
+        let is_counted = done.insert_id == 0 || !self.on_duplicate;
+        done.insert_id == first || (is_counted && done.affected_rows == 1)
     }
 }
 

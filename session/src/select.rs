@@ -222,8 +222,11 @@ impl Session {
         }
         self.note(rule, What::Rewritten);
         match single_ok(answer) {
-            // No row, no id.
-            Some((_, _, done)) if done.affected_rows == 0 => self.down.extend_from_slice(answer),
+            // No row, no id; but perhaps what the SELECT has given LAST_INSERT_ID().
+            Some((_, _, done)) if done.affected_rows == 0 => {
+                self.lid = None;
+                self.down.extend_from_slice(answer);
+            }
             Some(_) | None => self.answer_insert(reply, end, answer),
         }
     }

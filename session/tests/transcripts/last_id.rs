@@ -49,3 +49,32 @@ fn an_update_that_names_nothing_leaves_what_is_known() {
     let sent = r.query("SELECT LAST_INSERT_ID()");
     assert!(has(&sent, "last_insert_id=100"), "{sent:?}");
 }
+
+#[test]
+fn so_is_a_number_out_of_a_select_whose_rows_do_not_go_in() {
+    let mut r = begun();
+    r.query("INSERT IGNORE INTO t (a) SELECT LAST_INSERT_ID(7) FROM dual");
+    r.answer(&ok(0, 7));
+    fails_after(&mut r);
+}
+
+/// The server reports the number that a value has set, since the key came out of the statement.
+#[test]
+fn a_row_that_goes_in_is_known_beside_a_number_of_its_own() {
+    for text in [
+        "INSERT IGNORE INTO t (a) SELECT LAST_INSERT_ID(7) FROM dual",
+        "INSERT IGNORE INTO t (a) VALUES (LAST_INSERT_ID(7))",
+    ] {
+        let mut r = begun();
+        r.query(text);
+        r.told();
+        r.answer(&ok(1, 7));
+        assert_eq!(r.told(), ok(1, 101), "{text}");
+    }
+    // An UPDATE in its place counts as one row, too, where clients ask for the rows that were found.
+    let mut r = begun();
+    r.query("INSERT INTO t (a) VALUES (LAST_INSERT_ID(7)) ON DUPLICATE KEY UPDATE a = 1");
+    r.told();
+    r.answer(&ok(1, 7));
+    assert_eq!(r.told(), ok(1, 7));
+}
