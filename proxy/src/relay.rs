@@ -178,6 +178,8 @@ impl Relay {
                         Moved::No => {}
                         Moved::Halt(halt) => {
                             self.is_due = true;
+                            // Now: the session starts over for another user, and is not asked again where the connection ends.
+                            self.means.tally.note(self.session.events());
                             self.pass(context)?;
                             return Poll::Ready(Ok(halt));
                         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use keywright_proxy::means::Means;
+use keywright_proxy::metrics::Counters;
 use keywright_proxy::relay::Relay;
 use keywright_proxy::stream::Stream;
 use keywright_rewrite::{Flavour, KeyForm, Server};
@@ -66,12 +67,14 @@ fn relay(
     from_client: Stream,
     to_server: Stream,
 ) -> JoinHandle<std::io::Result<()>> {
-    relay_of(|session| session, rules, from_client, to_server)
+    let means = Means::default();
+    relay_of(|session| session, means, rules, from_client, to_server)
 }
 
-/// The same, of a session that is made another.
+/// The same, of a session that is made another, and with means of its own.
 fn relay_of(
     made: impl FnOnce(Session) -> Session,
+    means: Means,
     rules: Vec<Rule>,
     from_client: Stream,
     to_server: Stream,
@@ -94,14 +97,7 @@ fn relay_of(
     ));
     tokio::task::spawn_local(async move {
         let (keep, stopping) = watch::channel(false);
-        let relay = Relay::new(
-            from_client,
-            to_server,
-            session,
-            facts,
-            Means::default(),
-            stopping,
-        );
+        let relay = Relay::new(from_client, to_server, session, facts, means, stopping);
         let outcome = relay.run().await;
         drop(keep);
         outcome
@@ -163,6 +159,7 @@ async fn a_client_that_does_not_read_is_not_answered_into_memory() -> Result<()>
         let (to_server, server) = pair().await?;
         let relay = relay_of(
             Session::attentive,
+            Means::default(),
             Vec::new(),
             Stream::Unix(from_client),
             Stream::Tcp(to_server),
@@ -351,6 +348,67 @@ async fn last_words_of_a_server_reach_a_client_that_still_sends() -> Result<()> 
         assert_eq!(heard, b"shutting down");
         drop(read);
         drop(send.await?);
+        relay.await??;
+        Ok(())
+    })
+    .await
+}
+
+/// What the session asks of the server's state, answered: sql_mode, character set, database, increment, insert_id.
+fn state() -> Vec<u8> {
+    let eof = |number| packet(number, &[0xFE, 0, 0, 2, 0]);
+    let mut answer = packet(1, &[5]);
+    for number in 2..7 {
+        answer.extend(packet(number, b"\x03def, and more"));
+    }
+    answer.extend(eof(7));
+    answer.extend(packet(8, b"\0\x07utf8mb4\x01d\x011\x010"));
+    answer.extend(eof(9));
+    answer
+}
+
+#[tokio::test]
+async fn a_statement_is_counted_before_what_ends_the_connection() -> Result<()> {
+    within(async {
+        let (mut client, from_client) = pair().await?;
+        let (to_server, mut server) = pair().await?;
+        let counters = Counters::default();
+        let means = Means {
+            tally: Arc::new(counters.tally(["elsewhere"].into_iter())),
+            ..Means::default()
+        };
+        let relay = relay_of(
+            |session| session,
+            means,
+            vec![elsewhere()?],
+            Stream::Tcp(from_client),
+            Stream::Tcp(to_server),
+        );
+        // The first is refused, the second is no command.
+        let insert = b"\x03INSERT INTO elsewhere.t (a) SELECT f(a) FROM u";
+        client
+            .write_all(&[packet(0, insert), packet(0, b"")].concat())
+            .await?;
+        let mut header = [0; 4];
+        server.read_exact(&mut header).await?;
+        server
+            .read_exact(&mut vec![
+                0;
+                usize::from(u16::from_le_bytes([
+                    header[0], header[1]
+                ]))
+            ])
+            .await?;
+        server.write_all(&state()).await?;
+        let mut heard = Vec::new();
+        end_of(&mut client, &mut heard).await;
+        let told = String::from_utf8_lossy(&heard);
+        assert!(told.contains("carried out twice"), "{told}");
+        assert!(told.contains("out of order"), "{told}");
+        let figures = counters.rules();
+        let refused = figures.iter().find(|of| of.name == "elsewhere");
+        assert_eq!(refused.map(|of| of.refused), Some(1));
+        drop((client, server));
         relay.await??;
         Ok(())
     })
