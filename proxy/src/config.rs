@@ -223,7 +223,7 @@ impl Config {
                 "limits.keepalive_s is at most {KEEPALIVE_S_MAX}, not {given}"
             ));
         }
-        let rules: Vec<Configured> = raw
+        let mut rules: Vec<Configured> = raw
             .rule
             .iter()
             .enumerate()
@@ -231,6 +231,9 @@ impl Config {
             .collect();
         if let Some(store) = &store {
             problems.extend(too_many_bits(&rules, &store.layout()));
+            for rule in &mut rules {
+                rule.rule.keys_max = store.keys_max(&rule.spec);
+            }
         }
         if raw.limits.memory_bytes_max / 4 < raw.limits.rewrite_bytes_max {
             problems.push(
@@ -348,6 +351,8 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
                 Mode::Observe
             },
             bits_max: raw.bits_max,
+            // Until the store's settings are known.
+            keys_max: u64::MAX,
             watched: false,
             repeatable: false,
         },

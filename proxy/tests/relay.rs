@@ -57,6 +57,7 @@ fn elsewhere() -> Result<Rule> {
         on_unsure: OnUnsure::First,
         mode: Mode::Rewrite,
         bits_max: 63,
+        keys_max: u64::MAX,
         watched: false,
         repeatable: true,
     })

@@ -38,6 +38,7 @@ fn session() -> Result<Session, Box<dyn Error>> {
         on_unsure: OnUnsure::First,
         mode: Mode::Rewrite,
         bits_max: 63,
+        keys_max: u64::MAX,
         watched: false,
         repeatable: true,
     };

@@ -68,6 +68,8 @@ pub struct Rule {
     pub mode: Mode,
     /// Bits of the largest key: 63, or 53 for clients that read numbers as doubles.
     pub bits_max: u32,
+    /// Keys at equal distances that may be asked for at once: for a snowflake those of a tick.
+    pub keys_max: u64,
     /// A trigger of a matching table may read LAST_INSERT_ID().
     pub watched: bool,
     /// A statement that fails leaves nothing behind: matching tables are InnoDB without triggers.
@@ -315,6 +317,7 @@ mod tests {
             on_unsure: OnUnsure::First,
             mode: Mode::Rewrite,
             bits_max: 63,
+            keys_max: u64::MAX,
             watched: false,
             repeatable: false,
         };

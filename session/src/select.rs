@@ -17,7 +17,7 @@ use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 
-/// Rows that the first try has keys for. No layout has so few in one tick.
+/// Rows that the first try has keys for, if so many can be had.
 pub(crate) const ROWS_FIRST: u64 = 64;
 
 /// How many times more rows the next try has keys for: from a snowflake's 64 by way of 512 to the 4096 of a tick.
@@ -129,20 +129,33 @@ impl Session {
 
     /// Asks for the keys of the first try.
     pub(crate) fn first_attempt(&mut self, rule: usize, plan: Arc<QueryPlan>) -> Step {
-        let rows = self.rows_max(&plan).min(ROWS_FIRST);
+        let rows = self.rows_max(rule, &plan).min(ROWS_FIRST);
         self.stage.query = Some(Attempt { rule, plan, rows });
         self.ask_keys(rule, rows)
     }
 
     /// Whether the first try is the last one, however it ends.
-    pub(crate) fn is_tried_once(&self, plan: &QueryPlan) -> bool {
-        self.rows_max(plan) <= ROWS_FIRST
+    pub(crate) fn is_tried_once(&self, rule: usize, plan: &QueryPlan) -> bool {
+        self.rows_max(rule, plan) <= ROWS_FIRST
     }
 
     /// Rows that the last try has keys for; one at least, as the statement needs a text.
-    fn rows_max(&self, plan: &QueryPlan) -> u64 {
+    fn rows_max(&self, rule: usize, plan: &QueryPlan) -> u64 {
         let limit = self.facts.limits.select_rows_max;
+        let limit = match self.rows_at_once(rule, plan) {
+            Some(rows) => rows.min(limit),
+            None => limit,
+        };
         plan.rows_max().map_or(limit, |rows| rows.min(limit)).max(1)
+    }
+
+    /// Rows that there may be keys for, as far apart as the client takes them to be. `None` where a try must not fail: there the
+    /// source refuses what is too much, before anything is carried out.
+    fn rows_at_once(&self, rule: usize, plan: &QueryPlan) -> Option<u64> {
+        let rule = self.rules.rules().get(rule)?;
+        let may_fail = rule.repeatable && !plan.has_effects();
+        let between = rule.keys_max.saturating_sub(1) / self.context.increment.max(1);
+        may_fail.then(|| between.saturating_add(1))
     }
 
     /// The next try: asks for its keys, or carries it out with them.
@@ -209,13 +222,17 @@ impl Session {
             return;
         }
         let stage = std::mem::take(&mut self.stage);
-        let rule = stage.query.map(|attempt| attempt.rule);
+        let rule = stage.query.as_ref().map(|attempt| attempt.rule);
         self.drop_command = true;
         if too_few {
             self.note(rule, What::Refused("insert_select_rows"));
+            let rows = stage.query.map_or(0, |attempt| attempt.rows);
+            let why = match rows < self.facts.limits.select_rows_max {
+                true => "as many as can have keys at once",
+                false => "select_rows_max",
+            };
             let message = format!(
-                "keywright-proxy: INSERT … SELECT of more than {} rows on a table with a rule (select_rows_max)",
-                self.facts.limits.select_rows_max
+                "keywright-proxy: INSERT … SELECT of more than {rows} rows on a table with a rule ({why})"
             );
             write_error(Cause::StatementUnsupported, &message, 1, &mut self.down);
             return;
@@ -236,7 +253,7 @@ impl Session {
         let Some(mut attempt) = self.stage.query.take() else {
             return false;
         };
-        let most = self.rows_max(&attempt.plan);
+        let most = self.rows_max(attempt.rule, &attempt.plan);
         let before = attempt.rows;
         attempt.rows = before.saturating_mul(GROWTH).min(most);
         let grown = attempt.rows > before;

@@ -170,7 +170,7 @@ impl Session {
         if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
             return self.refuse_select_execution(header, id, Unsupported::ZeroChanged);
         }
-        if is_sent_ahead && !self.is_tried_once(&plan) {
+        if is_sent_ahead && !self.is_tried_once(rule, &plan) {
             // The server forgets with the first try what was sent ahead.
             let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
             return self.refuse_select_execution(header, id, what);

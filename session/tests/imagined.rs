@@ -42,6 +42,7 @@ fn rule(on_unsupported: OnUnsupported) -> Rule {
         on_unsure: OnUnsure::First,
         mode: Mode::Rewrite,
         bits_max: 63,
+        keys_max: u64::MAX,
         watched: false,
         repeatable: true,
     }

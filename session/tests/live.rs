@@ -22,6 +22,7 @@ fn rule(schema_ends: &str, table: &str) -> Result<Rule> {
         on_unsure: OnUnsure::First,
         mode: Mode::Rewrite,
         bits_max: 63,
+        keys_max: u64::MAX,
         watched: false,
         repeatable: true,
     })

@@ -12,6 +12,7 @@ use thiserror::Error;
 pub use raw::{RawSnowflakeSettings, RawStoreSettings};
 
 use crate::dialect::{Dialect, TableName};
+use crate::spec::KeySpec;
 
 /// Settings of the store, checked.
 #[derive(Clone)]
@@ -168,6 +169,18 @@ impl StoreSettings {
     /// The layout of snowflake keys.
     pub fn layout(&self) -> Layout {
         self.snowflake.layout
+    }
+
+    /// Keys at equal distances that one statement may have.
+    pub fn keys_max(&self, spec: &KeySpec) -> u64 {
+        let most = self.limits.range_ids_max;
+        match spec {
+            KeySpec::Snowflake => most.min(1 << self.snowflake.layout.sequence_bits()),
+            KeySpec::Segment(_)
+            | KeySpec::Stride(_)
+            | KeySpec::Uuid { .. }
+            | KeySpec::Readable(_) => most,
+        }
     }
 
     /// How long a statement waits for a key, milliseconds.

@@ -40,7 +40,8 @@ fn keys_that_are_not_one_apart_keep_to_their_own(flavour: Flavour) -> Result<()>
     server.run(
         "mysql",
         "CREATE DATABASE apart; CREATE TABLE apart.stride (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-         CREATE TABLE apart.flake (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+         CREATE TABLE apart.flake (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE apart.many (a INT); INSERT INTO apart.many VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)",
     )?;
     let store = make_store(&server, "store_apart", &[("t", 1)])?;
     let mut config = ProxyConfig::before(&server, &store)
@@ -56,6 +57,15 @@ fn keys_that_are_not_one_apart_keep_to_their_own(flavour: Flavour) -> Result<()>
     wire.run("SET auto_increment_increment = 3")?;
     let drivers = insert_in_all_ways(&mut wire, "stride", 3)?;
     insert_in_all_ways(&mut wire, "flake", 3)?;
+    // A tick of the layout has 256 keys, which is fewer than the second try's 512, or the first try's 64 so far apart.
+    for (increment, rows) in [(1, 100), (5, 50)] {
+        wire.run(format!("SET auto_increment_increment = {increment}"))?;
+        let select = format!(
+            "INSERT INTO flake (a) SELECT one.a FROM many one, many other WHERE other.a <= {}",
+            rows / 10
+        );
+        assert_eq!(wire.run(&select)?.affected_rows, rows);
+    }
     let strays = server.run("apart", "SELECT id FROM stride WHERE id % 3 <> 2")?;
     assert!(strays.is_empty(), "ids of other strides: {strays:?}");
     // The worker id is behind the sequence in this layout.

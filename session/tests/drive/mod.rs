@@ -124,6 +124,7 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
         },
         mode: Mode::Rewrite,
         bits_max: 53,
+        keys_max: u64::MAX,
         watched: bit(4),
         repeatable: bit(5),
     };

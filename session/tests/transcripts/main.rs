@@ -91,6 +91,7 @@ fn use_in_several() {
         on_unsure: OnUnsure::First,
         mode: Mode::Rewrite,
         bits_max: 63,
+        keys_max: u64::MAX,
         watched: false,
         repeatable: true,
     };

@@ -22,6 +22,8 @@ pub(crate) struct Rig {
     pub(crate) closed: bool,
     pub(crate) at_least: [usize; 2],
     pub(crate) form: KeyForm,
+    rule: Rule,
+    facts: SessionFacts,
     /// How far apart keys are.
     pub(crate) apart: u64,
 }
@@ -33,6 +35,19 @@ pub(crate) const MARIADB: Server = Server {
 
 pub(crate) fn rig(form: KeyForm, caps: u64) -> Rig {
     rig_with(form, caps, Limits::default())
+}
+
+/// Where so many keys can be had at once.
+pub(crate) fn rig_of_few_keys(keys_max: u64, repeatable: bool) -> Rig {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let rule = Rule {
+        keys_max,
+        repeatable,
+        ..r.rule.clone()
+    };
+    let rules = Arc::new(Rules::new(vec![rule], false));
+    r.s = Session::new(rules, r.facts.clone());
+    r
 }
 
 pub(crate) fn rig_with(form: KeyForm, caps: u64, limits: Limits) -> Rig {
@@ -71,6 +86,7 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
         on_unsure: OnUnsure::First,
         mode: Mode::Rewrite,
         bits_max: 63,
+        keys_max: u64::MAX,
         watched: false,
         repeatable: true,
     };
@@ -79,7 +95,10 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
         ..facts(server, caps)
     };
     Rig {
-        s: Session::new(Arc::new(Rules::new(vec![rule], false)), facts),
+        s: Session::new(
+            Arc::new(Rules::new(vec![rule.clone()], false)),
+            facts.clone(),
+        ),
         client: vec![],
         server: vec![],
         to_server: vec![],
@@ -90,6 +109,8 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
         closed: false,
         at_least: [0; 2],
         form,
+        rule,
+        facts,
         apart: 1,
     }
 }

@@ -62,6 +62,28 @@ fn more_rows_than_the_limit_are_refused() {
 }
 
 #[test]
+fn no_try_asks_for_more_keys_than_can_be_had_at_once() {
+    // As of a tick of the layout sonyflake.
+    let mut r = rig_of_few_keys(256, true);
+    r.probed(SELECT, "1");
+    assert!(has(&r.answer(&too_few()), "ROWNUM()<=256"));
+    assert_eq!(r.answer(&too_few()), b"");
+    let told = r.told();
+    assert!(has(&told, "more than 256 rows") && has(&told, "at once"));
+    // Each row takes as many as its distance to the next.
+    let mut r = rig_of_few_keys(256, true);
+    let sent = r.probed(SELECT, "5");
+    assert!(sent.contains("ROWNUM()<=52"), "{sent}");
+    assert_eq!(r.requests[0].count, 256);
+    assert_eq!(r.answer(&too_few()), b"");
+    assert!(has(&r.told(), "more than 52 rows"));
+    // What fails may leave something behind: all rows have keys, or none.
+    let mut r = rig_of_few_keys(256, false);
+    r.probed("INSERT INTO t (a) SELECT a FROM u LIMIT 60", "5");
+    assert_eq!(r.requests[0].count, 59 * 5 + 1);
+}
+
+#[test]
 fn no_row_has_no_id() {
     let (mut r, _) = said(SELECT);
     r.answer(&ok(0, 0));
