@@ -152,7 +152,11 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
     for need in [need, 0] {
         let exhausted = match reserve(supply, store, state, need).await {
             Ok(Ok(granted)) => return accept(supply, state, &granted),
-            Ok(Err(Denied::Exhausted(exhausted))) => exhausted,
+            Ok(Err(Denied::Exhausted(exhausted))) => {
+                // What others hand back is all there can be from now on.
+                state.look_for_returned = true;
+                exhausted
+            }
             Ok(Err(Denied::Other(failure))) => {
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;

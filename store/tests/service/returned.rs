@@ -1,8 +1,8 @@
 //! Rests of ranges: handed back at a clean stop, used first afterwards, never twice.
 
-use keywright_core::Cause;
-use keywright_store::RawStoreSettings;
-use keywright_tests::Result;
+use keywright_core::{Cause, Step};
+use keywright_store::{RawStoreSettings, TagOptions};
+use keywright_tests::{Result, WAIT_MAX};
 
 use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag, take_many};
 
@@ -48,6 +48,43 @@ fn rests_are_used_first_and_once() -> Result<()> {
                 "id {id} was lost although it was handed back"
             );
         }
+        Ok(())
+    })
+}
+
+/// At a tag's end the rests are all there is.
+#[test]
+fn a_tag_at_its_end_goes_on_with_what_others_hand_back() -> Result<()> {
+    let schema = Schema::new("kw_returned_end")?;
+    runtime()?.block_on(async {
+        let stays = open(&schema.raw())?;
+        stays.init().await?;
+        let options = TagOptions {
+            id_max: 150,
+            ..TagOptions::with_step(Step::new(1_000)?)
+        };
+        stays.create_tag(&tag("short"), &options).await?;
+        let source = stays.source(&segment("short"))?;
+        // The first reservation is of a tenth of the step, and the other's of what is left.
+        assert_eq!(source.take(1, true).await?.number(0), Some(1));
+        let goes = open(&schema.raw())?;
+        let taken = goes.source(&segment("short"))?.take(1, true).await?;
+        assert_eq!(taken.number(0), Some(101));
+        source.take(99, true).await?;
+        let failure = source.take(1, true).await.unwrap_err();
+        assert_eq!(failure.cause(), Cause::TagExhausted, "{failure}");
+        goes.hand_back().await;
+        let asked = async {
+            loop {
+                if let Ok(taken) = source.take(1, true).await {
+                    break taken;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let taken = tokio::time::timeout(WAIT_MAX, asked).await?;
+        assert_eq!(taken.number(0), Some(102));
+        assert_eq!(source.take(48, true).await?.number(47), Some(150));
         Ok(())
     })
 }
