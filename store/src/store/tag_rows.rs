@@ -111,8 +111,9 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
     let reservation = match plan_reservation(&row, &ask) {
         Ok(reservation) => reservation,
         Err(exhausted) => {
+            let is_nothing_left = plan_reservation(&row, &Ask { need: 0, ..ask }).is_err();
             return Ok(Err(match gap_before(&row, &ask) {
-                gap if gap > 0 && wish.need == 0 => eaten(wish.tag, gap, &row),
+                gap if gap > 0 && is_nothing_left => eaten(wish.tag, gap, &row),
                 _ => Denied::Exhausted(exhausted),
             }));
         }
