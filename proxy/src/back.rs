@@ -77,7 +77,7 @@ fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Sh
         .iter()
         .filter_map(|shard| shard.tables.get(index))
         .flatten()
-        .map(|table| table.highest)
+        .filter_map(|table| table.highest)
         .max()
         .unwrap_or(0);
     let name = written(&configured.rule.table);
@@ -170,7 +170,7 @@ fn of_table(out: &mut String, table: &Table, floor: u64) {
         );
         return;
     };
-    let highest = table.highest.max(floor);
+    let highest = table.highest.unwrap_or(0).max(floor);
     let left = max.saturating_sub(highest);
     if left == 0 {
         let _ = writeln!(
@@ -188,7 +188,7 @@ fn of_table(out: &mut String, table: &Table, floor: u64) {
          PREPARE keywright_alter FROM @keywright_alter;\n\
          EXECUTE keywright_alter;\n\
          DEALLOCATE PREPARE keywright_alter;",
-        table.highest,
+        table.highest.unwrap_or(0),
         name.replace('\\', "\\\\").replace('\'', "''"),
     );
 }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use keywright_core::Tag;
 use keywright_session::Rules;
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use crate::config::Config;
@@ -12,8 +13,16 @@ use crate::tables::{self, Column};
 pub struct Table {
     /// Its key column.
     pub column: Column,
-    /// The highest id in it; 0 where the server makes no keys for it, since they may be many and without an index.
-    pub highest: u64,
+    /// The highest id in it; `None` where every row would have to be looked at.
+    pub highest: Option<u64>,
+}
+
+/// Something whose highest id is not known.
+pub struct Unknown {
+    /// The tag for which that matters; all, if none.
+    pub tag: Option<Tag>,
+    /// What it is, and why.
+    pub what: String,
 }
 
 /// The highest id among the tables whose keys come from a tag.
@@ -39,62 +48,83 @@ pub async fn look(config: &Config, admin: &str) -> Result<Vec<Vec<Table>>> {
         .map(|configured| configured.rule.clone());
     let rules = Rules::new(rules.collect(), lower_case);
     let mut found: Vec<Vec<Table>> = config.rules.iter().map(|_| Vec::new()).collect();
-    for column in tables::key_columns(&mut server, &rules).await? {
-        let (table, name) = (column.quoted_table(), column.quoted_name());
-        let highest: Option<Option<u64>> = if column.auto_increment {
-            let question =
-                format!("SELECT CAST(GREATEST(MAX({name}), 0) AS UNSIGNED) FROM {table}");
-            server.query_first(question).await?
+    let columns = tables::key_columns(&mut server, &rules).await?;
+    let first = tables::first_of_indexes(&mut server).await?;
+    for column in columns {
+        let is_first = column.integer_max().is_some() && first.contains(&column.full_name());
+        let highest = if column.auto_increment || is_first {
+            Some(highest(&mut server, &column).await?)
         } else {
             None
         };
         if let Some(tables) = found.get_mut(column.rule) {
-            tables.push(Table {
-                column,
-                highest: highest.flatten().unwrap_or(0),
-            });
+            tables.push(Table { column, highest });
         }
     }
     server.disconnect().await?;
     Ok(found)
 }
 
-/// By tag, over the servers of all listeners; and which could not be asked.
-pub async fn by_tag(config: &Config) -> (Vec<Highest>, Vec<String>) {
+/// 0 if there is none, or only ids below.
+async fn highest(server: &mut Conn, column: &Column) -> Result<u64> {
+    let (table, name) = (column.quoted_table(), column.quoted_name());
+    let question = format!("SELECT CAST(GREATEST(MAX({name}), 0) AS UNSIGNED) FROM {table}");
+    let highest: Option<Option<u64>> = server.query_first(question).await?;
+    Ok(highest.flatten().unwrap_or(0))
+}
+
+/// By tag, over the servers of all listeners; and what is not known.
+pub async fn by_tag(config: &Config) -> (Vec<Highest>, Vec<Unknown>) {
     let mut all: Vec<Highest> = Vec::new();
     let mut unknown = Vec::new();
     if config.rules.iter().all(|rule| rule.spec.tag().is_none()) {
         return (all, unknown);
     }
     for listener in &config.listeners {
+        let mut not_asked = |why: String| {
+            unknown.push(Unknown {
+                tag: None,
+                what: format!("{}: {why}", listener.bind),
+            });
+        };
         let Some(admin) = &listener.admin else {
-            unknown.push(format!("{}: there is no admin url", listener.bind));
+            not_asked("there is no admin url".to_owned());
             continue;
         };
         let by_rule = match look(config, admin).await {
             Ok(by_rule) => by_rule,
             Err(error) => {
-                unknown.push(format!("{}: {error:#}", listener.bind));
+                not_asked(format!("{error:#}"));
                 continue;
             }
         };
         for (configured, tables) in config.rules.iter().zip(by_rule) {
-            let highest = tables.into_iter().max_by_key(|table| table.highest);
-            let (Some(tag), Some(Table { column, highest })) = (configured.spec.tag(), highest)
-            else {
+            let Some(tag) = configured.spec.tag() else {
                 continue;
             };
-            let table = column.quoted_table();
-            match all.iter_mut().find(|known| known.tag == *tag) {
-                Some(known) if known.id >= highest => {}
-                Some(known) => (known.id, known.table) = (highest, table),
-                None => all.push(Highest {
-                    tag: tag.clone(),
-                    id: highest,
-                    table,
-                }),
+            for Table { column, highest } in tables {
+                let table = column.quoted_table();
+                match highest {
+                    Some(id) => add(&mut all, tag, id, table),
+                    None => unknown.push(Unknown {
+                        tag: Some(tag.clone()),
+                        what: format!("{table}: no index begins with {}", column.quoted_name()),
+                    }),
+                }
             }
         }
     }
     (all, unknown)
+}
+
+fn add(all: &mut Vec<Highest>, tag: &Tag, id: u64, table: String) {
+    match all.iter_mut().find(|known| known.tag == *tag) {
+        Some(known) if known.id >= id => {}
+        Some(known) => (known.id, known.table) = (id, table),
+        None => all.push(Highest {
+            tag: tag.clone(),
+            id,
+            table,
+        }),
+    }
 }

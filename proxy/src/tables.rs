@@ -15,7 +15,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tokio::time::timeout;
 
-pub use columns::{Column, key_columns, lower_case};
+pub use columns::{Column, first_of_indexes, key_columns, lower_case};
 
 use crate::config::{Config, Configured, Listener};
 

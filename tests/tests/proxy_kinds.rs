@@ -154,24 +154,34 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
         "CREATE DATABASE had; CREATE DATABASE store_had; USE had;
          CREATE TABLE t_0 (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
          CREATE TABLE t_1 LIKE t_0; CREATE TABLE bare LIKE t_0;
-         INSERT INTO t_0 (id) VALUES (-5), (7); INSERT INTO t_1 (id) VALUES (41)",
+         INSERT INTO t_0 (id) VALUES (-5), (7); INSERT INTO t_1 (id) VALUES (41);
+         CREATE TABLE apps (id BIGINT PRIMARY KEY, a INT); INSERT INTO apps VALUES (500, 1);
+         CREATE TABLE loose (id BIGINT, a INT, INDEX (a, id)); INSERT INTO loose VALUES (600, 1)",
     )?;
     let store = format!("mysql://root@127.0.0.1:{}/store_had", server.port());
     let config = ProxyConfig::before(&server, &store)
         .rule("had.t_*", "segment:had")
-        .rule("had.bare", "segment:none");
+        .rule("had.bare", "segment:none")
+        .rule("had.apps", "segment:apps")
+        .rule("had.loose", "segment:loose");
     let told = ProxyProcess::said(&config, &["init"])?;
     assert_has(
         &told,
         &[
             "created tag \"had\", above 41, the highest id in `had`.`t_1`\n",
-            "created tag \"none\"\n",
+            "created tag \"none\"\ncreated tag \"apps\", above 500, the highest id in `had`.`apps`\n",
+            "created tag \"loose\"\nnote: whether tables have higher ids is not known of `had`.`loose`: no index begins with `id`\n",
         ],
     );
     let starts = "SELECT tag, hi FROM keywright_segment ORDER BY tag";
     assert_eq!(
         server.run("store_had", starts)?,
-        [["had", "42"], ["none", "1"]]
+        [
+            ["apps", "501"],
+            ["had", "42"],
+            ["loose", "1"],
+            ["none", "1"]
+        ]
     );
     let told = ProxyProcess::said(&config, &["check"])?;
     assert!(!told.contains("a second time"), "{told}");

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use keywright_core::Tag;
 use keywright_proxy::config::{Config, Listener, Unchecked};
-use keywright_proxy::highest::{self, Highest};
+use keywright_proxy::highest::{self, Highest, Unknown};
 use keywright_proxy::tables::{self, Found};
 use keywright_store::{Keys, Severity};
 
@@ -50,15 +50,17 @@ impl Check {
     }
 }
 
-/// Tags that are to give ids which tables have already, and where that is not known. That the store cannot be asked is told
+/// Tags that are to give ids which tables have already, and servers of which that is not known. That the store cannot be asked is told
 /// elsewhere.
 async fn beneath(config: &Config, keys: &Keys) -> Vec<String> {
     let (highest, unknown) = highest::by_tag(config).await;
     // Behind the tables: ids that were given meanwhile would seem to be still to be given.
     let tags = keys.tags().await.unwrap_or_default();
     let listing = |tag: &Tag| tags.iter().find(|listing| listing.tag == tag.as_str());
-    let unknown = unknown.iter().map(|server| {
-        format!("whether tables have ids that a tag is still to give is not known of {server}")
+    // Of single columns `init` tells it, when it matters.
+    let servers = unknown.iter().filter(|unknown| unknown.tag.is_none());
+    let unknown = servers.map(|Unknown { what, .. }| {
+        format!("whether tables have ids that a tag is still to give is not known of {what}")
     });
     highest
         .iter()

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use keywright_core::{Step, Tag};
 use keywright_proxy::config::Configured;
-use keywright_proxy::highest::{self, Highest};
+use keywright_proxy::highest::{self, Highest, Unknown};
 use keywright_store::TagOptions;
 
 use super::{File, runtime};
@@ -66,8 +66,9 @@ pub(crate) fn run(file: &File) -> Result<()> {
                 }
                 None => println!("created tag \"{tag}\""),
             }
-            for server in &unknown {
-                println!("note: whether tables have higher ids is not known of {server}");
+            let concerns = |unknown: &&Unknown| unknown.tag.as_ref().is_none_or(|its| its == tag);
+            for Unknown { what, .. } in unknown.iter().filter(concerns) {
+                println!("note: whether tables have higher ids is not known of {what}");
             }
             made.push(tag);
         }

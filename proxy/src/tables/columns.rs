@@ -109,6 +109,23 @@ pub(super) fn number(row: &Row, index: usize) -> Option<u64> {
     row.get::<Option<u64>, usize>(index).flatten()
 }
 
+/// The columns with which an index begins, as [`Column::full_name`] has them: their largest value is found at once.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn first_of_indexes(server: &mut Conn) -> Result<HashSet<[String; 3]>> {
+    let rows: Vec<Row> = server
+        .query(format!(
+            "SELECT table_schema, table_name, column_name FROM information_schema.statistics \
+             WHERE seq_in_index = 1 AND table_schema NOT IN ({OWN_SCHEMAS})"
+        ))
+        .await?;
+    let names = rows
+        .iter()
+        .map(|row| [0, 1, 2].map(|index| text(row, index)));
+    Ok(names.collect())
+}
+
 async fn flavour(server: &mut Conn) -> Result<Flavour> {
     let version: Option<String> = server.query_first("SELECT VERSION()").await?;
     let version = version.unwrap_or_default();
@@ -142,6 +159,11 @@ impl Column {
     /// `` `schema`.`table` ``
     pub fn quoted_table(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.table))
+    }
+
+    /// Schema, table and column.
+    pub fn full_name(&self) -> [String; 3] {
+        [&self.schema, &self.table, &self.name].map(String::clone)
     }
 
     /// `` `column` ``
