@@ -17,7 +17,33 @@ keywright_tests::on_both_flavours!(
     status_is_told_to_whom_may_see_it,
     observing_changes_nothing,
     health_is_told_beside_those_who_say_nothing,
+    a_wide_rule_has_no_fence_for_the_stores_tables,
 );
+
+fn a_wide_rule_has_no_fence_for_the_stores_tables(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE wide; CREATE TABLE wide.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = make_store(&server, "store_wide", &[("t", 1)])?;
+    let mut config = ProxyConfig::before(&server, &store).rule("*wide.*", "segment:t");
+    config.rules[0].push_str("fence = true\n");
+    let mut proxy = ProxyProcess::start(config)?;
+    assert_eq!(
+        proxy
+            .wire("wide")?
+            .run("INSERT INTO t (a) VALUES (1)")?
+            .last_insert_id,
+        1
+    );
+    let direct = server.run("wide", "INSERT INTO t (a) VALUES (2)");
+    assert!(direct.is_err(), "the fence stands");
+    proxy.stop()?;
+    let rests = server.run("store_wide", "SELECT start_id FROM keywright_returned")?;
+    assert_eq!(rests, [["2"]], "{}", proxy.log());
+    Ok(())
+}
 
 fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;

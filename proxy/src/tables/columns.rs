@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anyhow::Result;
 use keywright_rewrite::Flavour;
 use keywright_session::{Rules, SeenTable, Sighting};
-use keywright_store::{KeyKind, KeySpec};
+use keywright_store::{KeyKind, KeySpec, OWN_TABLES};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
@@ -49,7 +49,7 @@ pub async fn lower_case(server: &mut Conn) -> Result<bool> {
     Ok(setting != Some(0))
 }
 
-/// The key columns of all tables with a rule, in the order of schema and table.
+/// The key columns of all tables with a rule but the store's own, in the order of schema and table.
 ///
 /// # Errors
 /// The server cannot be asked.
@@ -75,6 +75,10 @@ pub(super) async fn key_columns_and_keyless(
              ORDER BY c.table_schema, c.table_name"
         ))
         .await?;
+    let rows: Vec<Row> = rows
+        .into_iter()
+        .filter(|row| !OWN_TABLES.contains(&text(row, 1).as_str()))
+        .collect();
     let flavour = flavour(server).await?;
     let columns = rows.iter().filter_map(|row| column(row, rules, flavour));
     let columns: Vec<Column> = columns.collect();

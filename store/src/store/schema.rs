@@ -69,6 +69,9 @@ const RETURNED: Shape = Shape {
     ],
 };
 
+/// The store's own tables, in whatever schema.
+pub const OWN_TABLES: [&str; 3] = [SEGMENT.table, WORKER.table, RETURNED.table];
+
 /// Creates what is missing.
 #[derive(Debug)]
 pub(crate) struct Init;
