@@ -242,6 +242,11 @@ impl Layout {
         self.sequence.bits as u32
     }
 
+    /// Distance of neighbouring ids of one tick.
+    pub const fn apart(&self) -> u64 {
+        1 << self.sequence.shift
+    }
+
     /// Whether there is a spare bit.
     pub const fn has_spare(&self) -> bool {
         self.spare.bits > 0

@@ -23,6 +23,8 @@ use crate::config::{Config, Configured, Listener};
 const OWN_SCHEMAS: &str = "'mysql', 'information_schema', 'performance_schema', 'sys'";
 /// How long the fence may wait for a table, seconds. Who comes after a waiting ALTER TABLE waits with it.
 const LOCK_WAIT_S_MAX: u32 = 2;
+/// The servers' largest auto_increment_increment.
+const INCREMENT_MAX: u64 = 65_535;
 /// How long a look at one server may take, milliseconds.
 const LOOK_MS_MAX: u64 = 60_000;
 
@@ -274,14 +276,21 @@ async fn increment(server: &mut Conn, config: &Config, found: &mut Found) -> Res
         ));
     }
     for configured in &config.rules {
-        let KeySpec::Stride(stride) = &configured.spec else {
-            continue;
+        let apart = match &configured.spec {
+            KeySpec::Stride(stride) => stride.residue().modulus(),
+            KeySpec::Snowflake => config.store.layout().apart(),
+            KeySpec::Segment(_) | KeySpec::Readable(_) | KeySpec::Uuid { .. } => continue,
         };
-        let apart = stride.residue().modulus();
         if !increment.is_multiple_of(apart) {
+            let advice = match apart <= INCREMENT_MAX {
+                true => format!("make it {apart}"),
+                false => {
+                    "no value of it is right, so let clients ask for them otherwise".to_owned()
+                }
+            };
             found.warnings.push(format!(
                 "keys of {} are {apart} apart, and auto_increment_increment is {increment}, by which drivers compute the keys \
-                 of several rows from the first: make it {apart}",
+                 of several rows from the first: {advice}",
                 configured.name()
             ));
         }
