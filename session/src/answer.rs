@@ -315,10 +315,12 @@ impl Answer {
                     None => Verdict::Malformed,
                 }
             }
-            0xFF if body.len() < header.len => Verdict::NeedMore,
-            // While tables are checked, reports come before their rows.
-            0xFF if is_progress(body) => Verdict::Pass,
-            0xFF => self.ended(None),
+            0xFF => match body.get(..header.len) {
+                None => Verdict::NeedMore,
+                // While tables are checked, reports come before their rows.
+                Some(report) if is_progress(report) => Verdict::Pass,
+                Some(_) => self.ended(None),
+            },
             _ => Verdict::Pass,
         }
     }
