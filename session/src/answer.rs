@@ -250,7 +250,10 @@ impl Answer {
             }
             Phase::Rows => self.row(header, body),
             Phase::First => match (whole, body.first()) {
-                (_, Some(first)) if self.shape == Shape::Stream && *first != 0xFF => {
+                // What is behind an empty packet is another one's.
+                (_, Some(first))
+                    if self.shape == Shape::Stream && header.len > 0 && *first != 0xFF =>
+                {
                     Verdict::Endless
                 }
                 (Some(payload), _) => self.first(payload),
