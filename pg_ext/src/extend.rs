@@ -1,5 +1,5 @@
-//! Extending the time bound of a snowflake or readable word: who we are is read again under the gate, then the bound
-//! is planned, made durable and published.
+//! Extending the time bound of a snowflake or readable word: who we are is read again under the gate and the sequences'
+//! locks, then the bound is planned, made durable and published.
 
 use std::sync::atomic::Ordering;
 
@@ -66,20 +66,21 @@ pub fn extend(
         track.extend_at.store(u64::MAX, Ordering::Relaxed);
         return Ok(Extended::Yes);
     }
-    if !is_still_ours(entry)? {
-        session::forget();
-        return Ok(Extended::Yes);
-    }
     let sequences = Sequences::of(entry.kind)?;
     let name = || entry.kind.bound_name().to_owned();
     if !store::lock_sequences(&sequences.all(), urgency, &name)? {
         track.extend_at.store(u64::MAX, Ordering::Relaxed);
         return Ok(Extended::Yes);
     }
+    // Not before the lock: whoever changes the worker id or the layout holds it, and noted the bound as the last.
+    if !is_still_ours(entry)? {
+        session::forget();
+        return Ok(Extended::Yes);
+    }
     write_bound(entry, spare, n, urgency, &sequences, &held)
 }
 
-/// A worker id may have been taken from this database while it waited for the gate; its word is then another's.
+/// A worker id may have been taken from this database while it waited; its word is then another's.
 fn is_still_ours(entry: &TimeEntry) -> Result<bool, Failure> {
     let now = words::look_up(entry.kind)?;
     Ok(std::ptr::eq(now.slot, entry.slot))

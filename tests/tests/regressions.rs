@@ -1,8 +1,8 @@
 //! Schedules that once issued an id twice, or could have: each failed before it was mended.
 
 use keywright_tests::{
-    IdLog, PgServer, Replication, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error, query_i64,
-    wait_until,
+    IdLog, Pending, PgServer, Replication, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error,
+    query_i64, wait_until,
 };
 use postgres::{Client, NoTls};
 
@@ -127,6 +127,44 @@ fn layout_of_an_open_transaction_is_nobody_elses_and_stops_the_old_one() -> Resu
         "SELECT snowflake_id() FROM generate_series(1, 2000)",
         &log,
     )?;
+    log.check()?;
+    Ok(())
+}
+
+/// Who gives up a worker id notes its bound as the last: a session that waited for that bound meanwhile must not extend it
+/// after all, for a third one that has not heard of the change.
+#[test]
+fn bound_of_a_worker_id_that_was_given_up_is_not_extended() -> Result<()> {
+    let server = PgServer::builder()
+        .setting("keywright.bound_window_ms", "100")
+        .start()?;
+    let log = IdLog::new();
+    let mut changer = set_up(&server, 1)?;
+    let mut observer = server.client("postgres")?;
+    let mut reader = server.client("postgres")?;
+    let mut run = Vec::new();
+    // Its first id comes out of a bound that another extended: else its own locks would keep the worker id from changing.
+    wait_until("an id without an extension", WAIT_MAX, || {
+        query_i64(&mut observer, "SELECT snowflake_id()")?;
+        reader.batch_execute(
+            "ROLLBACK; BEGIN; DECLARE ids CURSOR FOR SELECT snowflake_id() FROM generate_series(1, 2)",
+        )?;
+        run.push(query_i64(&mut reader, "FETCH ids")?);
+        let locks = "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND mode = 'RowExclusiveLock'";
+        Ok(query_i64(&mut reader, locks)? == 0)
+    })?;
+    changer.batch_execute("BEGIN; SELECT keywright.set_worker_id(2); SELECT snowflake_id()")?;
+    let waiting = Pending::start(
+        server.client("postgres")?,
+        "SELECT count(snowflake_id()) FROM generate_series(1, 500000)",
+    )?;
+    waiting.wait_until_waiting(&mut observer)?;
+    changer.batch_execute("COMMIT")?;
+    waiting.finish()?.outcome?;
+    run.push(query_i64(&mut reader, "FETCH ids")?);
+    reader.batch_execute("COMMIT")?;
+    run.push(query_i64(&mut reader, "SELECT snowflake_id()")?);
+    log.record(run);
     log.check()?;
     Ok(())
 }
