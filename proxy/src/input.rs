@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use keywright_session::Room;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::memory::{Memory, Share};
@@ -142,5 +143,21 @@ impl Input {
             self.share.hold(0);
             self.was_filled = false;
         }
+    }
+}
+
+impl Room for Input {
+    fn there(&self) -> &[u8] {
+        self.there()
+    }
+
+    fn stretch(&mut self, bytes: usize) -> &mut [u8] {
+        self.end = self.start.saturating_add(bytes);
+        let more = self.end.saturating_sub(self.bytes.len());
+        if more > 0 {
+            self.bytes.reserve_exact(more);
+            self.bytes.resize(self.end, 0);
+        }
+        self.bytes.get_mut(self.start..self.end).unwrap_or_default()
     }
 }

@@ -326,7 +326,7 @@ impl Relay {
             self.session.memory_full();
         }
         let step = match of {
-            Of::Client => self.session.on_client(from.input.there()),
+            Of::Client => self.session.on_client_in_place(&mut from.input),
             Of::Upstream => self.session.on_upstream(from.input.there()),
         };
         self.upstream

@@ -1,5 +1,7 @@
 //! Numbers in decimal, one after the other.
 
+/// Digits of the largest number.
+const DIGITS_MAX: usize = 20;
 /// Bytes of the largest number and a comma, and a few so that they are copied in two steps.
 const BLOCK_BYTES: usize = 24;
 
@@ -73,6 +75,65 @@ impl Decimal {
         if let Some((digits, [comma, ..])) = self.digits.split_at_mut_checked(written.len()) {
             digits.copy_from_slice(written);
             *comma = b',';
+        }
+    }
+}
+
+/// Numbers in decimal with a comma behind each, as long as each other and ever smaller.
+#[derive(Debug)]
+pub(crate) struct Descending {
+    number: u64,
+    /// As it was formatted last, at the end of the block, and a comma. As in [`Decimal`], not written to in between.
+    block: [u8; BLOCK_BYTES],
+    /// The number that the last two digits make; none if there is one only.
+    low: Option<u64>,
+}
+
+impl Descending {
+    /// Numbers from this one down.
+    pub(crate) fn new(number: u64) -> Self {
+        let mut first = Self {
+            number,
+            block: [b','; BLOCK_BYTES],
+            low: None,
+        };
+        first.format();
+        first
+    }
+
+    /// Writes it at the end of `room`, and whatever before it: so many bytes that they are copied in two steps. `None` if there
+    /// is less room.
+    #[inline(always)]
+    pub(crate) fn write_at_end(&self, room: &mut [u8]) -> Option<()> {
+        let block: &mut [u8; BLOCK_BYTES] = room.last_chunk_mut()?;
+        *block = self.block;
+        if let (Some(low), [.., tens, ones, _]) = (self.low, block) {
+            [*tens, *ones] = *PAIRS.get(usize::try_from(low).ok()?)?;
+        }
+        Some(())
+    }
+
+    /// To the number so much smaller, which is to be as long.
+    #[inline(always)]
+    pub(crate) fn go_down(&mut self, step: u64) {
+        self.number = self.number.wrapping_sub(step);
+        match self.low.and_then(|low| low.checked_sub(step)) {
+            Some(low) => self.low = Some(low),
+            None => self.format(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn format(&mut self) {
+        let mut buffer = itoa::Buffer::new();
+        let written = buffer.format(self.number).as_bytes();
+        self.low = (written.len() >= 2).then_some(self.number % 100);
+        let [digits @ .., _comma] = &mut self.block;
+        if let Some(digits) = digits.last_chunk_mut::<DIGITS_MAX>()
+            && let Some((_, digits)) = digits.split_at_mut_checked(DIGITS_MAX - written.len())
+        {
+            digits.copy_from_slice(written);
         }
     }
 }

@@ -7,6 +7,7 @@
 //! 3. [`Insert::read`] and [`Insert::plan`]: one walk over the rows at memory speed tells which of them need a key.
 //!    [`Insert::plan_query`] does so where the rows come from a SELECT, [`Load::plan`] where they come from a file.
 //! 4. [`Plan::splice`] writes the text with its keys, [`Plan::prepare`] the text of a prepared statement.
+//!    [`Plan::in_place`] and [`Plan::write_in_place`] rewrite a long text of many rows where it lies.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -15,6 +16,7 @@ mod constant;
 mod cursor;
 mod decimal;
 mod head;
+mod in_place;
 mod insert;
 mod key;
 mod load;
@@ -44,6 +46,7 @@ mod words;
 pub use blanks::has_blanks_beyond_ascii;
 pub use constant::{Ask, double_asks, text_asks};
 pub use head::{InsertHead, Verb};
+pub use in_place::InPlace;
 pub use insert::Insert;
 pub use key::KeyForm;
 pub use load::Load;

@@ -51,43 +51,80 @@ impl Plan {
         keys: &KeyBatch,
         out: &mut Vec<u8>,
     ) -> Result<(), SpliceError> {
-        let wrong = SpliceError::Keys {
-            wanted: self.keys(),
-            given: keys.len(),
-        };
         if keys.len() != self.keys() {
-            return Err(wrong);
+            return Err(SpliceError::Keys {
+                wanted: self.keys(),
+                given: keys.len(),
+            });
         }
         out.reserve(self.spliced_bytes(text));
-        let wrapped = Wrapped::of(self.lid, keys);
         let mut writer = Writer::new(self, text, out);
-        let mut decimal = Decimal::default();
-        let mut key = 0_u64;
-        let mut sites = self.sites.as_slice();
+        Given::new(self.lid, keys).write(&self.sites, &mut writer)?;
+        writer.finish()
+    }
+}
+
+/// The keys of a statement, as they are written one after the other.
+pub(crate) struct Given<'a> {
+    keys: &'a KeyBatch,
+    wrapped: Option<Wrapped>,
+    decimal: Decimal,
+    /// Which is next.
+    key: u64,
+}
+
+impl<'a> Given<'a> {
+    pub(crate) fn new(lid: Lid, keys: &'a KeyBatch) -> Self {
+        Self {
+            keys,
+            wrapped: Wrapped::of(lid, keys),
+            decimal: Decimal::default(),
+            key: 0,
+        }
+    }
+
+    /// Copies the text up to the last of the sites that follow, with their keys.
+    pub(crate) fn write(
+        &mut self,
+        mut sites: &[Site],
+        writer: &mut Writer<'_>,
+    ) -> Result<(), SpliceError> {
+        let (keys, wrapped) = (self.keys, self.wrapped);
         while let [site, others @ ..] = sites {
             sites = others;
             if site.kind == SiteKind::Parameter {
                 continue;
             }
             writer.open(site)?;
-            match (wrapped, keys.number(key)) {
-                (Some(wrapped), Some(_)) if wrapped.key == key => wrapped.write(writer.out),
-                (_, Some(number)) => decimal.write(number, writer.out),
-                (_, None) if keys.write_literal(key, writer.out) => {}
-                (_, None) => return Err(wrong),
+            match (wrapped, keys.number(self.key)) {
+                (Some(wrapped), Some(_)) if wrapped.key == self.key => wrapped.write(writer.out),
+                (_, Some(number)) => self.decimal.write(number, writer.out),
+                (_, None) if keys.write_literal(self.key, writer.out) => {}
+                (_, None) => {
+                    return Err(SpliceError::Keys {
+                        wanted: self.key.saturating_add(1),
+                        given: keys.len(),
+                    });
+                }
             }
             writer.close(site);
-            key += 1;
+            self.key += 1;
             if site.kind == SiteKind::First
-                && wrapped.is_none_or(|wrapped| wrapped.key < key)
-                && let Some(numbers) = Spaced::of(keys, key)
+                && wrapped.is_none_or(|wrapped| wrapped.key < self.key)
+                && let Some(numbers) = self.rest()
             {
-                let rows = writer.rows(others, numbers, &mut decimal)?;
+                let rows = writer.rows(others, numbers, &mut self.decimal)?;
                 sites = others.get(rows..).unwrap_or_default();
-                key = key.saturating_add(u64::try_from(rows).unwrap_or(u64::MAX));
+                let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+                self.key = self.key.saturating_add(rows);
             }
         }
-        writer.finish()
+        Ok(())
+    }
+
+    /// All keys that are left, if they are numbers as far from each other.
+    pub(crate) fn rest(&self) -> Option<Spaced> {
+        Spaced::of(self.keys, self.key)
     }
 }
 
@@ -126,11 +163,11 @@ impl Wrapped {
     }
 }
 
-/// All keys from one on, if they are numbers as far from each other.
+/// Keys from one on, all numbers as far from each other.
 #[derive(Debug, Clone, Copy)]
-struct Spaced {
-    next: u64,
-    spacing: u64,
+pub(crate) struct Spaced {
+    pub(crate) next: u64,
+    pub(crate) spacing: u64,
 }
 
 impl Spaced {
@@ -215,7 +252,7 @@ impl<'a> Writer<'a> {
     }
 
     #[inline(always)]
-    fn copy_to(&mut self, at: usize) -> Result<(), SpliceError> {
+    pub(crate) fn copy_to(&mut self, at: usize) -> Result<(), SpliceError> {
         if self.edit.is_some_and(|(place, _)| *place <= at) {
             self.edit_to(at)?;
         }

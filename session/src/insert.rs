@@ -210,29 +210,45 @@ impl Session {
             Ok(keys) => keys,
             Err(failure) => return self.refuse(header, failure.cause, &failure.message),
         };
-        let attributes = match self.attributes(bytes) {
-            Ok(attributes) => attributes,
-            Err(what) => return self.refuse_unsupported(header, Some(index), what),
-        };
-        let start = self.up.len();
-        self.up.reserve(HEADER_BYTES + 1 + plan.spliced_bytes(text));
-        self.up.extend([0; HEADER_BYTES]);
-        self.up.push(COM_QUERY);
-        self.up.extend_from_slice(attributes);
-        if plan.splice(text, &keys, &mut self.up).is_err() {
-            self.up.truncate(start);
-            let what = Unsupported::Unknown("the statement's head");
+        let in_place = self.in_place(header, bytes, text, &plan, &keys);
+        if in_place.is_none()
+            && let Err(what) = self.write_spliced(header, bytes, text, (&plan, &keys))
+        {
             return self.refuse_unsupported(header, Some(index), what);
-        }
-        if make_packet(start, &mut self.up) != header.sequence {
-            self.up.truncate(start);
-            return self.refuse_unsupported(header, Some(index), Unsupported::Longer);
         }
         self.answer.expect(Shape::Results);
         self.note(Some(index), What::Rewritten);
         let reply = self.reply(&plan, plan.lid(), &keys);
         self.turn = Turn::of_reply(reply, plan.returning());
+        if let Some(how) = in_place {
+            self.rewrite_in_place(plan, how);
+        }
         Step::Consumed(header.total())
+    }
+
+    /// Writes the command with its keys to the upstream's output.
+    fn write_spliced(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        (plan, keys): (&Plan, &KeyBatch),
+    ) -> Result<(), Unsupported> {
+        let attributes = self.attributes(bytes)?;
+        let start = self.up.len();
+        self.up.reserve(HEADER_BYTES + 1 + plan.spliced_bytes(text));
+        self.up.extend([0; HEADER_BYTES]);
+        self.up.push(COM_QUERY);
+        self.up.extend_from_slice(attributes);
+        if plan.splice(text, keys, &mut self.up).is_err() {
+            self.up.truncate(start);
+            return Err(Unsupported::Unknown("the statement's head"));
+        }
+        if make_packet(start, &mut self.up) != header.sequence {
+            self.up.truncate(start);
+            return Err(Unsupported::Longer);
+        }
+        Ok(())
     }
 
     /// An answer that was waited for has come whole.

@@ -29,6 +29,7 @@ mod done;
 mod execute;
 mod execute_bulk;
 pub mod imagine;
+mod in_place;
 mod insert;
 mod kinds;
 mod last_id;
@@ -57,6 +58,7 @@ mod text;
 mod text_prepare;
 mod values;
 
+pub use in_place::Room;
 pub use rules::{
     Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, SeenTable,
     Sighting, View, ViewKey,

@@ -9,6 +9,7 @@ use crate::after::{After, Named};
 use crate::answer::{Answer, End, Outcome};
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::context::Context;
+use crate::in_place::Rewriting;
 use crate::insert::Stage;
 use crate::last_id::{PendingLid, Reply};
 use crate::passing::Passing;
@@ -68,6 +69,10 @@ pub struct Session {
     pub(crate) front: usize,
     /// By rule, how far apart the keys of its source were last, where a prepared text was made for another distance.
     pub(crate) apart: BTreeMap<usize, u64>,
+    /// Whether the client's bytes may be written to.
+    pub(crate) writes_in_place: bool,
+    /// A statement that is rewritten where it lies.
+    pub(crate) rewriting: Option<Rewriting>,
 }
 
 /// Whose turn it is.
@@ -172,6 +177,8 @@ impl Session {
             memory_full: false,
             front: 0,
             apart: BTreeMap::new(),
+            writes_in_place: false,
+            rewriting: None,
         }
     }
 

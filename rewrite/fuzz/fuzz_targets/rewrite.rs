@@ -33,6 +33,13 @@ fuzz_target!(|data: &[u8]| {
     let mut out = Vec::new();
     once.splice(text, &keys, &mut out)
         .expect("as many keys as asked for");
+    if let Some(how) = once.in_place(text, &keys) {
+        let mut room = text.to_vec();
+        room.resize(how.new_bytes(), 0);
+        once.write_in_place(&how, &mut room)
+            .expect("it is the text that was planned");
+        assert_eq!(room, out, "in place");
+    }
     once.prepare(text, once.variant(None), 1).ok();
     match plan(&out, &modes) {
         Ok(again) => assert_eq!((again.keys(), again.rows()), (0, once.rows())),

@@ -158,7 +158,7 @@ fn drive(
         for side in [0, 1].into_iter().cycle() {
             let buffer = &mut buffers[side];
             let step = match side {
-                0 => session.on_client(buffer),
+                0 => session.on_client_in_place(buffer),
                 _ => session.on_upstream(buffer),
             };
             upstream.write_all(session.to_upstream())?;

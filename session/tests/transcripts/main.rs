@@ -6,6 +6,7 @@ mod broken;
 mod bulk;
 mod cursors;
 mod hidden;
+mod in_place;
 mod insert_id;
 mod last_id;
 mod load;

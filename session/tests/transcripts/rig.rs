@@ -120,7 +120,7 @@ impl Rig {
         let mut side = 0;
         while idle < 2 && !self.closed {
             let step = if side == 0 {
-                self.s.on_client(&self.client)
+                self.s.on_client_in_place(&mut self.client)
             } else {
                 self.s.on_upstream(&self.server)
             };

@@ -1,0 +1,124 @@
+//! Long INSERTs get their keys where they lie in the driver's buffer. The server gets what it gets when they are copied.
+
+use keywright_rewrite::KeyForm;
+
+use super::rig::*;
+
+/// Rows of 40 bytes: so many that the text is long.
+const ROWS: usize = 2_000;
+const PING: [u8; 5] = [1, 0, 0, 0, 14];
+
+fn values(row: usize) -> String {
+    format!("{row}, '{}'", "é".repeat(row % 40))
+}
+
+/// The rows as a client sends them, or with keys from one on, the first as LAST_INSERT_ID() of the statement.
+fn rows(first: Option<u64>) -> String {
+    let row = |index: usize| {
+        let Some(first) = first else {
+            return format!("({})", values(index));
+        };
+        let key = match index {
+            1 => format!("LAST_INSERT_ID({first})+1"),
+            _ => (first + u64::try_from(index).unwrap()).to_string(),
+        };
+        format!("({key},{})", values(index))
+    };
+    (0..ROWS).map(row).collect::<Vec<_>>().join(", ")
+}
+
+fn asked(behind: &str) -> Vec<u8> {
+    format!("INSERT INTO t (a, b) VALUES {}{behind}", rows(None)).into_bytes()
+}
+
+fn wanted(first: u64, behind: &str) -> String {
+    let rows = rows(Some(first));
+    format!("INSERT INTO t (`id`,a, b) VALUES {rows}{behind}")
+}
+
+fn query(front: &[u8], text: &[u8]) -> Vec<u8> {
+    packet(0, &[&[3], front, text].concat())
+}
+
+/// A session that knows the server's state, and gives keys from `first` on.
+fn begun(caps: u64, first: u64) -> Rig {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | caps);
+    match caps & ATTRIBUTES {
+        0 => r.query("INSERT INTO t (a) VALUES (1)"),
+        _ => r.say(b"\x03\0\x01INSERT INTO t (a) VALUES (1)"),
+    };
+    r.answer(&probe("1"));
+    r.answer(&ok(1, 100));
+    r.told();
+    r.next = first;
+    r
+}
+
+/// The OK packet of such a statement.
+fn done(id: u64) -> Vec<u8> {
+    let rows = u16::try_from(ROWS).unwrap().to_le_bytes();
+    let body = [
+        &[0, 0xFC],
+        &rows[..],
+        &[0xFE],
+        &id.to_le_bytes(),
+        &[2, 0, 0, 0],
+    ];
+    packet(1, &body.concat())
+}
+
+/// What the server gets of bytes that the client sends.
+fn sent(r: &mut Rig, bytes: &[u8]) -> Vec<u8> {
+    r.client.extend_from_slice(bytes);
+    r.run();
+    std::mem::take(&mut r.to_server)
+}
+
+#[test]
+fn long_inserts_are_rewritten_in_place_and_copied_alike() {
+    // The keys of the second are not as long as each other.
+    for first in [1_000_000, 999_000, 7_000_000_000_000_000_000] {
+        for behind in ["", " ", " ON DUPLICATE KEY UPDATE b = 'é'", " ; ", "\0 "] {
+            let bytes = query(&[], &asked(behind));
+            let mut alone = begun(0, first);
+            let alone_sent = sent(&mut alone, &bytes);
+            assert!(alone.client.is_empty());
+            assert_eq!(alone.answer(&done(first)), b"");
+            assert_eq!(alone.told(), done(first));
+            // Another command behind it is not moved.
+            let mut followed = begun(0, first);
+            let both = [bytes, PING.to_vec()].concat();
+            assert!(sent(&mut followed, &both) == alone_sent);
+            assert_eq!(followed.client, PING);
+            assert_eq!(followed.answer(&done(first)), PING);
+            let literal = format!("({},{})", first + 1, values(1));
+            let wrapped = format!("(LAST_INSERT_ID({first})+1,{})", values(1));
+            let wanted = wanted(first, behind.strip_suffix("\0 ").unwrap_or(behind));
+            let wanted = match behind.contains("UPDATE") {
+                true => wanted.replace(&wrapped, &literal),
+                false => wanted,
+            };
+            assert!(alone_sent == query(&[], wanted.as_bytes()), "{behind}");
+        }
+    }
+}
+
+#[test]
+fn attributes_stay_before_a_text_that_is_rewritten_in_place() {
+    let mut r = begun(ATTRIBUTES, 1_000_000);
+    let front = b"\x01\x01\0\x01\xfe\0\x04name\x05value";
+    let bytes = query(front, &asked(""));
+    let wanted = wanted(1_000_000, "");
+    assert!(sent(&mut r, &bytes) == query(front, wanted.as_bytes()));
+}
+
+#[test]
+fn long_inserts_among_others_in_one_text_are_copied() {
+    let mut r = begun(MULTI, 1_000_000);
+    let text = [asked(""), asked("")].join(&b';');
+    let first = wanted(1_000_000, "");
+    assert!(sent(&mut r, &query(&[], &text)) == query(&[], first.as_bytes()));
+    let next = r.answer(&done(1_000_000));
+    let second = wanted(1_000_000 + ROWS as u64, "");
+    assert!(next == query(&[], second.as_bytes()));
+}
