@@ -12,35 +12,111 @@ const NULL: &[u8] = b"NULL";
 /// Bytes of a string that are looked at in one step.
 const STEP: usize = 32;
 
+/// Shortest text that is read from two places at once, bytes.
+const TWO_PLACES_BYTES_MIN: usize = 16 << 10;
+/// How far behind the middle of a text a row is looked for, bytes.
+const LOOK_BYTES_MAX: usize = 4 << 10;
+
 impl Cursor<'_> {
     /// Past rows without the key's column in which there is nothing but constants, and the commas behind them: mostly all but
     /// the last.
+    ///
+    /// Where a row begins is known when the one before has been read, and the processor waits for that: so long texts are read
+    /// from the middle on as well, row by row with those before. Those count if the rows before end where they begin.
     #[inline(never)]
     pub(crate) fn walk_plain_rows(
         &mut self,
         values: usize,
         walked: &mut Walked,
     ) -> Result<(), Unread> {
-        let parameters = walked.seen.parameters;
-        let (text, mut at) = (self.text, self.at);
-        let mut row = walked.row()?;
         let before = walked.sites.len();
-        while let Some((start, end)) = plain_row(text, at, values) {
-            walked.sites.push(Site {
-                start: offset(start)?,
-                end: offset(end)?,
-                row,
-                parameters,
-                kind: SiteKind::First,
-            });
-            // There are fewer than bytes, and those were counted.
-            row = row.wrapping_add(1);
-            at = end + 2;
+        let mut rows = PlainRows {
+            text: self.text,
+            at: self.at,
+            values,
+            parameters: walked.seen.parameters,
+            row: walked.row()?,
+            sites: std::mem::take(&mut walked.sites),
+        };
+        if let Some(middle) = likely_row(self.text, self.at) {
+            let mut behind = PlainRows {
+                at: middle,
+                row: 0,
+                sites: Vec::with_capacity(rows.sites.capacity() / 2),
+                ..rows
+            };
+            while rows.at < middle && rows.read_one()? {
+                behind.read_one()?;
+            }
+            if rows.at == middle {
+                rows.go_on_as(behind);
+            }
         }
+        while rows.read_one()? {}
+        self.at = rows.at;
+        walked.sites = rows.sites;
         walked.add_rows(walked.sites.len() - before);
-        self.at = at;
         Ok(())
     }
+}
+
+/// Rows one after the other, from some place on.
+struct PlainRows<'a> {
+    text: &'a [u8],
+    at: usize,
+    values: usize,
+    parameters: u32,
+    row: u32,
+    sites: Vec<Site>,
+}
+
+impl PlainRows<'_> {
+    /// Past one row; false if there is none.
+    #[inline(always)]
+    fn read_one(&mut self) -> Result<bool, Unread> {
+        let Some((start, end)) = plain_row(self.text, self.at, self.values) else {
+            return Ok(false);
+        };
+        self.sites.push(Site {
+            start: offset(start)?,
+            end: offset(end)?,
+            row: self.row,
+            parameters: self.parameters,
+            kind: SiteKind::First,
+        });
+        // There are fewer than bytes, and those were counted.
+        self.row = self.row.wrapping_add(1);
+        self.at = end + 2;
+        Ok(true)
+    }
+
+    /// Takes over what was read from here on.
+    fn go_on_as(&mut self, mut behind: Self) {
+        for site in &mut behind.sites {
+            site.row = site.row.wrapping_add(self.row);
+        }
+        self.row = self.row.wrapping_add(behind.row);
+        self.at = behind.at;
+        self.sites.append(&mut behind.sites);
+    }
+}
+
+/// Where a row may begin behind the middle of what follows, if that is long.
+fn likely_row(text: &[u8], at: usize) -> Option<usize> {
+    let rest = text.len().checked_sub(at)?;
+    if rest < TWO_PLACES_BYTES_MIN {
+        return None;
+    }
+    let middle = at + rest / 2;
+    let end = middle.saturating_add(LOOK_BYTES_MAX).min(text.len());
+    let part = text.get(middle..end)?;
+    let between = memchr::memmem::find_iter(part, b"),").find(|found| {
+        matches!(
+            part.get(found + 2..),
+            Some([b'(', ..] | [b' ' | b'\n', b'(', ..])
+        )
+    });
+    Some(middle + between? + 2)
 }
 
 /// A row of so many values here, if there is nothing but numbers, strings without backslashes and NULLs in it, and a comma
@@ -144,7 +220,77 @@ fn string_end(text: &[u8], start: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{plain_row, string_end};
+    use keywright_core::KeyBatch;
+
+    use super::{TWO_PLACES_BYTES_MIN, likely_row, plain_row, string_end};
+    use crate::head::InsertHead;
+    use crate::insert::Insert;
+    use crate::key::KeyForm;
+    use crate::modes::{Flavour, Modes, Server};
+    use crate::plan::KeyColumn;
+
+    /// Long texts are read from two places at once; what looks like a row in the middle may be the inside of a string.
+    #[test]
+    fn rows_of_long_texts_are_found_whatever_their_strings_look_like() {
+        let modes = Modes::plain(Server {
+            flavour: Flavour::MariaDb,
+            version: 101_119,
+        });
+        let key = KeyColumn {
+            name: b"id",
+            form: KeyForm::Integer,
+            live: &[],
+            watched: true,
+        };
+        let like_rows = "),(1, ''), (2, ''x''),\n(3, ''";
+        let strings = ["", "a", "), (1, ", "),(1,", like_rows];
+        for (index, string) in strings.into_iter().enumerate() {
+            for (between, other) in [(",", "(7,'')"), (", ", "(7, 7 + 7)"), (",\n", "(7,now())")] {
+                for odd_one in [0, 900, 1_100, 1_700, 9_000] {
+                    let row = |row: usize| match row == odd_one {
+                        true => other.to_owned(),
+                        false => format!("({row},'{}')", string.repeat((row + index) % 9)),
+                    };
+                    let rows: Vec<String> = (0..2_000).map(row).collect();
+                    let text = format!("INSERT INTO t (a,b) VALUES {}", rows.join(between));
+                    let keyed = |(row, text): (usize, &String)| {
+                        format!("({},{}", row + 5_000, text.get(1..).unwrap_or_default())
+                    };
+                    let keyed: Vec<String> = rows.iter().enumerate().map(keyed).collect();
+                    let wanted = format!("INSERT INTO t (`id`,a,b) VALUES {}", keyed.join(between));
+                    let text = text.as_bytes();
+                    let plan = InsertHead::read(text, &modes)
+                        .and_then(|head| Insert::read(head, text, &modes))
+                        .and_then(|insert| insert.plan(text, &modes, &key))
+                        .expect("it can be read");
+                    let keys = KeyBatch::Numbers {
+                        first: 5_000,
+                        spacing: 1,
+                        count: 2_000,
+                    };
+                    assert_eq!((plan.rows(), plan.keys()), (2_000, 2_000));
+                    let numbered = (0..).zip(&plan.sites).all(|(row, site)| site.row == row);
+                    assert!(numbered, "{string} {between} {other} {odd_one}");
+                    let mut out = Vec::new();
+                    plan.splice(text, &keys, &mut out).expect("2000 keys");
+                    assert!(
+                        out == wanted.as_bytes(),
+                        "{string} {between} {other} {odd_one}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_likely_row_begins_behind_a_comma_near_the_middle() {
+        let rows = "(1,2),".repeat(TWO_PLACES_BYTES_MIN);
+        let found = likely_row(rows.as_bytes(), 0);
+        assert!(found.is_some_and(|at| at % 6 == 0 && at.abs_diff(rows.len() / 2) < 12));
+        assert_eq!(likely_row(rows.as_bytes(), rows.len() - 60), None);
+        let string = format!("('{}'),(2)", "s".repeat(4 * TWO_PLACES_BYTES_MIN));
+        assert_eq!(likely_row(string.as_bytes(), 0), None);
+    }
 
     #[test]
     fn a_string_ends_at_its_quote_wherever_that_lies() {
