@@ -27,4 +27,5 @@ pub mod status;
 mod stopping;
 pub mod stream;
 pub mod tables;
+mod threads;
 pub mod tls;

@@ -9,7 +9,7 @@ use keywright_core::Cause;
 use keywright_session::{Rules, Session};
 use keywright_store::{Keys, Source};
 use tokio::io::AsyncWriteExt;
-use tokio::runtime::Builder;
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -25,8 +25,9 @@ use crate::origin::Origin;
 use crate::password::OwnKey;
 use crate::relay::Relay;
 use crate::status::Status;
-use crate::stream::{Bound, Stream};
+use crate::stream::{Accepted, Acceptor, Bound, Stream};
 use crate::tables::Seen;
+use crate::threads::Threads;
 
 /// How long an acceptor pauses when the process has too many open files, milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 50;
@@ -93,6 +94,7 @@ struct Shared {
     counters: Arc<Counters>,
     status: Arc<Status>,
     memory: Arc<Memory>,
+    threads: Threads,
     stopping: watch::Receiver<bool>,
 }
 
@@ -120,9 +122,12 @@ pub fn serve(
             Bound::bind(&listener.bind).with_context(|| format!("listening on {}", listener.bind))
         })
         .collect::<Result<Vec<_>>>()?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (threads, runtimes) = Threads::new(threads).context("starting runtimes")?;
     let status = Status::new(&config.status_users, keys.clone(), Arc::clone(&counters));
     let shared = Arc::new(Shared {
         memory: Arc::new(Memory::new(config.memory_bytes_max)),
+        threads,
         config,
         keys,
         orders,
@@ -138,13 +143,14 @@ pub fn serve(
             "listening"
         );
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|thread| {
+        let workers: Vec<_> = runtimes
+            .into_iter()
+            .enumerate()
+            .map(|(thread, runtime)| {
                 let metrics = metrics.as_ref().filter(|_| thread == 0);
                 let (shared, bound) = (&shared, &bound);
-                scope.spawn(move || work(shared, bound, metrics))
+                scope.spawn(move || work(&runtime, shared, bound, metrics))
             })
             .collect();
         for worker in workers {
@@ -166,12 +172,13 @@ fn rules_of(config: &Config, seen: Option<&Seen>) -> Rules {
     }
 }
 
-/// One thread: a runtime of its own, and its share of the clients of every listener. One of them serves metrics too.
-fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>, metrics: Option<&Bound>) -> Result<()> {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting a runtime")?;
+/// One thread with its runtime: its share of the clients of every listener. One of them serves metrics too.
+fn work(
+    runtime: &Runtime,
+    shared: &Arc<Shared>,
+    bound: &Arc<Vec<Bound>>,
+    metrics: Option<&Bound>,
+) -> Result<()> {
     runtime.block_on(async {
         for (index, bound) in bound.iter().enumerate() {
             let acceptor = bound.here().context("sharing a listening socket")?;
@@ -208,13 +215,13 @@ fn work(shared: &Arc<Shared>, bound: &Arc<Vec<Bound>>, metrics: Option<&Bound>) 
     })
 }
 
-async fn accept(acceptor: &crate::stream::Acceptor, index: usize, shared: &Arc<Shared>) {
+async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
     loop {
         match acceptor.accept().await {
             Ok(client) => {
-                let shared = Arc::clone(shared);
-                tokio::spawn(async move {
-                    if let Err(error) = serve_client(client, index, &shared).await {
+                let serves = Arc::clone(shared);
+                shared.threads.give(async move {
+                    if let Err(error) = serve_client(client, index, &serves).await {
                         tracing::debug!(%error, "connection ended");
                     }
                 });
@@ -227,7 +234,8 @@ async fn accept(acceptor: &crate::stream::Acceptor, index: usize, shared: &Arc<S
     }
 }
 
-async fn serve_client(client: Stream, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
+async fn serve_client(client: Accepted, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
+    let client = client.here()?;
     let (place, open) = Place::take(&shared.counters);
     if let Some((cause, message)) = turned_away(open, shared) {
         // It takes nobody's place while it reads why.

@@ -207,19 +207,40 @@ pub enum Acceptor {
 }
 
 impl Acceptor {
-    /// The next client.
+    /// The next client, for any thread.
     ///
     /// # Errors
     /// Too many open files.
-    pub async fn accept(&self) -> io::Result<Stream> {
-        match self {
-            Acceptor::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+    pub async fn accept(&self) -> io::Result<Accepted> {
+        Ok(match self {
+            Acceptor::Tcp(listener) => Accepted::Tcp(listener.accept().await?.0.into_std()?),
+            Acceptor::Unix(listener) => Accepted::Unix(listener.accept().await?.0.into_std()?),
+        })
+    }
+}
+
+/// A client that no thread serves yet.
+#[derive(Debug)]
+pub enum Accepted {
+    /// Over TCP.
+    Tcp(std::net::TcpStream),
+    /// Over a UNIX socket.
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Accepted {
+    /// The connection for this thread's runtime.
+    ///
+    /// # Errors
+    /// It is broken, or there are too many.
+    pub fn here(self) -> io::Result<Stream> {
+        Ok(match self {
+            Accepted::Tcp(stream) => {
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                Stream::Tcp(TcpStream::from_std(stream)?)
             }
-            Acceptor::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
-        }
+            Accepted::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+        })
     }
 }
 

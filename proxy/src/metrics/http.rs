@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use super::Counters;
-use crate::stream::{Acceptor, Stream};
+use crate::stream::{Accepted, Acceptor, Stream};
 
 /// Longest request that is read, bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
@@ -32,7 +32,7 @@ pub(crate) async fn serve(
     let places = Arc::new(Semaphore::new(REQUESTS_MAX));
     // It is never closed.
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        match listener.accept().await {
+        match listener.accept().await.and_then(Accepted::here) {
             Ok(mut peer) => {
                 let (keys, counters) = (keys.clone(), Arc::clone(&counters));
                 let stopping = stopping.clone();
