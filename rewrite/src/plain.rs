@@ -45,9 +45,9 @@ impl Cursor<'_> {
                 sites: Vec::with_capacity(rows.sites.capacity() / 2),
                 ..rows
             };
-            while rows.at < middle && rows.read_one()? {
-                behind.read_one()?;
-            }
+            // The row at which one of them stays is not tried again: it may be as long as the text.
+            while rows.at < middle && rows.read_one()? && behind.read_one()? {}
+            while rows.at < middle && rows.read_one()? {}
             if rows.at == middle {
                 rows.go_on_as(behind);
             }
@@ -220,6 +220,8 @@ fn string_end(text: &[u8], start: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use keywright_core::KeyBatch;
 
     use super::{TWO_PLACES_BYTES_MIN, likely_row, plain_row, string_end};
@@ -228,6 +230,9 @@ mod tests {
     use crate::key::KeyForm;
     use crate::modes::{Flavour, Modes, Server};
     use crate::plan::KeyColumn;
+
+    /// Nothing that reads a text once takes so long.
+    const LONG: Duration = Duration::from_secs(2);
 
     /// Long texts are read from two places at once; what looks like a row in the middle may be the inside of a string.
     #[test]
@@ -279,6 +284,32 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    /// A second place that comes upon what is no plain row stays there: it was read again for each row of the first.
+    #[test]
+    fn a_long_row_behind_many_short_ones_is_not_read_for_each_of_them() {
+        let modes = Modes::plain(Server {
+            flavour: Flavour::MariaDb,
+            version: 101_119,
+        });
+        let key = KeyColumn {
+            name: b"id",
+            form: KeyForm::Integer,
+            live: &[],
+            watched: true,
+        };
+        let (short, long) = ("(1),".repeat(500_000), "s".repeat(2_000_000));
+        for end in ["')", "'),(1)", r"\n'),(1)"] {
+            let text = format!("INSERT INTO t (a) VALUES {short}(1),(1),(1),('{long}{end}");
+            let text = text.as_bytes();
+            let started = Instant::now();
+            let plan = InsertHead::read(text, &modes)
+                .and_then(|head| Insert::read(head, text, &modes))
+                .and_then(|insert| insert.plan(text, &modes, &key));
+            assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
+            assert!(plan.is_ok_and(|plan| plan.rows() > 500_000), "{end}");
         }
     }
 
