@@ -20,6 +20,8 @@ pub(crate) const BUFFER_BYTES_BUSY: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
+    /// So many bytes at its front are read into. It is longer where a statement has grown in it.
+    readable: usize,
     start: usize,
     end: usize,
     ended: bool,
@@ -36,6 +38,7 @@ impl Input {
     pub(crate) fn new(memory: Arc<Memory>) -> Self {
         Self {
             bytes: Vec::new(),
+            readable: 0,
             start: 0,
             end: 0,
             ended: false,
@@ -86,7 +89,8 @@ impl Input {
             if !self.make_room(at_least) {
                 return Poll::Ready(Ok(()));
             }
-            let room = self.bytes.get_mut(self.end..).unwrap_or_default();
+            let room = self.bytes.get_mut(self.end..self.readable);
+            let room = room.unwrap_or_default();
             let room_bytes = room.len();
             let mut into = ReadBuf::new(room);
             match Pin::new(&mut *from).poll_read(context, &mut into) {
@@ -113,7 +117,7 @@ impl Input {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        let len = self.bytes.len();
+        let len = self.readable;
         let mut wanted = len;
         if self.was_filled || self.end == len {
             // That so many bytes are to come is a promise of the peer's: it makes the buffer no larger than what has come.
@@ -125,10 +129,11 @@ impl Input {
         if wanted > len {
             self.is_starved = !self.share.hold(wanted.saturating_sub(BUFFER_BYTES_BUSY));
             if !self.is_starved {
-                self.bytes.resize(wanted, 0);
+                self.readable = wanted;
+                self.bytes.resize(wanted.max(self.bytes.len()), 0);
             }
         }
-        self.end < self.bytes.len()
+        self.end < self.readable
     }
 
     /// Whether nothing is in it, and it still has memory.
@@ -140,6 +145,7 @@ impl Input {
     pub(crate) fn release(&mut self) {
         if self.start == self.end {
             self.bytes = Vec::new();
+            self.readable = 0;
             self.share.hold(0);
             self.was_filled = false;
         }
@@ -151,6 +157,7 @@ impl Room for Input {
         self.there()
     }
 
+    // The memory for that was taken with the statement's own.
     fn stretch(&mut self, bytes: usize) -> &mut [u8] {
         self.end = self.start.saturating_add(bytes);
         let more = self.end.saturating_sub(self.bytes.len());
@@ -159,5 +166,35 @@ impl Room for Input {
             self.bytes.resize(self.end, 0);
         }
         self.bytes.get_mut(self.start..self.end).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a statement is rewritten to needs room, which is none for a longer one to be gathered in.
+    #[test]
+    fn a_statement_that_grows_in_place_makes_no_room_for_longer_ones() {
+        let mut input = Input::new(Arc::new(Memory::new(1 << 20)));
+        let mut bytes = 100 << 10;
+        loop {
+            while input.end < bytes && input.make_room(bytes) {
+                input.end = bytes.min(input.readable);
+                input.was_filled = input.end == input.readable;
+            }
+            if input.is_starved() {
+                break;
+            }
+            assert!(bytes < 1 << 20, "more is gathered than there is memory");
+            assert_eq!(input.stretch(2 * bytes).len(), 2 * bytes);
+            input.drop_front(2 * bytes);
+            assert!(input.bytes.len() <= 2 * input.readable);
+            bytes = bytes * 3 / 2;
+        }
+        assert!(bytes > 512 << 10);
+        input.drop_front(bytes);
+        input.release();
+        assert!(input.share.hold(512 << 10), "all came back");
     }
 }
