@@ -1,12 +1,15 @@
 //! The proxy's threads, each with a runtime of its own. A client stays on the thread it is given to, so each is given to the one
 //! that has fewest: which thread is the first to accept it says nothing about how busy the others are.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::runtime::{Builder, Handle, Runtime};
+
+/// More clients than there can be.
+const CLIENTS_MAX: usize = usize::MAX / 2;
 
 /// Where clients can be given to.
 #[derive(Debug)]
@@ -28,6 +31,16 @@ impl Drop for Seat {
     }
 }
 
+/// A thread whose runtime is there. When it is dropped with that, the thread has more clients than any other: what a runtime is
+/// given that is gone is dropped at once.
+struct There(Arc<AtomicUsize>);
+
+impl Drop for There {
+    fn drop(&mut self) {
+        self.0.fetch_add(CLIENTS_MAX, Ordering::Relaxed);
+    }
+}
+
 impl Threads {
     /// Runtimes, each for a thread to run, and how to give clients to them.
     ///
@@ -37,14 +50,22 @@ impl Threads {
         let runtimes = (0..count)
             .map(|_| Builder::new_current_thread().enable_all().build())
             .collect::<io::Result<Vec<_>>>()?;
-        let thread = |runtime: &Runtime| Thread {
-            runtime: runtime.handle().clone(),
-            clients: Arc::default(),
+        let thread = |runtime: &Runtime| {
+            let clients = Arc::default();
+            let there = There(Arc::clone(&clients));
+            runtime.spawn(async move {
+                let _there = there;
+                pending::<()>().await;
+            });
+            Thread {
+                runtime: runtime.handle().clone(),
+                clients,
+            }
         };
         Ok((Self(runtimes.iter().map(thread).collect()), runtimes))
     }
 
-    /// Serves a client on the thread that has fewest.
+    /// Serves a client on the thread that has fewest, of those that have not ended.
     pub(crate) fn give(&self, client: impl Future<Output = ()> + Send + 'static) {
         let fewest = |thread: &&Thread| thread.clients.load(Ordering::Relaxed);
         let Some(thread) = self.0.iter().min_by_key(fewest) else {
@@ -119,6 +140,27 @@ mod tests {
         assert_eq!(counted(&on, 20), [10; 2], "where there was room");
         let _ = leave.send(2);
         let _ = end.send(true);
+        Ok(())
+    }
+
+    /// The others still tell clients that the proxy is stopping.
+    #[test]
+    fn a_thread_that_has_ended_is_given_no_more_clients() -> std::io::Result<()> {
+        let (threads, mut runtimes) = Threads::new(3)?;
+        let last = runtimes.pop();
+        drop(runtimes);
+        let (tell, told) = channel();
+        for client in 0..3 {
+            let tell = tell.clone();
+            threads.give(async move {
+                let _ = tell.send(client);
+            });
+        }
+        drop(tell);
+        if let Some(last) = last {
+            last.block_on(tokio::task::yield_now());
+        }
+        assert_eq!(told.iter().collect::<Vec<_>>(), [0, 1, 2]);
         Ok(())
     }
 }
