@@ -66,13 +66,18 @@ pub fn extend(
         track.extend_at.store(u64::MAX, Ordering::Relaxed);
         return Ok(Extended::Yes);
     }
+    // Who is not may not wait in this gate: a change back to this worker id holds the locks and waits for it.
+    if !is_still_ours(entry)? {
+        session::forget();
+        return Ok(Extended::Yes);
+    }
     let sequences = Sequences::of(entry.kind)?;
     let name = || entry.kind.bound_name().to_owned();
     if !store::lock_sequences(&sequences.all(), urgency, &name)? {
         track.extend_at.store(u64::MAX, Ordering::Relaxed);
         return Ok(Extended::Yes);
     }
-    // Not before the lock: whoever changes the worker id or the layout holds it, and noted the bound as the last.
+    // Again behind the locks: whoever changes the worker id or the layout holds them, and noted the bound as the last.
     if !is_still_ours(entry)? {
         session::forget();
         return Ok(Extended::Yes);
