@@ -11,6 +11,9 @@ use crate::splice::{Given, SpliceError, Writer};
 /// writes at once.
 const FRONT_ROWS: usize = 16;
 
+/// Bytes that the text before the other rows mostly becomes longer by.
+const FRONT_BYTES_MORE: usize = 512;
+
 /// How a text of many rows is rewritten where it lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InPlace {
@@ -30,6 +33,12 @@ impl InPlace {
     pub fn new_bytes(&self) -> usize {
         self.new_bytes
     }
+
+    /// What rewriting takes of memory beyond the old text, bytes.
+    pub fn more_bytes(&self) -> usize {
+        let longer = self.new_bytes.saturating_sub(self.old_bytes);
+        longer.saturating_add(self.front.len())
+    }
 }
 
 impl Plan {
@@ -42,7 +51,7 @@ impl Plan {
         if is_edited || sites.iter().any(|site| site.kind != SiteKind::First) {
             return None;
         }
-        let mut front = Vec::with_capacity(at.saturating_mul(2));
+        let mut front = Vec::with_capacity(at.saturating_add(FRONT_BYTES_MORE));
         let mut writer = Writer::new(self, text, &mut front);
         let mut given = Given::new(self.lid, keys);
         given.write(front_sites, &mut writer).ok()?;
@@ -57,13 +66,14 @@ impl Plan {
         }
         let key_bytes = usize::try_from(digits).ok()? + 2;
         let rows_bytes = text.len().checked_sub(at)? + sites.len() * key_bytes;
-        Some(InPlace {
-            new_bytes: front.len() + rows_bytes,
+        let new_bytes = front.len() + rows_bytes;
+        (new_bytes > text.len()).then_some(InPlace {
             front,
             last,
             spacing: next.spacing,
             key_bytes,
             old_bytes: text.len(),
+            new_bytes,
         })
     }
 
@@ -105,36 +115,11 @@ impl Plan {
 mod tests {
     use keywright_core::KeyBatch;
 
-    use crate::head::InsertHead;
-    use crate::insert::Insert;
-    use crate::key::KeyForm;
-    use crate::modes::{CharsetClass, Flavour, Modes, Server};
-    use crate::plan::{KeyColumn, Plan};
-
-    const MODES: Modes = Modes {
-        ansi_quotes: false,
-        no_backslash_escapes: false,
-        no_auto_value_on_zero: Some(false),
-        strict: Some(true),
-        charset: CharsetClass::Safe,
-        server: Server {
-            flavour: Flavour::MariaDb,
-            version: 101_119,
-        },
-    };
+    use crate::insert::tests::planned;
+    use crate::plan::Plan;
 
     fn plan(text: &str) -> Plan {
-        let key = KeyColumn {
-            name: b"id",
-            form: KeyForm::Integer,
-            live: &[],
-            watched: false,
-        };
-        let text = text.as_bytes();
-        InsertHead::read(text, &MODES)
-            .and_then(|head| Insert::read(head, text, &MODES))
-            .and_then(|insert| insert.plan(text, &MODES, &key))
-            .expect("it can be read")
+        planned(text.as_bytes(), false).expect("it can be read")
     }
 
     fn rows(count: usize) -> String {

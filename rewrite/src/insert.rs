@@ -214,3 +214,33 @@ impl Cursor<'_> {
         Ok(ahead.accept_mark(b'(')? && ahead.accept_mark(b')')?)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::Insert;
+    use crate::head::InsertHead;
+    use crate::key::KeyForm;
+    use crate::modes::{Flavour, Modes, Server};
+    use crate::plan::{KeyColumn, Plan};
+    use crate::refusal::Unread;
+
+    /// The plan of an INSERT whose table has the key `id`, which something else reads as LAST_INSERT_ID() or not.
+    pub(crate) fn planned(text: &[u8], watched: bool) -> Result<Plan, Unread> {
+        let modes = Modes {
+            no_auto_value_on_zero: Some(false),
+            strict: Some(true),
+            ..Modes::plain(Server {
+                flavour: Flavour::MariaDb,
+                version: 101_119,
+            })
+        };
+        let key = KeyColumn {
+            name: b"id",
+            form: KeyForm::Integer,
+            live: &[],
+            watched,
+        };
+        let head = InsertHead::read(text, &modes)?;
+        Insert::read(head, text, &modes)?.plan(text, &modes, &key)
+    }
+}

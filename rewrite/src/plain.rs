@@ -225,11 +225,7 @@ mod tests {
     use keywright_core::KeyBatch;
 
     use super::{TWO_PLACES_BYTES_MIN, likely_row, plain_row, string_end};
-    use crate::head::InsertHead;
-    use crate::insert::Insert;
-    use crate::key::KeyForm;
-    use crate::modes::{Flavour, Modes, Server};
-    use crate::plan::KeyColumn;
+    use crate::insert::tests::planned;
 
     /// Nothing that reads a text once takes so long.
     const LONG: Duration = Duration::from_secs(2);
@@ -237,16 +233,6 @@ mod tests {
     /// Long texts are read from two places at once; what looks like a row in the middle may be the inside of a string.
     #[test]
     fn rows_of_long_texts_are_found_whatever_their_strings_look_like() {
-        let modes = Modes::plain(Server {
-            flavour: Flavour::MariaDb,
-            version: 101_119,
-        });
-        let key = KeyColumn {
-            name: b"id",
-            form: KeyForm::Integer,
-            live: &[],
-            watched: true,
-        };
         let like_rows = "),(1, ''), (2, ''x''),\n(3, ''";
         let strings = ["", "a", "), (1, ", "),(1,", like_rows];
         for (index, string) in strings.into_iter().enumerate() {
@@ -264,10 +250,7 @@ mod tests {
                     let keyed: Vec<String> = rows.iter().enumerate().map(keyed).collect();
                     let wanted = format!("INSERT INTO t (`id`,a,b) VALUES {}", keyed.join(between));
                     let text = text.as_bytes();
-                    let plan = InsertHead::read(text, &modes)
-                        .and_then(|head| Insert::read(head, text, &modes))
-                        .and_then(|insert| insert.plan(text, &modes, &key))
-                        .expect("it can be read");
+                    let plan = planned(text, true).expect("it can be read");
                     let keys = KeyBatch::Numbers {
                         first: 5_000,
                         spacing: 1,
@@ -290,24 +273,12 @@ mod tests {
     /// A second place that comes upon what is no plain row stays there: it was read again for each row of the first.
     #[test]
     fn a_long_row_behind_many_short_ones_is_not_read_for_each_of_them() {
-        let modes = Modes::plain(Server {
-            flavour: Flavour::MariaDb,
-            version: 101_119,
-        });
-        let key = KeyColumn {
-            name: b"id",
-            form: KeyForm::Integer,
-            live: &[],
-            watched: true,
-        };
         let (short, long) = ("(1),".repeat(500_000), "s".repeat(2_000_000));
         for end in ["')", "'),(1)", r"\n'),(1)"] {
             let text = format!("INSERT INTO t (a) VALUES {short}(1),(1),(1),('{long}{end}");
             let text = text.as_bytes();
             let started = Instant::now();
-            let plan = InsertHead::read(text, &modes)
-                .and_then(|head| Insert::read(head, text, &modes))
-                .and_then(|insert| insert.plan(text, &modes, &key));
+            let plan = planned(text, true);
             assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
             assert!(plan.is_ok_and(|plan| plan.rows() > 500_000), "{end}");
         }

@@ -87,7 +87,7 @@ impl Session {
         let total = self.text_at().checked_add(how.new_bytes())?;
         let is_one_packet = total - HEADER_BYTES < BODY_BYTES_MAX;
         // Memory was taken for a copy.
-        let fits = how.new_bytes() / 2 <= text.len();
+        let fits = how.more_bytes() <= text.len();
         (is_one_packet && fits && total >= bytes.len()).then_some(how)
     }
 

@@ -1,6 +1,8 @@
 //! Long INSERTs get their keys where they lie in the driver's buffer. The server gets what it gets when they are copied.
 
+use keywright_core::KeyBatch;
 use keywright_rewrite::KeyForm;
+use keywright_session::{Room, Step};
 
 use super::rig::*;
 
@@ -121,4 +123,37 @@ fn long_inserts_among_others_in_one_text_are_copied() {
     let next = r.answer(&done(1_000_000));
     let second = wanted(1_000_000 + ROWS as u64, "");
     assert!(next == query(&[], second.as_bytes()));
+}
+
+/// A buffer that must not grow.
+struct Full(Vec<u8>);
+
+impl Room for Full {
+    fn there(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn stretch(&mut self, bytes: usize) -> &mut [u8] {
+        panic!("no memory was taken for {bytes} bytes")
+    }
+}
+
+/// The text before the rows that move is copied: where that is most of it, no memory was taken for both.
+#[test]
+fn inserts_that_are_mostly_their_first_rows_are_copied_whole() {
+    let row = |bytes: usize| format!("(1, '{}')", "x".repeat(bytes));
+    let rows = [vec![row(10_000); 16], vec![row(1); 5]].concat();
+    let text = format!("INSERT INTO t (a, b) VALUES {}", rows.join(","));
+    let mut session = begun(0, 1_000_000).s;
+    let mut bytes = Full(query(&[], text.as_bytes()));
+    let step = session.on_client_in_place(&mut bytes);
+    assert!(matches!(step, Step::Keys(request) if request.count == 21));
+    session.on_keys(Ok(KeyBatch::Numbers {
+        first: 1_000_000,
+        spacing: 1,
+        count: 21,
+    }));
+    let step = session.on_client_in_place(&mut bytes);
+    assert_eq!(step, Step::Consumed(bytes.0.len()));
+    assert!(has(session.to_upstream(), "(1000020,1, 'x')"));
 }
