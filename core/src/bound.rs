@@ -107,6 +107,9 @@ pub struct Takeover {
     pub layout: Layout,
     /// The store's record; `None` when there is none.
     pub recorded: Option<Recorded>,
+    /// Whether nothing was issued before, for certain, when there is no record: the number is the owner's word for it, or
+    /// was registered for this very bound. Else it is taken that something was.
+    pub is_vouched: bool,
     /// Who takes over.
     pub incarnation: Incarnation,
     /// The wall clock, unix milliseconds.
@@ -144,6 +147,8 @@ pub struct TakeoverPlan {
 pub enum TakeoverReason {
     /// There is no record. That does not mean nothing was issued: starts where the maximum lead ends.
     Fresh,
+    /// There is no record, and it is certain that nothing was issued: starts now.
+    Vouched,
     /// The record is our own: starts at the bound.
     SameIncarnation,
     /// The record is another's, who may have gone on after it reached us: starts past both the bound and the maximum
@@ -163,6 +168,7 @@ pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
     // The tick that begins exactly where the lead ends may have been issued.
     let past_lead_ms = add_ms(takeover.now_ms, takeover.lead_ms_max).saturating_add(1);
     let (floor_ms, reason) = match takeover.recorded {
+        None if takeover.is_vouched => (takeover.now_ms, TakeoverReason::Vouched),
         None => (past_lead_ms, TakeoverReason::Fresh),
         Some(Recorded {
             bound_ms,

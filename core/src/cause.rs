@@ -32,6 +32,7 @@ pub enum Cause {
     VersionMismatch,
     AdoptRefused,
     BoundDamaged,
+    IdentityUncommitted,
     StatementUnsupported,
     KeyExplicit,
     StoreUnavailable,
@@ -64,7 +65,7 @@ const DENIED: u16 = 1227;
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 25] = [
+    pub const OF_POSTGRES: [Self; 26] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -90,6 +91,7 @@ impl Cause {
         Self::VersionMismatch,
         Self::AdoptRefused,
         Self::BoundDamaged,
+        Self::IdentityUncommitted,
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
@@ -138,6 +140,7 @@ impl Cause {
             Self::VersionMismatch    => Row::of("version_mismatch", "55000", NO_KEY, false, "setup"),
             Self::AdoptRefused       => Row::of("adopt_refused", "55000", ARGUMENTS, false, "input"),
             Self::BoundDamaged       => Row::of("bound_damaged", "XX001", NO_KEY, false, "damage"),
+            Self::IdentityUncommitted => Row::of("identity_uncommitted", "55000", NO_KEY, false, "state"),
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
             Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),
             Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),

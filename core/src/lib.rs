@@ -16,11 +16,13 @@
 pub mod bound;
 pub mod cause;
 pub mod clock;
+pub mod generation;
 pub mod incarnation;
 pub mod key;
 pub mod layout;
 pub mod policy;
 pub mod readable;
+pub mod register;
 pub mod segment;
 pub mod snowflake;
 pub mod step;
@@ -34,6 +36,7 @@ pub use bound::{
 };
 pub use cause::Cause;
 pub use clock::{ClockEvent, Observation, Readings, VirtualClock};
+pub use generation::{Generation, Word};
 pub use incarnation::{Incarnation, Note};
 pub use key::KeyBatch;
 pub use layout::{
@@ -42,6 +45,7 @@ pub use layout::{
 };
 pub use policy::{ClockDecision, ClockPolicy, SpareState, decide};
 pub use readable::{Biz, BizError, ReadableError, ReadableParts};
+pub use register::{Floor, Held, Number, Register, Use};
 pub use segment::{
     Exhausted, RefillPlan, RefillRequest, SegmentWord, TagExhausted, plan_refill, refill_at,
 };

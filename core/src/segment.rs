@@ -53,7 +53,7 @@ impl SegmentWord {
             let swapped = self.cursor.compare_exchange_weak(
                 cursor,
                 cursor + n,
-                Ordering::Relaxed,
+                Ordering::Acquire,
                 Ordering::Relaxed,
             );
             if swapped.is_ok() {
@@ -77,6 +77,21 @@ impl SegmentWord {
     /// Gives up every id below `to`. Ids from there on need the durable bound moved at least as far first.
     pub fn advance(&self, to: u64) {
         self.cursor.fetch_max(to, Ordering::Relaxed);
+    }
+
+    /// Gives up everything below the bound: nothing is issued until the next [`SegmentWord::publish`].
+    pub fn drain(&self) {
+        self.advance(self.hi());
+    }
+
+    /// First step of giving the word to another owner; see [`crate::Generation::pass_on`].
+    pub(crate) fn forbid(&self) {
+        self.hi.store(0, Ordering::Relaxed);
+    }
+
+    /// Last step of giving the word to another owner: empty again.
+    pub(crate) fn empty(&self) {
+        self.cursor.store(0, Ordering::Release);
     }
 
     /// Ids left below the bound.

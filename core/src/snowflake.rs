@@ -17,6 +17,9 @@ use thiserror::Error;
 /// compare-and-swap, which always acts on the newest value of `word`, meets the publisher's move: either `word`
 /// was already past it, or the swap fails and both are read again. `word` only grows, so an equal value means an
 /// unchanged one. A taker with a new `word` and an old `hi` is only refused too early.
+///
+/// **Another owner.** A word may be given to another owner ([`crate::Generation`]): a taker's swap acquires, so one that
+/// took from the new owner's word also sees the new owner's generation.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct SnowflakeWord {
@@ -111,7 +114,7 @@ impl SnowflakeWord {
             };
             let swapped =
                 self.word
-                    .compare_exchange_weak(next, end, Ordering::Relaxed, Ordering::Relaxed);
+                    .compare_exchange_weak(next, end, Ordering::Acquire, Ordering::Relaxed);
             if swapped.is_ok() {
                 return Ok(first);
             }
@@ -126,10 +129,21 @@ impl SnowflakeWord {
         self.hi.fetch_max(hi, Ordering::Release);
     }
 
-    /// Gives up everything below the bound: nothing is issued until the next [`SnowflakeWord::publish`].
-    pub fn drain(&self) {
+    /// Gives up everything below the bound: nothing is issued until the next [`SnowflakeWord::publish`]. Returns the first
+    /// state that was not issued before.
+    pub fn drain(&self) -> u64 {
         self.word
-            .fetch_max(self.hi.load(Ordering::Acquire), Ordering::Relaxed);
+            .fetch_max(self.hi.load(Ordering::Acquire), Ordering::Relaxed)
+    }
+
+    /// First step of giving the word to another owner; see [`crate::Generation::pass_on`].
+    pub(crate) fn forbid(&self) {
+        self.hi.store(0, Ordering::Relaxed);
+    }
+
+    /// Last step of giving the word to another owner: empty again.
+    pub(crate) fn empty(&self) {
+        self.word.store(0, Ordering::Release);
     }
 
     /// The lowest state neither issued nor given up.

@@ -1,6 +1,7 @@
 //! What the extension keeps in tables: read as its owner, in the newest committed state and this transaction's own.
 
 use keywright_core::cause::Cause;
+use keywright_core::incarnation::Note;
 use keywright_core::layout::{Layout, WorkerId};
 use keywright_core::step::Step;
 use keywright_core::tag::Tag;
@@ -151,15 +152,60 @@ pub fn sequence(name: &str) -> Result<pg_sys::Oid, Failure> {
         .ok_or_else(|| damaged(&format!("sequence keywright.{name} is missing")))
 }
 
+/// The layout of this database, and whether it is certain.
+pub struct LayoutRow {
+    /// The layout.
+    pub layout: Layout,
+    /// This transaction set it.
+    pub is_uncommitted: bool,
+}
+
 /// The layout of this database.
 pub fn layout(extension: &Extension) -> Result<Layout, Failure> {
+    layout_row(extension).map(|row| row.layout)
+}
+
+/// The layout of this database, and whether this transaction set it.
+pub fn layout_row(extension: &Extension) -> Result<LayoutRow, Failure> {
     store::lock_table(extension.node_table)?;
-    let owner = extension.owner;
-    let text = one_row(owner, "SELECT layout FROM keywright.node", &[], |row| {
-        row.get::<String>(1)
+    let query = "SELECT layout, xmin::pg_catalog.text FROM keywright.node";
+    let row = one_row(extension.owner, query, &[], |row| {
+        (row.get::<String>(1), row.get::<String>(2))
     });
-    let text = text.flatten().unwrap_or_else(|| LAYOUT_DEFAULT.to_owned());
-    Layout::parse(&text).map_err(|error| damaged(&error.to_string()))
+    let (text, writer) = row.unwrap_or((None, None));
+    let text = text.unwrap_or_else(|| LAYOUT_DEFAULT.to_owned());
+    Ok(LayoutRow {
+        layout: Layout::parse(&text).map_err(|error| damaged(&error.to_string()))?,
+        is_uncommitted: writer.is_some_and(|writer| is_own(&writer)),
+    })
+}
+
+/// Whether this transaction wrote the row with that `xmin`.
+fn is_own(xmin: &str) -> bool {
+    xmin.parse().is_ok_and(sys::is_own_transaction)
+}
+
+/// Whether this transaction wrote the label of an object.
+pub fn is_label_uncommitted(class: pg_sys::Oid, object: pg_sys::Oid, provider: &str) -> bool {
+    let writer = one_row(
+        pg_sys::BOOTSTRAP_SUPERUSERID.into(),
+        "SELECT xmin::pg_catalog.text FROM pg_catalog.pg_shseclabel WHERE classoid OPERATOR(pg_catalog.=) $1 \
+         AND objoid OPERATOR(pg_catalog.=) $2 AND provider OPERATOR(pg_catalog.=) $3",
+        &[class.into(), object.into(), provider.into()],
+        |row| row.get::<String>(1),
+    );
+    writer.flatten().is_some_and(|writer| is_own(&writer))
+}
+
+/// Whether the snowflake bound was written by this database and no other.
+pub fn is_bound_ours() -> Result<bool, Failure> {
+    let note = sys::sequence_last(sequence("snowflake_note")?).and_then(Note::unpack);
+    Ok(note.is_some_and(|note| note.is_of(&store::incarnation())))
+}
+
+/// Whether this transaction gave this database its worker id.
+pub fn label_is_uncommitted() -> bool {
+    labels::is_uncommitted(Labelled::Database)
 }
 
 /// The worker id that was given to this database on this server.

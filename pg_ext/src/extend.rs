@@ -2,6 +2,7 @@
 //! locks, then the bound is planned, made durable and published.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use keywright_core::bound::{
     BoundPlan, BoundRefusal, BoundRequest, Recorded, Takeover, TakeoverReason, plan_bound,
@@ -10,15 +11,19 @@ use keywright_core::bound::{
 use keywright_core::cause::Cause;
 use keywright_core::clock::{ClockEvent, Readings};
 use keywright_core::incarnation::Note;
+use keywright_core::register::Floor;
 
 use crate::failure::Failure;
 use crate::gate::Held;
-use crate::handover::{Sequences, above_siblings, drain_siblings, wait_for_siblings};
-use crate::session;
-use crate::shm::TimeTrack;
+use crate::handover::{Sequences, stop_siblings, wait_for_siblings};
+use crate::shm::{Slot, TimeSlot, TimeTrack};
 use crate::store::{self, Urgency};
+use crate::sys::Outcome;
 use crate::words::{self, TimeEntry};
-use crate::{clock, settings, sys};
+use crate::{clock, register, session, settings, sys};
+
+/// Pause between two looks at a transaction that drops what the word belongs to.
+const DROP_LOOK_MS: u64 = 10;
 
 /// What became of an extension.
 pub enum Extended {
@@ -40,7 +45,7 @@ pub fn extend(
     n: u64,
     urgency: Urgency,
 ) -> Result<Extended, Failure> {
-    let slot = entry.slot;
+    let slot = entry.slot();
     let track = slot.track(spare);
     let enough = || match urgency {
         Urgency::Early => track.word.next() <= track.extend_at.load(Ordering::Relaxed),
@@ -60,6 +65,14 @@ pub fn extend(
     };
     if enough() {
         return Ok(Extended::Yes);
+    }
+    if !entry.at.is_current() {
+        session::forget();
+        return Ok(Extended::Yes);
+    }
+    if is_being_dropped(slot) {
+        drop(held);
+        return wait_for_drop(track, urgency);
     }
     if urgency.is_early() && !sys::try_lock_table(session::extension()?.node_table) {
         // Who we are cannot be read now, and the caller has its id: leave it to whoever needs the next bound.
@@ -87,8 +100,52 @@ pub fn extend(
 
 /// A worker id may have been taken from this database while it waited; its word is then another's.
 fn is_still_ours(entry: &TimeEntry) -> Result<bool, Failure> {
-    let now = words::look_up(entry.kind)?;
-    Ok(std::ptr::eq(now.slot, entry.slot))
+    Ok(words::key(entry.kind)? == *entry.key)
+}
+
+/// Whether another transaction that is still open drops the database or the extension: it noted how far the word came.
+fn is_being_dropped(slot: &TimeSlot) -> bool {
+    let transaction = slot.closed_by().load(Ordering::Acquire);
+    transaction != 0
+        && !sys::is_own_transaction(sys::short_number(transaction))
+        && sys::outcome(transaction) == Outcome::Open
+}
+
+fn wait_for_drop(track: &TimeTrack, urgency: Urgency) -> Result<Extended, Failure> {
+    match urgency {
+        Urgency::Early => {
+            track.extend_at.store(u64::MAX, Ordering::Relaxed);
+            Ok(Extended::Yes)
+        }
+        Urgency::Needed { deadline } if Instant::now() >= deadline => Err(store::timed_out(
+            "a transaction that drops the database or the extension",
+        )),
+        Urgency::Needed { .. } => {
+            sys::sleep(Duration::from_millis(DROP_LOOK_MS));
+            Ok(Extended::Yes)
+        }
+    }
+}
+
+/// A word that was closed goes on only if the transaction that closed it failed, above where it was closed.
+fn reopen(entry: &TimeEntry) -> Result<(), Failure> {
+    let slot = entry.slot();
+    let transaction = slot.closed_by().load(Ordering::Acquire);
+    if transaction == 0 {
+        return Ok(());
+    }
+    match sys::outcome(transaction) {
+        Outcome::Failed | Outcome::Forgotten => {
+            slot.taken_over.store(false, Ordering::Relaxed);
+            slot.closed_by().store(0, Ordering::Release);
+            Ok(())
+        }
+        Outcome::Open | Outcome::Committed => Err(Failure::new(
+            Cause::Fenced,
+            format!("{} was dropped", entry.kind.bound_name()),
+        )
+        .hint("Create the extension again, and set a worker id.")),
+    }
 }
 
 fn write_bound(
@@ -99,8 +156,9 @@ fn write_bound(
     sequences: &Sequences,
     held: &Held<'_>,
 ) -> Result<Extended, Failure> {
-    let slot = entry.slot;
+    let slot = entry.slot();
     let track = slot.track(spare);
+    reopen(entry)?;
     let readings = clock::readings();
     let before = sys::last_record();
     let (plan, now_ms) = {
@@ -111,6 +169,7 @@ fn write_bound(
         let found_ms = bound_ms.unwrap_or(0);
         let ours = found_ms == track.bound_ms.load(Ordering::Relaxed)
             || found_ms == track.attempted_ms.load(Ordering::Relaxed);
+        refuse_if_lower(entry, track, found_ms)?;
         let now_ms = if slot.taken_over.load(Ordering::Relaxed) && ours {
             observe(entry, readings, held)
         } else {
@@ -153,6 +212,21 @@ fn write_bound(
     Ok(Extended::Yes)
 }
 
+/// Sequences of ours only grow. One that reads lower than what this word made durable was set by somebody else.
+fn refuse_if_lower(entry: &TimeEntry, track: &TimeTrack, found_ms: i64) -> Result<(), Failure> {
+    let written_ms = track.bound_ms.load(Ordering::Relaxed);
+    if found_ms >= written_ms {
+        return Ok(());
+    }
+    let name = entry.kind.bound_name();
+    Err(Failure::new(
+        Cause::BoundDamaged,
+        format!("{name} is at {found_ms}, lower than the {written_ms} that was written last"),
+    )
+    .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION … REFRESH SEQUENCES.")
+    .hint("Run SELECT keywright.set_worker_id(n, above => moment) with this database's worker id and a moment later than all its ids."))
+}
+
 fn publish(entry: &TimeEntry, track: &TimeTrack, plan: &BoundPlan, now_ms: i64) {
     let window_ticks = settings::bound_window_ms() / u64::from(entry.layout().tick_ms().max(1));
     let window_states = window_ticks << entry.layout().sequence_bits();
@@ -162,13 +236,13 @@ fn publish(entry: &TimeEntry, track: &TimeTrack, plan: &BoundPlan, now_ms: i64) 
         Ordering::Relaxed,
     );
     track.bound_ms.store(plan.bound_ms, Ordering::Relaxed);
-    entry.slot.refills.fetch_add(1, Ordering::Relaxed);
-    entry.slot.last_refill_ms.store(now_ms, Ordering::Relaxed);
+    entry.slot().refills.fetch_add(1, Ordering::Relaxed);
+    entry.slot().last_refill_ms.store(now_ms, Ordering::Relaxed);
 }
 
 /// Reads the clock through what was seen of it so far; reports steps.
 fn observe(entry: &TimeEntry, readings: Readings, held: &Held<'_>) -> i64 {
-    let slot = entry.slot;
+    let slot = entry.slot();
     let seen = slot.with_clock(held, |clock| {
         clock.observe(readings, settings::clock_jump_ms_max())
     });
@@ -199,52 +273,113 @@ fn take_over(
     sequences: &Sequences,
     held: &Held<'_>,
 ) -> Result<i64, Failure> {
-    let slot = entry.slot;
+    let slot = entry.slot();
     let note = sys::sequence_last(sequences.note).and_then(Note::unpack);
+    let past = Past::of(entry, sequences)?;
     let mut floor_ms = readings.wall_ms;
     for spare in [false, true] {
         if spare && !entry.layout().has_spare() {
             continue;
         }
-        let sequence = sequences.track(spare)?;
         let track = slot.track(spare);
         // What is left below the bound belongs to a record that is no longer in force.
         track.word.drain();
-        let bound_ms = sys::sequence_last(sequence);
         let plan = plan_takeover(&Takeover {
             layout: *entry.layout(),
-            recorded: recorded(bound_ms, note),
+            recorded: recorded(past.bound_ms, note),
+            is_vouched: past.is_vouched,
             incarnation: store::incarnation(),
             now_ms: readings.wall_ms,
             lead_ms_max: settings::lead_ms_max(),
             skew_ms_max: settings::failover_skew_ms_max(),
             window_ms: settings::bound_window_ms(),
-            word_next_state: track.word.next().max(above_siblings(entry)),
+            word_next_state: track.word.next().max(past.moment_state),
         });
+        let start_state = plan.start_state.max(past.ids_state);
+        let layout = entry.layout();
+        let start_ms = layout.unix_ms_of(start_state >> layout.sequence_bits());
+        refuse_if_far(entry, start_ms, plan.start_ms)?;
+        let sequence = sequences.track(spare)?;
         let written_ms = match plan.reason {
-            TakeoverReason::Fresh | TakeoverReason::SameIncarnation => bound_ms,
+            TakeoverReason::Fresh | TakeoverReason::Vouched | TakeoverReason::SameIncarnation => {
+                sys::sequence_last(sequence)
+            }
             TakeoverReason::ChangedIncarnation => {
-                sys::sequence_set(sequence, plan.start_ms);
+                sys::sequence_set(sequence, start_ms);
                 store::log_takeover(&format!(
                     "{} was written by another incarnation of this server; leaving out {} ms",
                     entry.kind.bound_name(),
                     plan.gap_ms
                 ));
-                Some(plan.start_ms)
+                Some(start_ms)
             }
         };
-        track.word.publish(plan.start_state, plan.start_state);
+        track.word.publish(start_state, start_state);
         track
             .bound_ms
             .store(written_ms.unwrap_or(0), Ordering::Relaxed);
         if !spare {
-            floor_ms = plan.start_ms;
+            floor_ms = start_ms;
         }
     }
     slot.with_clock(held, |clock| clock.start_at(readings, floor_ms));
-    drain_siblings(entry);
     slot.taken_over.store(true, Ordering::Release);
     Ok(observe(entry, readings, held))
+}
+
+/// What was issued before by this database, or with this worker id, as far as anybody recorded it.
+struct Past {
+    /// The higher of the two bounds: the bits of one layout's spare worker may be another's own.
+    bound_ms: Option<i64>,
+    /// Whether the worker id was given for this very bound, so that without one nothing was issued.
+    is_vouched: bool,
+    /// The first state not below any moment that was recorded.
+    moment_state: u64,
+    /// The first state whose ids are greater than all that were issued under other layouts.
+    ids_state: u64,
+}
+
+impl Past {
+    fn of(entry: &TimeEntry, sequences: &Sequences) -> Result<Self, Failure> {
+        let layout = entry.layout();
+        let mut bound_ms = sys::sequence_last(sequences.bound);
+        if entry.kind == words::TimeKind::Snowflake {
+            bound_ms = bound_ms.max(sys::sequence_last(sequences.track(true)?));
+        }
+        let held = match entry.key.number() {
+            Some(number) => register::held_here(number)?,
+            None => None,
+        };
+        let mut floors = stop_siblings(entry);
+        floors.extend(held.and_then(|held| held.floor));
+        let from_ms = held.and_then(|held| held.from_ms);
+        let latest_ms = floors.iter().map(|floor| floor.bound_ms).max().max(from_ms);
+        let first_states = floors.iter().map(|floor| floor.first_state(layout));
+        Ok(Self {
+            bound_ms,
+            is_vouched: held.is_some_and(|held| held.sequence == entry.key.sequence()),
+            moment_state: latest_ms
+                .map_or(0, |ms| Floor::below_ms(*layout, ms).first_state(layout)),
+            ids_state: first_states.max().unwrap_or(0),
+        })
+    }
+}
+
+/// Ids greater than those of another layout may lie far ahead: then they are not issued.
+fn refuse_if_far(entry: &TimeEntry, start_ms: i64, planned_ms: i64) -> Result<(), Failure> {
+    let ahead_ms = u64::try_from(start_ms.saturating_sub(planned_ms)).unwrap_or(0);
+    if ahead_ms <= settings::lead_ms_max() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::LayoutOverlap,
+        format!(
+            "ids of layout \"{}\" could repeat ids that this worker id issued under another layout",
+            entry.layout()
+        ),
+    )
+    .detail(format!("They would be greater {ahead_ms} ms from now."))
+    .hint("Set another worker id, or the layout that was in force."))
 }
 
 /// A note without a bound was written before the first id: if another incarnation wrote it, that one may have issued since.

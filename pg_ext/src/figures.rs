@@ -10,6 +10,7 @@ use pgrx::{name, pg_extern};
 use crate::failure::{Failure, OrRaise};
 use crate::keys::TimeKey;
 use crate::session;
+use crate::shm::{TagSlot, TimeSlot};
 use crate::words::{self, TimeKind};
 use crate::{clock, decode, shm, snowflake, sys};
 
@@ -48,17 +49,17 @@ type TagFigures = TableIterator<
 fn keywright_tag_figures() -> TagFigures {
     let rows = || {
         let extension = session::extension()?;
-        shm::tag_slots()
-            .iter()
-            .filter(|slot| {
-                slot.key().is_of(sys::database(), extension.oid)
-                    && sys::is_relation(slot.key().sequence())
+        shm::slots::<TagSlot>()
+            .into_iter()
+            .filter(|(_, key)| {
+                key.is_of(sys::database(), extension.oid) && sys::is_relation(key.sequence())
             })
-            .map(|slot| {
+            .map(|(tag, key)| {
+                let slot = tag.slot;
                 let used = slot.refills.load(Ordering::Relaxed) > 0;
                 Ok((
-                    slot.key().tag(),
-                    slot.key().generation().cast_signed(),
+                    key.tag(),
+                    key.generation().cast_signed(),
                     used.then(|| slot.word.cursor().saturating_sub(1).cast_signed()),
                     slot.word.remaining().cast_signed(),
                     used.then(|| figure(&slot.step)),
@@ -128,9 +129,10 @@ fn word_row(kind: &str, key: &TimeKey, is_snowflake: bool) -> Result<WordRow, Fa
     let layout = key.layout;
     let worker_id = is_snowflake.then(|| key.worker.cast_signed());
     let layout_name = is_snowflake.then(|| layout.to_string());
-    let Some(slot) = words::find(key) else {
+    let Some(word) = shm::find::<TimeSlot>(key) else {
         return Ok(unused_row(kind, worker_id, layout_name, false));
     };
+    let slot = word.slot;
     let used = slot.refills.load(Ordering::Relaxed) > 0;
     let next = slot.main.word.next();
     let lead_ms = layout.unix_ms_of(next >> layout.sequence_bits()) - clock::wall_ms();

@@ -43,9 +43,12 @@ impl Gate {
         unsafe { pg_sys::ConditionVariableInit(self.queue.get()) };
     }
 
-    /// Takes the gate if it is free.
+    /// Takes the gate if it is free and this backend holds no other.
     pub fn try_enter(&'static self) -> Option<Held<'static>> {
         register_exit_callback();
+        if HELD.get().is_some() {
+            return None;
+        }
         self.holder
             .compare_exchange(0, sys::process_id(), Ordering::Acquire, Ordering::Relaxed)
             .ok()?;

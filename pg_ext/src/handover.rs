@@ -5,13 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::incarnation::Note;
+use keywright_core::register::Floor;
 use pgrx::pg_sys;
 
 use crate::failure::Failure;
-use crate::shm::TimeSlot;
+use crate::keys::TimeKey;
+use crate::shm::{Attached, TimeSlot};
 use crate::store::{self, Urgency};
 use crate::words::{TimeEntry, TimeKind};
-use crate::{catalog, clock, settings, shm, sys};
+use crate::{catalog, clock, reuse, settings, shm, sys};
 
 /// The sequences behind a word.
 pub struct Sequences {
@@ -62,9 +64,12 @@ impl Sequences {
 /// looked up the layout before it changed: let it finish, so that the bound we take over from is the last it wrote. Whoever
 /// extends it later looks the layout up again and finds it changed.
 pub fn wait_for_siblings(entry: &TimeEntry, urgency: Urgency) -> Result<bool, Failure> {
-    for sibling in siblings(entry) {
-        let figures = (&sibling.waits, &sibling.wait_us);
-        if store::enter(&sibling.gate, urgency, figures, || false)?.is_none() {
+    for (sibling, _) in siblings(entry) {
+        let slot = sibling.slot;
+        let figures = (&slot.waits, &slot.wait_us);
+        if store::enter(&slot.gate, urgency, figures, || !sibling.is_current())?.is_none()
+            && sibling.is_current()
+        {
             return Ok(false);
         }
     }
@@ -72,41 +77,31 @@ pub fn wait_for_siblings(entry: &TimeEntry, urgency: Urgency) -> Result<bool, Fa
 }
 
 /// Words whose ids could meet this one's: of the same worker under another layout, or bounded by another sequence.
-pub fn siblings(entry: &TimeEntry) -> impl Iterator<Item = &'static TimeSlot> {
-    let ours = entry.slot;
-    shm::time_slots()
-        .iter()
-        .filter(move |slot| slot.key().shares_ids_with(ours.key()) && !std::ptr::eq(*slot, ours))
+fn siblings(entry: &TimeEntry) -> Vec<(Attached<TimeSlot>, TimeKey)> {
+    let words = shm::slots::<TimeSlot>().into_iter();
+    words
+        .filter(|(word, key)| key.shares_ids_with(entry.key) && !word.is_same(&entry.at))
+        .collect()
 }
 
-/// The first state that begins after all that siblings may have issued. With either of their words: what is a spare bit in one
-/// layout may be a worker's or a sequence's in another.
-pub fn above_siblings(entry: &TimeEntry) -> u64 {
-    let layout = entry.layout();
-    let above = |sibling: &TimeSlot| {
-        let theirs = &sibling.key().layout;
-        let hi = sibling.main.word.hi().max(sibling.spare.word.hi());
-        let end_ms = theirs.unix_ms_of(hi >> theirs.sequence_bits());
-        let state = layout.state_at(end_ms);
-        if layout.unix_ms_of(state >> layout.sequence_bits()) < end_ms {
-            state + (1 << layout.sequence_bits())
-        } else {
-            state
-        }
+/// Drains the words whose ids could meet this one's: they are not in force any more, and if one comes back it must not go on
+/// where it stopped. Returns how far each came, with either of its words: what is a spare bit in one layout may be a
+/// worker's or a sequence's in another.
+pub fn stop_siblings(entry: &TimeEntry) -> Vec<Floor> {
+    let stop = |(sibling, key): (Attached<TimeSlot>, TimeKey)| {
+        let end_state = used_up_to(sibling.slot);
+        // A word that was passed on meanwhile had issued nothing that is not recorded.
+        let is_used = sibling.is_current() && sibling.slot.taken_over.load(Ordering::Relaxed);
+        // Who dropped it noted in the register how far it came, more exactly than can be told of a drained word.
+        let is_noted = reuse::is_dropped(sibling.slot);
+        (is_used && !is_noted).then(|| Floor::below_state(key.layout, end_state))
     };
-    siblings(entry)
-        .filter(|sibling| sibling.taken_over.load(Ordering::Relaxed))
-        .map(above)
-        .max()
-        .unwrap_or(0)
+    siblings(entry).into_iter().filter_map(stop).collect()
 }
 
-/// They are not in force any more; if one comes back it must not go on where it stopped.
-pub fn drain_siblings(entry: &TimeEntry) {
-    for sibling in siblings(entry) {
-        sibling.main.word.drain();
-        sibling.spare.word.drain();
-    }
+/// Drains a word and says which states it may have issued: those below the answer.
+fn used_up_to(slot: &TimeSlot) -> u64 {
+    slot.main.word.drain().max(slot.spare.word.drain())
 }
 
 fn snowflake_deadline() -> Urgency {
@@ -134,76 +129,66 @@ pub fn hold_bounds() -> Result<Option<i64>, Failure> {
     Ok(highest_ms)
 }
 
-/// Raises both snowflake bounds to `bound_ms`, durably: the bits of one layout's spare worker may be another's own.
+/// Raises both snowflake bounds of this database to a moment, durably, because its owner says that ids below were issued.
+/// Words find another bound than they wrote, and take it over.
 ///
 /// # Errors
-/// A synchronous standby does not confirm in time.
-pub fn level_bounds(bound_ms: Option<i64>) -> Result<(), Failure> {
-    let Some(bound_ms) = bound_ms else {
-        return Ok(());
-    };
+/// Another session holds a gate or the sequences for too long; a synchronous standby does not confirm in time.
+pub fn raise_bounds(worker: u32, bound_ms: i64) -> Result<(), Failure> {
+    let urgency = snowflake_deadline();
+    let name = || TimeKind::Snowflake.bound_name().to_owned();
+    stop_worker(worker)?;
     let sequences = Sequences::of(TimeKind::Snowflake)?;
+    store::lock_sequences(&sequences.all(), urgency, &name)?;
     for spare in [false, true] {
         let sequence = sequences.track(spare)?;
         if sys::sequence_last(sequence) < Some(bound_ms) {
             sys::sequence_set(sequence, bound_ms);
         }
     }
-    store::make_durable(snowflake_deadline(), &|| {
-        TimeKind::Snowflake.bound_name().to_owned()
-    })
+    store::make_durable(urgency, &name)
 }
 
-/// Below which moment the words of a worker id in shared memory issue, or issued.
-pub fn used_up_to(worker: u32) -> Option<i64> {
-    let used = |slot: &TimeSlot| {
-        let layout = &slot.key().layout;
-        let hi = slot.main.word.hi().max(slot.spare.word.hi());
-        (hi > 0).then(|| layout.unix_ms_of(hi >> layout.sequence_bits()))
-    };
-    let slots = shm::time_slots().iter();
-    slots
-        .filter(|slot| slot.key().is_of_worker(worker))
-        .filter_map(used)
-        .max()
-}
-
-/// A worker id that comes to this database may have been another's, which issued below a bound of its own: everything up to
-/// there (`floor_ms` if the register knows it), and as far ahead of the clock as ids may run, counts as used here too, durably,
-/// before the first id. Returns the moment above which it starts, if there is one.
+/// Drains the words of a worker id in shared memory, and says how far they came.
 ///
 /// # Errors
-/// Another session holds a gate or the sequences for too long.
-pub fn inherit(worker: u32, floor_ms: Option<i64>) -> Result<Option<i64>, Failure> {
+/// Another session holds a gate for too long.
+pub fn stop_worker(worker: u32) -> Result<Option<Floor>, Failure> {
+    let urgency = snowflake_deadline();
+    let mut highest: Option<Floor> = None;
+    for (word, key) in shm::slots::<TimeSlot>() {
+        if !key.is_of_worker(worker) {
+            continue;
+        }
+        let slot = word.slot;
+        // Whoever extends it now looked the worker id up before it moved: let it finish.
+        let _held = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || {
+            !word.is_current()
+        })?;
+        if !word.is_current() || !slot.taken_over.load(Ordering::Relaxed) {
+            continue;
+        }
+        // This database issued greater ids with another worker id since: no going on where this one stopped.
+        let floor = Floor::below_state(key.layout, used_up_to(slot));
+        highest = Some(floor.higher(highest));
+    }
+    Ok(highest)
+}
+
+/// Leaves a note beside a bound that was never written, durably: a standby that is promoted without the first bound then
+/// knows that there may have been one.
+///
+/// # Errors
+/// Another session holds the sequence for too long; a synchronous standby does not confirm in time.
+pub fn leave_note() -> Result<(), Failure> {
     let urgency = snowflake_deadline();
     let name = || TimeKind::Snowflake.bound_name().to_owned();
-    for slot in shm::time_slots()
-        .iter()
-        .filter(|slot| slot.key().is_of_worker(worker))
-    {
-        // Whoever extends it now looked the worker id up before it moved: let it finish.
-        let _held = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?;
-        // This database issued greater ids with another worker id since: no going on where this one stopped.
-        for spare in [false, true] {
-            slot.track(spare).word.drain();
-        }
-    }
-    let floor_ms = floor_ms.max(used_up_to(worker));
-    let mut bound_ms = floor_ms;
     let sequences = Sequences::of(TimeKind::Snowflake)?;
+    if sys::sequence_last(sequences.note).is_some() {
+        return Ok(());
+    }
     store::lock_sequences(&sequences.all(), urgency, &name)?;
-    if sys::sequence_last(sequences.bound).is_some() {
-        // Without a bound the takeover starts that far ahead by itself.
-        let lead_ms = i64::try_from(settings::lead_ms_max()).unwrap_or(i64::MAX);
-        bound_ms = bound_ms.max(Some(
-            clock::wall_ms().saturating_add(lead_ms).saturating_add(1),
-        ));
-    }
-    level_bounds(bound_ms)?;
-    if sys::sequence_last(sequences.note).is_none() {
-        let note = Note::new(store::incarnation(), clock::wall_ms(), 1, 0);
-        sys::sequence_set(sequences.note, note.pack());
-    }
-    store::make_durable(urgency, &name)?;
-    Ok(floor_ms)
+    let note = Note::new(store::incarnation(), clock::wall_ms(), 1, 0);
+    sys::sequence_set(sequences.note, note.pack());
+    store::make_durable(urgency, &name)
 }

@@ -9,6 +9,7 @@ use pgrx::spi::Spi;
 use pgrx::{name, pg_extern};
 
 use crate::failure::{Failure, OrRaise};
+use crate::shm::{TagSlot, TimeSlot};
 use crate::words::{self, TimeKind};
 use crate::{catalog, clock, session, settings, shm, sys};
 
@@ -141,9 +142,9 @@ fn layout_time() -> Result<Check, Failure> {
 
 fn lead() -> Check {
     let word = words::key(TimeKind::Snowflake).ok();
-    let slot = word.as_ref().and_then(words::find);
-    let lead_ms = slot.map_or(0, |slot| {
-        let layout = slot.key().layout;
+    let found = word.and_then(|key| Some((shm::find::<TimeSlot>(&key)?, key.layout)));
+    let lead_ms = found.map_or(0, |(word, layout)| {
+        let slot = word.slot;
         let next = slot.main.word.next() >> layout.sequence_bits();
         if slot.taken_over.load(Ordering::Relaxed) {
             layout.unix_ms_of(next) - clock::wall_ms()
@@ -163,7 +164,7 @@ fn lead() -> Check {
 }
 
 fn room() -> Check {
-    let (tags, words) = (shm::tag_slots().len(), shm::time_slots().len());
+    let (tags, words) = (shm::used::<TagSlot>(), shm::used::<TimeSlot>());
     let (tags_max, words_max) = (settings::tags_max(), settings::workers_max());
     Check {
         name: "shared memory",

@@ -3,14 +3,16 @@
 
 use keywright_core::cause::Cause;
 use keywright_core::layout::{Layout, TimeLeft, WorkerId};
+use keywright_core::register::{Floor, Held, Number, Register, Use};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{PgLogLevel, pg_extern};
 
+use crate::backend::BackendCell;
 use crate::catalog::{self, WorkerLabel, run};
 use crate::failure::{Failure, OrRaise};
 use crate::labels::{self, Labelled};
-use crate::register::{self, Register, Use};
-use crate::{changes, clock, decode, handover, session, shm, sys};
+use crate::register::{self, Claim};
+use crate::{changes, clock, decode, handover, session, settings, shm, store, sys};
 
 const WORKER_HINT: &str = "Give one that fits the layout and that no other database has; where the layout has a \
                            datacenter it is part of the number.";
@@ -39,15 +41,125 @@ pub fn check_label(database: Option<u32>, text: Option<&str>) {
     }
 }
 
-#[pg_extern(sql = false)]
-fn keywright_set_worker_id(worker_id: Option<i32>, above: Option<TimestampWithTimeZone>) {
-    set_worker_id(worker_id, above).or_raise();
+/// Whether this database had an identity before the transaction with that number began.
+static PAST: BackendCell<Option<(u64, bool)>> = BackendCell::new(None);
+
+/// What is about to be changed was committed before this transaction: the database has had an identity.
+pub fn note_past() {
+    PAST.set(Some((sys::transaction(), true)));
 }
 
-fn set_worker_id(
+/// Whether the database had an identity before this transaction. To be asked before the transaction changes it for the
+/// first time; the answer is kept until the transaction ends.
+fn has_past() -> Result<bool, Failure> {
+    let ours = sys::database().to_u32();
+    let known = PAST
+        .get()
+        .filter(|(of, _)| sys::transaction_if_any() == Some(*of));
+    if let Some((_, has_past)) = known {
+        return Ok(has_past);
+    }
+    let is_labelled = catalog::label()?.is_some_and(|label| label.is_of_here());
+    let has_past = is_labelled || register::read()?.held_by(ours).next().is_some();
+    PAST.set(Some((sys::transaction(), has_past)));
+    Ok(has_past)
+}
+
+/// Whether this transaction dropped what was committed before it.
+pub fn is_replaced() -> bool {
+    let known = PAST
+        .get()
+        .filter(|(of, _)| sys::transaction_if_any() == Some(*of));
+    known.is_some_and(|(_, has_past)| has_past)
+}
+
+/// Fails if one of the parts of an identity is not committed, unless it is the first that this database has: a rollback
+/// would bring the old one back, which could issue the same numbers.
+///
+/// # Errors
+/// It is not, with the name of the part.
+pub fn require_committed(parts: &[(bool, &str)]) -> Result<(), Failure> {
+    let Some((_, changed)) = parts.iter().find(|(is_uncommitted, _)| *is_uncommitted) else {
+        return Ok(());
+    };
+    if has_past()? {
+        Err(uncommitted(changed))
+    } else {
+        Ok(())
+    }
+}
+
+/// The failure of an identity that this transaction changed.
+pub fn uncommitted(changed: &str) -> Failure {
+    Failure::new(
+        Cause::IdentityUncommitted,
+        format!("{changed} was changed by this transaction, which has not committed"),
+    )
+    .detail("A rollback would bring back what was before, which could issue the same ids.")
+    .hint("COMMIT first, then ask for ids.")
+}
+
+/// Earliest and latest moment that set_worker_id takes without force: 2010-01-01 UTC, and a year from now.
+const ABOVE_MS_MIN: i64 = 1_262_304_000_000;
+const ABOVE_AHEAD_MS_MAX: i64 = 366 * 86_400_000;
+
+/// What the caller says of a worker id's past.
+struct Vouched {
+    /// All its ids were issued before this moment, unix milliseconds.
+    above_ms: Option<i64>,
+    /// It was never used anywhere.
+    is_unused: bool,
+}
+
+impl Vouched {
+    fn new(
+        above: Option<TimestampWithTimeZone>,
+        is_unused: bool,
+        is_forced: bool,
+    ) -> Result<Self, Failure> {
+        let above_ms = above.map(decode::unix_ms).transpose()?;
+        if let Some(above_ms) = above_ms
+            && !is_forced
+            && !(ABOVE_MS_MIN..=clock::wall_ms().saturating_add(ABOVE_AHEAD_MS_MAX))
+                .contains(&above_ms)
+        {
+            return Err(Failure::new(
+                Cause::ArgumentOutOfRange,
+                "above is a moment before 2010 or more than a year ahead",
+            )
+            .detail("Ids of this database would carry that time for good.")
+            .hint("Check the year; if it is meant, say force => true."));
+        }
+        if is_unused && above_ms.is_some() {
+            return Err(Failure::new(
+                Cause::ArgumentOutOfRange,
+                "a worker id that was never used has no moment above which it goes on",
+            )
+            .hint("Give either above or unused."));
+        }
+        Ok(Self {
+            above_ms,
+            is_unused,
+        })
+    }
+}
+
+#[pg_extern(sql = false)]
+fn keywright_set_worker_id(
     worker_id: Option<i32>,
     above: Option<TimestampWithTimeZone>,
-) -> Result<(), Failure> {
+    unused: Option<bool>,
+    force: Option<bool>,
+) {
+    let set = || {
+        let (is_unused, is_forced) = (unused.unwrap_or(false), force.unwrap_or(false));
+        set_worker_id(worker_id, &Vouched::new(above, is_unused, is_forced)?)
+    };
+    set().or_raise();
+}
+
+fn set_worker_id(worker_id: Option<i32>, vouched: &Vouched) -> Result<(), Failure> {
+    store::require_writable("keywright.set_worker_id")?;
     let extension = session::extension()?;
     let layout = catalog::layout(&extension)?;
     let worker_id = worker_id.ok_or_else(|| {
@@ -56,46 +168,89 @@ fn set_worker_id(
     let worker = WorkerId::new(i64::from(worker_id), &layout).map_err(|error| {
         Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(WORKER_HINT)
     })?;
-    let above_ms = above.map(decode::unix_ms).transpose()?;
+    let number = Number::Worker(worker.get());
     register::lock()?;
-    let mut register = Register::read()?;
-    let floor_ms = register::claim(&register, worker.get(), above_ms)?;
-    let ours = sys::database().to_u32();
-    let had_it = register.held_by(ours).any(|held| held == worker.get())
+    has_past()?;
+    let mut register = register::read()?;
+    let claim = register::claim(&register, number, vouched.above_ms.is_some())?;
+    let had_it = register.held(number, sys::database().to_u32()).is_some()
         && catalog::label()?
             .is_some_and(|label| label.is_of_here() && label.worker == worker.get());
-    give_up_others(&mut register, worker.get())?;
+    give_up_others(&mut register, number)?;
     if !had_it {
-        let life = shm::life().ok_or_else(session::not_preloaded)?;
-        let floor_ms = handover::inherit(worker.get(), floor_ms)?;
-        register.set(worker.get(), ours, Use::Held { life, floor_ms });
+        let held = take(worker.get(), layout, &claim, vouched)?;
+        register.set(number, sys::database().to_u32(), Use::Held(held));
         labels::set(
             Labelled::Database,
             &WorkerLabel::here(worker.get()).to_string(),
         );
-    } else if above_ms.is_some() {
-        handover::inherit(worker.get(), above_ms)?;
+    } else if let Some(above_ms) = vouched.above_ms {
+        handover::raise_bounds(worker.get(), above_ms)?;
     }
-    register.write();
+    register::write(&register);
     changes::announce(extension.node_table);
     session::forget();
     Ok(())
 }
 
+/// What is to be noted of a worker id that comes to this database: it may have been another's, on this server or elsewhere.
+fn take(worker: u32, layout: Layout, claim: &Claim, vouched: &Vouched) -> Result<Held, Failure> {
+    let life = shm::life().ok_or_else(session::not_preloaded)?;
+    let in_memory = handover::stop_worker(worker)?;
+    let floor = match (claim, in_memory) {
+        (Claim::Known(Some(floor)), in_memory) => Some(floor.higher(in_memory)),
+        (Claim::Known(None) | Claim::Unknown, in_memory) => in_memory,
+    };
+    if let Some(floor) = floor
+        && floor.layout != layout
+    {
+        refuse_if_overlapping(&floor.layout, &layout, Some(floor.bound_ms))?;
+    }
+    if vouched.is_unused && floor.is_some() {
+        return Err(Failure::new(
+            Cause::WorkerIdInUse,
+            format!("worker id {worker} was used on this server"),
+        )
+        .hint("Leave unused out: it goes on above what was issued."));
+    }
+    let lead_ms = i64::try_from(settings::lead_ms_max()).unwrap_or(i64::MAX);
+    let past_lead_ms = clock::wall_ms().saturating_add(lead_ms).saturating_add(1);
+    let from_ms = match vouched {
+        Vouched {
+            is_unused: true, ..
+        } => None,
+        // Ids may be as far ahead of the clock of whoever had it before.
+        Vouched { above_ms, .. } => (*above_ms).max(Some(past_lead_ms)),
+    };
+    handover::leave_note()?;
+    Ok(Held {
+        life,
+        sequence: catalog::sequence("snowflake_bound")?.to_u32(),
+        from_ms,
+        floor,
+        layout,
+    })
+}
+
 /// Notes how far this database used the worker ids it had. Nobody extends a bound until this transaction ends, so the one
 /// noted is the last.
-fn give_up_others(register: &mut Register, worker: u32) -> Result<(), Failure> {
+fn give_up_others(register: &mut Register, number: Number) -> Result<(), Failure> {
     let ours = sys::database().to_u32();
-    let others: Vec<u32> = register
+    let others: Vec<(Number, Held)> = register
         .held_by(ours)
-        .filter(|held| *held != worker)
+        .filter(|(held, _)| matches!(held, Number::Worker(_)) && *held != number)
         .collect();
     if others.is_empty() {
         return Ok(());
     }
     let bound_ms = handover::hold_bounds()?;
-    for other in others {
-        register.set(other, ours, Use::Left { bound_ms });
+    for (other, held) in others {
+        let used = bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms));
+        let floor = match used {
+            Some(used) => Some(used.higher(held.floor)),
+            None => held.floor,
+        };
+        register.set(other, ours, Use::Left { floor });
     }
     Ok(())
 }
@@ -106,6 +261,7 @@ fn keywright_set_layout(layout: Option<&str>) {
 }
 
 fn set_layout(text: Option<&str>) -> Result<(), Failure> {
+    store::require_writable("keywright.set_layout")?;
     let extension = session::extension()?;
     let text = text.ok_or_else(|| {
         Failure::new(Cause::ArgumentNull, "the layout must not be null")
@@ -124,11 +280,15 @@ fn set_layout(text: Option<&str>) -> Result<(), Failure> {
             .hint("Set a smaller worker id first with SELECT keywright.set_worker_id(n).")
         })?;
     }
+    if old == layout && !catalog::layout_row(&extension)?.is_uncommitted {
+        return Ok(());
+    }
+    has_past()?;
     if old != layout {
         // Nobody extends a bound until this transaction ends, so what is checked here stays true.
         let bound_ms = handover::hold_bounds()?;
         refuse_if_overlapping(&old, &layout, bound_ms)?;
-        handover::level_bounds(bound_ms)?;
+        note_layout(&layout, bound_ms)?;
     }
     run(
         "INSERT INTO keywright.node (layout) VALUES ($1) ON CONFLICT (one_row) DO UPDATE SET layout = excluded.layout",
@@ -136,6 +296,30 @@ fn set_layout(text: Option<&str>) -> Result<(), Failure> {
     )?;
     changes::announce(extension.node_table);
     session::forget();
+    Ok(())
+}
+
+/// Notes how far the layout in force was used. Ids of the new one are compared with that before the first of them.
+fn note_layout(layout: &Layout, bound_ms: Option<i64>) -> Result<(), Failure> {
+    let ours = sys::database().to_u32();
+    let mut register = register::read()?;
+    for (number, held) in register.held_by(ours).collect::<Vec<_>>() {
+        if !matches!(number, Number::Worker(_)) {
+            continue;
+        }
+        let used = bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms));
+        let floor = match used {
+            Some(used) => Some(used.higher(held.floor)),
+            None => held.floor,
+        };
+        let held = Held {
+            floor,
+            layout: *layout,
+            ..held
+        };
+        register.set(number, ours, Use::Held(held));
+    }
+    register::write(&register);
     Ok(())
 }
 

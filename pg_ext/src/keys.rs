@@ -3,6 +3,7 @@
 //! whichever is taken over starts above all of them.
 
 use keywright_core::layout::{Layout, WorkerId};
+use keywright_core::register::Number;
 use keywright_core::tag::Tag;
 use pgrx::pg_sys;
 
@@ -50,6 +51,11 @@ impl TagKey {
     pub fn tag_bytes(&self) -> &[u8] {
         let bytes = usize::try_from(self.tag_bytes).unwrap_or(0);
         self.tag.get(..bytes).unwrap_or_default()
+    }
+
+    /// Whether it is a tag of this database.
+    pub fn is_in(&self, database: u32) -> bool {
+        self.database == database
     }
 
     /// Whether the slot belongs to this database and this CREATE EXTENSION.
@@ -126,6 +132,23 @@ impl TimeKey {
     pub fn worker_part(&self, spare: bool) -> u64 {
         let [main, other] = self.worker_parts;
         if spare { other } else { main }
+    }
+
+    /// Whether its bound is kept in this database.
+    pub fn is_in(&self, database: u32) -> bool {
+        let [ours, _] = self.bound;
+        ours == database
+    }
+
+    /// The sequence that is its bound.
+    pub fn sequence(&self) -> u32 {
+        let [_, sequence] = self.bound;
+        sequence
+    }
+
+    /// The number that the word issues with; none for readable ids.
+    pub fn number(&self) -> Option<Number> {
+        (self.readable_of == 0).then_some(Number::Worker(self.worker))
     }
 
     /// Whether it is a word of this worker's snowflake ids.

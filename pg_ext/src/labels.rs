@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use pgrx::pg_sys;
 
 use crate::backend::BackendCell;
-use crate::{identity, register};
+use crate::{catalog, drops, identity};
 
 const PROVIDER: &CStr = c"keywright";
 
@@ -56,6 +56,13 @@ pub fn set(labelled: Labelled, label: &str) {
     }
 }
 
+/// Whether this transaction wrote the label.
+pub fn is_uncommitted(labelled: Labelled) -> bool {
+    let address = labelled.address();
+    let provider = PROVIDER.to_str().unwrap_or_default();
+    catalog::is_label_uncommitted(address.classId, address.objectId, provider)
+}
+
 /// Registers the provider of the labels, so that SECURITY LABEL FOR keywright is understood.
 pub fn register_provider() {
     // SAFETY: the callback is a function of this library, which the server never unloads; the name is a constant.
@@ -97,7 +104,12 @@ unsafe extern "C-unwind" fn on_access(
         // SAFETY: a hook that was installed before ours, called with what we were called with.
         unsafe { previous(access, class, object, part, argument) };
     }
-    if access == pg_sys::ObjectAccessType::OAT_DROP && class == pg_sys::DatabaseRelationId {
-        register::note_drop(object.to_u32());
+    if access != pg_sys::ObjectAccessType::OAT_DROP || part != 0 {
+        return;
+    }
+    if class == pg_sys::DatabaseRelationId {
+        drops::database(object.to_u32());
+    } else if class == pg_sys::RelationRelationId {
+        drops::relation(object);
     }
 }

@@ -15,8 +15,8 @@ use pgrx::pg_sys;
 use crate::backend::BackendCell;
 use crate::failure::Failure;
 use crate::keys::TagKey;
-use crate::shm::{self, TagSlot};
-use crate::{catalog, changes, settings, sys};
+use crate::shm::{self, Attached, TagSlot};
+use crate::{catalog, changes, identity, reuse, settings, sys};
 
 /// The extension as installed in this database.
 #[derive(Clone, Copy)]
@@ -34,8 +34,10 @@ pub struct Extension {
 /// A tag as this session uses it.
 #[derive(Clone, Copy)]
 pub struct TagEntry {
-    /// Its place in shared memory.
-    pub slot: &'static TagSlot,
+    /// Its place in shared memory, while it is this tag's.
+    pub at: Attached<TagSlot>,
+    /// What the slot belongs to.
+    pub key: &'static TagKey,
     /// The sequence that holds the bound.
     pub sequence: pg_sys::Oid,
     /// The sequence that holds the note.
@@ -52,10 +54,19 @@ pub struct TagEntry {
     pub end_max: u64,
 }
 
+impl TagEntry {
+    /// Its place in shared memory.
+    #[inline]
+    pub fn slot(&self) -> &'static TagSlot {
+        self.at.slot
+    }
+}
+
 /// The last tag used, with everything that must still hold for it to be used again without a look-up.
 #[derive(Clone, Copy)]
 struct HotTag {
-    slot: &'static TagSlot,
+    at: Attached<TagSlot>,
+    key: &'static TagKey,
     changes: u32,
     user: pg_sys::Oid,
 }
@@ -80,6 +91,7 @@ struct Tags {
 thread_local! {
     static TAGS: RefCell<Tags> = RefCell::default();
     static WATCHED: RefCell<HashSet<pg_sys::Oid>> = RefCell::default();
+    static KEYS: RefCell<HashMap<Tag, Vec<&'static TagKey>>> = RefCell::default();
 }
 
 /// Whether anything cached was read from `relation`; `InvalidOid` stands for all.
@@ -135,12 +147,10 @@ pub fn extension() -> Result<Extension, Failure> {
 
 /// The slot of `tag` if it is the one used last and nothing about it changed since.
 #[inline]
-pub fn hot_tag(tag: &[u8]) -> Option<&'static TagSlot> {
+pub fn hot_tag(tag: &[u8]) -> Option<Attached<TagSlot>> {
     let hot = HOT_TAG.get()?;
-    (hot.changes == changes::count()
-        && hot.user == sys::user()
-        && hot.slot.key().tag_bytes() == tag)
-        .then_some(hot.slot)
+    (hot.changes == changes::count() && hot.user == sys::user() && hot.key.tag_bytes() == tag)
+        .then_some(hot.at)
 }
 
 /// The entry of `tag`, for the role in force.
@@ -161,7 +171,8 @@ pub fn tag(text: &[u8]) -> Result<TagEntry, Failure> {
         )));
     }
     HOT_TAG.set(Some(HotTag {
-        slot: entry.slot,
+        at: entry.at,
+        key: entry.key,
         changes,
         user,
     }));
@@ -205,15 +216,41 @@ fn invalid_tag(reason: &str) -> Failure {
     ))
 }
 
+/// What the tag of that name belongs to now, as somebody about to refill it must ask; takes no room in shared memory.
+///
+/// # Errors
+/// There is no such tag.
+pub fn tag_key(tag: &Tag) -> Result<TagKey, Failure> {
+    let extension = extension()?;
+    let row = catalog::tag(tag, &extension)?.ok_or_else(|| unknown_tag(tag))?;
+    Ok(key_of(tag, &extension, &row))
+}
+
+fn key_of(tag: &Tag, extension: &Extension, row: &catalog::TagRow) -> TagKey {
+    let life = (row.generation, row.sequence);
+    TagKey::new(sys::database(), extension.oid, life, tag)
+}
+
+/// A copy of the key that lives as long as this backend: one of each that it ever uses.
+fn interned(tag: &Tag, key: TagKey) -> &'static TagKey {
+    KEYS.with_borrow_mut(|keys| {
+        let of_tag = keys.entry(tag.clone()).or_default();
+        if let Some(known) = of_tag.iter().find(|known| ***known == key) {
+            return *known;
+        }
+        let kept: &'static TagKey = Box::leak(Box::new(key));
+        of_tag.push(kept);
+        kept
+    })
+}
+
 fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry, Failure> {
     let row = catalog::tag(tag, &extension)?.ok_or_else(|| unknown_tag(tag))?;
-    let key = TagKey::new(
-        sys::database(),
-        extension.oid,
-        (row.generation, row.sequence),
-        tag,
-    );
-    let slot = shm::tag_slot(&key)
+    if identity::is_replaced() && sys::is_created_here(extension.tag_table) {
+        return Err(identity::uncommitted("the extension"));
+    }
+    let key = interned(tag, key_of(tag, &extension, &row));
+    let at = reuse::tag_slot(key)
         .ok_or_else(not_preloaded)?
         .map_err(|full| {
             Failure::new(
@@ -221,14 +258,15 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
                 format!("no room in shared memory for tag \"{tag}\""),
             )
             .detail(format!(
-                "All {} places are taken by tags used since the server started.",
+                "All {} places are taken by tags that were used since the server started and were not dropped.",
                 full.room
             ))
             .hint("Raise keywright.tags_max in postgresql.conf and restart the server.")
         })?;
     watch(row.sequence);
     let entry = TagEntry {
-        slot,
+        at,
+        key,
         sequence: row.sequence,
         note: row.note,
         owner: extension.owner,

@@ -10,6 +10,7 @@ use keywright_core::policy::{ClockDecision, ClockPolicy, decide};
 use crate::backend::BackendCell;
 use crate::extend::{self, Extended};
 use crate::failure::Failure;
+use crate::keys::TimeKey;
 use crate::session;
 use crate::shm::{TimeSlot, TimeTrack};
 use crate::store::{self, Urgency};
@@ -21,8 +22,8 @@ use crate::{clock, settings, sys};
 pub struct Taken {
     /// First state.
     pub first: u64,
-    /// The word they belong to.
-    slot: &'static TimeSlot,
+    /// What their word belongs to.
+    key: &'static TimeKey,
     /// Whether they belong to the spare worker.
     pub spare: bool,
 }
@@ -31,9 +32,9 @@ impl Taken {
     /// The snowflake id of the state `offset` after the first.
     #[inline]
     pub fn id(&self, offset: u64) -> i64 {
-        let key = self.slot.key();
-        key.layout
-            .compose(self.first + offset, key.worker_part(self.spare))
+        self.key
+            .layout
+            .compose(self.first + offset, self.key.worker_part(self.spare))
     }
 }
 
@@ -47,16 +48,19 @@ pub fn take(n: u64) -> Result<Taken, Failure> {
         && settings::carries()
         && !sys::is_read_only()
     {
-        let slot = entry.slot;
+        let (slot, key) = (entry.slot(), entry.key);
         let now_ms = clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed);
-        if let Some(first) = take_states(&slot.main, entry.layout(), now_ms, n) {
+        // Taken from a word that was passed on meanwhile, they are another's; left out.
+        if let Some(first) = take_states(&slot.main, &key.layout, now_ms, n)
+            && entry.at.is_current()
+        {
             count(slot, n);
             if first + n > slot.main.extend_at.load(Ordering::Relaxed) {
-                extend_early(&entry, false)?;
+                extend_early(TimeKind::Snowflake, false)?;
             }
             return Ok(Taken {
                 first,
-                slot,
+                key,
                 spare: false,
             });
         }
@@ -93,7 +97,7 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     loop {
         let entry = words::entry(kind)?;
-        let slot = entry.slot;
+        let slot = entry.slot();
         refuse_if_wider_than_lead(entry.layout(), n)?;
         // Looked at before the clock is: a later reading that another session adds meanwhile is no step back.
         let highest_ms = slot.highest_ms.load(Ordering::Acquire);
@@ -102,13 +106,19 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
             continue;
         };
         let track = slot.track(spare);
-        if let Some(first) = take_states(track, entry.layout(), now_ms, n) {
+        let taken = take_states(track, entry.layout(), now_ms, n);
+        if !entry.at.is_current() {
+            session::forget();
+            continue;
+        }
+        if let Some(first) = taken {
             slot.highest_ms.fetch_max(now_ms, Ordering::Release);
             count(slot, n);
             if first + n > track.extend_at.load(Ordering::Relaxed) {
-                extend_early(&entry, spare)?;
+                extend_early(kind, spare)?;
             }
-            return Ok(Taken { first, slot, spare });
+            let key = entry.key;
+            return Ok(Taken { first, key, spare });
         }
         match extend::extend(&entry, spare, n, Urgency::Needed { deadline })? {
             Extended::Yes => {}
@@ -122,7 +132,7 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
 
 /// Which word the clock policy says to use; `None` after a wait, when the clock must be read again.
 fn choose_word(entry: &TimeEntry, now_ms: i64, highest_ms: i64) -> Result<Option<bool>, Failure> {
-    let slot = entry.slot;
+    let slot = entry.slot();
     let policy = match entry.kind {
         TimeKind::Snowflake => settings::clock_policy(),
         TimeKind::Readable => ClockPolicy::Carry,
@@ -187,11 +197,12 @@ fn wait_for_clock(lead_ms: u64, retry_after_ms: u64, deadline: Instant) -> Resul
 
 /// The caller's id crossed the threshold: extend the bound before anybody has to wait for it.
 #[cold]
-fn extend_early(entry: &TimeEntry, spare: bool) -> Result<(), Failure> {
+fn extend_early(kind: TimeKind, spare: bool) -> Result<(), Failure> {
     if sys::is_parallel() {
         return Ok(());
     }
-    extend::extend(entry, spare, 1, Urgency::Early).map(|_| ())
+    let entry = words::entry(kind)?;
+    extend::extend(&entry, spare, 1, Urgency::Early).map(|_| ())
 }
 
 /// Ids issued by this transaction and not yet added to the shared figure, which would cost every id a second atomic.

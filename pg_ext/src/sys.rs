@@ -374,6 +374,110 @@ pub fn try_lock_workers() -> bool {
     result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
 }
 
+/// The number of this backend's transaction, which gets one if it has none yet. Subtransactions have their parent's. Raises
+/// an error where the server gives none: in recovery, or in a parallel worker.
+pub fn transaction() -> u64 {
+    // SAFETY: called inside a transaction.
+    unsafe { pg_sys::GetTopFullTransactionId().value }
+}
+
+/// The number of the innermost subtransaction, which ends as that does. Raises errors as [`transaction`].
+pub fn subtransaction() -> u64 {
+    // SAFETY: called inside a transaction.
+    unsafe { pg_sys::GetCurrentFullTransactionId().value }
+}
+
+/// The number of this backend's transaction, if it has one.
+pub fn transaction_if_any() -> Option<u64> {
+    // SAFETY: reads the transaction state of this backend.
+    let number = unsafe { pg_sys::GetTopFullTransactionIdIfAny().value };
+    (number != 0).then_some(number)
+}
+
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has not ended.
+    Open,
+    /// It committed.
+    Committed,
+    /// It was rolled back, or ended with its session.
+    Failed,
+    /// It ended so long ago that the server does not know any more.
+    Forgotten,
+}
+
+/// The half of a transaction's number that rows and the log of commits go by.
+pub fn short_number(transaction: u64) -> u32 {
+    u32::try_from(transaction & u64::from(u32::MAX)).unwrap_or(0)
+}
+
+/// What became of the transaction with that number.
+pub fn outcome(transaction: u64) -> Outcome {
+    let number = pg_sys::TransactionId::from(short_number(transaction));
+    // SAFETY: looking a transaction up; the log of commits is asked only for those that it still has, which the shared lock
+    // keeps so.
+    unsafe {
+        if pg_sys::TransactionIdIsInProgress(number) {
+            return Outcome::Open;
+        }
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let variables = pg_sys::TransamVariables;
+        #[cfg(not(any(feature = "pg17", feature = "pg18")))]
+        let variables = pg_sys::ShmemVariableCache;
+        let next = (*variables).nextXid.value;
+        let is_recent = transaction < next
+            && next - transaction <= u64::from(u32::MAX)
+            && !pg_sys::TransactionIdPrecedes(number, (*variables).oldestClogXid);
+        match is_recent {
+            false => Outcome::Forgotten,
+            true if pg_sys::TransactionIdDidCommit(number) => Outcome::Committed,
+            true => Outcome::Failed,
+        }
+    }
+}
+
+/// Whether this backend's transaction, or one of its subtransactions that was not rolled back, wrote what carries that
+/// number.
+pub fn is_own_transaction(number: u32) -> bool {
+    // SAFETY: reads the transaction state of this backend.
+    unsafe { pg_sys::TransactionIdIsCurrentTransactionId(pg_sys::TransactionId::from(number)) }
+}
+
+/// The server's InvalidSubTransactionId.
+const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
+
+/// Whether this transaction, or a subtransaction that was not rolled back, made the relation.
+pub fn is_created_here(relation: pg_sys::Oid) -> bool {
+    // SAFETY: the entry of the relation cache, null if there is no such relation, is pinned until it is closed. The server
+    // keeps this field right whatever it reads anew.
+    unsafe {
+        let entry = pg_sys::RelationIdGetRelation(relation);
+        if entry.is_null() {
+            return false;
+        }
+        let created = (*entry).rd_createSubid != NO_SUBTRANSACTION;
+        pg_sys::RelationClose(entry);
+        created
+    }
+}
+
+/// The name of a sequence in schema keywright; `None` for any other object.
+pub fn own_sequence_name(relation: pg_sys::Oid) -> Option<String> {
+    // SAFETY: catalogue look-ups by object id; the name, null if there is none, lies in the caller's memory context.
+    unsafe {
+        if pg_sys::get_rel_relkind(relation).cast_unsigned() != pg_sys::RELKIND_SEQUENCE {
+            return None;
+        }
+        let schema = pg_sys::get_namespace_oid(c"keywright".as_ptr(), true);
+        if schema == pg_sys::InvalidOid || pg_sys::get_rel_namespace(relation) != schema {
+            return None;
+        }
+        let name = pg_sys::get_rel_name(relation);
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
+    }
+}
+
 /// Calls `work` at the end of every transaction of this backend.
 pub fn at_transaction_end(work: fn()) {
     static WORK: BackendCell<Option<fn()>> = BackendCell::new(None);

@@ -12,6 +12,7 @@ use keywright_core::tag::Tag;
 use crate::failure::Failure;
 use crate::gate::Held;
 use crate::session::{self, TagEntry};
+use crate::shm::TagSlot;
 use crate::store::{self, Urgency};
 use crate::{clock, settings, shm, sys};
 
@@ -21,11 +22,13 @@ use crate::{clock, settings, shm, sys};
 /// Any of the causes a tag can fail with; no id is lost to the caller's later rollback, only left out.
 #[inline(always)]
 pub fn take(text: &[u8], n: u64) -> Result<u64, Failure> {
-    if let Some(slot) = session::hot_tag(text)
+    if let Some(at) = session::hot_tag(text)
         && !sys::is_read_only()
-        && let Ok(first) = slot.word.take(n)
+        && let Ok(first) = at.slot.word.take(n)
+        // Taken from a word that was passed on meanwhile, they are another's; left out.
+        && at.is_current()
     {
-        if first + n <= slot.refill_at.load(Ordering::Relaxed) {
+        if first + n <= at.slot.refill_at.load(Ordering::Relaxed) {
             return Ok(first);
         }
         refill_early(text)?;
@@ -41,7 +44,13 @@ fn take_slowly(text: &[u8], n: u64) -> Result<u64, Failure> {
     let mut entry = session::tag(text)?;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     loop {
-        if let Ok(first) = entry.slot.word.take(n) {
+        let taken = entry.slot().word.take(n);
+        if !entry.at.is_current() {
+            session::forget();
+            entry = session::tag(text)?;
+            continue;
+        }
+        if let Ok(first) = taken {
             return Ok(first);
         }
         refill(&entry, n, Urgency::Needed { deadline })?;
@@ -62,7 +71,7 @@ fn refill_early(text: &[u8]) -> Result<(), Failure> {
 
 /// Reserves the next segment unless somebody else just did, or is doing so and it is early.
 fn refill(entry: &TagEntry, need: u64, urgency: Urgency) -> Result<(), Failure> {
-    let slot = entry.slot;
+    let slot = entry.slot();
     let enough = || match urgency {
         Urgency::Early => slot.word.cursor() <= slot.refill_at.load(Ordering::Relaxed),
         Urgency::Needed { .. } => slot.word.remaining() >= need,
@@ -74,17 +83,17 @@ fn refill(entry: &TagEntry, need: u64, urgency: Urgency) -> Result<(), Failure> 
     if enough() {
         return Ok(());
     }
-    let name = || format!("tag \"{}\"", slot.key().tag());
+    if !entry.at.is_current() {
+        return Ok(());
+    }
+    let name = || format!("tag \"{}\"", entry.key.tag());
     if !store::lock_sequences(&[entry.sequence, entry.note], urgency, &name)? {
         postpone(entry);
         return Ok(());
     }
-    if session::find_tag(&session::parse_tag(slot.key().tag_bytes())?)?
-        .0
-        .sequence
-        != entry.sequence
-    {
+    if session::tag_key(&session::parse_tag(entry.key.tag_bytes())?)? != *entry.key {
         // The tag became another while this waited; the caller looks it up again.
+        session::forget();
         return Ok(());
     }
     match (reserve(entry, need, urgency, &held), urgency) {
@@ -103,13 +112,13 @@ fn refill(entry: &TagEntry, need: u64, urgency: Urgency) -> Result<(), Failure> 
 
 /// Makes the next early attempt come when half of what is left now is gone.
 fn postpone(entry: &TagEntry) {
-    let word = &entry.slot.word;
+    let word = &entry.slot().word;
     let at = word.cursor().saturating_add(word.remaining() / 2 + 1);
-    entry.slot.refill_at.store(at, Ordering::Relaxed);
+    entry.slot().refill_at.store(at, Ordering::Relaxed);
 }
 
 fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Result<(), Failure> {
-    let slot = entry.slot;
+    let slot = entry.slot();
     let readings = clock::readings();
     let first = !slot.taken_over.load(Ordering::Relaxed);
     let before = sys::last_record();
@@ -118,6 +127,7 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         let _owner = sys::AsOwner::new(entry.owner);
         let bound = sys::sequence_last(entry.sequence);
         let note = sys::sequence_last(entry.note).and_then(Note::unpack);
+        refuse_if_lower(entry, bound)?;
         let incarnation = store::incarnation();
         let gap = if first {
             gap_of(entry, (bound, note), &incarnation, readings.wall_ms)
@@ -135,7 +145,7 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         );
         plan
     };
-    let name = || format!("tag \"{}\"", slot.key().tag());
+    let name = || format!("tag \"{}\"", entry.key.tag());
     store::make_refill_durable(before, urgency, &name)?;
     publish(
         entry,
@@ -146,9 +156,32 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
     Ok(())
 }
 
+/// A sequence of ours only grows. One that reads lower than what was published was set by somebody else.
+fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>) -> Result<(), Failure> {
+    let (found, published) = (end_of(bound), entry.slot().word.hi());
+    if found >= published {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::BoundDamaged,
+        format!(
+            "the bound of tag \"{}\" is at {found}, lower than the {published} that was written last",
+            entry.key.tag()
+        ),
+    )
+    .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION … REFRESH SEQUENCES.")
+    .hint("Run SELECT keywright.advance_tag(tag, above) with the largest id in use."))
+}
+
+/// The first id above a bound.
+fn end_of(bound: Option<i64>) -> u64 {
+    let last = bound.and_then(|last| u64::try_from(last).ok());
+    last.map_or(0, |last| last.saturating_add(1))
+}
+
 /// The step in force and what to reserve now: a tenth of the step first, because many tags are used little.
 fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
-    let slot = entry.slot;
+    let slot = entry.slot();
     if first {
         return (entry.step.get(), StepPolicy::first_load(entry.step));
     }
@@ -176,7 +209,7 @@ fn gap_of(
     };
     store::log_takeover(&format!(
         "tag \"{}\" was last reserved by another incarnation of this server; leaving out {gap} ids",
-        entry.slot.key().tag()
+        entry.key.tag()
     ));
     gap
 }
@@ -184,7 +217,7 @@ fn gap_of(
 /// A reservation whose outcome was unknown is ours still if nothing was written since: it is made again, not skipped.
 fn bound_end(entry: &TagEntry, bound: Option<i64>) -> Option<u64> {
     let end = u64::try_from(bound?).ok()?.saturating_add(1);
-    let slot = entry.slot;
+    let slot = entry.slot();
     if end == slot.attempted_end.load(Ordering::Relaxed) {
         Some(slot.attempted_start.load(Ordering::Relaxed))
     } else {
@@ -194,11 +227,10 @@ fn bound_end(entry: &TagEntry, bound: Option<i64>) -> Option<u64> {
 
 /// The first id above all that the tag issued before its creation was rolled back and done again.
 fn above_siblings(entry: &TagEntry) -> u64 {
-    let ours = entry.slot;
-    shm::tag_slots()
-        .iter()
-        .filter(|slot| slot.key().shares_ids_with(ours.key()) && !std::ptr::eq(*slot, ours))
-        .map(|slot| slot.word.hi())
+    shm::slots::<TagSlot>()
+        .into_iter()
+        .filter(|(tag, key)| key.shares_ids_with(entry.key) && !tag.is_same(&entry.at))
+        .map(|(tag, _)| tag.slot.word.hi())
         .max()
         .unwrap_or(0)
 }
@@ -209,7 +241,7 @@ fn plan(
     (need, want): (u64, u64),
     gap: u64,
 ) -> Result<RefillPlan, Failure> {
-    let slot = entry.slot;
+    let slot = entry.slot();
     let request = RefillRequest {
         bound_end: bound_end(entry, bound),
         start: entry.start.max(if slot.taken_over.load(Ordering::Relaxed) {
@@ -224,9 +256,7 @@ fn plan(
         want,
         gap,
     };
-    let written_end = bound
-        .and_then(|last| u64::try_from(last).ok())
-        .map_or(0, |last| last.saturating_add(1));
+    let written_end = end_of(bound);
     plan_refill(&request)
         .map(|plan| RefillPlan {
             end: plan.end.max(written_end),
@@ -237,7 +267,7 @@ fn plan(
                 Cause::TagExhausted,
                 format!(
                     "tag \"{}\" is exhausted at {}",
-                    slot.key().tag(),
+                    entry.key.tag(),
                     entry.end_max - 1
                 ),
             )
@@ -255,7 +285,7 @@ fn plan(
 
 /// Ids per second since the last reservation, rounded up.
 fn rate(entry: &TagEntry, boot_ms: u64) -> u64 {
-    let slot = entry.slot;
+    let slot = entry.slot();
     let lasted_ms = match slot.last_refill_boot_ms.load(Ordering::Relaxed) {
         0 => None,
         last_ms => Some(boot_ms.saturating_sub(last_ms)),
@@ -269,7 +299,7 @@ fn publish(
     (step, boot_ms, wall_ms): (u64, u64, i64),
     _held: &Held<'_>,
 ) {
-    let slot = entry.slot;
+    let slot = entry.slot();
     let size = plan.end.saturating_sub(plan.start);
     slot.word.publish(plan.start, plan.end);
     let early = refill_at(plan.start, plan.end, settings::refill_threshold_percent());
@@ -290,34 +320,47 @@ pub fn advance(tag: &Tag, above: u64) -> Result<u64, Failure> {
     session::require_preload()?;
     store::require_writable("advance_tag")?;
     let (entry, _) = session::find_tag(tag)?;
-    let slot = entry.slot;
+    let slot = entry.slot();
     if above >= entry.end_max {
         return Err(Failure::new(
             Cause::ArgumentOutOfRange,
-            format!("{above} is beyond the end of tag \"{}\"", slot.key().tag()),
+            format!("{above} is beyond the end of tag \"{}\"", entry.key.tag()),
         )
         .detail(format!("The tag ends at {}.", entry.end_max - 1))
         .hint("Raise its end first with SELECT keywright.alter_tag(tag, max => n)."));
     }
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     let urgency = Urgency::Needed { deadline };
-    let name = || format!("tag \"{}\"", slot.key().tag());
+    let name = || format!("tag \"{}\"", entry.key.tag());
     let Some(held) = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?
     else {
         return Err(store::timed_out(&name()));
     };
+    if !entry.at.is_current() {
+        drop(held);
+        session::forget();
+        return advance(tag, above);
+    }
     store::lock_sequences(&[entry.sequence, entry.note], urgency, &name)?;
     let target = above + 1;
     if !slot.taken_over.load(Ordering::Relaxed) {
         reserve(&entry, 1, urgency, &held)?;
     }
-    if target > slot.word.hi() {
+    let hi = slot.word.hi();
+    let needed_end = target.max(hi);
+    let bound = {
+        let _owner = sys::AsOwner::new(entry.owner);
+        sys::sequence_last(entry.sequence)
+    };
+    // Lower than what was published: damaged, and mended by this.
+    if end_of(bound) < needed_end {
         {
             let _owner = sys::AsOwner::new(entry.owner);
-            let bound = sys::sequence_last(entry.sequence).unwrap_or(0);
-            sys::sequence_set(entry.sequence, bound.max(store::last_of(target)?));
+            sys::sequence_set(entry.sequence, store::last_of(needed_end)?);
         }
         store::make_durable(urgency, &name)?;
+    }
+    if target > hi {
         slot.word.publish(target, target);
         slot.refill_at.store(target, Ordering::Relaxed);
     } else {

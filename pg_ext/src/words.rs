@@ -1,5 +1,7 @@
 //! Which time word this database's snowflake and readable ids come from.
 
+use std::cell::RefCell;
+
 use keywright_core::cause::Cause;
 use keywright_core::layout::Layout;
 use keywright_core::readable;
@@ -9,14 +11,16 @@ use crate::backend::BackendCell;
 use crate::failure::Failure;
 use crate::keys::TimeKey;
 use crate::session::{self, Extension, Stamped, fresh, remember};
-use crate::shm::{self, Full, TimeSlot};
-use crate::{catalog, sys};
+use crate::shm::{Attached, TimeSlot};
+use crate::{catalog, identity, reuse, sys};
 
 /// A snowflake or readable word as this session uses it.
 #[derive(Clone, Copy)]
 pub struct TimeEntry {
-    /// Its place in shared memory.
-    pub slot: &'static TimeSlot,
+    /// Its place in shared memory, while it is this key's.
+    pub at: Attached<TimeSlot>,
+    /// What it belongs to.
+    pub key: &'static TimeKey,
     /// Which of the two kinds it is.
     pub kind: TimeKind,
     /// The extension's owner, as whom the bound is changed.
@@ -24,10 +28,16 @@ pub struct TimeEntry {
 }
 
 impl TimeEntry {
+    /// Its place in shared memory.
+    #[inline]
+    pub fn slot(&self) -> &'static TimeSlot {
+        self.at.slot
+    }
+
     /// The layout of the word's states.
     #[inline]
     pub fn layout(&self) -> &'static Layout {
-        &self.slot.key().layout
+        &self.key.layout
     }
 }
 
@@ -62,7 +72,8 @@ pub fn hot_snowflake() -> Option<TimeEntry> {
 /// The word of one kind.
 ///
 /// # Errors
-/// Not preloaded, no room; for snowflake ids also: no worker id, or one of another server or database.
+/// Not preloaded, no room, an identity that is not committed; for snowflake ids also: no worker id, or one of another server
+/// or database.
 pub fn entry(kind: TimeKind) -> Result<TimeEntry, Failure> {
     session::require_preload()?;
     match kind {
@@ -71,22 +82,35 @@ pub fn entry(kind: TimeKind) -> Result<TimeEntry, Failure> {
     }
 }
 
-/// Looks the word up again, as somebody about to extend its bound must.
-///
-/// # Errors
-/// As [`entry`].
-pub fn look_up(kind: TimeKind) -> Result<TimeEntry, Failure> {
-    let slot = shm::time_slot(&key(kind)?)
+fn look_up(kind: TimeKind) -> Result<TimeEntry, Failure> {
+    let key = interned(key(kind)?);
+    let at = reuse::time_slot(key)
         .ok_or_else(session::not_preloaded)?
-        .map_err(|full| words_full(&full))?;
+        .map_err(|full| words_full(full.room))?;
     Ok(TimeEntry {
-        slot,
+        at,
+        key,
         kind,
         owner: session::extension()?.owner,
     })
 }
 
-/// What the word of one kind belongs to.
+/// A copy of the key that lives as long as this backend: one of each that it ever uses.
+fn interned(key: TimeKey) -> &'static TimeKey {
+    thread_local! {
+        static KEYS: RefCell<Vec<&'static TimeKey>> = const { RefCell::new(Vec::new()) };
+    }
+    KEYS.with_borrow_mut(|keys| {
+        if let Some(known) = keys.iter().find(|known| ***known == key) {
+            return *known;
+        }
+        let kept: &'static TimeKey = Box::leak(Box::new(key));
+        keys.push(kept);
+        kept
+    })
+}
+
+/// What the word of one kind belongs to now, as somebody about to extend its bound must ask.
 ///
 /// # Errors
 /// As [`entry`], but takes no room in shared memory.
@@ -94,35 +118,38 @@ pub fn key(kind: TimeKind) -> Result<TimeKey, Failure> {
     let extension = session::extension()?;
     match kind {
         TimeKind::Snowflake => snowflake_key(&extension),
-        TimeKind::Readable => Ok(TimeKey::readable(
-            readable::LAYOUT,
-            sys::database(),
-            catalog::sequence("readable_bound")?,
-        )),
+        TimeKind::Readable => {
+            let bound = catalog::sequence("readable_bound")?;
+            identity::require_committed(&[(sys::is_created_here(bound), "the extension")])?;
+            Ok(TimeKey::readable(readable::LAYOUT, sys::database(), bound))
+        }
     }
 }
 
-/// The word with this key, if it was used since the server started. For looking at it: that must not take room from those
-/// who issue.
-pub fn find(key: &TimeKey) -> Option<&'static TimeSlot> {
-    shm::time_slots().iter().find(|slot| slot.key() == key)
-}
-
 fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
-    let layout = catalog::layout(extension)?;
-    let worker = catalog::worker(&layout)?;
+    let layout = catalog::layout_row(extension)?;
+    let worker = catalog::worker(&layout.layout)?;
     let bound = catalog::sequence("snowflake_bound")?;
-    Ok(TimeKey::snowflake(worker, layout, sys::database(), bound))
+    identity::require_committed(&[
+        (sys::is_created_here(bound), "the extension"),
+        (layout.is_uncommitted, "the layout"),
+        (catalog::label_is_uncommitted(), "the worker id"),
+    ])?;
+    Ok(TimeKey::snowflake(
+        worker,
+        layout.layout,
+        sys::database(),
+        bound,
+    ))
 }
 
-fn words_full(full: &Full) -> Failure {
+fn words_full(room: usize) -> Failure {
     Failure::new(
         Cause::WorkersFull,
         "no room in shared memory for another worker id",
     )
     .detail(format!(
-        "All {} places are taken by worker ids used since the server started.",
-        full.room
+        "All {room} places are taken by worker ids whose ids are recorded nowhere else."
     ))
     .hint("Raise keywright.workers_max in postgresql.conf and restart the server.")
 }

@@ -163,10 +163,11 @@ CREATE FUNCTION keywright.revoke_tag(tag text, role name) RETURNS void
     AS 'MODULE_PATHNAME', 'keywright_revoke_tag_wrapper';
 COMMENT ON FUNCTION keywright.revoke_tag(text, name) IS 'takes the use of a tag from a role, or from public';
 
-CREATE FUNCTION keywright.set_worker_id(worker_id integer, above timestamptz DEFAULT NULL) RETURNS void
+CREATE FUNCTION keywright.set_worker_id(worker_id integer, above timestamptz DEFAULT NULL,
+        unused boolean DEFAULT false, force boolean DEFAULT false) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_set_worker_id_wrapper';
-COMMENT ON FUNCTION keywright.set_worker_id(integer, timestamptz) IS
+COMMENT ON FUNCTION keywright.set_worker_id(integer, timestamptz, boolean, boolean) IS
     'gives this database a worker id; no other database of the server may have it, and no other server';
 
 CREATE FUNCTION keywright.set_layout(layout text) RETURNS void
@@ -187,7 +188,7 @@ REVOKE ALL ON FUNCTION
     keywright.advance_tag(text, bigint),
     keywright.grant_tag(text, name),
     keywright.revoke_tag(text, name),
-    keywright.set_worker_id(integer, timestamptz),
+    keywright.set_worker_id(integer, timestamptz, boolean, boolean),
     keywright.set_layout(text),
     keywright.adopt(text, regclass, name)
 FROM PUBLIC;

@@ -134,6 +134,7 @@ pub fn plan_claim(
     let plan = plan_takeover(&Takeover {
         layout: claimant.layout,
         recorded: Some(recorded(found, claimant, limits.now_ms)),
+        is_vouched: false,
         incarnation: ANYONE,
         now_ms: limits.now_ms,
         lead_ms_max: limits.lead_ms_max,
@@ -308,7 +309,9 @@ impl Claim {
     /// Why it starts where it does, in words, for the log.
     pub fn reason(&self) -> &'static str {
         match (self.epoch_found, self.plan.reason) {
-            (None, _) | (Some(_), TakeoverReason::Fresh) => "never leased before",
+            (None, _) | (Some(_), TakeoverReason::Fresh | TakeoverReason::Vouched) => {
+                "never leased before"
+            }
             (Some(_), TakeoverReason::SameIncarnation) => "leased before on this server",
             (Some(_), TakeoverReason::ChangedIncarnation) => "leased before on another server",
         }

@@ -168,6 +168,16 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
                 "restore",
             )
         }
+        Cause::IdentityUncommitted => {
+            let change = "BEGIN; SELECT keywright.set_worker_id(2)";
+            let message = "the worker id was changed by this transaction";
+            let one = format!("{WORKER}; SELECT snowflake_id()");
+            let (_database, mut client) = client()?;
+            client.batch_execute(&one)?;
+            client.batch_execute(change)?;
+            let outcome = client.batch_execute("SELECT snowflake_id()");
+            (expect_cause(outcome, cause, message), "COMMIT")
+        }
         Cause::StatementUnsupported
         | Cause::KeyExplicit
         | Cause::StoreUnavailable

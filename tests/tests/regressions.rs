@@ -109,12 +109,9 @@ fn layout_of_an_open_transaction_is_nobody_elses_and_stops_the_old_one() -> Resu
     let mut changer = set_up(&server, 1)?;
     let mut other = server.client("postgres")?;
     let log = IdLog::new();
+    changer.batch_execute("SELECT snowflake_id()")?;
     changer.batch_execute(&format!("BEGIN; SELECT keywright.set_layout('{EARLIER}')"))?;
-    draw(
-        &mut changer,
-        "SELECT snowflake_id() FROM generate_series(1, 2000)",
-        &log,
-    )?;
+    draw(&mut other, "SELECT snowflake_id()", &log)?;
     other.batch_execute("SET keywright.refill_wait_ms_max = 200")?;
     expect_sql_error(
         other.batch_execute("SELECT snowflake_id()"),
@@ -153,7 +150,7 @@ fn bound_of_a_worker_id_that_was_given_up_is_not_extended() -> Result<()> {
         let locks = "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND mode = 'RowExclusiveLock'";
         Ok(query_i64(&mut reader, locks)? == 0)
     })?;
-    changer.batch_execute("BEGIN; SELECT keywright.set_worker_id(2); SELECT snowflake_id()")?;
+    changer.batch_execute("BEGIN; SELECT keywright.set_worker_id(2)")?;
     let waiting = Pending::start(
         server.client("postgres")?,
         "SELECT count(snowflake_id()) FROM generate_series(1, 500000)",

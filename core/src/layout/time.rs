@@ -143,6 +143,14 @@ impl Layout {
         to_id(time | self.used_bits() & !self.time.put(u64::MAX))
     }
 
+    /// The first tick whose ids, of any worker, are all greater than `id`; the tick past the last when there is none.
+    pub fn tick_above(&self, id: i64) -> u64 {
+        let Ok(id) = u64::try_from(id) else {
+            return 0;
+        };
+        ((id >> self.time.shift) + 1).min(self.ticks_max() + 1)
+    }
+
     /// The first moment the layout cannot express, unix milliseconds.
     pub fn runs_out_at_ms(&self) -> i64 {
         self.unix_ms_of(self.ticks_max() + 1)

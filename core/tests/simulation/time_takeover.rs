@@ -43,6 +43,7 @@ pub fn take_over(world: &mut World, at: usize, call: TimeCall, readings: Reading
         let plan = plan_takeover(&Takeover {
             layout: settings.layout,
             recorded,
+            is_vouched: false,
             incarnation,
             now_ms: readings.wall_ms,
             lead_ms_max: settings.lead_ms_max,
@@ -129,6 +130,7 @@ fn check_start(
     let is_promised = match plan.reason {
         TakeoverReason::SameIncarnation => true,
         TakeoverReason::ChangedIncarnation => is_lossless || ahead_ms <= skew_ms_max,
+        TakeoverReason::Vouched => true,
         TakeoverReason::Fresh => is_lossless || ahead_ms <= 0,
     };
     if is_promised {

@@ -30,6 +30,7 @@ fn takeover(recorded: Option<Recorded>) -> Takeover {
     Takeover {
         layout: Preset::Twitter.layout(),
         recorded,
+        is_vouched: false,
         incarnation: OURS,
         now_ms: NOW_MS,
         lead_ms_max: 10_000,
@@ -124,6 +125,15 @@ fn takeovers_start_past_whatever_may_have_been_issued() {
     assert_eq!(
         (fresh.start_ms, fresh.gap_ms, fresh.reason),
         (NOW_MS + 10_001, 10_001, TakeoverReason::Fresh)
+    );
+
+    let vouched = plan_takeover(&Takeover {
+        is_vouched: true,
+        ..takeover(None)
+    });
+    assert_eq!(
+        (vouched.start_ms, vouched.gap_ms, vouched.reason),
+        (NOW_MS, 0, TakeoverReason::Vouched)
     );
 
     let same = plan_takeover(&takeover(recorded(NOW_MS + 2000)));

@@ -2,9 +2,11 @@
 
 mod bounds;
 mod clocks;
+mod generations;
 mod layouts;
 mod names;
 mod notes;
 mod readable_ids;
+mod registers;
 mod segments;
 mod words;

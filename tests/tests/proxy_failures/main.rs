@@ -107,7 +107,8 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::Serialization
         | Cause::VersionMismatch
         | Cause::AdoptRefused
-        | Cause::BoundDamaged => bail!("a PostgreSQL client can meet it too"),
+        | Cause::BoundDamaged
+        | Cause::IdentityUncommitted => bail!("a PostgreSQL client can meet it too"),
     }
 }
 

@@ -1,0 +1,207 @@
+//! What becomes of words when the database they belong to, or the extension in it, is dropped. The transaction that drops them
+//! closes them and notes in the register how far they came; what it wrote and what it closed stand or fall together.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use keywright_core::register::{Floor, Number, Register, Use};
+use pgrx::pg_sys;
+
+use crate::failure::{Failure, OrRaise};
+use crate::keys::TimeKey;
+use crate::shm::{self, Attached, Slot, TagSlot, TimeSlot};
+use crate::store::{self, Urgency};
+use crate::{identity, register, reuse, sys};
+
+/// How long DROP DATABASE waits for a session in a word's gate: as long as the server itself waits for sessions to leave.
+const DROP_WAIT_MS_MAX: u64 = 5_000;
+
+/// A database is about to be dropped. Its sessions may issue for some seconds yet: the server waits for them to leave only
+/// after this. So its words are closed here, and go on only if the drop fails.
+///
+/// What cannot be noted is safe: the number counts as held by a database that is gone.
+pub fn database(database: u32) {
+    if !shm::is_there() || register::lock().is_err() {
+        return;
+    }
+    let Ok(mut register) = register::read() else {
+        return;
+    };
+    let transaction = sys::subtransaction();
+    for (tag, key) in shm::slots::<TagSlot>() {
+        if key.is_in(database) {
+            tag.slot.closed_by().store(transaction, Ordering::Release);
+        }
+    }
+    let words = words_in(database);
+    let closed: Vec<(Number, Option<Floor>)> = words
+        .iter()
+        .filter_map(|(word, key)| {
+            let number = key.number()?;
+            let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
+            match close(*word, key, transaction, deadline) {
+                Ok(floor) => Some((number, floor)),
+                Err(_) => None,
+            }
+        })
+        .collect();
+    let is_unknown = |number| {
+        let of_number = words.iter().filter(|(_, key)| key.number() == Some(number));
+        of_number.count() > closed.iter().filter(|(of, _)| *of == number).count()
+    };
+    for (number, held) in register.held_by(database).collect::<Vec<_>>() {
+        let floor = highest(&closed, number);
+        // Memory of the life in which the number was given is complete.
+        let is_known = floor.is_some() || shm::life() == Some(held.life);
+        let usage = if is_known && !is_unknown(number) {
+            Use::Left {
+                floor: higher(floor, held.floor),
+            }
+        } else {
+            Use::Lost
+        };
+        register.set(number, database, usage);
+    }
+    keep_unregistered(&mut register, database, &closed);
+    register::write(&register);
+}
+
+/// Words of numbers that the database was given in a transaction that was rolled back: only memory knows of them.
+fn keep_unregistered(register: &mut Register, database: u32, closed: &[(Number, Option<Floor>)]) {
+    for (number, _) in closed {
+        let known = match register.find(*number) {
+            None => None,
+            Some((_, Use::Left { floor })) => floor,
+            // Whoever has it started above what memory knew.
+            Some((_, Use::Held(_) | Use::Lost)) => continue,
+        };
+        let floor = higher(highest(closed, *number), known);
+        if floor.is_some() {
+            register.set(*number, database, Use::Left { floor });
+        }
+    }
+}
+
+fn higher(one: Option<Floor>, other: Option<Floor>) -> Option<Floor> {
+    match one {
+        Some(floor) => Some(floor.higher(other)),
+        None => other,
+    }
+}
+
+fn highest(closed: &[(Number, Option<Floor>)], number: Number) -> Option<Floor> {
+    let of_number = closed.iter().filter(|(of, _)| *of == number);
+    of_number.fold(None, |highest, (_, floor)| higher(highest, *floor))
+}
+
+/// Snowflake and readable words whose bounds are kept in the database, without those of extensions that were dropped before.
+fn words_in(database: u32) -> Vec<(Attached<TimeSlot>, TimeKey)> {
+    let words = shm::slots::<TimeSlot>().into_iter();
+    words
+        .filter(|(word, key)| key.is_in(database) && !reuse::is_dropped(word.slot))
+        .collect()
+}
+
+/// Stops a word until `transaction` has ended, and says how far it came in this life of memory: nothing if it issued nothing.
+///
+/// # Errors
+/// Another session is in its gate for too long.
+fn close(
+    word: Attached<TimeSlot>,
+    key: &TimeKey,
+    transaction: u64,
+    deadline: Instant,
+) -> Result<Option<Floor>, Failure> {
+    let slot = word.slot;
+    let urgency = Urgency::Needed { deadline };
+    let held = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?;
+    if held.is_none() {
+        return Err(store::timed_out("another session's refill"));
+    }
+    slot.closed_by().store(transaction, Ordering::Release);
+    let end_state = slot.main.word.drain().max(slot.spare.word.drain());
+    Ok(slot
+        .taken_over
+        .load(Ordering::Relaxed)
+        .then(|| Floor::below_state(key.layout, end_state)))
+}
+
+/// A relation is about to be dropped: one of our sequences takes a bound with it. The transaction holds its lock, so nobody
+/// moves the bound any more.
+pub fn relation(relation: pg_sys::Oid) {
+    let Some(name) = sys::own_sequence_name(relation) else {
+        return;
+    };
+    if !shm::is_there() {
+        return;
+    }
+    if !sys::is_created_here(relation) {
+        identity::note_past();
+    }
+    match name.as_str() {
+        "snowflake_bound" => note_bound(relation, true).or_raise(),
+        "snowflake_spare_bound" => note_bound(relation, false).or_raise(),
+        _ => close_tag(relation),
+    }
+}
+
+fn close_tag(sequence: pg_sys::Oid) {
+    let transaction = sys::subtransaction();
+    let ours = sys::database().to_u32();
+    for (tag, key) in shm::slots::<TagSlot>() {
+        if key.is_in(ours) && key.sequence() == sequence {
+            tag.slot.closed_by().store(transaction, Ordering::Release);
+        }
+    }
+}
+
+/// Notes in the register how far this database used its worker ids, before the sequence that says it is gone. A word in memory
+/// knows it to the id; the sequence knows a moment that is not earlier.
+fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
+    let ours = sys::database().to_u32();
+    register::lock()?;
+    let mut register = register::read()?;
+    let bound_ms = {
+        let _owner = sys::AsOwner::new(pg_sys::BOOTSTRAP_SUPERUSERID.into());
+        sys::sequence_last(sequence)
+    };
+    let transaction = sys::subtransaction();
+    let mut closed = Vec::new();
+    for (word, key) in words_in(ours) {
+        let Some(number) = key.number() else {
+            continue;
+        };
+        // The other sequence's turn came before: the word is closed, and what it said is noted.
+        if word.slot.closed_by().load(Ordering::Acquire) == transaction {
+            if word.slot.taken_over.load(Ordering::Relaxed) {
+                closed.push((number, None, key.layout));
+            }
+            continue;
+        }
+        let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
+        let floor = close(word, &key, transaction, deadline)?;
+        if floor.is_some() {
+            closed.push((number, floor, key.layout));
+        }
+    }
+    for (number, held) in register.held_by(ours).collect::<Vec<_>>() {
+        let in_memory = |of: &&(Number, Option<Floor>, _)| of.0 == number && of.2 == held.layout;
+        let floor = match closed.iter().find(in_memory) {
+            Some((_, floor, _)) => *floor,
+            None => bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms)),
+        };
+        let mut held = held;
+        held.floor = higher(floor, held.floor);
+        if is_main {
+            held.sequence = 0;
+        }
+        register.set(number, ours, Use::Held(held));
+    }
+    let floors: Vec<_> = closed
+        .iter()
+        .map(|(number, floor, _)| (*number, *floor))
+        .collect();
+    keep_unregistered(&mut register, ours, &floors);
+    register::write(&register);
+    Ok(())
+}

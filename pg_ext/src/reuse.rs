@@ -1,0 +1,96 @@
+//! Finding a slot for a key. When none is left, one is passed on whose key can never come again, or whose ids are all
+//! recorded where its next owner looks. Where that is not certain the slot is kept.
+
+use std::sync::atomic::Ordering;
+
+use keywright_core::register::{Floor, Register, Use};
+
+use crate::keys::{TagKey, TimeKey};
+use crate::labels::{self, Labelled};
+use crate::shm::{self, Attached, Full, Slot, TagSlot, TimeSlot};
+use crate::sys::{self, Outcome};
+
+/// The slot of a tag; `None` when the server did not preload the library.
+pub fn tag_slot(key: &TagKey) -> Option<Result<Attached<TagSlot>, Full>> {
+    attach_or_reuse(key, |slot: &TagSlot, _| is_dropped(slot))
+}
+
+/// The slot of a time word; `None` when the server did not preload the library.
+pub fn time_slot(key: &TimeKey) -> Option<Result<Attached<TimeSlot>, Full>> {
+    let mut register = None;
+    attach_or_reuse(key, |slot: &TimeSlot, owner| {
+        is_dropped(slot)
+            || register
+                .get_or_insert_with(committed_register)
+                .as_ref()
+                .is_some_and(|register| is_covered(slot, owner, register))
+    })
+}
+
+fn attach_or_reuse<S: Slot>(
+    key: &S::Key,
+    mut is_free: impl FnMut(&S, &S::Key) -> bool,
+) -> Option<Result<Attached<S>, Full>> {
+    let full = match shm::attach(key)? {
+        Ok(found) => return Some(Ok(found)),
+        Err(full) => full,
+    };
+    for (old, owner) in shm::slots::<S>() {
+        // Whoever holds a gate is using it; there is no hurry that would be worth a wait.
+        let Some(held) = old.slot.gate().try_enter() else {
+            continue;
+        };
+        if old.is_current() && is_free(old.slot, &owner) {
+            old.slot.drain();
+            return Some(Ok(shm::pass_on(old.slot, key, &held)));
+        }
+    }
+    Some(Err(full))
+}
+
+/// Whether what the slot belonged to was dropped, for good. Who dropped it noted in the same transaction how far it had come.
+pub fn is_dropped(slot: &impl Slot) -> bool {
+    match slot.closed_by().load(Ordering::Acquire) {
+        0 => false,
+        transaction => match sys::outcome(transaction) {
+            Outcome::Committed => true,
+            Outcome::Open | Outcome::Failed | Outcome::Forgotten => false,
+        },
+    }
+}
+
+/// The register, if it is as it was committed last: what this transaction wrote may yet be undone.
+fn committed_register() -> Option<Register> {
+    if labels::is_uncommitted(Labelled::Server) {
+        return None;
+    }
+    Register::parse(&labels::get(Labelled::Server)?)
+}
+
+/// Whether all that the word issued is at or below what the register knows of its worker id, and it is not the word that its
+/// database issues from now.
+fn is_covered(slot: &TimeSlot, owner: &TimeKey, register: &Register) -> bool {
+    let Some(number) = owner.number() else {
+        return false;
+    };
+    let hi = slot.main.word.hi().max(slot.spare.word.hi());
+    let used = (hi > 0).then(|| Floor::below_state(owner.layout, hi));
+    let known = match register.find(number) {
+        None | Some((_, Use::Lost)) => return false,
+        Some((_, Use::Left { floor })) => floor,
+        Some((database, Use::Held(held))) => {
+            let is_in_force = owner.is_in(database)
+                && owner.sequence() == held.sequence
+                && owner.layout == held.layout;
+            if is_in_force {
+                return false;
+            }
+            held.floor
+        }
+    };
+    match (used, known) {
+        (None, Some(_) | None) => true,
+        (Some(_), None) => false,
+        (Some(used), Some(known)) => known.covers(&used),
+    }
+}

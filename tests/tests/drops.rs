@@ -1,0 +1,248 @@
+//! Databases and extensions are dropped while others issue, and their places in shared memory are used again.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::expect_cause;
+use keywright_core::cause::Cause;
+use keywright_tests::{
+    IdLog, Load, PgServer, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error, query_i64,
+    query_text, wait_until,
+};
+use postgres::Client;
+
+const SNOWFLAKE: &str = "SELECT snowflake_id() FROM generate_series(1, 400)";
+const TAG: &str = "SELECT next_biz_id('orders') FROM generate_series(1, 400)";
+
+fn set_up(server: &PgServer, database: &str, worker_id: u32) -> Result<Client> {
+    let mut client = server.client(database)?;
+    client.batch_execute(&format!(
+        "CREATE EXTENSION keywright; SELECT keywright.set_worker_id({worker_id}); \
+         SELECT keywright.create_tag('orders')"
+    ))?;
+    Ok(client)
+}
+
+fn draw(client: &mut Client, query: &str, log: &IdLog) -> Result<()> {
+    let mut run = Vec::new();
+    copy_ids(client, query, &mut run)?;
+    log.record(run);
+    Ok(())
+}
+
+/// The server calls hooks, then waits for sessions to leave: one that is leaving issues on meanwhile, with a layout of few bits
+/// far ahead of the clock. Then the server is cut off, the clock steps back, and another database gets the worker id.
+#[test]
+fn sessions_that_are_leaving_a_dropped_database_issue_nothing_unseen() -> Result<()> {
+    let mut server = PgServer::builder().fake_clock().start()?;
+    let log = Arc::new(IdLog::new());
+    let mut keeper = set_up(&server, "postgres", 1)?;
+    keeper.batch_execute("CREATE DATABASE two")?;
+    let mut two = server.client("two")?;
+    two.batch_execute("CREATE EXTENSION keywright; SELECT keywright.set_layout('js53')")?;
+    two.batch_execute("SELECT keywright.set_worker_id(5)")?;
+    drop(two);
+    let load = Load::start(&server.config("two", "postgres"), 4, SNOWFLAKE, &log);
+    load.wait_for(10_000)?;
+    // Those in the load come back at once, so only force ends them; before they go they issue what they can.
+    let mut dropped = keeper.batch_execute("DROP DATABASE two WITH (FORCE)");
+    for _ in 0..20 {
+        if dropped.is_ok() {
+            break;
+        }
+        dropped = keeper.batch_execute("DROP DATABASE two WITH (FORCE)");
+    }
+    dropped?;
+    load.stop()?;
+    server.restart(Stop::Immediate)?;
+    server.clock()?.step_to(-3600)?;
+    let mut keeper = server.client("postgres")?;
+    keeper.batch_execute("CREATE DATABASE three")?;
+    let mut three = server.client("three")?;
+    three.batch_execute("CREATE EXTENSION keywright; SELECT keywright.set_layout('js53')")?;
+    three.batch_execute("SELECT keywright.set_worker_id(5)")?;
+    draw(&mut three, SNOWFLAKE, &log)?;
+    log.check()?;
+    Ok(())
+}
+
+/// A drop that fails because somebody is connected stops that one for as long as it lasts, and no longer.
+#[test]
+fn database_that_was_not_dropped_after_all_goes_on() -> Result<()> {
+    let mut server = PgServer::builder().start()?;
+    let log = Arc::new(IdLog::new());
+    let mut keeper = set_up(&server, "postgres", 1)?;
+    keeper.batch_execute("CREATE DATABASE two")?;
+    let mut two = set_up(&server, "two", 5)?;
+    let load = Load::start(&server.config("two", "postgres"), 2, SNOWFLAKE, &log);
+    load.wait_for(2_000)?;
+    let refused = keeper.batch_execute("DROP DATABASE two");
+    expect_sql_error(refused, "55006", "is being accessed by other users");
+    load.wait_for(2_000)?;
+    assert_eq!(load.stop()?.len(), 0, "nobody is refused");
+    draw(&mut two, SNOWFLAKE, &log)?;
+    server.restart(Stop::Immediate)?;
+    draw(&mut server.client("two")?, SNOWFLAKE, &log)?;
+    log.check()?;
+    Ok(())
+}
+
+#[test]
+fn places_of_dropped_extensions_are_used_again() -> Result<()> {
+    let server = PgServer::builder()
+        .setting("keywright.workers_max", "4")
+        .setting("keywright.tags_max", "4")
+        .start()?;
+    let (log, mut client) = (IdLog::new(), server.client("postgres")?);
+    let mut old = server.client("postgres")?;
+    for _ in 0..30 {
+        client.batch_execute("CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1); SELECT keywright.create_tag('orders')")?;
+        draw(&mut client, SNOWFLAKE, &log)?;
+        draw(&mut client, TAG, &IdLog::new())?;
+        draw(&mut old, SNOWFLAKE, &log)?;
+        draw(&mut old, TAG, &IdLog::new())?;
+        client.batch_execute("DROP EXTENSION keywright CASCADE")?;
+    }
+    log.check()?;
+    Ok(())
+}
+
+/// As a server for tests does it all day: databases come and go, each with a worker id of its own or the same again.
+#[test]
+fn places_of_dropped_databases_are_used_again() -> Result<()> {
+    let mut server = PgServer::builder()
+        .setting("keywright.workers_max", "4")
+        .setting("keywright.tags_max", "4")
+        .start()?;
+    let log = IdLog::new();
+    let mut keeper = set_up(&server, "postgres", 1)?;
+    for cycle in 0..24 {
+        keeper.batch_execute("CREATE DATABASE test")?;
+        let mut test = set_up(&server, "test", 2 + cycle % 12)?;
+        draw(&mut test, SNOWFLAKE, &log)?;
+        draw(&mut test, TAG, &IdLog::new())?;
+        draw(&mut keeper, SNOWFLAKE, &log)?;
+        drop(test);
+        let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'test'";
+        wait_until("the end of the last session", WAIT_MAX, || {
+            Ok(query_i64(&mut keeper, sessions)? == 0)
+        })?;
+        keeper.batch_execute("DROP DATABASE test")?;
+    }
+    log.check()?;
+    server.restart(Stop::Immediate)?;
+    let mut keeper = server.client("postgres")?;
+    for worker in 2..5 {
+        keeper.batch_execute(&format!("CREATE DATABASE after{worker}"))?;
+        draw(
+            &mut set_up(&server, &format!("after{worker}"), worker)?,
+            SNOWFLAKE,
+            &log,
+        )?;
+    }
+    log.check()?;
+    Ok(())
+}
+
+/// Worker ids and layouts that were given up leave their places, too.
+#[test]
+fn places_of_former_worker_ids_and_layouts_are_used_again() -> Result<()> {
+    let server = PgServer::builder()
+        .setting("keywright.workers_max", "4")
+        .start()?;
+    let mut client = set_up(&server, "postgres", 1)?;
+    let mut old = server.client("postgres")?;
+    let log = IdLog::new();
+    for cycle in 0..20 {
+        let change = match cycle % 2 {
+            0 => format!("set_worker_id({})", 2 + cycle % 9),
+            _ => format!("set_layout('{}')", ["leaf", "twitter"][cycle / 2 % 2]),
+        };
+        client.batch_execute(&format!("SELECT keywright.{change}"))?;
+        draw(&mut client, SNOWFLAKE, &log)?;
+        draw(&mut old, SNOWFLAKE, &log)?;
+    }
+    log.check()?;
+    Ok(())
+}
+
+/// What only memory knows is kept: there is an end to it.
+#[test]
+fn places_of_identities_that_were_rolled_back_are_kept() -> Result<()> {
+    let server = PgServer::builder()
+        .setting("keywright.workers_max", "4")
+        .start()?;
+    let mut client = server.client("postgres")?;
+    let log = IdLog::new();
+    let mut full = false;
+    for worker in 1..=6 {
+        client.batch_execute("BEGIN; CREATE EXTENSION keywright")?;
+        client.batch_execute(&format!("SELECT keywright.set_worker_id({worker})"))?;
+        let taken = client.batch_execute("SELECT snowflake_id()");
+        if taken.is_err() {
+            full = true;
+            let error = expect_cause(taken, Cause::WorkersFull, "no room");
+            assert!(error.hint.contains("keywright.workers_max"), "{error:?}");
+        } else {
+            draw(&mut client, SNOWFLAKE, &log)?;
+        }
+        client.batch_execute("ROLLBACK")?;
+    }
+    assert!(full, "what was rolled back was forgotten");
+    log.check()?;
+    Ok(())
+}
+
+/// A database that is gone without a note, and one made anew with its oid.
+#[test]
+fn database_with_the_oid_of_another_has_nothing_of_it() -> Result<()> {
+    let mut server = PgServer::builder().fake_clock().start()?;
+    let mut keeper = set_up(&server, "postgres", 1)?;
+    let log = IdLog::new();
+    keeper.batch_execute("CREATE DATABASE two OID 99999")?;
+    draw(&mut set_up(&server, "two", 5)?, SNOWFLAKE, &log)?;
+    server.set("shared_preload_libraries", "");
+    server.restart(Stop::Fast)?;
+    let mut keeper = server.client("postgres")?;
+    keeper.batch_execute("DROP DATABASE two")?;
+    keeper.batch_execute("CREATE DATABASE two OID 99999")?;
+    server.set("shared_preload_libraries", "keywright");
+    server.restart(Stop::Fast)?;
+    server.clock()?.step_to(-3600)?;
+    let mut two = server.client("two")?;
+    two.batch_execute("CREATE EXTENSION keywright")?;
+    let refused = two.batch_execute("SELECT keywright.set_worker_id(5)");
+    expect_cause(refused, Cause::WorkerIdInUse, "is not known");
+    two.batch_execute("SELECT keywright.set_worker_id(5, above => now() + interval '2 hours')")?;
+    draw(&mut two, SNOWFLAKE, &log)?;
+    log.check()?;
+    Ok(())
+}
+
+/// Between databases with different layouts numbers are compared, not moments.
+#[test]
+fn worker_id_that_goes_to_another_layout_starts_above_its_ids() -> Result<()> {
+    // 25 s later than twitter's: its ids are lower at any moment.
+    const LATER: &str = "time=41,datacenter=5,worker=5,sequence=12,epoch=1288834999657";
+    const EARLIER: &str = "time=41,datacenter=5,worker=5,sequence=12,epoch=1288834949657";
+    let server = PgServer::builder().start()?;
+    let mut one = set_up(&server, "postgres", 5)?;
+    let log = IdLog::new();
+    draw(&mut one, SNOWFLAKE, &log)?;
+    one.batch_execute("SELECT keywright.set_worker_id(6)")?;
+    one.batch_execute("CREATE DATABASE two")?;
+    let mut two = server.client("two")?;
+    two.batch_execute(&format!(
+        "CREATE EXTENSION keywright; SELECT keywright.set_layout('{LATER}')"
+    ))?;
+    let refused = two.batch_execute("SELECT keywright.set_worker_id(5)");
+    expect_cause(refused, Cause::LayoutOverlap, "could repeat ids");
+    two.batch_execute(&format!("SELECT keywright.set_layout('{EARLIER}')"))?;
+    two.batch_execute("SELECT keywright.set_worker_id(5)")?;
+    draw(&mut two, SNOWFLAKE, &log)?;
+    log.check()?;
+    let layout = "SELECT layout FROM keywright.stats WHERE kind = 'snowflake'";
+    assert_eq!(query_text(&mut two, layout)?, format!("{EARLIER},tick=1ms"));
+    Ok(())
+}
