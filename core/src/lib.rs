@@ -20,6 +20,7 @@ pub mod generation;
 pub mod incarnation;
 pub mod key;
 pub mod layout;
+pub mod nearest;
 pub mod policy;
 pub mod readable;
 pub mod register;

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use super::{FieldName, Layout, Preset};
 use crate::civil::Civil;
+use crate::nearest::nearest;
 
 /// Longest layout text, bytes.
 const TEXT_BYTES_MAX: usize = 256;
@@ -94,6 +95,31 @@ pub enum LayoutProblem {
     /// A full field list without an epoch: a default would be a guess.
     #[error("epoch is missing")]
     EpochMissing,
+}
+
+impl LayoutError {
+    /// What was probably meant by the first part that is neither a preset nor a field.
+    pub fn meant(&self) -> Option<&'static str> {
+        let unknown = self.problems.iter().find_map(|problem| match problem {
+            LayoutProblem::Unknown { text } => Some(text.as_str()),
+            LayoutProblem::TooLong { .. }
+            | LayoutProblem::Bits { .. }
+            | LayoutProblem::Epoch { .. }
+            | LayoutProblem::Tick { .. }
+            | LayoutProblem::Twice { .. }
+            | LayoutProblem::UnusedInPreset
+            | LayoutProblem::Missing { .. }
+            | LayoutProblem::SpareTooWide { .. }
+            | LayoutProblem::WorkerTooWide { .. }
+            | LayoutProblem::TooManyBits { .. }
+            | LayoutProblem::EpochMissing => None,
+        })?;
+        let near = match unknown.split_once('=') {
+            Some((name, _)) => nearest(name.trim(), field_names()),
+            None => nearest(unknown, Preset::ALL.map(Preset::name)),
+        };
+        near.first().copied()
+    }
 }
 
 impl Layout {
@@ -351,4 +377,10 @@ fn parse_digits(text: &str) -> Option<i64> {
 
 fn preset_names() -> String {
     Preset::ALL.map(Preset::name).join(", ")
+}
+
+/// What may stand before `=`.
+fn field_names() -> impl Iterator<Item = &'static str> {
+    let fields = FieldName::ALL.map(FieldName::name);
+    fields.into_iter().chain(["epoch", "tick"])
 }

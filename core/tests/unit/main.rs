@@ -3,6 +3,7 @@
 mod bounds;
 mod clocks;
 mod generations;
+mod hints;
 mod layouts;
 mod names;
 mod notes;
