@@ -31,6 +31,7 @@ pub enum Cause {
     Serialization,
     VersionMismatch,
     AdoptRefused,
+    InExtensionScript,
     BoundDamaged,
     IdentityUncommitted,
     StatementUnsupported,
@@ -65,7 +66,7 @@ const DENIED: u16 = 1227;
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 26] = [
+    pub const OF_POSTGRES: [Self; 27] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -90,6 +91,7 @@ impl Cause {
         Self::Serialization,
         Self::VersionMismatch,
         Self::AdoptRefused,
+        Self::InExtensionScript,
         Self::BoundDamaged,
         Self::IdentityUncommitted,
     ];
@@ -139,6 +141,7 @@ impl Cause {
             Self::Serialization      => Row::of("serialization", "40001", 1213, true, "state"),
             Self::VersionMismatch    => Row::of("version_mismatch", "55000", NO_KEY, false, "setup"),
             Self::AdoptRefused       => Row::of("adopt_refused", "55000", ARGUMENTS, false, "input"),
+            Self::InExtensionScript  => Row::of("in_extension_script", "0A000", 1235, false, "setup"),
             Self::BoundDamaged       => Row::of("bound_damaged", "XX001", NO_KEY, false, "damage"),
             Self::IdentityUncommitted => Row::of("identity_uncommitted", "55000", NO_KEY, false, "state"),
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),

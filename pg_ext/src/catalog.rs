@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::labels::{self, Labelled};
 use crate::query::{self, Row};
 use crate::session::Extension;
-use crate::{store, sys};
+use crate::{store, sys, text};
 
 /// SQL versions this library serves. A preloaded library and the installed SQL change at different times.
 const SQL_VERSIONS: [&str; 1] = ["0.1.0"];
@@ -256,9 +256,10 @@ pub fn database_name(database: u32) -> Option<String> {
         pg_sys::BOOTSTRAP_SUPERUSERID.into(),
         "SELECT datname::text FROM pg_catalog.pg_database WHERE oid OPERATOR(pg_catalog.=) $1",
         &[pg_sys::Oid::from(database).into()],
-        |row| row.get::<String>(1),
+        |row| row.get::<Vec<u8>>(1),
     )
     .flatten()
+    .map(|name| text::shown(&name))
 }
 
 /// The text of the security label of a database: a worker id, and whom it was given to.

@@ -9,7 +9,7 @@ use pgrx::{name, pg_extern};
 
 use crate::backend::BackendCell;
 use crate::failure::{Failure, OrRaise};
-use crate::session;
+use crate::{session, text};
 
 /// Microseconds from the unix epoch to the server's, 2000-01-01.
 const SERVER_EPOCH_US: i64 = 946_684_800_000_000;
@@ -49,34 +49,41 @@ pub fn unix_ms(moment: TimestampWithTimeZone) -> Result<i64, Failure> {
 }
 
 /// Reads a layout; the last one read is kept, because a query names the same one for every row.
-fn parse(text: &str) -> Result<Layout, Failure> {
+fn parse(text: &[u8]) -> Result<Layout, Failure> {
     const TEXT_BYTES_KEPT_MAX: usize = 64;
     static LAST: BackendCell<Option<(usize, [u8; TEXT_BYTES_KEPT_MAX], Layout)>> =
         BackendCell::new(None);
     if let Some((bytes, kept, layout)) = LAST.get()
-        && kept.get(..bytes) == Some(text.as_bytes())
+        && kept.get(..bytes) == Some(text)
     {
         return Ok(layout);
     }
-    let layout = Layout::parse(text).map_err(|error| {
-        Failure::new(Cause::LayoutInvalid, error.to_string()).hint(
-            "Name a preset (twitter, leaf, baidu, shardingsphere, sonyflake, instagram, js53) or the fields from high to \
-             low, such as 'time=41,datacenter=5,worker=5,sequence=12,epoch=1288834974657,tick=1ms'.",
-        )
-    })?;
+    let layout = text::read(text)
+        .map_err(|error| no_layout(&format!("not a layout: {error}"), None))
+        .and_then(|text| {
+            Layout::parse(text).map_err(|error| no_layout(&error.to_string(), error.meant()))
+        })?;
     let mut kept = [0; TEXT_BYTES_KEPT_MAX];
     if let Some(place) = kept.get_mut(..text.len()) {
-        place.copy_from_slice(text.as_bytes());
+        place.copy_from_slice(text);
         LAST.set(Some((text.len(), kept, layout)));
     }
     Ok(layout)
+}
+
+fn no_layout(message: &str, meant: Option<&str>) -> Failure {
+    let meant = meant.map_or_else(String::new, |meant| format!("Did you mean \"{meant}\"? "));
+    Failure::new(Cause::LayoutInvalid, message).hint(format!(
+        "{meant}Name a preset (twitter, leaf, baidu, shardingsphere, sonyflake, instagram, js53) or the fields from high to \
+         low, such as 'time=41,datacenter=5,worker=5,sequence=12,epoch=1288834974657,tick=1ms'."
+    ))
 }
 
 /// Reads a layout given by a user.
 ///
 /// # Errors
 /// All that is wrong with it, and what layouts look like.
-pub fn layout_of(text: &str) -> Result<Layout, Failure> {
+pub fn layout_of(text: &[u8]) -> Result<Layout, Failure> {
     parse(text)
 }
 
@@ -122,7 +129,7 @@ fn floor(moment: TimestampWithTimeZone, layout: &Layout) -> Result<i64, Failure>
 }
 
 #[pg_extern(sql = false)]
-fn keywright_decode_as(id: i64, layout: &str) -> Fields {
+fn keywright_decode_as(id: i64, layout: &[u8]) -> Fields {
     parse(layout)
         .and_then(|layout| fields(id, &layout))
         .or_raise()
@@ -136,7 +143,7 @@ fn keywright_decode(id: i64) -> Fields {
 }
 
 #[pg_extern(sql = false)]
-fn keywright_timestamp_as(id: i64, layout: &str) -> TimestampWithTimeZone {
+fn keywright_timestamp_as(id: i64, layout: &[u8]) -> TimestampWithTimeZone {
     parse(layout)
         .and_then(|layout| timestamp(decoded(id, &layout)?.issued_at_ms))
         .or_raise()
@@ -150,7 +157,7 @@ fn keywright_timestamp(id: i64) -> TimestampWithTimeZone {
 }
 
 #[pg_extern(sql = false)]
-fn keywright_worker_as(id: i64, layout: &str) -> i32 {
+fn keywright_worker_as(id: i64, layout: &[u8]) -> i32 {
     parse(layout)
         .and_then(|layout| worker(id, &layout))
         .or_raise()
@@ -164,7 +171,7 @@ fn keywright_worker(id: i64) -> i32 {
 }
 
 #[pg_extern(sql = false)]
-fn keywright_sequence_as(id: i64, layout: &str) -> i64 {
+fn keywright_sequence_as(id: i64, layout: &[u8]) -> i64 {
     parse(layout)
         .and_then(|layout| Ok(decoded(id, &layout)?.sequence.cast_signed()))
         .or_raise()
@@ -178,7 +185,7 @@ fn keywright_sequence(id: i64) -> i64 {
 }
 
 #[pg_extern(sql = false)]
-fn keywright_floor_as(moment: TimestampWithTimeZone, layout: &str) -> i64 {
+fn keywright_floor_as(moment: TimestampWithTimeZone, layout: &[u8]) -> i64 {
     parse(layout)
         .and_then(|layout| floor(moment, &layout))
         .or_raise()
@@ -202,12 +209,15 @@ type ReadableFields = TableIterator<
 >;
 
 #[pg_extern(sql = false)]
-fn keywright_readable_decode(id: &str) -> ReadableFields {
-    readable::parse(id)
-        .map_err(|error| {
-            Failure::new(Cause::IdForeign, error.to_string())
-                .hint("A readable id has 27 characters: time yyMMddHHmmssSSS, business code, and 8 digits.")
-        })
+fn keywright_readable_decode(id: &[u8]) -> ReadableFields {
+    let foreign = |message: String| {
+        Failure::new(Cause::IdForeign, message).hint(
+            "A readable id has 27 characters: time yyMMddHHmmssSSS, business code, and 8 digits.",
+        )
+    };
+    text::read(id)
+        .map_err(|error| foreign(format!("not a readable id: {error}")))
+        .and_then(|id| readable::parse(id).map_err(|error| foreign(error.to_string())))
         .and_then(|parts| {
             Ok(TableIterator::once((
                 timestamp(parts.unix_ms)?,

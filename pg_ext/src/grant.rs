@@ -1,37 +1,45 @@
 //! SQL that says who may use a tag.
 
+use std::ffi::CStr;
+
 use pgrx::pg_extern;
 
-use crate::catalog::run;
+use crate::column::carry_out;
 use crate::failure::{Failure, OrRaise};
 use crate::manage::{existing, required, tag_of};
-use crate::session;
+use crate::{guard, session, sys};
 
-fn change_grant(tag: Option<&str>, role: Option<&str>, verb: [&str; 2]) -> Result<(), Failure> {
+fn change_grant(
+    tag: Option<&[u8]>,
+    role: Option<&CStr>,
+    [verb, preposition]: [&str; 2],
+) -> Result<(), Failure> {
     let tag = tag_of(tag)?;
     let role = required(role, "the role")?;
     let id = existing(&tag, &session::extension()?)?.id;
-    let grantee = if role == "public" {
-        "PUBLIC".to_owned()
-    } else {
-        pgrx::spi::quote_identifier(role)
-    };
-    let [verb, preposition] = verb;
-    run(
-        &format!("{verb} SELECT ON SEQUENCE keywright.tag_{id} {preposition} {grantee}"),
-        &[],
+    let verb = format!("{verb} SELECT ON SEQUENCE keywright.tag_{id} {preposition}");
+    if role == c"public" {
+        return crate::catalog::run(&format!("{verb} PUBLIC"), &[]).map(drop);
+    }
+    // The server quotes the name, in the database's encoding.
+    carry_out(
+        &format!(
+            "SELECT pg_catalog.format('{verb} %I', rolname) FROM pg_catalog.pg_roles WHERE oid OPERATOR(pg_catalog.=) $1"
+        ),
+        &[sys::role(role).into()],
     )
-    .map(drop)
 }
 
 #[pg_extern(sql = false)]
-fn keywright_grant_tag(tag: Option<&str>, role: Option<&std::ffi::CStr>) {
-    let role = role.and_then(|role| role.to_str().ok());
-    change_grant(tag, role, ["GRANT", "TO"]).or_raise();
+fn keywright_grant_tag(tag: Option<&[u8]>, role: Option<&CStr>) {
+    guard::may_manage("grant_tag")
+        .and_then(|()| change_grant(tag, role, ["GRANT", "TO"]))
+        .or_raise();
 }
 
 #[pg_extern(sql = false)]
-fn keywright_revoke_tag(tag: Option<&str>, role: Option<&std::ffi::CStr>) {
-    let role = role.and_then(|role| role.to_str().ok());
-    change_grant(tag, role, ["REVOKE", "FROM"]).or_raise();
+fn keywright_revoke_tag(tag: Option<&[u8]>, role: Option<&CStr>) {
+    guard::may_manage("revoke_tag")
+        .and_then(|()| change_grant(tag, role, ["REVOKE", "FROM"]))
+        .or_raise();
 }

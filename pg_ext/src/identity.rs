@@ -12,7 +12,7 @@ use crate::catalog::{self, WorkerLabel, run};
 use crate::failure::{Failure, OrRaise};
 use crate::labels::{self, Labelled};
 use crate::register::{self, Claim};
-use crate::{changes, clock, decode, handover, session, settings, shm, store, sys};
+use crate::{changes, clock, decode, guard, handover, session, settings, shm, sys};
 
 const WORKER_HINT: &str = "Give one that fits the layout and that no other database has; where the layout has a \
                            datacenter it is part of the number.";
@@ -159,7 +159,7 @@ fn keywright_set_worker_id(
 }
 
 fn set_worker_id(worker_id: Option<i32>, vouched: &Vouched) -> Result<(), Failure> {
-    store::require_writable("keywright.set_worker_id")?;
+    guard::may_manage("set_worker_id")?;
     let extension = session::extension()?;
     let layout = catalog::layout(&extension)?;
     let worker_id = worker_id.ok_or_else(|| {
@@ -256,12 +256,12 @@ fn give_up_others(register: &mut Register, number: Number) -> Result<(), Failure
 }
 
 #[pg_extern(sql = false)]
-fn keywright_set_layout(layout: Option<&str>) {
+fn keywright_set_layout(layout: Option<&[u8]>) {
     set_layout(layout).or_raise();
 }
 
-fn set_layout(text: Option<&str>) -> Result<(), Failure> {
-    store::require_writable("keywright.set_layout")?;
+fn set_layout(text: Option<&[u8]>) -> Result<(), Failure> {
+    guard::may_manage("set_layout")?;
     let extension = session::extension()?;
     let text = text.ok_or_else(|| {
         Failure::new(Cause::ArgumentNull, "the layout must not be null")

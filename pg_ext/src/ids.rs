@@ -7,7 +7,7 @@ use pgrx::pg_extern;
 
 use crate::backend::BackendCell;
 use crate::failure::{Failure, OrRaise};
-use crate::{settings, snowflake, tag};
+use crate::{settings, snowflake, tag, text};
 
 const BIZ_HINT: &str = "A business code has 1 to 4 ASCII letters or digits.";
 
@@ -41,7 +41,7 @@ fn keywright_snowflake_ids(n: Option<i32>) -> SetOfIterator<'static, i64> {
 }
 
 #[pg_extern(sql = false)]
-fn keywright_next_biz_ids(text: Option<&str>, n: Option<i32>) -> SetOfIterator<'static, i64> {
+fn keywright_next_biz_ids(text: Option<&[u8]>, n: Option<i32>) -> SetOfIterator<'static, i64> {
     let n = count(n, "next_biz_ids").or_raise();
     let text = text
         .ok_or_else(|| {
@@ -52,12 +52,12 @@ fn keywright_next_biz_ids(text: Option<&str>, n: Option<i32>) -> SetOfIterator<'
             .hint("Name one, as in next_biz_ids('orders', 10).")
         })
         .or_raise();
-    let first = tag::take(text.as_bytes(), n).or_raise();
+    let first = tag::take(text, n).or_raise();
     SetOfIterator::new((first..first + n).map(u64::cast_signed))
 }
 
 #[pg_extern(sql = false)]
-fn keywright_readable_id(biz: Option<&str>) -> String {
+fn keywright_readable_id(biz: Option<&[u8]>) -> String {
     let biz = biz
         .ok_or_else(|| {
             Failure::new(
@@ -67,8 +67,10 @@ fn keywright_readable_id(biz: Option<&str>) -> String {
             .hint(BIZ_HINT)
         })
         .or_raise();
-    let biz = Biz::parse(biz)
-        .map_err(|error| Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(BIZ_HINT))
+    let refused = |message: String| Failure::new(Cause::ArgumentOutOfRange, message).hint(BIZ_HINT);
+    let biz = text::read(biz)
+        .map_err(|error| refused(format!("not a business code: {error}")))
+        .and_then(|biz| Biz::parse(biz).map_err(|error| refused(error.to_string())))
         .or_raise();
     let taken = snowflake::take_readable().or_raise();
     let (issued_ms, sequence) = readable::parts_of_state(taken.first);

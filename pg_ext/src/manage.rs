@@ -1,6 +1,8 @@
 //! The SQL functions that manage tags. They run as the owner of the extension (SECURITY DEFINER); who may call them is
 //! decided by GRANT EXECUTE.
 
+use std::time::{Duration, Instant};
+
 use keywright_core::cause::Cause;
 use keywright_core::incarnation::Note;
 use keywright_core::step::Step;
@@ -9,96 +11,11 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_extern;
 
 use crate::catalog::{self, one_row, run};
+use crate::definition::{Definition, number};
 use crate::failure::{Failure, OrRaise};
 use crate::session::{self, Extension};
-use crate::{changes, clock, shm, store, sys, tag};
-
-/// Ids end below the largest bigint, so that the bound above the last one is a bigint too.
-pub const ID_MAX: i64 = i64::MAX - 1;
-/// A step may grow to this much by itself unless the tag says otherwise.
-const STEP_MAX_DEFAULT: i64 = 10_000_000;
-
-/// A tag's numbers, checked.
-pub struct Definition {
-    /// First id; `None`: 1, or above what was issued.
-    pub start: Option<i64>,
-    /// Reservation to begin with.
-    pub step: Step,
-    /// Smallest reservation.
-    pub step_min: Step,
-    /// Largest reservation.
-    pub step_max: Step,
-    /// Last id.
-    pub max: i64,
-}
-
-impl Definition {
-    /// Checks all numbers and reports every problem at once.
-    pub fn new(
-        start: Option<i64>,
-        step: i64,
-        (step_min, step_max): (Option<i64>, Option<i64>),
-        max: i64,
-    ) -> Result<Self, Failure> {
-        let mut problems = Vec::new();
-        let mut step_of = |name: &str, number: i64| match Step::new(number) {
-            Ok(step) => Some(step),
-            Err(error) => {
-                problems.push(format!("{name}: {error}"));
-                None
-            }
-        };
-        let min_default = (step / 10).max(1);
-        let checked = (
-            step_of("step", step),
-            step_of("step_min", step_min.unwrap_or(min_default)),
-            step_of(
-                "step_max",
-                step_max.unwrap_or_else(|| step.max(STEP_MAX_DEFAULT)),
-            ),
-        );
-        if let (Some(step), Some(min), Some(most)) = checked
-            && !(min.get() <= step.get() && step.get() <= most.get())
-        {
-            problems.push(format!(
-                "step_min {} <= step {} <= step_max {} does not hold",
-                min.get(),
-                step.get(),
-                most.get()
-            ));
-        }
-        if !(0..=ID_MAX).contains(&max) {
-            problems.push(format!("max {max} is not between 0 and {ID_MAX}"));
-        }
-        if let Some(start) = start
-            && !(0..=max).contains(&start)
-        {
-            problems.push(format!("start {start} is not between 0 and max {max}"));
-        }
-        match checked {
-            (Some(step), Some(step_min), Some(step_max)) if problems.is_empty() => Ok(Self {
-                start,
-                step,
-                step_min,
-                step_max,
-                max,
-            }),
-            (_, _, _) => Err(Failure::new(
-                Cause::ArgumentOutOfRange,
-                "the tag cannot be defined like this",
-            )
-            .detail(problems.join("; "))
-            .hint(format!(
-                "Steps go from 1 to {}, ids from 0 to {ID_MAX}.",
-                Step::MAX
-            ))),
-        }
-    }
-}
-
-fn number(step: Step) -> i64 {
-    step.get().cast_signed()
-}
+use crate::store::Urgency;
+use crate::{changes, clock, guard, settings, shm, store, sys, tag};
 
 /// The value of an argument that must be given.
 ///
@@ -115,8 +32,8 @@ pub fn required<T>(value: Option<T>, what: &str) -> Result<T, Failure> {
 ///
 /// # Errors
 /// It is null or no tag.
-pub fn tag_of(text: Option<&str>) -> Result<Tag, Failure> {
-    session::parse_tag(required(text, "the tag")?.as_bytes())
+pub fn tag_of(text: Option<&[u8]>) -> Result<Tag, Failure> {
+    session::parse_tag(required(text, "the tag")?)
 }
 
 /// A row of keywright.tag as far as managing needs it.
@@ -124,10 +41,15 @@ pub struct Known {
     /// What its sequences are named after.
     pub id: i32,
     generation: i32,
-    dropped: bool,
+    /// Whether it issues no more.
+    pub dropped: bool,
 }
 
-fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure> {
+/// The row of a tag, dropped or not.
+///
+/// # Errors
+/// It cannot be read.
+pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure> {
     store::lock_table(extension.tag_table)?;
     let row = one_row(
         extension.owner,
@@ -262,6 +184,46 @@ fn create_sequences(tag: &Tag, step: Step, extension: &Extension) -> Result<(), 
     Ok(())
 }
 
+/// Has an existing tag that has issued nothing yet begin at `start` or later. Nobody can begin to use it before the
+/// transaction ends, and then it begins there. Returns its first id.
+///
+/// # Errors
+/// It has issued ids, ends before `start`, or is held up by another transaction.
+pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
+    let extension = session::extension()?;
+    let sequence = catalog::tag_sequence(known.id)?;
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    let urgency = Urgency::Needed { deadline };
+    let unused = || sys::sequence_last(sequence).is_none();
+    if unused() {
+        store::lock_alone(sequence, urgency, &format!("tag \"{tag}\""))?;
+    }
+    if !unused() {
+        return Err(Failure::new(
+            Cause::TagExists,
+            format!("tag \"{tag}\" exists already and has issued ids"),
+        )
+        .hint("Choose another tag; or drop this one with keywright.drop_tag, if nothing uses it, to go on above its ids."));
+    }
+    let row = catalog::tag(tag, &extension)?.ok_or_else(|| session::unknown_tag(tag))?;
+    let start = start.max(row.start.cast_signed());
+    if start >= row.end_max.cast_signed() {
+        return Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("tag \"{tag}\" ends before {start}"),
+        )
+        .hint("Raise its end first with SELECT keywright.alter_tag(tag, max => n)."));
+    }
+    change_row(
+        tag,
+        "UPDATE keywright.tag SET start = $2 WHERE id OPERATOR(pg_catalog.=) $1",
+        &[known.id.into(), start.into()],
+    )?;
+    changes::announce(extension.tag_table);
+    session::forget();
+    Ok(start)
+}
+
 fn drop_sequences(id: i32) -> Result<(), Failure> {
     run(
         &format!("DROP SEQUENCE keywright.tag_{id}, keywright.tag_{id}_note"),
@@ -313,7 +275,7 @@ fn revive(tag: &Tag, definition: &Definition, old: &Known) -> Result<(), Failure
     reason = "the arguments of the SQL function"
 )]
 fn keywright_create_tag(
-    tag: Option<&str>,
+    tag: Option<&[u8]>,
     start: Option<i64>,
     step: Option<i64>,
     step_min: Option<i64>,
@@ -322,6 +284,7 @@ fn keywright_create_tag(
     forget_issued: Option<bool>,
 ) {
     let make = || {
+        guard::may_manage("create_tag")?;
         let tag = tag_of(tag)?;
         let definition = Definition::new(
             start,
@@ -336,13 +299,14 @@ fn keywright_create_tag(
 
 #[pg_extern(sql = false)]
 fn keywright_alter_tag(
-    tag: Option<&str>,
+    tag: Option<&[u8]>,
     step: Option<i64>,
     step_min: Option<i64>,
     step_max: Option<i64>,
     max: Option<i64>,
 ) {
     let alter = || {
+        guard::may_manage("alter_tag")?;
         let tag = tag_of(tag)?;
         let extension = session::extension()?;
         let old = existing(&tag, &extension)?;
@@ -385,8 +349,9 @@ fn keywright_alter_tag(
 }
 
 #[pg_extern(sql = false)]
-fn keywright_drop_tag(tag: Option<&str>) {
+fn keywright_drop_tag(tag: Option<&[u8]>) {
     let drop_it = || {
+        guard::may_manage("drop_tag")?;
         let tag = tag_of(tag)?;
         let extension = session::extension()?;
         let old = existing(&tag, &extension)?;
@@ -403,8 +368,9 @@ fn keywright_drop_tag(tag: Option<&str>) {
 }
 
 #[pg_extern(sql = false)]
-fn keywright_advance_tag(tag: Option<&str>, above: Option<i64>) -> i64 {
+fn keywright_advance_tag(tag: Option<&[u8]>, above: Option<i64>) -> i64 {
     let advance = || {
+        guard::may_manage("advance_tag")?;
         let tag = tag_of(tag)?;
         let above = required(above, "the id to advance beyond")?;
         let above = u64::try_from(above).map_err(|_| {

@@ -1,6 +1,7 @@
-//! One-row queries in a given snapshot, which pgrx's own SPI does not offer once the transaction has written.
+//! Queries in a given snapshot, which pgrx's own SPI does not offer once the transaction has written, and statements whose
+//! text is not UTF-8.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use pgrx::datum::{DatumWithOid, FromDatum};
 use pgrx::pg_sys;
@@ -34,6 +35,45 @@ pub fn one_row<T>(
     read: impl FnOnce(&Row) -> T,
 ) -> Option<T> {
     let query = CString::new(query).ok()?;
+    select(&query, arguments, 1, |rows| {
+        rows.next().map(|row| read(&row))
+    })
+}
+
+/// As [`one_row`], with all rows.
+pub fn rows<T>(query: &str, arguments: &[DatumWithOid], read: impl Fn(&Row) -> T) -> Vec<T> {
+    let Ok(query) = CString::new(query) else {
+        return Vec::new();
+    };
+    select(&query, arguments, 0, |rows| {
+        rows.map(|row| read(&row)).collect()
+    })
+}
+
+/// The one number that a query yields; the text of the query is in the database's encoding.
+pub fn number(query: &CStr) -> Option<i64> {
+    select(query, &[], 1, |rows| {
+        rows.next().and_then(|row| row.get::<i64>(1))
+    })
+}
+
+/// Runs a statement that changes something, as the role in force; its text is in the database's encoding. Raises what the
+/// statement raises.
+pub fn execute(statement: &CStr) {
+    // SAFETY: a C string that outlives the call. An error raised inside leaves SPI through the server's abort processing.
+    unsafe {
+        pg_sys::SPI_connect();
+        pg_sys::SPI_execute(statement.as_ptr(), false, 0);
+        pg_sys::SPI_finish();
+    }
+}
+
+fn select<T>(
+    query: &CStr,
+    arguments: &[DatumWithOid],
+    limit: i64,
+    read: impl FnOnce(&mut dyn Iterator<Item = Row>) -> T,
+) -> T {
     let mut types: Vec<pg_sys::Oid> = arguments.iter().map(DatumWithOid::oid).collect();
     let datums = arguments
         .iter()
@@ -46,8 +86,8 @@ pub fn one_row<T>(
         .unzip();
     let _snapshot = sys::LatestSnapshot::push();
     // SAFETY: the arrays have one element per argument and outlive the call; read-only execution uses the active snapshot,
-    // which is the one pushed above. The result is read before SPI_finish frees it. An error raised inside leaves SPI through
-    // the server's abort processing.
+    // which is the one pushed above. The result has as many rows as SPI_processed says, and is read before SPI_finish frees
+    // it. An error raised inside leaves SPI through the server's abort processing.
     unsafe {
         pg_sys::SPI_connect();
         let outcome = pg_sys::SPI_execute_with_args(
@@ -57,15 +97,18 @@ pub fn one_row<T>(
             values.as_mut_ptr(),
             nulls.as_ptr(),
             true,
-            1,
+            limit,
         );
-        let found = outcome == pg_sys::SPI_OK_SELECT.cast_signed() && pg_sys::SPI_processed > 0;
-        let result = found.then(|| {
-            read(&Row {
-                tuple: *(*pg_sys::SPI_tuptable).vals,
-                columns: (*pg_sys::SPI_tuptable).tupdesc,
-            })
-        });
+        let found = if outcome == pg_sys::SPI_OK_SELECT.cast_signed() {
+            usize::try_from(pg_sys::SPI_processed).unwrap_or(0)
+        } else {
+            0
+        };
+        let table = pg_sys::SPI_tuptable;
+        let result = read(&mut (0..found).map(|place| Row {
+            tuple: *(*table).vals.add(place),
+            columns: (*table).tupdesc,
+        }));
         pg_sys::SPI_finish();
         result
     }

@@ -16,7 +16,7 @@ use crate::backend::BackendCell;
 use crate::failure::Failure;
 use crate::keys::TagKey;
 use crate::shm::{self, Attached, TagSlot};
-use crate::{catalog, changes, identity, reuse, settings, sys};
+use crate::{catalog, changes, identity, reuse, settings, suggest, sys, text};
 
 /// The extension as installed in this database.
 #[derive(Clone, Copy)]
@@ -204,8 +204,8 @@ pub fn find_tag(tag: &Tag) -> Result<(TagEntry, u32), Failure> {
 /// # Errors
 /// The reason it is none, with what tags look like.
 pub fn parse_tag(text: &[u8]) -> Result<Tag, Failure> {
-    std::str::from_utf8(text)
-        .map_err(|_| invalid_tag("it is not ASCII"))
+    text::read(text)
+        .map_err(|error| invalid_tag(&error.to_string()))
         .and_then(|text| Tag::parse(text).map_err(|error| invalid_tag(&error.to_string())))
 }
 
@@ -216,14 +216,15 @@ fn invalid_tag(reason: &str) -> Failure {
     ))
 }
 
-/// What the tag of that name belongs to now, as somebody about to refill it must ask; takes no room in shared memory.
+/// What the tag of that name belongs to now, and its first id, as somebody about to refill it must ask; takes no room in shared
+/// memory.
 ///
 /// # Errors
 /// There is no such tag.
-pub fn tag_key(tag: &Tag) -> Result<TagKey, Failure> {
+pub fn tag_key(tag: &Tag) -> Result<(TagKey, u64), Failure> {
     let extension = extension()?;
     let row = catalog::tag(tag, &extension)?.ok_or_else(|| unknown_tag(tag))?;
-    Ok(key_of(tag, &extension, &row))
+    Ok((key_of(tag, &extension, &row), row.start))
 }
 
 fn key_of(tag: &Tag, extension: &Extension, row: &catalog::TagRow) -> TagKey {
@@ -292,9 +293,12 @@ fn attach_tag(tag: &Tag, extension: Extension, changes: u32) -> Result<TagEntry,
 
 /// The failure of a tag that was never created, or was dropped.
 pub fn unknown_tag(tag: &Tag) -> Failure {
-    Failure::new(Cause::TagUnknown, format!("tag \"{tag}\" does not exist")).hint(format!(
-        "Create it with SELECT keywright.create_tag('{tag}')."
-    ))
+    let failure = Failure::new(Cause::TagUnknown, format!("tag \"{tag}\" does not exist"));
+    let create = format!("reate it with SELECT keywright.create_tag('{tag}').");
+    failure.hint(match suggest::tag_like(tag) {
+        Some(near) => format!("Did you mean \"{near}\"? Otherwise c{create}"),
+        None => format!("C{create}"),
+    })
 }
 
 /// The failure of a server that did not preload the library.

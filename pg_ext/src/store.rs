@@ -56,7 +56,7 @@ pub fn require_writable(function: &str) -> Result<(), Failure> {
         Cause::ReadOnly,
         format!("cannot execute {function}() in a read-only transaction"),
     )
-    .hint("Issue ids on the primary, in a transaction that may write."))
+    .hint("Issue and manage ids on the primary, in a transaction that may write."))
 }
 
 /// Who writes bounds now.

@@ -48,6 +48,19 @@ pub fn is_read_only() -> bool {
     unsafe { pg_sys::XactReadOnly }
 }
 
+/// Whether the database's encoding is Rust's.
+pub fn encoding_is_utf8() -> bool {
+    // SAFETY: reads what was set when the session started; raises no error.
+    let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
+    encoding == pg_sys::pg_enc::PG_UTF8.cast_signed()
+}
+
+/// Whether CREATE EXTENSION or ALTER EXTENSION UPDATE is running a script, which makes new objects the extension's.
+pub fn runs_extension_script() -> bool {
+    // SAFETY: a plain flag of the process.
+    unsafe { pg_sys::creating_extension }
+}
+
 /// Whether a parallel query is running, in its leader or in a worker of it.
 pub fn is_parallel() -> bool {
     // SAFETY: reads the transaction state of this backend.
@@ -170,6 +183,19 @@ pub fn relation(schema: &CStr, name: &str) -> Option<pg_sys::Oid> {
         pg_sys::get_relname_relid(name.as_ptr(), schema)
     };
     (oid != pg_sys::InvalidOid).then_some(oid)
+}
+
+/// The number of a relation's column; `None` if there is no such column, or it is one of the system's.
+pub fn column_number(relation: pg_sys::Oid, column: &CStr) -> Option<i16> {
+    // SAFETY: a catalogue look-up by object id and a valid C string.
+    let number = unsafe { pg_sys::get_attnum(relation, column.as_ptr()) };
+    (number > 0).then_some(number)
+}
+
+/// Object id of a role. Raises the server's error if there is none.
+pub fn role(name: &CStr) -> pg_sys::Oid {
+    // SAFETY: a catalogue look-up by a valid C string.
+    unsafe { pg_sys::get_role_oid(name.as_ptr(), false) }
 }
 
 /// Whether `user` may use the tag of this sequence. SELECT stands for it: USAGE would also let the role advance the

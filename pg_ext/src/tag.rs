@@ -91,7 +91,8 @@ fn refill(entry: &TagEntry, need: u64, urgency: Urgency) -> Result<(), Failure> 
         postpone(entry);
         return Ok(());
     }
-    if session::tag_key(&session::parse_tag(entry.key.tag_bytes())?)? != *entry.key {
+    let (key, start) = session::tag_key(&session::parse_tag(entry.key.tag_bytes())?)?;
+    if (key, start) != (*entry.key, entry.start) {
         // The tag became another while this waited; the caller looks it up again.
         session::forget();
         return Ok(());

@@ -176,10 +176,24 @@ CREATE FUNCTION keywright.set_layout(layout text) RETURNS void
 COMMENT ON FUNCTION keywright.set_layout(text) IS
     'the layout of this database''s snowflake ids; refused unless all new ids are greater than all old ones';
 
+-- These three run as the caller, who must own the table.
 CREATE FUNCTION keywright.adopt(tag text, relation regclass, column_name name) RETURNS bigint
-    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'keywright_adopt_wrapper';
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_adopt_wrapper';
 COMMENT ON FUNCTION keywright.adopt(text, regclass, name) IS
-    'turns a bigserial or identity column over to a tag that starts above all its values; returns the first id';
+    'turns a column over to a tag that starts above all its values; returns the first id';
+
+CREATE FUNCTION keywright.adopt_snowflake(relation regclass, column_name name) RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_adopt_snowflake_wrapper';
+COMMENT ON FUNCTION keywright.adopt_snowflake(regclass, name) IS
+    'turns a column whose values are all smaller over to snowflake ids; returns an id that all later ones exceed';
+
+CREATE FUNCTION keywright.release(relation regclass, column_name name) RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_release_wrapper';
+COMMENT ON FUNCTION keywright.release(regclass, name) IS
+    'gives a column back to a sequence of its own, above all that was issued for it; returns its first number';
 
 REVOKE ALL ON FUNCTION
     keywright.create_tag(text, bigint, bigint, bigint, bigint, bigint, boolean),
@@ -190,7 +204,9 @@ REVOKE ALL ON FUNCTION
     keywright.revoke_tag(text, name),
     keywright.set_worker_id(integer, timestamptz, boolean, boolean),
     keywright.set_layout(text),
-    keywright.adopt(text, regclass, name)
+    keywright.adopt(text, regclass, name),
+    keywright.adopt_snowflake(regclass, name),
+    keywright.release(regclass, name)
 FROM PUBLIC;
 
 -- ---------------------------------------------------------------------------------------------------------------

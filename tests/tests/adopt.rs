@@ -97,7 +97,7 @@ fn serial_and_identity_columns_go_on_above_what_they_hold() -> Result<()> {
         let insert = format!("INSERT INTO {table} DEFAULT VALUES RETURNING id");
         assert_eq!(ids(&mut client, &insert)?, [expected], "{table}");
         let default = column_default(&mut client, table)?;
-        assert_eq!(default, format!("next_biz_id('{tag}'::text)"));
+        assert_eq!(default, format!("next_biz_id('{tag}'::text)"), "{table}");
     }
     Ok(())
 }
@@ -167,7 +167,9 @@ fn what_cannot_be_adopted_is_left_as_it_was() -> Result<()> {
     client.batch_execute(
         "CREATE TABLE narrow (id serial); CREATE TABLE words (id text); CREATE TABLE t (id bigserial);
          CREATE VIEW seen AS SELECT 1::bigint AS id; CREATE TABLE full_up (id bigserial);
-         INSERT INTO full_up VALUES (9223372036854775806); SELECT keywright.create_tag('taken')",
+         INSERT INTO full_up VALUES (9223372036854775806);
+         SELECT keywright.create_tag('taken'), keywright.create_tag('short', max => 2); SELECT next_biz_id('taken');
+         INSERT INTO t SELECT FROM generate_series(1, 5); DELETE FROM t",
     )?;
     let before = column_default(&mut client, "t")?;
     for (arguments, cause, message_has) in [
@@ -209,7 +211,12 @@ fn what_cannot_be_adopted_is_left_as_it_was() -> Result<()> {
         (
             "'taken', 't', 'id'",
             Cause::TagExists,
-            "\"taken\" exists already",
+            "\"taken\" exists already and has issued ids",
+        ),
+        (
+            "'short', 't', 'id'",
+            Cause::ArgumentOutOfRange,
+            "\"short\" ends before 6",
         ),
         (
             "'not a tag', 't', 'id'",
@@ -234,11 +241,11 @@ fn what_cannot_be_adopted_is_left_as_it_was() -> Result<()> {
     assert_eq!(column_default(&mut client, "t")?, before);
     assert_eq!(
         ids(&mut client, "INSERT INTO t DEFAULT VALUES RETURNING id")?,
-        [1]
+        [6]
     );
     assert_eq!(
         query_i64(&mut client, "SELECT keywright.adopt('n', 't', 'id')")?,
-        2
+        7
     );
     Ok(())
 }
@@ -263,8 +270,93 @@ fn narrow_references_are_warned_of() -> Result<()> {
     client.batch_execute("SELECT keywright.adopt('t', 't', 'id')")?;
     drop(client);
     let warnings = warnings.lock().map(|seen| seen.clone()).unwrap_or_default();
-    let expected = ("WARNING".to_owned(), "They are narrow.t.".to_owned());
+    let expected = ("WARNING".to_owned(), "They are public.narrow.t.".to_owned());
     assert_eq!(warnings, [expected]);
+    Ok(())
+}
+
+#[test]
+fn a_tag_that_was_never_used_is_taken_as_it_is() -> Result<()> {
+    let (database, mut client) = database()?;
+    client.batch_execute(
+        "CREATE TABLE t (id bigserial PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 20);
+         SELECT keywright.create_tag('t', step => 50), keywright.create_tag('later', start => 900);
+         SELECT keywright.revoke_tag('t', 'public')",
+    )?;
+    let adopt = "SELECT keywright.adopt('t', 't', 'id')";
+    // Changing one's mind leaves it unused.
+    for _ in 0..2 {
+        client.batch_execute("BEGIN")?;
+        assert_eq!(query_i64(&mut client, adopt)?, 21);
+        client.batch_execute("ROLLBACK")?;
+    }
+    // Who begins to use the tag meanwhile waits, and begins above.
+    let mut other = database.client()?;
+    client.batch_execute("BEGIN")?;
+    assert_eq!(query_i64(&mut client, adopt)?, 21);
+    let taking = Pending::start(database.client()?, "SELECT next_biz_id('t')")?;
+    taking.wait_until_waiting(&mut other)?;
+    client.batch_execute("COMMIT")?;
+    assert_eq!(taking.finish()?.outcome?, 21);
+    let insert = "INSERT INTO t DEFAULT VALUES RETURNING id";
+    assert_eq!(ids(&mut client, insert)?, [22]);
+    let kept = "SELECT step || ' ' || (SELECT relacl::text FROM pg_class WHERE oid = ('keywright.tag_' || id)::regclass)
+                FROM keywright.tag WHERE tag = 't'";
+    assert_eq!(
+        text_rows(&mut client, kept)?,
+        [["50 {postgres=rwU/postgres}"]]
+    );
+    // A start beyond the column's values is kept.
+    client.batch_execute("CREATE TABLE u (id bigserial)")?;
+    let later = "SELECT keywright.adopt('later', 'u', 'id')";
+    assert_eq!(query_i64(&mut client, later)?, 900);
+    Ok(())
+}
+
+#[test]
+fn a_dropped_tag_goes_on_above_what_it_issued() -> Result<()> {
+    let (_database, mut client) = database()?;
+    client.batch_execute(
+        "CREATE TABLE t (id bigserial PRIMARY KEY); SELECT keywright.create_tag('t');
+         SELECT next_biz_ids('t', 500); SELECT keywright.drop_tag('t')",
+    )?;
+    let start = query_i64(&mut client, "SELECT keywright.adopt('t', 't', 'id')")?;
+    assert!(start > 500);
+    let insert = "INSERT INTO t DEFAULT VALUES RETURNING id";
+    assert_eq!(ids(&mut client, insert)?, [start]);
+    Ok(())
+}
+
+#[test]
+fn columns_go_over_to_snowflake_ids() -> Result<()> {
+    let (_database, mut client) = database()?;
+    client.batch_execute(
+        "CREATE TABLE p (x int, id bigint GENERATED BY DEFAULT AS IDENTITY) PARTITION BY LIST (x);
+         CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1) PARTITION BY LIST (x);
+         CREATE TABLE p1a PARTITION OF p1 FOR VALUES IN (1);
+         INSERT INTO p VALUES (1); CREATE TABLE t (id bigserial); INSERT INTO t DEFAULT VALUES;
+         CREATE TABLE far (id bigint); INSERT INTO far VALUES (9000000000000000000)",
+    )?;
+    for (table, insert) in [
+        ("p", "INSERT INTO p VALUES (1) RETURNING id"),
+        ("p", "INSERT INTO p1a VALUES (1) RETURNING id"),
+        ("t", "INSERT INTO t DEFAULT VALUES RETURNING id"),
+    ] {
+        let adopt = format!("SELECT keywright.adopt_snowflake('{table}', 'id')");
+        let above = query_i64(&mut client, &adopt)?;
+        let id = ids(&mut client, insert)?[0];
+        assert!(id > above && above > 1, "{table}");
+    }
+    let refused = client.batch_execute("SELECT keywright.adopt_snowflake('far', 'id')");
+    expect_cause(refused, Cause::AdoptRefused, "it is at 9000000000000000000");
+    // What snowflake may have issued counts for a tag.
+    let above = query_i64(&mut client, "SELECT snowflake_id()")?;
+    let start = query_i64(&mut client, "SELECT keywright.adopt('t', 't', 'id')")?;
+    assert!(start > above);
+    for call in ["adopt_snowflake(NULL, 'id')", "adopt_snowflake('t', NULL)"] {
+        let refused = client.batch_execute(&format!("SELECT keywright.{call}"));
+        expect_cause(refused, Cause::ArgumentNull, "none may be null");
+    }
     Ok(())
 }
 

@@ -88,12 +88,14 @@ snowflake_timestamp(bigint,text) i s strict caller everybody
 snowflake_worker(bigint) s s strict caller everybody
 snowflake_worker(bigint,text) i s strict caller everybody
 keywright.adopt(text,regclass,name) v u called caller owner
+keywright.adopt_snowflake(regclass,name) v u called caller owner
 keywright.advance_tag(text,bigint) v u called owner owner
 keywright.alter_tag(text,bigint,bigint,bigint,bigint) v u called owner owner
 keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean) v u called owner owner
 keywright.drop_tag(text) v u called owner owner
 keywright.grant_tag(text,name) v u called owner owner
 keywright.health_checks() v r called owner owner,pg_monitor
+keywright.release(regclass,name) v u called caller owner
 keywright.revoke_tag(text,name) v u called owner owner
 keywright.set_layout(text) v u called owner owner
 keywright.set_worker_id(integer,timestamp with time zone,boolean,boolean) v u called owner owner

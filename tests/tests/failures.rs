@@ -2,10 +2,14 @@
 
 mod common;
 
+use std::fs;
+
 use anyhow::bail;
 use common::{builder, expect_cause};
 use keywright_core::cause::Cause;
-use keywright_tests::{PgServer, Result, SharedServer, SqlError, TestDatabase};
+use keywright_tests::{
+    PgInstall, PgServer, PgVersion, Result, SharedServer, SqlError, TestDatabase,
+};
 use postgres::Client;
 
 static SERVER: SharedServer = SharedServer::new();
@@ -161,6 +165,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
                 "TYPE bigint",
             )
         }
+        Cause::InExtensionScript => (in_a_script()?, "after CREATE EXTENSION"),
         Cause::BoundDamaged => {
             let damage = "INSERT INTO keywright.node (layout) VALUES ('nonsense')";
             (
@@ -330,6 +335,23 @@ fn without_privilege() -> Result<SqlError> {
         statement,
         Cause::Privilege,
         "permission denied for tag \"t\"",
+    )
+}
+
+/// The install script of another extension manages tags.
+fn in_a_script() -> Result<SqlError> {
+    let install = PgInstall::private(PgVersion::under_test()?)?;
+    let dir = install.extension_dir();
+    fs::write(dir.join("shop.control"), "default_version = '1'\n")?;
+    let script = "SELECT keywright.create_tag('t');";
+    fs::write(dir.join("shop--1.sql"), script)?;
+    let server = builder().install(install.into()).start()?;
+    refused_by(
+        &server,
+        "",
+        "CREATE EXTENSION shop",
+        Cause::InExtensionScript,
+        "create_tag() cannot be used",
     )
 }
 

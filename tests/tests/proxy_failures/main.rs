@@ -107,6 +107,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::Serialization
         | Cause::VersionMismatch
         | Cause::AdoptRefused
+        | Cause::InExtensionScript
         | Cause::BoundDamaged
         | Cause::IdentityUncommitted => bail!("a PostgreSQL client can meet it too"),
     }

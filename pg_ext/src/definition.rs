@@ -1,0 +1,94 @@
+//! A tag's numbers: where its ids begin and end, and how many are reserved at once.
+
+use keywright_core::cause::Cause;
+use keywright_core::step::Step;
+
+use crate::failure::Failure;
+
+/// Ids end below the largest bigint, so that the bound above the last one is a bigint too.
+pub const ID_MAX: i64 = i64::MAX - 1;
+/// A step may grow to this much by itself unless the tag says otherwise.
+const STEP_MAX_DEFAULT: i64 = 10_000_000;
+
+/// A tag's numbers, checked.
+pub struct Definition {
+    /// First id; `None`: 1, or above what was issued.
+    pub start: Option<i64>,
+    /// Reservation to begin with.
+    pub step: Step,
+    /// Smallest reservation.
+    pub step_min: Step,
+    /// Largest reservation.
+    pub step_max: Step,
+    /// Last id.
+    pub max: i64,
+}
+
+impl Definition {
+    /// Checks all numbers and reports every problem at once.
+    pub fn new(
+        start: Option<i64>,
+        step: i64,
+        (step_min, step_max): (Option<i64>, Option<i64>),
+        max: i64,
+    ) -> Result<Self, Failure> {
+        let mut problems = Vec::new();
+        let mut step_of = |name: &str, number: i64| match Step::new(number) {
+            Ok(step) => Some(step),
+            Err(error) => {
+                problems.push(format!("{name}: {error}"));
+                None
+            }
+        };
+        let min_default = (step / 10).max(1);
+        let checked = (
+            step_of("step", step),
+            step_of("step_min", step_min.unwrap_or(min_default)),
+            step_of(
+                "step_max",
+                step_max.unwrap_or_else(|| step.max(STEP_MAX_DEFAULT)),
+            ),
+        );
+        if let (Some(step), Some(min), Some(most)) = checked
+            && !(min.get() <= step.get() && step.get() <= most.get())
+        {
+            problems.push(format!(
+                "step_min {} <= step {} <= step_max {} does not hold",
+                min.get(),
+                step.get(),
+                most.get()
+            ));
+        }
+        if !(0..=ID_MAX).contains(&max) {
+            problems.push(format!("max {max} is not between 0 and {ID_MAX}"));
+        }
+        if let Some(start) = start
+            && !(0..=max).contains(&start)
+        {
+            problems.push(format!("start {start} is not between 0 and max {max}"));
+        }
+        match checked {
+            (Some(step), Some(step_min), Some(step_max)) if problems.is_empty() => Ok(Self {
+                start,
+                step,
+                step_min,
+                step_max,
+                max,
+            }),
+            (_, _, _) => Err(Failure::new(
+                Cause::ArgumentOutOfRange,
+                "the tag cannot be defined like this",
+            )
+            .detail(problems.join("; "))
+            .hint(format!(
+                "Steps go from 1 to {}, ids from 0 to {ID_MAX}.",
+                Step::MAX
+            ))),
+        }
+    }
+}
+
+/// A step as the tables keep it.
+pub fn number(step: Step) -> i64 {
+    step.get().cast_signed()
+}

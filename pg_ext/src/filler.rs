@@ -1,0 +1,115 @@
+//! What of keywright fills a column, up to where it may have issued, and the default that stands for it.
+
+use keywright_core::cause::Cause;
+use keywright_core::tag::Tag;
+use pgrx::pg_sys;
+
+use crate::failure::Failure;
+use crate::handover::Sequences;
+use crate::words::TimeKind;
+use crate::{catalog, manage, session, snowflake, sys, tag};
+
+/// A source of ids for a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filler {
+    /// next_biz_id of a tag.
+    Tag(Tag),
+    /// snowflake_id().
+    Snowflake,
+}
+
+impl Filler {
+    /// The one that a default calls, as the server writes it; `schema`, with its dot, is the extension's. `None` if it is
+    /// more than a call with the tag in quotes.
+    pub fn of_default(default: &[u8], schema: &[u8]) -> Option<Self> {
+        let call = default.strip_prefix(schema).unwrap_or(default);
+        if call == b"snowflake_id()" {
+            return Some(Self::Snowflake);
+        }
+        let tag = call
+            .strip_prefix(b"next_biz_id('")?
+            .strip_suffix(b"'::text)")?;
+        Tag::parse(std::str::from_utf8(tag).ok()?)
+            .ok()
+            .map(Self::Tag)
+    }
+
+    /// The SQL expression that yields the default as text.
+    pub fn default_expression(&self) -> String {
+        // A tag needs no quoting: it has neither quotes nor backslashes.
+        let call = match self {
+            Self::Tag(tag) => format!("%I.next_biz_id(%L)', n.nspname, '{tag}'"),
+            Self::Snowflake => "%I.snowflake_id()', n.nspname".to_owned(),
+        };
+        format!(
+            "(SELECT format('{call}) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
+             WHERE e.extname = 'keywright')"
+        )
+    }
+
+    /// No id that it has issued so far is greater than this, whether it was inserted or not.
+    ///
+    /// # Errors
+    /// As for taking an id: one is taken, so that whatever a takeover leaves out is below the bound.
+    pub fn issued_up_to(&self) -> Result<i64, Failure> {
+        let _owner = sys::AsOwner::new(session::extension()?.owner);
+        match self {
+            Self::Tag(tag) => tag_issued_up_to(tag),
+            Self::Snowflake => snowflake_issued_up_to(),
+        }
+    }
+
+    /// The sequence whose rights say who may use it; `None` for snowflake ids, which everybody may.
+    ///
+    /// # Errors
+    /// keywright's tables cannot be read.
+    pub fn rights(&self) -> Result<Option<pg_sys::Oid>, Failure> {
+        match self {
+            Self::Tag(tag) => tag_sequence(tag),
+            Self::Snowflake => Ok(None),
+        }
+    }
+}
+
+fn tag_sequence(tag: &Tag) -> Result<Option<pg_sys::Oid>, Failure> {
+    let extension = session::extension()?;
+    manage::known(tag, &extension)?
+        .map(|known| catalog::tag_sequence(known.id))
+        .transpose()
+}
+
+fn tag_issued_up_to(tag: &Tag) -> Result<i64, Failure> {
+    if let Err(failure) = tag::take(tag.as_bytes(), 1) {
+        if failure.cause() == Cause::TagExhausted {
+            let row = catalog::tag(tag, &session::extension()?)?;
+            return Ok(row.map_or(0, |row| (row.end_max - 1).cast_signed()));
+        }
+        // A dropped tag issues no more.
+        if failure.cause() != Cause::TagUnknown {
+            return Err(failure);
+        }
+    }
+    Ok(tag_sequence(tag)?.and_then(sys::sequence_last).unwrap_or(0))
+}
+
+fn snowflake_issued_up_to() -> Result<i64, Failure> {
+    // Without a worker id in force nothing is issued any more.
+    const ISSUES_NO_MORE: [Cause; 3] = [Cause::WorkerIdUnset, Cause::Fenced, Cause::LayoutRanOut];
+    if let Err(failure) = snowflake::take(1)
+        && !ISSUES_NO_MORE.contains(&failure.cause())
+    {
+        return Err(failure);
+    }
+    let sequences = Sequences::of(TimeKind::Snowflake)?;
+    let mut bound_ms = None;
+    for spare in [false, true] {
+        bound_ms = bound_ms.max(sys::sequence_last(sequences.track(spare)?));
+    }
+    let Some(bound_ms) = bound_ms else {
+        return Ok(0);
+    };
+    let layout = session::layout()?;
+    let ticks = layout.ticks_at(bound_ms).unwrap_or(layout.ticks_max());
+    // The bound may lie within a tick.
+    Ok(layout.largest_id_below(ticks.saturating_add(1)).max(0))
+}

@@ -1,0 +1,45 @@
+//! Which tag was probably meant by one that is not there.
+
+use keywright_core::nearest::nearest;
+use keywright_core::tag::Tag;
+
+use crate::catalog::{self, one_row};
+use crate::session;
+use crate::sys;
+
+/// How many tags are looked at to either side of the wanted one, in the order of their names.
+const NEIGHBOURS: i64 = 250;
+
+/// The tag nearest to `wanted` that the role in force may use. Looks at a bounded number of tags: all of them where there
+/// are few, else those that begin alike.
+pub fn tag_like(wanted: &Tag) -> Option<String> {
+    let extension = session::extension().ok()?;
+    let user = sys::user();
+    // A tag has neither blanks nor commas.
+    let list = one_row(
+        extension.owner,
+        "SELECT pg_catalog.string_agg(t.id::text OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) t.tag, ',') \
+         FROM ((SELECT id, tag, dropped_at FROM keywright.tag WHERE tag OPERATOR(pg_catalog.>) $1 ORDER BY tag LIMIT $2) \
+               UNION ALL \
+               (SELECT id, tag, dropped_at FROM keywright.tag WHERE tag OPERATOR(pg_catalog.<) $1 ORDER BY tag DESC LIMIT $2)) AS t \
+         WHERE t.dropped_at IS NULL",
+        &[wanted.as_str().into(), NEIGHBOURS.into()],
+        |row| row.get::<String>(1),
+    )
+    .flatten()?;
+    let known: Vec<(&str, &str)> = list
+        .split(',')
+        .filter_map(|known| known.split_once(' '))
+        .collect();
+    let may_use = |tag: &&str| {
+        known
+            .iter()
+            .find(|(_, known)| known == tag)
+            .and_then(|(id, _)| catalog::tag_sequence(id.parse().ok()?).ok())
+            .is_some_and(|sequence| sys::may_use_sequence(sequence, user))
+    };
+    nearest(wanted.as_str(), known.iter().map(|(_, tag)| *tag))
+        .into_iter()
+        .find(may_use)
+        .map(str::to_owned)
+}

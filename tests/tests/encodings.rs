@@ -1,0 +1,159 @@
+//! Databases whose encoding is not UTF-8: what is no tag, layout or id is refused in plain words, and names that the
+//! server can spell are no obstacle.
+
+mod common;
+
+use common::{builder, expect_cause};
+use keywright_core::cause::Cause;
+use keywright_tests::{Result, SharedServer, TestDatabase, expect_sql_error, query_i64};
+use postgres::Client;
+
+static SERVER: SharedServer = SharedServer::new();
+
+/// An encoding, and a letter in it that is not UTF-8, as the inside of E''.
+const ENCODINGS: [(&str, &str); 3] = [
+    ("LATIN1", "\\xe9"),
+    ("SQL_ASCII", "\\xe9"),
+    ("EUC_JP", "\\xb0\\xa1"),
+];
+
+/// A database of that encoding with the extension and a worker id of its own.
+fn database(encoding: &str, purpose: &str) -> Result<(TestDatabase, Client)> {
+    let keeps_the_server = SERVER.database(builder)?;
+    let name = format!("{purpose}_{}", encoding.to_lowercase());
+    let mut admin = keeps_the_server.client()?;
+    admin.batch_execute(&format!(
+        "CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    ))?;
+    let worker = query_i64(
+        &mut admin,
+        &format!("SELECT 200 + oid::bigint % 800 FROM pg_database WHERE datname = '{name}'"),
+    )?;
+    let mut client = keeps_the_server.server().client(&name)?;
+    client.batch_execute(&format!(
+        "CREATE EXTENSION keywright; SET keywright.lead_ms_max = 100; SELECT keywright.set_worker_id({worker})"
+    ))?;
+    Ok((keeps_the_server, client))
+}
+
+#[test]
+fn what_is_not_ascii_is_refused_in_plain_words() -> Result<()> {
+    let calls = [
+        ("next_biz_id($)", Cause::TagInvalid),
+        ("next_biz_ids($, 2)", Cause::TagInvalid),
+        ("keywright.create_tag($)", Cause::TagInvalid),
+        ("keywright.alter_tag($)", Cause::TagInvalid),
+        ("keywright.drop_tag($)", Cause::TagInvalid),
+        ("keywright.advance_tag($, 1)", Cause::TagInvalid),
+        ("keywright.grant_tag($, 'public')", Cause::TagInvalid),
+        ("keywright.revoke_tag($, 'public')", Cause::TagInvalid),
+        ("keywright.adopt($, 't', 'id')", Cause::TagInvalid),
+        ("keywright.set_layout($)", Cause::LayoutInvalid),
+        ("snowflake_decode(1, $)", Cause::LayoutInvalid),
+        ("snowflake_timestamp(1, $)", Cause::LayoutInvalid),
+        ("snowflake_worker(1, $)", Cause::LayoutInvalid),
+        ("snowflake_sequence(1, $)", Cause::LayoutInvalid),
+        ("snowflake_floor(now(), $)", Cause::LayoutInvalid),
+        ("readable_id($)", Cause::ArgumentOutOfRange),
+        ("readable_decode($)", Cause::IdForeign),
+    ];
+    for (encoding, letter) in ENCODINGS {
+        let (_database, mut client) = database(encoding, "refused")?;
+        client.batch_execute("CREATE TABLE t (id bigserial)")?;
+        for (call, cause) in calls {
+            for text in [format!("E'{letter}'"), format!("E'twitter,{letter}=1'")] {
+                let call = call.replace('$', &text);
+                let refused = client.batch_execute(&format!("SELECT {call}"));
+                let error = expect_cause(refused, cause, "which is not ASCII");
+                let byte = letter.split('\\').nth(1).unwrap_or_default();
+                assert!(
+                    error
+                        .message
+                        .contains(&format!("byte \\{byte} at position")),
+                    "{error:#?}"
+                );
+            }
+        }
+        // A column that is not there.
+        for call in [
+            format!("keywright.adopt('n', 't', E'{letter}')"),
+            format!("keywright.adopt_snowflake('t', E'{letter}')"),
+            format!("keywright.release('t', E'{letter}')"),
+        ] {
+            let refused = client.batch_execute(&format!("SELECT {call}"));
+            expect_cause(refused, Cause::AdoptRefused, "no table with a column \"\\x");
+        }
+        // A role that is not there.
+        client.batch_execute("SELECT keywright.create_tag('t')")?;
+        let nobody = client.batch_execute(&format!("SELECT keywright.grant_tag('t', E'{letter}')"));
+        expect_sql_error(nobody, "42704", "does not exist");
+        assert_eq!(query_i64(&mut client, "SELECT next_biz_id('t')")?, 1);
+        query_i64(&mut client, "SELECT snowflake_id()")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn names_that_are_not_ascii_work() -> Result<()> {
+    for (encoding, letter) in ENCODINGS {
+        let (_database, mut client) = database(encoding, "named")?;
+        let role = format!("E'r\u{20}{letter}{encoding}'");
+        let name = format!("E'n\"{letter}'");
+        client.batch_execute(&format!(
+            "SELECT keywright.create_tag('shared'), keywright.revoke_tag('shared', 'public');
+             DO $$ BEGIN
+                 EXECUTE format('CREATE ROLE %I', {role});
+                 EXECUTE format('CREATE SCHEMA %I', {name});
+                 EXECUTE format('SET search_path = %I, public', {name});
+                 EXECUTE format('CREATE TABLE %1$I (x int DEFAULT 0, %1$I bigserial PRIMARY KEY)', {name});
+                 EXECUTE format('CREATE TABLE p (x int, %1$I bigserial) PARTITION BY LIST (x)', {name});
+                 EXECUTE format('CREATE TABLE %1$I PARTITION OF p FOR VALUES IN (0)', {name} || '0');
+                 EXECUTE format('INSERT INTO %I SELECT FROM generate_series(1, 5)', {name});
+                 EXECUTE format('GRANT ALL ON SCHEMA %I TO %I', {name}, {role});
+                 EXECUTE format('GRANT ALL ON ALL TABLES IN SCHEMA %I TO %I', {name}, {role});
+             END $$;
+             SELECT keywright.grant_tag('shared', {role})"
+        ))?;
+        let insert = |client: &mut Client| {
+            client.batch_execute(&format!(
+                "DO $$ BEGIN EXECUTE format('INSERT INTO %I DEFAULT VALUES', {name}); END $$"
+            ))
+        };
+        let adopt = format!(
+            "SELECT keywright.adopt('shared', format('%I', {name})::regclass, {name}),
+                    keywright.adopt('p', 'p', {name})"
+        );
+        assert_eq!(query_i64(&mut client, &adopt)?, 6, "{encoding}");
+        client.batch_execute(&format!(
+            "DO $$ BEGIN EXECUTE format('SET ROLE %I', {role}); END $$"
+        ))?;
+        insert(&mut client)?;
+        client.batch_execute("RESET ROLE")?;
+        let release = format!(
+            "SELECT keywright.release(format('%I', {name})::regclass, {name}), keywright.release('p', {name})"
+        );
+        let first = query_i64(&mut client, &release)?;
+        assert!(first > 6, "{encoding}: {first}");
+        // Who might use the tag may use the sequence.
+        client.batch_execute(&format!(
+            "DO $$ BEGIN EXECUTE format('SET ROLE %I', {role}); END $$"
+        ))?;
+        insert(&mut client)?;
+        client.batch_execute("RESET ROLE")?;
+        client.batch_execute(&format!(
+            "SELECT keywright.adopt_snowflake(format('%I', {name})::regclass, {name});
+             SELECT keywright.adopt_snowflake('p', {name}); INSERT INTO p VALUES (0);
+             SELECT keywright.revoke_tag('shared', {role})"
+        ))?;
+        insert(&mut client)?;
+        let columns = format!(
+            "SELECT keywright.release(attrelid, attname) FROM pg_attribute WHERE attrelid = format('%I', {name})::regclass AND attname = {name};
+             SELECT keywright.release('p', {name}); DROP EXTENSION keywright; INSERT INTO p VALUES (0)"
+        );
+        client.batch_execute(&columns)?;
+        insert(&mut client)?;
+        let count = "SELECT sum(n_live)::bigint FROM (SELECT count(*) AS n_live FROM p) AS counted";
+        assert_eq!(query_i64(&mut client, count)?, 2, "{encoding}");
+    }
+    Ok(())
+}
