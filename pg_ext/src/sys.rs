@@ -311,13 +311,64 @@ pub fn flush_log() -> LogPosition {
 ///
 /// The server's own wait cannot be used: cancelled, it reports success with a warning.
 pub fn standbys_have(position: LogPosition) -> bool {
-    // SAFETY: the setting is a C string or null, the control structure is mapped for the life of the process, and the
-    // confirmed position is an aligned 64-bit word that only grows; reading it late only makes us wait longer.
-    unsafe {
-        let names = pg_sys::SyncRepStandbyNames;
-        let demanded = pg_sys::max_wal_senders > 0 && !names.is_null() && *names != 0;
-        !demanded || (&raw const (*pg_sys::WalSndCtl).lsn[WAIT_FLUSH]).read_volatile() >= position.0
+    if !standbys_are_demanded() {
+        return true;
     }
+    // SAFETY: the control structure is mapped for the life of the process, and the confirmed position is an aligned 64-bit
+    // word that only grows; reading it late only makes us wait longer.
+    unsafe { (&raw const (*pg_sys::WalSndCtl).lsn[WAIT_FLUSH]).read_volatile() >= position.0 }
+}
+
+/// Whether `synchronous_standby_names` names any, as the server's own commits see it: a backend's copy of the setting is
+/// as old as its statement, the checkpointer's word in shared memory is not.
+fn standbys_are_demanded() -> bool {
+    // SAFETY: a plain integer of the process, set at server start. The control structure is mapped for the life of the
+    // process; the byte after its array of positions is the checkpointer's word on every version and minor release from 14
+    // to 18, though its name and meaning changed, and reading it late only makes us look again. The setting is a C string
+    // or null.
+    let (senders_max, word, names) = unsafe {
+        let word = (&raw const (*pg_sys::WalSndCtl).lsn).add(1).cast::<u8>();
+        let names = pg_sys::SyncRepStandbyNames;
+        let named = !names.is_null() && *names != 0;
+        (pg_sys::max_wal_senders, word.read_volatile(), named)
+    };
+    senders_max > 0 && standbys_word_demands(server_version(), word, names)
+}
+
+/// What the checkpointer's word means; `named` is what the backend's own copy of the setting says, which counts until the
+/// checkpointer has looked at the setting for the first time.
+fn standbys_word_demands(version: u32, word: u8, named: bool) -> bool {
+    const INITIALISED: u8 = 1;
+    const DEFINED: u8 = 2;
+    // The minor releases of May 2025 tell "not looked at yet" from "none".
+    let has_status = match version / 10_000 {
+        14 => version >= 140_018,
+        15 => version >= 150_013,
+        16 => version >= 160_009,
+        17 => version >= 170_005,
+        _ => true,
+    };
+    match (has_status, word & INITIALISED != 0) {
+        (true, true) => word & DEFINED != 0,
+        (true, false) => named,
+        (false, defined) => defined || named,
+    }
+}
+
+/// The version of the server that runs, which may be a later minor release than the one this was built for.
+fn server_version() -> u32 {
+    static VERSION: BackendCell<u32> = BackendCell::new(0);
+    if VERSION.get() == 0 {
+        // SAFETY: a setting that every server has; the answer is a C string of the server's.
+        let text = unsafe {
+            let text = pg_sys::GetConfigOption(c"server_version_num".as_ptr(), false, false);
+            CStr::from_ptr(text)
+        };
+        let built_for = pg_sys::PG_VERSION_NUM;
+        let number = text.to_str().ok().and_then(|text| text.parse().ok());
+        VERSION.set(number.unwrap_or(built_for));
+    }
+    VERSION.get()
 }
 
 /// Runs as the owner of the extension until dropped. An error in between leaves the switch to the abort of the
