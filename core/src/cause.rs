@@ -32,6 +32,7 @@ pub enum Cause {
     VersionMismatch,
     AdoptRefused,
     InExtensionScript,
+    NotPromoted,
     BoundDamaged,
     IdentityUncommitted,
     StatementUnsupported,
@@ -66,7 +67,7 @@ const DENIED: u16 = 1227;
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 27] = [
+    pub const OF_POSTGRES: [Self; 28] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -92,6 +93,7 @@ impl Cause {
         Self::VersionMismatch,
         Self::AdoptRefused,
         Self::InExtensionScript,
+        Self::NotPromoted,
         Self::BoundDamaged,
         Self::IdentityUncommitted,
     ];
@@ -142,6 +144,7 @@ impl Cause {
             Self::VersionMismatch    => Row::of("version_mismatch", "55000", NO_KEY, false, "setup"),
             Self::AdoptRefused       => Row::of("adopt_refused", "55000", ARGUMENTS, false, "input"),
             Self::InExtensionScript  => Row::of("in_extension_script", "0A000", 1235, false, "setup"),
+            Self::NotPromoted        => Row::of("not_promoted", "55000", ARGUMENTS, false, "input"),
             Self::BoundDamaged       => Row::of("bound_damaged", "XX001", NO_KEY, false, "damage"),
             Self::IdentityUncommitted => Row::of("identity_uncommitted", "55000", NO_KEY, false, "state"),
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),

@@ -16,7 +16,8 @@ pub struct Incarnation {
 }
 
 impl Incarnation {
-    const TIMELINE_BITS: u32 = 7;
+    /// Bits of a timeline in a mark.
+    pub const TIMELINE_BITS: u32 = 7;
     const HASH_BITS: u32 = 12;
     /// Bits of [`Incarnation::mark`].
     pub const MARK_BITS: u32 = Self::TIMELINE_BITS + Self::HASH_BITS;
@@ -62,13 +63,32 @@ impl Note {
 
     /// The note for a reservation of `size` ids at `now_ms` (unix) by `incarnation`, at `rate_per_s` ids a second.
     pub fn new(incarnation: Incarnation, now_ms: i64, size: u64, rate_per_s: u64) -> Self {
-        let since_s = now_ms.saturating_sub(Self::EPOCH_MS).div_euclid(1000);
         Self {
             mark: incarnation.mark(),
-            at_s: u32::try_from(since_s.max(0)).unwrap_or(u32::MAX),
+            at_s: Self::seconds_at(now_ms),
             size_log2: log2_up(size),
             rate_log2: log2_up(rate_per_s),
         }
+    }
+
+    /// The note with the higher of its rate and that of the note before: the peak of the tag's life, whoever wrote it.
+    pub fn at_peak_since(self, before: Option<&Self>) -> Self {
+        let peak_log2 = before.map_or(0, |before| before.rate_log2);
+        Self {
+            rate_log2: self.rate_log2.max(peak_log2),
+            ..self
+        }
+    }
+
+    /// A moment in unix milliseconds as seconds since 2020-01-01, rounded down.
+    pub(crate) fn seconds_at(unix_ms: i64) -> u32 {
+        let since_s = unix_ms.saturating_sub(Self::EPOCH_MS).div_euclid(1000);
+        u32::try_from(since_s.max(0)).unwrap_or(u32::MAX)
+    }
+
+    /// Seconds since 2020-01-01 as unix milliseconds.
+    pub(crate) fn ms_of(since_s: u32) -> i64 {
+        Self::EPOCH_MS + i64::from(since_s) * 1000
     }
 
     /// The note as a non-negative number.
@@ -98,24 +118,32 @@ impl Note {
 
     /// When the note was written, unix milliseconds, to the second below.
     pub fn at_ms(&self) -> i64 {
-        Self::EPOCH_MS + i64::from(self.at_s) * 1000
+        Self::ms_of(self.at_s)
     }
 
-    /// Ids that another incarnation skips: one reservation, and twice the recorded rate for as long as has passed.
+    /// Ids that another incarnation skips when nothing but this note tells how long ago its writer went on.
+    ///
+    /// A clock that reads earlier than the note counts as no time passed.
+    pub fn tag_gap(&self, now_ms: i64) -> u64 {
+        let elapsed_ms = now_ms.saturating_sub(self.at_ms());
+        self.tag_gap_after(u64::try_from(elapsed_ms).unwrap_or(0))
+    }
+
+    /// Ids that another incarnation skips: one reservation, and twice the recorded rate for as long as the writer may have
+    /// gone on after what reached us.
     ///
     /// It covers what the writer issued past the bound that reached us, as long as that was at most one reservation
-    /// or at most twice as fast as before. A clock that reads earlier than the note counts as no time passed.
-    pub fn tag_gap(&self, now_ms: i64) -> u64 {
-        let elapsed_ms = u64::try_from(now_ms.saturating_sub(self.at_ms())).unwrap_or(0);
+    /// or at most twice as fast as ever before.
+    pub fn tag_gap_after(&self, lost_ms: u64) -> u64 {
         let rate_per_s = 1u128 << (self.rate_log2 & Self::LOG2_MASK);
         let step = 1u128 << (self.size_log2 & Self::LOG2_MASK);
-        let lost = (2 * rate_per_s * u128::from(elapsed_ms)).div_ceil(1000);
+        let lost = (2 * rate_per_s * u128::from(lost_ms)).div_ceil(1000);
         u64::try_from(step + lost).unwrap_or(u64::MAX)
     }
 }
 
 /// The smallest exponent whose power of two is not below `value`, as far as 6 bits go.
-fn log2_up(value: u64) -> u8 {
+pub(crate) fn log2_up(value: u64) -> u8 {
     let exponent = match value.checked_next_power_of_two() {
         Some(power) => power.trailing_zeros(),
         None => 63,

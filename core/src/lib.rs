@@ -8,7 +8,8 @@
 //! 1. [`snowflake`] and [`segment`]: ids come from one atomic word that only grows, and only below its bound.
 //! 2. [`bound`] and [`segment::plan_refill`]: what to make durable before that bound may be raised.
 //! 3. [`incarnation`]: what is recorded beside a bound, so that a copy or a promoted replica is recognised.
-//! 4. [`clock`] and [`policy`]: a clock that lies in either direction changes how fresh ids are, never whether
+//! 4. [`evidence`]: how long the original may have gone on after what reached a promoted standby.
+//! 5. [`clock`] and [`policy`]: a clock that lies in either direction changes how fresh ids are, never whether
 //!    they are unique.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -16,6 +17,7 @@
 pub mod bound;
 pub mod cause;
 pub mod clock;
+pub mod evidence;
 pub mod generation;
 pub mod incarnation;
 pub mod key;
@@ -37,7 +39,8 @@ pub use bound::{
 };
 pub use cause::Cause;
 pub use clock::{ClockEvent, Observation, Readings, VirtualClock};
-pub use generation::{Generation, Word};
+pub use evidence::{LastMessage, Loss, Promotion, Received, Word, lost_ms};
+pub use generation::Generation;
 pub use incarnation::{Incarnation, Note};
 pub use key::KeyBatch;
 pub use layout::{
@@ -51,5 +54,5 @@ pub use segment::{
     Exhausted, RefillPlan, RefillRequest, SegmentWord, TagExhausted, plan_refill, refill_at,
 };
 pub use snowflake::{BoundReached, SnowflakeWord, TickError};
-pub use step::{Step, StepError, StepPolicy, rate_per_s};
+pub use step::{RateWindow, Step, StepError, StepPolicy, rate_per_s};
 pub use tag::{Tag, TagError};

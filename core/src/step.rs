@@ -77,3 +77,36 @@ pub fn rate_per_s(ids: u64, lasted_ms: Option<u64>) -> u64 {
     let rate = (u128::from(ids) * 1000).div_ceil(u128::from(lasted_ms));
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
+
+/// Counts how fast ids are used, over a second at least: what is used within a moment says nothing of how many a longer time
+/// takes. All zero is the valid beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RateWindow {
+    /// When it began, boot time in milliseconds; 0 for not yet.
+    pub since_boot_ms: u64,
+    /// Ids used since.
+    pub ids: u64,
+}
+
+impl RateWindow {
+    const MS_MIN: u64 = 1000;
+
+    /// Counts `ids` that were used up until `boot_ms`: the window after that, and the ids per second of this one so far,
+    /// rounded up. Windows follow each other, so a second across two of them has at most twice the higher rate.
+    pub fn add(self, ids: u64, boot_ms: u64) -> (Self, u64) {
+        let ids = self.ids.saturating_add(ids);
+        let lasted_ms = match self.since_boot_ms {
+            0 => Self::MS_MIN,
+            since_ms => boot_ms.saturating_sub(since_ms),
+        };
+        let next = if lasted_ms >= Self::MS_MIN {
+            Self {
+                since_boot_ms: boot_ms,
+                ids: 0,
+            }
+        } else {
+            Self { ids, ..self }
+        };
+        (next, rate_per_s(ids, Some(lasted_ms.max(Self::MS_MIN))))
+    }
+}

@@ -20,7 +20,7 @@ use crate::shm::{Slot, TimeSlot, TimeTrack};
 use crate::store::{self, Urgency};
 use crate::sys::Outcome;
 use crate::words::{self, TimeEntry};
-use crate::{clock, register, session, settings, sys};
+use crate::{clock, promoted, register, session, settings, sys};
 
 /// Pause between two looks at a transaction that drops what the word belongs to.
 const DROP_LOOK_MS: u64 = 10;
@@ -276,6 +276,7 @@ fn take_over(
     let slot = entry.slot();
     let note = sys::sequence_last(sequences.note).and_then(Note::unpack);
     let past = Past::of(entry, sequences)?;
+    let skew_ms_max = promoted::skew_ms_max(note)?;
     let mut floor_ms = readings.wall_ms;
     for spare in [false, true] {
         if spare && !entry.layout().has_spare() {
@@ -291,7 +292,7 @@ fn take_over(
             incarnation: store::incarnation(),
             now_ms: readings.wall_ms,
             lead_ms_max: settings::lead_ms_max(),
-            skew_ms_max: settings::failover_skew_ms_max(),
+            skew_ms_max,
             window_ms: settings::bound_window_ms(),
             word_next_state: track.word.next().max(past.moment_state),
         });

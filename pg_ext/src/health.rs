@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use keywright_core::cause::Cause;
+use keywright_core::evidence::{Loss, Word};
 use keywright_core::layout::TimeLeft;
 use pgrx::datum::{DatumWithOid, FromDatum, IntoDatum};
 use pgrx::iter::TableIterator;
@@ -9,14 +11,51 @@ use pgrx::spi::Spi;
 use pgrx::{name, pg_extern};
 
 use crate::failure::{Failure, OrRaise};
+use crate::promoted::{self, Kept, Look};
 use crate::shm::{TagSlot, TimeSlot};
 use crate::words::{self, TimeKind};
-use crate::{catalog, clock, session, settings, shm, sys};
+use crate::{catalog, clock, decode, session, settings, shm, sys};
+
+/// How bad a finding is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Severity {
+    /// As it should be.
+    Ok,
+    /// Worth knowing.
+    Info,
+    /// Somebody should look.
+    Warning,
+    /// The promise, or the issuing of ids, is at stake.
+    Error,
+}
+
+impl Severity {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+
+    /// This one if something is wrong.
+    fn unless(self, fine: bool) -> Self {
+        if fine { Self::Ok } else { self }
+    }
+
+    fn is_fine(self) -> bool {
+        match self {
+            Self::Ok | Self::Info => true,
+            Self::Warning | Self::Error => false,
+        }
+    }
+}
 
 /// One line of the view.
 struct Check {
     name: &'static str,
-    ok: bool,
+    severity: Severity,
     detail: String,
     hint: &'static str,
 }
@@ -26,6 +65,7 @@ type Checks = TableIterator<
     (
         name!(name, String),
         name!(ok, bool),
+        name!(severity, String),
         name!(detail, String),
         name!(hint, Option<String>),
     ),
@@ -34,8 +74,15 @@ type Checks = TableIterator<
 #[pg_extern(sql = false)]
 fn keywright_health_checks() -> Checks {
     let rows = checks().or_raise().into_iter().map(|check| {
-        let hint = (!check.ok && !check.hint.is_empty()).then(|| check.hint.to_owned());
-        (check.name.to_owned(), check.ok, check.detail, hint)
+        let severity = check.severity;
+        let has_hint = severity != Severity::Ok && !check.hint.is_empty();
+        (
+            check.name.to_owned(),
+            severity.is_fine(),
+            severity.name().to_owned(),
+            check.detail,
+            has_hint.then(|| check.hint.to_owned()),
+        )
     });
     TableIterator::new(rows.collect::<Vec<_>>())
 }
@@ -45,6 +92,7 @@ fn checks() -> Result<Vec<Check>, Failure> {
         preloaded(),
         fsync(),
         replication()?,
+        promotion()?,
         worker()?,
         layout_time()?,
         lead(),
@@ -55,7 +103,7 @@ fn checks() -> Result<Vec<Check>, Failure> {
 fn preloaded() -> Check {
     Check {
         name: "preloaded",
-        ok: shm::is_there(),
+        severity: Severity::Error.unless(shm::is_there()),
         detail: "ids are issued from shared memory that is set up at server start".to_owned(),
         hint: "Add keywright to shared_preload_libraries and restart the server.",
     }
@@ -64,7 +112,7 @@ fn preloaded() -> Check {
 fn fsync() -> Check {
     Check {
         name: "fsync",
-        ok: sys::fsync_is_on(),
+        severity: Severity::Error.unless(sys::fsync_is_on()),
         detail: format!("fsync is {}", if sys::fsync_is_on() { "on" } else { "off" }),
         hint: "With fsync off a power loss can bring issued ids back; set fsync = on.",
     }
@@ -91,7 +139,7 @@ fn replication() -> Result<Check, Failure> {
     let synchronous = !names.is_empty();
     Ok(Check {
         name: "replication",
-        ok: synchronous || standbys == 0,
+        severity: Severity::Info.unless(synchronous || standbys == 0),
         detail: if synchronous {
             format!("bounds wait for synchronous_standby_names = '{names}'")
         } else if standbys == 0 {
@@ -104,13 +152,59 @@ fn replication() -> Result<Check, Failure> {
     })
 }
 
+fn promotion() -> Result<Check, Failure> {
+    let (severity, detail) = match promoted::look()? {
+        Look::None => (
+            Severity::Ok,
+            "what is kept here was written by this server, on its present timeline".to_owned(),
+        ),
+        Look::Unnoticed => (
+            Severity::Warning,
+            "this server was promoted, or is a copy; nothing was issued here since".to_owned(),
+        ),
+        Look::Noticed(kept, left_out) => {
+            let at = decode::timestamp(kept.promotion.noticed_ms())?.to_string();
+            let by = match kept.promotion.word {
+                Word::Estimate => "by estimate",
+                Word::Owner => "by the owner's word",
+            };
+            (
+                Severity::Warning.unless(kept.promotion.is_acknowledged),
+                format!(
+                    "this server was promoted, or is a copy, as noticed at {at}; tags left out {left_out} ids since, {by}: {}",
+                    lasted(&kept)
+                ),
+            )
+        }
+    };
+    Ok(Check {
+        name: "promotion",
+        severity,
+        detail,
+        hint: "If you know for how long the lost primary went on alone, run SELECT keywright.promoted(lost => interval '3 s'); \
+               if the estimate will do, run SELECT keywright.acknowledge_promotion().",
+    })
+}
+
+fn lasted(kept: &Kept) -> String {
+    if kept.loss.ms == Loss::MS_MAX {
+        "the original went on after each note by itself".to_owned()
+    } else {
+        format!("the original went on for {} ms at most", kept.loss.ms)
+    }
+}
+
 fn worker() -> Result<Check, Failure> {
     let extension = session::extension()?;
     let layout = catalog::layout(&extension)?;
     let worker = catalog::worker(&layout);
     Ok(Check {
         name: "worker id",
-        ok: worker.is_ok(),
+        severity: match &worker {
+            Ok(_) => Severity::Ok,
+            Err(failure) if failure.cause() == Cause::WorkerIdUnset => Severity::Warning,
+            Err(_) => Severity::Error,
+        },
         detail: match worker {
             Ok(worker) => format!(
                 "worker id {} of 0 to {}",
@@ -128,7 +222,11 @@ fn layout_time() -> Result<Check, Failure> {
     let left = layout.check_time_left(clock::wall_ms());
     Ok(Check {
         name: "layout",
-        ok: matches!(left, Ok(TimeLeft::Ample)),
+        severity: match left {
+            Ok(TimeLeft::Ample) => Severity::Ok,
+            Ok(TimeLeft::WithinAYear { .. }) => Severity::Warning,
+            Err(_) => Severity::Error,
+        },
         detail: match left {
             Ok(TimeLeft::Ample) => format!("layout \"{layout}\" has more than a year left"),
             Ok(TimeLeft::WithinAYear { .. }) => {
@@ -154,7 +252,7 @@ fn lead() -> Check {
     });
     Check {
         name: "lead over the clock",
-        ok: lead_ms <= settings::lead_ms_max().cast_signed(),
+        severity: Severity::Warning.unless(lead_ms <= settings::lead_ms_max().cast_signed()),
         detail: format!(
             "the next snowflake id lies {} ms ahead of the clock",
             lead_ms.max(0)
@@ -168,7 +266,8 @@ fn room() -> Check {
     let (tags_max, words_max) = (settings::tags_max(), settings::workers_max());
     Check {
         name: "shared memory",
-        ok: tags * 10 <= tags_max * 9 && words * 10 <= words_max * 9,
+        severity: Severity::Warning
+            .unless(tags * 10 <= tags_max * 9 && words * 10 <= words_max * 9),
         detail: format!("{tags} of {tags_max} tags and {words} of {words_max} words are in use"),
         hint: "Raise keywright.tags_max or keywright.workers_max and restart the server before they run out.",
     }

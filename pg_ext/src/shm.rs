@@ -48,6 +48,10 @@ pub struct TagSlot {
     pub last_size: AtomicU64,
     /// When it was made, unix milliseconds of the virtual clock; 0 before the first.
     pub last_refill_ms: AtomicI64,
+    /// When the window began in which the rate is counted, boot time in milliseconds; and the ids used in it.
+    pub rate_since_boot_ms: AtomicU64,
+    /// See there.
+    pub rate_ids: AtomicU64,
     /// Boot time of the last reservation in milliseconds: what the step policy measures with.
     pub last_refill_boot_ms: AtomicU64,
     /// Reservations since the server started.
@@ -163,6 +167,8 @@ impl Slot for TagSlot {
                 &self.attempted_end,
                 &self.step,
                 &self.last_size,
+                &self.rate_since_boot_ms,
+                &self.rate_ids,
                 &self.last_refill_boot_ms,
                 &self.refills,
                 &self.waits,

@@ -431,23 +431,31 @@ impl Drop for LatestSnapshot {
     }
 }
 
-/// Class and object number of the server-wide lock under which worker ids are given out: an advisory lock of no
-/// database, so that it stands in the way of nothing else.
-const WORKERS_LOCK: (u32, u32) = (0x6b77_7267, 1);
+/// Class of the advisory locks that are ours.
+const LOCKS_CLASS: u32 = 0x6b77_7267;
+/// Object number of the server-wide lock under which worker ids are given out: an advisory lock of no database, so that it
+/// stands in the way of nothing else.
+const WORKERS_LOCK: u32 = 1;
+/// The mode of locks that one session at a time has.
+pub const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock.cast_signed();
 
-/// Takes the server-wide lock on the register of worker ids until the transaction ends, if it is free.
-pub fn try_lock_workers() -> bool {
-    let tag = pg_sys::LOCKTAG {
-        locktag_field1: 0,
-        locktag_field2: WORKERS_LOCK.0,
-        locktag_field3: WORKERS_LOCK.1,
+/// One of our advisory locks, of a database or of none.
+pub fn advisory_lock(database: pg_sys::Oid, object: u32) -> pg_sys::LOCKTAG {
+    pg_sys::LOCKTAG {
+        locktag_field1: database.to_u32(),
+        locktag_field2: LOCKS_CLASS,
+        locktag_field3: object,
         locktag_field4: 2,
         locktag_type: u8::try_from(pg_sys::LockTagType::LOCKTAG_ADVISORY).unwrap_or(0),
         locktag_lockmethodid: u8::try_from(pg_sys::USER_LOCKMETHOD).unwrap_or(0),
-    };
-    let mode = pg_sys::ExclusiveLock.cast_signed();
+    }
+}
+
+/// Takes the server-wide lock on the register of worker ids until the transaction ends, if it is free.
+pub fn try_lock_workers() -> bool {
+    let tag = advisory_lock(pg_sys::InvalidOid, WORKERS_LOCK);
     // SAFETY: a complete lock tag; the call does not wait.
-    let result = unsafe { pg_sys::LockAcquire(&tag, mode, false, true) };
+    let result = unsafe { pg_sys::LockAcquire(&tag, EXCLUSIVE, false, true) };
     result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
 }
 

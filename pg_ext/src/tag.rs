@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use keywright_core::cause::Cause;
 use keywright_core::incarnation::{Incarnation, Note};
 use keywright_core::segment::{RefillPlan, RefillRequest, plan_refill, refill_at};
-use keywright_core::step::{Step, StepPolicy, rate_per_s};
+use keywright_core::step::{RateWindow, Step, StepPolicy};
 use keywright_core::tag::Tag;
 
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use crate::gate::Held;
 use crate::session::{self, TagEntry};
 use crate::shm::TagSlot;
 use crate::store::{self, Urgency};
-use crate::{clock, settings, shm, sys};
+use crate::{clock, promoted, settings, shm, sys};
 
 /// Takes `n` consecutive ids of the tag named `text` and returns the first.
 ///
@@ -131,18 +131,21 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         refuse_if_lower(entry, bound)?;
         let incarnation = store::incarnation();
         let gap = if first {
-            gap_of(entry, (bound, note), &incarnation, readings.wall_ms)
+            gap_of(entry, (bound, note), &incarnation)?
         } else {
             0
         };
         let plan = plan(entry, bound, (need, want), gap)?;
+        promoted::count_left_out(gap)?;
         slot.attempted_start.store(plan.start, Ordering::Relaxed);
         slot.attempted_end.store(plan.end, Ordering::Relaxed);
         let rate = rate(entry, readings.boot_ms);
         sys::sequence_set(entry.sequence, store::last_of(plan.end)?);
         sys::sequence_set(
             entry.note,
-            Note::new(incarnation, readings.wall_ms, step.max(want), rate).pack(),
+            Note::new(incarnation, readings.wall_ms, step.max(want), rate)
+                .at_peak_since(note.as_ref())
+                .pack(),
         );
         plan
     };
@@ -200,19 +203,18 @@ fn gap_of(
     entry: &TagEntry,
     (bound, note): (Option<i64>, Option<Note>),
     incarnation: &Incarnation,
-    wall_ms: i64,
-) -> u64 {
+) -> Result<u64, Failure> {
     let gap = match (bound, note) {
-        (_, Some(note)) if note.is_of(incarnation) => return 0,
-        (_, Some(note)) => note.tag_gap(wall_ms),
+        (_, Some(note)) if note.is_of(incarnation) => return Ok(0),
+        (_, Some(note)) => promoted::tag_gap(&note, incarnation)?,
         (Some(_), None) => entry.step.get(),
-        (None, None) => return 0,
+        (None, None) => return Ok(0),
     };
     store::log_takeover(&format!(
         "tag \"{}\" was last reserved by another incarnation of this server; leaving out {gap} ids",
         entry.key.tag()
     ));
-    gap
+    Ok(gap)
 }
 
 /// A reservation whose outcome was unknown is ours still if nothing was written since: it is made again, not skipped.
@@ -264,6 +266,9 @@ fn plan(
             ..plan
         })
         .map_err(|_| {
+            if gap > 0 && plan_refill(&RefillRequest { gap: 0, ..request }).is_ok() {
+                return promoted::stranded(&entry.key.tag(), entry.end_max - 1, gap);
+            }
             Failure::new(
                 Cause::TagExhausted,
                 format!(
@@ -284,14 +289,18 @@ fn plan(
         })
 }
 
-/// Ids per second since the last reservation, rounded up.
+/// Ids per second of late, rounded up; the last reservation counts as used.
 fn rate(entry: &TagEntry, boot_ms: u64) -> u64 {
     let slot = entry.slot();
-    let lasted_ms = match slot.last_refill_boot_ms.load(Ordering::Relaxed) {
-        0 => None,
-        last_ms => Some(boot_ms.saturating_sub(last_ms)),
+    let window = RateWindow {
+        since_boot_ms: slot.rate_since_boot_ms.load(Ordering::Relaxed),
+        ids: slot.rate_ids.load(Ordering::Relaxed),
     };
-    rate_per_s(slot.last_size.load(Ordering::Relaxed), lasted_ms)
+    let (next, rate_per_s) = window.add(slot.last_size.load(Ordering::Relaxed), boot_ms);
+    slot.rate_since_boot_ms
+        .store(next.since_boot_ms, Ordering::Relaxed);
+    slot.rate_ids.store(next.ids, Ordering::Relaxed);
+    rate_per_s
 }
 
 fn publish(

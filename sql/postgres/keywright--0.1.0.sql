@@ -38,11 +38,17 @@ CREATE SEQUENCE keywright.snowflake_spare_bound MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.snowflake_note        MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.readable_bound        MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.readable_note         MINVALUE 0 START 0;
+CREATE SEQUENCE keywright.promotion             MINVALUE 0 START 0;
+CREATE SEQUENCE keywright.promotion_loss        MINVALUE 0 START 0;
+CREATE SEQUENCE keywright.promotion_left_out    MINVALUE 0 START 0;
 COMMENT ON SEQUENCE keywright.snowflake_bound IS 'snowflake ids of this database lie below this time, in unix milliseconds';
 COMMENT ON SEQUENCE keywright.snowflake_spare_bound IS 'the same for the spare worker id of clock policy spare_worker';
 COMMENT ON SEQUENCE keywright.snowflake_note IS 'which incarnation of the server wrote the bound, and when';
 COMMENT ON SEQUENCE keywright.readable_bound IS 'readable ids of this database lie below this time, in unix milliseconds';
 COMMENT ON SEQUENCE keywright.readable_note IS 'which incarnation of the server wrote the bound, and when';
+COMMENT ON SEQUENCE keywright.promotion IS 'when this incarnation of the server was promoted or copied, and whether somebody took note; not dumped';
+COMMENT ON SEQUENCE keywright.promotion_loss IS 'for how long the original may have issued what did not arrive; not dumped';
+COMMENT ON SEQUENCE keywright.promotion_left_out IS 'ids that tags left out since; not dumped';
 
 SELECT pg_catalog.pg_extension_config_dump('keywright.tag', '');
 SELECT pg_catalog.pg_extension_config_dump('keywright.tag_id_seq', '');
@@ -176,6 +182,18 @@ CREATE FUNCTION keywright.set_layout(layout text) RETURNS void
 COMMENT ON FUNCTION keywright.set_layout(text) IS
     'the layout of this database''s snowflake ids; refused unless all new ids are greater than all old ones';
 
+CREATE FUNCTION keywright.promoted(lost interval) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_promoted_wrapper';
+COMMENT ON FUNCTION keywright.promoted(interval) IS
+    'after a promotion: the original issued for at most so long what did not arrive here; counts for what has issued nothing since';
+
+CREATE FUNCTION keywright.acknowledge_promotion() RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_acknowledge_promotion_wrapper';
+COMMENT ON FUNCTION keywright.acknowledge_promotion() IS
+    'somebody has taken note of the promotion that keywright.health tells of';
+
 -- These three run as the caller, who must own the table.
 CREATE FUNCTION keywright.adopt(tag text, relation regclass, column_name name) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -204,6 +222,8 @@ REVOKE ALL ON FUNCTION
     keywright.revoke_tag(text, name),
     keywright.set_worker_id(integer, timestamptz, boolean, boolean),
     keywright.set_layout(text),
+    keywright.promoted(interval),
+    keywright.acknowledge_promotion(),
     keywright.adopt(text, regclass, name),
     keywright.adopt_snowflake(regclass, name),
     keywright.release(regclass, name)
@@ -225,7 +245,7 @@ CREATE FUNCTION keywright.word_figures(OUT kind text, OUT worker_id integer, OUT
     AS 'MODULE_PATHNAME', 'keywright_word_figures_wrapper';
 COMMENT ON FUNCTION keywright.word_figures() IS 'what shared memory says of this database''s snowflake and readable ids; see keywright.stats';
 
-CREATE FUNCTION keywright.health_checks(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
+CREATE FUNCTION keywright.health_checks(OUT name text, OUT ok boolean, OUT severity text, OUT detail text, OUT hint text) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_health_checks_wrapper';
 COMMENT ON FUNCTION keywright.health_checks() IS 'see keywright.health';
@@ -257,8 +277,8 @@ CREATE VIEW keywright.stats AS
     FROM keywright.word_figures() w;
 COMMENT ON VIEW keywright.stats IS 'figures since the server started: a row per tag, one for snowflake and one for readable ids';
 
-CREATE VIEW keywright.health AS SELECT name, ok, detail, hint FROM keywright.health_checks();
-COMMENT ON VIEW keywright.health IS 'what the promise depends on, and whether it is in force';
+CREATE VIEW keywright.health AS SELECT name, ok, severity, detail, hint FROM keywright.health_checks();
+COMMENT ON VIEW keywright.health IS 'what the promise depends on, and whether it is in force; severity is ok, info, warning or error, and ok means the first two';
 
 GRANT SELECT ON keywright.tags, keywright.stats, keywright.health TO pg_monitor;
 GRANT EXECUTE ON FUNCTION keywright.tag_figures(), keywright.word_figures(), keywright.health_checks(),

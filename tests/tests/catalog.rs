@@ -87,6 +87,7 @@ snowflake_timestamp(bigint) s s strict caller everybody
 snowflake_timestamp(bigint,text) i s strict caller everybody
 snowflake_worker(bigint) s s strict caller everybody
 snowflake_worker(bigint,text) i s strict caller everybody
+keywright.acknowledge_promotion() v u called owner owner
 keywright.adopt(text,regclass,name) v u called caller owner
 keywright.adopt_snowflake(regclass,name) v u called caller owner
 keywright.advance_tag(text,bigint) v u called owner owner
@@ -95,6 +96,7 @@ keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean) v u called
 keywright.drop_tag(text) v u called owner owner
 keywright.grant_tag(text,name) v u called owner owner
 keywright.health_checks() v r called owner owner,pg_monitor
+keywright.promoted(interval) v u called owner owner
 keywright.release(regclass,name) v u called caller owner
 keywright.revoke_tag(text,name) v u called owner owner
 keywright.set_layout(text) v u called owner owner
@@ -164,7 +166,10 @@ fn views_have_these_columns() -> Result<()> {
             "kind text, tag text, worker_id int4, layout text, current_id int8, remaining int8, step int8, issued int8, \
              bound timestamptz, lead_ms int8, fenced bool, refills int8, last_refill timestamptz, waits int8, wait_ms float8",
         ),
-        ("health", "name text, ok bool, detail text, hint text"),
+        (
+            "health",
+            "name text, ok bool, severity text, detail text, hint text",
+        ),
     ] {
         let sql = format!(
             "SELECT string_agg(attname || ' ' || typname, ', ' ORDER BY attnum) FROM pg_attribute a JOIN pg_type t ON t.oid = atttypid

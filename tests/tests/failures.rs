@@ -166,6 +166,14 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
             )
         }
         Cause::InExtensionScript => (in_a_script()?, "after CREATE EXTENSION"),
+        Cause::NotPromoted => {
+            let used = "SELECT keywright.create_tag('t'); SELECT next_biz_id('t')";
+            let statement = "SELECT keywright.promoted(lost => interval '3 s')";
+            (
+                refused(used, statement, cause, "nothing before a promotion")?,
+                "keywright.health",
+            )
+        }
         Cause::BoundDamaged => {
             let damage = "INSERT INTO keywright.node (layout) VALUES ('nonsense')";
             (

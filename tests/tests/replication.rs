@@ -335,34 +335,33 @@ fn health_tells_what_the_promise_rests_on() -> Result<()> {
     let primary = PgServer::builder().fsync(true).start()?;
     let mut client = primary.client("postgres")?;
     client.batch_execute("CREATE EXTENSION keywright; SELECT keywright.set_worker_id(1)")?;
-    let mut health = |name: &str| -> Result<(bool, String, Option<String>)> {
+    let mut health = |name: &str| -> Result<(String, String, Option<String>)> {
         let row = client.query_one(
-            "SELECT ok, detail, hint FROM keywright.health WHERE name = $1",
+            "SELECT severity, detail, hint FROM keywright.health WHERE name = $1 AND ok",
             &[&name],
         )?;
         Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
     };
-    assert_eq!(health("fsync")?, (true, "fsync is on".to_owned(), None));
-    assert_eq!(
-        health("replication")?,
-        (true, "no standby is connected".to_owned(), None)
-    );
+    let fine = |detail: &str| ("ok".to_owned(), detail.to_owned(), None);
+    assert_eq!(health("fsync")?, fine("fsync is on"));
+    let promotion = "what is kept here was written by this server, on its present timeline";
+    assert_eq!(health("promotion")?, fine(promotion));
+    assert_eq!(health("replication")?, fine("no standby is connected"));
     let standby = primary.standby("standby", Replication::Asynchronous)?;
-    let (ok, detail, hint) = health("replication")?;
+    let (severity, detail, hint) = health("replication")?;
     assert!(
-        !ok && detail == "1 standby(s) replicate asynchronously",
+        severity == "info" && detail == "1 standby(s) replicate asynchronously",
         "{detail}"
     );
     assert!(hint.is_some_and(|hint| hint.contains("synchronous_standby_names")));
     drop(standby);
     let _standby = primary.standby("other", Replication::Synchronous)?;
-    let (ok, detail, _) = health("replication")?;
-    assert!(ok && detail.contains("'other'"), "{detail}");
+    let (severity, detail, _) = health("replication")?;
+    assert!(severity == "ok" && detail.contains("'other'"), "{detail}");
     let risky = PgServer::builder().fsync(false).start()?;
     let mut client = risky.client("postgres")?;
     client.batch_execute("CREATE EXTENSION keywright")?;
-    let found =
-        "SELECT detail || ': ' || hint FROM keywright.health WHERE NOT ok AND name = 'fsync'";
+    let found = "SELECT detail || ': ' || hint FROM keywright.health WHERE NOT ok AND severity = 'error' AND name = 'fsync'";
     let said = query_text(&mut client, found)?;
     assert!(
         said.contains("fsync is off") && said.contains("power loss"),

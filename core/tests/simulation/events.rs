@@ -5,7 +5,7 @@ use fastrand::Rng;
 use crate::checker::Source;
 use crate::rules::Rules;
 use crate::schedule::add_backend;
-use crate::server::{DATABASES, Machine, Server, SharedMemory, TAGS, WORKERS};
+use crate::server::{Arrived, DATABASES, Machine, Server, SharedMemory, TAGS, WORKERS};
 use crate::store::{Register, Store};
 use crate::world::{Phase, World};
 
@@ -17,6 +17,9 @@ const SERVERS_MAX: usize = 6;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Replicate,
+    Keepalive,
+    Commit,
+    ToggleSynchronous,
     BackgroundFlush,
     EndTransaction,
     JumpClock,
@@ -49,6 +52,8 @@ impl Weights {
         };
         let mut weights = vec![
             (Event::Replicate, replicate),
+            of(Event::Keepalive, 20),
+            of(Event::Commit, 20),
             of(Event::BackgroundFlush, 20),
             of(Event::JumpClock, 30),
             of(Event::Pause, 15),
@@ -61,6 +66,19 @@ impl Weights {
         ];
         if rules == Rules::InCallersTransaction {
             weights.push((Event::EndTransaction, 30));
+        }
+        if rules.needs_promotions() || rules == Rules::Sound && rng.u8(..) < 64 {
+            // A clock that lies takes the promise away, and with it what there is to find.
+            weights.retain(|(event, _)| *event != Event::JumpClock);
+            weights.extend([
+                (Event::Promote, 6),
+                (Event::Keepalive, 20),
+                (Event::Idle, 10),
+            ]);
+            weights.extend([(Event::Crash, 4), (Event::Commit, 10)]);
+        }
+        if rules == Rules::NoGapByOwnRecord {
+            weights.push((Event::ToggleSynchronous, 20));
         }
         if rules.has_own_records() {
             weights.extend([(Event::MoveWorker, 10), (Event::Crash, 5)]);
@@ -91,7 +109,27 @@ pub fn step(world: &mut World, weights: &Weights) -> bool {
     let at = alive[world.rng.usize(..alive.len())];
     let can_grow = world.servers.len() < SERVERS_MAX;
     match event {
-        Event::Replicate => world.servers[at].store.replicate(&mut world.rng),
+        Event::Replicate => {
+            let wall_ms = wall_ms(world, at);
+            world.servers[at].store.replicate(&mut world.rng, wall_ms);
+        }
+        Event::Keepalive => {
+            let wall_ms = wall_ms(world, at);
+            let is_new = world.rng.u8(..) < 64;
+            let store = &mut world.servers[at].store;
+            if is_new {
+                store.reconnect(wall_ms);
+            } else {
+                store.keepalive(wall_ms);
+            }
+        }
+        Event::Commit => commit(world, at),
+        Event::ToggleSynchronous => {
+            world.settings.is_synchronous ^= true;
+            for server in &mut world.servers {
+                server.is_lossless = false;
+            }
+        }
         Event::BackgroundFlush => {
             let store = &mut world.servers[at].store;
             store.flush(store.end());
@@ -122,7 +160,9 @@ fn jump_clock(world: &mut World, at: usize) {
     } else {
         jump_ms(&mut world.rng)
     };
-    world.servers[at].machine.wall_offset_ms += jump_ms;
+    let machine = &mut world.servers[at].machine;
+    machine.wall_offset_ms += jump_ms;
+    world.wall_offset_max_ms = world.wall_offset_max_ms.max(machine.wall_offset_ms);
     world.trace(|| format!("server {at}: the clock jumps by {jump_ms} ms"));
 }
 
@@ -132,6 +172,18 @@ fn pause(world: &mut World) {
     world.backends[at].paused_until_ms = world.true_ms + pause_ms;
     let backend = world.backends[at].id;
     world.trace(|| format!("backend {backend}: stopped for {pause_ms} ms"));
+}
+
+fn wall_ms(world: &World, at: usize) -> i64 {
+    world.servers[at].machine.readings(world.true_ms).wall_ms
+}
+
+/// Some transaction that has nothing to do with ids.
+fn commit(world: &mut World, at: usize) {
+    let wall_ms = wall_ms(world, at);
+    let store = &mut world.servers[at].store;
+    store.write(Register::Commit, wall_ms);
+    store.flush(store.end());
 }
 
 /// COMMIT or ROLLBACK; matters only when reservations ride in the caller's transaction.
@@ -186,6 +238,13 @@ fn crash(world: &mut World, at: usize) {
     note_virtual_time(world, at);
     world.servers[at].store.crash(&mut world.rng);
     world.servers[at].memory = SharedMemory::new(world.rules);
+    if world.rules == Rules::OwnCommitIsEvidence {
+        let commit_ms = world.servers[at].store.read(Register::Commit);
+        world.servers[at].memory.arrived = Some(Arrived {
+            commit_ms,
+            message: None,
+        });
+    }
     if world.rng.u8(..) < 64 {
         world.true_ms += 20_000;
         world.servers[at].machine.booted_at_ms = world.true_ms - 5000;
@@ -213,20 +272,24 @@ fn move_worker(world: &mut World, at: usize) {
 }
 
 fn successor(world: &mut World, at: usize, store: Store) -> Server {
-    let old = &world.servers[at];
     let offset_ms = match world.rng.u8(..4) {
+        _ if world.rules.needs_promotions() => 0,
         0 => 0,
         1 => world.rng.i64(-20..=20),
         _ => jump_ms(&mut world.rng),
     };
+    let old = &world.servers[at];
+    let wall_offset_ms = old.machine.wall_offset_ms + offset_ms;
+    world.wall_offset_max_ms = world.wall_offset_max_ms.max(wall_offset_ms);
     Server {
         is_lossless: old.is_lossless,
         machine: Machine {
-            wall_offset_ms: old.machine.wall_offset_ms + offset_ms,
+            wall_offset_ms,
             booted_at_ms: world.true_ms - 100_000,
         },
         system_identifier: old.system_identifier,
         timeline: old.timeline,
+        lost_from_ms: world.true_ms,
         store,
         memory: SharedMemory::new(world.rules),
         worker_base: old.worker_base,
@@ -245,9 +308,16 @@ fn replace(world: &mut World, at: usize, server: Server) {
 
 fn promote(world: &mut World, at: usize) {
     world.trace(|| format!("server {at}: its standby is promoted"));
-    let store = world.servers[at].store.on_standby();
+    let old = &world.servers[at].store;
+    let (store, message) = (old.on_standby(), old.last_message());
+    let lost_from_ms = old.lost_from_ms().unwrap_or(world.true_ms);
     let mut server = successor(world, at, store);
     server.timeline += 1;
+    server.lost_from_ms = lost_from_ms;
+    server.memory.arrived = Some(Arrived {
+        commit_ms: server.store.read(Register::Commit),
+        message,
+    });
     server.is_lossless &= world.settings.is_synchronous;
     replace(world, at, server);
 }

@@ -7,6 +7,7 @@
 
 mod checker;
 mod events;
+mod evidence;
 mod job;
 mod printed;
 mod printed_run;
@@ -124,6 +125,31 @@ fn finds_an_overshooting_addition() {
 #[test]
 fn finds_a_bound_raised_before_the_cursor_moved() {
     assert_rules_found(Rules::HiFirst);
+}
+
+#[test]
+fn finds_no_gap_by_the_standbys_own_record() {
+    assert_rules_found(Rules::NoGapByOwnRecord);
+}
+
+#[test]
+fn finds_a_gap_counted_from_the_own_refill_and_capped() {
+    assert_rules_found(Rules::OwnRefillCapped);
+}
+
+#[test]
+fn finds_a_rate_averaged_over_idleness() {
+    assert_rules_found(Rules::AverageRate);
+}
+
+#[test]
+fn finds_a_keepalive_taken_as_evidence() {
+    assert_rules_found(Rules::KeepaliveIsEvidence);
+}
+
+#[test]
+fn finds_an_own_commit_taken_as_evidence() {
+    assert_rules_found(Rules::OwnCommitIsEvidence);
 }
 
 #[test]

@@ -21,12 +21,34 @@ pub enum Rules {
     FetchAdd,
     /// Publication raises the bound before the cursor has left the gap.
     HiFirst,
+    /// No gap where the standby's own record says that the last refill was confirmed by it.
+    NoGapByOwnRecord,
+    /// The gap counts from the tag's own last refill, and for no longer than a second.
+    OwnRefillCapped,
+    /// The rate beside a bound is the average of the tag's life, idleness and all.
+    AverageRate,
+    /// The last message of the primary is evidence of what had arrived by then, a keepalive too.
+    KeepaliveIsEvidence,
+    /// After a crash the last commit of the promoted server itself is taken for one that arrived.
+    OwnCommitIsEvidence,
 }
 
 impl Rules {
     /// Whether tags use a word with a fault instead of core's.
     pub fn has_mutant_word(self) -> bool {
         matches!(self, Self::FetchAdd | Self::HiFirst)
+    }
+
+    /// Whether what is wrong is only seen after a promotion.
+    pub fn needs_promotions(self) -> bool {
+        matches!(
+            self,
+            Self::NoGapByOwnRecord
+                | Self::OwnRefillCapped
+                | Self::AverageRate
+                | Self::KeepaliveIsEvidence
+                | Self::OwnCommitIsEvidence
+        )
     }
 
     /// Whether databases keep bounds of their own for the worker id they share.

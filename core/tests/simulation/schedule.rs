@@ -36,6 +36,9 @@ pub fn run(seed: u64, rules: Rules, is_traced: bool) -> Outcome {
     let mut at = 0;
     while world.step < steps && world.checker.violation.is_none() {
         world.step += 1;
+        for server in &mut world.servers {
+            server.store.tick(world.true_ms);
+        }
         if world.rng.u8(..) < 64 {
             world.true_ms += world.rng.i64(0..=pace_ms);
         }
@@ -98,6 +101,7 @@ fn create(seed: u64, rules: Rules, is_traced: bool) -> World {
         backends_ever: 0,
         checker: Checker::default(),
         virtual_at_end: HashMap::new(),
+        wall_offset_max_ms: 0,
         reservations: HashMap::new(),
         is_traced,
         settings,
@@ -137,6 +141,7 @@ fn initial_server(world: &mut World) -> Server {
         },
         system_identifier: 7_300_000_000_000_000_001,
         timeline: 1,
+        lost_from_ms: START_MS,
         store: Store::default(),
         memory: SharedMemory::new(world.rules),
         worker_base: 0,
@@ -160,6 +165,7 @@ fn initial_server(world: &mut World) -> Server {
                 size,
                 rate_per_s: 1,
                 wall_ms: START_MS,
+                is_confirmed: world.settings.is_synchronous,
             };
             world
                 .reservations

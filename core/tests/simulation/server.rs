@@ -1,6 +1,8 @@
 //! A server: a machine with two clocks, a durable store, and shared memory that a crash zeroes.
 
-use keywright_core::{Incarnation, Readings, SegmentWord, SnowflakeWord, VirtualClock};
+use keywright_core::{
+    Incarnation, LastMessage, RateWindow, Readings, SegmentWord, SnowflakeWord, VirtualClock,
+};
 
 use crate::rules::Rules;
 use crate::store::{Register, Store};
@@ -108,6 +110,7 @@ pub struct TagSlot {
     pub step: u64,
     pub last_size: u64,
     pub last_refill_boot_ms: Option<u64>,
+    pub rate: RateWindow,
     /// The backend that holds the refill flag.
     pub gate: Option<u32>,
 }
@@ -117,6 +120,15 @@ pub struct TagSlot {
 pub struct SharedMemory {
     pub times: [TimeSlot; WORKERS],
     pub tags: [[TagSlot; TAGS]; DATABASES as usize],
+    /// What a promoted server knows of its time as a standby.
+    pub arrived: Option<Arrived>,
+}
+
+/// What a promotion leaves in shared memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrived {
+    pub commit_ms: Option<i64>,
+    pub message: Option<LastMessage>,
 }
 
 impl SharedMemory {
@@ -139,6 +151,8 @@ pub struct Server {
     pub machine: Machine,
     pub system_identifier: u64,
     pub timeline: u32,
+    /// When the first entry was flushed that it lost at its promotion, true time.
+    pub lost_from_ms: i64,
     pub store: Store,
     pub memory: SharedMemory,
     /// The number of its first worker id.

@@ -5,8 +5,10 @@ use keywright_core::{
 };
 
 use crate::checker::Source;
+use crate::evidence;
 use crate::job::{Figures, Job, Publication, SlotRef, leave, tag_slot};
 use crate::rules::Rules;
+use crate::schedule::START_MS;
 use crate::server::TagWord;
 use crate::store::Register;
 use crate::world::{Phase, Reservation, World};
@@ -42,7 +44,7 @@ impl TagCall {
     }
 }
 
-fn source(world: &mut World, at: usize, tag: usize) -> Source {
+pub fn source(world: &mut World, at: usize, tag: usize) -> Source {
     let database = world.backends[at].database;
     Source::Tag {
         store: world.server(at).tag_store,
@@ -160,11 +162,12 @@ fn plan(world: &mut World, at: usize, call: TagCall, is_early: bool) -> Phase {
         .read(at, register)
         .map(|end| u64::try_from(end).expect("not negative"));
     let (step, want, gap) = sizes(world, at, &call, note, readings.wall_ms, readings.boot_ms);
+    let source = source(world, at, call.tag);
+    let before = note.and_then(|note| world.reservations.get(&(source, note.pack())).copied());
     let slot = tag_slot(world, at, call.tag);
-    let lasted_ms = slot
-        .last_refill_boot_ms
-        .map(|last_ms| readings.boot_ms.saturating_sub(last_ms));
-    let rate_per_s = rate_per_s(slot.last_size, lasted_ms);
+    let (window, recent_per_s) = slot.rate.add(slot.last_size, readings.boot_ms);
+    slot.rate = window;
+    let rate_per_s = recent_per_s.max(before.map_or(0, |before| before.rate_per_s));
     let request = RefillRequest {
         bound_end,
         start: TAG_START,
@@ -184,20 +187,28 @@ fn plan(world: &mut World, at: usize, call: TagCall, is_early: bool) -> Phase {
         return Phase::Idle;
     };
     if !tag_slot(world, at, call.tag).taken_over {
-        check_start(world, at, &call, note, &request, &plan, readings.wall_ms);
+        check_start(world, at, &call, note, &request, &plan);
     }
     let reservation = Reservation {
         size: step.max(want),
         rate_per_s,
         wall_ms: readings.wall_ms,
+        is_confirmed: world.settings.is_synchronous,
     };
-    let source = source(world, at, call.tag);
-    let note = Note::new(
+    let noted_per_s = match world.rules {
+        Rules::AverageRate => rate_per_s_of_life(true_ms, plan.end),
+        _ => recent_per_s,
+    };
+    let written = Note::new(
         world.server(at).incarnation(database),
         readings.wall_ms,
         reservation.size,
-        rate_per_s,
+        noted_per_s,
     );
+    let note = match world.rules {
+        Rules::AverageRate => written,
+        _ => written.at_peak_since(note.as_ref()),
+    };
     world
         .reservations
         .insert((source, note.pack()), reservation);
@@ -226,6 +237,11 @@ fn plan(world: &mut World, at: usize, call: TagCall, is_early: bool) -> Phase {
         figures,
         after,
     ))
+}
+
+/// The rate that hides a burst behind idleness.
+fn rate_per_s_of_life(true_ms: i64, ids: u64) -> u64 {
+    rate_per_s(ids, u64::try_from(true_ms - START_MS).ok())
 }
 
 /// The step in force, the ids to reserve now, and the ids to skip first.
@@ -257,7 +273,7 @@ fn sizes(
     let gap = match note {
         None => settings.step.get(),
         Some(note) if note.is_of(&incarnation) => 0,
-        Some(note) => note.tag_gap(wall_ms),
+        Some(note) => evidence::tag_gap(world, at, call.tag, note, wall_ms),
     };
     (
         settings.step.get(),
@@ -270,7 +286,7 @@ fn sizes(
 ///
 /// - Our own record, or nothing lost (synchronous promotion): it lies above everything ever issued.
 /// - Another's record: above everything issued, if what was issued past the bound that reached us is at most the
-///   recorded reservation, or at most twice the recorded rate for the time that our clock says has passed.
+///   recorded reservation, or at most twice the highest rate for the time that [`evidence::alone_ms`] has.
 ///
 /// Otherwise no promise is made, and the tag is no longer judged.
 fn check_start(
@@ -280,7 +296,6 @@ fn check_start(
     note: Option<Note>,
     request: &RefillRequest,
     plan: &RefillPlan,
-    wall_ms: i64,
 ) {
     let source = source(world, at, call.tag);
     let issued_end = world.checker.end_of(source);
@@ -298,8 +313,9 @@ fn check_start(
     let is_lossless = server.is_lossless;
     let issued_past = u128::from(issued_end - bound_end);
     let recorded = note.and_then(|note| world.reservations.get(&(source, note.pack())));
-    let is_covered = recorded.is_some_and(|recorded| {
-        let elapsed_ms = u128::try_from(wall_ms - recorded.wall_ms).unwrap_or(0);
+    let is_covered = recorded.copied().is_some_and(|recorded| {
+        let alone_ms = note.map_or(0, |note| evidence::alone_ms(world, at, &note, &recorded));
+        let elapsed_ms = u128::try_from(alone_ms).unwrap_or(0);
         issued_past <= u128::from(recorded.size)
             || issued_past * 1000 <= 2 * u128::from(recorded.rate_per_s) * elapsed_ms
     });

@@ -65,6 +65,8 @@ pub struct Reservation {
     pub size: u64,
     pub rate_per_s: u64,
     pub wall_ms: i64,
+    /// Whether publication waited for the standby.
+    pub is_confirmed: bool,
 }
 
 /// One run.
@@ -81,6 +83,8 @@ pub struct World {
     pub checker: Checker,
     /// Highest virtual time of a worker id at the end of a server's life.
     pub virtual_at_end: HashMap<u32, i64>,
+    /// The furthest that any server's clock was ever ahead of true time.
+    pub wall_offset_max_ms: i64,
     /// Reservations by tag and packed note.
     pub reservations: HashMap<(Source, i64), Reservation>,
     pub is_traced: bool,

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use keywright_core::{Generation, SegmentWord, Word};
+use keywright_core::generation::Word;
+use keywright_core::{Generation, SegmentWord};
 
 /// What passing on writes, apart from the publication that follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

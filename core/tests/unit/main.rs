@@ -2,6 +2,7 @@
 
 mod bounds;
 mod clocks;
+mod evidence;
 mod generations;
 mod hints;
 mod layouts;
