@@ -1,13 +1,14 @@
 //! Security labels as a place for facts that all databases of a server share, and the moment a database is dropped.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 
 use pgrx::pg_sys;
 
 use crate::backend::BackendCell;
-use crate::{catalog, drops, identity};
+use crate::{catalog, drops};
 
-const PROVIDER: &CStr = c"keywright";
+/// In whose name the labels are. No provider of that name is registered: see [`crate::utility`].
+pub const PROVIDER: &CStr = c"keywright";
 
 /// Something that keeps a label of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,24 +62,6 @@ pub fn is_uncommitted(labelled: Labelled) -> bool {
     let address = labelled.address();
     let provider = PROVIDER.to_str().unwrap_or_default();
     catalog::is_label_uncommitted(address.classId, address.objectId, provider)
-}
-
-/// Registers the provider of the labels, so that SECURITY LABEL FOR keywright is understood.
-pub fn register_provider() {
-    // SAFETY: the callback is a function of this library, which the server never unloads; the name is a constant.
-    unsafe { pg_sys::register_label_provider(PROVIDER.as_ptr(), Some(check)) };
-}
-
-/// Called for the SQL command only, not for [`set`].
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn check(object: *const pg_sys::ObjectAddress, label: *const c_char) {
-    // SAFETY: the server passes the object and the label, a C string or null, for the duration of the call.
-    let (object, label) = unsafe {
-        let label = (!label.is_null()).then(|| CStr::from_ptr(label).to_str().unwrap_or(""));
-        (*object, label)
-    };
-    let database = (object.classId == pg_sys::DatabaseRelationId).then(|| object.objectId.to_u32());
-    identity::check_label(database, label);
 }
 
 static PREVIOUS: BackendCell<pg_sys::object_access_hook_type> = BackendCell::new(None);

@@ -42,6 +42,7 @@ mod suggest;
 mod sys;
 mod tag;
 mod text;
+mod utility;
 mod words;
 
 pgrx::pg_module_magic!();
@@ -52,7 +53,7 @@ pgrx::pg_module_magic!();
 pub extern "C-unwind" fn _PG_init() {
     failure::keep_backtraces_in_the_log();
     settings::define();
-    labels::register_provider();
+    utility::watch_statements();
     if sys::is_preloading() {
         settings::define_sizes();
         shm::install_hooks();
