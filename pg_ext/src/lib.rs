@@ -42,8 +42,11 @@ mod suggest;
 mod sys;
 mod tag;
 mod text;
+mod upgrade;
 mod utility;
 mod words;
+
+use failure::OrRaise;
 
 pgrx::pg_module_magic!();
 
@@ -52,9 +55,13 @@ pgrx::pg_module_magic!();
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     failure::keep_backtraces_in_the_log();
+    let preloading = sys::is_preloading();
+    if !preloading {
+        upgrade::require_preload().or_raise();
+    }
     settings::define();
     utility::watch_statements();
-    if sys::is_preloading() {
+    if preloading {
         settings::define_sizes();
         shm::install_hooks();
         labels::watch_drops();

@@ -73,6 +73,12 @@ pub fn is_preloading() -> bool {
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
+/// Whether pg_upgrade started this server.
+pub fn is_upgrading() -> bool {
+    // SAFETY: a plain flag of the process.
+    unsafe { pg_sys::IsBinaryUpgrade }
+}
+
 /// Has misspelt settings of keywright told of instead of ignored: with a warning in postgresql.conf, with an error (from
 /// PostgreSQL 15 on) in SET.
 pub fn refuse_unknown_settings() {

@@ -3,6 +3,7 @@
 mod builder;
 mod life;
 mod replica;
+mod upgrade;
 
 use std::fs;
 use std::path::{Path, PathBuf};
