@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::labels::{self, Labelled};
 use crate::query::{self, Row};
 use crate::session::Extension;
-use crate::{store, sys, text};
+use crate::{restored, store, sys, text};
 
 /// SQL versions this library serves. A preloaded library and the installed SQL change at different times.
 const SQL_VERSIONS: [&str; 1] = ["0.1.0"];
@@ -126,8 +126,8 @@ pub fn tag(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure> 
     Ok(Some(TagRow {
         generation: u32::try_from(generation)
             .map_err(|_| damaged("a tag's generation is negative"))?,
-        sequence: tag_sequence(id)?,
-        note: tag_note(id)?,
+        sequence: tag_sequence(id).map_err(|_| restored::bound_unknown(tag.as_str()))?,
+        note: tag_note(id).map_err(|_| restored::bound_unknown(tag.as_str()))?,
         step: step_of(step)?,
         step_min: step_of(step_min)?,
         step_max: step_of(step_max)?,

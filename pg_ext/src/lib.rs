@@ -32,6 +32,7 @@ mod query;
 mod received;
 mod register;
 mod release;
+mod restored;
 mod reuse;
 mod session;
 mod settings;

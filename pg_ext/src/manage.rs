@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
 use keywright_core::incarnation::Note;
-use keywright_core::step::Step;
 use keywright_core::tag::Tag;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_extern;
@@ -15,7 +14,7 @@ use crate::definition::{Definition, number};
 use crate::failure::{Failure, OrRaise};
 use crate::session::{self, Extension};
 use crate::store::Urgency;
-use crate::{changes, clock, guard, settings, shm, store, sys, tag};
+use crate::{changes, clock, guard, restored, settings, shm, store, sys, tag};
 
 /// The value of an argument that must be given.
 ///
@@ -103,16 +102,14 @@ pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result
         }
         Some(old) if forget_issued => {
             drop_sequences(old.id)?;
-            insert_row(tag, definition, Some(&old))?;
-            create_sequences(tag, definition.step, &extension)?;
+            insert_row(tag, definition, Some(&old), &extension)?;
         }
         Some(old) => {
             revive(tag, definition, &old)?;
             skip_to_start = definition.start.filter(|start| *start > 0);
         }
         None => {
-            insert_row(tag, definition, None)?;
-            create_sequences(tag, definition.step, &extension)?;
+            insert_row(tag, definition, None, &extension)?;
         }
     }
     changes::announce(extension.tag_table);
@@ -124,7 +121,13 @@ pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result
     }
 }
 
-fn insert_row(tag: &Tag, definition: &Definition, old: Option<&Known>) -> Result<(), Failure> {
+/// Makes the row; its sequences come with it (see [`restored`]).
+fn insert_row(
+    tag: &Tag,
+    definition: &Definition,
+    old: Option<&Known>,
+    extension: &Extension,
+) -> Result<(), Failure> {
     let generation = old.map_or(1, |old| old.generation.saturating_add(1));
     if let Some(old) = old {
         change_row(
@@ -133,10 +136,11 @@ fn insert_row(tag: &Tag, definition: &Definition, old: Option<&Known>) -> Result
             &[old.id.into()],
         )?;
     }
+    let id = restored::free_id(extension)?;
     // Somebody else may have made the tag meanwhile; waiting for that transaction is what a unique index does.
     let inserted = run(
-        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (tag) DO NOTHING",
+        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max, id) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tag) DO NOTHING",
         &[
             tag.as_str().into(),
             generation.into(),
@@ -145,43 +149,22 @@ fn insert_row(tag: &Tag, definition: &Definition, old: Option<&Known>) -> Result
             number(definition.step_max).into(),
             definition.start.unwrap_or(1).into(),
             definition.max.into(),
+            id.into(),
         ],
     )?;
-    if inserted == 1 {
-        Ok(())
-    } else {
-        Err(exists(tag))
+    if inserted != 1 {
+        return Err(exists(tag));
     }
+    // So that a standby which never got the first reservation knows, when it is promoted, that there may have been one.
+    let step = definition.step.get();
+    let note = Note::new(store::incarnation(), clock::wall_ms(), step, step);
+    sys::sequence_set(catalog::tag_note(id)?, note.pack());
+    Ok(())
 }
 
 fn exists(tag: &Tag) -> Failure {
     Failure::new(Cause::TagExists, format!("tag \"{tag}\" exists already"))
         .hint("Change it with keywright.alter_tag or keywright.advance_tag.")
-}
-
-fn create_sequences(tag: &Tag, step: Step, extension: &Extension) -> Result<(), Failure> {
-    let id = existing(tag, extension)?.id;
-    for name in [format!("tag_{id}"), format!("tag_{id}_note")] {
-        run(
-            &format!(
-                "CREATE SEQUENCE keywright.{name} MINVALUE 0 START 0 OWNED BY keywright.tag.id"
-            ),
-            &[],
-        )?;
-    }
-    run(
-        &format!("GRANT SELECT ON SEQUENCE keywright.tag_{id} TO PUBLIC"),
-        &[],
-    )?;
-    // So that a standby which never got the first reservation knows, when it is promoted, that there may have been one.
-    let note = Note::new(
-        store::incarnation(),
-        clock::wall_ms(),
-        step.get(),
-        step.get(),
-    );
-    sys::sequence_set(catalog::tag_note(id)?, note.pack());
-    Ok(())
 }
 
 /// Has an existing tag that has issued nothing yet begin at `start` or later. Nobody can begin to use it before the
@@ -226,7 +209,7 @@ pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
 
 fn drop_sequences(id: i32) -> Result<(), Failure> {
     run(
-        &format!("DROP SEQUENCE keywright.tag_{id}, keywright.tag_{id}_note"),
+        &format!("DROP SEQUENCE IF EXISTS keywright.tag_{id}, keywright.tag_{id}_note"),
         &[],
     )
     .map(drop)
@@ -234,7 +217,7 @@ fn drop_sequences(id: i32) -> Result<(), Failure> {
 
 /// Brings a dropped tag back. Its sequences were kept, so it goes on above what was issued.
 fn revive(tag: &Tag, definition: &Definition, old: &Known) -> Result<(), Failure> {
-    let issued = sys::sequence_last(catalog::tag_sequence(old.id)?);
+    let issued = restored::reserved_to(old.id);
     if let Some(issued) = issued
         && definition.max <= issued
     {
@@ -380,6 +363,7 @@ fn keywright_advance_tag(tag: Option<&[u8]>, above: Option<i64>) -> i64 {
             )
             .hint("Name the largest id in use; every later one is greater.")
         })?;
+        restored::vouch(&tag, above)?;
         tag::advance(&tag, above)
     };
     advance().or_raise().cast_signed()
@@ -387,5 +371,5 @@ fn keywright_advance_tag(tag: Option<&[u8]>, above: Option<i64>) -> i64 {
 
 #[pg_extern(sql = false)]
 fn keywright_tag_reserved_to(id: i32) -> Option<i64> {
-    catalog::tag_sequence(id).map(sys::sequence_last).or_raise()
+    restored::reserved_to(id)
 }

@@ -14,7 +14,7 @@ use crate::gate::Held;
 use crate::session::{self, TagEntry};
 use crate::shm::TagSlot;
 use crate::store::{self, Urgency};
-use crate::{clock, promoted, settings, shm, sys};
+use crate::{clock, promoted, restored, settings, shm, sys};
 
 /// Takes `n` consecutive ids of the tag named `text` and returns the first.
 ///
@@ -208,7 +208,8 @@ fn gap_of(
         (_, Some(note)) if note.is_of(incarnation) => return Ok(0),
         (_, Some(note)) => promoted::tag_gap(&note, incarnation)?,
         (Some(_), None) => entry.step.get(),
-        (None, None) => return Ok(0),
+        // The row came back from a dump without them: a tag that was made here has a note.
+        (None, None) => return Err(restored::bound_unknown(&entry.key.tag())),
     };
     store::log_takeover(&format!(
         "tag \"{}\" was last reserved by another incarnation of this server; leaving out {gap} ids",

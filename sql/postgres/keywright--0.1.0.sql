@@ -27,6 +27,13 @@ COMMENT ON COLUMN keywright.tag.id IS 'the bound of the tag is the sequence keyw
 COMMENT ON COLUMN keywright.tag.generation IS 'grows when a tag is re-created with forget_issued';
 COMMENT ON COLUMN keywright.tag.dropped_at IS 'a dropped tag keeps its bound, so that it goes on above it when it is created again';
 
+CREATE FUNCTION keywright.tag_inserted() RETURNS trigger
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_tag_inserted_wrapper';
+COMMENT ON FUNCTION keywright.tag_inserted() IS 'gives a new tag, or one that a dump brings back, the sequences it lacks';
+REVOKE ALL ON FUNCTION keywright.tag_inserted() FROM PUBLIC;
+CREATE TRIGGER sequences AFTER INSERT ON keywright.tag FOR EACH ROW EXECUTE FUNCTION keywright.tag_inserted();
+
 CREATE TABLE keywright.node (
     one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
     layout  text    NOT NULL

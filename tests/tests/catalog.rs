@@ -102,6 +102,7 @@ keywright.revoke_tag(text,name) v u called owner owner
 keywright.set_layout(text) v u called owner owner
 keywright.set_worker_id(integer,timestamp with time zone,boolean,boolean) v u called owner owner
 keywright.tag_figures() v r called caller owner,pg_monitor
+keywright.tag_inserted() v u called owner owner
 keywright.tag_reserved_to(integer) v r strict owner owner,pg_monitor
 keywright.word_figures() v r called owner owner,pg_monitor
 ";
