@@ -14,6 +14,7 @@
 //! ```
 
 mod account;
+mod apt;
 mod cargo;
 mod client;
 mod clock;
@@ -25,6 +26,7 @@ mod load;
 mod maria;
 mod mysql;
 mod pending;
+mod pg_suite;
 mod pki;
 mod process;
 mod proxy_process;
@@ -47,6 +49,7 @@ pub use load::Load;
 pub use maria::{MariaError, MariaServer};
 pub use mysql::MySqlServer;
 pub use pending::{Answer, Pending};
+pub use pg_suite::{PgSuite, SuiteOutcome};
 pub use pki::Pki;
 pub use proxy_process::{ProxyConfig, ProxyProcess, assert_has, make_store};
 pub use server::{PgServer, PgServerBuilder, Replication, Stop, free_port};

@@ -10,6 +10,7 @@ mod needs;
 mod package;
 mod shell;
 mod simulate;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ enum Command {
     Conformance(conformance::Conformance),
     Simulate(simulate::Simulate),
     Fuzz(fuzz::Fuzz),
+    Soak(soak::Soak),
     Bench(bench::Bench),
     Install(install::Install),
     Package(package::Package),
@@ -59,6 +61,7 @@ fn run(command: Command) -> Result<()> {
         Command::Conformance(conformance) => conformance.run(),
         Command::Simulate(simulate) => simulate.run(),
         Command::Fuzz(fuzz) => fuzz.run(),
+        Command::Soak(soak) => soak.run(),
         Command::Bench(bench) => bench.run(),
         Command::Install(install) => install.run(),
         Command::Package(package) => package.run(),

@@ -110,6 +110,15 @@ pub(crate) fn to_fetch() -> Vec<Need> {
     )]
 }
 
+/// What unpacking the sources of a Debian package needs.
+pub(crate) fn to_unpack() -> Vec<Need> {
+    vec![Need::new(
+        "bzip2",
+        "unpacks PostgreSQL's regression suite",
+        on_path("bzip2"),
+    )]
+}
+
 /// Installs what is missing, after saying what and why.
 ///
 /// # Errors

@@ -1,0 +1,26 @@
+//! `cargo xtask soak`: long runs against private servers, in which everything happens that may.
+
+mod regress;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+/// Let everything happen to a private server while ids are drawn, and check every one of them.
+#[derive(Args)]
+pub(crate) struct Soak {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    PgRegress(regress::PgRegress),
+}
+
+impl Soak {
+    pub(crate) fn run(self) -> Result<()> {
+        match self.what {
+            What::PgRegress(regress) => regress.run(),
+        }
+    }
+}
