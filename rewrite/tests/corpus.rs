@@ -394,3 +394,18 @@ fn prepared() {
 fn kinds() {
     check("kinds.txt");
 }
+
+/// A file that no test names would be compared with nothing.
+#[test]
+fn every_file_has_its_test() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let files = std::fs::read_dir(dir).expect("the corpus can be listed");
+    for file in files {
+        let name = file.expect("the corpus can be listed").file_name();
+        let call = format!("check({name:?});");
+        assert!(
+            include_str!("corpus.rs").contains(&call),
+            "{call} is missing"
+        );
+    }
+}

