@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 
 use anyhow::Context;
 use postgres::Client;
+use postgres::error::DbError;
 
 use crate::Result;
 
@@ -45,6 +46,16 @@ pub fn copy_ids(client: &mut Client, query: &str, ids: &mut Vec<i64>) -> Result<
         line.clear();
     }
     Ok(())
+}
+
+/// What the server said, if it was the server; a reader hands the client's error on inside its own.
+pub(crate) fn from_server(error: &anyhow::Error) -> Option<&DbError> {
+    error.chain().find_map(|cause| {
+        let direct = cause.downcast_ref::<postgres::Error>();
+        let wrapped = cause.downcast_ref::<std::io::Error>();
+        let wrapped = wrapped.and_then(|io| io.get_ref()?.downcast_ref());
+        direct.or(wrapped)?.as_db_error()
+    })
 }
 
 /// An error as the server sent it.

@@ -33,6 +33,7 @@ mod proxy_process;
 mod scratch;
 mod server;
 mod shared;
+pub mod soak;
 mod upstream;
 mod wait;
 mod wheel;

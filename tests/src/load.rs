@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use postgres::{Config, NoTls};
 
+use crate::client::from_server;
 use crate::{IdLog, Result, WAIT_MAX, copy_ids, wait_until};
 
 /// Pause before connecting or asking again after an error.
@@ -145,14 +146,7 @@ impl Shared {
 }
 
 fn trouble(error: &anyhow::Error) -> Trouble {
-    let from_server = error.chain().find_map(|cause| {
-        let direct = cause.downcast_ref::<postgres::Error>();
-        // A reader hands the client's error on inside its own.
-        let wrapped = cause.downcast_ref::<std::io::Error>();
-        let wrapped = wrapped.and_then(|io| io.get_ref()?.downcast_ref());
-        direct.or(wrapped)?.as_db_error()
-    });
-    match from_server {
+    match from_server(error) {
         // Class 57P: the server is being shut down, has crashed, or is starting.
         Some(error) if !error.code().code().starts_with("57P") => {
             Trouble::Refused(error.code().code().to_owned(), error.message().to_owned())

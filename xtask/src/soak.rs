@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: long runs against private servers, in which everything happens that may.
 
 mod regress;
+mod pg;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -15,12 +16,14 @@ pub(crate) struct Soak {
 #[derive(Subcommand)]
 enum What {
     PgRegress(regress::PgRegress),
+    Pg(pg::Pg),
 }
 
 impl Soak {
     pub(crate) fn run(self) -> Result<()> {
         match self.what {
             What::PgRegress(regress) => regress.run(),
+            What::Pg(pg) => pg.run(),
         }
     }
 }
