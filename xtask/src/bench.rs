@@ -2,6 +2,7 @@
 //! `cargo xtask bench proxy`: what a statement costs on its way through a proxy.
 
 mod calls;
+mod headlines;
 mod inserts;
 mod latency;
 mod machine;
@@ -16,11 +17,11 @@ use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand};
-use keywright_tests::workspace_root;
+use clap::{Args, Subcommand, ValueEnum};
+use keywright_tests::{PgServer, workspace_root};
 
 use crate::shell::step;
-use report::{Part, Report};
+use report::{Part, Report, Section};
 
 /// Fewest rounds of a run whose figures are kept.
 const ROUNDS_TO_WRITE: u16 = 5;
@@ -52,6 +53,59 @@ struct Pg {
     /// Write the result to docs/benchmarks.md.
     #[arg(long, conflicts_with = "quick")]
     write: bool,
+    /// Measure this part alone; to be given again for another.
+    #[arg(long, value_enum, conflicts_with = "write")]
+    only: Vec<PgPart>,
+}
+
+/// Parts of the benchmark of the extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PgPart {
+    /// CPU per call.
+    Calls,
+    /// Ids per second, several connections together.
+    Together,
+    /// Inserts of single rows.
+    Inserts,
+    /// Latency under load.
+    Latency,
+    /// Throughput and latency beside published figures.
+    Headlines,
+}
+
+impl PgPart {
+    const ALL: [PgPart; 5] = [
+        PgPart::Calls,
+        PgPart::Together,
+        PgPart::Inserts,
+        PgPart::Latency,
+        PgPart::Headlines,
+    ];
+
+    fn measure(self, server: &PgServer, sizes: Sizes) -> Result<Section> {
+        match self {
+            PgPart::Calls => {
+                step("CPU per call");
+                calls::measure(server, sizes)
+            }
+            PgPart::Together => {
+                step("ids per second, several connections together");
+                together::measure(server, sizes)
+            }
+            PgPart::Inserts => {
+                step("inserts of single rows");
+                inserts::measure(server, sizes)
+            }
+            PgPart::Latency => {
+                step("latency under load");
+                latency::measure(server, sizes)
+            }
+            PgPart::Headlines => {
+                step("beside published figures");
+                headlines::measure(server, sizes)
+            }
+        }
+    }
 }
 
 /// Compare ways to a MySQL server: straight, through HAProxy, through the proxy with and without rules.
@@ -91,7 +145,7 @@ impl Sizes {
         if quick {
             Sizes {
                 rounds: rounds.unwrap_or(3),
-                calls: 200_000,
+                calls: 500_000,
                 calls_slow: 10_000,
                 ids_together: 400_000,
                 insert_s: 1,
@@ -100,7 +154,7 @@ impl Sizes {
         } else {
             Sizes {
                 rounds: rounds.unwrap_or(7),
-                calls: 1_000_000,
+                calls: 5_000_000,
                 calls_slow: 50_000,
                 ids_together: 4_000_000,
                 insert_s: 1,
@@ -128,7 +182,7 @@ impl Pg {
                 sizes.rounds
             );
         }
-        show(&measure(sizes)?, Part::Pg, self.write)
+        show(&measure(sizes, &self.only)?, Part::Pg, self.write)
     }
 }
 
@@ -160,22 +214,20 @@ fn show(report: &Report, part: Part, write: bool) -> Result<()> {
     Ok(())
 }
 
-fn measure(sizes: Sizes) -> Result<Report> {
+fn measure(sizes: Sizes, only: &[PgPart]) -> Result<Report> {
     let load_before = machine::load()?;
     step("building the extension and starting a private server");
     let server = server::start(sizes)?;
     // After the build, whose time says nothing.
     let started = Instant::now();
-    step("CPU per call");
-    let calls = calls::measure(&server, sizes)?;
-    step("ids per second, several connections together");
-    let together = together::measure(&server, sizes)?;
-    step("inserts of single rows");
-    let inserts = inserts::measure(&server, sizes)?;
-    step("latency under load");
-    let latency = latency::measure(&server, sizes)?;
+    let mut sections = Vec::new();
+    for part in PgPart::ALL {
+        if only.is_empty() || only.contains(&part) {
+            sections.push(part.measure(&server, sizes)?);
+        }
+    }
     Ok(Report {
         machine: machine::facts(&server, sizes.rounds, load_before, started.elapsed())?,
-        sections: vec![calls, together, inserts, latency],
+        sections,
     })
 }

@@ -102,8 +102,8 @@ fn one_run(
         clients: CLIENTS,
         seconds,
     };
-    let latencies = run.latencies_us(server)?;
-    let calls = latencies.len() as f64;
+    let seen = run.logged(server, None)?;
+    let calls = seen.latencies_us.len() as f64;
     let refills = match source.tag_options() {
         None => calls / 1_000.0,
         Some(_) => {
@@ -112,19 +112,12 @@ fn one_run(
         }
     };
     Ok(Latency {
-        p50_us: percentile(&latencies, 0.50),
-        p99_us: percentile(&latencies, 0.99),
-        p999_us: percentile(&latencies, 0.999),
+        p50_us: seen.percentile(0.50),
+        p99_us: seen.percentile(0.99),
+        p999_us: seen.percentile(0.999),
         calls,
         refills,
     })
-}
-
-/// The smallest of the sorted figures that this part of them does not exceed.
-fn percentile(sorted: &[u32], part: f64) -> f64 {
-    let rank = (sorted.len() as f64 * part).ceil() as usize;
-    let figure = sorted.get(rank.saturating_sub(1));
-    figure.map_or(f64::NAN, |&us| f64::from(us))
 }
 
 fn table(figures: &Figures) -> Table {

@@ -48,7 +48,7 @@ pub(super) fn facts(
             ask(
                 "string_agg(name || ' ' || current_setting(name), ', ' ORDER BY name) FROM pg_settings \
                  WHERE name IN ('autovacuum', 'checkpoint_timeout', 'jit', 'keywright.lead_ms_max', \
-                 'max_parallel_workers_per_gather', 'shared_buffers')",
+                 'max_connections', 'max_parallel_workers_per_gather', 'shared_buffers')",
             )?,
         ),
     ]);

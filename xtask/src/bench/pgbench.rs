@@ -18,6 +18,23 @@ pub(super) struct Run<'a> {
     pub(super) seconds: u32,
 }
 
+/// What a run with a log showed.
+pub(super) struct Logged {
+    /// Transactions per second, connecting left out.
+    pub(super) tps: f64,
+    /// How long each transaction took, microseconds, shortest first.
+    pub(super) latencies_us: Vec<u32>,
+}
+
+impl Logged {
+    /// The smallest latency that this part of them does not exceed.
+    pub(super) fn percentile(&self, part: f64) -> f64 {
+        let rank = (self.latencies_us.len() as f64 * part).ceil() as usize;
+        let figure = self.latencies_us.get(rank.saturating_sub(1));
+        figure.map_or(f64::NAN, |&us| f64::from(us))
+    }
+}
+
 impl Run<'_> {
     /// Transactions per second, connecting left out.
     ///
@@ -27,45 +44,28 @@ impl Run<'_> {
         let dir = TempDir::new().context("making a temporary directory")?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let said = self.go(server, &dir, usize::from(self.clients).min(cores), &[])?;
-        let figure = said
-            .lines()
-            .find_map(|line| line.strip_prefix("tps = "))
-            .and_then(|rest| rest.split_whitespace().next());
-        let figure = figure.with_context(|| format!("pgbench told no tps:\n{said}"))?;
-        figure
-            .parse()
-            .with_context(|| format!("pgbench's tps {figure:?} is no number"))
+        tps(&said)
     }
 
-    /// How long each transaction took, microseconds, shortest first.
+    /// With a log of every transaction.
+    ///
+    /// With a rate, in transactions per second of all clients together, each begins when it is due (at random moments, as requests
+    /// come), and its time counts from then on, so that one which waits for a connection is not left out.
     ///
     /// # Errors
     /// pgbench failed, a client was refused, or its log is not what it should be.
-    pub(super) fn latencies_us(self, server: &PgServer) -> Result<Vec<u32>> {
+    pub(super) fn logged(self, server: &PgServer, rate: Option<u32>) -> Result<Logged> {
         let dir = TempDir::new().context("making a temporary directory")?;
         let mut prefix = OsString::from("--log-prefix=");
         prefix.push(dir.path().join("transactions"));
+        let mut more = vec![OsString::from("--log"), prefix];
+        more.extend(rate.map(|rate| OsString::from(format!("--rate={rate}"))));
         // A thread that serves several clients reads the clock once for all that are ready: their times come out wrong.
-        let threads = usize::from(self.clients);
-        self.go(server, &dir, threads, &[OsString::from("--log"), prefix])?;
-        let mut latencies = Vec::new();
-        for entry in fs::read_dir(dir.path())? {
-            let entry = entry?;
-            if !entry
-                .file_name()
-                .to_string_lossy()
-                .starts_with("transactions")
-            {
-                continue;
-            }
-            // One line per transaction: client, number, microseconds, script, and when.
-            for line in fs::read_to_string(entry.path())?.lines() {
-                let took = line.split(' ').nth(2).and_then(|word| word.parse().ok());
-                latencies.push(took.with_context(|| format!("pgbench logged {line:?}"))?);
-            }
-        }
-        latencies.sort_unstable();
-        Ok(latencies)
+        let said = self.go(server, &dir, usize::from(self.clients), &more)?;
+        Ok(Logged {
+            tps: tps(&said)?,
+            latencies_us: latencies_us(&dir)?,
+        })
     }
 
     /// The prepared protocol.
@@ -89,4 +89,33 @@ impl Run<'_> {
             .arg(&script);
         output(&mut command)
     }
+}
+
+fn tps(said: &str) -> Result<f64> {
+    let figure = said
+        .lines()
+        .find_map(|line| line.strip_prefix("tps = "))
+        .and_then(|rest| rest.split_whitespace().next());
+    let figure = figure.with_context(|| format!("pgbench told no tps:\n{said}"))?;
+    figure
+        .parse()
+        .with_context(|| format!("pgbench's tps {figure:?} is no number"))
+}
+
+fn latencies_us(dir: &TempDir) -> Result<Vec<u32>> {
+    let mut latencies = Vec::new();
+    for entry in fs::read_dir(dir.path())? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if !name.to_string_lossy().starts_with("transactions") {
+            continue;
+        }
+        // One line per transaction: client, number, microseconds, script, and when.
+        for line in fs::read_to_string(entry.path())?.lines() {
+            let took = line.split(' ').nth(2).and_then(|word| word.parse().ok());
+            latencies.push(took.with_context(|| format!("pgbench logged {line:?}"))?);
+        }
+    }
+    latencies.sort_unstable();
+    Ok(latencies)
 }

@@ -210,7 +210,8 @@ impl Part {
     fn written_by(self) -> &'static str {
         match self {
             Part::Pg => {
-                "Written by `cargo xtask bench pg --write`; without `--write` it is only shown. It takes about ten minutes.\n"
+                "Written by `cargo xtask bench pg --write`; without `--write` it is only shown. It takes about twenty minutes; `--only calls` or \
+                 another part, less.\n"
             }
             Part::Proxy => {
                 "Written by `cargo xtask bench proxy --write`; without `--write` it is only shown. It takes about ten minutes.\n"

@@ -53,6 +53,11 @@ pub(super) struct Spread {
     high: f64,
 }
 
+/// The figure in the middle; not a number when there is none.
+pub(super) fn median(figures: Vec<f64>) -> f64 {
+    Spread::of(figures).median
+}
+
 impl Spread {
     fn of(mut figures: Vec<f64>) -> Spread {
         figures.sort_by(f64::total_cmp);
@@ -63,6 +68,11 @@ impl Spread {
             low: at(0),
             high: at(count.saturating_sub(1)),
         }
+    }
+
+    /// How far the extreme that is further away is from the median, as a part of it.
+    pub(super) fn off(&self) -> f64 {
+        (self.high - self.median).max(self.median - self.low) / self.median.abs()
     }
 
     /// The median alone, with that many decimals.

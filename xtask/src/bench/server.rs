@@ -18,6 +18,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("checkpoint_timeout", "1h"),
     ("max_wal_size", "8GB"),
     ("shared_buffers", "256MB"),
+    ("max_connections", "250"),
     // A loop makes more ids than 4096 per millisecond. The benchmark measures what they cost until they are an hour ahead of
     // the clock, not how calls are slowed down then; with the default of 10 s a burst may be that long.
     ("keywright.lead_ms_max", "3600000"),
