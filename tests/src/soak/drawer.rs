@@ -45,6 +45,10 @@ fn choose(world: &World, random: &mut fastrand::Rng) -> Option<Arc<Place>> {
 /// One session.
 fn visit(world: &Arc<World>, place: &Arc<Place>, random: &mut fastrand::Rng) -> Result<()> {
     let mut session = Session::connect(world, place, DRAWER)?;
+    // Closed while we connected: what is drawn now a copy that was just made could not know.
+    if !place.is_open() {
+        return Ok(());
+    }
     for _ in 0..random.u32(1..25) {
         // One whose database is about to be dropped stays for as long as it may.
         while !place.is_open() && !place.is_left() && !world.stopped() {
