@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: long runs against private servers, in which everything happens that may.
 
-mod regress;
 mod pg;
+mod regress;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};

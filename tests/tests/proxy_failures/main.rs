@@ -109,6 +109,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::AdoptRefused
         | Cause::InExtensionScript
         | Cause::BoundDamaged
+        | Cause::NotPromoted
         | Cause::IdentityUncommitted => bail!("a PostgreSQL client can meet it too"),
     }
 }
