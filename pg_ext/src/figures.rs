@@ -154,7 +154,10 @@ fn word_row(kind: &str, key: &TimeKey, is_snowflake: bool) -> Result<WordRow, Fa
 }
 
 fn is_fenced(cause: Cause) -> bool {
-    matches!(cause, Cause::Fenced | Cause::WorkerIdUnset)
+    matches!(
+        cause,
+        Cause::Fenced | Cause::WorkerIdUnset | Cause::IdentityUncommitted
+    )
 }
 
 #[pg_extern(sql = false)]
@@ -171,11 +174,13 @@ fn keywright_word_figures() -> WordFigures {
             }
             Err(failure) => return Err(failure),
         }
-        rows.push(word_row(
-            "readable",
-            &words::key(TimeKind::Readable)?,
-            false,
-        )?);
+        match words::key(TimeKind::Readable) {
+            Ok(key) => rows.push(word_row("readable", &key, false)?),
+            Err(failure) if is_fenced(failure.cause()) => {
+                rows.push(unused_row("readable", None, None, true));
+            }
+            Err(failure) => return Err(failure),
+        }
         Ok(rows)
     };
     TableIterator::new(rows().or_raise())

@@ -81,6 +81,9 @@ fn changed_identity_issues_nothing_before_its_commit() -> Result<()> {
             client.batch_execute(&format!("BEGIN; SAVEPOINT before; {change}; SAVEPOINT a"))?;
             refused(&mut client, ONE, part);
             client.batch_execute("ROLLBACK TO a")?;
+            let stopped =
+                "SELECT count(*) FROM keywright.stats WHERE kind = 'snowflake' AND fenced";
+            assert_eq!(query_i64(&mut client, stopped)?, 1, "{change}");
             if change.contains("DROP EXTENSION") {
                 client.batch_execute("SELECT keywright.create_tag('orders'); SAVEPOINT a")?;
                 refused(&mut client, "SELECT next_biz_id('orders')", "the extension");
