@@ -184,23 +184,28 @@ fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
             closed.push((number, floor, key.layout));
         }
     }
-    for (number, held) in register.held_by(ours).collect::<Vec<_>>() {
-        let in_memory = |of: &&(Number, Option<Floor>, _)| of.0 == number && of.2 == held.layout;
-        let floor = match closed.iter().find(in_memory) {
-            Some((_, floor, _)) => *floor,
-            None => bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms)),
+    let floors: Vec<_> = closed
+        .iter()
+        .map(|(number, floor, _)| (*number, *floor))
+        .collect();
+    for (number, mut held) in register.held_by(ours).collect::<Vec<_>>() {
+        // Other layouts' words, of savepoints that were rolled back, count too.
+        let in_memory = highest(&floors, number);
+        let is_exact = closed
+            .iter()
+            .any(|(of, _, layout)| *of == number && *layout == held.layout);
+        let on_disk = bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms));
+        let floor = if is_exact {
+            in_memory
+        } else {
+            higher(in_memory, on_disk)
         };
-        let mut held = held;
         held.floor = higher(floor, held.floor);
         if is_main {
             held.sequence = 0;
         }
         register.set(number, ours, Use::Held(held));
     }
-    let floors: Vec<_> = closed
-        .iter()
-        .map(|(number, floor, _)| (*number, *floor))
-        .collect();
     keep_unregistered(&mut register, ours, &floors);
     register::write(&register);
     Ok(())
