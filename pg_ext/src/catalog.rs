@@ -152,6 +152,14 @@ pub fn sequence(name: &str) -> Result<pg_sys::Oid, Failure> {
         .ok_or_else(|| damaged(&format!("sequence keywright.{name} is missing")))
 }
 
+/// The layout of a database that was never given one.
+///
+/// # Errors
+/// Never: it is a preset.
+pub fn layout_default() -> Result<Layout, Failure> {
+    Layout::parse(LAYOUT_DEFAULT).map_err(|error| damaged(&error.to_string()))
+}
+
 /// The layout of this database, and whether it is certain.
 pub struct LayoutRow {
     /// The layout.

@@ -11,7 +11,7 @@ use crate::failure::{Failure, OrRaise};
 use crate::keys::TimeKey;
 use crate::shm::{self, Attached, Slot, TagSlot, TimeSlot};
 use crate::store::{self, Urgency};
-use crate::{identity, register, reuse, sys};
+use crate::{catalog, identity, register, reuse, sys};
 
 /// How long DROP DATABASE waits for a session in a word's gate: as long as the server itself waits for sessions to leave.
 const DROP_WAIT_MS_MAX: u64 = 5_000;
@@ -28,8 +28,11 @@ pub fn database(database: u32) {
         return;
     };
     let transaction = sys::subtransaction();
+    // Before the words are listed: one that is first used later finds this.
+    shm::announce_drop(database, transaction);
     for (tag, key) in shm::slots::<TagSlot>() {
-        if key.is_in(database) {
+        // What was dropped before stays so, whatever becomes of this.
+        if key.is_in(database) && !reuse::is_dropped(tag.slot) {
             tag.slot.closed_by().store(transaction, Ordering::Release);
         }
     }
@@ -114,7 +117,12 @@ fn close(
 ) -> Result<Option<Floor>, Failure> {
     let slot = word.slot;
     let urgency = Urgency::Needed { deadline };
-    let held = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?;
+    let is_gone = || !word.is_current();
+    let held = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), is_gone)?;
+    // Passed on to another key meanwhile: nothing of it was unrecorded.
+    if !word.is_current() {
+        return Ok(None);
+    }
     if held.is_none() {
         return Err(store::timed_out("another session's refill"));
     }
@@ -165,6 +173,13 @@ fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
         let _owner = sys::AsOwner::new(pg_sys::BOOTSTRAP_SUPERUSERID.into());
         sys::sequence_last(sequence)
     };
+    let other = if is_main {
+        "snowflake_spare_bound"
+    } else {
+        "snowflake_bound"
+    };
+    let is_last = sys::relation(c"keywright", other).is_none();
+    let layout_default = catalog::layout_default()?;
     let transaction = sys::subtransaction();
     let mut closed = Vec::new();
     for (word, key) in words_in(ours) {
@@ -203,6 +218,10 @@ fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
         held.floor = higher(floor, held.floor);
         if is_main {
             held.sequence = 0;
+        }
+        if is_last {
+            // What an extension that is made anew begins with.
+            held.layout = layout_default;
         }
         register.set(number, ours, Use::Held(held));
     }

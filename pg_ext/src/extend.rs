@@ -20,7 +20,7 @@ use crate::shm::{Slot, TimeSlot, TimeTrack};
 use crate::store::{self, Urgency};
 use crate::sys::Outcome;
 use crate::words::{self, TimeEntry};
-use crate::{clock, promoted, register, session, settings, sys};
+use crate::{clock, promoted, register, session, settings, shm, sys};
 
 /// Pause between two looks at a transaction that drops what the word belongs to.
 const DROP_LOOK_MS: u64 = 10;
@@ -104,11 +104,16 @@ fn is_still_ours(entry: &TimeEntry) -> Result<bool, Failure> {
 }
 
 /// Whether another transaction that is still open drops the database or the extension: it noted how far the word came.
+///
+/// A word that this database had not used before was not there to be closed: so the database is asked for, too.
 fn is_being_dropped(slot: &TimeSlot) -> bool {
-    let transaction = slot.closed_by().load(Ordering::Acquire);
-    transaction != 0
-        && !sys::is_own_transaction(sys::short_number(transaction))
-        && sys::outcome(transaction) == Outcome::Open
+    let is_open = |transaction: u64| {
+        transaction != 0
+            && !sys::is_own_transaction(sys::short_number(transaction))
+            && sys::outcome(transaction) == Outcome::Open
+    };
+    is_open(slot.closed_by().load(Ordering::Acquire))
+        || shm::dropped_by(sys::database().to_u32()).is_some_and(is_open)
 }
 
 fn wait_for_drop(track: &TimeTrack, urgency: Urgency) -> Result<Extended, Failure> {
@@ -136,7 +141,7 @@ fn reopen(entry: &TimeEntry) -> Result<(), Failure> {
     }
     match sys::outcome(transaction) {
         Outcome::Failed | Outcome::Forgotten => {
-            slot.taken_over.store(false, Ordering::Relaxed);
+            slot.forget_bounds();
             slot.closed_by().store(0, Ordering::Release);
             Ok(())
         }

@@ -16,7 +16,7 @@ use crate::{clock, decode, shm, snowflake, sys};
 
 fn moment(unix_ms: &AtomicI64) -> Result<Option<TimestampWithTimeZone>, Failure> {
     match unix_ms.load(Ordering::Relaxed) {
-        0 => Ok(None),
+        ..=0 => Ok(None),
         unix_ms => decode::timestamp(unix_ms).map(Some),
     }
 }

@@ -22,5 +22,7 @@ pub fn may_manage(function: &str) -> Result<(), Failure> {
         .detail("What it makes would belong to that extension: not dumped with the database, and dropped with the extension.")
         .hint("Run it after CREATE EXTENSION, where the database is set up; defaults that name a tag may be made before the tag."));
     }
+    // Others issue by what this changes as soon as it has committed: the commit must be on disk by then.
+    sys::force_flush_at_commit();
     Ok(())
 }

@@ -99,8 +99,10 @@ pub fn stop_siblings(entry: &TimeEntry) -> Vec<Floor> {
     siblings(entry).into_iter().filter_map(stop).collect()
 }
 
-/// Drains a word and says which states it may have issued: those below the answer.
+/// Drains a word and says which states it may have issued: those below the answer. Should it come into force again, others may
+/// have issued its ids meanwhile: it is taken over then.
 fn used_up_to(slot: &TimeSlot) -> u64 {
+    slot.forget_bounds();
     slot.main.word.drain().max(slot.spare.word.drain())
 }
 

@@ -20,6 +20,8 @@ use crate::keys::{TagKey, TimeKey};
 use crate::{settings, sys};
 
 const TRANCHE: &CStr = c"keywright";
+/// No sequence of ours has this value.
+const NO_BOUND_MS: i64 = -1;
 /// Index of AddinShmemInitLock in the server's main lock array: the same from PostgreSQL 9.6 to 18.
 const ADDIN_SHMEM_INIT_LOCK: usize = 21;
 
@@ -267,6 +269,14 @@ impl<S: Slot> Attached<S> {
 }
 
 impl TimeSlot {
+    /// Has the word taken over anew before it issues again: no bound that is found will be the one it wrote.
+    pub fn forget_bounds(&self) {
+        for track in [&self.main, &self.spare] {
+            track.bound_ms.store(NO_BOUND_MS, Ordering::Relaxed);
+            track.attempted_ms.store(NO_BOUND_MS, Ordering::Relaxed);
+        }
+    }
+
     /// Runs `work` on the slot's clock. `_held` shows that the caller holds the slot's gate.
     pub fn with_clock<T>(&self, _held: &Held<'_>, work: impl FnOnce(&mut VirtualClock) -> T) -> T {
         // SAFETY: the gate admits one backend at a time, the borrow ends with `work`, and `work` gets no way to
@@ -288,6 +298,9 @@ struct Directory {
     words_max: u32,
     tags_used: AtomicU32,
     words_used: AtomicU32,
+    /// The database that was dropped last, or is being dropped now, and the transaction that drops it.
+    dropped: AtomicU32,
+    dropped_by: AtomicU64,
 }
 
 /// Where the pieces lie in this process; the same for all, they are mapped before the fork.
@@ -416,6 +429,23 @@ extern "C-unwind" fn on_startup() {
 /// A number of this life of shared memory: another one after every start of the server and every crash.
 pub fn life() -> Option<u64> {
     MAP.get().map(|map| map.directory.life)
+}
+
+/// Tells all sessions that a transaction drops a database. One at a time: the caller holds the lock on the register.
+pub fn announce_drop(database: u32, transaction: u64) {
+    if let Some(map) = MAP.get() {
+        map.directory
+            .dropped_by
+            .store(transaction, Ordering::Relaxed);
+        map.directory.dropped.store(database, Ordering::Release);
+    }
+}
+
+/// The transaction that drops the database, or did, if it is the one of which was told last.
+pub fn dropped_by(database: u32) -> Option<u64> {
+    let directory = MAP.get()?.directory;
+    (directory.dropped.load(Ordering::Acquire) == database)
+        .then(|| directory.dropped_by.load(Ordering::Relaxed))
 }
 
 /// Whether the server preloaded this library.

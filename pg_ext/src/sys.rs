@@ -472,6 +472,12 @@ pub fn transaction() -> u64 {
     unsafe { pg_sys::GetTopFullTransactionId().value }
 }
 
+/// Has the commit of this transaction flushed to disk, whatever synchronous_commit says.
+pub fn force_flush_at_commit() {
+    // SAFETY: sets a flag of the process that the end of the transaction clears.
+    unsafe { pg_sys::ForceSyncCommit() };
+}
+
 /// The number of the innermost subtransaction, which ends as that does. Raises errors as [`transaction`].
 pub fn subtransaction() -> u64 {
     // SAFETY: called inside a transaction.
