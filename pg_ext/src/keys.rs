@@ -73,9 +73,10 @@ impl TagKey {
         pg_sys::Oid::from(self.sequence)
     }
 
-    /// Whether both stand for one life of one tag: its creation was rolled back and done again.
+    /// Whether both stand for one life of one tag: its creation, or that of the extension, was rolled back and done again.
     pub fn shares_ids_with(&self, other: &Self) -> bool {
         Self {
+            extension: other.extension,
             sequence: other.sequence,
             ..*self
         } == *other

@@ -14,7 +14,7 @@ use crate::gate::Held;
 use crate::session::{self, TagEntry};
 use crate::shm::TagSlot;
 use crate::store::{self, Urgency};
-use crate::{clock, promoted, restored, settings, shm, sys};
+use crate::{clock, promoted, restored, reuse, settings, shm, sys};
 
 /// Takes `n` consecutive ids of the tag named `text` and returns the first.
 ///
@@ -233,7 +233,12 @@ fn bound_end(entry: &TagEntry, bound: Option<i64>) -> Option<u64> {
 fn above_siblings(entry: &TagEntry) -> u64 {
     shm::slots::<TagSlot>()
         .into_iter()
-        .filter(|(tag, key)| key.shares_ids_with(entry.key) && !tag.is_same(&entry.at))
+        .filter(|(tag, key)| {
+            key.shares_ids_with(entry.key)
+                && !tag.is_same(&entry.at)
+                // A committed DROP EXTENSION forgets.
+                && !reuse::is_dropped(tag.slot)
+        })
         .map(|(tag, _)| tag.slot.word.hi())
         .max()
         .unwrap_or(0)
