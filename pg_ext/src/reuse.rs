@@ -32,7 +32,7 @@ fn attach_or_reuse<S: Slot>(
     mut is_free: impl FnMut(&S, &S::Key) -> bool,
 ) -> Option<Result<Attached<S>, Full>> {
     let full = match shm::attach(key)? {
-        Ok(found) => return Some(Ok(found)),
+        Ok(found) => return Some(Ok(renewed(found, key))),
         Err(full) => full,
     };
     for (old, owner) in shm::slots::<S>() {
@@ -46,6 +46,23 @@ fn attach_or_reuse<S: Slot>(
         }
     }
     Some(Err(full))
+}
+
+/// A slot whose owner was dropped, if the very same key comes again: a database that was made anew with the same object id, of
+/// a template that has the others. It is passed on as to any other key.
+fn renewed<S: Slot>(found: Attached<S>, key: &S::Key) -> Attached<S> {
+    if !is_dropped(found.slot) {
+        return found;
+    }
+    // Somebody in the gate is renewing it, and finds it closed no more; else the next look-up does.
+    let Some(held) = found.slot.gate().try_enter() else {
+        return found;
+    };
+    if !found.is_current() || !is_dropped(found.slot) {
+        return found;
+    }
+    found.slot.drain();
+    shm::renew(found.slot, key, &held)
 }
 
 /// Whether what the slot belonged to was dropped, for good. Who dropped it noted in the same transaction how far it had come.

@@ -555,6 +555,15 @@ pub fn pass_on<S: Slot>(slot: &'static S, key: &S::Key, _held: &Held<'_>) -> Att
     attached(slot)
 }
 
+/// Passes a slot on to the key that it has: another owner of the same name. The caller has done as for [`pass_on`].
+pub fn renew<S: Slot>(slot: &'static S, key: &S::Key, _held: &Held<'_>) -> Attached<S> {
+    if let Some(map) = MAP.get() {
+        let lock = Lock::acquire(&map, pg_sys::LWLockMode::LW_EXCLUSIVE);
+        pass_on_locked(slot, key, &lock);
+    }
+    attached(slot)
+}
+
 fn pass_on_locked<S: Slot>(slot: &S, key: &S::Key, _lock: &Lock) {
     let parts = slot.parts();
     slot.generation().pass_on(&parts.words, || {
