@@ -100,6 +100,21 @@ pub struct Recorded {
     pub note: Option<Note>,
 }
 
+impl Recorded {
+    /// What to take for now at a start: the wall clock, unless it reads more than `jump_ms_max` past a bound of this very
+    /// incarnation. Then nothing tells whether the server was off, or idle, for so long or the clock is wrong; a bound that
+    /// followed it would stay there, so it is the bound.
+    pub fn believe(&self, incarnation: &Incarnation, wall_ms: i64, jump_ms_max: u64) -> i64 {
+        let is_ours = self.note.is_some_and(|note| note.is_of(incarnation));
+        let latest_ms = add_ms(self.bound_ms, jump_ms_max);
+        if is_ours && wall_ms > latest_ms {
+            self.bound_ms
+        } else {
+            wall_ms
+        }
+    }
+}
+
 /// What is known at the first use since the server started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Takeover {

@@ -25,6 +25,8 @@ pub struct VirtualClock {
     now_ms: i64,
     /// 0 before the first observation.
     is_set: u64,
+    /// Whether the wall was not believed when the clock was started, nor since.
+    is_doubting: u64,
 }
 
 /// What an observation found.
@@ -72,7 +74,39 @@ impl VirtualClock {
             wall_offset_ms,
             now_ms,
             is_set: 1,
+            is_doubting: 0,
         };
+    }
+
+    /// Starts the clock after a takeover at `start_ms` though the wall reads far later: the skew begins with the difference.
+    pub fn start_doubting(&mut self, readings: Readings, start_ms: i64) {
+        let now_ms = start_ms.max(self.now_ms);
+        *self = Self {
+            offset_ms: now_ms.saturating_sub(boot(readings)),
+            wall_offset_ms: wall_offset(readings),
+            now_ms,
+            is_set: 1,
+            is_doubting: 1,
+        };
+    }
+
+    /// As [`Self::observe`], but until a clock that was started in doubt has followed the wall once, it may be as far ahead as
+    /// at a start: it was mended, or the limit was raised.
+    pub fn observe_since_start(
+        &mut self,
+        readings: Readings,
+        jump_ms_max: u64,
+        start_jump_ms_max: u64,
+    ) -> Observation {
+        let limit_ms = match self.is_doubting {
+            0 => jump_ms_max,
+            _ => jump_ms_max.max(start_jump_ms_max),
+        };
+        let seen = self.observe(readings, limit_ms);
+        if seen.skew_ms == 0 {
+            self.is_doubting = 0;
+        }
+        seen
     }
 
     /// Takes a look at both clocks.

@@ -109,7 +109,7 @@ fn words_in(database: u32) -> Vec<(Attached<TimeSlot>, TimeKey)> {
 ///
 /// # Errors
 /// Another session is in its gate for too long.
-fn close(
+pub fn close(
     word: Attached<TimeSlot>,
     key: &TimeKey,
     transaction: u64,

@@ -20,7 +20,7 @@ use crate::shm::{Slot, TimeSlot, TimeTrack};
 use crate::store::{self, Urgency};
 use crate::sys::Outcome;
 use crate::words::{self, TimeEntry};
-use crate::{clock, promoted, register, session, settings, shm, sys};
+use crate::{clock, identity, promoted, register, reuse, session, settings, shm, sys};
 
 /// Pause between two looks at a transaction that drops what the word belongs to.
 const DROP_LOOK_MS: u64 = 10;
@@ -95,6 +95,12 @@ pub fn extend(
         session::forget();
         return Ok(Extended::Yes);
     }
+    if reuse::is_dropped(slot) {
+        // The sequence is there, so it was not dropped but lowered; what the word issued counts as forgotten.
+        shm::renew(slot, entry.key, &held);
+        session::forget();
+        return Ok(Extended::Yes);
+    }
     write_bound(entry, spare, n, urgency, &sequences, &held)
 }
 
@@ -145,7 +151,8 @@ fn reopen(entry: &TimeEntry) -> Result<(), Failure> {
             slot.closed_by().store(0, Ordering::Release);
             Ok(())
         }
-        Outcome::Open | Outcome::Committed => Err(Failure::new(
+        Outcome::Open => Err(identity::uncommitted(entry.kind.bound_name())),
+        Outcome::Committed => Err(Failure::new(
             Cause::Fenced,
             format!("{} was dropped", entry.kind.bound_name()),
         )
@@ -249,7 +256,11 @@ fn publish(entry: &TimeEntry, track: &TimeTrack, plan: &BoundPlan, now_ms: i64) 
 fn observe(entry: &TimeEntry, readings: Readings, held: &Held<'_>) -> i64 {
     let slot = entry.slot();
     let seen = slot.with_clock(held, |clock| {
-        clock.observe(readings, settings::clock_jump_ms_max())
+        clock.observe_since_start(
+            readings,
+            settings::clock_jump_ms_max(),
+            settings::start_jump_ms_max(),
+        )
     });
     slot.skew_ms.store(seen.skew_ms, Ordering::Relaxed);
     match seen.event {
@@ -282,7 +293,9 @@ fn take_over(
     let note = sys::sequence_last(sequences.note).and_then(Note::unpack);
     let past = Past::of(entry, sequences)?;
     let skew_ms_max = promoted::skew_ms_max(note)?;
-    let mut floor_ms = readings.wall_ms;
+    let recorded = recorded(past.bound_ms, note);
+    let now_ms = believe(entry, readings, recorded);
+    let mut floor_ms = now_ms;
     for spare in [false, true] {
         if spare && !entry.layout().has_spare() {
             continue;
@@ -292,10 +305,10 @@ fn take_over(
         track.word.drain();
         let plan = plan_takeover(&Takeover {
             layout: *entry.layout(),
-            recorded: recorded(past.bound_ms, note),
+            recorded,
             is_vouched: past.is_vouched,
             incarnation: store::incarnation(),
-            now_ms: readings.wall_ms,
+            now_ms,
             lead_ms_max: settings::lead_ms_max(),
             skew_ms_max,
             window_ms: settings::bound_window_ms(),
@@ -328,9 +341,31 @@ fn take_over(
             floor_ms = start_ms;
         }
     }
-    slot.with_clock(held, |clock| clock.start_at(readings, floor_ms));
+    slot.with_clock(held, |clock| {
+        if now_ms < readings.wall_ms {
+            clock.start_doubting(readings, floor_ms);
+        } else {
+            clock.start_at(readings, floor_ms);
+        }
+    });
     slot.taken_over.store(true, Ordering::Release);
     Ok(observe(entry, readings, held))
+}
+
+/// What to take for now at a takeover; says so where that is not the wall clock.
+fn believe(entry: &TimeEntry, readings: Readings, recorded: Option<Recorded>) -> i64 {
+    let (wall_ms, limit_ms) = (readings.wall_ms, settings::start_jump_ms_max());
+    let now_ms = recorded.map_or(wall_ms, |recorded| {
+        recorded.believe(&store::incarnation(), wall_ms, limit_ms)
+    });
+    if now_ms < wall_ms {
+        store::log_takeover(&format!(
+            "the clock reads {} days past {}, more than keywright.start_jump_days_max; ids do not follow it",
+            (wall_ms - now_ms) / 86_400_000,
+            entry.kind.bound_name()
+        ));
+    }
+    now_ms
 }
 
 /// What was issued before by this database, or with this worker id, as far as anybody recorded it.

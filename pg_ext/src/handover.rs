@@ -167,7 +167,9 @@ pub fn stop_worker(worker: u32) -> Result<Option<Floor>, Failure> {
         let _held = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || {
             !word.is_current()
         })?;
-        if !word.is_current() || !slot.taken_over.load(Ordering::Relaxed) {
+        // Who dropped it or lowered its bound noted in the register what counts of it.
+        let is_noted = reuse::is_dropped(slot);
+        if !word.is_current() || is_noted || !slot.taken_over.load(Ordering::Relaxed) {
             continue;
         }
         // This database issued greater ids with another worker id since: no going on where this one stopped.

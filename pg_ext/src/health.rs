@@ -96,6 +96,7 @@ fn checks() -> Result<Vec<Check>, Failure> {
         worker()?,
         layout_time()?,
         lead(),
+        clock_followed(),
         room(),
     ])
 }
@@ -258,6 +259,26 @@ fn lead() -> Check {
             lead_ms.max(0)
         ),
         hint: "The clock stepped back, or a burst ran ahead; times in ids are early by this much.",
+    }
+}
+
+fn clock_followed() -> Check {
+    let skew_ms = [TimeKind::Snowflake, TimeKind::Readable].map(|kind| {
+        let word = words::key(kind).ok();
+        let found = word.and_then(|key| shm::find::<TimeSlot>(&key));
+        found.map_or(0, |word| word.slot.skew_ms.load(Ordering::Relaxed))
+    });
+    let skew_ms = skew_ms.into_iter().max().unwrap_or(0);
+    Check {
+        name: "clock",
+        severity: Severity::Warning.unless(skew_ms == 0),
+        detail: if skew_ms == 0 {
+            "ids follow the clock".to_owned()
+        } else {
+            format!("the clock jumped; ids are dated {skew_ms} ms before what it reads")
+        },
+        hint: "Set the clock right. If it is right, and nothing was issued for so long before the start, raise \
+               keywright.start_jump_days_max; after a jump while the server ran, restart it.",
     }
 }
 

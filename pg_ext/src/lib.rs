@@ -26,6 +26,7 @@ mod identity;
 mod ids;
 mod keys;
 mod labels;
+mod lower;
 mod manage;
 mod promoted;
 mod query;

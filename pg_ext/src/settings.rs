@@ -34,6 +34,7 @@ static CLOCK_POLICY: GucSetting<PolicyChoice> =
     GucSetting::<PolicyChoice>::new(PolicyChoice::Carry);
 static CLOCK_WAIT_MS_MAX: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static CLOCK_JUMP_MS_MAX: GucSetting<i32> = GucSetting::<i32>::new(600_000);
+static START_JUMP_DAYS_MAX: GucSetting<i32> = GucSetting::<i32>::new(366);
 static LEAD_MS_MAX: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 static BOUND_WINDOW_MS: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static FAILOVER_SKEW_MS_MAX: GucSetting<i32> = GucSetting::<i32>::new(10_000);
@@ -63,6 +64,11 @@ pub fn clock_wait_ms_max() -> u64 {
 /// Largest forward step of the running clock that is followed, in milliseconds.
 pub fn clock_jump_ms_max() -> u64 {
     non_negative(&CLOCK_JUMP_MS_MAX)
+}
+
+/// How far past the recorded bound the clock is believed at the first use after a start, in milliseconds.
+pub fn start_jump_ms_max() -> u64 {
+    non_negative(&START_JUMP_DAYS_MAX).saturating_mul(86_400_000)
 }
 
 /// How far ids may run ahead of the clock, in milliseconds.
@@ -157,7 +163,7 @@ pub fn define() {
     }
 }
 
-fn clock_numbers() -> [Number; 5] {
+fn clock_numbers() -> [Number; 6] {
     let ms = |name, short, long, setting, range| Number {
         name,
         short,
@@ -182,6 +188,15 @@ fn clock_numbers() -> [Number; 5] {
             &CLOCK_JUMP_MS_MAX,
             (1_000, i32::MAX),
         ),
+        Number {
+            name: c"keywright.start_jump_days_max",
+            short: c"How far past its recorded bound the clock is believed at the first use after a start.",
+            long: c"A clock that reads later is reported and not followed; ids go on from the bound.",
+            setting: &START_JUMP_DAYS_MAX,
+            range: (1, 1_000_000),
+            context: GucContext::Suset,
+            unit: GucFlags::default(),
+        },
         ms(
             c"keywright.lead_ms_max",
             c"How far snowflake ids may run ahead of the clock during a burst.",

@@ -17,6 +17,9 @@ use crate::store::{self, Urgency};
 use crate::words::{self, TimeEntry, TimeKind};
 use crate::{clock, settings, sys};
 
+/// A clock that is not followed and falls back by more than this was set.
+const MENDED_MS: i64 = 1_000;
+
 /// States that were taken: `first` and the following, of one word.
 #[derive(Clone, Copy)]
 pub struct Taken {
@@ -49,9 +52,11 @@ pub fn take(n: u64) -> Result<Taken, Failure> {
         && !sys::is_read_only()
     {
         let (slot, key) = (entry.slot(), entry.key);
-        let now_ms = clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed);
-        // Taken from a word that was passed on meanwhile, they are another's; left out.
-        if let Some(first) = take_states(&slot.main, &key.layout, now_ms, n)
+        let now_ms = clock::wall_ms();
+        // A clock that is not followed is watched where there is time for it. Taken from a word that was passed on meanwhile,
+        // states are another's; left out.
+        if slot.skew_ms.load(Ordering::Relaxed) == 0
+            && let Some(first) = take_states(&slot.main, &key.layout, now_ms, n)
             && entry.at.is_current()
         {
             count(slot, n);
@@ -101,11 +106,16 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
         refuse_if_wider_than_lead(entry.layout(), n)?;
         // Looked at before the clock is: a later reading that another session adds meanwhile is no step back.
         let highest_ms = slot.highest_ms.load(Ordering::Acquire);
-        let now_ms = clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed);
+        let skew_ms = slot.skew_ms.load(Ordering::Relaxed);
+        let now_ms = clock::wall_ms() - skew_ms;
         let Some(spare) = choose_word(&entry, now_ms, highest_ms)? else {
             continue;
         };
         let track = slot.track(spare);
+        if skew_ms != 0 && now_ms.saturating_add(MENDED_MS) < highest_ms {
+            // The clock was mended: look again with the next id, not when the reservation ends.
+            track.extend_at.store(0, Ordering::Relaxed);
+        }
         let taken = take_states(track, entry.layout(), now_ms, n);
         if !entry.at.is_current() {
             session::forget();

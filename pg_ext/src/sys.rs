@@ -559,6 +559,29 @@ pub fn is_created_here(relation: pg_sys::Oid) -> bool {
     }
 }
 
+/// Whether this backend's transaction gave a relation new contents, which a rollback takes back.
+pub fn is_rewritten_here(relation: pg_sys::Oid) -> bool {
+    // SAFETY: as in `is_created_here`.
+    unsafe {
+        let entry = pg_sys::RelationIdGetRelation(relation);
+        if entry.is_null() {
+            return false;
+        }
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        let rewritten = (*entry).rd_firstRelfilenodeSubid;
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        let rewritten = (*entry).rd_firstRelfilelocatorSubid;
+        pg_sys::RelationClose(entry);
+        rewritten != NO_SUBTRANSACTION
+    }
+}
+
+/// Whether the role in force is a superuser.
+pub fn is_superuser() -> bool {
+    // SAFETY: looks the role in force up in the catalogue.
+    unsafe { pg_sys::superuser() }
+}
+
 /// The name of a sequence in schema keywright; `None` for any other object.
 pub fn own_sequence_name(relation: pg_sys::Oid) -> Option<String> {
     // SAFETY: catalogue look-ups by object id; the name, null if there is none, lies in the caller's memory context.

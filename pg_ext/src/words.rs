@@ -120,7 +120,10 @@ pub fn key(kind: TimeKind) -> Result<TimeKey, Failure> {
         TimeKind::Snowflake => snowflake_key(&extension),
         TimeKind::Readable => {
             let bound = catalog::sequence("readable_bound")?;
-            identity::require_committed(&[(sys::is_created_here(bound), "the extension")])?;
+            identity::require_committed(&[
+                (sys::is_created_here(bound), "the extension"),
+                (sys::is_rewritten_here(bound), "the bound"),
+            ])?;
             Ok(TimeKey::readable(readable::LAYOUT, sys::database(), bound))
         }
     }
@@ -132,6 +135,7 @@ fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
     let bound = catalog::sequence("snowflake_bound")?;
     identity::require_committed(&[
         (sys::is_created_here(bound), "the extension"),
+        (sys::is_rewritten_here(bound), "the bound"),
         (layout.is_uncommitted, "the layout"),
         (catalog::label_is_uncommitted(), "the worker id"),
     ])?;

@@ -189,6 +189,13 @@ CREATE FUNCTION keywright.set_layout(layout text) RETURNS void
 COMMENT ON FUNCTION keywright.set_layout(text) IS
     'the layout of this database''s snowflake ids; refused unless all new ids are greater than all old ones';
 
+-- Runs as the caller, who must be a superuser.
+CREATE FUNCTION keywright.lower_bound(below timestamptz) RETURNS timestamptz
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_lower_bound_wrapper';
+COMMENT ON FUNCTION keywright.lower_bound(timestamptz) IS
+    'the superuser vouches that no id of this database dated at or after that moment was kept; returns where ids go on';
+
 CREATE FUNCTION keywright.promoted(lost interval) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_promoted_wrapper';
@@ -229,6 +236,7 @@ REVOKE ALL ON FUNCTION
     keywright.revoke_tag(text, name),
     keywright.set_worker_id(integer, timestamptz, boolean, boolean),
     keywright.set_layout(text),
+    keywright.lower_bound(timestamptz),
     keywright.promoted(interval),
     keywright.acknowledge_promotion(),
     keywright.adopt(text, regclass, name),

@@ -96,6 +96,7 @@ keywright.create_tag(text,bigint,bigint,bigint,bigint,bigint,boolean) v u called
 keywright.drop_tag(text) v u called owner owner
 keywright.grant_tag(text,name) v u called owner owner
 keywright.health_checks() v r called owner owner,pg_monitor
+keywright.lower_bound(timestamp with time zone) v u called caller owner
 keywright.promoted(interval) v u called owner owner
 keywright.release(regclass,name) v u called caller owner
 keywright.revoke_tag(text,name) v u called owner owner
@@ -198,6 +199,7 @@ fn settings_have_the_defaults_of_the_readme() -> Result<()> {
         ["refill_cover_s", "600", "s", "superuser"],
         ["refill_threshold_percent", "50", "", "superuser"],
         ["refill_wait_ms_max", "10000", "ms", "user"],
+        ["start_jump_days_max", "366", "", "superuser"],
         ["tags_max", "1024", "", "postmaster"],
         ["workers_max", "64", "", "postmaster"],
     ];

@@ -235,3 +235,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn clock_far_past_a_bound_of_ones_own_is_not_believed() {
+    const JUMP_MS_MAX: u64 = 1_000_000;
+    let [ours, unsigned] = [
+        Recorded {
+            bound_ms: NOW_MS,
+            note: Some(Note::new(OURS, NOW_MS, 1, 1)),
+        },
+        Recorded {
+            bound_ms: NOW_MS,
+            note: None,
+        },
+    ];
+    for (recorded, incarnation, ahead_ms, believed_ms) in [
+        (ours, OURS, -5, -5),
+        (ours, OURS, 1_000_000, 1_000_000),
+        (ours, OURS, 1_000_001, 0),
+        // What another incarnation or nobody signed may be as old as it likes.
+        (ours, PROMOTED, 1_000_001, 1_000_001),
+        (unsigned, OURS, 1_000_001, 1_000_001),
+    ] {
+        let now_ms = recorded.believe(&incarnation, NOW_MS + ahead_ms, JUMP_MS_MAX);
+        assert_eq!(now_ms - NOW_MS, believed_ms);
+    }
+}

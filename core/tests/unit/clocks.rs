@@ -130,3 +130,24 @@ fn policies_decide_by_how_far_the_clock_is_behind() {
     }
     assert_eq!(ClockPolicy::parse("Carry"), None);
 }
+
+#[test]
+fn clock_that_starts_in_doubt_follows_the_wall_once_it_is_mended() {
+    const YEAR_MS: i64 = 366 * 24 * HOUR_MS;
+    const START_JUMP_MS_MAX: u64 = YEAR_MS as u64;
+    let observe = |clock: &mut VirtualClock, readings| {
+        clock.observe_since_start(readings, JUMP_MS_MAX, START_JUMP_MS_MAX)
+    };
+    let mut clock = VirtualClock::default();
+    clock.start_doubting(at(WALL_MS + 50 * YEAR_MS, 1000), WALL_MS);
+    let ahead = observe(&mut clock, at(WALL_MS + 50 * YEAR_MS + 10, 1010));
+    assert_eq!((ahead.now_ms, ahead.skew_ms), (WALL_MS + 10, 50 * YEAR_MS));
+    // The server was off for two hours, which the wall knows now.
+    let mended = observe(&mut clock, at(WALL_MS + 2 * HOUR_MS, 2000));
+    assert_eq!((mended.now_ms, mended.skew_ms), (WALL_MS + 2 * HOUR_MS, 0));
+    let jumped = observe(&mut clock, at(WALL_MS + 4 * HOUR_MS, 2000));
+    assert_eq!(
+        (jumped.now_ms, jumped.skew_ms),
+        (WALL_MS + 2 * HOUR_MS, 2 * HOUR_MS)
+    );
+}
