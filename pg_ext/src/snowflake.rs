@@ -106,16 +106,11 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
         refuse_if_wider_than_lead(entry.layout(), n)?;
         // Looked at before the clock is: a later reading that another session adds meanwhile is no step back.
         let highest_ms = slot.highest_ms.load(Ordering::Acquire);
-        let skew_ms = slot.skew_ms.load(Ordering::Relaxed);
-        let now_ms = clock::wall_ms() - skew_ms;
+        let now_ms = watched_ms(&entry, highest_ms)?;
         let Some(spare) = choose_word(&entry, now_ms, highest_ms)? else {
             continue;
         };
         let track = slot.track(spare);
-        if skew_ms != 0 && now_ms.saturating_add(MENDED_MS) < highest_ms {
-            // The clock was mended: look again with the next id, not when the reservation ends.
-            track.extend_at.store(0, Ordering::Relaxed);
-        }
         let taken = take_states(track, entry.layout(), now_ms, n);
         if !entry.at.is_current() {
             session::forget();
@@ -138,6 +133,20 @@ fn take_slowly(kind: TimeKind, n: u64) -> Result<Taken, Failure> {
             } => wait_for_clock(lead_ms, retry_after_ms, deadline)?,
         }
     }
+}
+
+/// What the clock reads, less what it reads too much. One that is not followed and falls back was mended: that is looked at
+/// anew at once, not when the reservation ends.
+fn watched_ms(entry: &TimeEntry, highest_ms: i64) -> Result<i64, Failure> {
+    let slot = entry.slot();
+    let skew_ms = slot.skew_ms.load(Ordering::Relaxed);
+    let now_ms = clock::wall_ms() - skew_ms;
+    if skew_ms == 0 || now_ms.saturating_add(MENDED_MS) >= highest_ms {
+        return Ok(now_ms);
+    }
+    slot.main.extend_at.store(0, Ordering::Relaxed);
+    extend_early(entry.kind, false)?;
+    Ok(clock::wall_ms() - slot.skew_ms.load(Ordering::Relaxed))
 }
 
 /// Which word the clock policy says to use; `None` after a wait, when the clock must be read again.
