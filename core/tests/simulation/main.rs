@@ -8,6 +8,7 @@
 mod checker;
 mod events;
 mod evidence;
+mod identity;
 mod job;
 mod printed;
 mod printed_run;
