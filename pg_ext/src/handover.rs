@@ -13,7 +13,7 @@ use crate::keys::TimeKey;
 use crate::shm::{Attached, TimeSlot};
 use crate::store::{self, Urgency};
 use crate::words::{TimeEntry, TimeKind};
-use crate::{catalog, clock, reuse, settings, shm, sys};
+use crate::{catalog, clock, promoted, reuse, settings, shm, sys};
 
 /// The sequences behind a word.
 pub struct Sequences {
@@ -112,7 +112,8 @@ fn snowflake_deadline() -> Urgency {
     }
 }
 
-/// Keeps every other session from extending the snowflake bounds until this transaction ends, and returns the higher one.
+/// Keeps every other session from extending the snowflake bounds until this transaction ends, and returns the higher one. What
+/// another incarnation wrote need not be the last that it wrote: then it is as far as that one may have come.
 ///
 /// # Errors
 /// Another transaction extended one and is still open.
@@ -128,7 +129,18 @@ pub fn hold_bounds() -> Result<Option<i64>, Failure> {
         )?;
         highest_ms = highest_ms.max(sys::sequence_last(sequence));
     }
-    Ok(highest_ms)
+    let note = sys::sequence_last(sequences.note).and_then(Note::unpack);
+    if note.is_none_or(|note| note.is_of(&store::incarnation())) {
+        return Ok(highest_ms);
+    }
+    let ahead_ms = settings::lead_ms_max().saturating_add(1);
+    let past_lead_ms = add_ms(clock::wall_ms(), ahead_ms);
+    let past_both_ms = past_lead_ms.max(highest_ms.unwrap_or(0));
+    Ok(Some(add_ms(past_both_ms, promoted::skew_ms_max(note)?)))
+}
+
+fn add_ms(unix_ms: i64, ms: u64) -> i64 {
+    unix_ms.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
 /// Raises both snowflake bounds of this database to a moment, durably, because its owner says that ids below were issued.
