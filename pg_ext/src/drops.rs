@@ -4,13 +4,14 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use keywright_core::register::{Floor, Number, Register, Use};
+use keywright_core::register::{Floor, Held, Number, Register, Use};
 use pgrx::pg_sys;
 
 use crate::failure::{Failure, OrRaise};
 use crate::keys::TimeKey;
 use crate::shm::{self, Attached, Slot, TagSlot, TimeSlot};
 use crate::store::{self, Urgency};
+use crate::words::TimeKind;
 use crate::{identity, register, reuse, sys};
 
 /// How long DROP DATABASE waits for a session in a word's gate: as long as the server itself waits for sessions to leave.
@@ -37,16 +38,15 @@ pub fn database(database: u32) {
     let closed: Vec<(Number, Option<Floor>)> = words
         .iter()
         .filter_map(|(word, key)| {
-            let number = key.number()?;
             let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
             match close(*word, key, transaction, deadline) {
-                Ok(floor) => Some((number, floor)),
+                Ok(floor) => Some((key.number(), floor)),
                 Err(_) => None,
             }
         })
         .collect();
     let is_unknown = |number| {
-        let of_number = words.iter().filter(|(_, key)| key.number() == Some(number));
+        let of_number = words.iter().filter(|(_, key)| key.number() == number);
         of_number.count() > closed.iter().filter(|(of, _)| *of == number).count()
     };
     for (number, held) in register.held_by(database).collect::<Vec<_>>() {
@@ -139,8 +139,9 @@ pub fn relation(relation: pg_sys::Oid) {
         identity::note_past();
     }
     match name.as_str() {
-        "snowflake_bound" => note_bound(relation, true).or_raise(),
-        "snowflake_spare_bound" => note_bound(relation, false).or_raise(),
+        "snowflake_bound" => note_bound(relation, TimeKind::Snowflake, true).or_raise(),
+        "snowflake_spare_bound" => note_bound(relation, TimeKind::Snowflake, false).or_raise(),
+        "readable_bound" => note_bound(relation, TimeKind::Readable, true).or_raise(),
         _ => close_tag(relation),
     }
 }
@@ -155,9 +156,9 @@ fn close_tag(sequence: pg_sys::Oid) {
     }
 }
 
-/// Notes in the register how far this database used its worker ids, before the sequence that says it is gone. A word in memory
-/// knows it to the id; the sequence knows a moment that is not earlier.
-fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
+/// Notes in the register how far this database used its numbers of one kind, before the sequence that says it is gone. A word in
+/// memory knows it to the id; the sequence knows a moment that is not earlier.
+fn note_bound(sequence: pg_sys::Oid, kind: TimeKind, is_main: bool) -> Result<(), Failure> {
     let ours = sys::database().to_u32();
     register::lock()?;
     let mut register = register::read()?;
@@ -168,9 +169,10 @@ fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
     let transaction = sys::subtransaction();
     let mut closed = Vec::new();
     for (word, key) in words_in(ours) {
-        let Some(number) = key.number() else {
+        let number = key.number();
+        if TimeKind::of(number) != kind {
             continue;
-        };
+        }
         // The other sequence's turn came before: the word is closed, and what it said is noted.
         if word.slot.closed_by().load(Ordering::Acquire) == transaction {
             if word.slot.taken_over.load(Ordering::Relaxed) {
@@ -184,7 +186,8 @@ fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
             closed.push((number, floor, key.layout));
         }
     }
-    for (number, held) in register.held_by(ours).collect::<Vec<_>>() {
+    let of_kind = |(number, _): &(Number, Held)| TimeKind::of(*number) == kind;
+    for (number, held) in register.held_by(ours).filter(of_kind).collect::<Vec<_>>() {
         let in_memory = |of: &&(Number, Option<Floor>, _)| of.0 == number && of.2 == held.layout;
         let floor = match closed.iter().find(in_memory) {
             Some((_, floor, _)) => *floor,

@@ -5,8 +5,10 @@
 
 mod adopt;
 mod backend;
+mod bucket;
 mod catalog;
 mod changes;
+mod claims;
 mod clock;
 mod column;
 mod decode;
