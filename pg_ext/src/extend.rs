@@ -165,12 +165,15 @@ fn write_bound(
         let _owner = sys::AsOwner::new(entry.owner);
         let bound_ms = sys::sequence_last(sequences.track(spare)?);
         // The bound is compared before it is moved: one that this word did not write was written for another layout or
-        // worker, or by a restore. One that it wrote without learning the outcome is simply written again.
+        // worker, or by a restore. One that it wrote without learning the outcome is simply written again. While another
+        // database had its number this one's bound may not have moved.
         let found_ms = bound_ms.unwrap_or(0);
         let ours = found_ms == track.bound_ms.load(Ordering::Relaxed)
             || found_ms == track.attempted_ms.load(Ordering::Relaxed);
         refuse_if_lower(entry, track, found_ms)?;
-        let now_ms = if slot.taken_over.load(Ordering::Relaxed) && ours {
+        let is_in_force =
+            slot.taken_over.load(Ordering::Relaxed) && !slot.is_stale.load(Ordering::Relaxed);
+        let now_ms = if is_in_force && ours {
             observe(entry, readings, held)
         } else {
             take_over(entry, readings, sequences, held)?
@@ -327,6 +330,7 @@ fn take_over(
         }
     }
     slot.with_clock(held, |clock| clock.start_at(readings, floor_ms));
+    slot.is_stale.store(false, Ordering::Relaxed);
     slot.taken_over.store(true, Ordering::Release);
     Ok(observe(entry, readings, held))
 }

@@ -170,7 +170,9 @@ pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
         if !word.is_current() || !slot.taken_over.load(Ordering::Relaxed) {
             continue;
         }
-        // This database issued greater ids with another number since: no going on where this one stopped.
+        // This database issued greater ids with another number since, or another database with this one: no going on where
+        // this word stopped.
+        slot.is_stale.store(true, Ordering::Relaxed);
         let floor = Floor::below_state(key.layout, used_up_to(slot));
         highest = Some(floor.higher(highest));
     }

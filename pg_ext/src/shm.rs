@@ -87,6 +87,8 @@ pub struct TimeSlot {
     pub highest_ms: AtomicI64,
     /// Set once the bound has been taken over since the server started.
     pub taken_over: AtomicBool,
+    /// Set when its number was given anew: others may have issued with it since the bound was taken over.
+    pub is_stale: AtomicBool,
     /// The transaction that drops what the slot belongs to; 0 when none does.
     closed_by: AtomicU64,
     /// The spare worker's word.
@@ -226,7 +228,7 @@ impl Slot for TimeSlot {
                 &self.highest_ms,
                 &self.last_refill_ms,
             ],
-            flags: vec![&self.taken_over],
+            flags: vec![&self.taken_over, &self.is_stale],
         }
     }
     fn array(map: &Map) -> Array<Self> {

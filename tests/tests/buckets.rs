@@ -133,6 +133,33 @@ fn bucket_of_a_dropped_extension_goes_on_above() -> Result<()> {
     Ok(())
 }
 
+/// From one database to another and back, with the clock an hour earlier each time.
+#[test]
+fn bucket_that_was_given_up_goes_on_above() -> Result<()> {
+    let mut server = PgServer::builder().fake_clock().start()?;
+    let mut one = database(&server, "one", "SELECT keywright.set_readable_bucket(9)")?;
+    let mut two = database(&server, "two", "SELECT keywright.set_readable_bucket(10)")?;
+    let mut last = issue(&mut one)?;
+    for hour in 1..4 {
+        server.clock()?.step_to(-3600 * hour)?;
+        one.batch_execute("SELECT keywright.set_readable_bucket(11)")?;
+        two.batch_execute("SELECT keywright.set_readable_bucket(9)")?;
+        let next = issue(&mut two)?;
+        assert!(next > last && bucket(&mut two)? == 9, "{last} {next}");
+        last = issue(&mut two)?;
+        if hour == 2 {
+            server.restart(Stop::Immediate)?;
+            (one, two) = (server.client("one")?, server.client("two")?);
+        }
+        two.batch_execute("SELECT keywright.set_readable_bucket(10)")?;
+        one.batch_execute("SELECT keywright.set_readable_bucket(9)")?;
+        let next = issue(&mut one)?;
+        assert!(next > last && bucket(&mut one)? == 9, "{last} {next}");
+        last = next;
+    }
+    Ok(())
+}
+
 #[test]
 fn what_is_no_free_bucket_is_refused() -> Result<()> {
     let server = PgServer::builder().start()?;
