@@ -7,9 +7,10 @@ use keywright_core::register::{Floor, Number, Register, Use};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{PgLogLevel, pg_extern};
 
-use crate::catalog::{self, Bucket, IdentityLabel};
+use crate::catalog;
 use crate::claims::{self, Vouched};
 use crate::failure::{Failure, OrRaise};
+use crate::identity_label::{Bucket, IdentityLabel};
 use crate::labels::{self, Labelled};
 use crate::words::TimeKind;
 use crate::{changes, guard, handover, identity, register, session, sys};

@@ -8,9 +8,10 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{PgLogLevel, pg_extern};
 
 use crate::backend::BackendCell;
-use crate::catalog::{self, IdentityLabel, run};
+use crate::catalog::{self, run};
 use crate::claims::Vouched;
 use crate::failure::{Failure, OrRaise};
+use crate::identity_label::IdentityLabel;
 use crate::labels::{self, Labelled};
 use crate::words::TimeKind;
 use crate::{bucket, changes, claims, clock, decode, guard, handover, register, session, sys};

@@ -25,6 +25,7 @@ mod guard;
 mod handover;
 mod health;
 mod identity;
+mod identity_label;
 mod ids;
 mod keys;
 mod labels;
