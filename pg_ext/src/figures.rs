@@ -158,7 +158,10 @@ fn word_row(kind: &str, key: &TimeKey, is_snowflake: bool) -> Result<WordRow, Fa
 }
 
 fn is_fenced(cause: Cause) -> bool {
-    matches!(cause, Cause::Fenced | Cause::WorkerIdUnset)
+    matches!(
+        cause,
+        Cause::Fenced | Cause::WorkerIdUnset | Cause::IdentityUncommitted
+    )
 }
 
 #[pg_extern(sql = false)]
