@@ -3,6 +3,7 @@
 use keywright_core::cause::Cause;
 use keywright_core::incarnation::Note;
 use keywright_core::layout::{Layout, WorkerId};
+use keywright_core::register::Number;
 use keywright_core::step::Step;
 use keywright_core::tag::Tag;
 use pgrx::datum::DatumWithOid;
@@ -10,10 +11,12 @@ use pgrx::pg_sys;
 use pgrx::spi::Spi;
 
 use crate::failure::Failure;
+use crate::identity_label::IdentityLabel;
 use crate::labels::{self, Labelled};
 use crate::query::{self, Row};
 use crate::session::Extension;
-use crate::{restored, store, sys, text};
+use crate::words::TimeKind;
+use crate::{register, restored, store, sys, text};
 
 /// SQL versions this library serves. A preloaded library and the installed SQL change at different times.
 const SQL_VERSIONS: [&str; 1] = ["0.1.0"];
@@ -205,13 +208,17 @@ pub fn is_label_uncommitted(class: pg_sys::Oid, object: pg_sys::Oid, provider: &
     writer.flatten().is_some_and(|writer| is_own(&writer))
 }
 
-/// Whether the snowflake bound was written by this database and no other.
-pub fn is_bound_ours() -> Result<bool, Failure> {
-    let note = sys::sequence_last(sequence("snowflake_note")?).and_then(Note::unpack);
+/// Whether the bound of ids with a number was written by this database and no other.
+pub fn is_bound_ours(number: Number) -> Result<bool, Failure> {
+    let name = match TimeKind::of(number) {
+        TimeKind::Snowflake => "snowflake_note",
+        TimeKind::Readable => "readable_note",
+    };
+    let note = sys::sequence_last(sequence(name)?).and_then(Note::unpack);
     Ok(note.is_some_and(|note| note.is_of(&store::incarnation())))
 }
 
-/// Whether this transaction gave this database its worker id.
+/// Whether this transaction gave this database its worker id or bucket.
 pub fn label_is_uncommitted() -> bool {
     labels::is_uncommitted(Labelled::Database)
 }
@@ -221,39 +228,88 @@ pub fn label_is_uncommitted() -> bool {
 /// It is kept as a security label of the database, in a catalogue all databases of a server share. A copy made with
 /// CREATE DATABASE … TEMPLATE does not get it; a copy made in any other way gets it with the identity of the original.
 pub fn worker(layout: &Layout) -> Result<WorkerId, Failure> {
-    let Some(label) = label()? else {
-        return Err(Failure::new(Cause::WorkerIdUnset, "this database has no worker id")
-            .detail("Snowflake ids are unique only if no two databases issue with the same worker id.")
-            .hint("Choose one that no other database has and run SELECT keywright.set_worker_id(n)."));
+    let unset = || {
+        Failure::new(Cause::WorkerIdUnset, "this database has no worker id")
+            .detail(
+                "Snowflake ids are unique only if no two databases issue with the same worker id.",
+            )
+            .hint(
+                "Choose one that no other database has and run SELECT keywright.set_worker_id(n).",
+            )
     };
-    if !label.is_of_here() {
-        return Err(Failure::new(
-            Cause::Fenced,
-            format!("worker id {} was given to another server or database", label.worker),
-        )
-        .detail(format!(
-            "It was given to database {} of system {}; this is database {} of system {}.",
-            label.database,
-            label.system,
-            sys::database().to_u32(),
-            sys::system_identifier()
-        ))
-        .hint("If the original lives on, choose another worker id; then run SELECT keywright.set_worker_id(n)."));
-    }
-    WorkerId::new(i64::from(label.worker), layout).map_err(|error| {
+    let label = label()?.ok_or_else(unset)?;
+    let worker = label.worker.ok_or_else(unset)?;
+    require_here(&label, Number::Worker(worker))?;
+    WorkerId::new(i64::from(worker), layout).map_err(|error| {
         Failure::new(Cause::Fenced, error.to_string())
             .hint("Run SELECT keywright.set_worker_id(n).")
     })
+}
+
+/// The bucket of readable ids that was given to this database on this server, kept as [`worker`] is.
+pub fn bucket() -> Result<u8, Failure> {
+    let unset = |message: String| {
+        Failure::new(Cause::WorkerIdUnset, message)
+            .detail("Readable ids are unique only if no two databases issue with the same bucket.")
+            .hint("Choose one from 0 to 255 that no other database has and run SELECT keywright.set_readable_bucket(n).")
+    };
+    let Some(label) = label()? else {
+        return Err(unset(
+            "this database has no readable bucket and no worker id".to_owned(),
+        ));
+    };
+    let Some(bucket) = label.bucket_number() else {
+        return Err(unset(match label.worker {
+            Some(worker) if u8::try_from(worker).is_err() => format!(
+                "this database has no readable bucket: its worker id {worker} is above {}",
+                u8::MAX
+            ),
+            Some(worker) => format!(
+                "this database has no readable bucket: bucket {worker} was not free when it got worker id {worker}"
+            ),
+            None => "this database has no readable bucket".to_owned(),
+        }));
+    };
+    require_here(&label, Number::Bucket(bucket))?;
+    Ok(bucket)
+}
+
+fn require_here(label: &IdentityLabel, number: Number) -> Result<(), Failure> {
+    if label.is_of_here() {
+        return Ok(());
+    }
+    let function = match number {
+        Number::Worker(_) => "set_worker_id",
+        Number::Bucket(_) => "set_readable_bucket",
+    };
+    Err(Failure::new(
+        Cause::Fenced,
+        format!(
+            "{} was given to another server or database",
+            register::name_of(number)
+        ),
+    )
+    .detail(format!(
+        "It was given to database {} of system {}; this is database {} of system {}.",
+        label.database,
+        label.system,
+        sys::database().to_u32(),
+        sys::system_identifier()
+    ))
+    .hint(format!(
+        "If the original lives on, choose another number; then run SELECT keywright.{function}(n)."
+    )))
 }
 
 /// The label of this database.
 ///
 /// # Errors
 /// It was damaged.
-pub fn label() -> Result<Option<WorkerLabel>, Failure> {
+pub fn label() -> Result<Option<IdentityLabel>, Failure> {
     labels::get(Labelled::Database)
         .map(|text| {
-            WorkerLabel::parse(&text).ok_or_else(|| damaged("the worker id's label cannot be read"))
+            IdentityLabel::parse(&text)
+                .ok_or_else(|| damaged("the label of the database cannot be read"))
         })
         .transpose()
 }
@@ -268,53 +324,4 @@ pub fn database_name(database: u32) -> Option<String> {
     )
     .flatten()
     .map(|name| text::shown(&name))
-}
-
-/// The text of the security label of a database: a worker id, and whom it was given to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct WorkerLabel {
-    /// The worker id.
-    pub worker: u32,
-    /// System identifier of the server.
-    pub system: u64,
-    /// Object id of the database.
-    pub database: u32,
-}
-
-impl WorkerLabel {
-    /// The label that gives `worker` to this database.
-    pub fn here(worker: u32) -> Self {
-        Self {
-            worker,
-            system: sys::system_identifier(),
-            database: sys::database().to_u32(),
-        }
-    }
-
-    /// Whether it was given to this database of this server.
-    pub fn is_of_here(&self) -> bool {
-        *self == Self::here(self.worker)
-    }
-
-    /// Reads a label; `None` if it is not one.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.split(' ');
-        let mut field = |name: &str| parts.next()?.strip_prefix(name)?.strip_prefix('=');
-        let label = Self {
-            worker: field("worker")?.parse().ok()?,
-            system: field("system")?.parse().ok()?,
-            database: field("database")?.parse().ok()?,
-        };
-        parts.next().is_none().then_some(label)
-    }
-}
-
-impl std::fmt::Display for WorkerLabel {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            out,
-            "worker={} system={} database={}",
-            self.worker, self.system, self.database
-        )
-    }
 }

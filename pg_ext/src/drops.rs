@@ -4,13 +4,14 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use keywright_core::register::{Floor, Number, Register, Use};
+use keywright_core::register::{Floor, Held, Number, Register, Use};
 use pgrx::pg_sys;
 
 use crate::failure::{Failure, OrRaise};
 use crate::keys::TimeKey;
 use crate::shm::{self, Attached, Slot, TagSlot, TimeSlot};
 use crate::store::{self, Urgency};
+use crate::words::TimeKind;
 use crate::{catalog, identity, register, reuse, sys};
 
 /// How long DROP DATABASE waits for a session in a word's gate: as long as the server itself waits for sessions to leave.
@@ -40,16 +41,15 @@ pub fn database(database: u32) {
     let closed: Vec<(Number, Option<Floor>)> = words
         .iter()
         .filter_map(|(word, key)| {
-            let number = key.number()?;
             let deadline = Instant::now() + Duration::from_millis(DROP_WAIT_MS_MAX);
             match close(*word, key, transaction, deadline) {
-                Ok(floor) => Some((number, floor)),
+                Ok(floor) => Some((key.number(), floor)),
                 Err(_) => None,
             }
         })
         .collect();
     let is_unknown = |number| {
-        let of_number = words.iter().filter(|(_, key)| key.number() == Some(number));
+        let of_number = words.iter().filter(|(_, key)| key.number() == number);
         of_number.count() > closed.iter().filter(|(of, _)| *of == number).count()
     };
     for (number, held) in register.held_by(database).collect::<Vec<_>>() {
@@ -147,13 +147,16 @@ pub fn relation(relation: pg_sys::Oid) {
         identity::note_past();
     }
     match name.as_str() {
-        "snowflake_bound" => note_bound(relation, true).or_raise(),
-        "snowflake_spare_bound" => note_bound(relation, false).or_raise(),
+        "snowflake_bound" => note_bound(relation, TimeKind::Snowflake, true).or_raise(),
+        "snowflake_spare_bound" => note_bound(relation, TimeKind::Snowflake, false).or_raise(),
+        "readable_bound" => note_bound(relation, TimeKind::Readable, true).or_raise(),
         _ => close_tag(relation),
     }
 }
 
-fn close_tag(sequence: pg_sys::Oid) {
+/// A tag is about to be dropped: its place is free once that has committed. Brought back, it goes on above its sequence, which
+/// drop_tag keeps.
+pub fn close_tag(sequence: pg_sys::Oid) {
     let transaction = sys::subtransaction();
     let ours = sys::database().to_u32();
     for (tag, key) in shm::slots::<TagSlot>() {
@@ -163,9 +166,9 @@ fn close_tag(sequence: pg_sys::Oid) {
     }
 }
 
-/// Notes in the register how far this database used its worker ids, before the sequence that says it is gone. A word in memory
-/// knows it to the id; the sequence knows a moment that is not earlier.
-fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
+/// Notes in the register how far this database used its numbers of one kind, before the sequence that says it is gone. A word in
+/// memory knows it to the id; the sequence knows a moment that is not earlier.
+fn note_bound(sequence: pg_sys::Oid, kind: TimeKind, is_main: bool) -> Result<(), Failure> {
     let ours = sys::database().to_u32();
     register::lock()?;
     let mut register = register::read()?;
@@ -183,9 +186,10 @@ fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
     let transaction = sys::subtransaction();
     let mut closed = Vec::new();
     for (word, key) in words_in(ours) {
-        let Some(number) = key.number() else {
+        let number = key.number();
+        if TimeKind::of(number) != kind {
             continue;
-        };
+        }
         // The other sequence's turn came before: the word is closed, and what it said is noted.
         if word.slot.closed_by().load(Ordering::Acquire) == transaction {
             if word.slot.taken_over.load(Ordering::Relaxed) {
@@ -203,7 +207,8 @@ fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
         .iter()
         .map(|(number, floor, _)| (*number, *floor))
         .collect();
-    for (number, mut held) in register.held_by(ours).collect::<Vec<_>>() {
+    let of_kind = |(number, _): &(Number, Held)| TimeKind::of(*number) == kind;
+    for (number, mut held) in register.held_by(ours).filter(of_kind).collect::<Vec<_>>() {
         // Other layouts' words, of savepoints that were rolled back, count too.
         let in_memory = highest(&floors, number);
         let is_exact = closed
@@ -219,7 +224,7 @@ fn note_bound(sequence: pg_sys::Oid, is_main: bool) -> Result<(), Failure> {
         if is_main {
             held.sequence = 0;
         }
-        if is_last {
+        if is_last && kind == TimeKind::Snowflake {
             // What an extension that is made anew begins with.
             held.layout = layout_default;
         }

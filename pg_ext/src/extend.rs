@@ -19,7 +19,7 @@ use crate::handover::{Sequences, stop_siblings, wait_for_siblings};
 use crate::shm::{Slot, TimeSlot, TimeTrack};
 use crate::store::{self, Urgency};
 use crate::sys::Outcome;
-use crate::words::{self, TimeEntry};
+use crate::words::{self, TimeEntry, TimeKind};
 use crate::{clock, identity, promoted, register, reuse, session, settings, shm, sys};
 
 /// Pause between two looks at a transaction that drops what the word belongs to.
@@ -177,7 +177,8 @@ fn write_bound(
         let _owner = sys::AsOwner::new(entry.owner);
         let bound_ms = sys::sequence_last(sequences.track(spare)?);
         // The bound is compared before it is moved: one that this word did not write was written for another layout or
-        // worker, or by a restore. One that it wrote without learning the outcome is simply written again.
+        // worker, or by a restore. One that it wrote without learning the outcome is simply written again. While another
+        // database had its number this one's bound may not have moved.
         let found_ms = bound_ms.unwrap_or(0);
         let ours = found_ms == track.bound_ms.load(Ordering::Relaxed)
             || found_ms == track.attempted_ms.load(Ordering::Relaxed);
@@ -236,7 +237,10 @@ fn refuse_if_lower(entry: &TimeEntry, track: &TimeTrack, found_ms: i64) -> Resul
         format!("{name} is at {found_ms}, lower than the {written_ms} that was written last"),
     )
     .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION … REFRESH SEQUENCES.")
-    .hint("Run SELECT keywright.set_worker_id(n, above => moment) with this database's worker id and a moment later than all its ids."))
+    .hint(match entry.kind {
+        TimeKind::Snowflake => "Run SELECT keywright.set_worker_id(n, above => moment) with this database's worker id and a moment later than all its ids.",
+        TimeKind::Readable => "Run SELECT keywright.set_readable_bucket(n, above => moment) with this database's bucket and a moment later than all its readable ids.",
+    }))
 }
 
 fn publish(entry: &TimeEntry, track: &TimeTrack, plan: &BoundPlan, now_ms: i64) {
@@ -384,13 +388,10 @@ impl Past {
     fn of(entry: &TimeEntry, sequences: &Sequences) -> Result<Self, Failure> {
         let layout = entry.layout();
         let mut bound_ms = sys::sequence_last(sequences.bound);
-        if entry.kind == words::TimeKind::Snowflake {
+        if entry.kind == TimeKind::Snowflake {
             bound_ms = bound_ms.max(sys::sequence_last(sequences.track(true)?));
         }
-        let held = match entry.key.number() {
-            Some(number) => register::held_here(number)?,
-            None => None,
-        };
+        let held = register::held_here(entry.key.number())?;
         let mut floors = stop_siblings(entry);
         floors.extend(held.and_then(|held| held.floor));
         let from_ms = held.and_then(|held| held.from_ms);

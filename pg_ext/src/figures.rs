@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use keywright_core::cause::Cause;
+use keywright_core::register::Number;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
 use pgrx::{name, pg_extern};
@@ -127,7 +128,10 @@ fn unused_row(kind: &str, worker_id: Option<i32>, layout: Option<String>, fenced
 
 fn word_row(kind: &str, key: &TimeKey, is_snowflake: bool) -> Result<WordRow, Failure> {
     let layout = key.layout;
-    let worker_id = is_snowflake.then(|| key.worker.cast_signed());
+    let worker_id = match key.number() {
+        Number::Worker(worker) => Some(worker.cast_signed()),
+        Number::Bucket(_) => None,
+    };
     let layout_name = is_snowflake.then(|| layout.to_string());
     let Some(word) = shm::find::<TimeSlot>(key) else {
         return Ok(unused_row(kind, worker_id, layout_name, false));

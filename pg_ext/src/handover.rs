@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::incarnation::Note;
-use keywright_core::register::Floor;
+use keywright_core::register::{Floor, Number};
 use pgrx::pg_sys;
 
 use crate::failure::Failure;
@@ -51,6 +51,14 @@ impl Sequences {
         }
     }
 
+    /// The bounds of the normal and the spare word.
+    fn bounds(&self) -> Vec<pg_sys::Oid> {
+        [Some(self.bound), self.spare_bound]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
     /// All of them, to lock.
     pub fn all(&self) -> Vec<pg_sys::Oid> {
         [Some(self.bound), self.spare_bound, Some(self.note)]
@@ -76,7 +84,8 @@ pub fn wait_for_siblings(entry: &TimeEntry, urgency: Urgency) -> Result<bool, Fa
     Ok(true)
 }
 
-/// Words whose ids could meet this one's: of the same worker under another layout, or bounded by another sequence.
+/// Words whose ids could meet this one's: of the same worker under another layout, or bounded by another sequence; of the same
+/// bucket of another database.
 fn siblings(entry: &TimeEntry) -> Vec<(Attached<TimeSlot>, TimeKey)> {
     let words = shm::slots::<TimeSlot>().into_iter();
     words
@@ -106,27 +115,22 @@ fn used_up_to(slot: &TimeSlot) -> u64 {
     slot.main.word.drain().max(slot.spare.word.drain())
 }
 
-fn snowflake_deadline() -> Urgency {
+fn deadline() -> Urgency {
     Urgency::Needed {
         deadline: Instant::now() + Duration::from_millis(settings::refill_wait_ms_max()),
     }
 }
 
-/// Keeps every other session from extending the snowflake bounds until this transaction ends, and returns the higher one. What
-/// another incarnation wrote need not be the last that it wrote: then it is as far as that one may have come.
+/// Keeps every other session from extending the bounds of one kind of word until this transaction ends, and returns the highest.
+/// What another incarnation wrote need not be the last that it wrote: then it is as far as that one may have come.
 ///
 /// # Errors
 /// Another transaction extended one and is still open.
-pub fn hold_bounds() -> Result<Option<i64>, Failure> {
-    let sequences = Sequences::of(TimeKind::Snowflake)?;
+pub fn hold_bounds(kind: TimeKind) -> Result<Option<i64>, Failure> {
+    let sequences = Sequences::of(kind)?;
     let mut highest_ms = None;
-    for spare in [false, true] {
-        let sequence = sequences.track(spare)?;
-        store::lock_alone(
-            sequence,
-            snowflake_deadline(),
-            TimeKind::Snowflake.bound_name(),
-        )?;
+    for sequence in sequences.bounds() {
+        store::lock_alone(sequence, deadline(), kind.bound_name())?;
         highest_ms = highest_ms.max(sys::sequence_last(sequence));
     }
     let note = sys::sequence_last(sequences.note).and_then(Note::unpack);
@@ -143,19 +147,18 @@ fn add_ms(unix_ms: i64, ms: u64) -> i64 {
     unix_ms.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
-/// Raises both snowflake bounds of this database to a moment, durably, because its owner says that ids below were issued.
-/// Words find another bound than they wrote, and take it over.
+/// Raises the bounds of this database's ids with a number to a moment, durably, because its owner says that ids below were
+/// issued. Words find another bound than they wrote, and take it over.
 ///
 /// # Errors
 /// Another session holds a gate or the sequences for too long; a synchronous standby does not confirm in time.
-pub fn raise_bounds(worker: u32, bound_ms: i64) -> Result<(), Failure> {
-    let urgency = snowflake_deadline();
-    let name = || TimeKind::Snowflake.bound_name().to_owned();
-    stop_worker(worker)?;
-    let sequences = Sequences::of(TimeKind::Snowflake)?;
+pub fn raise_bounds(number: Number, bound_ms: i64) -> Result<(), Failure> {
+    let (kind, urgency) = (TimeKind::of(number), deadline());
+    let name = || kind.bound_name().to_owned();
+    stop_words(number)?;
+    let sequences = Sequences::of(kind)?;
     store::lock_sequences(&sequences.all(), urgency, &name)?;
-    for spare in [false, true] {
-        let sequence = sequences.track(spare)?;
+    for sequence in sequences.bounds() {
         if sys::sequence_last(sequence) < Some(bound_ms) {
             sys::sequence_set(sequence, bound_ms);
         }
@@ -163,19 +166,19 @@ pub fn raise_bounds(worker: u32, bound_ms: i64) -> Result<(), Failure> {
     store::make_durable(urgency, &name)
 }
 
-/// Drains the words of a worker id in shared memory, and says how far they came.
+/// Drains the words of a number in shared memory, and says how far they came.
 ///
 /// # Errors
 /// Another session holds a gate for too long.
-pub fn stop_worker(worker: u32) -> Result<Option<Floor>, Failure> {
-    let urgency = snowflake_deadline();
+pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
+    let urgency = deadline();
     let mut highest: Option<Floor> = None;
     for (word, key) in shm::slots::<TimeSlot>() {
-        if !key.is_of_worker(worker) {
+        if key.number() != number {
             continue;
         }
         let slot = word.slot;
-        // Whoever extends it now looked the worker id up before it moved: let it finish.
+        // Whoever extends it now looked the number up before it moved: let it finish.
         let _held = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || {
             !word.is_current()
         })?;
@@ -184,7 +187,8 @@ pub fn stop_worker(worker: u32) -> Result<Option<Floor>, Failure> {
         if !word.is_current() || is_noted || !slot.taken_over.load(Ordering::Relaxed) {
             continue;
         }
-        // This database issued greater ids with another worker id since: no going on where this one stopped.
+        // This database issued greater ids with another number since, or another database with this one: no going on where
+        // this word stopped.
         let floor = Floor::below_state(key.layout, used_up_to(slot));
         highest = Some(floor.higher(highest));
     }
@@ -196,10 +200,10 @@ pub fn stop_worker(worker: u32) -> Result<Option<Floor>, Failure> {
 ///
 /// # Errors
 /// Another session holds the sequence for too long; a synchronous standby does not confirm in time.
-pub fn leave_note() -> Result<(), Failure> {
-    let urgency = snowflake_deadline();
-    let name = || TimeKind::Snowflake.bound_name().to_owned();
-    let sequences = Sequences::of(TimeKind::Snowflake)?;
+pub fn leave_note(kind: TimeKind) -> Result<(), Failure> {
+    let urgency = deadline();
+    let name = || kind.bound_name().to_owned();
+    let sequences = Sequences::of(kind)?;
     if sys::sequence_last(sequences.note).is_some() {
         return Ok(());
     }

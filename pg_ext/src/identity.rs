@@ -1,18 +1,20 @@
-//! Who this database is: worker id and layout. The worker id is a security label of the database and an entry in the
+//! Who this database is: worker id and layout. The worker id is in a security label of the database and an entry in the
 //! server's register, so that two databases cannot be given the same one.
 
 use keywright_core::cause::Cause;
 use keywright_core::layout::{Layout, TimeLeft, WorkerId};
-use keywright_core::register::{Floor, Held, Number, Register, Use};
+use keywright_core::register::{Floor, Held, Number, Use};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{PgLogLevel, pg_extern};
 
 use crate::backend::BackendCell;
-use crate::catalog::{self, WorkerLabel, run};
+use crate::catalog::{self, run};
+use crate::claims::Vouched;
 use crate::failure::{Failure, OrRaise};
+use crate::identity_label::IdentityLabel;
 use crate::labels::{self, Labelled};
-use crate::register::{self, Claim};
-use crate::{changes, clock, decode, guard, handover, session, settings, shm, sys};
+use crate::words::TimeKind;
+use crate::{bucket, changes, claims, clock, decode, guard, handover, register, session, sys};
 
 const WORKER_HINT: &str = "Give one that fits the layout and that no other database has; where the layout has a \
                            datacenter it is part of the number.";
@@ -20,23 +22,23 @@ const WORKER_HINT: &str = "Give one that fits the layout and that no other datab
 /// What the SQL command SECURITY LABEL may write: nothing but what a restore writes, the label of another server or database,
 /// which is refused when ids are asked for. `database` is none for any other object.
 pub fn check_label(database: Option<u32>, text: Option<&str>) {
-    let foreign = |label: &WorkerLabel, database: u32, text: &str| {
+    let foreign = |label: &IdentityLabel, database: u32, text: &str| {
         label.to_string() == text
             && !(label.system == sys::system_identifier() && label.database == database)
     };
     let allowed = match (database, text) {
         (Some(_), None) => true,
         (Some(database), Some(text)) => {
-            WorkerLabel::parse(text).is_some_and(|label| foreign(&label, database, text))
+            IdentityLabel::parse(text).is_some_and(|label| foreign(&label, database, text))
         }
         (None, Some(_) | None) => false,
     };
     if !allowed {
         Failure::new(
             Cause::WorkerIdInUse,
-            "a worker id is not given by a security label",
+            "a worker id or readable bucket is not given by a security label",
         )
-        .hint("Run SELECT keywright.set_worker_id(n).")
+        .hint("Run SELECT keywright.set_worker_id(n) or keywright.set_readable_bucket(n).")
         .raise();
     }
 }
@@ -51,7 +53,7 @@ pub fn note_past() {
 
 /// Whether the database had an identity before this transaction. To be asked before the transaction changes it for the
 /// first time; the answer is kept until the transaction ends.
-fn has_past() -> Result<bool, Failure> {
+pub fn has_past() -> Result<bool, Failure> {
     let ours = sys::database().to_u32();
     let known = PAST
         .get()
@@ -99,51 +101,6 @@ pub fn uncommitted(changed: &str) -> Failure {
     .hint("COMMIT first, then ask for ids.")
 }
 
-/// Earliest and latest moment that set_worker_id takes without force: 2010-01-01 UTC, and a year from now.
-const ABOVE_MS_MIN: i64 = 1_262_304_000_000;
-const ABOVE_AHEAD_MS_MAX: i64 = 366 * 86_400_000;
-
-/// What the caller says of a worker id's past.
-struct Vouched {
-    /// All its ids were issued before this moment, unix milliseconds.
-    above_ms: Option<i64>,
-    /// It was never used anywhere.
-    is_unused: bool,
-}
-
-impl Vouched {
-    fn new(
-        above: Option<TimestampWithTimeZone>,
-        is_unused: bool,
-        is_forced: bool,
-    ) -> Result<Self, Failure> {
-        let above_ms = above.map(decode::unix_ms).transpose()?;
-        if let Some(above_ms) = above_ms
-            && !is_forced
-            && !(ABOVE_MS_MIN..=clock::wall_ms().saturating_add(ABOVE_AHEAD_MS_MAX))
-                .contains(&above_ms)
-        {
-            return Err(Failure::new(
-                Cause::ArgumentOutOfRange,
-                "above is a moment before 2010 or more than a year ahead",
-            )
-            .detail("Ids of this database would carry that time for good.")
-            .hint("Check the year; if it is meant, say force => true."));
-        }
-        if is_unused && above_ms.is_some() {
-            return Err(Failure::new(
-                Cause::ArgumentOutOfRange,
-                "a worker id that was never used has no moment above which it goes on",
-            )
-            .hint("Give either above or unused."));
-        }
-        Ok(Self {
-            above_ms,
-            is_unused,
-        })
-    }
-}
-
 #[pg_extern(sql = false)]
 fn keywright_set_worker_id(
     worker_id: Option<i32>,
@@ -172,86 +129,27 @@ fn set_worker_id(worker_id: Option<i32>, vouched: &Vouched) -> Result<(), Failur
     register::lock()?;
     has_past()?;
     let mut register = register::read()?;
+    let ours = sys::database().to_u32();
     let claim = register::claim(&register, number, vouched.above_ms.is_some())?;
-    let had_it = register.held(number, sys::database().to_u32()).is_some()
-        && catalog::label()?
-            .is_some_and(|label| label.is_of_here() && label.worker == worker.get());
-    give_up_others(&mut register, number)?;
+    let label = catalog::label()?.filter(IdentityLabel::is_of_here);
+    let had_it = register.held(number, ours).is_some()
+        && label.is_some_and(|label| label.worker == Some(worker.get()));
+    claims::give_up_others(&mut register, TimeKind::Snowflake, Some(number))?;
     if !had_it {
-        let held = take(worker.get(), layout, &claim, vouched)?;
-        register.set(number, sys::database().to_u32(), Use::Held(held));
-        labels::set(
-            Labelled::Database,
-            &WorkerLabel::here(worker.get()).to_string(),
-        );
+        let used = claims::used(number, &claim)?;
+        let held = claims::take(number, layout, used, vouched)?;
+        register.set(number, ours, Use::Held(held));
     } else if let Some(above_ms) = vouched.above_ms {
-        handover::raise_bounds(worker.get(), above_ms)?;
+        handover::raise_bounds(number, above_ms)?;
+    }
+    let bucket = bucket::follow_worker(&mut register, label, worker.get(), vouched)?;
+    let new_label = IdentityLabel::here(Some(worker.get()), bucket);
+    if label != Some(new_label) {
+        labels::set(Labelled::Database, &new_label.to_string());
     }
     register::write(&register);
     changes::announce(extension.node_table);
     session::forget();
-    Ok(())
-}
-
-/// What is to be noted of a worker id that comes to this database: it may have been another's, on this server or elsewhere.
-fn take(worker: u32, layout: Layout, claim: &Claim, vouched: &Vouched) -> Result<Held, Failure> {
-    let life = shm::life().ok_or_else(session::not_preloaded)?;
-    let in_memory = handover::stop_worker(worker)?;
-    let floor = match (claim, in_memory) {
-        (Claim::Known(Some(floor)), in_memory) => Some(floor.higher(in_memory)),
-        (Claim::Known(None) | Claim::Unknown, in_memory) => in_memory,
-    };
-    if let Some(floor) = floor
-        && floor.layout != layout
-    {
-        refuse_if_overlapping(&floor.layout, &layout, Some(floor.bound_ms))?;
-    }
-    if vouched.is_unused && floor.is_some() {
-        return Err(Failure::new(
-            Cause::WorkerIdInUse,
-            format!("worker id {worker} was used on this server"),
-        )
-        .hint("Leave unused out: it goes on above what was issued."));
-    }
-    let lead_ms = i64::try_from(settings::lead_ms_max()).unwrap_or(i64::MAX);
-    let past_lead_ms = clock::wall_ms().saturating_add(lead_ms).saturating_add(1);
-    let from_ms = match vouched {
-        Vouched {
-            is_unused: true, ..
-        } => None,
-        // Ids may be as far ahead of the clock of whoever had it before.
-        Vouched { above_ms, .. } => (*above_ms).max(Some(past_lead_ms)),
-    };
-    handover::leave_note()?;
-    Ok(Held {
-        life,
-        sequence: catalog::sequence("snowflake_bound")?.to_u32(),
-        from_ms,
-        floor,
-        layout,
-    })
-}
-
-/// Notes how far this database used the worker ids it had. Nobody extends a bound until this transaction ends, so the one
-/// noted is the last.
-fn give_up_others(register: &mut Register, number: Number) -> Result<(), Failure> {
-    let ours = sys::database().to_u32();
-    let others: Vec<(Number, Held)> = register
-        .held_by(ours)
-        .filter(|(held, _)| matches!(held, Number::Worker(_)) && *held != number)
-        .collect();
-    if others.is_empty() {
-        return Ok(());
-    }
-    let bound_ms = handover::hold_bounds()?;
-    for (other, held) in others {
-        let used = bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms));
-        let floor = match used {
-            Some(used) => Some(used.higher(held.floor)),
-            None => held.floor,
-        };
-        register.set(other, ours, Use::Left { floor });
-    }
     Ok(())
 }
 
@@ -286,7 +184,7 @@ fn set_layout(text: Option<&[u8]>) -> Result<(), Failure> {
     has_past()?;
     if old != layout {
         // Nobody extends a bound until this transaction ends, so what is checked here stays true.
-        let bound_ms = handover::hold_bounds()?;
+        let bound_ms = handover::hold_bounds(TimeKind::Snowflake)?;
         refuse_if_overlapping(&old, &layout, bound_ms)?;
         note_layout(&layout, bound_ms)?;
     }
@@ -345,7 +243,11 @@ fn refuse_if_ran_out(layout: &Layout) -> Result<(), Failure> {
 }
 
 /// Ids of the new layout must all be greater than those of the old one, or an old id could come again.
-fn refuse_if_overlapping(old: &Layout, new: &Layout, bound_ms: Option<i64>) -> Result<(), Failure> {
+pub fn refuse_if_overlapping(
+    old: &Layout,
+    new: &Layout,
+    bound_ms: Option<i64>,
+) -> Result<(), Failure> {
     let Some(bound_ms) = bound_ms else {
         return Ok(());
     };

@@ -5,7 +5,6 @@ use keywright_core::readable::{self, Biz};
 use pgrx::iter::SetOfIterator;
 use pgrx::pg_extern;
 
-use crate::backend::BackendCell;
 use crate::failure::{Failure, OrRaise};
 use crate::{settings, snowflake, tag, text};
 
@@ -74,22 +73,10 @@ fn keywright_readable_id(biz: Option<&[u8]>) -> String {
         .or_raise();
     let taken = snowflake::take_readable().or_raise();
     let (issued_ms, sequence) = readable::parts_of_state(taken.first);
-    readable::format(issued_ms, &biz, next_bucket(), sequence)
+    readable::format(issued_ms, &biz, taken.bucket(), sequence)
         .map_err(|error| {
             Failure::new(Cause::ArgumentOutOfRange, error.to_string())
                 .hint("Check the server's clock.")
         })
         .or_raise()
-}
-
-/// Time and sequence alone make the id unique; the bucket only hides how many there are, as the format wants it. It
-/// starts anywhere in each backend and goes round.
-fn next_bucket() -> u8 {
-    static POSITION: BackendCell<Option<u32>> = BackendCell::new(None);
-    let position = POSITION
-        .get()
-        .unwrap_or_else(|| std::process::id().wrapping_mul(0x9E37_79B1) >> 8)
-        .wrapping_add(1);
-    POSITION.set(Some(position));
-    u8::try_from(position % readable::BUCKETS).unwrap_or(0)
 }

@@ -3,6 +3,7 @@
 //! whichever is taken over starts above all of them.
 
 use keywright_core::layout::{Layout, WorkerId};
+use keywright_core::readable;
 use keywright_core::register::Number;
 use keywright_core::tag::Tag;
 use pgrx::pg_sys;
@@ -91,10 +92,10 @@ pub struct TimeKey {
     pub layout: Layout,
     /// The worker's bits in its ids, and those of its spare.
     worker_parts: [u64; 2],
-    /// The worker id; 0 for readable words.
-    pub worker: u32,
-    /// Database of a readable word; 0 for a snowflake word, whose ids could meet those of any database.
-    readable_of: u32,
+    /// The worker id, or the bucket of a readable word.
+    number: u32,
+    /// 1 for a readable word, 0 for a snowflake word.
+    is_readable: u32,
     /// Database and sequence of the bound.
     bound: [u32; 2],
 }
@@ -111,19 +112,19 @@ impl TimeKey {
             layout,
             worker_parts: [false, layout.has_spare()]
                 .map(|spare| layout.worker_part(worker, spare)),
-            worker: worker.get(),
-            readable_of: 0,
+            number: worker.get(),
+            is_readable: 0,
             bound: [database.to_u32(), sequence.to_u32()],
         }
     }
 
-    /// The key of a database's readable ids, bounded by `sequence`.
-    pub fn readable(layout: Layout, database: pg_sys::Oid, sequence: pg_sys::Oid) -> Self {
+    /// The key of a bucket's readable ids, bounded by `sequence` of `database`.
+    pub fn readable(bucket: u8, database: pg_sys::Oid, sequence: pg_sys::Oid) -> Self {
         Self {
-            layout,
+            layout: readable::LAYOUT,
             worker_parts: [0, 0],
-            worker: 0,
-            readable_of: database.to_u32(),
+            number: bucket.into(),
+            is_readable: 1,
             bound: [database.to_u32(), sequence.to_u32()],
         }
     }
@@ -147,18 +148,24 @@ impl TimeKey {
         sequence
     }
 
-    /// The number that the word issues with; none for readable ids.
-    pub fn number(&self) -> Option<Number> {
-        (self.readable_of == 0).then_some(Number::Worker(self.worker))
+    /// The number that the word issues with.
+    pub fn number(&self) -> Number {
+        if self.is_readable == 0 {
+            Number::Worker(self.number)
+        } else {
+            Number::Bucket(self.bucket())
+        }
     }
 
-    /// Whether it is a word of this worker's snowflake ids.
-    pub fn is_of_worker(&self, worker: u32) -> bool {
-        self.readable_of == 0 && self.worker == worker
+    /// The bucket of a readable word.
+    #[inline]
+    pub fn bucket(&self) -> u8 {
+        let [bucket, ..] = self.number.to_le_bytes();
+        bucket
     }
 
-    /// Whether the ids of both could meet: those of one worker, or readable ids of one database.
+    /// Whether the ids of both could meet: those of one worker, or of one bucket, whichever database it was.
     pub fn shares_ids_with(&self, other: &Self) -> bool {
-        (self.readable_of, self.worker) == (other.readable_of, other.worker)
+        (self.is_readable, self.number) == (other.is_readable, other.number)
     }
 }

@@ -5,8 +5,10 @@
 
 mod adopt;
 mod backend;
+mod bucket;
 mod catalog;
 mod changes;
+mod claims;
 mod clock;
 mod column;
 mod decode;
@@ -23,6 +25,7 @@ mod guard;
 mod handover;
 mod health;
 mod identity;
+mod identity_label;
 mod ids;
 mod keys;
 mod labels;

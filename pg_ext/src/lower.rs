@@ -100,8 +100,7 @@ fn close_words(register: &Register, deadline: Instant) -> Result<(), Failure> {
     let numbers: Vec<Number> = register.held_by(ours).map(|(number, _)| number).collect();
     let transaction = sys::subtransaction();
     for (word, key) in shm::slots::<TimeSlot>() {
-        let is_meant =
-            key.is_in(ours) || key.number().is_some_and(|number| numbers.contains(&number));
+        let is_meant = key.is_in(ours) || numbers.contains(&key.number());
         if is_meant && !reuse::is_dropped(word.slot) {
             drops::close(word, &key, transaction, deadline)?;
         }

@@ -14,7 +14,7 @@ use crate::definition::{Definition, number};
 use crate::failure::{Failure, OrRaise};
 use crate::session::{self, Extension};
 use crate::store::Urgency;
-use crate::{changes, clock, guard, restored, settings, shm, store, sys, tag};
+use crate::{changes, clock, drops, guard, restored, settings, shm, store, sys, tag};
 
 /// The value of an argument that must be given.
 ///
@@ -343,6 +343,7 @@ fn keywright_drop_tag(tag: Option<&[u8]>) {
             "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",
             &[old.id.into()],
         )?;
+        drops::close_tag(catalog::tag_sequence(old.id)?);
         changes::announce(extension.tag_table);
         session::forget();
         Ok(())

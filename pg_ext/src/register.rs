@@ -1,4 +1,4 @@
-//! Where the server's register of worker ids is kept: the label of an object that every server has. So it is written in the
+//! Where the server's register of worker ids and readable buckets is kept: the label of an object that every server has. So it is written in the
 //! transaction that changes it, flushed and replicated with it, and outlives any database.
 
 use std::time::{Duration, Instant};
@@ -78,7 +78,10 @@ pub fn claim(register: &Register, number: Number, is_above_named: bool) -> Resul
         Some((_, Use::Lost)) => lost(None),
         Some((database, Use::Held(held))) if database == sys::database().to_u32() => {
             // Its label was taken away. A database that was dropped unseen and made anew with the same oid is another.
-            if held.sequence == 0 || shm::life() == Some(held.life) || catalog::is_bound_ours()? {
+            if held.sequence == 0
+                || shm::life() == Some(held.life)
+                || catalog::is_bound_ours(number)?
+            {
                 Ok(Claim::Known(held.floor))
             } else {
                 lost(held.floor)
@@ -107,6 +110,10 @@ pub fn name_of(number: Number) -> String {
 }
 
 fn lost(number: Number) -> Failure {
+    let function = match number {
+        Number::Worker(_) => "set_worker_id",
+        Number::Bucket(_) => "set_readable_bucket",
+    };
     Failure::new(
         Cause::WorkerIdInUse,
         format!(
@@ -115,5 +122,5 @@ fn lost(number: Number) -> Failure {
         ),
     )
     .detail("It was dropped without being used since the server started, or while keywright was not preloaded.")
-    .hint("Choose another, or name a moment that is later than all its ids: SELECT keywright.set_worker_id(n, above => now() + interval '1 minute').")
+    .hint(format!("Choose another, or name a moment that is later than all its ids: SELECT keywright.{function}(n, above => now() + interval '1 minute')."))
 }

@@ -84,15 +84,12 @@ fn committed_register() -> Option<Register> {
     Register::parse(&labels::get(Labelled::Server)?)
 }
 
-/// Whether all that the word issued is at or below what the register knows of its worker id, and it is not the word that its
+/// Whether all that the word issued is at or below what the register knows of its number, and it is not the word that its
 /// database issues from now.
 fn is_covered(slot: &TimeSlot, owner: &TimeKey, register: &Register) -> bool {
-    let Some(number) = owner.number() else {
-        return false;
-    };
     let hi = slot.main.word.hi().max(slot.spare.word.hi());
     let used = (hi > 0).then(|| Floor::below_state(owner.layout, hi));
-    let known = match register.find(number) {
+    let known = match register.find(owner.number()) {
         None | Some((_, Use::Lost)) => return false,
         Some((_, Use::Left { floor })) => floor,
         Some((database, Use::Held(held))) => {

@@ -32,6 +32,11 @@ pub struct Taken {
 }
 
 impl Taken {
+    /// The bucket of a readable id.
+    pub fn bucket(&self) -> u8 {
+        self.key.bucket()
+    }
+
     /// The snowflake id of the state `offset` after the first.
     #[inline]
     pub fn id(&self, offset: u64) -> i64 {
@@ -76,7 +81,7 @@ pub fn take(n: u64) -> Result<Taken, Failure> {
 /// Takes one state of this database's readable ids.
 ///
 /// # Errors
-/// As [`take`], but needs no worker id.
+/// As [`take`], of a readable bucket.
 pub fn take_readable() -> Result<Taken, Failure> {
     take_slowly(TimeKind::Readable, 1)
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use keywright_core::cause::Cause;
 use keywright_core::layout::Layout;
-use keywright_core::readable;
+use keywright_core::register::Number;
 use pgrx::pg_sys;
 
 use crate::backend::BackendCell;
@@ -51,6 +51,14 @@ pub enum TimeKind {
 }
 
 impl TimeKind {
+    /// What a number is given for.
+    pub fn of(number: Number) -> Self {
+        match number {
+            Number::Worker(_) => Self::Snowflake,
+            Number::Bucket(_) => Self::Readable,
+        }
+    }
+
     /// What to call the bound in messages.
     pub fn bound_name(self) -> &'static str {
         match self {
@@ -72,8 +80,7 @@ pub fn hot_snowflake() -> Option<TimeEntry> {
 /// The word of one kind.
 ///
 /// # Errors
-/// Not preloaded, no room, an identity that is not committed; for snowflake ids also: no worker id, or one of another server
-/// or database.
+/// Not preloaded, no room, an identity that is not committed; no worker id or no bucket, or one of another server or database.
 pub fn entry(kind: TimeKind) -> Result<TimeEntry, Failure> {
     session::require_preload()?;
     match kind {
@@ -118,15 +125,22 @@ pub fn key(kind: TimeKind) -> Result<TimeKey, Failure> {
     let extension = session::extension()?;
     match kind {
         TimeKind::Snowflake => snowflake_key(&extension),
-        TimeKind::Readable => {
-            let bound = catalog::sequence("readable_bound")?;
-            identity::require_committed(&[
-                (sys::is_created_here(bound), "the extension"),
-                (sys::is_rewritten_here(bound), "the bound"),
-            ])?;
-            Ok(TimeKey::readable(readable::LAYOUT, sys::database(), bound))
-        }
+        TimeKind::Readable => readable_key(),
     }
+}
+
+/// What the label of the database tells, in messages.
+const LABEL: &str = "the worker id or readable bucket";
+
+fn readable_key() -> Result<TimeKey, Failure> {
+    let bucket = catalog::bucket()?;
+    let bound = catalog::sequence("readable_bound")?;
+    identity::require_committed(&[
+        (sys::is_created_here(bound), "the extension"),
+        (sys::is_rewritten_here(bound), "the bound"),
+        (catalog::label_is_uncommitted(), LABEL),
+    ])?;
+    Ok(TimeKey::readable(bucket, sys::database(), bound))
 }
 
 fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
@@ -137,7 +151,7 @@ fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
         (sys::is_created_here(bound), "the extension"),
         (sys::is_rewritten_here(bound), "the bound"),
         (layout.is_uncommitted, "the layout"),
-        (catalog::label_is_uncommitted(), "the worker id"),
+        (catalog::label_is_uncommitted(), LABEL),
     ])?;
     Ok(TimeKey::snowflake(
         worker,

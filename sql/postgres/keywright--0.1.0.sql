@@ -183,6 +183,13 @@ CREATE FUNCTION keywright.set_worker_id(worker_id integer, above timestamptz DEF
 COMMENT ON FUNCTION keywright.set_worker_id(integer, timestamptz, boolean, boolean) IS
     'gives this database a worker id; no other database of the server may have it, and no other server';
 
+CREATE FUNCTION keywright.set_readable_bucket(bucket integer, above timestamptz DEFAULT NULL,
+        unused boolean DEFAULT false, force boolean DEFAULT false) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_set_readable_bucket_wrapper';
+COMMENT ON FUNCTION keywright.set_readable_bucket(integer, timestamptz, boolean, boolean) IS
+    'gives this database''s readable ids another bucket than its worker id; no other database may have it';
+
 CREATE FUNCTION keywright.set_layout(layout text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_set_layout_wrapper';
@@ -235,6 +242,7 @@ REVOKE ALL ON FUNCTION
     keywright.grant_tag(text, name),
     keywright.revoke_tag(text, name),
     keywright.set_worker_id(integer, timestamptz, boolean, boolean),
+    keywright.set_readable_bucket(integer, timestamptz, boolean, boolean),
     keywright.set_layout(text),
     keywright.lower_bound(timestamptz),
     keywright.promoted(interval),

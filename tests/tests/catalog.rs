@@ -101,6 +101,7 @@ keywright.promoted(interval) v u called owner owner
 keywright.release(regclass,name) v u called caller owner
 keywright.revoke_tag(text,name) v u called owner owner
 keywright.set_layout(text) v u called owner owner
+keywright.set_readable_bucket(integer,timestamp with time zone,boolean,boolean) v u called owner owner
 keywright.set_worker_id(integer,timestamp with time zone,boolean,boolean) v u called owner owner
 keywright.tag_figures() v r called caller owner,pg_monitor
 keywright.tag_inserted() v u called owner owner

@@ -246,3 +246,30 @@ fn worker_id_that_goes_to_another_layout_starts_above_its_ids() -> Result<()> {
     assert_eq!(query_text(&mut two, layout)?, format!("{EARLIER},tick=1ms"));
     Ok(())
 }
+
+/// A database that gave its worker id up without issuing with the next one left its bound where it was: when it gets the worker
+/// id back its word must not go on as if nobody else had had it.
+#[test]
+fn worker_id_that_comes_back_goes_on_above_what_others_issued() -> Result<()> {
+    let server = PgServer::builder().fake_clock().start()?;
+    let log = IdLog::new();
+    let mut one = set_up(&server, "postgres", 9)?;
+    one.batch_execute("CREATE DATABASE two")?;
+    let mut two = set_up(&server, "two", 10)?;
+    let mut last = query_i64(&mut one, "SELECT snowflake_id()")?;
+    for hour in 1..4 {
+        one.batch_execute("SELECT keywright.set_worker_id(11)")?;
+        two.batch_execute("SELECT keywright.set_worker_id(9)")?;
+        draw(&mut two, SNOWFLAKE, &log)?;
+        let next = query_i64(&mut two, "SELECT snowflake_id()")?;
+        assert!(next > last, "{last} {next}");
+        server.clock()?.step_to(-3600 * hour)?;
+        two.batch_execute("SELECT keywright.set_worker_id(10)")?;
+        one.batch_execute("SELECT keywright.set_worker_id(9)")?;
+        draw(&mut one, SNOWFLAKE, &log)?;
+        last = query_i64(&mut one, "SELECT snowflake_id()")?;
+        assert!(last > next, "{next} {last}");
+    }
+    log.check()?;
+    Ok(())
+}

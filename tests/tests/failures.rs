@@ -182,11 +182,10 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
             )
         }
         Cause::IdentityUncommitted => {
-            let change = "BEGIN; SELECT keywright.set_worker_id(2)";
-            let message = "the worker id was changed by this transaction";
-            let one = format!("{WORKER}; SELECT snowflake_id()");
+            let change = "BEGIN; SELECT keywright.set_worker_id(998)";
+            let message = "the worker id or readable bucket was changed by this transaction";
             let (_database, mut client) = client()?;
-            client.batch_execute(&one)?;
+            client.batch_execute("SELECT snowflake_id()")?;
             client.batch_execute(change)?;
             let outcome = client.batch_execute("SELECT snowflake_id()");
             (expect_cause(outcome, cause, message), "COMMIT")

@@ -84,7 +84,7 @@ fn with_our_name_the_servers_checks_hold() -> Result<()> {
         expect_sql_error(
             client.batch_execute(&label("FOR keywright", object, &format!("'{FOREIGN}'"))),
             "55006",
-            "a worker id is not given by a security label",
+            "a worker id or readable bucket is not given by a security label",
         );
     }
     assert_eq!(query_i64(&mut client, LABELS)?, 0);

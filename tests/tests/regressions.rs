@@ -257,7 +257,7 @@ fn register_of_worker_ids_is_not_wiped_by_a_label() -> Result<()> {
                 "SECURITY LABEL FOR keywright ON TABLESPACE pg_default IS {label}"
             )),
             "55006",
-            "a worker id is not given by a security label",
+            "a worker id or readable bucket is not given by a security label",
         );
     }
     Ok(())
@@ -284,7 +284,7 @@ fn worker_id_is_not_forged_by_a_label() -> Result<()> {
                 "SECURITY LABEL FOR keywright ON DATABASE two IS 'worker={worker} system={system} database={two}'"
             )),
             "55006",
-            "a worker id is not given by a security label",
+            "a worker id or readable bucket is not given by a security label",
         );
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The register's text, and floors between layouts.
 
-use keywright_core::{Floor, Held, Layout, Number, Preset, Register, Use};
+use keywright_core::{Floor, Held, Layout, Number, Preset, Register, Use, readable};
 
 const NOW_MS: i64 = 1_800_000_000_000;
 
@@ -22,6 +22,9 @@ fn what_was_written_is_read_again() {
     assert_eq!(Register::parse(""), Some(register.clone()));
     register.set(Number::Worker(5), 16_384, Use::Held(held(odd)));
     register.set(Number::Bucket(255), 16_384, Use::Lost);
+    register.set(Number::Bucket(254), 5, Use::Held(held(readable::LAYOUT)));
+    let floor = Some(Floor::below_ms(readable::LAYOUT, NOW_MS));
+    register.set(Number::Bucket(0), 5, Use::Left { floor });
     register.set(Number::Worker(6), 5, Use::Left { floor: None });
     register.set(
         Number::Worker(7),

@@ -1,0 +1,147 @@
+//! Giving a worker id or a readable bucket to this database and taking it away: what is noted of it in the server's register.
+
+use keywright_core::cause::Cause;
+use keywright_core::layout::Layout;
+use keywright_core::register::{Floor, Held, Number, Register, Use};
+use pgrx::datum::TimestampWithTimeZone;
+
+use crate::failure::Failure;
+use crate::handover::Sequences;
+use crate::register::Claim;
+use crate::words::TimeKind;
+use crate::{clock, decode, handover, identity, register, session, settings, shm, sys};
+
+/// Earliest and latest moment that is taken without force: 2010-01-01 UTC, and a year from now.
+const ABOVE_MS_MIN: i64 = 1_262_304_000_000;
+const ABOVE_AHEAD_MS_MAX: i64 = 366 * 86_400_000;
+
+/// What the caller says of a number's past.
+pub struct Vouched {
+    /// All its ids were issued before this moment, unix milliseconds.
+    pub above_ms: Option<i64>,
+    /// It was never used anywhere.
+    pub is_unused: bool,
+}
+
+impl Vouched {
+    /// Out of what a caller gave.
+    ///
+    /// # Errors
+    /// A moment that can hardly be meant, or one of what was never used.
+    pub fn new(
+        above: Option<TimestampWithTimeZone>,
+        is_unused: bool,
+        is_forced: bool,
+    ) -> Result<Self, Failure> {
+        let above_ms = above.map(decode::unix_ms).transpose()?;
+        if let Some(above_ms) = above_ms
+            && !is_forced
+            && !(ABOVE_MS_MIN..=clock::wall_ms().saturating_add(ABOVE_AHEAD_MS_MAX))
+                .contains(&above_ms)
+        {
+            return Err(Failure::new(
+                Cause::ArgumentOutOfRange,
+                "above is a moment before 2010 or more than a year ahead",
+            )
+            .detail("Ids of this database would carry that time for good.")
+            .hint("Check the year; if it is meant, say force => true."));
+        }
+        if is_unused && above_ms.is_some() {
+            return Err(Failure::new(
+                Cause::ArgumentOutOfRange,
+                "a number that was never used has no moment above which it goes on",
+            )
+            .hint("Give either above or unused."));
+        }
+        Ok(Self {
+            above_ms,
+            is_unused,
+        })
+    }
+}
+
+/// How far a number was used that comes to this database, by the register and by shared memory: it may have been another's.
+///
+/// # Errors
+/// Another session holds a gate for too long.
+pub fn used(number: Number, claim: &Claim) -> Result<Option<Floor>, Failure> {
+    let in_memory = handover::stop_words(number)?;
+    Ok(match claim {
+        Claim::Known(Some(floor)) => Some(floor.higher(in_memory)),
+        Claim::Known(None) | Claim::Unknown => in_memory,
+    })
+}
+
+/// What is to be noted of a number that comes to this database after it was used up to `floor`.
+///
+/// # Errors
+/// It was used and the caller says that it was not; its ids of another layout could come again; the sequences are held for too
+/// long.
+pub fn take(
+    number: Number,
+    layout: Layout,
+    floor: Option<Floor>,
+    vouched: &Vouched,
+) -> Result<Held, Failure> {
+    let life = shm::life().ok_or_else(session::not_preloaded)?;
+    if let Some(floor) = floor
+        && floor.layout != layout
+    {
+        identity::refuse_if_overlapping(&floor.layout, &layout, Some(floor.bound_ms))?;
+    }
+    if vouched.is_unused && floor.is_some() {
+        return Err(Failure::new(
+            Cause::WorkerIdInUse,
+            format!("{} was used on this server", register::name_of(number)),
+        )
+        .hint("Leave unused out: it goes on above what was issued."));
+    }
+    let lead_ms = i64::try_from(settings::lead_ms_max()).unwrap_or(i64::MAX);
+    let past_lead_ms = clock::wall_ms().saturating_add(lead_ms).saturating_add(1);
+    let from_ms = match vouched {
+        Vouched {
+            is_unused: true, ..
+        } => None,
+        // Ids may be as far ahead of the clock of whoever had it before.
+        Vouched { above_ms, .. } => (*above_ms).max(Some(past_lead_ms)),
+    };
+    let kind = TimeKind::of(number);
+    handover::leave_note(kind)?;
+    Ok(Held {
+        life,
+        sequence: Sequences::of(kind)?.bound.to_u32(),
+        from_ms,
+        floor,
+        layout,
+    })
+}
+
+/// Notes how far this database used the numbers of one kind that it had, but for the one it keeps. Nobody extends a bound until
+/// this transaction ends, so the one noted is the last.
+///
+/// # Errors
+/// Another transaction extended a bound and is still open.
+pub fn give_up_others(
+    register: &mut Register,
+    kind: TimeKind,
+    kept: Option<Number>,
+) -> Result<(), Failure> {
+    let ours = sys::database().to_u32();
+    let others: Vec<(Number, Held)> = register
+        .held_by(ours)
+        .filter(|(held, _)| TimeKind::of(*held) == kind && Some(*held) != kept)
+        .collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let bound_ms = handover::hold_bounds(kind)?;
+    for (other, held) in others {
+        let used = bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms));
+        let floor = match used {
+            Some(used) => Some(used.higher(held.floor)),
+            None => held.floor,
+        };
+        register.set(other, ours, Use::Left { floor });
+    }
+    Ok(())
+}
