@@ -113,8 +113,9 @@ fn layout_of_an_open_transaction_is_nobody_elses_and_stops_the_old_one() -> Resu
     changer.batch_execute(&format!("BEGIN; SELECT keywright.set_layout('{EARLIER}')"))?;
     draw(&mut other, "SELECT snowflake_id()", &log)?;
     other.batch_execute("SET keywright.refill_wait_ms_max = 200")?;
+    // More than what is reserved already.
     expect_sql_error(
-        other.batch_execute("SELECT snowflake_id()"),
+        other.batch_execute("SELECT count(snowflake_id()) FROM generate_series(1, 5000000)"),
         "55P03",
         "waiting for the snowflake bound",
     );
