@@ -80,6 +80,11 @@ pub(crate) fn to_serve_mysql() -> Vec<Need> {
             Path::new("/usr/sbin/mariadbd").exists(),
         ),
         Need::new(
+            "mariadb-server",
+            "its plugins for logins; Debian also sets up a system server, which is not used",
+            Path::new("/usr/lib/mysql/plugin/auth_pam_v1.so").exists(),
+        ),
+        Need::new(
             "mariadb-client-core",
             "runs files of statements",
             on_path("mariadb"),
