@@ -186,12 +186,7 @@ pub fn tag(text: &[u8]) -> Result<TagEntry, Failure> {
 pub fn find_tag(tag: &Tag) -> Result<(TagEntry, u32), Failure> {
     let extension = extension()?;
     let changes = changes::count();
-    let known = TAGS.with(|tags| {
-        let tags = tags.borrow();
-        (tags.changes == changes)
-            .then(|| tags.entries.get(tag).copied())
-            .flatten()
-    });
+    let known = known_tag(tag, changes);
     let entry = match known {
         Some(entry) => entry,
         None => attach_tag(tag, extension, changes)?,
@@ -216,6 +211,16 @@ fn invalid_tag(reason: &str) -> Failure {
     ))
 }
 
+/// What this session knows of a tag, if it looked it up under that number of changes.
+fn known_tag(tag: &Tag, changes: u32) -> Option<TagEntry> {
+    TAGS.with(|tags| {
+        let tags = tags.borrow();
+        (tags.changes == changes)
+            .then(|| tags.entries.get(tag).copied())
+            .flatten()
+    })
+}
+
 /// What the tag of that name belongs to now, and its first id, as somebody about to refill it must ask; takes no room in shared
 /// memory.
 ///
@@ -223,6 +228,10 @@ fn invalid_tag(reason: &str) -> Failure {
 /// There is no such tag.
 pub fn tag_key(tag: &Tag) -> Result<(TagKey, u64), Failure> {
     let extension = extension()?;
+    // Looked up before, and nothing changed since: no table is read, which may be locked.
+    if let Some(entry) = known_tag(tag, changes::count()) {
+        return Ok((*entry.key, entry.start));
+    }
     let row = catalog::tag(tag, &extension)?.ok_or_else(|| unknown_tag(tag))?;
     Ok((key_of(tag, &extension, &row), row.start))
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keywright_tests::{IdLog, Load, PgServer, Result, Stop, copy_ids, query_i64};
+use keywright_tests::{IdLog, Load, PgServer, Result, Stop, copy_ids, expect_sql_error, query_i64};
 use postgres::Client;
 
 const STEPS: usize = 40;
@@ -143,7 +143,8 @@ impl Storm {
                 client.batch_execute("BEGIN")?;
                 self.draw(&mut client)?;
                 client.batch_execute("SELECT keywright.set_worker_id(9)")?;
-                self.draw(&mut client)?;
+                let taken = query_i64(&mut client, "SELECT snowflake_id()");
+                expect_sql_error(taken, "55000", "has not committed");
                 client.batch_execute("ROLLBACK")?;
                 self.draw(&mut client)?;
             }
