@@ -18,11 +18,14 @@ pub(super) struct Run<'a> {
     pub(super) seconds: u32,
 }
 
+/// At the start of a run with a rate each connection fills its caches: what ends in these seconds is left out of its latencies.
+pub(super) const WARM_UP_S: u32 = 3;
+
 /// What a run with a log showed.
 pub(super) struct Logged {
     /// Transactions per second, connecting left out.
     pub(super) tps: f64,
-    /// How long each transaction took, microseconds, shortest first.
+    /// How long each transaction took, microseconds, shortest first. Where a rate is asked for, without those of [`WARM_UP_S`].
     pub(super) latencies_us: Vec<u32>,
 }
 
@@ -64,7 +67,7 @@ impl Run<'_> {
         let said = self.go(server, &dir, usize::from(self.clients), &more)?;
         Ok(Logged {
             tps: tps(&said)?,
-            latencies_us: latencies_us(&dir)?,
+            latencies_us: latencies_us(&dir, rate.map_or(0, |_| WARM_UP_S))?,
         })
     }
 
@@ -102,20 +105,32 @@ fn tps(said: &str) -> Result<f64> {
         .with_context(|| format!("pgbench's tps {figure:?} is no number"))
 }
 
-fn latencies_us(dir: &TempDir) -> Result<Vec<u32>> {
-    let mut latencies = Vec::new();
+/// Those that ended later than `warm_up_s` after the first.
+fn latencies_us(dir: &TempDir, warm_up_s: u32) -> Result<Vec<u32>> {
+    let mut ended = Vec::new();
     for entry in fs::read_dir(dir.path())? {
         let entry = entry?;
         let name = entry.file_name();
         if !name.to_string_lossy().starts_with("transactions") {
             continue;
         }
-        // One line per transaction: client, number, microseconds, script, and when.
         for line in fs::read_to_string(entry.path())?.lines() {
-            let took = line.split(' ').nth(2).and_then(|word| word.parse().ok());
-            latencies.push(took.with_context(|| format!("pgbench logged {line:?}"))?);
+            let transaction = transaction(line);
+            ended.push(transaction.with_context(|| format!("pgbench logged {line:?}"))?);
         }
     }
+    let first_s = ended.iter().map(|&(s, _)| s).min().unwrap_or(0);
+    let late = ended
+        .iter()
+        .filter(|&&(s, _)| s >= first_s + u64::from(warm_up_s));
+    let mut latencies: Vec<u32> = late.map(|&(_, us)| us).collect();
     latencies.sort_unstable();
     Ok(latencies)
+}
+
+/// The second in which it ended, and microseconds that it took. A line has client, number, microseconds, script, second, and more.
+fn transaction(line: &str) -> Option<(u64, u32)> {
+    let mut words = line.split(' ');
+    let took_us = words.nth(2)?.parse().ok()?;
+    Some((words.nth(1)?.parse().ok()?, took_us))
 }
