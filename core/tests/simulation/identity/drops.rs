@@ -163,8 +163,13 @@ pub fn begin(world: &mut World, at: usize) -> Phase {
 
 /// Closes a word, or writes what is known of all of them, or ends.
 pub fn step(world: &mut World, mut drop: Drop) -> Phase {
-    if let Some((slot, _, key)) = drop.words.last().copied() {
+    if let Some((slot, generation, key)) = drop.words.last().copied() {
         let number = Number::Worker(key.worker);
+        if !world.is_current(slot, generation) {
+            // Passed on meanwhile: nothing of it was unrecorded.
+            drop.words.pop();
+            return Phase::Dropping(Box::new(drop));
+        }
         if world.memory[slot].gate.is_some() {
             if world.rng.u8(..) < 16 {
                 drop.unknown.push(number);
