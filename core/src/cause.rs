@@ -22,6 +22,7 @@ pub enum Cause {
     LayoutInvalid,
     LayoutRanOut,
     LayoutOverlap,
+    ZoneInvalid,
     ClockBehind,
     LeadExceeded,
     ArgumentOutOfRange,
@@ -67,7 +68,7 @@ const DENIED: u16 = 1227;
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
-    pub const OF_POSTGRES: [Self; 28] = [
+    pub const OF_POSTGRES: [Self; 29] = [
         Self::NotPreloaded,
         Self::TagUnknown,
         Self::TagExists,
@@ -83,6 +84,7 @@ impl Cause {
         Self::LayoutInvalid,
         Self::LayoutRanOut,
         Self::LayoutOverlap,
+        Self::ZoneInvalid,
         Self::ClockBehind,
         Self::LeadExceeded,
         Self::ArgumentOutOfRange,
@@ -134,6 +136,7 @@ impl Cause {
             Self::LayoutInvalid      => Row::of("layout_invalid", "22023", ARGUMENTS, false, "input"),
             Self::LayoutRanOut       => Row::of("layout_ran_out", "2200H", NO_KEY, false, "capacity"),
             Self::LayoutOverlap      => Row::of("layout_overlap", "55000", ARGUMENTS, false, "input"),
+            Self::ZoneInvalid        => Row::of("zone_invalid", "22023", ARGUMENTS, false, "input"),
             Self::ClockBehind        => Row::of("clock_behind", "55000", NO_KEY, true, "clock"),
             Self::LeadExceeded       => Row::of("lead_exceeded", "53400", NO_KEY, true, "clock"),
             Self::ArgumentOutOfRange => Row::of("argument_out_of_range", "22003", 1690, false, "input"),

@@ -30,6 +30,7 @@ pub mod segment;
 pub mod snowflake;
 pub mod step;
 pub mod tag;
+pub mod zone;
 
 mod civil;
 
@@ -56,3 +57,4 @@ pub use segment::{
 pub use snowflake::{BoundReached, SnowflakeWord, TickError};
 pub use step::{RateWindow, Step, StepError, StepPolicy, rate_per_s};
 pub use tag::{Tag, TagError};
+pub use zone::{Zone, ZoneError};

@@ -1,6 +1,6 @@
 //! Readable ids: 27 characters that sort by time and that people can read.
 //!
-//! `yyMMddHHmmssSSS` in UTC, four characters of business code, eight digits of `bucket << 18 | sequence`: the format
+//! `yyMMddHHmmssSSS` in UTC or another fixed [`Zone`], four characters of business code, eight digits of `bucket << 18 | sequence`: the format
 //! of the Redis-buckets article. Its counters live in Redis and wrap; here a bucket is a snowflake word whose
 //! sequence carries into the milliseconds, so nothing wraps. Short codes are filled up with `_`, which no code may
 //! contain: two codes never meet, and ids have one width.
@@ -8,7 +8,8 @@
 use thiserror::Error;
 
 use crate::civil::Civil;
-use crate::layout::{FieldName, Layout};
+use crate::layout::Layout;
+use crate::zone::Zone;
 
 /// Bits of the sequence within one millisecond and bucket.
 pub const SEQUENCE_BITS: u32 = 18;
@@ -16,20 +17,12 @@ pub const SEQUENCE_BITS: u32 = 18;
 pub const BUCKETS: u32 = 256;
 /// Length of an id, characters (all ASCII).
 pub const ID_BYTES: usize = 27;
-/// The layout of a bucket's word: unix milliseconds above the sequence. Only its states are used, not its ids.
-pub const LAYOUT: Layout = Layout::from_fields(
-    &[
-        (FieldName::Time, 42),
-        (FieldName::Worker, 1),
-        (FieldName::Sequence, SEQUENCE_BITS as u8),
-    ],
-    0,
-    1,
-);
+/// The layout of a bucket's word in UTC.
+pub const LAYOUT: Layout = Zone::UTC.layout();
 
 const TIME_DIGITS: usize = 15;
 const NUMBER_DIGITS: usize = 8;
-/// 2000-01-01 and 2100-01-01 UTC, unix milliseconds: the year has two digits.
+/// 2000-01-01 and 2100-01-01 as written, in milliseconds: the year has two digits.
 const FIRST_MS: i64 = 946_684_800_000;
 const END_MS: i64 = 4_102_444_800_000;
 
@@ -113,10 +106,10 @@ pub struct ReadableParts {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadableError {
     /// Two digits of year stand for 2000 to 2099.
-    #[error("time {unix_ms} (unix milliseconds) is not in the years 2000 to 2099")]
+    #[error("time {written_ms} (milliseconds, as written) is not in the years 2000 to 2099")]
     Year {
-        /// The moment, unix milliseconds.
-        unix_ms: i64,
+        /// The moment as written, milliseconds.
+        written_ms: i64,
     },
     /// Not 27 ASCII characters.
     #[error("a readable id has {ID_BYTES} characters, not {characters}")]
@@ -144,27 +137,32 @@ pub enum ReadableError {
     },
 }
 
-/// Unix milliseconds and sequence of a bucket's state.
+/// The moment as written, in milliseconds, and the sequence of a bucket's state, in any zone.
 pub fn parts_of_state(state: u64) -> (i64, u32) {
-    let unix_ms = i64::try_from(state >> SEQUENCE_BITS).unwrap_or(i64::MAX);
+    let tick = i64::try_from(state >> SEQUENCE_BITS).unwrap_or(i64::MAX);
     let sequence = u32::try_from(state & ((1 << SEQUENCE_BITS) - 1)).unwrap_or(0);
-    (unix_ms, sequence)
+    (Zone::written_ms_of_tick(tick), sequence)
 }
 
-/// Writes a readable id.
+/// Writes a readable id. The moment is what a clock of its zone shows: [`Zone::written_ms`].
 ///
 /// # Errors
 /// [`ReadableError::Year`] outside 2000 to 2099; [`ReadableError::Number`] for a sequence of more than 18 bits.
-pub fn format(unix_ms: i64, biz: &Biz, bucket: u8, sequence: u32) -> Result<String, ReadableError> {
-    if !(FIRST_MS..END_MS).contains(&unix_ms) {
-        return Err(ReadableError::Year { unix_ms });
+pub fn format(
+    written_ms: i64,
+    biz: &Biz,
+    bucket: u8,
+    sequence: u32,
+) -> Result<String, ReadableError> {
+    if !(FIRST_MS..END_MS).contains(&written_ms) {
+        return Err(ReadableError::Year { written_ms });
     }
     if sequence >> SEQUENCE_BITS != 0 {
         return Err(ReadableError::Number {
             text: sequence.to_string(),
         });
     }
-    let civil = Civil::of_unix_ms(unix_ms);
+    let civil = Civil::of_unix_ms(written_ms);
     let number = u32::from(bucket) << SEQUENCE_BITS | sequence;
     Ok(format!(
         "{:02}{:02}{:02}{:02}{:02}{:02}{:03}{}{number:08}",
@@ -179,11 +177,11 @@ pub fn format(unix_ms: i64, biz: &Biz, bucket: u8, sequence: u32) -> Result<Stri
     ))
 }
 
-/// Takes a readable id apart.
+/// Takes a readable id apart that was written in a zone.
 ///
 /// # Errors
 /// [`ReadableError`] for anything that [`fn@format`] does not write.
-pub fn parse(text: &str) -> Result<ReadableParts, ReadableError> {
+pub fn parse(text: &str, zone: Zone) -> Result<ReadableParts, ReadableError> {
     if text.len() != ID_BYTES || !text.is_ascii() {
         return Err(ReadableError::Length {
             characters: text.chars().take(1000).count(),
@@ -191,7 +189,7 @@ pub fn parse(text: &str) -> Result<ReadableParts, ReadableError> {
     }
     let (time, rest) = text.split_at(TIME_DIGITS);
     let (biz, number) = rest.split_at(Biz::BYTES_MAX);
-    let unix_ms = parse_time(time).ok_or_else(|| ReadableError::Time {
+    let written_ms = parse_time(time).ok_or_else(|| ReadableError::Time {
         text: time.to_owned(),
     })?;
     let biz = Biz::parse(biz.trim_end_matches(char::from(Biz::FILL))).map_err(|_| {
@@ -203,7 +201,7 @@ pub fn parse(text: &str) -> Result<ReadableParts, ReadableError> {
         text: number.to_owned(),
     })?;
     Ok(ReadableParts {
-        unix_ms,
+        unix_ms: zone.unix_ms(written_ms),
         biz,
         bucket,
         sequence,

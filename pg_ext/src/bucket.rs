@@ -13,7 +13,7 @@ use crate::failure::{Failure, OrRaise};
 use crate::identity_label::{Bucket, IdentityLabel};
 use crate::labels::{self, Labelled};
 use crate::words::TimeKind;
-use crate::{changes, guard, handover, identity, register, session, sys};
+use crate::{changes, guard, handover, identity, register, session, sys, zone};
 
 const BUCKET_HINT: &str =
     "Give one from 0 to 255 that no other database has, on this server or any other.";
@@ -88,7 +88,8 @@ fn move_to(
     vouched: &Vouched,
 ) -> Result<(), Failure> {
     claims::give_up_others(register, TimeKind::Readable, Some(number))?;
-    let held = claims::take(number, readable::LAYOUT, used, vouched)?;
+    let layout = session::zone()?.layout();
+    let held = claims::take(number, layout, used, vouched)?;
     register.set(number, sys::database().to_u32(), Use::Held(held));
     Ok(())
 }
@@ -128,6 +129,13 @@ pub fn follow_worker(
         Err(failure) => return Err(failure),
     };
     let used = claims::used(number, &claim)?;
+    if let Err(taken) =
+        zone::refuse_if_written(&register::name_of(number), used, &session::zone()?.layout())
+    {
+        claims::give_up_others(register, TimeKind::Readable, None)?;
+        tell_of(&taken);
+        return Ok(None);
+    }
     let vouched = Vouched {
         // That the worker id was not used says nothing of a bucket that somebody chose.
         is_unused: vouched.is_unused && used.is_none(),

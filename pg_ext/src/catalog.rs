@@ -6,6 +6,7 @@ use keywright_core::layout::{Layout, WorkerId};
 use keywright_core::register::Number;
 use keywright_core::step::Step;
 use keywright_core::tag::Tag;
+use keywright_core::zone::Zone;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 use pgrx::spi::Spi;
@@ -163,30 +164,35 @@ pub fn layout_default() -> Result<Layout, Failure> {
     Layout::parse(LAYOUT_DEFAULT).map_err(|error| damaged(&error.to_string()))
 }
 
-/// The layout of this database, and whether it is certain.
-pub struct LayoutRow {
-    /// The layout.
+/// How ids of this database are written, and whether that is certain.
+pub struct NodeRow {
+    /// The layout of snowflake ids.
     pub layout: Layout,
-    /// This transaction set it.
+    /// The time zone of readable ids.
+    pub zone: Zone,
+    /// This transaction set one of them.
     pub is_uncommitted: bool,
 }
 
 /// The layout of this database.
 pub fn layout(extension: &Extension) -> Result<Layout, Failure> {
-    layout_row(extension).map(|row| row.layout)
+    node(extension).map(|row| row.layout)
 }
 
-/// The layout of this database, and whether this transaction set it.
-pub fn layout_row(extension: &Extension) -> Result<LayoutRow, Failure> {
+/// How ids of this database are written, and whether this transaction set it.
+pub fn node(extension: &Extension) -> Result<NodeRow, Failure> {
     store::lock_table(extension.node_table)?;
-    let query = "SELECT layout, xmin::pg_catalog.text FROM keywright.node";
+    let query = "SELECT layout, readable_zone, xmin::pg_catalog.text FROM keywright.node";
     let row = one_row(extension.owner, query, &[], |row| {
-        (row.get::<String>(1), row.get::<String>(2))
+        [1, 2, 3].map(|column| row.get::<String>(column))
     });
-    let (text, writer) = row.unwrap_or((None, None));
-    let text = text.unwrap_or_else(|| LAYOUT_DEFAULT.to_owned());
-    Ok(LayoutRow {
-        layout: Layout::parse(&text).map_err(|error| damaged(&error.to_string()))?,
+    let [layout, zone, writer] = row.unwrap_or([None, None, None]);
+    let layout = Layout::parse(layout.as_deref().unwrap_or(LAYOUT_DEFAULT))
+        .map_err(|error| damaged(&error.to_string()))?;
+    let zone = zone.map_or(Ok(Zone::UTC), |zone| Zone::parse(&zone));
+    Ok(NodeRow {
+        layout,
+        zone: zone.map_err(|error| damaged(&error.to_string()))?,
         is_uncommitted: writer.is_some_and(|writer| is_own(&writer)),
     })
 }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::handover::Sequences;
 use crate::register::Claim;
 use crate::words::TimeKind;
-use crate::{clock, decode, handover, identity, register, session, settings, shm, sys};
+use crate::{clock, decode, handover, identity, register, session, settings, shm, sys, zone};
 
 /// Earliest and latest moment that is taken without force: 2010-01-01 UTC, and a year from now.
 const ABOVE_MS_MIN: i64 = 1_262_304_000_000;
@@ -87,7 +87,14 @@ pub fn take(
     if let Some(floor) = floor
         && floor.layout != layout
     {
-        identity::refuse_if_overlapping(&floor.layout, &layout, Some(floor.bound_ms))?;
+        match number {
+            Number::Worker(_) => {
+                identity::refuse_if_overlapping(&floor.layout, &layout, Some(floor.bound_ms))?;
+            }
+            Number::Bucket(_) => {
+                zone::refuse_if_written(&register::name_of(number), Some(floor), &layout)?;
+            }
+        }
     }
     if vouched.is_unused && floor.is_some() {
         return Err(Failure::new(
@@ -106,14 +113,40 @@ pub fn take(
         Vouched { above_ms, .. } => (*above_ms).max(Some(past_lead_ms)),
     };
     let kind = TimeKind::of(number);
+    let bound = Sequences::of(kind)?.bound;
+    let floor = match (number, from_ms) {
+        // What was said, or is taken for granted, of ids elsewhere is about times as this zone writes them: what is written in
+        // another zone later must be above that, too.
+        (Number::Bucket(_), Some(from_ms)) => Some(Floor::below_ms(layout, from_ms).higher(floor)),
+        (Number::Worker(_) | Number::Bucket(_), _) => floor,
+    };
+    let from_ms = match number {
+        Number::Worker(_) => from_ms,
+        // As ids go on above the bound anyway: a bound that is higher later was moved by ids of this number.
+        Number::Bucket(_) => from_ms.max(sys::sequence_last(bound)),
+    };
     handover::leave_note(kind)?;
     Ok(Held {
         life,
-        sequence: Sequences::of(kind)?.bound.to_u32(),
+        sequence: bound.to_u32(),
         from_ms,
         floor,
         layout,
     })
+}
+
+/// How far a number was used that this database has, when its bound has come to `bound_ms` and nobody moves it any more.
+///
+/// A bucket's ids are dated from `from_ms` on, so they moved the bound beyond it: if it is lower there are none.
+pub fn used_until(number: Number, held: &Held, bound_ms: Option<i64>) -> Option<Floor> {
+    let moved_ms = match number {
+        Number::Worker(_) => bound_ms,
+        Number::Bucket(_) => bound_ms.filter(|bound_ms| Some(*bound_ms) > held.from_ms),
+    };
+    match moved_ms {
+        Some(bound_ms) => Some(Floor::below_ms(held.layout, bound_ms).higher(held.floor)),
+        None => held.floor,
+    }
 }
 
 /// Notes how far this database used the numbers of one kind that it had, but for the one it keeps. Nobody extends a bound until
@@ -136,11 +169,7 @@ pub fn give_up_others(
     }
     let bound_ms = handover::hold_bounds(kind)?;
     for (other, held) in others {
-        let used = bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms));
-        let floor = match used {
-            Some(used) => Some(used.higher(held.floor)),
-            None => held.floor,
-        };
+        let floor = used_until(other, &held, bound_ms);
         register.set(other, ours, Use::Left { floor });
     }
     Ok(())

@@ -3,13 +3,14 @@
 use keywright_core::cause::Cause;
 use keywright_core::layout::{Decoded, FloorError, Layout};
 use keywright_core::readable;
+use keywright_core::zone::Zone;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
 use pgrx::{name, pg_extern};
 
 use crate::backend::BackendCell;
 use crate::failure::{Failure, OrRaise};
-use crate::{session, text};
+use crate::{session, text, zone};
 
 /// Microseconds from the unix epoch to the server's, 2000-01-01.
 const SERVER_EPOCH_US: i64 = 946_684_800_000_000;
@@ -208,8 +209,7 @@ type ReadableFields = TableIterator<
     ),
 >;
 
-#[pg_extern(sql = false)]
-fn keywright_readable_decode(id: &[u8]) -> ReadableFields {
+fn readable_fields(id: &[u8], zone: Zone) -> Result<ReadableFields, Failure> {
     let foreign = |message: String| {
         Failure::new(Cause::IdForeign, message).hint(
             "A readable id has 27 characters: time yyMMddHHmmssSSS, business code, and 8 digits.",
@@ -217,7 +217,7 @@ fn keywright_readable_decode(id: &[u8]) -> ReadableFields {
     };
     text::read(id)
         .map_err(|error| foreign(format!("not a readable id: {error}")))
-        .and_then(|id| readable::parse(id).map_err(|error| foreign(error.to_string())))
+        .and_then(|id| readable::parse(id, zone).map_err(|error| foreign(error.to_string())))
         .and_then(|parts| {
             Ok(TableIterator::once((
                 timestamp(parts.unix_ms)?,
@@ -226,5 +226,18 @@ fn keywright_readable_decode(id: &[u8]) -> ReadableFields {
                 parts.sequence.cast_signed(),
             )))
         })
+}
+
+#[pg_extern(sql = false)]
+fn keywright_readable_decode_as(id: &[u8], zone: &[u8]) -> ReadableFields {
+    zone::parse(zone)
+        .and_then(|zone| readable_fields(id, zone))
+        .or_raise()
+}
+
+#[pg_extern(sql = false)]
+fn keywright_readable_decode(id: &[u8]) -> ReadableFields {
+    session::zone()
+        .and_then(|zone| readable_fields(id, zone))
         .or_raise()
 }

@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use keywright_core::readable;
 use keywright_core::register::{Floor, Held, Number, Register, Use};
 use pgrx::pg_sys;
 
@@ -12,7 +13,7 @@ use crate::keys::TimeKey;
 use crate::shm::{self, Attached, Slot, TagSlot, TimeSlot};
 use crate::store::{self, Urgency};
 use crate::words::TimeKind;
-use crate::{catalog, identity, register, reuse, sys};
+use crate::{catalog, claims, identity, register, reuse, sys};
 
 /// How long DROP DATABASE waits for a session in a word's gate: as long as the server itself waits for sessions to leave.
 const DROP_WAIT_MS_MAX: u64 = 5_000;
@@ -214,19 +215,20 @@ fn note_bound(sequence: pg_sys::Oid, kind: TimeKind, is_main: bool) -> Result<()
         let is_exact = closed
             .iter()
             .any(|(of, _, layout)| *of == number && *layout == held.layout);
-        let on_disk = bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms));
-        let floor = if is_exact {
-            in_memory
+        let on_disk = claims::used_until(number, &held, bound_ms);
+        held.floor = if is_exact {
+            higher(in_memory, held.floor)
         } else {
             higher(in_memory, on_disk)
         };
-        held.floor = higher(floor, held.floor);
         if is_main {
             held.sequence = 0;
         }
-        if is_last && kind == TimeKind::Snowflake {
-            // What an extension that is made anew begins with.
-            held.layout = layout_default;
+        // What an extension that is made anew begins with.
+        match kind {
+            TimeKind::Snowflake if is_last => held.layout = layout_default,
+            TimeKind::Snowflake => {}
+            TimeKind::Readable => held.layout = readable::LAYOUT,
         }
         register.set(number, ours, Use::Held(held));
     }

@@ -20,7 +20,7 @@ use crate::shm::{Slot, TimeSlot, TimeTrack};
 use crate::store::{self, Urgency};
 use crate::sys::Outcome;
 use crate::words::{self, TimeEntry, TimeKind};
-use crate::{clock, identity, promoted, register, reuse, session, settings, shm, sys};
+use crate::{clock, identity, promoted, register, reuse, session, settings, shm, sys, zone};
 
 /// Pause between two looks at a transaction that drops what the word belongs to.
 const DROP_LOOK_MS: u64 = 10;
@@ -392,6 +392,11 @@ impl Past {
             bound_ms = bound_ms.max(sys::sequence_last(sequences.track(true)?));
         }
         let held = register::held_here(entry.key.number())?;
+        if let (TimeKind::Readable, Some(held)) = (entry.kind, held)
+            && held.layout != *layout
+        {
+            return Err(zone::unregistered(layout));
+        }
         let mut floors = stop_siblings(entry);
         floors.extend(held.and_then(|held| held.floor));
         let from_ms = held.and_then(|held| held.from_ms);
@@ -413,15 +418,22 @@ fn refuse_if_far(entry: &TimeEntry, start_ms: i64, planned_ms: i64) -> Result<()
     if ahead_ms <= settings::lead_ms_max() {
         return Ok(());
     }
-    Err(Failure::new(
-        Cause::LayoutOverlap,
-        format!(
-            "ids of layout \"{}\" could repeat ids that this worker id issued under another layout",
-            entry.layout()
+    let (message, hint) = match entry.kind {
+        TimeKind::Snowflake => (
+            format!(
+                "ids of layout \"{}\" could repeat ids that this worker id issued under another layout",
+                entry.layout()
+            ),
+            "Set another worker id, or the layout that was in force.",
         ),
-    )
-    .detail(format!("They would be greater {ahead_ms} ms from now."))
-    .hint("Set another worker id, or the layout that was in force."))
+        TimeKind::Readable => (
+            "readable ids could repeat ids that were written in another time zone".to_owned(),
+            "Set another bucket, or the time zone that was in force.",
+        ),
+    };
+    Err(Failure::new(Cause::LayoutOverlap, message)
+        .detail(format!("They would be greater {ahead_ms} ms from now."))
+        .hint(hint))
 }
 
 /// A note without a bound was written before the first id: if another incarnation wrote it, that one may have issued since.

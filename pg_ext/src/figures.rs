@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use keywright_core::cause::Cause;
+use keywright_core::layout::Layout;
 use keywright_core::register::Number;
+use keywright_core::zone::Zone;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
 use pgrx::{name, pg_extern};
@@ -81,6 +83,8 @@ type WordFigures = TableIterator<
         name!(kind, String),
         name!(worker_id, Option<i32>),
         name!(layout, Option<String>),
+        name!(bucket, Option<i32>),
+        name!(zone, Option<String>),
         name!(current_id, Option<i64>),
         name!(issued, i64),
         name!(bound, Option<TimestampWithTimeZone>),
@@ -97,6 +101,8 @@ type WordRow = (
     String,
     Option<i32>,
     Option<String>,
+    Option<i32>,
+    Option<String>,
     Option<i64>,
     i64,
     Option<TimestampWithTimeZone>,
@@ -108,42 +114,71 @@ type WordRow = (
     bool,
 );
 
-/// The row of a word that issued nothing since the server started.
-fn unused_row(kind: &str, worker_id: Option<i32>, layout: Option<String>, fenced: bool) -> WordRow {
-    (
-        kind.to_owned(),
-        worker_id,
-        layout,
-        None,
-        0,
-        None,
-        None,
-        0,
-        None,
-        0,
-        0.0,
-        fenced,
-    )
+/// Who a word belongs to: worker id and layout of snowflake ids, bucket and time zone of readable ones.
+struct Who {
+    kind: TimeKind,
+    number: Option<Number>,
+    layout: Layout,
 }
 
-fn word_row(kind: &str, key: &TimeKey, is_snowflake: bool) -> Result<WordRow, Failure> {
+type WhoFields = (
+    String,
+    Option<i32>,
+    Option<String>,
+    Option<i32>,
+    Option<String>,
+);
+
+impl Who {
+    fn fields(&self) -> WhoFields {
+        let layout = self.layout;
+        let number = self.number.map(|number| match number {
+            Number::Worker(worker) => worker.cast_signed(),
+            Number::Bucket(bucket) => bucket.into(),
+        });
+        match self.kind {
+            TimeKind::Snowflake => {
+                let layout = Some(layout.to_string());
+                ("snowflake".to_owned(), number, layout, None, None)
+            }
+            TimeKind::Readable => {
+                let zone = Zone::of_layout(&layout).map(|zone| zone.to_string());
+                ("readable".to_owned(), None, None, number, zone)
+            }
+        }
+    }
+
+    /// The row of a word that issued nothing since the server started.
+    fn unused_row(&self, fenced: bool) -> WordRow {
+        let (kind, worker_id, layout, bucket, zone) = self.fields();
+        (
+            kind, worker_id, layout, bucket, zone, None, 0, None, None, 0, None, 0, 0.0, fenced,
+        )
+    }
+}
+
+fn word_row(key: &TimeKey) -> Result<WordRow, Failure> {
     let layout = key.layout;
-    let worker_id = match key.number() {
-        Number::Worker(worker) => Some(worker.cast_signed()),
-        Number::Bucket(_) => None,
+    let who = Who {
+        kind: TimeKind::of(key.number()),
+        number: Some(key.number()),
+        layout,
     };
-    let layout_name = is_snowflake.then(|| layout.to_string());
     let Some(word) = shm::find::<TimeSlot>(key) else {
-        return Ok(unused_row(kind, worker_id, layout_name, false));
+        return Ok(who.unused_row(false));
     };
+    let is_snowflake = who.kind == TimeKind::Snowflake;
+    let (kind, worker_id, layout_name, bucket, zone) = who.fields();
     let slot = word.slot;
     let used = slot.refills.load(Ordering::Relaxed) > 0;
     let next = slot.main.word.next();
     let lead_ms = layout.unix_ms_of(next >> layout.sequence_bits()) - clock::wall_ms();
     Ok((
-        kind.to_owned(),
+        kind,
         worker_id,
         layout_name,
+        bucket,
+        zone,
         (used && is_snowflake)
             .then(|| layout.compose(next.saturating_sub(1), key.worker_part(false))),
         figure(&slot.issued),
@@ -169,23 +204,29 @@ fn keywright_word_figures() -> WordFigures {
     snowflake::settle();
     let rows = || {
         session::require_preload()?;
-        let mut rows = Vec::new();
-        match words::key(TimeKind::Snowflake) {
-            Ok(key) => rows.push(word_row("snowflake", &key, true)?),
-            Err(failure) if is_fenced(failure.cause()) => {
-                let layout = session::layout()?.to_string();
-                rows.push(unused_row("snowflake", None, Some(layout), true));
-            }
-            Err(failure) => return Err(failure),
-        }
-        match words::key(TimeKind::Readable) {
-            Ok(key) => rows.push(word_row("readable", &key, false)?),
-            Err(failure) if is_fenced(failure.cause()) => {
-                rows.push(unused_row("readable", None, None, true));
-            }
-            Err(failure) => return Err(failure),
-        }
-        Ok(rows)
+        [TimeKind::Snowflake, TimeKind::Readable]
+            .into_iter()
+            .map(figures_of)
+            .collect::<Result<Vec<_>, Failure>>()
     };
     TableIterator::new(rows().or_raise())
+}
+
+fn figures_of(kind: TimeKind) -> Result<WordRow, Failure> {
+    match words::key(kind) {
+        Ok(key) => word_row(&key),
+        Err(failure) if is_fenced(failure.cause()) => {
+            let layout = match kind {
+                TimeKind::Snowflake => session::layout()?,
+                TimeKind::Readable => session::zone()?.layout(),
+            };
+            let who = Who {
+                kind,
+                number: None,
+                layout,
+            };
+            Ok(who.unused_row(true))
+        }
+        Err(failure) => Err(failure),
+    }
 }

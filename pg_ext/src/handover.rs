@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::incarnation::Note;
+use keywright_core::layout::Layout;
 use keywright_core::register::{Floor, Number};
 use pgrx::pg_sys;
 
@@ -193,6 +194,22 @@ pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
         highest = Some(floor.higher(highest));
     }
     Ok(highest)
+}
+
+/// How far words of a number came that are not in force, because their layout is not: those of a savepoint that was rolled back
+/// are known to nobody else.
+pub fn used_in_other_layouts(number: Number, layout: &Layout) -> Option<Floor> {
+    let words = shm::slots::<TimeSlot>().into_iter();
+    let others = words.filter(|(_, key)| key.number() == number && key.layout != *layout);
+    others.fold(None, |highest: Option<Floor>, (word, key)| {
+        let slot = word.slot;
+        let hi = slot.main.word.hi().max(slot.main.word.next());
+        let is_used = slot.taken_over.load(Ordering::Acquire) && !reuse::is_dropped(slot);
+        if !is_used || !word.is_current() {
+            return highest;
+        }
+        Some(Floor::below_state(key.layout, hi).higher(highest))
+    })
 }
 
 /// Leaves a note beside a bound that was never written, durably: a standby that is promoted without the first bound then

@@ -94,6 +94,7 @@ fn checks() -> Result<Vec<Check>, Failure> {
         replication()?,
         promotion()?,
         worker()?,
+        bucket()?,
         layout_time()?,
         lead(),
         clock_followed(),
@@ -215,6 +216,26 @@ fn worker() -> Result<Check, Failure> {
             Err(failure) => failure.message().to_owned(),
         },
         hint: "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere.",
+    })
+}
+
+fn bucket() -> Result<Check, Failure> {
+    let zone = session::zone()?;
+    let bucket = catalog::bucket();
+    Ok(Check {
+        name: "readable bucket",
+        severity: match &bucket {
+            Ok(_) => Severity::Ok,
+            // Few databases have a use for readable ids.
+            Err(failure) if failure.cause() == Cause::WorkerIdUnset => Severity::Info,
+            Err(_) => Severity::Error,
+        },
+        detail: match bucket {
+            Ok(bucket) => format!("bucket {bucket} of 0 to {}, time zone {zone}", u8::MAX),
+            Err(failure) => failure.message().to_owned(),
+        },
+        hint: "Run SELECT keywright.set_readable_bucket(n) with one that no other database has, here or elsewhere, before \
+               readable ids are issued.",
     })
 }
 

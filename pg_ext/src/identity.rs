@@ -178,7 +178,7 @@ fn set_layout(text: Option<&[u8]>) -> Result<(), Failure> {
             .hint("Set a smaller worker id first with SELECT keywright.set_worker_id(n).")
         })?;
     }
-    if old == layout && !catalog::layout_row(&extension)?.is_uncommitted {
+    if old == layout && !catalog::node(&extension)?.is_uncommitted {
         return Ok(());
     }
     has_past()?;

@@ -72,8 +72,8 @@ fn keywright_readable_id(biz: Option<&[u8]>) -> String {
         .and_then(|biz| Biz::parse(biz).map_err(|error| refused(error.to_string())))
         .or_raise();
     let taken = snowflake::take_readable().or_raise();
-    let (issued_ms, sequence) = readable::parts_of_state(taken.first);
-    readable::format(issued_ms, &biz, taken.bucket(), sequence)
+    let (written_ms, sequence) = readable::parts_of_state(taken.first);
+    readable::format(written_ms, &biz, taken.bucket(), sequence)
         .map_err(|error| {
             Failure::new(Cause::ArgumentOutOfRange, error.to_string())
                 .hint("Check the server's clock.")

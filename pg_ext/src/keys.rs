@@ -3,9 +3,9 @@
 //! whichever is taken over starts above all of them.
 
 use keywright_core::layout::{Layout, WorkerId};
-use keywright_core::readable;
 use keywright_core::register::Number;
 use keywright_core::tag::Tag;
+use keywright_core::zone::Zone;
 use pgrx::pg_sys;
 
 /// Which tag a slot belongs to.
@@ -119,9 +119,9 @@ impl TimeKey {
     }
 
     /// The key of a bucket's readable ids, bounded by `sequence` of `database`.
-    pub fn readable(bucket: u8, database: pg_sys::Oid, sequence: pg_sys::Oid) -> Self {
+    pub fn readable(bucket: u8, zone: Zone, database: pg_sys::Oid, sequence: pg_sys::Oid) -> Self {
         Self {
-            layout: readable::LAYOUT,
+            layout: zone.layout(),
             worker_parts: [0, 0],
             number: bucket.into(),
             is_readable: 1,

@@ -50,6 +50,7 @@ mod text;
 mod upgrade;
 mod utility;
 mod words;
+mod zone;
 
 use failure::OrRaise;
 

@@ -126,9 +126,15 @@ fn lower_register(mut register: Register, to_ms: i64) -> Option<i64> {
         highest_ms = highest_ms
             .max(held.from_ms)
             .max(held.floor.map(|floor| floor.bound_ms));
+        let floor = held.floor.map(|floor| lowered(floor, to_ms));
         let lowered = Held {
             from_ms: held.from_ms.map(|from_ms| from_ms.min(to_ms)),
-            floor: held.floor.map(|floor| lowered(floor, to_ms)),
+            // The bound comes down to where the number begins: that it is no higher says nothing any more.
+            floor: if held.from_ms >= Some(to_ms) {
+                Some(Floor::below_ms(held.layout, to_ms).higher(floor))
+            } else {
+                floor
+            },
             ..held
         };
         register.set(number, ours, Use::Held(lowered));

@@ -10,6 +10,7 @@ use keywright_core::cause::Cause;
 use keywright_core::layout::Layout;
 use keywright_core::step::{Step, StepPolicy};
 use keywright_core::tag::Tag;
+use keywright_core::zone::Zone;
 use pgrx::pg_sys;
 
 use crate::backend::BackendCell;
@@ -27,7 +28,7 @@ pub struct Extension {
     pub owner: pg_sys::Oid,
     /// keywright.tag, whose changes announce changed definitions.
     pub tag_table: pg_sys::Oid,
-    /// keywright.node, whose changes announce a changed worker id or layout.
+    /// keywright.node, whose changes announce a changed worker id, bucket, layout or time zone.
     pub node_table: pg_sys::Oid,
 }
 
@@ -81,6 +82,7 @@ pub struct Stamped<T> {
 static HOT_TAG: BackendCell<Option<HotTag>> = BackendCell::new(None);
 static EXTENSION: BackendCell<Option<Stamped<Extension>>> = BackendCell::new(None);
 static LAYOUT: BackendCell<Option<Stamped<Layout>>> = BackendCell::new(None);
+static ZONE: BackendCell<Option<Stamped<Zone>>> = BackendCell::new(None);
 
 #[derive(Default)]
 struct Tags {
@@ -337,11 +339,20 @@ pub fn layout() -> Result<Layout, Failure> {
     remember(&LAYOUT, || catalog::layout(&extension()?))
 }
 
+/// The time zone that this database's readable ids are decoded with.
+///
+/// # Errors
+/// The extension's tables cannot be read.
+pub fn zone() -> Result<Zone, Failure> {
+    remember(&ZONE, || Ok(catalog::node(&extension()?)?.zone))
+}
+
 /// Forgets what was looked up: after this session changed it itself.
 pub fn forget() {
     HOT_TAG.set(None);
     EXTENSION.set(None);
     crate::words::forget();
     LAYOUT.set(None);
+    ZONE.set(None);
     TAGS.with(|tags| tags.borrow_mut().entries.clear());
 }

@@ -125,37 +125,42 @@ pub fn key(kind: TimeKind) -> Result<TimeKey, Failure> {
     let extension = session::extension()?;
     match kind {
         TimeKind::Snowflake => snowflake_key(&extension),
-        TimeKind::Readable => readable_key(),
+        TimeKind::Readable => readable_key(&extension),
     }
 }
 
 /// What the label of the database tells, in messages.
 const LABEL: &str = "the worker id or readable bucket";
 
-fn readable_key() -> Result<TimeKey, Failure> {
+/// And what the row of keywright.node does.
+const NODE: &str = "the layout or the time zone";
+
+fn readable_key(extension: &Extension) -> Result<TimeKey, Failure> {
+    let node = catalog::node(extension)?;
     let bucket = catalog::bucket()?;
     let bound = catalog::sequence("readable_bound")?;
     identity::require_committed(&[
         (sys::is_created_here(bound), "the extension"),
         (sys::is_rewritten_here(bound), "the bound"),
+        (node.is_uncommitted, NODE),
         (catalog::label_is_uncommitted(), LABEL),
     ])?;
-    Ok(TimeKey::readable(bucket, sys::database(), bound))
+    Ok(TimeKey::readable(bucket, node.zone, sys::database(), bound))
 }
 
 fn snowflake_key(extension: &Extension) -> Result<TimeKey, Failure> {
-    let layout = catalog::layout_row(extension)?;
-    let worker = catalog::worker(&layout.layout)?;
+    let node = catalog::node(extension)?;
+    let worker = catalog::worker(&node.layout)?;
     let bound = catalog::sequence("snowflake_bound")?;
     identity::require_committed(&[
         (sys::is_created_here(bound), "the extension"),
         (sys::is_rewritten_here(bound), "the bound"),
-        (layout.is_uncommitted, "the layout"),
+        (node.is_uncommitted, NODE),
         (catalog::label_is_uncommitted(), LABEL),
     ])?;
     Ok(TimeKey::snowflake(
         worker,
-        layout.layout,
+        node.layout,
         sys::database(),
         bound,
     ))

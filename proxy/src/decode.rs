@@ -1,7 +1,7 @@
 //! What a key says of itself.
 
 use anyhow::{Context, Result};
-use keywright_core::{Layout, readable};
+use keywright_core::{Layout, Zone, readable};
 
 /// The parts of a snowflake or readable id, one on a line.
 ///
@@ -9,7 +9,7 @@ use keywright_core::{Layout, readable};
 /// It is neither.
 pub fn decode(id: &str, layout: &Layout) -> Result<String> {
     if !id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
-        let parts = readable::parse(id)?;
+        let parts = readable::parse(id, Zone::UTC)?;
         return Ok(format!(
             "kind        readable\nissued_ms   {}\nbiz         {}\nbucket      {}\nsequence    {}",
             parts.unix_ms,

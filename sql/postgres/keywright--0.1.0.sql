@@ -36,9 +36,10 @@ CREATE TRIGGER sequences AFTER INSERT ON keywright.tag FOR EACH ROW EXECUTE FUNC
 
 CREATE TABLE keywright.node (
     one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
-    layout  text    NOT NULL
+    layout  text    NOT NULL,
+    readable_zone text NOT NULL DEFAULT 'UTC'
 );
-COMMENT ON TABLE keywright.node IS 'layout of this database''s snowflake ids, twitter without a row; change it with keywright.set_layout';
+COMMENT ON TABLE keywright.node IS 'layout of this database''s snowflake ids and time zone of its readable ids, twitter and UTC without a row; change them with keywright.set_layout and keywright.set_readable_zone';
 
 CREATE SEQUENCE keywright.snowflake_bound       MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.snowflake_spare_bound MINVALUE 0 START 0;
@@ -88,7 +89,7 @@ COMMENT ON FUNCTION @extschema@.next_biz_ids(text, integer) IS 'n consecutive id
 
 CREATE FUNCTION @extschema@.readable_id(biz text) RETURNS text
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'keywright_readable_id_wrapper';
-COMMENT ON FUNCTION @extschema@.readable_id(text) IS 'a new 27-character id: UTC time to the millisecond, business code, number';
+COMMENT ON FUNCTION @extschema@.readable_id(text) IS 'a new 27-character id: time to the millisecond, business code, number';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- Reading ids. With an explicit layout they depend on their arguments alone; without, on this database's layout.
@@ -131,10 +132,14 @@ CREATE FUNCTION @extschema@.snowflake_floor(moment timestamptz) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'keywright_floor_wrapper';
 COMMENT ON FUNCTION @extschema@.snowflake_floor(timestamptz) IS 'the smallest id of that moment, for WHERE id >= snowflake_floor(now() - interval ''1 day'')';
 
+CREATE FUNCTION @extschema@.readable_decode(id text, zone text,
+        OUT issued_at timestamptz, OUT biz text, OUT bucket integer, OUT sequence integer) RETURNS SETOF record
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE ROWS 1 AS 'MODULE_PATHNAME', 'keywright_readable_decode_as_wrapper';
+COMMENT ON FUNCTION @extschema@.readable_decode(text, text) IS 'the parts of a readable id that was written in the time zone, such as +08:00';
 CREATE FUNCTION @extschema@.readable_decode(id text,
         OUT issued_at timestamptz, OUT biz text, OUT bucket integer, OUT sequence integer) RETURNS SETOF record
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE ROWS 1 AS 'MODULE_PATHNAME', 'keywright_readable_decode_wrapper';
-COMMENT ON FUNCTION @extschema@.readable_decode(text) IS 'the parts of a readable id';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE ROWS 1 AS 'MODULE_PATHNAME', 'keywright_readable_decode_wrapper';
+COMMENT ON FUNCTION @extschema@.readable_decode(text) IS 'the parts of a readable id of this database''s time zone';
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- Managing. For the owner of the extension; others get it with GRANT EXECUTE.
@@ -190,6 +195,12 @@ CREATE FUNCTION keywright.set_readable_bucket(bucket integer, above timestamptz 
 COMMENT ON FUNCTION keywright.set_readable_bucket(integer, timestamptz, boolean, boolean) IS
     'gives this database''s readable ids another bucket than its worker id; no other database may have it';
 
+CREATE FUNCTION keywright.set_readable_zone(zone text) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_set_readable_zone_wrapper';
+COMMENT ON FUNCTION keywright.set_readable_zone(text) IS
+    'the time zone that this database''s readable ids are written in: UTC, or an offset such as +08:00';
+
 CREATE FUNCTION keywright.set_layout(layout text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_set_layout_wrapper';
@@ -243,6 +254,7 @@ REVOKE ALL ON FUNCTION
     keywright.revoke_tag(text, name),
     keywright.set_worker_id(integer, timestamptz, boolean, boolean),
     keywright.set_readable_bucket(integer, timestamptz, boolean, boolean),
+    keywright.set_readable_zone(text),
     keywright.set_layout(text),
     keywright.lower_bound(timestamptz),
     keywright.promoted(interval),
@@ -261,7 +273,8 @@ CREATE FUNCTION keywright.tag_figures(OUT tag text, OUT generation integer, OUT 
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'keywright_tag_figures_wrapper';
 COMMENT ON FUNCTION keywright.tag_figures() IS 'what shared memory says of this database''s tags; see keywright.stats';
 
-CREATE FUNCTION keywright.word_figures(OUT kind text, OUT worker_id integer, OUT layout text, OUT current_id bigint, OUT issued bigint,
+CREATE FUNCTION keywright.word_figures(OUT kind text, OUT worker_id integer, OUT layout text, OUT bucket integer, OUT zone text,
+        OUT current_id bigint, OUT issued bigint,
         OUT bound timestamptz, OUT lead_ms bigint, OUT refills bigint, OUT last_refill timestamptz,
         OUT waits bigint, OUT wait_ms double precision, OUT fenced boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -288,14 +301,15 @@ CREATE VIEW keywright.tags AS
 COMMENT ON VIEW keywright.tags IS 'every tag and how it is set; reserved_to is the largest id it may have issued';
 
 CREATE VIEW keywright.stats AS
-    SELECT 'tag'::text AS kind, t.tag, NULL::integer AS worker_id, NULL::text AS layout, f.current_id, f.remaining,
+    SELECT 'tag'::text AS kind, t.tag, NULL::integer AS worker_id, NULL::text AS layout, NULL::integer AS bucket, NULL::text AS zone,
+           f.current_id, f.remaining,
            COALESCE(f.step, t.step) AS step, NULL::bigint AS issued, NULL::timestamptz AS bound, NULL::bigint AS lead_ms, false AS fenced,
            COALESCE(f.refills, 0) AS refills, f.last_refill, COALESCE(f.waits, 0) AS waits, COALESCE(f.wait_ms, 0) AS wait_ms
     FROM keywright.tag t
     LEFT JOIN keywright.tag_figures() f ON f.tag OPERATOR(pg_catalog.=) t.tag AND f.generation OPERATOR(pg_catalog.=) t.generation
     WHERE t.dropped_at IS NULL
     UNION ALL
-    SELECT w.kind, NULL, w.worker_id, w.layout, w.current_id, NULL, NULL, w.issued, w.bound, w.lead_ms, w.fenced,
+    SELECT w.kind, NULL, w.worker_id, w.layout, w.bucket, w.zone, w.current_id, NULL, NULL, w.issued, w.bound, w.lead_ms, w.fenced,
            w.refills, w.last_refill, w.waits, w.wait_ms
     FROM keywright.word_figures() w;
 COMMENT ON VIEW keywright.stats IS 'figures since the server started: a row per tag, one for snowflake and one for readable ids';

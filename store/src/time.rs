@@ -174,8 +174,8 @@ impl TimeSupply {
         let (first, guard) = self.try_states(count, false)?;
         let bucket = u8::try_from(guard.as_deref()?.worker_id).ok()?;
         let text = |state| {
-            let (unix_ms, sequence) = readable::parts_of_state(state);
-            readable::format(unix_ms, biz, bucket, sequence).ok()
+            let (written_ms, sequence) = readable::parts_of_state(state);
+            readable::format(written_ms, biz, bucket, sequence).ok()
         };
         let texts: Option<Vec<String>> = (first..first + count).map(text).collect();
         texts.map(KeyBatch::Texts)

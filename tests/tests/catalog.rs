@@ -73,7 +73,8 @@ fn script_and_library_name_the_same_functions() -> Result<()> {
 const FUNCTIONS: &str = "
 next_biz_id(text) v u called caller everybody
 next_biz_ids(text,integer) v u called caller everybody
-readable_decode(text) i s strict caller everybody
+readable_decode(text) s s strict caller everybody
+readable_decode(text,text) i s strict caller everybody
 readable_id(text) v u called caller everybody
 snowflake_decode(bigint) s s strict caller everybody
 snowflake_decode(bigint,text) i s strict caller everybody
@@ -102,6 +103,7 @@ keywright.release(regclass,name) v u called caller owner
 keywright.revoke_tag(text,name) v u called owner owner
 keywright.set_layout(text) v u called owner owner
 keywright.set_readable_bucket(integer,timestamp with time zone,boolean,boolean) v u called owner owner
+keywright.set_readable_zone(text) v u called owner owner
 keywright.set_worker_id(integer,timestamp with time zone,boolean,boolean) v u called owner owner
 keywright.tag_figures() v r called caller owner,pg_monitor
 keywright.tag_inserted() v u called owner owner
@@ -166,7 +168,7 @@ fn views_have_these_columns() -> Result<()> {
         ),
         (
             "stats",
-            "kind text, tag text, worker_id int4, layout text, current_id int8, remaining int8, step int8, issued int8, \
+            "kind text, tag text, worker_id int4, layout text, bucket int4, zone text, current_id int8, remaining int8, step int8, issued int8, \
              bound timestamptz, lead_ms int8, fenced bool, refills int8, last_refill timestamptz, waits int8, wait_ms float8",
         ),
         (

@@ -56,6 +56,8 @@ fn what_is_not_ascii_is_refused_in_plain_words() -> Result<()> {
         ("snowflake_floor(now(), $)", Cause::LayoutInvalid),
         ("readable_id($)", Cause::ArgumentOutOfRange),
         ("readable_decode($)", Cause::IdForeign),
+        ("readable_decode('', $)", Cause::ZoneInvalid),
+        ("keywright.set_readable_zone($)", Cause::ZoneInvalid),
     ];
     for (encoding, letter) in ENCODINGS {
         let (_database, mut client) = database(encoding, "refused")?;

@@ -118,6 +118,13 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
             )?;
             (error, "earlier epoch")
         }
+        Cause::ZoneInvalid => {
+            let statement = "SELECT keywright.set_readable_zone('Europe/Berlin')";
+            (
+                refused("", statement, cause, "is not a fixed offset from UTC")?,
+                "'+08:00'",
+            )
+        }
         Cause::LeadExceeded => {
             let tiny =
                 "DROP EXTENSION keywright; CREATE EXTENSION keywright;

@@ -12,3 +12,4 @@ mod readable_ids;
 mod registers;
 mod segments;
 mod words;
+mod zones;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use keywright_core::{Biz, KeyBatch, readable};
+use keywright_core::{Biz, KeyBatch, Zone, readable};
 use keywright_store::KeySpec;
 use keywright_tests::Result;
 
@@ -29,7 +29,7 @@ fn proxies_issue_readable_keys_in_buckets_of_their_own() -> Result<()> {
                     let issued = texts(source.take(1 + round * 20, true).await?);
                     assert!(issued.is_sorted_by(|one, next| one < next));
                     for text in issued {
-                        let parts = readable::parse(&text)?;
+                        let parts = readable::parse(&text, Zone::UTC)?;
                         assert_eq!(parts.biz.as_str(), biz);
                         buckets.insert(parts.bucket);
                         assert!(seen.insert(text.clone()), "{text} came twice");

@@ -98,6 +98,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::LayoutInvalid
         | Cause::LayoutRanOut
         | Cause::LayoutOverlap
+        | Cause::ZoneInvalid
         | Cause::ClockBehind
         | Cause::LeadExceeded
         | Cause::ArgumentOutOfRange

@@ -2,6 +2,7 @@
 
 use keywright_core::{Floor, Held, Layout, Number, Register, Use};
 
+use super::rules::Rules;
 use super::state::Identity;
 use super::words::has_past;
 use super::world::World;
@@ -169,13 +170,20 @@ fn set_layout(world: &mut World, number: u32, identity: Identity, to: usize) -> 
     if identity.layout != to {
         let bound_ms = hold(world, number, identity.sequence)?;
         let (old, new) = (world.layout(identity.layout), world.layout(to));
-        refuse_if_overlapping(&old, &new, bound_ms)?;
+        if !world.settings.are_zones {
+            refuse_if_overlapping(&old, &new, bound_ms)?;
+        }
         for (of, held) in register.held_by(database).collect::<Vec<_>>() {
-            let floor = used(&held, bound_ms);
-            let held = Held {
-                floor,
-                layout: new,
-                ..held
+            let floor = used(world, &held, bound_ms);
+            let held = match of {
+                Number::Worker(bucket) if world.settings.are_zones => {
+                    moved(world, bucket, held, floor, bound_ms, new)?
+                }
+                Number::Worker(_) | Number::Bucket(_) => Held {
+                    floor,
+                    layout: new,
+                    ..held
+                },
             };
             register.set(of, database, Use::Held(held));
         }
@@ -187,7 +195,53 @@ fn set_layout(world: &mut World, number: u32, identity: Identity, to: usize) -> 
     })
 }
 
-fn used(held: &Held, bound_ms: Option<i64>) -> Option<Floor> {
+/// What is noted of a bucket whose ids are written in another zone from now.
+fn moved(
+    world: &World,
+    bucket: u32,
+    held: Held,
+    floor: Option<Floor>,
+    bound_ms: Option<i64>,
+    layout: Layout,
+) -> Option<Held> {
+    let of_others = world
+        .memory
+        .iter()
+        .filter(|slot| slot.key.worker == bucket && world.layout(slot.key.layout) != held.layout);
+    let mut floor = floor;
+    for slot in of_others.filter(|slot| slot.is_taken_over) {
+        let hi = slot.word.hi().max(slot.word.next());
+        floor = Some(Floor::below_state(world.layout(slot.key.layout), hi).higher(floor));
+    }
+    refuse_if_written(world, floor, &layout)?;
+    Some(Held {
+        from_ms: held.from_ms.max(bound_ms),
+        floor: match world.rules {
+            Rules::ZoneNotNoted => held.floor,
+            _ => floor,
+        },
+        layout,
+        ..held
+    })
+}
+
+fn refuse_if_written(world: &World, floor: Option<Floor>, layout: &Layout) -> Option<()> {
+    let Some(floor) = floor.filter(|floor| floor.layout != *layout) else {
+        return Some(());
+    };
+    let start_ms = layout.unix_ms_of(floor.first_state(layout) >> layout.sequence_bits());
+    let lead_ms = i64::try_from(world.settings.lead_ms_max).unwrap_or(i64::MAX);
+    (start_ms - lead_ms <= world.readings().wall_ms).then_some(())
+}
+
+/// How far a number was used whose bound has come so far, and is moved by nobody any more.
+pub fn used(world: &World, held: &Held, bound_ms: Option<i64>) -> Option<Floor> {
+    let window_ms = match world.rules {
+        Rules::BoundCountsLate => i64::try_from(world.settings.window_ms).unwrap_or(0),
+        _ => 0,
+    };
+    let is_own = |bound_ms: &i64| Some(*bound_ms - window_ms) > held.from_ms;
+    let bound_ms = bound_ms.filter(|bound_ms| !world.settings.are_zones || is_own(bound_ms));
     match bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms)) {
         Some(used) => Some(used.higher(held.floor)),
         None => held.floor,
@@ -218,7 +272,7 @@ fn set_worker(world: &mut World, number: u32, identity: Identity, worker: u32) -
     if !others.is_empty() {
         let bound_ms = hold(world, number, identity.sequence)?;
         for (of, held) in others {
-            let floor = used(&held, bound_ms);
+            let floor = used(world, &held, bound_ms);
             register.set(of, database, Use::Left { floor });
         }
     }
@@ -277,16 +331,21 @@ fn take(
     if let Some(floor) = floor
         && floor.layout != layout
     {
-        refuse_if_overlapping(&floor.layout, &layout, Some(floor.bound_ms))?;
+        if world.settings.are_zones {
+            refuse_if_written(world, Some(floor), &layout)?;
+        } else {
+            refuse_if_overlapping(&floor.layout, &layout, Some(floor.bound_ms))?;
+        }
     }
     let lead_ms = i64::try_from(world.settings.lead_ms_max).unwrap_or(i64::MAX);
     let sequence = world.disk.sequences.entry(identity.sequence).or_default();
     sequence.has_note = true;
+    let begun_ms = sequence.bound_ms.filter(|_| world.settings.are_zones);
     world.flush();
     Some(Held {
         life: world.life,
         sequence: identity.sequence,
-        from_ms: Some(world.readings().wall_ms + lead_ms + 1),
+        from_ms: Some(world.readings().wall_ms + lead_ms + 1).max(begun_ms),
         floor,
         layout,
     })

@@ -2,7 +2,7 @@
 
 use keywright_core::{Floor, Number, Register, Use};
 
-use super::commands::{hold, lock_register, write_identity, write_register};
+use super::commands::{hold, lock_register, used, write_identity, write_register};
 use super::rules::Rules;
 use super::session::{self, Phase};
 use super::state::{Identity, Key};
@@ -117,7 +117,7 @@ fn note(
         };
         let floor = match in_memory {
             Some(floor) => Some(floor),
-            None => bound_ms.map(|bound_ms| Floor::below_ms(held.layout, bound_ms)),
+            None => used(world, &held, bound_ms),
         };
         held.floor = higher(floor, held.floor);
         held.sequence = 0;

@@ -1,7 +1,7 @@
 //! A second world: who a database is changes, in transactions that may fail, while its sessions issue.
 //!
-//! Databases are made and dropped, extensions too, worker ids and layouts change hands, and words in shared memory are closed
-//! and passed on. The tags and clocks of the first world are left out; the words, bounds, floors and the register are core's own.
+//! Databases are made and dropped, extensions too, worker ids and layouts (in some runs buckets and time zones) change hands, and
+//! words in shared memory are closed and passed on. The tags and clocks of the first world are left out; the words, bounds, floors and the register are core's own.
 
 mod checker;
 mod commands;
@@ -91,6 +91,16 @@ fn finds_a_bound_noted_while_sessions_issue_on() {
 #[test]
 fn finds_a_closed_word_that_a_leaving_session_opens() {
     assert_rules_found(Rules::LeavingReopens);
+}
+
+#[test]
+fn finds_a_zone_that_is_forgotten() {
+    assert_rules_found(Rules::ZoneNotNoted);
+}
+
+#[test]
+fn finds_a_bound_that_is_counted_late() {
+    assert_rules_found(Rules::BoundCountsLate);
 }
 
 #[test]

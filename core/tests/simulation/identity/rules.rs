@@ -24,6 +24,10 @@ pub enum Rules {
     /// A word that was stopped for another's sake goes on where it stopped when its database gets the worker id back, if
     /// nothing moved its own bound meanwhile.
     GoesOnWhereItStopped,
+    /// A change of the time zone notes nothing of what was written in the one before.
+    ZoneNotNoted,
+    /// A bound counts as a bucket's own only where it lies a window beyond the moment at which the bucket begins.
+    BoundCountsLate,
     /// A slot is passed on for the sake of a note that is not committed.
     PassedOnBeforeCommit,
     /// The worker's bits are read from the slot after the swap.
@@ -33,6 +37,11 @@ pub enum Rules {
 }
 
 impl Rules {
+    /// Whether what is wrong is only seen in time zones.
+    pub fn is_about_zones(self) -> bool {
+        matches!(self, Self::ZoneNotNoted | Self::BoundCountsLate)
+    }
+
     /// Whether what is wrong is only seen where several words of a worker id lie in memory.
     pub fn is_about_memory(self) -> bool {
         matches!(self, Self::GoesOnWhereItStopped | Self::NotesOneWordOfMany)

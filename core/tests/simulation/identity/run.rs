@@ -36,6 +36,11 @@ pub fn run(seed: u64, rules: Rules, is_traced: bool) -> Outcome {
     } else {
         rng.u32(1..12)
     };
+    // A quarter of the runs, without a change to what happens in the others.
+    settings.are_zones = rules.is_about_zones() || (rules == Rules::Sound && seed % 4 == 3);
+    if settings.are_zones {
+        settings.layouts.retain(|layout| layout.tick_ms() == 1);
+    }
     if is_of_memory {
         settings.layouts.truncate(1);
         settings.slots_max = 6;
@@ -134,6 +139,7 @@ fn random_settings(rng: &mut Rng) -> Settings {
     layouts.swap(0, first);
     Settings {
         layouts,
+        are_zones: false,
         window_ms: [0, 5, 100, 1000][rng.usize(..4)],
         lead_ms_max: [0, 20, 1000][rng.usize(..3)],
         jump_ms_max: [50, 5000][rng.usize(..2)],

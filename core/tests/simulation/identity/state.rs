@@ -158,6 +158,8 @@ pub enum Outcome {
 pub struct Settings {
     /// Layouts whose numbers meet; the first is what CREATE EXTENSION sets.
     pub layouts: Vec<Layout>,
+    /// Whether they are time zones of readable ids, and the numbers buckets.
+    pub are_zones: bool,
     pub window_ms: u64,
     pub lead_ms_max: u64,
     pub jump_ms_max: u64,
