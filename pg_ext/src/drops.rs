@@ -8,12 +8,14 @@ use keywright_core::readable;
 use keywright_core::register::{Floor, Held, Number, Register, Use};
 use pgrx::pg_sys;
 
+use crate::backend::BackendCell;
 use crate::failure::{Failure, OrRaise};
+use crate::handover::Sequences;
 use crate::keys::TimeKey;
 use crate::shm::{self, Attached, Slot, TagSlot, TimeSlot};
 use crate::store::{self, Urgency};
 use crate::words::TimeKind;
-use crate::{catalog, claims, identity, register, reuse, sys};
+use crate::{catalog, claims, handover, identity, register, reuse, sys};
 
 /// How long DROP DATABASE waits for a session in a word's gate: as long as the server itself waits for sessions to leave.
 const DROP_WAIT_MS_MAX: u64 = 5_000;
@@ -147,12 +149,47 @@ pub fn relation(relation: pg_sys::Oid) {
     if !sys::is_created_here(relation) {
         identity::note_past();
     }
+    note_lost().or_raise();
     match name.as_str() {
         "snowflake_bound" => note_bound(relation, TimeKind::Snowflake, true).or_raise(),
         "snowflake_spare_bound" => note_bound(relation, TimeKind::Snowflake, false).or_raise(),
         "readable_bound" => note_bound(relation, TimeKind::Readable, true).or_raise(),
         _ => close_tag(relation),
     }
+}
+
+/// The transaction, or part of one, that has noted what did not arrive.
+static LOST_NOTED_BY: BackendCell<u64> = BackendCell::new(0);
+
+/// Notes how far bounds may have come of which the last did not arrive: once, when the first of keywright's sequences is about to
+/// be dropped, and all that tells it is still there.
+fn note_lost() -> Result<(), Failure> {
+    let transaction = sys::subtransaction();
+    if LOST_NOTED_BY.replace(transaction) == transaction {
+        return Ok(());
+    }
+    for kind in [TimeKind::Snowflake, TimeKind::Readable] {
+        let Ok(sequences) = Sequences::of(kind) else {
+            continue;
+        };
+        let lost_ms = {
+            let _owner = sys::AsOwner::new(pg_sys::BOOTSTRAP_SUPERUSERID.into());
+            handover::lost_bound(&sequences)?
+        };
+        let Some(lost_ms) = lost_ms else {
+            continue;
+        };
+        let ours = sys::database().to_u32();
+        register::lock()?;
+        let mut register = register::read()?;
+        let of_kind = |(number, _): &(Number, Held)| TimeKind::of(*number) == kind;
+        for (number, mut held) in register.held_by(ours).filter(of_kind).collect::<Vec<_>>() {
+            held.floor = claims::used_until(number, &held, Some(lost_ms));
+            register.set(number, ours, Use::Held(held));
+        }
+        register::write(&register);
+    }
+    Ok(())
 }
 
 /// A tag is about to be dropped: its place is free once that has committed. Brought back, it goes on above its sequence, which

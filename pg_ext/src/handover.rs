@@ -60,6 +60,12 @@ impl Sequences {
             .collect()
     }
 
+    /// The higher of the bounds.
+    fn highest_ms(&self) -> Option<i64> {
+        let bounds = self.bounds().into_iter();
+        bounds.filter_map(sys::sequence_last).max()
+    }
+
     /// All of them, to lock.
     pub fn all(&self) -> Vec<pg_sys::Oid> {
         [Some(self.bound), self.spare_bound, Some(self.note)]
@@ -129,18 +135,25 @@ fn deadline() -> Urgency {
 /// Another transaction extended one and is still open.
 pub fn hold_bounds(kind: TimeKind) -> Result<Option<i64>, Failure> {
     let sequences = Sequences::of(kind)?;
-    let mut highest_ms = None;
     for sequence in sequences.bounds() {
         store::lock_alone(sequence, deadline(), kind.bound_name())?;
-        highest_ms = highest_ms.max(sys::sequence_last(sequence));
     }
+    match lost_bound(&sequences)? {
+        Some(lost_ms) => Ok(Some(lost_ms)),
+        None => Ok(sequences.highest_ms()),
+    }
+}
+
+/// How far the bounds may have come that another incarnation wrote, and of which the last did not arrive; none where this one
+/// wrote them.
+pub fn lost_bound(sequences: &Sequences) -> Result<Option<i64>, Failure> {
     let note = sys::sequence_last(sequences.note).and_then(Note::unpack);
     if note.is_none_or(|note| note.is_of(&store::incarnation())) {
-        return Ok(highest_ms);
+        return Ok(None);
     }
     let ahead_ms = settings::lead_ms_max().saturating_add(1);
     let past_lead_ms = add_ms(clock::wall_ms(), ahead_ms);
-    let past_both_ms = past_lead_ms.max(highest_ms.unwrap_or(0));
+    let past_both_ms = past_lead_ms.max(sequences.highest_ms().unwrap_or(0));
     Ok(Some(add_ms(past_both_ms, promoted::skew_ms_max(note)?)))
 }
 

@@ -90,6 +90,31 @@ fn insert_across_promotion(standby: &PgServer, logs: &Logs) -> Result<()> {
     logs.take(&mut standby.client("postgres")?)
 }
 
+/// The bound that arrived need not be the last: whoever comes after the extension leaves out as much as it would have.
+#[test]
+fn extension_dropped_right_after_a_promotion_leaves_out_the_skew() -> Result<()> {
+    let mut primary = primary()?;
+    let standby = primary.standby("standby", Replication::Asynchronous)?;
+    let mut client = primary.client("postgres")?;
+    for query in ["SELECT snowflake_id()", "SELECT count(readable_id('a'))"] {
+        query_i64(&mut client, query)?;
+    }
+    primary.wait_replayed(&standby)?;
+    primary.stop(Stop::Immediate)?;
+    standby.promote()?;
+    let mut client = standby.client("postgres")?;
+    client.batch_execute("DROP EXTENSION keywright CASCADE; CREATE EXTENSION keywright")?;
+    let ahead = [
+        "SELECT extract(epoch FROM snowflake_timestamp(snowflake_id()) - clock_timestamp())::bigint",
+        "SELECT extract(epoch FROM d.issued_at - clock_timestamp())::bigint FROM readable_decode(readable_id('a')) d",
+    ];
+    for query in ahead {
+        let ahead_s = query_i64(&mut client, query)?;
+        assert!((16..=21).contains(&ahead_s), "{query}: {ahead_s} s ahead");
+    }
+    Ok(())
+}
+
 #[test]
 fn asynchronous_standby_leaves_out_what_it_was_not_told() -> Result<()> {
     let mut primary = primary()?;
