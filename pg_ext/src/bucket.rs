@@ -55,6 +55,7 @@ fn set_readable_bucket(bucket: Option<i32>, vouched: &Vouched) -> Result<(), Fai
     let claim = register::claim(&register, number, vouched.above_ms.is_some())?;
     let label = catalog::label()?.filter(IdentityLabel::is_of_here);
     if is_had(&register, label, bucket) {
+        claims::tell_if_unused(number, vouched);
         if let Some(above_ms) = vouched.above_ms {
             handover::raise_bounds(number, above_ms)?;
         }

@@ -3,6 +3,7 @@
 use keywright_core::cause::Cause;
 use keywright_core::layout::Layout;
 use keywright_core::register::{Floor, Held, Number, Register, Use};
+use pgrx::PgLogLevel;
 use pgrx::datum::TimestampWithTimeZone;
 
 use crate::failure::Failure;
@@ -57,6 +58,21 @@ impl Vouched {
             above_ms,
             is_unused,
         })
+    }
+}
+
+/// Says that a number which this database has already is not one that was never used, whatever the caller says.
+pub fn tell_if_unused(number: Number, vouched: &Vouched) {
+    if vouched.is_unused {
+        Failure::new(
+            Cause::WorkerIdInUse,
+            format!(
+                "unused => true changes nothing: {} is this database's already",
+                register::name_of(number)
+            ),
+        )
+        .hint("Ids go on above what was issued, and above the time that was set when it got the number.")
+        .report(PgLogLevel::NOTICE);
     }
 }
 

@@ -139,8 +139,11 @@ fn set_worker_id(worker_id: Option<i32>, vouched: &Vouched) -> Result<(), Failur
         let used = claims::used(number, &claim)?;
         let held = claims::take(number, layout, used, vouched)?;
         register.set(number, ours, Use::Held(held));
-    } else if let Some(above_ms) = vouched.above_ms {
-        handover::raise_bounds(number, above_ms)?;
+    } else {
+        claims::tell_if_unused(number, vouched);
+        if let Some(above_ms) = vouched.above_ms {
+            handover::raise_bounds(number, above_ms)?;
+        }
     }
     let bucket = bucket::follow_worker(&mut register, label, worker.get(), vouched)?;
     let new_label = IdentityLabel::here(Some(worker.get()), bucket);

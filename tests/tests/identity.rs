@@ -9,8 +9,8 @@ use keywright_core::cause::Cause;
 use keywright_tests::{
     IdLog, Load, PgServer, Result, Stop, WAIT_MAX, copy_ids, query_i64, query_text, wait_until,
 };
-use postgres::Client;
-use std::sync::Arc;
+use postgres::{Client, NoTls};
+use std::sync::{Arc, mpsc};
 
 /// Twitter's bits with the zero time 25 s earlier: it comes to the same ids 25 s before twitter does.
 const EARLIER: &str = "time=41,datacenter=5,worker=5,sequence=12,epoch=1288834949657";
@@ -312,7 +312,31 @@ fn unused_worker_id_starts_now() -> Result<()> {
     expect_cause(used, Cause::WorkerIdInUse, "was used");
     client.batch_execute("SELECT keywright.set_worker_id(8)")?;
     query_i64(&mut client, ONE)?;
+    // What the database has already is not taken anew, and that is said.
+    let (notices, mut client) = noticing(&server)?;
+    for again in [
+        "SELECT keywright.set_worker_id(8, unused => true)",
+        "SELECT keywright.set_readable_bucket(8, unused => true)",
+    ] {
+        client.batch_execute(again)?;
+        let notice = notices.recv_timeout(WAIT_MAX)?;
+        assert!(
+            notice.contains("8 is this database's already"),
+            "{again}: {notice}"
+        );
+    }
     Ok(())
+}
+
+/// A session, and the messages that are no errors.
+fn noticing(server: &PgServer) -> Result<(mpsc::Receiver<String>, Client)> {
+    let (send, notices) = mpsc::channel();
+    let mut config = server.config("postgres", "postgres");
+    config.notice_callback(move |notice| {
+        // Nobody may be listening any more.
+        let _ = send.send(notice.message().to_owned());
+    });
+    Ok((notices, config.connect(NoTls)?))
 }
 
 /// One wrong moment would be in every id for good.
