@@ -16,6 +16,9 @@ use crate::shm::{TagSlot, TimeSlot};
 use crate::words::{self, TimeKind};
 use crate::{catalog, clock, decode, session, settings, shm, sys};
 
+/// Most tags that a row names.
+const TAGS_NAMED_MAX: i64 = 10;
+
 /// How bad a finding is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Severity {
@@ -95,6 +98,7 @@ fn checks() -> Result<Vec<Check>, Failure> {
         promotion()?,
         worker()?,
         bucket()?,
+        tags()?,
         layout_time()?,
         lead(),
         clock_followed(),
@@ -236,6 +240,38 @@ fn bucket() -> Result<Check, Failure> {
         },
         hint: "Run SELECT keywright.set_readable_bucket(n) with one that no other database has, here or elsewhere, before \
                readable ids are issued.",
+    })
+}
+
+/// Tags that a dump brought back without what says how far they were used.
+fn tags() -> Result<Check, Failure> {
+    let extension = session::extension()?;
+    let query = "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
+                 FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
+         FROM (SELECT tag, pg_catalog.row_number() OVER (ORDER BY tag) AS number FROM keywright.tag, \
+               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text) bound, \
+               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text OPERATOR(pg_catalog.||) '_note') note \
+               WHERE dropped_at IS NULL AND (bound IS NULL OR note IS NULL \
+               OR COALESCE(pg_catalog.pg_sequence_last_value(bound), pg_catalog.pg_sequence_last_value(note)) IS NULL)) t";
+    let found = catalog::one_row(extension.owner, query, &[TAGS_NAMED_MAX.into()], |row| {
+        (row.get::<i64>(1), row.get::<String>(2))
+    });
+    let (count, names) = found.unwrap_or((None, None));
+    let count = count.unwrap_or(0);
+    Ok(Check {
+        name: "tags",
+        severity: Severity::Error.unless(count == 0),
+        detail: if count == 0 {
+            "of each tag its bound is there".to_owned()
+        } else {
+            let (names, more) = (
+                names.unwrap_or_default(),
+                if count > TAGS_NAMED_MAX { ", …" } else { "" },
+            );
+            format!("nothing says how far {count} tags were used: {names}{more}")
+        },
+        hint: "They were restored without the values of their sequences. Find the largest id of each that is in use and run \
+               SELECT keywright.advance_tag(tag, that_id).",
     })
 }
 

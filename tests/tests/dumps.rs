@@ -129,6 +129,13 @@ fn stands_still(client: &mut Client, what: &str) -> Result<()> {
         refusal.hint.contains("keywright.advance_tag('orders', "),
         "{what}: {refusal:?}"
     );
+    let health = "SELECT severity || ': ' || detail || ': ' || hint FROM keywright.health WHERE name = 'tags'";
+    let told = query_text(client, health)?;
+    assert!(
+        told.starts_with("error: nothing says how far 2 tags were used: bills, orders: ")
+            && told.contains("advance_tag"),
+        "{what}: {told}"
+    );
     let reserved_to = "SELECT count(*) FROM keywright.tags WHERE reserved_to IS NULL";
     assert_eq!(query_i64(client, reserved_to)?, 2, "{what}");
     client.batch_execute("ALTER TABLE IF EXISTS orders ALTER id DROP DEFAULT")?;
@@ -151,6 +158,8 @@ fn stands_still(client: &mut Client, what: &str) -> Result<()> {
         501,
         "{what}"
     );
+    let fine = "SELECT detail FROM keywright.health WHERE name = 'tags' AND severity = 'ok'";
+    assert_eq!(query_text(client, fine)?, "of each tag its bound is there");
     client.batch_execute("DROP TABLE IF EXISTS orders; DROP EXTENSION keywright")?;
     Ok(())
 }
