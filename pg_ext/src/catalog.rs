@@ -1,5 +1,7 @@
 //! What the extension keeps in tables: read as its owner, in the newest committed state and this transaction's own.
 
+use std::panic::AssertUnwindSafe;
+
 use keywright_core::cause::Cause;
 use keywright_core::incarnation::Note;
 use keywright_core::layout::{Layout, WorkerId};
@@ -8,8 +10,8 @@ use keywright_core::step::Step;
 use keywright_core::tag::Tag;
 use keywright_core::zone::Zone;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys;
 use pgrx::spi::Spi;
+use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 
 use crate::failure::Failure;
 use crate::identity_label::IdentityLabel;
@@ -56,9 +58,28 @@ pub fn one_row<T>(
 }
 
 /// Runs a statement that changes something, as the role in force, and says how many rows it changed.
+///
+/// # Errors
+/// The transaction is above READ COMMITTED and somebody else changed the row since it began. Nothing may be done after that but
+/// to pass it on.
 pub fn run(statement: &str, arguments: &[DatumWithOid]) -> Result<usize, Failure> {
-    Spi::connect_mut(|client| Ok(client.update(statement, None, arguments)?.len()))
-        .map_err(|error: pgrx::spi::Error| damaged(&error.to_string()))
+    PgTryBuilder::new(AssertUnwindSafe(|| {
+        Spi::connect_mut(|client| Ok(client.update(statement, None, arguments)?.len()))
+            .map_err(|error: pgrx::spi::Error| damaged(&error.to_string()))
+    }))
+    .catch_when(PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE, |_| {
+        Err(changed_meanwhile("what keywright keeps of this database"))
+    })
+    .execute()
+}
+
+/// The failure of a transaction above READ COMMITTED that sees a state in which what it changes was another.
+pub fn changed_meanwhile(what: &str) -> Failure {
+    Failure::new(
+        Cause::Serialization,
+        format!("{what} was changed after this transaction began"),
+    )
+    .hint("Retry the transaction, or run it at READ COMMITTED.")
 }
 
 /// The failure of tables that do not hold what they must.

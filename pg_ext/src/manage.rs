@@ -71,11 +71,7 @@ pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure>
 fn change_row(tag: &Tag, statement: &str, arguments: &[DatumWithOid]) -> Result<(), Failure> {
     match run(statement, arguments)? {
         1 => Ok(()),
-        _ => Err(Failure::new(
-            Cause::Serialization,
-            format!("tag \"{tag}\" was changed after this transaction began"),
-        )
-        .hint("Retry the transaction, or run it at READ COMMITTED.")),
+        _ => Err(catalog::changed_meanwhile(&format!("tag \"{tag}\""))),
     }
 }
 

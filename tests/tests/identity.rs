@@ -328,6 +328,54 @@ fn unused_worker_id_starts_now() -> Result<()> {
     Ok(())
 }
 
+/// A transaction whose snapshot is older than another's change says so, in words that tell what to do.
+#[test]
+fn identity_above_read_committed_is_changed_or_asks_for_another_try() -> Result<()> {
+    let server = server()?;
+    let mut client = set_up(&server, 1)?;
+    let mut other = server.client("postgres")?;
+    let changes = [
+        [
+            "SELECT keywright.set_worker_id(4)",
+            "SELECT keywright.set_worker_id(3)",
+        ],
+        [
+            "SELECT keywright.set_readable_bucket(6)",
+            "SELECT keywright.set_readable_bucket(7)",
+        ],
+        [
+            "SELECT keywright.set_readable_zone('+$1')",
+            "SELECT keywright.set_readable_zone('+$2')",
+        ],
+        [
+            "SELECT keywright.set_layout('leaf')",
+            "SELECT keywright.set_layout('twitter')",
+        ],
+    ];
+    // Zones only go east.
+    for (level, round) in [("REPEATABLE READ", "0"), ("SERIALIZABLE", "1")] {
+        for change in changes {
+            let [one, two] = &change.map(|change| change.replace('$', round));
+            client.batch_execute(&format!(
+                "BEGIN ISOLATION LEVEL {level}; SELECT count(*) FROM keywright.node"
+            ))?;
+            other.batch_execute(one)?;
+            let outcome = client.batch_execute(two);
+            if outcome.is_err() {
+                expect_cause(
+                    outcome,
+                    Cause::Serialization,
+                    "after this transaction began",
+                );
+                client.batch_execute("ROLLBACK")?;
+                client.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; {two}"))?;
+            }
+            client.batch_execute("COMMIT")?;
+        }
+    }
+    Ok(())
+}
+
 /// A session, and the messages that are no errors.
 fn noticing(server: &PgServer) -> Result<(mpsc::Receiver<String>, Client)> {
     let (send, notices) = mpsc::channel();
