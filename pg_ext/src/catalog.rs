@@ -88,6 +88,29 @@ pub fn damaged(what: &str) -> Failure {
         .hint("They are changed only through the functions in schema keywright; restore them from a backup.")
 }
 
+/// The failure of something of ours that is not there, which a DROP EXTENSION took if the extension is gone, too.
+fn missing(what: &str) -> Failure {
+    let installed = one_row(
+        pg_sys::BOOTSTRAP_SUPERUSERID.into(),
+        "SELECT oid FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'keywright'",
+        &[],
+        |row| row.get::<pg_sys::Oid>(1),
+    );
+    match installed {
+        Some(_) => damaged(&format!("{what} is missing")),
+        None => dropped_meanwhile(),
+    }
+}
+
+/// The failure of a session that waited for a DROP EXTENSION, or met one.
+pub fn dropped_meanwhile() -> Failure {
+    Failure::new(
+        Cause::VersionMismatch,
+        "extension \"keywright\" was dropped meanwhile",
+    )
+    .hint("Run CREATE EXTENSION keywright; if somebody did, ask again.")
+}
+
 /// The installed extension.
 pub fn extension() -> Result<Extension, Failure> {
     let found = one_row(
@@ -118,8 +141,7 @@ pub fn extension() -> Result<Extension, Failure> {
         .hint("Run ALTER EXTENSION keywright UPDATE; if the library is the older one, restart the server."));
     }
     let table = |name: &str| {
-        sys::relation(c"keywright", name)
-            .ok_or_else(|| damaged(&format!("keywright.{name} is missing")))
+        sys::relation(c"keywright", name).ok_or_else(|| missing(&format!("table keywright.{name}")))
     };
     Ok(Extension {
         oid,
@@ -173,8 +195,7 @@ pub fn tag_note(id: i32) -> Result<pg_sys::Oid, Failure> {
 
 /// A sequence in schema keywright.
 pub fn sequence(name: &str) -> Result<pg_sys::Oid, Failure> {
-    sys::relation(c"keywright", name)
-        .ok_or_else(|| damaged(&format!("sequence keywright.{name} is missing")))
+    sys::relation(c"keywright", name).ok_or_else(|| missing(&format!("sequence keywright.{name}")))
 }
 
 /// The layout of a database that was never given one.

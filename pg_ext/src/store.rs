@@ -11,7 +11,7 @@ use pgrx::{PgLogLevel, pg_sys};
 use crate::failure::Failure;
 use crate::gate::{Gate, Held};
 use crate::sys::LogPosition;
-use crate::{settings, sys};
+use crate::{catalog, settings, sys};
 
 /// Sleep between two looks at a lock or a standby, from first to longest.
 const LOOK_US_MIN: u64 = 500;
@@ -144,7 +144,12 @@ pub fn lock_table(table: pg_sys::Oid) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     wait_until(deadline, || sys::try_lock_table(table)).map_err(|()| {
         timed_out("keywright's own tables").detail("Another transaction holds a lock on them.")
-    })
+    })?;
+    if sys::is_relation(table) {
+        Ok(())
+    } else {
+        Err(catalog::dropped_meanwhile())
+    }
 }
 
 /// Waits until all that this backend wrote is on disk here and on the standbys that the configuration demands. An error

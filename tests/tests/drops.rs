@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::expect_cause;
 use keywright_core::cause::Cause;
 use keywright_tests::{
-    IdLog, Load, PgServer, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error, query_i64,
+    IdLog, Load, Pending, PgServer, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error, query_i64,
     query_text, wait_until,
 };
 use postgres::Client;
@@ -64,6 +64,44 @@ fn sessions_that_are_leaving_a_dropped_database_issue_nothing_unseen() -> Result
     three.batch_execute("SELECT keywright.set_worker_id(5)")?;
     draw(&mut three, SNOWFLAKE, &log)?;
     log.check()?;
+    Ok(())
+}
+
+/// Sessions that wait for a DROP EXTENSION say what became of it, whether they issued before or begin now.
+#[test]
+fn sessions_that_wait_for_a_dropped_extension_say_so() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    let queries = [
+        "SELECT count(snowflake_id()) FROM generate_series(1, 100000)",
+        "SELECT count(readable_id('a')) FROM generate_series(1, 1000000)",
+        "SELECT max(id) FROM next_biz_ids('orders', 10000) id",
+    ];
+    for is_fresh in [true, false] {
+        let mut keeper = set_up(&server, "postgres", 1)?;
+        let mut sessions = Vec::new();
+        for query in queries {
+            let mut client = server.client("postgres")?;
+            if !is_fresh {
+                client.batch_execute(
+                    "SELECT snowflake_id(), readable_id('a'), next_biz_id('orders')",
+                )?;
+            }
+            sessions.push((client, query));
+        }
+        keeper.batch_execute("BEGIN; DROP EXTENSION keywright")?;
+        let waiting: Vec<_> = sessions
+            .into_iter()
+            .map(|(client, query)| Pending::start(client, query))
+            .collect::<Result<_>>()?;
+        for pending in &waiting {
+            pending.wait_until_waiting(&mut keeper)?;
+        }
+        keeper.batch_execute("COMMIT")?;
+        for pending in waiting {
+            let outcome = pending.finish()?.outcome;
+            expect_cause(outcome, Cause::VersionMismatch, "extension \"keywright\"");
+        }
+    }
     Ok(())
 }
 
