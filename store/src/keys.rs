@@ -18,6 +18,7 @@ use crate::settings::StoreSettings;
 use crate::source::{Source, Supply};
 use crate::spec::KeySpec;
 use crate::stats::SourceStats;
+use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
 use crate::store::lease_rows::{ListLeases, WorkerRow};
 use crate::store::returned::Return;
 use crate::store::schema::{Init, Look};
@@ -314,6 +315,34 @@ impl Keys {
                 format!("tag \"{tag}\" exists already"),
             )),
         }
+    }
+
+    /// Has all later ids lie above those that somebody vouches for; never lowers anything. Programs use up what they have reserved
+    /// before. The first id of a tag that nobody was given, or the moment at which the other keys go on, unix milliseconds.
+    ///
+    /// # Errors
+    /// No such tag; an id that it cannot have; the store cannot be used.
+    pub async fn advance(&self, above: &Above) -> Result<u64, Failure> {
+        let leases = match above {
+            Above::Tag { tag, id } => {
+                let advance = AdvanceTag {
+                    store: Arc::clone(&self.0.store),
+                    tag: tag.clone(),
+                    id: *id,
+                };
+                return self.talk(advance).await?;
+            }
+            Above::Snowflake { id } => AdvanceLeases::above(*id, &self.0.settings.layout()),
+            Above::SnowflakeMoment { unix_ms } => AdvanceLeases {
+                space: Space::Snowflake,
+                bound_ms: *unix_ms,
+            },
+            Above::ReadableMoment { unix_ms } => AdvanceLeases {
+                space: Space::Readable,
+                bound_ms: *unix_ms,
+            },
+        };
+        Ok(self.talk(leases).await?.max(0).cast_unsigned())
     }
 
     /// All tags of the table.

@@ -3,8 +3,8 @@
 //! A lease is a row with an owner, an epoch and a bound. Taking it is one transaction: epoch + 1, start at the old bound,
 //! write a new one. Extending it is a compare-and-swap on (owner, epoch, bound). The windows of two owners are therefore
 //! disjoint whatever clocks and pauses do; the time at which a lease expires only decides who may try to take it.
-//! A process that takes a lease after it has lost one starts above what it has issued itself, too: the bound it lost
-//! may have been lowered, by hand or by a store that forgot its last commits.
+//! A process that takes a lease after it has lost one starts above what it has issued itself, too. And where the store has
+//! gone back behind a bound that the process knows to be committed, it takes none: others may have issued above what the rows say.
 
 use keywright_core::{
     Incarnation, Layout, Note, Recorded, Takeover, TakeoverPlan, TakeoverReason, plan_takeover,
@@ -45,6 +45,10 @@ pub struct Claimant {
     pub server: String,
     /// First state above all that this process may have issued so far, whatever a row says: 0 before its first lease.
     pub floor_state: u64,
+    /// The lease that this process had last.
+    pub last: Option<HeldLease>,
+    /// The bound that the store was found to have gone back behind, until every row is at least there.
+    pub gone_back_from_ms: Option<i64>,
 }
 
 /// Limits and clocks of a takeover.
@@ -112,6 +116,16 @@ pub enum NoLease {
         /// The layout asked for.
         new: String,
     },
+    /// The store is older than what this process knows of it: others may have issued what the rows do not show.
+    #[error(
+        "the store has gone back: the bound of worker id {worker_id} was {bound_ms}, and is lower, or gone"
+    )]
+    GoneBack {
+        /// The worker id that this process had.
+        worker_id: u32,
+        /// The bound that was committed, unix milliseconds.
+        bound_ms: i64,
+    },
     /// The layout cannot express the time at which it would have to start.
     #[error("the time bits of layout \"{layout}\" have run out")]
     LayoutRanOut {
@@ -129,6 +143,7 @@ pub fn plan_claim(
     claimant: &Claimant,
     limits: &TakeoverLimits,
 ) -> Result<Claim, NoLease> {
+    check_age(rows, claimant)?;
     let worker_id = choose(rows, claimant)?;
     let found = rows.iter().find(|row| row.worker_id == worker_id);
     let plan = plan_takeover(&Takeover {
@@ -173,6 +188,29 @@ fn recorded(row: Option<&LeaseRow>, claimant: &Claimant, now_ms: i64) -> Recorde
         bound_ms,
         note: same.then(|| Note::new(ANYONE, bound_ms, 1, 0)),
     }
+}
+
+/// Bounds only grow, so a lower one is of a store that was brought back from the past, with the bounds of all worker ids. One row
+/// that is high again says nothing of the others: whoever takes a lease without having seen more raises only his own. On another
+/// server commits may be missing, which the gap of a takeover covers.
+fn check_age(rows: &[LeaseRow], claimant: &Claimant) -> Result<(), NoLease> {
+    let Some(last) = claimant.last.as_ref() else {
+        return Ok(());
+    };
+    let bound_ms = claimant.gone_back_from_ms.unwrap_or(last.published_ms);
+    let row = rows.iter().find(|row| row.worker_id == last.worker_id);
+    let is_behind = |row: &LeaseRow| row.hi_ms < bound_ms;
+    let has_gone_back = match claimant.gone_back_from_ms {
+        Some(_) => row.is_none() || rows.iter().any(is_behind),
+        None => last.server == claimant.server && row.is_none_or(is_behind),
+    };
+    if has_gone_back {
+        return Err(NoLease::GoneBack {
+            worker_id: last.worker_id,
+            bound_ms,
+        });
+    }
+    Ok(())
 }
 
 fn may_take(row: &LeaseRow, claimant: &Claimant) -> bool {

@@ -39,6 +39,7 @@ pub use settings::{
 pub use source::{NotNow, Source};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use stats::SourceStats;
+pub use store::advance::Above;
 pub use store::lease_rows::WorkerRow;
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};

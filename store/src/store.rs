@@ -1,5 +1,6 @@
 //! Conversations with the store: connections, time limits, errors, and which server it is.
 
+pub(crate) mod advance;
 mod identity;
 pub(crate) mod lease_rows;
 pub(crate) mod returned;

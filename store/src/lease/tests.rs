@@ -33,6 +33,8 @@ fn claimant(wish: Option<u32>, layout: Layout) -> Claimant {
         layout,
         server: "a".to_owned(),
         floor_state: 0,
+        last: None,
+        gone_back_from_ms: None,
     }
 }
 
@@ -96,6 +98,49 @@ fn it_starts_above_what_it_issued_itself_whatever_the_row_says() {
     };
     let plan = plan_claim(&[ahead], &back, &LIMITS).unwrap().plan;
     assert_eq!(plan.start_ms, NOW_MS + 9_000);
+}
+
+#[test]
+fn a_store_that_went_back_leases_nothing_to_those_who_saw_more() {
+    let had = |published_ms: i64, server: &str| HeldLease {
+        worker_id: 1,
+        owner: "me".to_owned(),
+        epoch: 4,
+        published_ms: NOW_MS + published_ms,
+        attempted_ms: NOW_MS + published_ms,
+        server: server.to_owned(),
+    };
+    let after = |last| Claimant {
+        last: Some(last),
+        ..twitter(None)
+    };
+    let refused = |rows: &[LeaseRow], claimant: &Claimant| {
+        matches!(
+            plan_claim(rows, claimant, &LIMITS),
+            Err(NoLease::GoneBack { worker_id: 1, .. })
+        )
+    };
+    // Rows are at NOW_MS + 1,000.
+    let rows = [row(0, None), row(1, None)];
+    assert!(!refused(&rows, &after(had(1_000, "a"))));
+    assert!(refused(&rows, &after(had(1_001, "a"))));
+    assert!(
+        refused(&rows[..1], &after(had(1_000, "a"))),
+        "its row is gone"
+    );
+    // What an asynchronous replica has lost is covered by a gap.
+    assert!(!refused(&rows, &after(had(1_001, "b"))));
+    // Known once, it takes all rows to make up for it.
+    let known = Claimant {
+        gone_back_from_ms: Some(NOW_MS + 2_000),
+        ..after(had(2_000, "a"))
+    };
+    let raised = |worker_id| LeaseRow {
+        hi_ms: NOW_MS + 2_000,
+        ..row(worker_id, None)
+    };
+    assert!(refused(&[row(0, None), raised(1)], &known));
+    assert!(!refused(&[raised(0), raised(1)], &known));
 }
 
 #[test]

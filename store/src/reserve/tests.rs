@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::{
     Ask, Ends, LastReservation, Returned, StepNumbers, StepTrack, TagRow, choose_returned,
-    plan_reservation,
+    has_gone_back, plan_reservation,
 };
 use crate::residue::Residue;
 
@@ -34,6 +34,7 @@ fn ask(want: u64, need: u64) -> Ask {
         want,
         need,
         floor: 0,
+        seen: 0,
         now_ms: 1_795_219_200_000,
     }
 }
@@ -104,6 +105,26 @@ fn another_server_s_number_is_left_behind_by_a_gap() {
     };
     // 200 rounded up to 256, and twice 16 a second for 10 s.
     assert!(plan(&theirs, &ask(10, 0)).0 > 256 + 320);
+}
+
+#[test]
+fn a_number_below_what_was_seen_is_noticed() {
+    let seen = |seen| Ask { seen, ..ask(10, 0) };
+    assert!(!has_gone_back(&row(500, Ends::NextId), &seen(500)));
+    assert!(has_gone_back(&row(499, Ends::NextId), &seen(500)));
+    assert!(!has_gone_back(&row(499, Ends::LastId), &seen(500)));
+    // A promoted replica that lacks the last reservation.
+    let replica = TagRow {
+        last: Some(LastReservation {
+            same_server: false,
+            at_ms: seen(0).now_ms,
+            ids: 200,
+            rate_per_s: 0,
+        }),
+        ..row(400, Ends::NextId)
+    };
+    assert!(!has_gone_back(&replica, &seen(500)));
+    assert!(has_gone_back(&replica, &seen(50_000)));
 }
 
 #[test]

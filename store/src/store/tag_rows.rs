@@ -9,7 +9,9 @@ use super::tag_read::read_row;
 use super::{AsyncTalk, Link, Store, StoreError, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
-use crate::reserve::{Ask, Reservation, StepTrack, TagRow, gap_before, plan_reservation};
+use crate::reserve::{
+    Ask, Reservation, StepTrack, TagRow, gap_before, has_gone_back, plan_reservation,
+};
 use crate::residue::Residue;
 
 /// A reservation to be made.
@@ -23,6 +25,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) need: u64,
     /// First id above all that this process was ever given.
     pub(crate) floor: u64,
+    /// The largest bound of the tag that this process has seen, as the first id that was not reserved.
+    pub(crate) seen: u64,
     /// How much to ask for.
     pub(crate) steps: StepTrack,
     /// Milliseconds of a clock that only goes forward.
@@ -76,9 +80,20 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
             Ok(row) => row,
             Err(denied) => return Ok(Err(denied)),
         },
-        [] => return Ok(Err(unknown(store, wish.tag))),
+        [] => return Ok(Err(Denied::Other(unknown(store, wish.tag)))),
         [_, ..] => return Ok(Err(ambiguous(store, wish.tag))),
     };
+    let ask = Ask {
+        residue: row.residue,
+        want: wish.steps.want(&row, wish.uptime_ms),
+        need: wish.need,
+        floor: wish.floor,
+        seen: wish.seen,
+        now_ms,
+    };
+    if has_gone_back(&row, &ask) {
+        return Ok(Err(gone_back(wish, &row)));
+    }
     let worthless = match row.last {
         Some(last) if last.same_server => wish.returned.then_some(Worthless::OfOtherServers),
         Some(_) => Some(Worthless::All),
@@ -101,13 +116,6 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
             was_returned: true,
         }));
     }
-    let ask = Ask {
-        residue: row.residue,
-        want: wish.steps.want(&row, wish.uptime_ms),
-        need: wish.need,
-        floor: wish.floor,
-        now_ms,
-    };
     let reservation = match plan_reservation(&row, &ask) {
         Ok(reservation) => reservation,
         Err(exhausted) => {
@@ -168,6 +176,22 @@ async fn write(
     }
 }
 
+/// Others may have used what lies above the number, so only somebody who knows how far ids were given can mend it.
+fn gone_back(wish: &Wish<'_>, row: &TagRow) -> Denied {
+    let Wish { tag, seen, .. } = wish;
+    let failure = Failure::new(
+        Cause::BoundDamaged,
+        format!(
+            "the store has gone back: the bound of tag \"{tag}\" was {seen}, and is {}",
+            row.ends.first_free(row.number)
+        ),
+    );
+    Denied::Other(failure.hint(format!(
+        "is it an old backup? keywright-proxy advance {tag} --above {}, or the highest id in use if that is higher",
+        seen.saturating_sub(1)
+    )))
+}
+
 /// What another server may have given away since is all that there is. Whoever knows better can say so.
 fn eaten(tag: &Tag, gap: u64, row: &TagRow) -> Denied {
     let failure = Failure::new(
@@ -182,13 +206,13 @@ fn eaten(tag: &Tag, gap: u64, row: &TagRow) -> Denied {
     ))
 }
 
-fn unknown(store: &Store, tag: &Tag) -> Denied {
+pub(super) fn unknown(store: &Store, tag: &Tag) -> Failure {
     let table = store.segment_table.plain();
     let failure = Failure::new(
         Cause::TagUnknown,
         format!("tag \"{tag}\" is not in {table}"),
     );
-    Denied::Other(failure.hint("make it, or correct the rule"))
+    failure.hint("make it, or correct the rule")
 }
 
 fn ambiguous(store: &Store, tag: &Tag) -> Denied {

@@ -16,7 +16,7 @@ use super::{LeasedWord, Space, TimeSupply};
 use crate::backoff::Backoff;
 use crate::demand::Outlook;
 use crate::failure::Failure;
-use crate::lease::{Claimant, HeldLease, TakeoverLimits};
+use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits};
 use crate::settings::Limits;
 use crate::store::Store;
 use crate::store::lease_rows::{ExtendLease, Extension, ReleaseLease, TakeLease, TakenLease};
@@ -32,6 +32,10 @@ struct Keeper {
     holder: String,
     virtual_clock: VirtualClock,
     held: Option<HeldLease>,
+    /// The lease it had last.
+    last: Option<HeldLease>,
+    /// The bound that the store has gone back behind, unix milliseconds, until that is made up for.
+    gone_back_from_ms: Option<i64>,
     /// The largest bound of all words that were lost: what is issued after it lies above, whatever the store says.
     floor_state: u64,
     /// Whether a lease was lost since the start, and none was had since.
@@ -47,6 +51,8 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
         holder: holder(),
         virtual_clock: VirtualClock::default(),
         held: None,
+        last: None,
+        gone_back_from_ms: None,
         floor_state: 0,
         fenced: false,
         supply,
@@ -119,6 +125,8 @@ impl Keeper {
                 layout: self.supply.layout,
                 server: String::new(),
                 floor_state: self.floor_state,
+                last: self.last.clone(),
+                gone_back_from_ms: self.gone_back_from_ms,
             },
             limits: TakeoverLimits {
                 now_ms: readings.wall_ms,
@@ -132,6 +140,13 @@ impl Keeper {
         let taken = match self.store.converse(wish).await {
             Ok(Ok(taken)) => taken,
             Ok(Err(no_lease)) => {
+                if let NoLease::GoneBack {
+                    worker_id: _,
+                    bound_ms,
+                } = no_lease
+                {
+                    self.gone_back_from_ms = Some(bound_ms);
+                }
                 let failure = self.no_lease(&no_lease);
                 self.supply.demand.failed(failure, 0, Outlook::Stays);
                 return Err(None);
@@ -180,6 +195,8 @@ impl Keeper {
             "took over a worker id"
         );
         self.fenced = false;
+        self.last = None;
+        self.gone_back_from_ms = None;
         self.held = Some(taken.held);
     }
 
@@ -304,6 +321,7 @@ impl Keeper {
             self.floor_state = self.floor_state.max(lease.word.next());
         }
         self.fenced = true;
+        self.last = Some(held.clone());
         let failure = Failure::new(
             Cause::Fenced,
             format!(

@@ -247,33 +247,6 @@ fn a_clock_set_far_ahead_does_not_poison_the_bound() -> Result<()> {
     })
 }
 
-/// A store that lost its last commits, or somebody who edits the table: the owner finds a bound below what it has issued.
-#[test]
-fn an_owner_whose_bound_was_lowered_goes_on_above_what_it_issued() -> Result<()> {
-    let schema = Schema::new("kw_lease_lowered")?;
-    runtime()?.block_on(async {
-        let log = IssuedLog::default();
-        let clock = ManualClock::at(NOW_MS);
-        let keys = open_at(&schema.raw(), &on_worker(3), &clock)?;
-        keys.init().await?;
-        let source = keys.source(&KeySpec::Snowflake)?;
-        take_in_order(&source, &log, "before", 500).await;
-        for epoch in 2..5 {
-            let highest = log.max();
-            schema.sql("UPDATE keywright_worker SET hi_ms = hi_ms - 5001")?;
-            until("the lease to be taken once more", || {
-                schema
-                    .number("SELECT epoch FROM keywright_worker")
-                    .is_ok_and(|found| found >= epoch)
-            })
-            .await;
-            take_in_order(&source, &log, "after", 500).await;
-            assert!(log.max() > highest, "epoch {epoch}");
-        }
-        Ok(())
-    })
-}
-
 #[test]
 fn lost_answers_to_commit_repeat_no_snowflake_id() -> Result<()> {
     let schema = Schema::new("kw_lease_lossy")?;

@@ -12,6 +12,7 @@ mod forwarder;
 mod leases;
 mod others;
 mod returned;
+mod rewound;
 mod segments;
 mod sessions;
 mod texts;

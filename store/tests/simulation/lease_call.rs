@@ -81,6 +81,9 @@ impl World {
             } else {
                 self.issuers[at].word.next()
             },
+            // Nobody brings a store back from the past here.
+            last: None,
+            gone_back_from_ms: None,
         };
         let limits = TakeoverLimits {
             now_ms: self.issuers[at].readings(self.now_ms).wall_ms,

@@ -2,7 +2,8 @@
 
 use keywright_core::TagExhausted;
 use keywright_store::reserve::{
-    Ask, LastReservation, Reservation, Returned, TagRow, choose_returned, plan_reservation,
+    Ask, LastReservation, Reservation, Returned, TagRow, choose_returned, has_gone_back,
+    plan_reservation,
 };
 use keywright_store::residue::Residue;
 
@@ -121,8 +122,12 @@ impl World {
             want: issuer.steps.want(&row, uptime_ms),
             need,
             floor,
+            seen: floor,
             now_ms: self.now_ms,
         };
+        if has_gone_back(&row, &ask) {
+            return None;
+        }
         let planned: Result<Reservation, TagExhausted> = plan_reservation(&row, &ask);
         let planned = planned.ok()?;
         self.store.number = planned.number;

@@ -99,6 +99,13 @@ impl Keeper {
                 new: _,
             } => Failure::new(Cause::LayoutOverlap, message)
                 .hint("choose a layout whose ids are greater, for instance with an earlier epoch"),
+            NoLease::GoneBack {
+                worker_id: _,
+                bound_ms,
+            } => Failure::new(Cause::BoundDamaged, message).hint(format!(
+                "is it an old backup? keywright-proxy advance {} --above-ms {bound_ms}, or a later moment if ids carry one",
+                self.supply.space.name()
+            )),
             NoLease::LayoutRanOut { layout: _ } => Failure::new(Cause::LayoutRanOut, message)
                 .hint("choose a layout with a later epoch"),
         }

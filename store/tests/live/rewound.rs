@@ -1,0 +1,168 @@
+//! A store that is older than what it has given away: an old backup on the same path, tables restored from a dump. Whoever has seen
+//! more takes nothing from it, until somebody says how far ids were given.
+
+use std::time::Duration;
+
+use keywright_core::Cause;
+use keywright_store::{Above, Failure, KeySpec, Keys, Source};
+use keywright_tests::Result;
+
+use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag};
+
+/// Takes keys until there are none any more, and says why.
+async fn take_until_refused(source: &Source, log: &IssuedLog, by: &str) -> Failure {
+    loop {
+        match source.take(7, true).await {
+            Ok(keys) => log.add_all(by, &keys),
+            Err(failure) => return failure,
+        }
+        if source.spec() == &KeySpec::Snowflake {
+            // Else there would be millions before the bound is reached.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+async fn take(source: &Source, log: &IssuedLog, by: &str, rounds: u64) -> Result<()> {
+    for _ in 0..rounds {
+        log.add_all(by, &source.take(7, true).await?);
+    }
+    Ok(())
+}
+
+/// The first number in a text.
+fn number(text: &str) -> u64 {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+    let first = numbers.find(|digits| !digits.is_empty());
+    first.and_then(|digits| digits.parse().ok()).unwrap()
+}
+
+/// What a test holds of two programs.
+struct Two {
+    keys: [Keys; 2],
+    sources: [Source; 2],
+    log: IssuedLog,
+}
+
+impl Two {
+    async fn open(schema: &Schema, spec: &KeySpec) -> Result<Two> {
+        let keys = [open(&schema.raw())?, open(&schema.raw())?];
+        keys[0].init().await?;
+        if let Some(tag) = spec.tag() {
+            keys[0].create_tag(tag, &small_steps(100)).await?;
+        }
+        let sources = [keys[0].source(spec)?, keys[1].source(spec)?];
+        let two = Two {
+            keys,
+            sources,
+            log: IssuedLog::default(),
+        };
+        two.take(100).await?;
+        Ok(two)
+    }
+
+    async fn take(&self, rounds: u64) -> Result<()> {
+        take(&self.sources[0], &self.log, "one", rounds).await?;
+        take(&self.sources[1], &self.log, "other", rounds).await
+    }
+
+    /// Both are refused, with what helps: the larger number that they name.
+    async fn are_refused(&self, advice: &str) -> u64 {
+        let mut largest = 0;
+        for (source, by) in self.sources.iter().zip(["one", "other"]) {
+            let refused = take_until_refused(source, &self.log, by).await;
+            assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+            let hint = refused.hint_text().unwrap_or_default();
+            assert!(hint.contains(advice), "{refused}");
+            largest = largest.max(number(hint));
+        }
+        largest
+    }
+}
+
+#[test]
+fn a_tag_that_went_back_gives_nothing_until_it_is_advanced() -> Result<()> {
+    let schema = Schema::new("kw_rewound_tag")?;
+    runtime()?.block_on(async {
+        let two = Two::open(&schema, &segment("orders")).await?;
+        schema.sql("CREATE TABLE old AS SELECT * FROM keywright_segment")?;
+        two.take(1_000).await?;
+        schema.sql("REPLACE INTO keywright_segment SELECT * FROM old")?;
+        let id = two
+            .are_refused("keywright-proxy advance orders --above ")
+            .await;
+        assert!(id >= two.log.max());
+        let above = |id| Above::Tag {
+            tag: tag("orders"),
+            id,
+        };
+        assert_eq!(two.keys[0].advance(&above(id)).await?, id + 1);
+        // What was refused is tried again after a pause.
+        while two.take(1).await.is_err() {}
+        assert!(two.log.max() > id);
+        // Never back.
+        assert!(two.keys[1].advance(&above(5)).await? > id);
+        two.take(100).await
+    })
+}
+
+#[test]
+fn rests_below_an_advance_are_not_used() -> Result<()> {
+    let schema = Schema::new("kw_rewound_rests")?;
+    runtime()?.block_on(async {
+        let first = open(&schema.raw())?;
+        first.init().await?;
+        first.create_tag(&tag("orders"), &small_steps(100)).await?;
+        let log = IssuedLog::default();
+        take(&first.source(&segment("orders"))?, &log, "first", 3).await?;
+        first.hand_back().await;
+        assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 1);
+        let next = open(&schema.raw())?;
+        let above = Above::Tag {
+            tag: tag("orders"),
+            id: 50_000,
+        };
+        next.advance(&above).await?;
+        let keys = next.source(&segment("orders"))?.take(1, true).await?;
+        assert_eq!(keys.number(0), Some(50_001));
+        Ok(())
+    })
+}
+
+#[test]
+fn leases_that_went_back_are_not_taken_until_they_are_advanced() -> Result<()> {
+    let schema = Schema::new("kw_rewound_lease")?;
+    runtime()?.block_on(async {
+        let two = Two::open(&schema, &KeySpec::Snowflake).await?;
+        schema.sql("CREATE TABLE old AS SELECT * FROM keywright_worker")?;
+        // Until both bounds have been extended.
+        let bounds = || schema.sql("SELECT hi_ms FROM keywright_worker ORDER BY worker_id");
+        let before = bounds()?;
+        while bounds()?.iter().zip(&before).any(|(now, then)| now == then) {
+            two.take(1).await?;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        schema.sql(
+            "REPLACE INTO keywright_worker SELECT * FROM old;
+             UPDATE keywright_worker SET expires_at = '2000-01-01'",
+        )?;
+        let advice = "keywright-proxy advance snowflake --above-ms ";
+        two.are_refused(advice).await;
+        // A program that has seen nothing takes a worker id: that mends nothing for those who have.
+        let fresh = open(&schema.raw())?;
+        let newcomer = fresh.source(&KeySpec::Snowflake)?;
+        newcomer.take(1, true).await?;
+        let unix_ms = two.are_refused(advice).await.cast_signed();
+        let highest = two.log.max();
+        fresh.advance(&Above::SnowflakeMoment { unix_ms }).await?;
+        while two.take(1).await.is_err() {}
+        assert!(two.log.max() > highest);
+        // By an id, too.
+        let id = two.log.max().cast_signed() + (60_000 << 22);
+        fresh.advance(&Above::Snowflake { id }).await?;
+        let last = open(&schema.raw())?;
+        let next = last.source(&KeySpec::Snowflake)?.take(1, true).await?;
+        assert!(next.number(0).unwrap() > id.cast_unsigned());
+        Ok(())
+    })
+}
