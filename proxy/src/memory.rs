@@ -1,7 +1,9 @@
-//! What statements that are gathered may take of memory, over all connections.
+//! What statements that are gathered or prepared may take of memory, over all connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use keywright_session::Budget;
 
 /// A statement and what it is rewritten to: both are there at the same time.
 const COPIES: usize = 2;
@@ -27,6 +29,23 @@ impl Default for Memory {
     /// Without a limit.
     fn default() -> Self {
         Self::new(usize::MAX)
+    }
+}
+
+/// The texts of prepared statements, of which there is one copy.
+impl Budget for Memory {
+    fn take(&self, bytes: usize) -> bool {
+        let more = |taken: usize| {
+            let after = taken.checked_add(bytes)?;
+            (after <= self.bytes_max).then_some(after)
+        };
+        let taken = &self.taken_bytes;
+        let took = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        took.is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.taken_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

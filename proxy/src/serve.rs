@@ -310,7 +310,8 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
         Ended::Entered(client, upstream, login) => (client, upstream, *login),
         Ended::Refused(client) => return linger(client).await,
     };
-    let session = Session::new(Arc::clone(rules), login.facts.clone());
+    let session = Session::new(Arc::clone(rules), login.facts.clone())
+        .with_budget(Arc::<Memory>::clone(&shared.memory));
     let session = if login.is_attentive {
         session.attentive()
     } else {

@@ -246,6 +246,14 @@ impl Insert {
 }
 
 impl Plan {
+    /// What it takes of memory beside its own size, bytes.
+    pub fn held_bytes(&self) -> usize {
+        let edits: usize = self.edits.iter().map(|(_, text)| text.len()).sum();
+        size_of_val(self.sites.as_slice())
+            .saturating_add(size_of_val(self.key_parameters.as_slice()))
+            .saturating_add(edits)
+    }
+
     /// How many rows the statement has.
     pub fn rows(&self) -> u64 {
         self.rows

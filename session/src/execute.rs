@@ -196,8 +196,9 @@ impl Session {
         let spacing = self.spacing_of(statement.rule);
         let prepared = statement.plan.prepare(&statement.text, variant, spacing);
         match prepared {
-            Ok(prepared) => {
+            Ok(mut prepared) => {
                 write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
+                prepared.text = Vec::new();
                 let made = Made {
                     variant,
                     spacing,

@@ -12,6 +12,7 @@
 //! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state; `question`: what is asked of
 //!   tables.
 //! - `attributes`: what clients of MySQL send with statements.
+//! - `budget`: what prepared statements take of the driver's memory.
 //! - `bytes`, `packets`, `params`, `bulk`, `values`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -21,6 +22,7 @@ mod answer;
 mod as_is;
 mod attributes;
 mod blanks;
+mod budget;
 mod bulk;
 mod bytes;
 mod command;
@@ -58,6 +60,7 @@ mod text;
 mod text_prepare;
 mod values;
 
+pub use budget::Budget;
 pub use in_place::Room;
 pub use rules::{
     Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, SeenTable,

@@ -100,7 +100,10 @@ impl Session {
             return self.refuse_statement(header);
         }
         let variant = plan.variant(None);
-        let prepared = match plan.prepare(text, variant, self.spacing_of(index)) {
+        let Some(held) = self.hold(text.len().saturating_add(plan.held_bytes())) else {
+            return self.refuse_texts(header);
+        };
+        let mut prepared = match plan.prepare(text, variant, self.spacing_of(index)) {
             Ok(prepared) => prepared,
             Err(Unread::Unsupported(what)) => {
                 return self.unsupported_prepare(header, bytes, text, Some(index), what);
@@ -110,10 +113,12 @@ impl Session {
             }
         };
         write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
+        prepared.text = Vec::new();
         self.answer.expect(Shape::Prepare);
         self.statements.preparing = Some(Statement {
             rule: index,
             text: text.to_vec(),
+            _held: held,
             plan,
             zero_is_value: self.context.modes.no_auto_value_on_zero,
             variants: vec![Made {
@@ -153,6 +158,11 @@ impl Session {
 
     pub(crate) fn refuse_statement(&mut self, header: Header) -> Step {
         let message = "keywright-proxy: too many prepared statements on tables with rules";
+        self.refuse(header, Cause::MemoryFull, message)
+    }
+
+    pub(crate) fn refuse_texts(&mut self, header: Header) -> Step {
+        let message = "keywright-proxy: texts of prepared statements take memory_bytes_max";
         self.refuse(header, Cause::MemoryFull, message)
     }
 

@@ -9,6 +9,7 @@ use keywright_rewrite::{InQuery, PreparedQuery, QueryPlan, Sight, Unread, Unsupp
 
 use crate::answer::{End, Shape};
 use crate::attributes::UNKNOWN_TYPE;
+use crate::budget::Held;
 use crate::bytes::{Header, Joined, joined, write_packet};
 use crate::last_id::names_row_count;
 use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_command};
@@ -25,6 +26,8 @@ use crate::values::Strange;
 pub(crate) struct SelectStatement {
     rule: usize,
     pub(crate) text: Vec<u8>,
+    /// The text's memory.
+    _held: Held,
     plan: Arc<QueryPlan>,
     /// Whether a 0 was no key when it was prepared.
     zero_is_value: Option<bool>,
@@ -85,6 +88,9 @@ impl Session {
             Verdict::Try if self.statements.is_full() => return self.refuse_statement(header),
             Verdict::Try => {}
         }
+        let Some(held) = self.hold(text.len()) else {
+            return self.refuse_texts(header);
+        };
         let PreparedQuery {
             text: ours,
             at,
@@ -104,6 +110,7 @@ impl Session {
         self.turn = Turn::Gather(Gather::PrepareSelect(Box::new(SelectStatement {
             rule: index,
             text: text.to_vec(),
+            _held: held,
             plan: Arc::new(plan),
             zero_is_value: self.context.modes.no_auto_value_on_zero,
             at,

@@ -7,6 +7,7 @@ use keywright_core::{Cause, KeyBatch};
 
 use crate::after::{After, Named};
 use crate::answer::{Answer, End, Outcome};
+use crate::budget::{Budget, Held};
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::context::Context;
 use crate::in_place::Rewriting;
@@ -73,6 +74,8 @@ pub struct Session {
     pub(crate) writes_in_place: bool,
     /// A statement that is rewritten where it lies.
     pub(crate) rewriting: Option<Rewriting>,
+    /// What texts of prepared statements are taken from; without it they have no limit.
+    pub(crate) budget: Option<Arc<dyn Budget>>,
 }
 
 /// Whose turn it is.
@@ -179,6 +182,7 @@ impl Session {
             apart: BTreeMap::new(),
             writes_in_place: false,
             rewriting: None,
+            budget: None,
         }
     }
 
@@ -190,6 +194,20 @@ impl Session {
             is_attentive: true,
             ..self
         }
+    }
+
+    /// The same, whose prepared statements take their memory from there.
+    #[must_use]
+    pub fn with_budget(self, budget: Arc<dyn Budget>) -> Self {
+        Self {
+            budget: Some(budget),
+            ..self
+        }
+    }
+
+    /// Memory for a text that is kept, and what was read in it.
+    pub(crate) fn hold(&self, bytes: usize) -> Option<Held> {
+        Held::new(self.budget.as_ref(), bytes)
     }
 
     /// There is no memory for the bytes that were asked for of the client: its command is passed on if it can be judged by
@@ -226,7 +244,10 @@ impl Session {
             capabilities: facts.capabilities & !MULTI_STATEMENTS | several,
             ..facts
         };
-        let fresh = Self::new(Arc::clone(&self.rules), facts);
+        let fresh = Self {
+            budget: self.budget.take(),
+            ..Self::new(Arc::clone(&self.rules), facts)
+        };
         *self = if self.is_attentive {
             fresh.attentive()
         } else {

@@ -6,6 +6,7 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Variant};
 
 use crate::after::Named;
+use crate::budget::Held;
 use crate::last_id::Effect;
 use crate::params::Type;
 use crate::select_prepared::SelectStatement;
@@ -23,6 +24,8 @@ const VARIANTS_MAX: usize = 8;
 pub(crate) struct Statement {
     pub(crate) rule: usize,
     pub(crate) text: Vec<u8>,
+    /// The memory of text and plan.
+    pub(crate) _held: Held,
     pub(crate) plan: Plan,
     /// Whether a 0 was no key when it was prepared.
     pub(crate) zero_is_value: Option<bool>,
@@ -52,6 +55,7 @@ pub(crate) struct Made {
     /// The distance of neighbouring keys that the text was made for.
     pub(crate) spacing: u64,
     pub(crate) number: u32,
+    /// Without the text itself, once it is sent.
     pub(crate) prepared: Prepared,
 }
 

@@ -2,6 +2,8 @@
 //! proxy's own, prepared just before out of the same text with its keys in it. So who executes the client's statement where the
 //! proxy does not see it, as procedures do, gets no used keys.
 
+use std::sync::Arc;
+
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
     CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported, execute_by,
@@ -10,6 +12,7 @@ use keywright_rewrite::{
 
 use crate::after::{After, Texts};
 use crate::answer::{End, Shape};
+use crate::budget::Held;
 use crate::bytes::Header;
 use crate::context::Context;
 use crate::insert::Stage;
@@ -29,6 +32,8 @@ pub(crate) struct TextStatement {
     /// The rule of its table when it was prepared.
     rule: usize,
     text: Vec<u8>,
+    /// The text's memory, once it is to be kept.
+    _held: Option<Arc<Held>>,
     /// Names without schema and the text itself were read in this state.
     database: Option<Vec<u8>>,
     modes: Modes,
@@ -140,6 +145,7 @@ impl Session {
                     name,
                     rule,
                     text,
+                    _held: None,
                     database: self.context.database.clone(),
                     modes,
                     is_doubtful: false,
@@ -162,6 +168,13 @@ impl Session {
             let message = "keywright-proxy: too many prepared statements on tables with rules";
             return self.refuse(header, Cause::MemoryFull, message);
         }
+        let Some(held) = self.hold(statement.text.len()) else {
+            return self.refuse_texts(header);
+        };
+        let statement = TextStatement {
+            _held: Some(Arc::new(held)),
+            ..statement
+        };
         let after = After::TextPrepared(Box::new(statement));
         self.pass_query(header, bytes, text, after)
     }
