@@ -96,7 +96,8 @@ fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Sh
         "-- 1. Stop everybody who writes to these tables, on every server. From here on no key may be given until step 4.\n\
          -- 2. Take the rule out of the configuration of every proxy and send each SIGHUP (connections keep the old rule: let\n\
          --    them end), or stop the proxies. While a rule with fence = true is there, the fence is put up again.\n\
-         -- 3. Run what follows. Each counter is computed on its server when the statement runs."
+         -- 3. Run what follows. Each counter is computed on its server when the statement runs. A dump that was taken before carries the\n\
+         --    fence as its tables' AUTO_INCREMENT: where it is restored without Keywright, run the same behind it."
     );
     if tables > 1 {
         let _ = writeln!(

@@ -1,5 +1,6 @@
 //! The program's commands, one module each, and what they share.
 
+pub(crate) mod advance;
 pub(crate) mod back;
 pub(crate) mod check;
 pub(crate) mod decode;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use keywright_core::Layout;
+use keywright_core::{Layout, Tag};
 use keywright_rewrite::KeyForm;
 use keywright_session::{Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule};
 use keywright_store::{
@@ -190,6 +190,17 @@ impl Config {
     ///
     /// # Errors
     /// It cannot be read, is no TOML, or has [`Problems`].
+    /// The tags that rules name, each once.
+    pub fn tags(&self) -> Vec<Tag> {
+        let mut tags: Vec<Tag> = Vec::new();
+        for tag in self.rules.iter().filter_map(|rule| rule.spec.tag()) {
+            if !tags.contains(tag) {
+                tags.push(tag.clone());
+            }
+        }
+        tags
+    }
+
     pub fn load(file: &Path) -> Result<Config> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
@@ -245,6 +256,9 @@ impl Config {
             problems.push("limits: look_s is at least 1".to_owned());
         }
         match store {
+        if raw.limits.connections_max == 0 {
+            problems.push("limits.connections_max is at least 1: nobody could connect".to_owned());
+        }
             Some(store) if problems.is_empty() => Ok(Config {
                 store,
                 listeners,

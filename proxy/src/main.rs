@@ -5,7 +5,7 @@ mod command;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use command::{File, back, check, decode, explain, init, run};
+use command::{File, advance, back, check, decode, explain, init, run};
 use tracing_subscriber::EnvFilter;
 
 /// A MySQL proxy that fills generated keys into the application's INSERTs.
@@ -22,8 +22,10 @@ enum Command {
     Run(File),
     /// Look at the store and at all tables that rules are for, and say what is wrong.
     Check(check::Check),
-    /// Create the store's tables, and the tags of all rules, above the ids that tables have.
+    /// Create the store's tables and the tags of all rules, or raise them, above the ids that tables have.
     Init(File),
+    /// Have all later ids lie above those that you vouch for: after an old backup of the store, or where a server cannot be asked.
+    Advance(advance::Advance),
     /// Say what would become of a statement, or of all statements of a general query log. Nothing is carried out.
     Explain(explain::Explain),
     /// Print the statements by which tables give keys of their own again, and in which order to go. Nothing is carried out.
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Run(file) => run::run(&file),
         Command::Check(check) => check.run(),
         Command::Init(file) => init::run(&file),
+        Command::Advance(advance) => advance.run(),
         Command::Explain(explain) => explain.run(),
         Command::Back(back) => back.run(),
         Command::Decode(of) => of.run(),

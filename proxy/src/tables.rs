@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_session::{Rule, Rules, SeenTable, Sighting, View};
+use keywright_session::{Mode, Rule, Rules, SeenTable, Sighting, View};
 use keywright_store::KeySpec;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts};
+use mysql_async::{Conn, Opts, OptsBuilder};
 use tokio::time::timeout;
 
 pub use columns::{Column, first_of_indexes, key_columns, lower_case};
@@ -33,8 +33,14 @@ const LOOK_MS_MAX: u64 = 60_000;
 pub struct Found {
     /// What forbids starting.
     pub errors: Vec<String>,
+    /// Tables that get no keys, or not all that a rule gives, and why.
+    pub left_out: Vec<String>,
     /// What the operator should know.
     pub warnings: Vec<String>,
+    /// What the operator should know before the rules are in force.
+    pub notes: Vec<String>,
+    /// By rule: whether a table here has its column. Empty where nobody looked.
+    pub matched: Vec<bool>,
     /// What sessions must know.
     pub seen: Seen,
     /// Tables of rules with `fence = true` that have none.
@@ -80,6 +86,9 @@ impl Seen {
 /// The url cannot be read, or the server cannot be reached in time.
 pub async fn connect(config: &Config, admin: &str) -> Result<Conn> {
     let opts = Opts::from_url(admin).context("reading the listener's admin url")?;
+    // Left to itself the driver goes over to the socket that a server on this machine names: there it may be another account, with
+    // other rights, and another server where the address is forwarded.
+    let opts = OptsBuilder::from_opts(opts).prefer_socket(false);
     timeout(
         Duration::from_millis(config.connect_ms_max),
         Conn::new(opts),
@@ -102,8 +111,9 @@ pub async fn look(
     let mut server = connect(config, admin).await?;
     let looked = async {
         let (mut found, rules, columns) = watch(&mut server, config, apply_fence).await?;
-        found.errors.extend(narrow(config, &columns));
-        unmatched(config, &columns, &mut found);
+        found.left_out.extend(narrow(config, &columns));
+        found.matched = matched(config, &columns);
+        found.notes.extend(ignored(config, &columns));
         increment(&mut server, config, &mut found).await?;
         dependents::references(&mut server, config, &columns, &mut found).await?;
         dependents::programs(&mut server, config, &rules, &mut found).await?;
@@ -126,10 +136,7 @@ pub async fn look_again(config: &Config, admin: &str, apply_fence: bool) -> Resu
     let mut server = connect(config, admin).await?;
     let looked = async {
         let (mut found, _, columns) = watch(&mut server, config, apply_fence).await?;
-        let refused = |lack| {
-            format!("{lack}; until then new connections get no keys for it unless they are strict")
-        };
-        found.warnings.extend(narrow(config, &columns).map(refused));
+        found.left_out.extend(narrow(config, &columns));
         Ok(found)
     };
     let found = in_time(looked).await?;
@@ -152,7 +159,7 @@ fn with_rule<'a>(
         .filter_map(|column| Some((config.rules.get(column.rule)?, column)))
 }
 
-/// Says which columns have no room for keys.
+/// Says which columns have no room for keys: their rules go on without them, as far as that can be.
 fn narrow<'a>(config: &'a Config, columns: &'a [Column]) -> impl Iterator<Item = String> + 'a {
     with_rule(config, columns).filter_map(|(configured, column)| {
         let lack = column.lacks_room(configured)?;
@@ -162,7 +169,13 @@ fn narrow<'a>(config: &'a Config, columns: &'a [Column]) -> impl Iterator<Item =
             name,
             ..
         } = column;
-        Some(format!("{schema}.{table}.{name} {lack}"))
+        let until = match configured.rule.mode {
+            Mode::Rewrite => {
+                "until then inserts that need a larger key fail there (1264), or get none (1235)"
+            }
+            Mode::Observe => "until then it cannot be switched on",
+        };
+        Some(format!("{schema}.{table}.{name} {lack}; {until}"))
     })
 }
 
@@ -251,18 +264,49 @@ fn keyless(rules: &Rules, found: &mut Found) {
     }
 }
 
-fn unmatched(config: &Config, columns: &[Column], found: &mut Found) {
-    for (index, configured) in config.rules.iter().enumerate() {
-        if !columns.iter().any(|column| column.rule == index) {
+fn matched(config: &Config, columns: &[Column]) -> Vec<bool> {
+    let has_table = |rule| columns.iter().any(|column| column.rule == rule);
+    (0..config.rules.len()).map(has_table).collect()
+}
+
+/// Rules that no table of any server is for, of which it is known: what was looked at, by listener.
+pub fn unmatched(config: &Config, looked: &[Found]) -> Vec<String> {
+    let is_known = !looked.is_empty() && looked.iter().all(|found| !found.matched.is_empty());
+    let rules = config.rules.iter().enumerate().filter(|(rule, _)| {
+        is_known
+            && !looked
+                .iter()
+                .any(|found| found.matched.get(*rule) == Some(&true))
+    });
+    rules
+        .map(|(_, configured)| {
             let pattern = &configured.rule.table;
-            found.warnings.push(format!(
-                "no table matches \"{}.{}\" with a column \"{}\"",
+            format!(
+                "no table matches \"{}.{}\" with a column \"{}\" on any listener's server: are pattern and column right, and \
+                 may the admin account see the table?",
                 pattern.schema(),
                 pattern.table(),
                 configured.rule.column
-            ));
-        }
-    }
+            )
+        })
+        .collect()
+}
+
+/// Tables whose fence a direct INSERT IGNORE does not fail at: MariaDB leaves the row out where the fence is not the largest number
+/// there is.
+fn ignored(config: &Config, columns: &[Column]) -> Option<String> {
+    let tables: Vec<String> = with_rule(config, columns)
+        .filter(|(configured, column)| {
+            configured.fence && column.auto_increment && column.fence != u64::MAX
+        })
+        .map(|(_, column)| format!("{}.{}", column.schema, column.table))
+        .collect();
+    (!tables.is_empty()).then(|| {
+        format!(
+            "where an INSERT IGNORE reaches these past the proxy, the server leaves the row out, with warning 167 and no error: {}",
+            tables.join(", ")
+        )
+    })
 }
 
 async fn increment(server: &mut Conn, config: &Config, found: &mut Found) -> Result<()> {
@@ -317,7 +361,9 @@ async fn fence(
     server: &mut Conn,
     found: &mut Found,
 ) {
-    if !column.auto_increment || column.fenced {
+    // While a rule only observes, the server's own keys are the only ones.
+    let observes = configured.rule.mode == Mode::Observe;
+    if !column.auto_increment || column.fenced || observes {
         return;
     }
     let name = column.quoted_table();

@@ -23,6 +23,7 @@ use crate::store::lease_rows::{ListLeases, WorkerRow};
 use crate::store::returned::Return;
 use crate::store::schema::{Init, Look};
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
+use crate::store::tag_rows::unknown;
 use crate::store::{AsyncTalk, Store};
 use crate::time::{self, Space, TimeSupply};
 use crate::uuids::UuidMaker;
@@ -221,8 +222,8 @@ impl Keys {
         })
     }
 
-    /// Looks at the store and changes nothing: is it there, are its tables, would a commit survive.
-    pub async fn check(&self) -> Vec<Finding> {
+    /// Looks at the store and changes nothing: is it there, are its tables and these tags, would a commit survive.
+    pub async fn check(&self, tags: &[Tag]) -> Vec<Finding> {
         let finding = |severity| move |message| Finding { severity, message };
         let look = Look {
             store: Arc::clone(&self.0.store),
@@ -237,7 +238,7 @@ impl Keys {
             .map(finding(Severity::Error))
             .collect();
         findings.extend(seen.weaknesses.into_iter().map(finding(Severity::Warning)));
-        findings.extend(self.check_tags().await);
+        findings.extend(self.check_tags(tags).await);
         findings
     }
 
@@ -249,33 +250,47 @@ impl Keys {
         }
     }
 
-    async fn check_tags(&self) -> Vec<Finding> {
-        let wanted: Vec<Tag> = {
-            let sources = self.sources();
-            sources
-                .segments
-                .keys()
-                .map(|(tag, _)| tag.clone())
-                .collect()
-        };
-        if wanted.is_empty() {
-            return Vec::new();
+    /// Those tags that are not in the store.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn missing(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
+        if tags.is_empty() {
+            return Ok(Vec::new());
         }
-        let error = |message| Finding {
+        let there = self.tags().await?;
+        let is_missing = |tag: &&Tag| !there.iter().any(|row| self.names(row, tag));
+        let missing = tags.iter().filter(is_missing);
+        Ok(missing.cloned().collect())
+    }
+
+    async fn check_tags(&self, tags: &[Tag]) -> Vec<Finding> {
+        let error = |failure: Failure| Finding {
             severity: Severity::Error,
-            message,
+            message: failure.to_string(),
         };
-        match self.tags().await {
-            Ok(tags) => wanted
-                .iter()
-                .filter(|tag| !tags.iter().any(|row| self.names(row, tag)))
-                .map(|tag| {
-                    let table = self.0.settings.segment_table.plain();
-                    error(format!("tag \"{tag}\" is not in {table}"))
-                })
-                .collect(),
-            Err(failure) => vec![error(failure.to_string())],
+        match self.missing(tags).await {
+            Ok(missing) => {
+                let missing = missing.iter().map(|tag| unknown(&self.0.store, tag));
+                missing.map(error).collect()
+            }
+            Err(failure) => vec![error(failure)],
         }
+    }
+
+    /// Connects by other means from now on: user, password, TLS. Whatever else the settings say is left as it is.
+    ///
+    /// # Errors
+    /// They are of another store.
+    pub fn connect_by(&self, settings: &StoreSettings) -> Result<(), Failure> {
+        if !self.0.settings.is_same_store(settings) {
+            return Err(Failure::new(
+                Cause::StoreUnavailable,
+                "the store has changed, which needs a restart",
+            ));
+        }
+        self.0.store.connect_by(settings);
+        Ok(())
     }
 
     /// Creates the tables that are missing and returns their names; may be repeated.

@@ -166,6 +166,14 @@ impl StoreSettings {
         }
     }
 
+    /// Whether other settings are of the same store, reached by other means perhaps.
+    pub(crate) fn is_same_store(&self, other: &Self) -> bool {
+        self.address == other.address
+            && self.opts.db_name() == other.opts.db_name()
+            && self.dialect == other.dialect
+            && self.segment_table == other.segment_table
+    }
+
     /// The layout of snowflake keys.
     pub fn layout(&self) -> Layout {
         self.snowflake.layout

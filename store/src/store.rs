@@ -9,7 +9,7 @@ pub(crate) mod tag_admin;
 mod tag_read;
 pub(crate) mod tag_rows;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use keywright_core::Cause;
@@ -45,7 +45,7 @@ pub(crate) enum StoreError {
 /// The store, and connections to it. Every conversation runs on the store's own thread.
 #[derive(Debug)]
 pub(crate) struct Store {
-    opts: Opts,
+    opts: Mutex<Opts>,
     address: String,
     pub(crate) dialect: Dialect,
     pub(crate) segment_table: TableName,
@@ -65,7 +65,7 @@ pub(crate) struct Link {
 impl Store {
     pub(crate) fn new(settings: &StoreSettings) -> Self {
         Self {
-            opts: settings.opts.clone(),
+            opts: Mutex::new(settings.opts.clone()),
             address: settings.address.clone(),
             dialect: settings.dialect,
             segment_table: settings.segment_table.clone(),
@@ -101,9 +101,19 @@ impl Store {
                 return Ok(link);
             }
         }
-        let mut conn = Conn::new(self.opts.clone()).await?;
+        let opts = self.opts().clone();
+        let mut conn = Conn::new(opts).await?;
         let server = Arc::new(identity::look(&mut conn).await?);
         Ok(Link { conn, server })
+    }
+
+    /// New connections are made by these settings. Those that are there have logged in already.
+    pub(crate) fn connect_by(&self, settings: &StoreSettings) {
+        *self.opts() = settings.opts.clone();
+    }
+
+    fn opts(&self) -> MutexGuard<'_, Opts> {
+        self.opts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pop(&self) -> Option<Link> {

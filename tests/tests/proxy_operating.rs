@@ -62,7 +62,10 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
     for rule in &mut config.rules {
         rule.push_str("fence = true\nbits_max = 31\n");
     }
-    let mut proxy = ProxyProcess::start(config.clone())?;
+    // It would not start with a rule that is for no table.
+    let mut started = config.clone();
+    started.rules.truncate(1);
+    let mut proxy = ProxyProcess::start(started)?;
     let tables = ["t", "small", "`it's`"];
     for table in tables {
         proxy

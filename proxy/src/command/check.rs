@@ -24,19 +24,28 @@ impl Check {
         let (config, keys) = self.file.open()?;
         runtime()?.block_on(async {
             let mut bad = 0;
-            for finding in keys.check().await {
+            let mut looked = Vec::new();
+            for finding in keys.check(&config.tags()).await {
                 println!("store: {}", finding.message);
                 bad += usize::from(finding.severity == Severity::Error);
             }
             for listener in &config.listeners {
                 let found = look(&config, listener, self.fence).await;
-                for error in &found.errors {
+                for error in found.errors.iter().chain(&found.left_out) {
                     println!("{}: error: {error}", listener.bind);
                 }
                 for warning in &found.warnings {
                     println!("{}: warning: {warning}", listener.bind);
                 }
-                bad += found.errors.len();
+                for note in &found.notes {
+                    println!("{}: note: {note}", listener.bind);
+                }
+                bad += found.errors.len() + found.left_out.len();
+                looked.push(found);
+            }
+            for error in tables::unmatched(&config, &looked) {
+                println!("error: {error}");
+                bad += 1;
             }
             for warning in beneath(&config, &keys).await {
                 println!("store: warning: {warning}");

@@ -4,7 +4,7 @@ use anyhow::Result;
 use keywright_core::{Step, Tag};
 use keywright_proxy::config::Configured;
 use keywright_proxy::highest::{self, Highest, Unknown};
-use keywright_store::TagOptions;
+use keywright_store::{Above, Failure, Keys, TagListing, TagOptions};
 
 use super::{File, runtime};
 
@@ -29,49 +29,54 @@ fn options(largest: i64, highest: u64) -> Result<TagOptions> {
     })
 }
 
-/// Creates what is missing.
+/// Creates what is missing, and raises what is too low.
 pub(crate) fn run(file: &File) -> Result<()> {
     let (config, keys) = file.open()?;
     runtime()?.block_on(async {
-        let failed = |failure: keywright_store::Failure| anyhow::anyhow!("{failure}");
+        let failed = |failure: Failure| anyhow::anyhow!("{failure}");
         for made in keys.init().await.map_err(failed)? {
             println!("created {made}");
         }
-        let there: Vec<String> = keys
-            .tags()
-            .await
-            .map_err(failed)?
-            .into_iter()
-            .map(|listing| listing.tag)
-            .collect();
+        let tags = config.tags();
+        let missing = keys.missing(&tags).await.map_err(failed)?;
         let (highest, unknown) = highest::by_tag(&config).await;
-        let mut made: Vec<&Tag> = Vec::new();
-        for configured in &config.rules {
-            let Some(tag) = configured.spec.tag() else {
-                continue;
-            };
-            if there.iter().any(|name| name == tag.as_str()) || made.contains(&tag) {
-                continue;
-            }
+        for tag in &tags {
             let there = highest.iter().find(|highest| highest.tag == *tag);
             let there = there.filter(|highest| highest.id > 0);
-            let options = options(
-                largest_of(&config.rules, tag),
-                there.map_or(0, |highest| highest.id),
-            )?;
-            keys.create_tag(tag, &options).await.map_err(failed)?;
-            match there {
-                Some(Highest { id, table, .. }) => {
-                    println!("created tag \"{tag}\", above {id}, the highest id in {table}");
+            if missing.contains(tag) {
+                let highest = there.map_or(0, |highest| highest.id);
+                let options = options(largest_of(&config.rules, tag), highest)?;
+                keys.create_tag(tag, &options).await.map_err(failed)?;
+                match there {
+                    Some(Highest { id, table, .. }) => {
+                        println!("created tag \"{tag}\", above {id}, the highest id in {table}");
+                    }
+                    None => println!("created tag \"{tag}\""),
                 }
-                None => println!("created tag \"{tag}\""),
+            } else if let Some(there) = there {
+                raise(&keys, tag, there).await.map_err(failed)?;
             }
             let concerns = |unknown: &&Unknown| unknown.tag.as_ref().is_none_or(|its| its == tag);
             for Unknown { what, .. } in unknown.iter().filter(concerns) {
                 println!("note: whether tables have higher ids is not known of {what}");
             }
-            made.push(tag);
         }
         Ok(())
     })
+}
+
+/// Lets a tag that is there go on above the ids that tables have.
+async fn raise(keys: &Keys, tag: &Tag, highest: &Highest) -> Result<(), Failure> {
+    let Highest { id, table, .. } = highest;
+    let tags = keys.tags().await?;
+    let is_below = |listing: &TagListing| listing.tag == tag.as_str() && listing.next <= *id;
+    if tags.iter().any(is_below) {
+        let tag = tag.clone();
+        keys.advance(&Above::Tag { tag, id: *id }).await?;
+        println!(
+            "raised tag \"{}\" above {id}, the highest id in {table}",
+            highest.tag
+        );
+    }
+    Ok(())
 }

@@ -25,7 +25,7 @@ pub(super) struct Looks {
 #[derive(Default)]
 struct Known {
     seen: Seen,
-    /// Warnings that were logged and still hold.
+    /// What was logged and still holds.
     told: Vec<String>,
 }
 
@@ -101,12 +101,17 @@ impl Looks {
 
 impl Known {
     fn learn(&mut self, listener: &str, found: &Found, counters: &Counters) {
+        for left_out in &found.left_out {
+            if !self.told.contains(left_out) {
+                tracing::error!(listener, "{left_out}");
+            }
+        }
         for warning in &found.warnings {
             if !self.told.contains(warning) {
                 tracing::warn!(listener, "{warning}");
             }
         }
-        self.told.clone_from(&found.warnings);
+        self.told = [found.left_out.as_slice(), &found.warnings].concat();
         self.seen.clone_from(&found.seen);
         counters.fence_missing(listener, found.unfenced);
     }
@@ -125,6 +130,7 @@ async fn look_at_all(config: &Config, apply_fence: bool) -> Result<Vec<Found>> {
         errors.extend(found.errors.iter().map(of_listener));
         looked.push(found);
     }
+    errors.extend(tables::unmatched(config, &looked));
     if !errors.is_empty() {
         bail!(
             "{} problem(s) on the servers must be solved first:\n    {}",

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use keywright_proxy::config::Listener;
+use keywright_core::Tag;
+use keywright_proxy::config::{Config, Listener};
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::password::OwnKey;
 use keywright_proxy::serve::{self, Orders};
-use keywright_store::Keys;
+use keywright_store::{Failure, Keys};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
@@ -24,7 +25,10 @@ pub(crate) fn run(file: &File) -> Result<()> {
         Signals::awaited()?
     };
     let counters = Arc::new(Counters::default());
-    let begin = Looks::begin(Arc::new(config.clone()), Arc::clone(&counters));
+    let begin = async {
+        are_there(&keys, &config.tags(), None).await?;
+        Looks::begin(Arc::new(config.clone()), Arc::clone(&counters)).await
+    };
     let begun = runtime.block_on(async {
         tokio::select! {
             looks = begin => Some(looks),
@@ -67,6 +71,26 @@ pub(crate) fn run(file: &File) -> Result<()> {
     };
     runtime.block_on(keys.hand_back());
     served
+}
+
+/// Whether the store has the tags. One that does not answer holds nobody up: keys that are reserved need none, and those that are not
+/// are waited for. But a tag that comes into force while others are must be known.
+async fn are_there(keys: &Keys, tags: &[Tag], in_force: Option<&[Tag]>) -> Result<()> {
+    match keys.missing(tags).await {
+        Ok(missing) if missing.is_empty() => Ok(()),
+        Ok(missing) => {
+            let names: Vec<String> = missing.iter().map(|tag| format!("\"{tag}\"")).collect();
+            bail!(
+                "the store has no tag {}: keywright-proxy init makes it",
+                names.join(", ")
+            )
+        }
+        Err(failure) if in_force.is_none_or(|known| tags.iter().all(|tag| known.contains(tag))) => {
+            tracing::warn!(%failure, "whether the store has the rules' tags is not known");
+            Ok(())
+        }
+        Err(failure) => bail!("whether the store has the new rules' tags is not known: {failure}"),
+    }
 }
 
 /// What the process is told from outside.
@@ -148,7 +172,8 @@ impl Running<'_> {
         )
     }
 
-    /// The rules and certificates as they are now. Where is listened and the store stay as they are until the next start.
+    /// The rules and certificates as they are now, and how the store is connected to. Where is listened and the store itself stay as
+    /// they are until the next start.
     async fn reload(&mut self) -> Result<()> {
         let config = self.file.load()?;
         let same = |(old, new): (&Listener, &Listener)| old.can_become(new);
@@ -157,7 +182,24 @@ impl Running<'_> {
         if config.listeners.len() != listeners.len() || !pairs.all(same) {
             bail!("listeners have changed, which needs a restart");
         }
-        self.looks = Looks::begin(Arc::new(config), Arc::clone(&self.counters)).await?;
-        Ok(())
+        let failed = |failure: Failure| anyhow::anyhow!("{failure}");
+        self.keys.connect_by(&config.store).map_err(failed)?;
+        match self.looks_of(config).await {
+            Ok(looks) => {
+                self.looks = looks;
+                Ok(())
+            }
+            Err(error) => {
+                let before = &self.looks.config().store;
+                self.keys.connect_by(before).map_err(failed)?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn looks_of(&self, config: Config) -> Result<Looks> {
+        let in_force = self.looks.config().tags();
+        are_there(&self.keys, &config.tags(), Some(&in_force)).await?;
+        Looks::begin(Arc::new(config), Arc::clone(&self.counters)).await
     }
 }

@@ -50,7 +50,7 @@ pub(super) async fn references(
             ..Column::default()
         };
         if let Some(lack) = child.lacks_room(configured) {
-            found.errors.push(format!(
+            found.left_out.push(format!(
                 "{}.{}.{}, which refers to {}.{}.{}, {lack}",
                 child.schema, child.table, child.name, key.schema, key.table, key.name
             ));

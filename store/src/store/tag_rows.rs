@@ -206,13 +206,13 @@ fn eaten(tag: &Tag, gap: u64, row: &TagRow) -> Denied {
     ))
 }
 
-pub(super) fn unknown(store: &Store, tag: &Tag) -> Failure {
+pub(crate) fn unknown(store: &Store, tag: &Tag) -> Failure {
     let table = store.segment_table.plain();
     let failure = Failure::new(
         Cause::TagUnknown,
         format!("tag \"{tag}\" is not in {table}"),
     );
-    failure.hint("make it, or correct the rule")
+    failure.hint("keywright-proxy init makes it; or correct the rule")
 }
 
 fn ambiguous(store: &Store, tag: &Tag) -> Denied {

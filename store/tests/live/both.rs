@@ -39,7 +39,7 @@ fn everything_once(flavour: Flavour) -> Result<()> {
                 .count(),
             2
         );
-        let findings = keys.check().await;
+        let findings = keys.check(&[]).await;
         assert!(
             findings
                 .iter()

@@ -11,14 +11,14 @@ fn init_is_repeatable_and_refuses_other_shapes() -> Result<()> {
     let schema = Schema::new("kw_init")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
-        let missing = keys.check().await;
+        let missing = keys.check(&[]).await;
         assert!(missing.iter().any(|finding| finding.message.contains("init")));
         assert_eq!(keys.init().await?.len(), 3);
         assert_eq!(keys.init().await?, Vec::<String>::new());
         let options = TagOptions::with_step(Step::new(1_000)?);
         keys.create_tag(&tag("orders"), &options).await?;
         keys.source(&segment("ORDERS"))?;
-        let other = keys.check().await;
+        let other = keys.check(&[tag("ORDERS")]).await;
         let is_missed = other.iter().any(|finding| finding.message.contains("\"ORDERS\" is not in"));
         assert!(is_missed, "names in another case are other names here: {other:?}");
         let again = keys.create_tag(&tag("orders"), &options).await.unwrap_err();

@@ -58,7 +58,7 @@ fn uuids_are_issued_without_a_store() -> Result<()> {
         let bytes = keys.source(&KeySpec::parse("uuid_v7:bytes16", None, None)?)?;
         assert_eq!(bytes.try_take(3, true)?.len(), 3);
         assert!(
-            keys.check()
+            keys.check(&[])
                 .await
                 .iter()
                 .any(|finding| finding.message.contains("cannot be used"))
