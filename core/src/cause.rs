@@ -48,6 +48,7 @@ pub enum Cause {
     TlsRequired,
     UpstreamTls,
     SocketAccount,
+    LoginTimeout,
     Draining,
 }
 
@@ -101,7 +102,7 @@ impl Cause {
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
-    pub const OF_PROXY: [Self; 13] = [
+    pub const OF_PROXY: [Self; 14] = [
         Self::StatementUnsupported,
         Self::KeyExplicit,
         Self::StoreUnavailable,
@@ -114,6 +115,7 @@ impl Cause {
         Self::TlsRequired,
         Self::UpstreamTls,
         Self::SocketAccount,
+        Self::LoginTimeout,
         Self::Draining,
     ];
 
@@ -153,7 +155,7 @@ impl Cause {
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
             Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),
             Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),
-            Self::UpstreamUnreachable  => Row::of("upstream_unreachable", "08001", 2003, true, "upstream"),
+            Self::UpstreamUnreachable  => Row::of("upstream_unreachable", "08S01", 1158, true, "upstream"),
             Self::ConnectionsFull      => Row::of("connections_full", "08004", 1040, true, "capacity"),
             Self::MemoryFull           => Row::of("memory_full", "HY000", 1041, true, "capacity"),
             Self::PacketTooLarge       => Row::of("packet_too_large", "08S01", 1153, false, "input"),
@@ -162,6 +164,7 @@ impl Cause {
             Self::TlsRequired          => Row::of("tls_required", "HY000", 3159, false, "access"),
             Self::UpstreamTls          => Row::of("upstream_tls", "08S01", 1043, false, "access"),
             Self::SocketAccount        => Row::of("socket_account", "28000", 1698, false, "access"),
+            Self::LoginTimeout         => Row::of("login_timeout", "08S01", 1159, true, "access"),
             Self::Draining             => Row::of("draining", "08S01", 1053, true, "state"),
         }
     }

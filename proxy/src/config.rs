@@ -77,6 +77,7 @@ struct RawLimits {
     select_rows_max: u64,
     connect_ms_max: u64,
     login_ms_max: u64,
+    answer_ms_max: u64,
     keepalive_s: u32,
     drain_ms_max: u64,
     look_s: u64,
@@ -93,6 +94,7 @@ impl Default for RawLimits {
             select_rows_max: session.select_rows_max,
             connect_ms_max: 5_000,
             login_ms_max: 60_000,
+            answer_ms_max: 8_000,
             keepalive_s: 60,
             drain_ms_max: 30_000,
             look_s: 60,
@@ -139,6 +141,8 @@ pub struct Config {
     pub connect_ms_max: u64,
     /// How long it may take from the greeting to the end of authentication, milliseconds.
     pub login_ms_max: u64,
+    /// How long a client may take for each packet of its login, milliseconds.
+    pub answer_ms_max: u64,
     /// How long a peer may be silent before the system asks whether it is there, seconds; 0: for ever.
     pub keepalive_s: u32,
     /// How long connections may go on after SIGTERM, milliseconds.
@@ -186,10 +190,6 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 impl Config {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// It cannot be read, is no TOML, or has [`Problems`].
     /// The tags that rules name, each once.
     pub fn tags(&self) -> Vec<Tag> {
         let mut tags: Vec<Tag> = Vec::new();
@@ -201,6 +201,10 @@ impl Config {
         tags
     }
 
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, is no TOML, or has [`Problems`].
     pub fn load(file: &Path) -> Result<Config> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
@@ -252,13 +256,13 @@ impl Config {
                     .to_owned(),
             );
         }
+        if raw.limits.connections_max == 0 {
+            problems.push("limits.connections_max is at least 1: nobody could connect".to_owned());
+        }
         if raw.limits.look_s == 0 {
             problems.push("limits: look_s is at least 1".to_owned());
         }
         match store {
-        if raw.limits.connections_max == 0 {
-            problems.push("limits.connections_max is at least 1: nobody could connect".to_owned());
-        }
             Some(store) if problems.is_empty() => Ok(Config {
                 store,
                 listeners,
@@ -272,6 +276,7 @@ impl Config {
                 memory_bytes_max: raw.limits.memory_bytes_max,
                 connect_ms_max: raw.limits.connect_ms_max,
                 login_ms_max: raw.limits.login_ms_max,
+                answer_ms_max: raw.limits.answer_ms_max,
                 keepalive_s: raw.limits.keepalive_s,
                 drain_ms_max: raw.limits.drain_ms_max,
                 look_s: raw.limits.look_s,

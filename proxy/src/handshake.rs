@@ -2,20 +2,24 @@
 //! on packet by packet; each leg has TLS of its own, and what depends on TLS is translated between them.
 //!
 //! - `leg`: packets, numbered on each side. `greeting`, `response`: how server and client introduce themselves.
+//! - `pending`: the server's side until it has decided, and what becomes of it if the client does not go on.
 //! - `exchange`: what becomes of each packet until the server has decided. `account`: whom it has let in.
 
 mod account;
 mod exchange;
 mod greeting;
 mod leg;
+mod pending;
 mod response;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use keywright_core::Cause;
 use keywright_session::{Limits, SessionFacts};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{sleep, timeout};
 
 use crate::listener::Protection;
 use crate::password::{self, OwnKey};
@@ -26,6 +30,7 @@ use exchange::{Exchange, Turn, Ways};
 pub(crate) use greeting::server_of;
 use greeting::{Greeting, TLS};
 use leg::{Failed, Leg, Refusal, of_client};
+pub use pending::Pending;
 use response::Introduction;
 
 /// Packets of one exchange at most.
@@ -43,6 +48,8 @@ pub struct Terms<'a> {
     pub has_rules: bool,
     /// Sizes that the session keeps to.
     pub limits: Limits,
+    /// How long the client may take for each of its packets: less than the server waits for it.
+    pub patience: Duration,
 }
 
 /// What a connection needs to know of its login, and another login on it.
@@ -76,44 +83,73 @@ pub enum Ended {
     Refused(Stream),
 }
 
-/// Runs the exchange.
+/// Runs the exchange. However it ends, also when it is dropped, what is left of the server's side is to be finished.
 ///
 /// # Errors
 /// A connection broke, or somebody broke the protocol.
-pub async fn run(client: Stream, upstream: Stream, terms: &Terms<'_>) -> io::Result<Ended> {
+pub async fn run(client: Stream, upstream: &mut Pending, terms: &Terms<'_>) -> io::Result<Ended> {
     let mut client = Leg::new(client, 0);
-    let mut upstream = Leg::new(upstream, 0);
-    let mut said = upstream.packet().await?;
+    let mut said = upstream.said().to_vec();
     if said.first() == Some(&0xFF) {
         client.send(&said).await?;
         return Ok(Ended::Refused(client.stream));
     }
     let offers_tls = terms.protection.client.settings().is_some();
-    let is_read = terms.has_rules || may_need_sight(&client.stream, &upstream.stream, terms);
+    let server = &upstream.leg()?.stream;
+    let is_read = terms.has_rules || may_need_sight(&client.stream, server, terms);
     let greeting = greeting::offer(&mut said, is_read, offers_tls)
         .ok_or_else(|| io::Error::other("the upstream's greeting cannot be read"))?;
     client.send(&said).await?;
     let response = tokio::select! {
         biased;
         // It has waited for the client long enough, and says so.
-        said = upstream.packet() => {
+        said = upstream.leg()?.packet() => {
+            upstream.is_over();
             client.send(&said?).await?;
             return Ok(Ended::Refused(client.stream));
         }
         response = client.packet() => response,
+        () = sleep(terms.patience) => {
+            told(&mut client, Err::<Option<()>, _>(too_slow().into())).await?;
+            return Ok(Ended::Refused(client.stream));
+        }
     };
-    let (mut client, response) = welcome(client, response, terms.protection).await?;
+    let welcome = welcome(client, response, terms.protection);
+    let (mut client, response) = timeout(terms.patience, welcome).await??;
     let entered = async {
         let mut response = response.map_err(of_client)?;
         require_tls(&client, terms.protection)?;
-        let upstream = protect(upstream, &greeting, &mut response, terms).await?;
-        enter(&mut client, upstream, &greeting, &response, terms).await
+        protect(upstream, &greeting, &mut response, terms).await?;
+        upstream.is_introduced();
+        enter(&mut client, upstream.leg()?, &greeting, &response, terms).await
     };
     let entered = entered.await;
+    if has_decided(&entered) {
+        upstream.is_over();
+    }
     Ok(match told(&mut client, entered).await? {
-        Some((upstream, login)) => Ended::Entered(client.stream, upstream, Box::new(login)),
+        Some(login) => {
+            let upstream = upstream.take()?.stream;
+            Ended::Entered(client.stream, upstream, Box::new(login))
+        }
         None => Ended::Refused(client.stream),
     })
+}
+
+/// Whether the server has said the last word of a login, whatever the proxy has made of it.
+fn has_decided<T>(entered: &Result<Option<T>, Failed>) -> bool {
+    match entered {
+        Ok(_) => true,
+        Err(Failed::Refused(refusal)) => refusal.cause == Cause::SocketAccount,
+        Err(Failed::Io(_)) => false,
+    }
+}
+
+fn too_slow() -> Refusal {
+    Refusal::new(
+        Cause::LoginTimeout,
+        "keywright: the client took longer than answer_ms_max for a packet of its login",
+    )
 }
 
 /// Reads the client's answer anew inside TLS, if that is what it has asked for.
@@ -150,11 +186,11 @@ fn require_tls(client: &Leg<Stream>, protection: &Protection) -> Result<(), Refu
 
 /// Turns to TLS towards the server, if that is wanted, and makes the client's answer say so.
 async fn protect(
-    mut upstream: Leg<Stream>,
+    upstream: &mut Pending,
     greeting: &Greeting,
     response: &mut [u8],
     terms: &Terms<'_>,
-) -> Result<Leg<Stream>, Failed> {
+) -> Result<(), Failed> {
     let wanted = &terms.protection.upstream;
     let outward = wanted.settings().filter(|_| greeting.has_tls);
     greeting::take_out(response, greeting.is_read, outward.is_some());
@@ -164,20 +200,21 @@ async fn protect(
             tracing::warn!("{message}");
             return Err(Refusal::new(Cause::UpstreamTls, message).into());
         }
-        return Ok(upstream);
+        return Ok(());
     };
     let request = response
         .get(..TLS_REQUEST_BYTES)
         .ok_or_else(cannot_be_read)?;
-    upstream.send(request).await?;
-    let connected = upstream
-        .into_stream(|stream| stream.connect_tls(outward))
-        .await;
-    connected.map_err(|error| {
+    let mut leg = upstream.take()?;
+    leg.send(request).await?;
+    let connected = leg.into_stream(|stream| stream.connect_tls(outward)).await;
+    let connected = connected.map_err(|error| {
         tracing::warn!(%error, "TLS with the upstream failed");
         // Not why: that is for the operator.
-        Refusal::new(Cause::UpstreamTls, "keywright: TLS with the server failed").into()
-    })
+        Refusal::new(Cause::UpstreamTls, "keywright: TLS with the server failed")
+    })?;
+    upstream.put(connected);
+    Ok(())
 }
 
 fn cannot_be_read() -> Refusal {
@@ -190,11 +227,11 @@ fn cannot_be_read() -> Refusal {
 /// From the client's introduction to the server's OK, which the client gets too.
 async fn enter(
     client: &mut Leg<Stream>,
-    mut upstream: Leg<Stream>,
+    upstream: &mut Leg<Stream>,
     greeting: &Greeting,
     response: &[u8],
     terms: &Terms<'_>,
-) -> Result<Option<(Stream, Login)>, Failed> {
+) -> Result<Option<Login>, Failed> {
     let introduction = Introduction::of_response(response).ok_or_else(cannot_be_read)?;
     let (asked, extended) = response::asked(response).ok_or_else(cannot_be_read)?;
     let facts = SessionFacts {
@@ -220,8 +257,9 @@ async fn enter(
         challenge: Vec::new(),
         own_key: Arc::clone(own_key),
     };
-    let entered = decide(client, &mut upstream, exchange, &mut login, is_local).await?;
-    Ok(entered.then_some((upstream.stream, login)))
+    let patience = Some(terms.patience);
+    let entered = decide(client, upstream, exchange, &mut login, is_local, patience).await?;
+    Ok(entered.then_some(login))
 }
 
 /// Whether the session may have to understand all commands, which is to be known before the client says whether it uses TLS.
@@ -257,12 +295,13 @@ async fn decide<C, U>(
     mut exchange: Exchange,
     login: &mut Login,
     is_local: bool,
+    patience: Option<Duration>,
 ) -> Result<bool, Failed>
 where
     C: AsyncRead + AsyncWrite + Unpin,
     U: AsyncRead + AsyncWrite + Unpin,
 {
-    let decided = converse(client, upstream, &mut exchange, &login.own_key).await?;
+    let decided = converse(client, upstream, &mut exchange, &login.own_key, patience).await?;
     login.challenge = exchange.challenge().to_vec();
     let Some(ok) = decided else {
         return Ok(false);
@@ -292,6 +331,7 @@ async fn converse<C, U>(
     upstream: &mut Leg<U>,
     exchange: &mut Exchange,
     own_key: &OwnKey,
+    patience: Option<Duration>,
 ) -> Result<Option<Vec<u8>>, Failed>
 where
     C: AsyncRead + AsyncWrite + Unpin,
@@ -299,10 +339,14 @@ where
 {
     let unreadable = |message: &str| Failed::from(Refusal::new(Cause::AuthUnsupported, message));
     for _ in 0..AUTH_PACKETS_MAX {
+        let awaits_server = upstream.awaits_answer();
         let (is_client, packet) = tokio::select! {
             biased;
             packet = upstream.packet() => (false, packet?),
             packet = client.packet() => (true, packet.map_err(of_client)?),
+            () = sleep(patience.unwrap_or_default()), if patience.is_some() && !awaits_server => {
+                return Err(too_slow().into());
+            }
         };
         let turn = if is_client {
             exchange.on_client(&packet)
@@ -395,7 +439,16 @@ pub async fn change_user(
         next.facts.user = introduction.user.to_vec();
         next.facts.database = introduction.database.map(<[u8]>::to_vec);
         next.facts.collation = introduction.collation.unwrap_or(next.facts.collation);
-        let entered = decide(&mut client, &mut upstream, exchange, &mut next, is_local).await?;
+        // The server has let somebody in before, and counts nothing any more.
+        let entered = decide(
+            &mut client,
+            &mut upstream,
+            exchange,
+            &mut next,
+            is_local,
+            None,
+        )
+        .await?;
         Ok(Some((entered, next)))
     };
     let changed = changed.await;

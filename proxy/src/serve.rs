@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::config::{Config, Configured, Listener};
-use crate::handshake::{self, Ended, Terms};
+use crate::handshake::{self, Ended, Pending, Terms};
 use crate::keepalive::keep_alive;
 use crate::linger::linger;
 use crate::listener::Protection;
@@ -287,12 +287,11 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
         }
         Err(error) => return Err(error),
     };
-    let Some(upstream) = connect(listener, origin, shared).await else {
+    let Some(mut upstream) = connect(listener, origin, shared).await else {
         let message = format!("Can't connect to MySQL server on '{}'", listener.upstream);
         return refuse(client, Cause::UpstreamUnreachable, &message).await;
     };
     keep_alive(&client, shared.config.keepalive_s)?;
-    keep_alive(&upstream, shared.config.keepalive_s)?;
     let orders = Arc::clone(&shared.orders.borrow());
     let (Some(rules), Some(protection)) = (orders.rules.get(index), orders.protection.get(index))
     else {
@@ -303,12 +302,24 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
         own_key: &orders.own_key,
         has_rules: !rules.is_empty(),
         limits: shared.config.limits,
+        patience: Duration::from_millis(shared.config.answer_ms_max),
     };
-    let login = handshake::run(client, upstream, &terms);
-    let ended = timeout(Duration::from_millis(shared.config.login_ms_max), login).await??;
+    let login = handshake::run(client, &mut upstream, &terms);
+    let ended = timeout(Duration::from_millis(shared.config.login_ms_max), login).await;
     let (client, upstream, login) = match ended {
-        Ended::Entered(client, upstream, login) => (client, upstream, *login),
-        Ended::Refused(client) => return linger(client).await,
+        Ok(Ok(Ended::Entered(client, upstream, login))) => (client, upstream, *login),
+        Ok(Ok(Ended::Refused(client))) => {
+            let (told, ()) = tokio::join!(linger(client), upstream.finish());
+            return told;
+        }
+        Ok(Err(error)) => {
+            upstream.finish().await;
+            return Err(error);
+        }
+        Err(too_long) => {
+            upstream.finish().await;
+            return Err(too_long.into());
+        }
     };
     let session = Session::new(Arc::clone(rules), login.facts.clone())
         .with_budget(Arc::<Memory>::clone(&shared.memory));
@@ -342,14 +353,16 @@ async fn origin(
     }
 }
 
-async fn connect(listener: &Listener, origin: Option<Origin>, shared: &Shared) -> Option<Stream> {
+/// A server that has sent its first packet.
+async fn connect(listener: &Listener, origin: Option<Origin>, shared: &Shared) -> Option<Pending> {
     let limit = Duration::from_millis(shared.config.connect_ms_max);
     let connected = async {
         let mut upstream = Stream::connect(&listener.upstream).await?;
+        keep_alive(&upstream, shared.config.keepalive_s)?;
         if listener.upstream_proxy_protocol {
             Origin::write(origin, &mut upstream).await?;
         }
-        std::io::Result::Ok(upstream)
+        Pending::greeted(upstream).await
     };
     match timeout(limit, connected).await {
         Ok(Ok(upstream)) => Some(upstream),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use keywright_proxy::handshake::{self, Ended, Terms};
+use keywright_proxy::handshake::{self, Ended, Pending, Terms};
 use keywright_proxy::listener::Protection;
 use keywright_proxy::password::OwnKey;
 use keywright_proxy::stream::Stream;
@@ -46,13 +46,15 @@ async fn a_server_that_waits_no_longer_is_heard_by_the_client() -> Result<()> {
         own_key: &own_key,
         has_rules: true,
         limits: Limits::default(),
+        patience: WAIT_MAX,
     };
     let error = packet(
         1,
         b"\xFF\x87\x04#08S01Got timeout reading communication packets",
     );
     server.write_all(&greeting()).await?;
-    let login = handshake::run(Stream::Unix(from_client), Stream::Unix(to_server), &terms);
+    let mut upstream = Pending::greeted(Stream::Unix(to_server)).await?;
+    let login = handshake::run(Stream::Unix(from_client), &mut upstream, &terms);
     let play = async {
         let mut heard = vec![0; greeting().len()];
         client.read_exact(&mut heard).await?;

@@ -14,6 +14,8 @@ pub(super) struct Leg<S> {
     pub(super) stream: S,
     /// The next packet's number, whoever sends it.
     sequence: u8,
+    /// Whether what went last went out.
+    awaits_answer: bool,
     /// What has come of a packet.
     partial: Vec<u8>,
 }
@@ -24,8 +26,19 @@ impl<S> Leg<S> {
         Self {
             stream,
             sequence,
+            awaits_answer: false,
             partial: Vec::new(),
         }
+    }
+
+    /// Whether it is the other side's turn.
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.awaits_answer
+    }
+
+    /// The next packet begins an exchange of its own.
+    pub(super) fn restart(&mut self) {
+        self.sequence = 0;
     }
 
     /// The same exchange on what is made of the connection.
@@ -64,6 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Leg<S> {
             let missing = wanted.saturating_sub(self.partial.len());
             if missing == 0 && wanted >= 4 && self.partial.len() >= 4 {
                 self.sequence = self.sequence.wrapping_add(1);
+                self.awaits_answer = false;
                 let payload = self.partial.split_off(4);
                 self.partial.clear();
                 return Ok(payload);
@@ -89,6 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Leg<S> {
         whole.extend([a, b, c, self.sequence]);
         whole.extend_from_slice(payload);
         self.sequence = self.sequence.wrapping_add(1);
+        self.awaits_answer = true;
         self.stream.write_all(&whole).await?;
         self.stream.flush().await
     }

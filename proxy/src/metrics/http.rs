@@ -1,26 +1,46 @@
 //! The small HTTP server: `/metrics` (Prometheus), `/healthz`, `/readyz`.
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use keywright_store::{Keys, SourceStats};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::Counters;
 use crate::stream::{Accepted, Acceptor, Stream};
 
-/// Longest request that is read, bytes.
+/// Longest head of a request that is read, bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
-/// How long a request and its answer may take, milliseconds.
+/// How long a request may take to come, milliseconds.
 const REQUEST_MS_MAX: u64 = 2_000;
-/// How many are served at a time: who asks whether the proxy is well does not wait behind somebody who says nothing.
-const REQUESTS_MAX: usize = 64;
+/// How long a request and its answer may take, milliseconds.
+const EXCHANGE_MS_MAX: u64 = 5_000;
+/// Connections at most. Who comes then is served, and the one that came first makes room: whoever asks whether the proxy is well does
+/// not wait behind somebody who says nothing.
+const CONNECTIONS_MAX: usize = 256;
 /// How long to wait when no connection can be accepted, milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 50;
+/// Prometheus's text format, which the short answers are too.
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// What is told.
+#[derive(Clone)]
+struct Told {
+    keys: Keys,
+    counters: Arc<Counters>,
+    stopping: watch::Receiver<bool>,
+}
 
 /// Answers requests.
 pub(crate) async fn serve(
@@ -29,21 +49,23 @@ pub(crate) async fn serve(
     counters: Arc<Counters>,
     stopping: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(REQUESTS_MAX));
-    // It is never closed.
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+    let told = Told {
+        keys,
+        counters,
+        stopping,
+    };
+    let mut served: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
         match listener.accept().await.and_then(Accepted::here) {
-            Ok(mut peer) => {
-                let (keys, counters) = (keys.clone(), Arc::clone(&counters));
-                let stopping = stopping.clone();
-                tokio::spawn(async move {
-                    let limit = Duration::from_millis(REQUEST_MS_MAX);
-                    let answer = answer(&mut peer, &keys, &counters, &stopping);
-                    if let Ok(Err(error)) = timeout(limit, answer).await {
-                        tracing::debug!(%error, "a request for metrics ended");
-                    }
-                    drop(place);
-                });
+            Ok(peer) => {
+                served.retain(|connection| !connection.is_finished());
+                if served.len() >= CONNECTIONS_MAX
+                    && let Some(first) = served.pop_front()
+                {
+                    first.abort();
+                }
+                let exchange = tokio::spawn(exchange(peer, told.clone()));
+                served.push_back(exchange.abort_handle());
             }
             Err(error) => {
                 tracing::warn!(%error, "accepting a request for metrics");
@@ -53,56 +75,48 @@ pub(crate) async fn serve(
     }
 }
 
-async fn answer(
-    peer: &mut Stream,
-    keys: &Keys,
-    counters: &Counters,
-    stopping: &watch::Receiver<bool>,
-) -> io::Result<()> {
-    let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        let mut part = [0; 1 << 10];
-        let count = peer.read(&mut part).await?;
-        request.extend_from_slice(part.get(..count).unwrap_or_default());
-        if count == 0 || request.len() > REQUEST_BYTES_MAX {
-            return Err(io::Error::other("no request that can be read"));
-        }
+/// One request and its answer.
+async fn exchange(peer: Stream, told: Told) {
+    let answer = service_fn(|request: Request<Incoming>| {
+        let (status, body) = told.answer(request.method(), request.uri().path());
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, TEXT);
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    let exchange = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(REQUEST_MS_MAX))
+        .max_buf_size(REQUEST_BYTES_MAX)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(peer), answer);
+    if let Ok(Err(error)) = timeout(Duration::from_millis(EXCHANGE_MS_MAX), exchange).await {
+        tracing::debug!(%error, "a request for metrics ended");
     }
-    let is_stopping = *stopping.borrow();
-    let (status, body) = respond(&request, keys, counters, is_stopping);
-    let answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    peer.write_all(answer.as_bytes()).await?;
-    peer.shutdown().await
 }
 
-fn respond(
-    request: &[u8],
-    keys: &Keys,
-    counters: &Counters,
-    is_stopping: bool,
-) -> (&'static str, String) {
-    let mut words = request.split(|byte| *byte == b' ');
-    if words.next() != Some(b"GET") {
-        return ("405 Method Not Allowed", "only GET\n".to_owned());
-    }
-    match words.next() {
-        Some(b"/metrics") => ("200 OK", counters.render(&keys.stats())),
-        Some(b"/healthz") => ("200 OK", "ok\n".to_owned()),
-        Some(b"/readyz") if is_stopping => ("503 Service Unavailable", "stopping\n".to_owned()),
-        Some(b"/readyz") => readiness(&keys.stats()),
-        Some(_) | None => (
-            "404 Not Found",
-            "/metrics, /healthz or /readyz\n".to_owned(),
-        ),
+impl Told {
+    fn answer(&self, method: &Method, path: &str) -> (StatusCode, String) {
+        if method != Method::GET {
+            return (StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
+        }
+        match path {
+            "/metrics" => (StatusCode::OK, self.counters.render(&self.keys.stats())),
+            "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
+            "/readyz" if *self.stopping.borrow() => {
+                (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned())
+            }
+            "/readyz" => readiness(&self.keys.stats()),
+            _ => (
+                StatusCode::NOT_FOUND,
+                "/metrics, /healthz or /readyz\n".to_owned(),
+            ),
+        }
     }
 }
 
 /// Ready unless a source has nothing left and cannot get more.
-fn readiness(sources: &[SourceStats]) -> (&'static str, String) {
+fn readiness(sources: &[SourceStats]) -> (StatusCode, String) {
     let mut body = String::new();
     for source in sources.iter().filter(|source| source.remaining == 0) {
         if let Some(trouble) = &source.trouble {
@@ -110,8 +124,8 @@ fn readiness(sources: &[SourceStats]) -> (&'static str, String) {
         }
     }
     if body.is_empty() {
-        ("200 OK", "ready\n".to_owned())
+        (StatusCode::OK, "ready\n".to_owned())
     } else {
-        ("503 Service Unavailable", body)
+        (StatusCode::SERVICE_UNAVAILABLE, body)
     }
 }

@@ -1,8 +1,11 @@
 //! Logins that cannot work through the proxy.
 
+use std::io::Read;
+use std::net::TcpStream;
+
 use anyhow::Context;
 use keywright_core::cause::Cause;
-use keywright_tests::{Account, Login, Pki, ProxyProcess, Result, SqlFault, Wire};
+use keywright_tests::{Account, Login, Pki, ProxyProcess, Result, SqlFault, WAIT_MAX, Wire};
 
 use super::{Shop, expect, login_refused};
 
@@ -97,5 +100,25 @@ pub(super) fn an_account_of_the_socket(shop: &Shop) -> Result<()> {
         expect(Cause::SocketAccount, &fault, "known by its socket");
     }
     Wire::connect_tcp(proxy.port(), &login)?;
+    Ok(())
+}
+
+/// The server would wait longer, and count it against the proxy.
+pub(super) fn a_client_that_says_nothing(shop: &Shop) -> Result<()> {
+    let proxy = shop.limited("answer_ms_max = 100")?;
+    let mut client = TcpStream::connect(("127.0.0.1", proxy.port()))?;
+    client.set_read_timeout(Some(WAIT_MAX))?;
+    let mut told = Vec::new();
+    client.read_to_end(&mut told)?;
+    let greeting = 4 + usize::from(told.first().copied().context("no greeting")?);
+    let error = told.get(greeting..).context("no error")?;
+    let expected = b"\xFF\x87\x04#08S01keywright: the client took longer";
+    assert!(
+        error
+            .get(4..)
+            .is_some_and(|error| error.starts_with(expected)),
+        "{error:?}"
+    );
+    proxy.wire("shop")?;
     Ok(())
 }

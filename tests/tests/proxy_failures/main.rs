@@ -83,6 +83,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         Cause::TlsRequired => logins::a_client_without_tls(shop),
         Cause::UpstreamTls => logins::a_server_without_tls(shop),
         Cause::SocketAccount => logins::an_account_of_the_socket(shop),
+        Cause::LoginTimeout => logins::a_client_that_says_nothing(shop),
         Cause::NotPreloaded
         | Cause::TagUnknown
         | Cause::TagExists
@@ -235,7 +236,7 @@ fn a_server_that_is_away(shop: &Shop) -> Result<()> {
     proxy.wire("mysql")?;
     server.kill9()?;
     let fault = login_refused(&proxy).context("a login without a server")?;
-    assert_eq!((fault.errno, fault.sqlstate.as_str()), (2003, ""));
+    assert_eq!((fault.errno, fault.sqlstate.as_str()), (1158, ""));
     let message = String::from_utf8_lossy(&fault.message);
     let names = format!("'127.0.0.1:{}'", server.port());
     assert!(message.contains(&names), "{message}");

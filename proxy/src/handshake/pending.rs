@@ -1,0 +1,136 @@
+//! The server's side of a login that is not over.
+//!
+//! To a server, a connection that ends after its greeting and before the login is decided is an error of its host. After
+//! `max_connect_errors` (100) of them in a row it lets nobody in any more who comes from there (1129), and here that is every client
+//! of the proxy, though all that came were a balancer's probes. A login that it refuses is none. So a login that the client does not
+//! go on with is brought to its end with nothing in it. Servers do not wait longer than `connect_timeout` for a packet, and count that
+//! too: the proxy waits less long for its clients.
+//!
+//! A greeting is never used for a second client: the challenge in it is what proofs of passwords are made for.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::AUTH_PACKETS_MAX;
+use super::greeting::{PLUGIN_AUTH, PROTOCOL_41, SECURE_CONNECTION};
+use super::leg::Leg;
+use crate::stream::Stream;
+
+/// How long a server may take for the end of a login that nobody goes on with, milliseconds.
+const FINISH_MS_MAX: u64 = 2_000;
+/// Who does not go on: no account has this name.
+const NOBODY: &[u8] = b"keywright_nobody";
+/// utf8mb4_general_ci, which both servers know.
+const COLLATION: u8 = 45;
+/// COM_QUIT.
+const QUIT: &[u8] = &[1];
+
+/// A server that has sent its greeting, or an error in its place.
+pub struct Pending {
+    /// `None` while it turns to TLS, and once somebody is let in.
+    leg: Option<Leg<Stream>>,
+    said: Vec<u8>,
+    is_introduced: bool,
+    is_over: bool,
+}
+
+impl Pending {
+    /// Waits for the server's first packet.
+    ///
+    /// # Errors
+    /// It has ended, or does not keep to the protocol.
+    pub async fn greeted(upstream: Stream) -> io::Result<Self> {
+        let mut leg = Leg::new(upstream, 0);
+        let said = leg.packet().await?;
+        Ok(Self {
+            is_over: said.first() == Some(&0xFF),
+            leg: Some(leg),
+            said,
+            is_introduced: false,
+        })
+    }
+
+    /// What it has said first.
+    pub(super) fn said(&self) -> &[u8] {
+        &self.said
+    }
+
+    /// Its side of the exchange.
+    ///
+    /// # Errors
+    /// TLS with it has failed.
+    pub(super) fn leg(&mut self) -> io::Result<&mut Leg<Stream>> {
+        let gone = || io::Error::from(io::ErrorKind::NotConnected);
+        self.leg.as_mut().ok_or_else(gone)
+    }
+
+    /// The same, to be made into another one.
+    ///
+    /// # Errors
+    /// As [`Pending::leg`].
+    pub(super) fn take(&mut self) -> io::Result<Leg<Stream>> {
+        let gone = || io::Error::from(io::ErrorKind::NotConnected);
+        self.leg.take().ok_or_else(gone)
+    }
+
+    pub(super) fn put(&mut self, leg: Leg<Stream>) {
+        self.leg = Some(leg);
+    }
+
+    /// It was told who comes, or that TLS is wanted.
+    pub(super) fn is_introduced(&mut self) {
+        self.is_introduced = true;
+    }
+
+    /// It has decided, or has said that it waits no longer.
+    pub(super) fn is_over(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Brings the login to its end, if it is not over, and closes the connection.
+    pub async fn finish(mut self) {
+        if self.is_over {
+            return;
+        }
+        let limit = Duration::from_millis(FINISH_MS_MAX);
+        if let Ok(Err(error)) = timeout(limit, self.be_refused()).await {
+            tracing::debug!(%error, "a login that nobody went on with");
+        }
+    }
+
+    async fn be_refused(&mut self) -> io::Result<()> {
+        let introduced = self.is_introduced;
+        let leg = self.leg()?;
+        if !introduced {
+            leg.send(&nobody()).await?;
+        } else if !leg.awaits_answer() {
+            leg.send(&[]).await?;
+        }
+        for _ in 0..AUTH_PACKETS_MAX {
+            match leg.packet().await?.first() {
+                Some(0xFF) | None => return Ok(()),
+                // The account needs no password.
+                Some(0x00) => {
+                    leg.restart();
+                    return leg.send(QUIT).await;
+                }
+                Some(_) => leg.send(&[]).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The introduction of nobody, without a password.
+fn nobody() -> Vec<u8> {
+    let capabilities = 1 | PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH;
+    let mut packet = capabilities.to_le_bytes().to_vec();
+    packet.extend((1_u32 << 24).to_le_bytes());
+    packet.push(COLLATION);
+    packet.extend([0; 23]);
+    packet.extend(NOBODY);
+    packet.extend(b"\0\0mysql_native_password\0");
+    packet
+}
