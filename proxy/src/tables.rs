@@ -115,6 +115,7 @@ pub async fn look(
         found.matched = matched(config, &columns);
         found.notes.extend(ignored(config, &columns));
         increment(&mut server, config, &mut found).await?;
+        found.warnings.extend(impatient(&mut server, config).await?);
         dependents::references(&mut server, config, &columns, &mut found).await?;
         dependents::programs(&mut server, config, &rules, &mut found).await?;
         // Else it is clients whom the server sees, wherever they are.
@@ -340,6 +341,19 @@ async fn increment(server: &mut Conn, config: &Config, found: &mut Found) -> Res
         }
     }
     Ok(())
+}
+
+/// A server that gives clients up before the proxy does counts them against the proxy's address.
+async fn impatient(server: &mut Conn, config: &Config) -> Result<Option<String>> {
+    let seconds: Option<u64> = server.query_first("SELECT @@connect_timeout").await?;
+    let server_ms = seconds.unwrap_or(u64::MAX).saturating_mul(1_000);
+    let ours_ms = config.answer_ms_max;
+    Ok((server_ms <= ours_ms).then(|| {
+        format!(
+            "connect_timeout is {server_ms} ms, and answer_ms_max {ours_ms}: after max_connect_errors clients that say nothing the \
+             server blocks the proxy's address (1129). Make answer_ms_max smaller"
+        )
+    }))
 }
 
 /// Tables with triggers, and whether one may see LAST_INSERT_ID(): through whatever it calls before a row goes in, and behind that

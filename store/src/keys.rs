@@ -278,19 +278,30 @@ impl Keys {
         }
     }
 
-    /// Connects by other means from now on: user, password, TLS. Whatever else the settings say is left as it is.
+    /// Whether the store lets in who comes by other settings: user, password, TLS. One that is away may.
     ///
     /// # Errors
-    /// They are of another store.
-    pub fn connect_by(&self, settings: &StoreSettings) -> Result<(), Failure> {
+    /// They are of another store, or it refuses them.
+    pub async fn can_connect_by(&self, settings: &StoreSettings) -> Result<(), Failure> {
         if !self.0.settings.is_same_store(settings) {
             return Err(Failure::new(
                 Cause::StoreUnavailable,
                 "the store has changed, which needs a restart",
             ));
         }
+        let (store, settings) = (Arc::clone(&self.0.store), settings.clone());
+        let tried = self.0.runtime.spawn(async move {
+            match store.log_in_by(&settings).await {
+                Err(error) if error.is_refusal() => Err(store.failure(&error)),
+                Ok(()) | Err(_) => Ok(()),
+            }
+        });
+        tried.await.unwrap_or(Ok(()))
+    }
+
+    /// Connects by these settings from now on. Whatever else they say is left as it is.
+    pub fn connect_by(&self, settings: &StoreSettings) {
         self.0.store.connect_by(settings);
-        Ok(())
     }
 
     /// Creates the tables that are missing and returns their names; may be repeated.

@@ -42,6 +42,13 @@ pub(crate) enum StoreError {
     NotLocked,
 }
 
+impl StoreError {
+    /// Whether the server has said no.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Client(mysql_async::Error::Server(_)))
+    }
+}
+
 /// The store, and connections to it. Every conversation runs on the store's own thread.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -105,6 +112,19 @@ impl Store {
         let mut conn = Conn::new(opts).await?;
         let server = Arc::new(identity::look(&mut conn).await?);
         Ok(Link { conn, server })
+    }
+
+    /// Makes a connection by other settings, and closes it.
+    pub(crate) async fn log_in_by(&self, settings: &StoreSettings) -> Result<(), StoreError> {
+        let ms = self.limits.store_ms_max;
+        let login = async {
+            let conn = Conn::new(settings.opts.clone()).await?;
+            conn.disconnect().await
+        };
+        match timeout(Duration::from_millis(ms), login).await {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(StoreError::TimedOut { ms }),
+        }
     }
 
     /// New connections are made by these settings. Those that are there have logged in already.

@@ -209,6 +209,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::TlsRequired
         | Cause::UpstreamTls
         | Cause::SocketAccount
+        | Cause::LoginTimeout
         | Cause::Draining => bail!("{} is the proxy's", cause.name()),
     })
 }

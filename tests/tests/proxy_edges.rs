@@ -280,8 +280,13 @@ fn a_client_gone_while_keys_are_awaited_leaves_nothing() -> Result<()> {
 
 #[test]
 fn a_client_that_speaks_first_reads_why_it_is_turned_away() -> Result<()> {
-    let shop = Shop::open(Flavour::MariaDb, "connections_max = 0")?;
+    let shop = Shop::open(Flavour::MariaDb, "connections_max = 1")?;
     for proxy in &shop.proxies {
+        let mut only = None;
+        wait_until("the only place", WAIT_MAX, || {
+            only = proxy.wire("shop").ok();
+            Ok(only.is_some())
+        })?;
         for _ in 0..20 {
             let mut client = TcpStream::connect(("127.0.0.1", proxy.port()))?;
             client.set_read_timeout(Some(WAIT_MAX))?;

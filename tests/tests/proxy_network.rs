@@ -154,7 +154,7 @@ fn a_server_that_says_nothing_is_told_soon_and_by_every_driver() -> Result<()> {
     let client = Command::new("mariadb")
         .args(["--no-defaults", "--skip-ssl", "-h127.0.0.1", "-uroot"])
         .arg(format!("-P{}", proxy.port()))
-        .arg("-eSELECT 1")
+        .args(["-e", "SELECT 1"])
         .output()?;
     let said = String::from_utf8_lossy(&client.stderr).into_owned();
     let expected =

@@ -8,6 +8,7 @@ use keywright_tests::{
 keywright_tests::on_both_flavours!(
     what_cannot_work_is_not_ready,
     a_table_without_room_stops_no_others,
+    a_server_that_waits_less_long_than_the_proxy_is_told,
     while_a_rule_observes_nobody_is_told_to_stop_native_keys,
     a_reload_with_an_unknown_tag_changes_nothing,
     the_store_s_password_is_changed_by_a_reload,
@@ -79,6 +80,20 @@ fn what_cannot_work_is_not_ready(flavour: Flavour) -> Result<()> {
         let refused = ProxyProcess::start(config).map(drop).unwrap_err();
         assert_has(&format!("{refused:#}"), &[says, "it has ended"]);
     }
+    Ok(())
+}
+
+fn a_server_that_waits_less_long_than_the_proxy_is_told(flavour: Flavour) -> Result<()> {
+    let (server, config) = shop(flavour, &[])?;
+    let config = config.rule("shop.orders", "segment:orders");
+    let said = ProxyProcess::said(&config, &["check"])?;
+    assert!(!said.contains("connect_timeout"), "{said}");
+    server.run("mysql", "SET GLOBAL connect_timeout = 4")?;
+    let said = ProxyProcess::said(&config, &["check"])?;
+    assert_has(
+        &said,
+        &["connect_timeout is 4000 ms, and answer_ms_max 8000"],
+    );
     Ok(())
 }
 
@@ -172,6 +187,10 @@ fn the_store_s_password_is_changed_by_a_reload(flavour: Flavour) -> Result<()> {
         config.rule("shop.orders", "segment:orders")
     };
     let mut proxy = ProxyProcess::start(by("old"))?;
+    proxy.reload(by("wrong"))?;
+    wait_until("the reload", WAIT_MAX, || {
+        Ok(proxy.log().contains("the rules stay as they were"))
+    })?;
     let mut wire = proxy.wire("shop")?;
     let mut insert = || wire.run("INSERT INTO orders (a) VALUES (1)").map(drop);
     insert()?;

@@ -183,15 +183,16 @@ impl Running<'_> {
             bail!("listeners have changed, which needs a restart");
         }
         let failed = |failure: Failure| anyhow::anyhow!("{failure}");
-        self.keys.connect_by(&config.store).map_err(failed)?;
+        let can = self.keys.can_connect_by(&config.store).await;
+        can.map_err(failed)?;
+        self.keys.connect_by(&config.store);
         match self.looks_of(config).await {
             Ok(looks) => {
                 self.looks = looks;
                 Ok(())
             }
             Err(error) => {
-                let before = &self.looks.config().store;
-                self.keys.connect_by(before).map_err(failed)?;
+                self.keys.connect_by(&self.looks.config().store);
                 Err(error)
             }
         }
