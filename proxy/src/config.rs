@@ -374,6 +374,7 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
             keys_max: u64::MAX,
             watched: false,
             repeatable: false,
+            is_signed: false,
         },
         spec,
         fence: raw.fence,

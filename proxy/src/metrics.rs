@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use keywright_session::{Event, What};
+use keywright_session::{Event, SchemaChanges, What};
 use keywright_store::SourceStats;
 use render::{head, line, render_sources};
 
@@ -24,6 +24,8 @@ pub struct Counters {
     rules: Mutex<BTreeMap<String, Arc<RuleCounters>>>,
     /// Tables without fence that should have one, by listener.
     fence_missing: Mutex<BTreeMap<String, u64>>,
+    /// What connections tell each other of changed tables.
+    pub schema: Arc<SchemaChanges>,
 }
 
 /// What became of statements on the tables of one rule.

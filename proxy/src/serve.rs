@@ -67,7 +67,10 @@ impl Orders {
             .collect::<std::result::Result<Arc<[Source]>, _>>()
             .map_err(|failure| anyhow::anyhow!("{failure}"))?;
         let rules = (0..config.listeners.len())
-            .map(|listener| Arc::new(rules_of(config, seen.get(listener))))
+            .map(|listener| {
+                let rules = rules_of(config, seen.get(listener));
+                Arc::new(rules.with_schema(Arc::clone(&counters.schema)))
+            })
             .collect();
         let names: Vec<String> = config.rules.iter().map(Configured::name).collect();
         let tally = Arc::new(counters.tally(names.iter().map(String::as_str)));

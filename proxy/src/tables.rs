@@ -55,6 +55,8 @@ pub struct Seen {
     /// By rule: whether a statement that fails leaves nothing behind: all matching tables are InnoDB without triggers, and no
     /// view calls functions.
     pub repeatable: Vec<bool>,
+    /// By rule: whether no key column of a matching table is UNSIGNED.
+    pub signed: Vec<bool>,
     /// The views through which rows go into tables with rules.
     pub views: Vec<View>,
     /// Tables and other views that match a rule.
@@ -72,6 +74,7 @@ impl Seen {
         let rules = configured.enumerate().map(|(index, rule)| Rule {
             watched: of(&self.watched, index),
             repeatable: of(&self.repeatable, index),
+            is_signed: of(&self.signed, index),
             ..rule
         });
         Rules::new(rules.collect(), self.lower_case)
@@ -189,6 +192,7 @@ async fn watch(
         seen: Seen {
             watched: vec![false; config.rules.len()],
             repeatable: vec![true; config.rules.len()],
+            signed: vec![true; config.rules.len()],
             views: Vec::new(),
             tables: Vec::new(),
             has_all: true,
@@ -218,6 +222,10 @@ async fn watch(
         fence(configured, column, apply_fence, server, &mut found).await;
     }
     for column in &columns {
+        let is_signed = column.integer_max().is_some() && !column.data_type.contains("unsigned");
+        if let Some(signed) = found.seen.signed.get_mut(column.rule) {
+            *signed &= is_signed;
+        }
         if !column.engine.eq_ignore_ascii_case("InnoDB")
             && let Some(repeatable) = found.seen.repeatable.get_mut(column.rule)
         {

@@ -60,6 +60,7 @@ fn elsewhere() -> Result<Rule> {
         keys_max: u64::MAX,
         watched: false,
         repeatable: true,
+        is_signed: true,
     })
 }
 

@@ -28,6 +28,8 @@ fn plan_only(text: &[u8]) {
         form: KeyForm::Integer,
         live: &[],
         watched: false,
+        is_signed: false,
+        is_strict: false,
     };
     let _ = black_box(
         InsertHead::read(text, &MODES)
@@ -42,6 +44,8 @@ fn rewrite(text: &[u8], out: &mut Vec<u8>) {
         form: KeyForm::Integer,
         live: &[],
         watched: false,
+        is_signed: false,
+        is_strict: false,
     };
     let plan = InsertHead::read(text, &MODES)
         .and_then(|head| Insert::read(head, text, &MODES))

@@ -1,16 +1,79 @@
 //! Which constants are 0 to the server once they are stored in an integer column.
 //!
-//! Measured on MariaDB 10.11 and MySQL 9.7: decimals and strings round half away from zero, doubles half to even.
+//! Measured on MariaDB 10.11 and MySQL 9.7: decimals and strings round half away from zero, doubles half to even. Strings that
+//! are nearly numbers are read in many ways: `'0 '`, `'0e999'` and `'0' '\n'` are 0 even in strict mode, on one server or both.
 
-/// Whether a value asks for a key.
+use crate::refusal::KeyExpression;
+
+/// What a value comes to in an integer column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     /// It is stored as 0: asks for a key unless `NO_AUTO_VALUE_ON_ZERO` is set.
     Yes,
-    /// It is stored as another number, or is an error.
+    /// Below 0, but rounded to it: an UNSIGNED column may refuse it.
+    NearlyZero,
+    /// Below 0 when it is rounded: out of range in an UNSIGNED column, which is an error or becomes 0.
+    Negative,
+    /// It is stored as another number, or is too large, which never becomes 0.
     No,
-    /// No clean number: an error in strict mode, otherwise perhaps a 0 with a warning.
+    /// A word: an error in strict mode, a 0 with a warning otherwise.
+    Word,
+    /// No clean number.
     Unclean,
+}
+
+/// What is known of the column and of the server's care, beside the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Care {
+    /// The column is known to have numbers below 0.
+    pub is_signed: bool,
+    /// 0 asks for no key: `NO_AUTO_VALUE_ON_ZERO`, if that is known.
+    pub zero_is_value: Option<bool>,
+    /// What does not fit the column is certainly an error, and not a warning.
+    pub is_strict: bool,
+}
+
+/// What a constant is to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// 0.
+    Zero,
+    /// The application's own key, or an error, whatever sql_mode is.
+    Explicit,
+    /// The same as long as sql_mode is what it is.
+    ExplicitNow,
+}
+
+impl Ask {
+    /// What it is to a row.
+    ///
+    /// # Errors
+    /// It cannot be proved to be one of them.
+    pub fn meaning(self, care: Care) -> Result<Meaning, KeyExpression> {
+        // A number that is out of range does not become a key of the server's own.
+        let stays = care.is_strict || care.zero_is_value == Some(true);
+        match self {
+            Self::Yes => Ok(Meaning::Zero),
+            Self::No => Ok(Meaning::Explicit),
+            Self::NearlyZero if care.is_signed => Ok(Meaning::Zero),
+            Self::Negative if care.is_signed => Ok(Meaning::Explicit),
+            Self::NearlyZero if care.zero_is_value == Some(true) => Ok(Meaning::ExplicitNow),
+            Self::Negative if stays => Ok(Meaning::ExplicitNow),
+            Self::Word if care.is_strict => Ok(Meaning::ExplicitNow),
+            Self::NearlyZero | Self::Negative => Err(KeyExpression::Negative),
+            Self::Word | Self::Unclean => Err(KeyExpression::NotNumber),
+        }
+    }
+
+    /// The same below 0. `is_zero`: without rounding.
+    pub(crate) fn negated(self, is_zero: bool) -> Self {
+        match self {
+            Self::Yes if is_zero => Self::Yes,
+            Self::Yes | Self::NearlyZero => Self::NearlyZero,
+            Self::No | Self::Negative => Self::Negative,
+            Self::Word | Self::Unclean => Self::Unclean,
+        }
+    }
 }
 
 /// Digits beyond which a number with an exponent is left alone.
@@ -20,13 +83,20 @@ const DIGITS_MAX: usize = 60;
 ///
 /// Clean are: blanks, a sign, digits with at most one point among them, an exponent of at most two digits.
 pub fn text_asks(value: &[u8]) -> Ask {
+    if value.first().is_some_and(u8::is_ascii_alphabetic) {
+        return Ask::Word;
+    }
     let blanks = value.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
-    let value = value.get(blanks.count()..).unwrap_or_default();
-    let value = match value {
-        [b'+' | b'-', rest @ ..] => rest,
-        rest => rest,
-    };
-    decimal_asks(value)
+    match value.get(blanks.count()..).unwrap_or_default() {
+        [b'-', digits @ ..] => decimal_asks(digits).negated(is_zero(digits)),
+        [b'+', digits @ ..] | digits => decimal_asks(digits),
+    }
+}
+
+/// Whether a clean number has no digit but 0 before its exponent.
+pub(crate) fn is_zero(value: &[u8]) -> bool {
+    let mut mantissa = value.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
+    !mantissa.any(|byte| matches!(byte, b'1'..=b'9'))
 }
 
 /// Whether an unsigned number, which rounds half away from zero, asks for a key.
@@ -87,10 +157,14 @@ fn small(exponent: &[u8]) -> Option<i32> {
 
 /// Whether a double asks for a key: it is rounded half to even.
 pub fn double_asks(value: f64) -> Ask {
-    if value.abs() <= 0.5 {
-        Ask::Yes
-    } else {
-        Ask::No
+    let ask = match value.abs() {
+        nan if nan.is_nan() => Ask::Unclean,
+        0.0..=0.5 => Ask::Yes,
+        _ => Ask::No,
+    };
+    match value < 0.0 {
+        true => ask.negated(false),
+        false => ask,
     }
 }
 
@@ -107,34 +181,97 @@ pub(crate) fn digits_ask(digits: &[u8], per_byte: usize) -> Ask {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ask, double_asks, text_asks};
+    use super::{Ask, Care, Meaning, double_asks, text_asks};
+    use crate::refusal::KeyExpression;
 
     #[test]
     fn strings_round_half_away_from_zero() {
         for text in [
-            "0", "00", "0.0", "0.", ".0", "+0", "-0", " 0", "\t0", "0.4", "-0.4", ".49999", "4e-1",
-            "0e5", "0.04e1", "1e-30", "0.0004e3", "49e-2", "00.4",
+            "0", "00", "0.0", "0.", ".0", "+0", "-0", " 0", "\t0", "0.4", "-0.0", ".49999", "4e-1",
+            "0e5", "04e-1", "0.04e1", "1e-30", "0.0004e3", "49e-2", "00.4",
         ] {
             assert_eq!(text_asks(text.as_bytes()), Ask::Yes, "{text}");
         }
         for text in [
-            "1", "0.5", "5e-1", "-0.5", "10", "007", "0.05e1", "50e-2", "1e9", "4e0", "0.4e1",
+            "1", "0.5", "5e-1", "+0.5", "10", "007", "0.05e1", "50e-2", "1e9", "4e0", "0.4e1",
             "12.0",
         ] {
             assert_eq!(text_asks(text.as_bytes()), Ask::No, "{text}");
         }
         for text in [
-            "", " ", ".", "0 ", "e", "0e", "0e+", "0x0", "- 0", "0\n", "abc", "0e999", "0\0",
+            "", " ", ".", "0 ", " e", "0e", "0e+", "0x0", "- 0", "0\n", "\n0", "-abc", "0e999",
+            "0\0",
         ] {
             assert_eq!(text_asks(text.as_bytes()), Ask::Unclean, "{text:?}");
+        }
+        for text in ["abc", "e", "e5", "x'", "nan"] {
+            assert_eq!(text_asks(text.as_bytes()), Ask::Word, "{text:?}");
+        }
+        for text in ["-1", " -0.5", "-5e-1"] {
+            assert_eq!(text_asks(text.as_bytes()), Ask::Negative, "{text:?}");
+        }
+        for text in ["-0.4", "-4e-1", "-1e-30"] {
+            assert_eq!(text_asks(text.as_bytes()), Ask::NearlyZero, "{text:?}");
+        }
+    }
+
+    /// The rule: "explicit" and "the server refuses that itself" need proof.
+    #[test]
+    fn what_is_not_proved_is_refused() {
+        let care = |is_signed, zero_is_value, is_strict| Care {
+            is_signed,
+            zero_is_value,
+            is_strict,
+        };
+        let nothing = care(false, Some(false), false);
+        let strict = care(false, Some(false), true);
+        let signed = care(true, Some(false), false);
+        let values = care(false, Some(true), false);
+        for (ask, meanings) in [
+            (Ask::Yes, [Ok(Meaning::Zero); 4]),
+            (Ask::No, [Ok(Meaning::Explicit); 4]),
+            (Ask::Unclean, [Err(KeyExpression::NotNumber); 4]),
+            (
+                Ask::Word,
+                [
+                    Err(KeyExpression::NotNumber),
+                    Ok(Meaning::ExplicitNow),
+                    Err(KeyExpression::NotNumber),
+                    Err(KeyExpression::NotNumber),
+                ],
+            ),
+            (
+                Ask::Negative,
+                [
+                    Err(KeyExpression::Negative),
+                    Ok(Meaning::ExplicitNow),
+                    Ok(Meaning::Explicit),
+                    Ok(Meaning::ExplicitNow),
+                ],
+            ),
+            (
+                Ask::NearlyZero,
+                [
+                    Err(KeyExpression::Negative),
+                    Err(KeyExpression::Negative),
+                    Ok(Meaning::Zero),
+                    Ok(Meaning::ExplicitNow),
+                ],
+            ),
+        ] {
+            let found = [nothing, strict, signed, values].map(|care| ask.meaning(care));
+            assert_eq!(found, meanings, "{ask:?}");
         }
     }
 
     #[test]
     fn doubles_round_half_to_even() {
         assert_eq!(double_asks(0.5), Ask::Yes);
-        assert_eq!(double_asks(-0.5), Ask::Yes);
+        assert_eq!(double_asks(-0.0), Ask::Yes);
+        assert_eq!(double_asks(-0.5), Ask::NearlyZero);
         assert_eq!(double_asks(0.50000001), Ask::No);
-        assert_eq!(double_asks(f64::NAN), Ask::No);
+        assert_eq!(double_asks(-0.50000001), Ask::Negative);
+        assert_eq!(double_asks(f64::INFINITY), Ask::No);
+        assert_eq!(double_asks(f64::NAN), Ask::Unclean);
     }
 }

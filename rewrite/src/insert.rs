@@ -239,6 +239,8 @@ pub(crate) mod tests {
             form: KeyForm::Integer,
             live: &[],
             watched,
+            is_signed: true,
+            is_strict: false,
         };
         let head = InsertHead::read(text, &modes)?;
         Insert::read(head, text, &modes)?.plan(text, &modes, &key)

@@ -1,6 +1,8 @@
 //! What stands at the key column's place in one row.
 
-use crate::constant::{Ask, decimal_asks, digits_ask, double_asks, text_asks};
+use crate::constant::{
+    Ask, Care, Meaning, decimal_asks, digits_ask, double_asks, is_zero, text_asks,
+};
 use crate::cursor::Cursor;
 use crate::modes::Flavour;
 use crate::name::undouble;
@@ -44,10 +46,22 @@ pub(crate) struct Found {
 pub(crate) struct Wanted<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) form: KeyForm,
-    /// A string that is no number is certainly an error.
-    pub(crate) strict: bool,
+    /// In the first row.
+    pub(crate) care: Care,
+    /// Whether the server is as strict in the rows behind it.
+    pub(crate) is_strict_behind: bool,
     /// Inside `ROW()` of a table value constructor.
     pub(crate) in_row: bool,
+    /// In the select list of a query.
+    pub(crate) in_query: bool,
+}
+
+impl Wanted<'_> {
+    /// The same in the rows behind the first.
+    pub(crate) fn behind_first(mut self) -> Self {
+        self.care.is_strict &= self.is_strict_behind;
+        self
+    }
 }
 
 impl Cursor<'_> {
@@ -66,6 +80,9 @@ impl Cursor<'_> {
         let end = self.at;
         let followed = constant.is_ok() && self.at_value_end()?;
         let found = match (constant, followed) {
+            (Ok(_), true) if self.inside != start.inside => {
+                return Err(Unsupported::Key(KeyExpression::Comment).into());
+            }
             (Ok(value), true) => value,
             (Err(Unread::Refused), _) => return Err(Unread::Refused),
             (constant, _) if wanted.form == KeyForm::Integer => {
@@ -147,17 +164,18 @@ impl Cursor<'_> {
         seen: &mut Seen,
     ) -> Result<Value, Unread> {
         let mut depth = 0_u32;
-        let mut signed = false;
+        let mut sign = Sign::None;
         let token = loop {
             let token = self.token()?;
             match token.kind {
                 Kind::Mark(b'(') => depth = depth.saturating_add(1),
-                Kind::Mark(b'+' | b'-') => signed = true,
+                Kind::Mark(b'-') => sign = Sign::Minus,
+                Kind::Mark(b'+') => sign = sign.max(Sign::Plus),
                 Kind::Mark(b',' | b')' | b';') | Kind::End => return Err(Unread::Refused),
                 _ => break token,
             }
         };
-        let value = self.literal(token, wanted, signed, depth > 0, seen)?;
+        let value = self.literal(token, wanted, sign, depth > 0, seen)?;
         for _ in 0..depth {
             if !self.accept_mark(b')')? {
                 return Err(Unsupported::Key(KeyExpression::Operator).into());
@@ -170,12 +188,13 @@ impl Cursor<'_> {
         &mut self,
         token: Token,
         wanted: Wanted<'_>,
-        signed: bool,
+        sign: Sign,
         nested: bool,
         seen: &mut Seen,
     ) -> Result<Value, Unread> {
         let refused = |reason| Err(Unsupported::Key(reason).into());
         let bytes = token.of(self.text);
+        let signed = sign != Sign::None;
         match token.kind {
             Kind::Word if signed => refused(KeyExpression::Operator),
             Kind::Word => self.keyword(token, wanted, nested, seen),
@@ -188,22 +207,24 @@ impl Cursor<'_> {
             Kind::Parameter | Kind::Null => refused(KeyExpression::Operator),
             Kind::Variable => refused(KeyExpression::Variable),
             Kind::Name => refused(KeyExpression::Column),
+            // A temporary table between would hold it as text.
+            Kind::Hex | Kind::Bits if wanted.in_query => refused(KeyExpression::Operator),
             _ if wanted.form != KeyForm::Integer => refused(KeyExpression::Operator),
-            Kind::Decimal => self.asked(decimal_asks(bytes), wanted),
+            Kind::Decimal => asked(sign.of(decimal_asks(bytes), is_zero(bytes)), wanted, seen),
             Kind::Float => match std::str::from_utf8(bytes).map(str::parse::<f64>) {
-                Ok(Ok(number)) => self.asked(double_asks(number), wanted),
+                Ok(Ok(number)) => asked(sign.of(double_asks(number), is_zero(bytes)), wanted, seen),
                 _ => refused(KeyExpression::LongNumber),
             },
             // To MariaDB `x'30'` is the string '0', and 0x30 a number.
             Kind::Hex if self.modes.server.flavour == Flavour::MariaDb && bytes.ends_with(b"'") => {
                 match hex_text(digits(bytes)) {
-                    Some(content) if !signed => self.asked(text_asks(&content), wanted),
+                    Some(content) if !signed => asked(text_asks(&content), wanted, seen),
                     Some(_) | None => refused(KeyExpression::Operator),
                 }
             }
-            Kind::Hex => self.asked(digits_ask(digits(bytes), 2), wanted),
-            Kind::Bits => self.asked(digits_ask(digits(bytes), 8), wanted),
-            Kind::Text if !signed => self.text_constant(bytes, wanted),
+            Kind::Hex => asked(sign.of_digits(digits(bytes), 2), wanted, seen),
+            Kind::Bits => asked(sign.of_digits(digits(bytes), 8), wanted, seen),
+            Kind::Text if !signed => self.text_constant(bytes, wanted, seen),
             Kind::National => refused(KeyExpression::Introducer),
             Kind::Text | Kind::Assign | Kind::Mark(_) | Kind::End => {
                 refused(KeyExpression::Operator)
@@ -211,26 +232,19 @@ impl Cursor<'_> {
         }
     }
 
-    fn asked(&self, ask: Ask, wanted: Wanted<'_>) -> Result<Value, Unread> {
-        match ask {
-            Ask::Yes => Ok(Value::Zero),
-            Ask::No => Ok(Value::Explicit),
-            Ask::Unclean if wanted.strict => Ok(Value::Explicit),
-            Ask::Unclean => Err(Unsupported::Key(KeyExpression::NotNumber).into()),
-        }
-    }
-
     /// A string, and those that stand right behind it.
-    fn text_constant(&mut self, bytes: &[u8], wanted: Wanted<'_>) -> Result<Value, Unread> {
+    fn text_constant(
+        &mut self,
+        bytes: &[u8],
+        wanted: Wanted<'_>,
+        seen: &mut Seen,
+    ) -> Result<Value, Unread> {
         let mut content = self.unescaped(bytes);
-        while let token @ Token {
-            kind: Kind::Text, ..
-        } = self.peek()?
-        {
+        while self.peek()?.kind == Kind::Text {
+            let token = self.token()?;
             content.extend(self.unescaped(token.of(self.text)));
-            self.at = token.end;
         }
-        self.asked(text_asks(&content), wanted)
+        asked(text_asks(&content), wanted, seen)
     }
 
     /// The content of a string as written.
@@ -281,6 +295,10 @@ impl Cursor<'_> {
         if is("NULL") {
             return Ok(Value::Null);
         }
+        // There it is that of a column that is read.
+        if is("DEFAULT") && wanted.in_query {
+            return refused(KeyExpression::DefaultOfOther);
+        }
         if is("DEFAULT") {
             let value = self.default_value(wanted, nested)?;
             return Ok(match wanted.form {
@@ -316,13 +334,15 @@ impl Cursor<'_> {
 
     /// `DEFAULT`, or `DEFAULT(column)`.
     fn default_value(&mut self, wanted: Wanted<'_>, nested: bool) -> Result<Value, Unread> {
-        if !self.accept_mark(b'(')? {
+        // Not past blanks that lead to something else: they are no part of the value.
+        if self.peek()?.kind != Kind::Mark(b'(') {
             return match (nested, wanted.in_row) {
                 (true, _) => Err(Unread::Refused),
                 (_, true) => Err(Unsupported::Key(KeyExpression::DefaultInRow).into()),
                 _ => Ok(Value::Zero),
             };
         }
+        self.token()?;
         let column = self.path()?;
         if !self.accept_mark(b')')? {
             return Err(Unread::Refused);
@@ -349,6 +369,50 @@ impl Cursor<'_> {
             return Err(Unsupported::Key(KeyExpression::Operator).into());
         }
         Ok(Value::Explicit)
+    }
+}
+
+/// What stands before a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sign {
+    None,
+    Plus,
+    /// A `-`, perhaps one of several.
+    Minus,
+}
+
+impl Sign {
+    /// What a number without sign comes to behind this. `is_zero`: it is 0 if it asks.
+    fn of(self, ask: Ask, is_zero: bool) -> Ask {
+        match self {
+            Self::None | Self::Plus => ask,
+            Self::Minus => ask.negated(is_zero),
+        }
+    }
+
+    /// The same of hexadecimal or binary digits: where they are computed with, those of the last eight bytes count.
+    fn of_digits(self, digits: &[u8], per_byte: usize) -> Ask {
+        match self {
+            Self::Minus if digits.len() > per_byte * 8 => Ask::Unclean,
+            Self::None | Self::Plus | Self::Minus => self.of(digits_ask(digits, per_byte), true),
+        }
+    }
+}
+
+fn asked(ask: Ask, wanted: Wanted<'_>, seen: &mut Seen) -> Result<Value, Unread> {
+    // What was called before in the row may have written to a table that rolls nothing back: then the server only warns.
+    let care = Care {
+        is_strict: wanted.care.is_strict && !seen.calls,
+        ..wanted.care
+    };
+    match ask.meaning(care) {
+        Ok(Meaning::Zero) => Ok(Value::Zero),
+        Ok(Meaning::Explicit) => Ok(Value::Explicit),
+        Ok(Meaning::ExplicitNow) => {
+            seen.by_mode = true;
+            Ok(Value::Explicit)
+        }
+        Err(reason) => Err(Unsupported::Key(reason).into()),
     }
 }
 

@@ -35,6 +35,7 @@ mod query;
 mod refusal;
 mod rows;
 mod scan;
+mod second;
 mod sight;
 mod splice;
 mod split;
@@ -44,7 +45,7 @@ mod within;
 mod words;
 
 pub use blanks::has_blanks_beyond_ascii;
-pub use constant::{Ask, double_asks, text_asks};
+pub use constant::{Ask, Care, Meaning, double_asks, text_asks};
 pub use head::{InsertHead, Verb};
 pub use in_place::InPlace;
 pub use insert::Insert;
@@ -62,6 +63,7 @@ pub use others::{
 pub use plan::{KeyColumn, KeyParameter, Lid, Plan};
 pub use prepared::{Injected, Prepared, Variant};
 pub use refusal::{KeyExpression, Unread, Unsupported};
+pub use second::SecondReading;
 pub use sight::{LastIdChange, Sight, last_id_change, sight, sight_of};
 pub use splice::SpliceError;
 pub use split::{Piece, split, split_first, without_terminator};

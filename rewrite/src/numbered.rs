@@ -4,7 +4,7 @@ use keywright_core::KeyBatch;
 
 use crate::plan::Lid;
 use crate::refusal::{Unread, Unsupported};
-use crate::splice::SpliceError;
+use crate::splice::{SpliceError, is_apart};
 
 /// What to do with one INSERT … SELECT or REPLACE … SELECT.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub struct QueryPlan {
     pub(crate) unsure: bool,
     /// A 0 stands where the key goes.
     pub(crate) for_zero: bool,
+    pub(crate) by_mode: bool,
     pub(crate) parameters: u32,
     /// How many of the parameters come before the key.
     pub(crate) parameters_before: u32,
@@ -138,6 +139,11 @@ impl QueryPlan {
         self.for_zero
     }
 
+    /// Whether another sql_mode, or a table's engine, could make a key ask for one that does not now.
+    pub fn by_mode(&self) -> bool {
+        self.by_mode
+    }
+
     /// How many `?` the text has.
     pub fn parameters(&self) -> u32 {
         self.parameters
@@ -169,11 +175,16 @@ impl QueryPlan {
         });
     }
 
-    /// Keeps what was put in apart from a word that follows.
+    /// Keeps what was put in apart from words on both sides.
     pub(crate) fn part_from(&mut self, text: &[u8]) {
         for edit in self.edits.iter_mut().filter(|edit| edit.key) {
+            let before = edit.start.checked_sub(1).and_then(|at| text.get(at));
+            let is_first = edit.before.is_empty() && edit.start < edit.end;
+            if is_first && !before.is_none_or(|byte| is_apart(*byte)) {
+                edit.before.push(b' ');
+            }
             let next = text.get(edit.end).copied().unwrap_or(b' ');
-            if !next.is_ascii_whitespace() && !matches!(next, b',' | b')' | b';') {
+            if !is_apart(next) && !matches!(next, b')' | b';') {
                 edit.after.push(b' ');
             }
         }

@@ -12,14 +12,18 @@ pub(crate) struct Outline {
     pub(crate) start: usize,
     /// Behind its last token, inside the parentheses.
     pub(crate) end: usize,
-    /// The items of its select list; of a union's first.
-    pub(crate) items: Vec<Item>,
+    /// The items of its select list; of a union each part's.
+    pub(crate) parts: Vec<Vec<Item>>,
     pub(crate) parenthesised: bool,
+    /// WITH in front.
+    pub(crate) with: bool,
     pub(crate) distinct: bool,
     /// An option that may stand at the beginning of a statement's first SELECT only.
     pub(crate) option: bool,
     pub(crate) from: bool,
     pub(crate) grouped: bool,
+    /// ROLLUP or the like: rows in which what rows are grouped by is NULL.
+    pub(crate) rollup: bool,
     pub(crate) having: bool,
     pub(crate) ordered: bool,
     pub(crate) united: bool,
@@ -61,7 +65,6 @@ struct Reading {
     query: Option<u32>,
     last: Option<Token>,
     item: Option<Item>,
-    united_before: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,6 +97,7 @@ impl Cursor<'_> {
                 start: self.at,
                 parenthesised: parentheses > 0,
                 passes: true,
+                parts: vec![Vec::new()],
                 ..Outline::default()
             },
             part: Part::Options,
@@ -101,9 +105,9 @@ impl Cursor<'_> {
             query: None,
             last: None,
             item: None,
-            united_before: false,
         };
         if self.accept("WITH")? {
+            reading.outline.with = true;
             reading.outline.effects = self.skip_to_select()?;
         } else if !self.accept("SELECT")? {
             return with("of something else than SELECT");
@@ -131,8 +135,11 @@ impl Cursor<'_> {
                 _ => reading.take(self, token)?,
             }
         }
-        if parentheses > 0 || reading.depth > 0 || reading.part == Part::Between {
+        if parentheses > 0 || reading.depth > 0 {
             return Err(Unread::Refused);
+        }
+        if reading.part == Part::Between {
+            return with("that ends with UNION or the like");
         }
         reading.finish()
     }
@@ -163,11 +170,24 @@ impl Cursor<'_> {
     fn skip_to_select(&mut self) -> Result<bool, Unread> {
         let mut depth = 0_u32;
         let mut effects = false;
+        let mut is_behind_table = false;
         loop {
             let token = self.token()?;
+            let was_behind_table = std::mem::take(&mut is_behind_table);
+            let begins_other = token.is(self.text, "TABLE") || token.is(self.text, "VALUES");
             match token.kind {
-                Kind::End => return Err(Unread::Refused),
+                // `WITH c AS (…) (SELECT …)`, and what is no SELECT.
+                Kind::Mark(b'(') if was_behind_table && depth == 0 => {
+                    return with("in parentheses behind WITH");
+                }
+                Kind::Word if depth == 0 && begins_other => {
+                    return with("of something else than SELECT");
+                }
+                Kind::End => return with("of something else than SELECT"),
                 Kind::Mark(b'(') => depth += 1,
+                Kind::Mark(b')') if depth == 1 => {
+                    (depth, is_behind_table) = (0, true);
+                }
                 Kind::Mark(b')') => depth = depth.checked_sub(1).ok_or(Unread::Refused)?,
                 Kind::Assign => return with("that assigns to a variable"),
                 Kind::Word if depth == 0 && token.is(self.text, "SELECT") => {
@@ -187,9 +207,20 @@ impl Cursor<'_> {
     }
 
     /// Whether `DUPLICATE KEY UPDATE` follows.
-    fn at_duplicate_key(&self) -> Result<bool, Unread> {
+    pub(crate) fn at_duplicate_key(&self) -> Result<bool, Unread> {
         let mut ahead = *self;
         Ok(ahead.accept("DUPLICATE")? && ahead.accept("KEY")? && ahead.accept("UPDATE")?)
+    }
+
+    /// Whether a query follows, behind ALL or DISTINCT or in parentheses.
+    fn at_part(&self) -> Result<bool, Unread> {
+        let mut ahead = *self;
+        let _quantifier = ahead.accept("ALL")? || ahead.accept("DISTINCT")?;
+        while ahead.accept_mark(b'(')? {}
+        let first = ahead.peek()?;
+        Ok(["SELECT", "VALUES", "TABLE", "WITH"]
+            .iter()
+            .any(|word| first.is(self.text, word)))
     }
 
     /// Past a number of LIMIT, or what stands for one; none if it is not known.
@@ -329,9 +360,9 @@ impl Reading {
 
     fn close_item(&mut self) {
         if let Some(item) = self.item.take()
-            && !self.united_before
+            && let Some(part) = self.outline.parts.last_mut()
         {
-            self.outline.items.push(item);
+            part.push(item);
         }
     }
 
@@ -341,8 +372,12 @@ impl Reading {
         let is = |word| token.is(text, word);
         let outline = &mut self.outline;
         if is("SELECT") && self.part == Part::Between {
+            outline.parts.push(Vec::new());
             self.part = Part::Options;
             return Ok(true);
+        }
+        if is("SELECT") {
+            return with("in which another one begins");
         }
         if is("ON") && cursor.at_duplicate_key()? {
             outline.on_duplicate = true;
@@ -360,6 +395,10 @@ impl Reading {
             }
             () if is("WHERE") => {}
             () if is("GROUP") => outline.grouped = true,
+            () if outline.grouped && (is("ROLLUP") || is("CUBE") || is("SETS")) => {
+                outline.rollup = true;
+                return Ok(false);
+            }
             () if is("HAVING") => outline.having = true,
             () if is("ORDER") => outline.ordered = true,
             () if is("LIMIT") => cursor.limit(outline)?,
@@ -374,10 +413,11 @@ impl Reading {
             () if is("UNION")
                 || is("EXCEPT")
                 || is("INTERSECT")
-                || (self.part == Part::Clauses && is("MINUS")) =>
+                // An operator in ORACLE mode only; otherwise a name.
+                || (is("MINUS") && cursor.at_part()?) =>
             {
                 self.close_item();
-                (self.outline.united, self.united_before) = (true, true);
+                self.outline.united = true;
                 self.part = Part::Between;
                 return Ok(true);
             }
@@ -393,7 +433,7 @@ impl Reading {
         if self.outline.end == 0 {
             self.outline.end = self.last.map_or(self.outline.start, |last| last.end);
         }
-        if self.outline.items.is_empty() {
+        if self.outline.parts.iter().any(Vec::is_empty) {
             return with("whose select list cannot be read");
         }
         Ok(self.outline)

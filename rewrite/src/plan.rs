@@ -1,5 +1,6 @@
 //! What is to be done with one statement: which rows need a key, and where each is written.
 
+use crate::constant::Care;
 use crate::cursor::Cursor;
 use crate::head::Verb;
 use crate::insert::{Columns, Insert, Source};
@@ -21,6 +22,10 @@ pub struct KeyColumn<'a> {
     pub live: &'a [Vec<u8>],
     /// Something that the text does not show reads LAST_INSERT_ID(): a trigger, a default expression.
     pub watched: bool,
+    /// It is known to have numbers below 0.
+    pub is_signed: bool,
+    /// The table's engine is known to be strict in all rows and not only in the first, where sql_mode is: InnoDB without triggers.
+    pub is_strict: bool,
 }
 
 /// How the server comes to report the first key as LAST_INSERT_ID().
@@ -51,6 +56,10 @@ pub struct Plan {
     explicit: bool,
     unsure_of_zero: bool,
     for_zero: bool,
+    by_mode: bool,
+    by_order: bool,
+    is_signed: bool,
+    is_strict_behind: bool,
     key_parameters: Vec<KeyParameter>,
     on_duplicate: bool,
     sees_last_id: bool,
@@ -123,12 +132,7 @@ impl Insert {
         let mut cursor = Cursor::new(text, modes);
         (cursor.at, cursor.inside, cursor.set_var) = (self.rows, self.inside, self.set_var);
         let place = self.place(text, key)?;
-        let wanted = Wanted {
-            name: key.name,
-            form: key.form,
-            strict: modes.strict == Some(true) && !self.head.ignore,
-            in_row: self.source == Source::Rows,
-        };
+        let wanted = self.wanted(modes, key);
         let mut walked = Walked::new(place, modes.no_auto_value_on_zero);
         match self.source {
             Source::Values | Source::Rows => {
@@ -145,6 +149,22 @@ impl Insert {
             return Err(Unsupported::SetVar.into());
         }
         self.finish(key, modes, walked)
+    }
+
+    /// What a key is read for.
+    pub(crate) fn wanted<'k>(&self, modes: &Modes, key: &KeyColumn<'k>) -> Wanted<'k> {
+        Wanted {
+            name: key.name,
+            form: key.form,
+            care: Care {
+                is_signed: key.is_signed,
+                zero_is_value: modes.no_auto_value_on_zero,
+                is_strict: modes.strict == Some(true) && !self.head.ignore,
+            },
+            is_strict_behind: key.is_strict,
+            in_row: self.source == Source::Rows,
+            in_query: self.source == Source::Query,
+        }
     }
 
     /// Where the key stands in each row.
@@ -235,6 +255,10 @@ impl Insert {
             explicit: walked.explicit,
             unsure_of_zero: walked.unsure,
             for_zero: walked.for_zero,
+            by_mode: walked.seen.by_mode,
+            by_order: self.needs_columns(),
+            is_signed: key.is_signed,
+            is_strict_behind: key.is_strict,
             key_parameters: walked.key_parameters,
             on_duplicate: walked.on_duplicate,
             sees_last_id: walked.seen.sees_last_id(),
@@ -321,6 +345,27 @@ impl Plan {
     /// Whether a row asks for a key by 0 or DEFAULT, which it does only without `NO_AUTO_VALUE_ON_ZERO`.
     pub fn for_zero(&self) -> bool {
         self.for_zero
+    }
+
+    /// Whether another sql_mode, or a table's engine, could make a key ask for one that does not now.
+    pub fn by_mode(&self) -> bool {
+        self.by_mode
+    }
+
+    /// Whether another order of the table's columns makes another plan: the statement has values and no column list.
+    pub fn by_order(&self) -> bool {
+        self.by_order
+    }
+
+    /// What is known beside a bound key of a row: of the column, and of the server's care.
+    pub fn care(&self, modes: &Modes, row: u32) -> Care {
+        // A function may have written to a table that rolls nothing back: then the server only warns.
+        let is_strict = modes.strict == Some(true) && !self.ignore && !self.sees_last_id;
+        Care {
+            is_signed: self.is_signed,
+            zero_is_value: modes.no_auto_value_on_zero,
+            is_strict: is_strict && (row == 0 || self.is_strict_behind),
+        }
     }
 
     /// The rows whose key is a parameter, in row order.

@@ -21,7 +21,20 @@ use crate::plan::{KeyColumn, Lid, full_list, listed, site_kind};
 use crate::refusal::{KeyExpression, Unread, Unsupported};
 use crate::rows::Place;
 use crate::scan::Seen;
+use crate::second::{Comparison, SecondReading};
 use crate::token::Kind;
+
+/// What a query gives as key.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    value: Value,
+    /// Because of what sql_mode is.
+    by_mode: bool,
+    start: usize,
+    end: usize,
+    /// Nothing but digits.
+    is_plain: bool,
+}
 
 /// A construct that is left alone.
 fn with<T>(what: &'static str) -> Result<T, Unread> {
@@ -29,7 +42,7 @@ fn with<T>(what: &'static str) -> Result<T, Unread> {
 }
 
 impl Insert {
-    /// Decides how the rows of a query get their keys.
+    /// Decides how the rows of a query get their keys. `second` is [`Insert::read_again`] of the same text.
     ///
     /// # Errors
     /// [`Unread::Unsupported`] for what cannot be done exactly; [`Unread::Refused`] for what the server refuses by itself.
@@ -38,6 +51,7 @@ impl Insert {
         text: &[u8],
         modes: &Modes,
         key: &KeyColumn<'_>,
+        second: &SecondReading,
     ) -> Result<QueryPlan, Unread> {
         if self.source != Source::Query {
             return Err(Unread::Refused);
@@ -58,17 +72,20 @@ impl Insert {
             return Err(Unsupported::SetVar.into());
         }
         let place = self.place(text, key)?;
+        let another = second.compare(&outline);
+        if another == Comparison::Differs {
+            return with("that another reader reads in another way");
+        }
         let found = match place {
             Place::Absent { .. } => None,
             Place::At { index, .. } => {
-                let item = outline.item(index)?;
-                let wanted = Wanted {
-                    name: key.name,
-                    form: key.form,
-                    strict: modes.strict == Some(true) && !self.head.ignore,
-                    in_row: false,
-                };
-                Some(Cursor::new(text, modes).given(item, wanted)?)
+                let mut wanted = self.wanted(modes, key);
+                wanted.care.is_strict &= !seen.calls;
+                let given = outline.given(index, Cursor::new(text, modes), wanted)?;
+                if !second.has_constant(index) {
+                    return with("that another reader reads in another way");
+                }
+                Some(given)
             }
         };
         let mut plan = QueryPlan {
@@ -85,23 +102,38 @@ impl Insert {
             },
             on_duplicate: outline.on_duplicate,
             unsure: self.head.ignore || outline.on_duplicate,
-            for_zero: matches!(found, Some((Value::Zero, ..))),
+            for_zero: matches!(&found, Some(given) if given.value == Value::Zero),
+            by_mode: found.as_ref().is_some_and(|given| given.by_mode),
             parameters: seen.parameters,
             parameters_before: 0,
         };
         let span = match found {
             None => None,
-            Some((value, start, end)) => {
+            Some(Given {
+                value, start, end, ..
+            }) => {
+                let is_proved =
+                    !outline.rollup && (another == Comparison::Agrees || !outline.united);
                 match (site_kind(value, modes.no_auto_value_on_zero), value) {
                     (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
                         return Err(Unsupported::ZeroUnsure.into());
                     }
                     (_, Value::Parameter) => return with("with a parameter as key"),
+                    (None, _) if !is_proved => {
+                        return with(
+                            "with a key in each row that cannot be proved: UNION or ROLLUP",
+                        );
+                    }
                     (None, _) => {
                         plan.explicit = true;
+                        plan.by_mode |= value == Value::Zero;
                         return Ok(plan);
                     }
                     (Some(_), _) if outline.united => return with("with UNION over keys"),
+                    // The row of a ROLLUP may have NULL where the key is written.
+                    (Some(_), _) if outline.rollup && plan.spread != Spread::Around => {
+                        return with("with ROLLUP over keys");
+                    }
                     (Some(_), _) => Some((start, end)),
                 }
             }
@@ -231,19 +263,40 @@ fn write_columns(numbers: std::ops::Range<usize>, out: &mut Vec<u8>) {
 
 impl Outline {
     /// The item at an index of the select list, before which no item may stand for several columns.
-    fn item(&self, index: usize) -> Result<Item, Unread> {
-        let before = self.items.get(..=index);
+    fn item(items: &[Item], index: usize) -> Result<Item, Unread> {
+        let before = items.get(..=index);
         match before.and_then(<[Item]>::split_last) {
             Some((item, before)) if !item.star && before.iter().all(|item| !item.star) => Ok(*item),
             Some(_) => with("that takes keys out of *"),
-            None if self.items.iter().any(|item| item.star) => with("that takes keys out of *"),
+            None if items.iter().any(|item| item.star) => with("that takes keys out of *"),
             None => Err(Unread::Refused),
+        }
+    }
+
+    /// What is given as key, once it is known to be of one kind in all parts.
+    fn given(&self, index: usize, cursor: Cursor<'_>, wanted: Wanted<'_>) -> Result<Given, Unread> {
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for items in &self.parts {
+            parts.push(cursor.given(Self::item(items, index)?, wanted)?);
+        }
+        match parts.as_slice() {
+            [given] => Ok(*given),
+            // Values of other kinds may become others beside each other.
+            [first, ..]
+                if parts
+                    .iter()
+                    .all(|part| part.is_plain && part.value == Value::Explicit) =>
+            {
+                Ok(*first)
+            }
+            _ => with("with UNION over keys"),
         }
     }
 
     /// Behind the select list.
     fn list_end(&self) -> usize {
-        self.items.last().map_or(self.end, |item| item.end)
+        let last = self.parts.first().and_then(|items| items.last());
+        last.map_or(self.end, |item| item.end)
     }
 
     /// How many rows there can be at most, if that is known.
@@ -309,7 +362,7 @@ impl Cursor<'_> {
     }
 
     /// What a query gives as key, and where that stands without its alias.
-    fn given(mut self, item: Item, wanted: Wanted<'_>) -> Result<(Value, usize, usize), Unread> {
+    fn given(mut self, item: Item, wanted: Wanted<'_>) -> Result<Given, Unread> {
         self.at = item.start;
         let mut seen = Seen::default();
         let value = match self.constant(wanted, &mut seen) {
@@ -326,6 +379,13 @@ impl Cursor<'_> {
                 return Err(Unsupported::Key(KeyExpression::Operator).into());
             }
         }
-        Ok((value, item.start, end))
+        let written = self.text.get(item.start..end).unwrap_or_default();
+        Ok(Given {
+            value,
+            by_mode: seen.by_mode,
+            start: item.start,
+            end,
+            is_plain: written.iter().all(u8::is_ascii_digit),
+        })
     }
 }

@@ -70,6 +70,9 @@ pub enum Unsupported {
     /// The key column came after the statement was prepared.
     #[error("a statement that was prepared before the key column was there: prepare it again")]
     KeyLater,
+    /// Another text would be needed for the table as it is now.
+    #[error("a statement that was prepared before its table was changed: prepare it again")]
+    TableChanged,
     /// A temporary table hid the table with the rule when the statement was prepared, and is gone.
     #[error("a statement that was prepared for a temporary table that is gone: prepare it again")]
     Hidden,
@@ -129,9 +132,15 @@ pub enum KeyExpression {
     /// `_utf8mb4'0'`, `DATE'…'`.
     #[error("a string with an introducer")]
     Introducer,
-    /// `''`, `'abc'`: an error, or a 0 with a warning.
+    /// `''`, `'abc'`, `'0 '`: an error, or a 0, with a warning or without.
     #[error("a string that is no number")]
     NotNumber,
+    /// `-1`: an UNSIGNED column takes it for 0 where it is no error.
+    #[error("a number below 0 for a column that may be UNSIGNED")]
+    Negative,
+    /// `/*!(*/NULL)`.
+    #[error("a value that begins or ends inside an executable comment")]
+    Comment,
     /// `DEFAULT(other)`.
     #[error("the default of another column")]
     DefaultOfOther,
@@ -164,6 +173,7 @@ impl Unsupported {
             Self::KeyName => "key_name",
             Self::KeyNarrow => "key_narrow",
             Self::KeyLater => "key_later",
+            Self::TableChanged => "table_changed",
             Self::Hidden => "temporary_table",
             Self::KeyReferred => "key_referred",
             Self::Key(_) => "key_expression",

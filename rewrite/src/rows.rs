@@ -140,6 +140,7 @@ impl Walked {
     fn add_value(&mut self, found: &Found, parameters: u32) -> Result<(), Unread> {
         let Some(kind) = site_kind(found.value, self.no_auto_value_on_zero) else {
             self.explicit = true;
+            self.seen.by_mode |= found.value == Value::Zero;
             return Ok(());
         };
         self.add_site(found.start, found.end, parameters, kind)?;
@@ -178,7 +179,7 @@ impl Cursor<'_> {
     /// Past all rows.
     pub(crate) fn walk_rows(
         &mut self,
-        wanted: Wanted<'_>,
+        mut wanted: Wanted<'_>,
         constructor: bool,
         walked: &mut Walked,
     ) -> Result<(), Unread> {
@@ -205,6 +206,7 @@ impl Cursor<'_> {
             if !self.accept_mark(b',')? {
                 return Ok(());
             }
+            wanted = wanted.behind_first();
             if walked.rows == 1 {
                 // The others will be about as long.
                 let others = self.rest().len() / (self.at - start);

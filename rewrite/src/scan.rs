@@ -22,6 +22,8 @@ pub(crate) struct Seen {
     pub(crate) name_in_query: bool,
     /// RETURNING, outside parentheses.
     pub(crate) returning: bool,
+    /// A key is an error, or no 0 that asks for one, because of what sql_mode is.
+    pub(crate) by_mode: bool,
     /// `?`.
     pub(crate) parameters: u32,
 }
@@ -36,6 +38,7 @@ impl Seen {
         self.name |= other.name;
         self.name_in_query |= other.name_in_query;
         self.returning |= other.returning;
+        self.by_mode |= other.by_mode;
         self.parameters = self.parameters.saturating_add(other.parameters);
     }
 

@@ -186,6 +186,11 @@ impl Spaced {
     }
 }
 
+/// Whether a byte before or behind a key cannot become part of it, or it a part of that.
+pub(crate) fn is_apart(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b',' | b'=')
+}
+
 /// Copies a text, leaving out and putting in.
 pub(crate) struct Writer<'a> {
     plan: &'a Plan,
@@ -211,6 +216,23 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Keeps what is put in at a place of the text apart from what stands before it: a number behind `/*!` is a version, and one
+    /// behind a word is part of it.
+    fn part_before(&mut self, at: usize) {
+        let before = at.checked_sub(1).and_then(|at| self.text.get(at));
+        if !before.is_none_or(|byte| is_apart(*byte) || *byte == b'(') {
+            self.out.push(b' ');
+        }
+    }
+
+    /// The same for what stands behind.
+    fn part_behind(&mut self, at: usize) {
+        let behind = self.text.get(at);
+        if !behind.is_none_or(|byte| is_apart(*byte) || matches!(byte, b')' | b';')) {
+            self.out.push(b' ');
+        }
+    }
+
     /// Copies up to a site and writes what comes before its key.
     #[inline(always)]
     pub(crate) fn open(&mut self, site: &Site) -> Result<(), SpliceError> {
@@ -226,8 +248,12 @@ impl<'a> Writer<'a> {
                 self.out.extend_from_slice(b"\n,");
                 self.assign();
             }
-            SiteKind::Replace | SiteKind::Parameter => self.copied = end,
+            SiteKind::Replace | SiteKind::Parameter => {
+                self.part_before(start);
+                self.copied = end;
+            }
             SiteKind::UnlessZeroIsValue => {
+                self.part_before(start);
                 self.copied = end;
                 self.out.extend_from_slice(UNLESS_ZERO);
             }
@@ -245,9 +271,13 @@ impl<'a> Writer<'a> {
     pub(crate) fn close(&mut self, site: &Site) {
         match site.kind {
             SiteKind::First | SiteKind::Assign => self.out.push(b','),
-            SiteKind::UnlessZeroIsValue => self.out.push(b')'),
+            SiteKind::UnlessZeroIsValue => {
+                self.out.push(b')');
+                self.part_behind(self.copied);
+            }
+            SiteKind::Replace | SiteKind::Parameter => self.part_behind(self.copied),
             SiteKind::AssignLast => self.out.push(b' '),
-            SiteKind::Last | SiteKind::Only | SiteKind::Replace | SiteKind::Parameter => {}
+            SiteKind::Last | SiteKind::Only => {}
         }
     }
 

@@ -133,6 +133,8 @@ impl<'t> Cursor<'t> {
                 self.fraction()
             }
             b'@' => self.variable()?,
+            // The servers' lexers take it for no parameter then.
+            b'?' if is_word(self.byte(1)) => return Err(Unread::Refused),
             b'?' => self.marks(1, Kind::Parameter),
             b':' if self.byte(1) == b'=' => self.marks(2, Kind::Assign),
             b'\\' if self.byte(1) == b'N' => self.marks(2, Kind::Null),

@@ -18,6 +18,7 @@ struct Setting {
     form: KeyForm,
     live: Vec<Vec<u8>>,
     watched: bool,
+    is_signed: bool,
     prepare: bool,
     spacing: u64,
 }
@@ -64,6 +65,7 @@ impl Setting {
                 .map(|name| name.as_bytes().to_vec())
                 .collect(),
             watched: has("watched"),
+            is_signed: !has("unsigned"),
             prepare: has("prepare"),
             spacing: if has("spacing3") { 3 } else { 1 },
         }
@@ -95,6 +97,8 @@ impl Setting {
             form: self.form,
             live: &self.live,
             watched: self.watched,
+            is_signed: self.is_signed,
+            is_strict: false,
         };
         if known == Kind::LoadData {
             let load = Load::read(&text, modes);
@@ -109,7 +113,8 @@ impl Setting {
         if let Ok(insert) = &insert
             && insert.is_query()
         {
-            return match insert.plan_query(&text, modes, &key) {
+            let second = insert.read_again(&text, modes);
+            return match insert.plan_query(&text, modes, &key, &second) {
                 Err(Unread::Refused) => "    the server refuses it\n".to_owned(),
                 Err(Unread::Unsupported(construct)) => format!("    unsupported: {construct}\n"),
                 Ok(plan) if self.prepare => selection_prepared(&plan, &text),
@@ -360,6 +365,8 @@ fn ranges_of_keys_are_put_together() {
         form: KeyForm::Integer,
         live: &[],
         watched: false,
+        is_signed: true,
+        is_strict: false,
     };
     let text = b"LOAD DATA INFILE 'f' INTO TABLE t (id)";
     let plan = Load::read(text, modes)

@@ -81,6 +81,8 @@ fn rewritten(
         form: KeyForm::Integer,
         live: &live,
         watched: false,
+        is_signed: false,
+        is_strict: false,
     };
     let head = InsertHead::read(text.as_bytes(), modes)?;
     let plan = Insert::read(head, text.as_bytes(), modes)?.plan(text.as_bytes(), modes, &key)?;

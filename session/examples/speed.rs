@@ -41,6 +41,7 @@ fn session() -> Result<Session, Box<dyn Error>> {
         keys_max: u64::MAX,
         watched: false,
         repeatable: true,
+        is_signed: true,
     };
     let facts = SessionFacts {
         server: Server {

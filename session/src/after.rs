@@ -1,7 +1,6 @@
 //! What the end of an answer that was passed on changes.
 
 use crate::answer::End;
-use crate::context::Context;
 use crate::done::Done;
 use crate::last_id::Reply;
 use crate::session::{MULTI_STATEMENTS, Session};
@@ -18,6 +17,8 @@ pub(crate) enum After {
     Nothing,
     /// Anything may have changed.
     Unknown,
+    /// That, and tables were changed.
+    Defined,
     /// The database, if it succeeded.
     Database(Vec<u8>),
     /// Tables were dropped, then temporary ones were made.
@@ -77,6 +78,7 @@ impl After {
             Self::TextPrepared(_) => true,
             Self::Nothing
             | Self::Unknown
+            | Self::Defined
             | Self::Database(_)
             | Self::Tables { .. }
             | Self::Several { .. }
@@ -99,9 +101,16 @@ impl Session {
         match after {
             After::Nothing => {}
             After::Unknown => self.context.doubt(),
+            After::Defined => {
+                self.rules.schema().note_defined();
+                self.context.doubt();
+            }
             After::Database(name) if succeeded => self.context.database = Some(name),
             After::Tables { dropped, made } => {
                 self.context.forget_keys();
+                if self.drops_ruled(&dropped) {
+                    self.rules.schema().note_defined();
+                }
                 self.tables_changed(&dropped, made, succeeded);
             }
             After::Texts { texts, unknown } => {
@@ -112,10 +121,12 @@ impl Session {
                     Texts::Doubtful => self.context.doubt_texts(),
                 }
                 if unknown {
+                    self.rules.schema().note_unseen();
                     self.context.doubt();
                 }
             }
             After::Several { made, doubts_texts } => {
+                self.rules.schema().note_unseen();
                 self.context.doubt();
                 if doubts_texts {
                     self.context.doubt_texts();
@@ -136,7 +147,7 @@ impl Session {
                     database: self.context.database.take(),
                     ..self.facts.clone()
                 };
-                self.context = Context::new(&facts);
+                self.context.reset(&facts);
                 let max = self.facts.limits.statements_max;
                 self.statements = Statements::new(max, self.facts.server.flavour);
                 self.pending_lid = None;

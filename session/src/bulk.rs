@@ -4,7 +4,7 @@
 mod cast;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{KeyForm, KeyParameter, Prepared, Unsupported};
+use keywright_rewrite::{Care, KeyForm, KeyParameter, Prepared, Unsupported};
 
 use cast::{Cast, Seen, write_key};
 
@@ -72,8 +72,8 @@ pub(crate) struct Asking<'a> {
     /// The parameters that are keys.
     pub(crate) keys: &'a [KeyParameter],
     pub(crate) form: KeyForm,
-    /// sql_mode says so.
-    pub(crate) zero_asks: bool,
+    /// In any row.
+    pub(crate) care: Care,
     /// Keys are no numbers.
     pub(crate) only_null: bool,
 }
@@ -319,9 +319,9 @@ impl Asking<'_> {
             }
             Indicator::Null => Bound::Asks,
             Indicator::Default | Indicator::Ignore if self.only_null => Bound::Asks,
-            Indicator::Default | Indicator::Ignore => Bound::Zero,
+            Indicator::Default | Indicator::Ignore => Bound::Default,
         };
-        bound.asks(self.zero_asks, self.only_null)
+        bound.asks(self.care, self.only_null)
     }
 }
 

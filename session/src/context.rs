@@ -41,6 +41,12 @@ pub(crate) struct Context {
     pub(crate) texts: HashMap<Vec<u8>, TextStatement>,
     /// Tables that were not there when the server was looked at, and have the column of their rule now.
     with_key: Vec<Named>,
+    /// Tables may have been changed since the server was looked at.
+    pub(crate) doubts_tables: bool,
+    /// [`crate::SchemaChanges::defined`] as far as that was taken in.
+    pub(crate) defined: u64,
+    /// How often this connection alone had reason to doubt them.
+    pub(crate) doubts: u64,
     /// Whether the server may have a statement of the proxy's own with keys in it, which were used.
     pub(crate) has_own_text: bool,
 }
@@ -63,8 +69,21 @@ impl Context {
             temporary: Vec::new(),
             texts: HashMap::new(),
             with_key: Vec::new(),
+            doubts_tables: false,
+            defined: 0,
+            doubts: 0,
             has_own_text: false,
         }
+    }
+
+    /// As behind a login, but for what is known of tables.
+    pub(crate) fn reset(&mut self, facts: &SessionFacts) {
+        *self = Self {
+            doubts_tables: self.doubts_tables,
+            defined: self.defined,
+            doubts: self.doubts,
+            ..Self::new(facts)
+        };
     }
 
     /// Anything may have changed.
@@ -77,6 +96,22 @@ impl Context {
     /// Tables may have become others.
     pub(crate) fn forget_keys(&mut self) {
         self.with_key.clear();
+    }
+
+    /// Tables may have become others.
+    pub(crate) fn doubt_tables(&mut self) {
+        self.doubts_tables = true;
+        self.doubts = self.doubts.wrapping_add(1);
+        self.forget_keys();
+    }
+
+    /// Takes in how often tables were changed.
+    pub(crate) fn note_defined(&mut self, defined: u64) {
+        if self.defined != defined {
+            self.defined = defined;
+            self.doubts_tables = true;
+            self.forget_keys();
+        }
     }
 
     /// Whether a table is known to have the column of its rule.

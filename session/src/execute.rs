@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Lid, Unread, Unsupported, Variant};
+use keywright_rewrite::{Ask, Lid, Unread, Unsupported, Variant};
 
 use crate::answer::{End, Shape};
 use crate::attributes::UNKNOWN_TYPE;
@@ -11,6 +11,7 @@ use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_close, write_command};
 use crate::params::{Bound, Execution, KeyValues, Param};
 use crate::place::place;
+use crate::refresh::Refreshed;
 use crate::rules::OnExplicit;
 use crate::session::{Gather, Session, Turn};
 use crate::statements::{Made, Statement};
@@ -55,11 +56,16 @@ impl Session {
         if !self.context.known {
             return self.ask_context();
         }
+        let is_passed = match self.refresh(header, id) {
+            Refreshed::Ours => false,
+            Refreshed::Passed => true,
+            Refreshed::Not(step) => return step,
+        };
         let rest = payload.get(4..).unwrap_or_default();
         let keys = self.stage.keys.take();
         // Often values matter only once there are keys beside them.
-        let matters =
-            keys.is_some() || self.context.insert_id_set || self.statements.asks_by_value(id);
+        let is_as_is = is_passed || self.context.insert_id_set;
+        let matters = keys.is_some() || is_as_is || self.statements.asks_by_value(id);
         let execution = match matters.then(|| self.execution(id, rest)).transpose() {
             Ok(execution) => execution,
             Err(Strange::Malformed) => return self.malformed(),
@@ -72,11 +78,11 @@ impl Session {
             return self.execute_with(header, id, execution, keys);
         }
         match &execution {
-            Some(execution) if self.context.insert_id_set && statement.ahead.is_empty() => {
+            Some(execution) if is_as_is && statement.ahead.is_empty() => {
                 return self.execute_as_is(header, id, execution);
             }
-            Some(_) if self.context.insert_id_set => {
-                let what = Unsupported::Unknown("SET insert_id and COM_STMT_SEND_LONG_DATA");
+            Some(_) if is_as_is => {
+                let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
                 return self.refuse_execution(header, id, what);
             }
             Some(_) | None => {}
@@ -161,14 +167,12 @@ impl Session {
     }
 
     fn wanted(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Wanted, Unsupported> {
-        let zero_asks = match self.context.modes.no_auto_value_on_zero {
-            Some(off) => !off,
-            None => return Err(Unsupported::ZeroUnsure),
-        };
-        if statement.plan.for_zero()
-            && self.context.modes.no_auto_value_on_zero != statement.zero_is_value
-        {
+        if self.means_otherwise(statement) {
             return Err(Unsupported::ZeroChanged);
+        }
+        let modes = &self.context.modes;
+        if modes.no_auto_value_on_zero.is_none() {
+            return Err(Unsupported::ZeroUnsure);
         }
         let only_null = statement.plan.lid() == Lid::None;
         let mut wanted = Wanted {
@@ -178,8 +182,9 @@ impl Session {
         };
         for key in statement.plan.key_parameters() {
             let param = params.get(usize::from(key.parameter));
-            let bound = param.map_or(Bound::Unclean, Param::bound);
-            match bound.asks(zero_asks, only_null)? {
+            let bound = param.map_or(Bound::Value(Ask::Unclean), Param::bound);
+            let care = statement.plan.care(modes, key.row);
+            match bound.asks(care, only_null)? {
                 true => wanted.asking.push(key.row),
                 false => wanted.explicit = true,
             }
@@ -187,6 +192,14 @@ impl Session {
         let asking = u64::try_from(wanted.asking.len()).unwrap_or(u64::MAX);
         wanted.keys = wanted.keys.saturating_add(asking);
         Ok(wanted)
+    }
+
+    /// Whether sql_mode has changed since a statement was prepared, so that a key in its text means something else now.
+    pub(crate) fn means_otherwise(&self, statement: &Statement) -> bool {
+        let (zero_is_value, _) = statement.sql_mode;
+        let plan = &statement.plan;
+        (plan.by_mode() && statement.sql_mode != self.sql_mode())
+            || (plan.for_zero() && zero_is_value != self.context.modes.no_auto_value_on_zero)
     }
 
     pub(crate) fn prepare_variant(&mut self, header: Header, id: u32, variant: Variant) -> Step {
@@ -204,6 +217,7 @@ impl Session {
                     spacing,
                     number: 0,
                     prepared,
+                    is_outdated: false,
                 };
                 self.statements.variant = Some((id, made));
                 self.answer.expect(Shape::Prepare);

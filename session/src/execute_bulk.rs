@@ -7,6 +7,7 @@ use keywright_rewrite::{Lid, Unsupported, Variant};
 use crate::answer::Shape;
 use crate::bulk::{Asking, Bulk, Fault, Needs};
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
+use crate::refresh::Refreshed;
 use crate::rules::{OnExplicit, OnUnsure, Rule};
 use crate::session::{Session, Turn};
 use crate::statements::{Made, Statement};
@@ -45,6 +46,14 @@ impl Session {
         }
         if !self.context.known {
             return self.ask_context();
+        }
+        match self.refresh(header, number) {
+            Refreshed::Ours => {}
+            Refreshed::Passed => {
+                let what = Unsupported::Bulk("for a table that has changed");
+                return self.refuse_execution(header, number, what);
+            }
+            Refreshed::Not(step) => return step,
         }
         let rest = payload.get(4..).unwrap_or_default();
         match self.bulk(header, number, rest) {
@@ -119,14 +128,18 @@ impl Session {
     }
 
     fn asking<'a>(&self, statement: &'a Statement, rule: &Rule) -> Result<Asking<'a>, Unsupported> {
-        let off = self.context.modes.no_auto_value_on_zero;
-        if statement.plan.for_zero() && off != statement.zero_is_value {
+        if self.means_otherwise(statement) {
             return Err(Unsupported::ZeroChanged);
+        }
+        // A row is one of many.
+        let care = statement.plan.care(&self.context.modes, u32::MAX);
+        if care.zero_is_value.is_none() {
+            return Err(Unsupported::ZeroUnsure);
         }
         Ok(Asking {
             keys: statement.plan.key_parameters(),
             form: rule.form,
-            zero_asks: !off.ok_or(Unsupported::ZeroUnsure)?,
+            care,
             only_null: statement.plan.lid() == Lid::None,
         })
     }

@@ -197,6 +197,7 @@ impl Session {
         let Some((sequence, payload, done)) = single_ok(answer) else {
             if end == Some(End::Error) {
                 self.insert_failed(reply);
+                self.doubt_tables(answer);
             }
             self.down.extend_from_slice(answer);
             return;

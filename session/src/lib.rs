@@ -45,9 +45,11 @@ mod place;
 mod plan;
 mod prepare;
 mod question;
+mod refresh;
 mod refuse;
 mod rows;
 pub mod rules;
+mod schema;
 mod select;
 mod select_prepared;
 mod session;
@@ -66,5 +68,6 @@ pub use rules::{
     Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, SeenTable,
     Sighting, View, ViewKey,
 };
+pub use schema::SchemaChanges;
 pub use session::Session;
 pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, Step, What};

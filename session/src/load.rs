@@ -150,6 +150,8 @@ impl Session {
             form: rule.form,
             live: &[],
             watched: rule.watched,
+            is_signed: rule.is_signed,
+            is_strict: rule.repeatable,
         };
         let plan = Load::read(text, &modes).and_then(|load| load.plan(text, &modes, &key));
         let plan = match plan {

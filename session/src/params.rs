@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Ask, KeyExpression, Unsupported, double_asks, text_asks};
+use keywright_rewrite::{Ask, Care, Meaning, Unsupported, double_asks, text_asks};
 
 use crate::answer::Shape;
 use crate::attributes;
@@ -13,6 +13,8 @@ use crate::values::{self, Strange};
 /// Type numbers as they stand before each value, with the flag for unsigned in the second byte.
 pub(crate) type Type = [u8; 2];
 
+/// That flag.
+const UNSIGNED: u8 = 0x80;
 const NULL: Type = [6, 0];
 const LONGLONG_UNSIGNED: Type = [8, 0x80];
 const VAR_STRING: Type = [253, 0];
@@ -48,22 +50,26 @@ pub(crate) struct Execution<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
     Asks,
-    /// It is 0, which asks unless sql_mode says otherwise.
-    Zero,
-    Explicit,
-    /// It is an error, or 0 with a warning.
-    Unclean,
+    /// It is DEFAULT, which asks unless sql_mode says otherwise.
+    Default,
+    Value(Ask),
 }
 
 impl Bound {
-    /// Whether it does. `zero_asks`: sql_mode says so; `only_null`: keys are no numbers.
-    pub(crate) fn asks(self, zero_asks: bool, only_null: bool) -> Result<bool, Unsupported> {
+    /// Whether it does. `only_null`: keys are no numbers.
+    pub(crate) fn asks(self, care: Care, only_null: bool) -> Result<bool, Unsupported> {
+        let zero_asks = match care.zero_is_value {
+            Some(is_value) => !is_value,
+            None => return Err(Unsupported::ZeroUnsure),
+        };
         match self {
             Self::Asks => Ok(true),
-            Self::Zero => Ok(zero_asks && !only_null),
-            Self::Explicit => Ok(false),
-            Self::Unclean if only_null => Ok(false),
-            Self::Unclean => Err(Unsupported::Key(KeyExpression::NotNumber)),
+            Self::Default => Ok(zero_asks && !only_null),
+            Self::Value(_) if only_null => Ok(false),
+            Self::Value(ask) => match ask.meaning(care).map_err(Unsupported::Key)? {
+                Meaning::Zero => Ok(zero_asks),
+                Meaning::Explicit | Meaning::ExplicitNow => Ok(false),
+            },
         }
     }
 }
@@ -107,15 +113,16 @@ impl<'a> Execution<'a> {
                 };
                 let was_ahead = u16::try_from(index).is_ok_and(|index| ahead.contains(&index));
                 let value = match index < count {
-                    _ if null => None,
+                    // Some drivers say that it is NULL as well; the server takes what was sent.
                     true if was_ahead => None,
+                    _ if null => None,
                     true => Some(value_of(of_type, &mut reader).ok_or(malformed)?),
                     false => Some(values::value(of_type, &mut reader)?),
                 };
                 params.push(Param {
                     of_type,
                     value,
-                    null: null || of_type[0] == 6,
+                    null: (null || of_type[0] == 6) && !was_ahead,
                     name: names.get(index).copied().unwrap_or_default(),
                 });
             }
@@ -243,14 +250,16 @@ impl Param<'_> {
         }
         let Some(value) = self.value else {
             // Sent ahead: nobody has read it.
-            return Bound::Unclean;
+            return Bound::Value(Ask::Unclean);
         };
+        let [_, flags] = self.of_type;
         let ask = match self.of_type[0] {
             1 | 2 | 3 | 8 | 9 | 13 => {
-                if value.iter().all(|byte| *byte == 0) {
-                    Ask::Yes
-                } else {
-                    Ask::No
+                let has_sign = value.last().is_some_and(|byte| *byte >= 0x80);
+                match value.iter().all(|byte| *byte == 0) {
+                    true => Ask::Yes,
+                    false if has_sign && flags & UNSIGNED == 0 => Ask::Negative,
+                    false => Ask::No,
                 }
             }
             4 => match <[u8; 4]>::try_from(value) {
@@ -267,11 +276,7 @@ impl Param<'_> {
                 None => Ask::Unclean,
             },
         };
-        match ask {
-            Ask::Yes => Bound::Zero,
-            Ask::No => Bound::Explicit,
-            Ask::Unclean => Bound::Unclean,
-        }
+        Bound::Value(ask)
     }
 }
 

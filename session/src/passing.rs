@@ -8,7 +8,7 @@ use crate::bytes::{HEADER_BYTES, Header};
 use crate::insert::Stage;
 use crate::question::KeyThere;
 use crate::session::{Session, Turn};
-use crate::statements::{Changes, Keyless};
+use crate::statements::{ByMode, Changes, Keyless};
 use crate::step::Step;
 use keywright_core::Cause;
 use keywright_rewrite::{Flavour, Unsupported};
@@ -91,6 +91,11 @@ impl Session {
         {
             return step;
         }
+        if let Some(by_mode) = passed.by_mode
+            && let Some(step) = self.check_mode(header, by_mode)
+        {
+            return step;
+        }
         if passed.effect.sees && self.pending_lid.is_some() {
             return self.update_lid(passed.effect.counts);
         }
@@ -129,11 +134,22 @@ impl Session {
         is_refused.then(|| self.refuse_unsupported(header, Some(index), what))
     }
 
+    /// The same of one whose keys were its own because of what sql_mode was.
+    fn check_mode(&mut self, header: Header, by_mode: ByMode) -> Option<Step> {
+        if !self.context.known {
+            return Some(self.ask_context());
+        }
+        let rule = Some(by_mode.rule);
+        let is_refused = by_mode.sql_mode != self.sql_mode() && self.refuses(rule);
+        is_refused.then(|| self.refuse_unsupported(header, rule, Unsupported::ZeroChanged))
+    }
+
     /// What an execution of a statement that is passed on changes.
     fn after_execution(change: &Changes) -> After {
         match change {
             Changes::Nothing => After::Nothing,
             Changes::Unknown => After::Unknown,
+            Changes::Defined => After::Defined,
             Changes::Anything => After::ANYTHING,
             Changes::Tables { dropped, made } => After::Tables {
                 dropped: dropped.clone(),

@@ -181,7 +181,7 @@ impl Session {
                 }
                 Look::Pass(after) => {
                     doubts_texts |= matches!(after, After::Texts { .. });
-                    changed |= changes_reading(&after, kind(piece, &modes));
+                    changed |= changes_reading(&after);
                     continue;
                 }
             };
@@ -279,13 +279,13 @@ fn plain_from(text: &[u8]) -> usize {
 }
 
 /// Whether a statement may change how the names and texts behind it are read.
-fn changes_reading(after: &After, kind: Kind) -> bool {
+fn changes_reading(after: &After) -> bool {
     match after {
-        // DDL changes tables.
-        After::Unknown => kind != Kind::Ddl,
-        After::Database(_) | After::Several { .. } => true,
+        After::Unknown | After::Database(_) | After::Several { .. } => true,
         After::Texts { unknown, .. } => *unknown,
-        After::Nothing
+        // Tables are changed, and nothing else.
+        After::Defined
+        | After::Nothing
         | After::Tables { .. }
         | After::Returned(_)
         | After::Inserted(_)

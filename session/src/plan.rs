@@ -3,17 +3,21 @@
 //! The INSERTs of an application begin alike and differ in their values. Those that were read last are kept up to their
 //! first row, so that of the next that begins so only the rows are read.
 
+use std::sync::Arc;
+
 use keywright_rewrite::{
-    Flavour, Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, TableName, Unread, Unsupported,
+    Flavour, Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, SecondReading, TableName,
+    Unread, Unsupported,
 };
 
 use crate::question::{KeyThere, Question};
+use crate::rules::Sighting;
 use crate::session::Session;
 use crate::statements::Keyless;
 
-/// Beginnings that a connection keeps.
+/// Beginnings that a connection keeps, and as many queries.
 const FAMILIAR_MAX: usize = 4;
-/// Longest beginning that is kept, bytes.
+/// Longest beginning, or query, that is kept, bytes.
 const BEGINNING_BYTES_MAX: usize = 1024;
 const UPDATED: &str = "with ON DUPLICATE KEY UPDATE of the rows of a SELECT";
 
@@ -53,21 +57,32 @@ struct Familiar {
     insert: Insert,
 }
 
-/// The statements that were read last, up to their rows.
+/// A statement whose rows come from a query, as a second reader has read it.
+#[derive(Debug)]
+struct Query {
+    text: Vec<u8>,
+    modes: Modes,
+    second: Arc<SecondReading>,
+}
+
+/// The statements that were read last: up to their rows, or with their query.
 #[derive(Debug, Default)]
-pub(crate) struct Familiars(Vec<Familiar>);
+pub(crate) struct Familiars {
+    beginnings: Vec<Familiar>,
+    queries: Vec<Query>,
+}
 
 impl Familiars {
     /// One that the text begins like, taken out.
     fn take(&mut self, text: &[u8], modes: &Modes) -> Option<Familiar> {
         let begins = |known: &Familiar| known.modes == *modes && text.starts_with(&known.beginning);
-        let at = self.0.iter().position(begins)?;
-        Some(self.0.swap_remove(at))
+        let at = self.beginnings.iter().position(begins)?;
+        Some(self.beginnings.swap_remove(at))
     }
 
     /// Puts it back.
     fn put(&mut self, familiar: Familiar) {
-        self.0.push(familiar);
+        self.beginnings.push(familiar);
     }
 
     /// Keeps a statement, if others that begin like it read the same.
@@ -76,24 +91,46 @@ impl Familiars {
         let Some(beginning) = beginning.filter(|bytes| bytes.len() <= BEGINNING_BYTES_MAX) else {
             return;
         };
-        if self.0.len() >= FAMILIAR_MAX {
-            self.0.remove(0);
+        if self.beginnings.len() >= FAMILIAR_MAX {
+            self.beginnings.remove(0);
         }
-        self.0.push(Familiar {
+        self.beginnings.push(Familiar {
             beginning: beginning.to_vec(),
             modes: *modes,
             insert,
         });
+    }
+
+    /// What a second reader makes of a statement whose rows come from a query: it takes longer than all the rest, and who repeats
+    /// a statement waits for it once.
+    fn read_again(&mut self, insert: &Insert, text: &[u8], modes: &Modes) -> Arc<SecondReading> {
+        let is_it = |known: &&Query| known.modes == *modes && known.text == text;
+        if let Some(known) = self.queries.iter().find(is_it) {
+            return Arc::clone(&known.second);
+        }
+        let second = Arc::new(insert.read_again(text, modes));
+        if text.len() <= BEGINNING_BYTES_MAX {
+            if self.queries.len() >= FAMILIAR_MAX {
+                self.queries.remove(0);
+            }
+            self.queries.push(Query {
+                text: text.to_vec(),
+                modes: *modes,
+                second: Arc::clone(&second),
+            });
+        }
+        second
     }
 }
 
 impl Session {
     /// Reads the statement as far as it can be.
     pub(crate) fn plan(&mut self, text: &[u8]) -> Result<Planned, NotPlanned> {
+        self.context.note_defined(self.rules.schema().defined());
         let modes = self.context.modes;
         if let Some(known) = self.familiars.take(text, &modes) {
             let planned = match self.rule_of(&known.insert.head().table) {
-                Some(index) => self.plan_of(index, &known.insert, text),
+                Some(index) => self.plan_of(index, &known.insert, text, None),
                 None => Ok(self.unruled(&known.insert.head().table)),
             };
             self.familiars.put(known);
@@ -110,7 +147,10 @@ impl Session {
             Ok(insert) => insert,
             Err(unread) => return not_planned(Some(index), unread),
         };
-        let planned = self.plan_of(index, &insert, text);
+        let second = insert
+            .is_query()
+            .then(|| self.familiars.read_again(&insert, text, &modes));
+        let planned = self.plan_of(index, &insert, text, second.as_deref());
         self.familiars.keep(insert, text, &modes);
         planned
     }
@@ -137,7 +177,13 @@ impl Session {
     }
 
     /// What a rule makes of a statement's rows.
-    fn plan_of(&self, index: usize, insert: &Insert, text: &[u8]) -> Result<Planned, NotPlanned> {
+    fn plan_of(
+        &self,
+        index: usize,
+        insert: &Insert,
+        text: &[u8],
+        second: Option<&SecondReading>,
+    ) -> Result<Planned, NotPlanned> {
         let Some(rule) = self.rules.rules().get(index) else {
             return Ok(Planned::Pass);
         };
@@ -150,6 +196,8 @@ impl Session {
             Ok(KeyThere::No) => return Ok(self.keyless(table, index, false)),
             Ok(there) => there == KeyThere::Narrow,
         };
+        let (schema, name) = self.named(table);
+        let was_seen = self.rules.sighting(schema, name) != Sighting::Never;
         if insert.needs_columns() {
             match &self.stage.columns {
                 None => return Ok(Planned::Ask(Question::Columns(table.clone()))),
@@ -162,19 +210,22 @@ impl Session {
             form: rule.form,
             live: self.stage.columns.as_deref().unwrap_or_default(),
             watched: rule.watched,
+            is_signed: rule.is_signed && was_seen,
+            is_strict: rule.repeatable && was_seen,
         };
         let modes = &self.context.modes;
-        let planned = match insert.is_query() {
-            true => insert.plan_query(text, modes, &key).and_then(|plan| {
-                match self.updates_wrongly(index, &plan) {
-                    true => Err(Unsupported::View(UPDATED).into()),
-                    false => Ok(Planned::Query(index, plan)),
-                }
-            }),
-            false => insert
-                .plan(text, modes, &key)
-                .map(|plan| Planned::Plan(index, plan)),
-        };
+        let planned =
+            match second {
+                Some(second) => insert
+                    .plan_query(text, modes, &key, second)
+                    .and_then(|plan| match self.updates_wrongly(index, &plan) {
+                        true => Err(Unsupported::View(UPDATED).into()),
+                        false => Ok(Planned::Query(index, plan)),
+                    }),
+                None => insert
+                    .plan(text, modes, &key)
+                    .map(|plan| Planned::Plan(index, plan)),
+            };
         // Else the server refuses a key that is too large, and does not store another number.
         let clips = modes.strict != Some(true) || insert.ignore();
         match planned {

@@ -19,7 +19,7 @@ use crate::plan::Planned;
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit, OnUnsure};
 use crate::session::{Gather, Session, Turn};
-use crate::statements::{Changes, Keyless, LAST_PREPARED, Made, Passed, Statement};
+use crate::statements::{ByMode, Changes, LAST_PREPARED, Made, Passed, SqlMode, Statement};
 use crate::step::{Step, What};
 
 impl Session {
@@ -72,7 +72,11 @@ impl Session {
                 return self.prepare_passed(header, bytes, text, Changes::Nothing);
             }
             Ok(Planned::Keyless(keyless)) => {
-                return self.prepare_noted(header, bytes, text, Changes::Nothing, Some(keyless));
+                let noted = Passed {
+                    keyless: Some(keyless),
+                    ..self.passed(text, Changes::Nothing)
+                };
+                return self.prepare_noted(header, bytes, noted);
             }
             Ok(Planned::Ask(question)) => return self.ask(&question),
             Err((rule, what)) => return self.unsupported_prepare(header, bytes, text, rule, what),
@@ -87,8 +91,10 @@ impl Session {
             }
             return self.prepare_passed(header, bytes, text, Changes::Nothing);
         }
-        if nothing && rule.on_explicit == OnExplicit::Keep {
-            return self.prepare_passed(header, bytes, text, Changes::Nothing);
+        // By another order of columns its keys would be other values.
+        if nothing && rule.on_explicit == OnExplicit::Keep && !plan.by_order() {
+            let by_mode = plan.by_mode().then_some(index);
+            return self.prepare_explicit(header, bytes, text, by_mode);
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
             return self.refuse_explicit(header, index, &rule);
@@ -120,16 +126,19 @@ impl Session {
             text: text.to_vec(),
             _held: held,
             plan,
-            zero_is_value: self.context.modes.no_auto_value_on_zero,
+            sql_mode: self.sql_mode(),
             variants: vec![Made {
                 variant,
                 spacing: self.spacing_of(index),
                 number: 0,
                 prepared,
+                is_outdated: false,
             }],
             types: None,
             ahead: BTreeSet::new(),
             counts: names_row_count(text),
+            schema: self.schema_changes(),
+            is_passed: false,
         });
         self.stage = crate::insert::Stage::default();
         self.turn = Turn::Gather(Gather::Prepare);
@@ -174,24 +183,43 @@ impl Session {
         text: &[u8],
         change: Changes,
     ) -> Step {
-        self.prepare_noted(header, bytes, text, change, None)
+        let noted = self.passed(text, change);
+        self.prepare_noted(header, bytes, noted)
     }
 
-    /// The same, and why it has no keys.
-    fn prepare_noted(
+    /// Prepares an INSERT that brings its own keys; `by_mode` is its rule if they are that because of what sql_mode is.
+    pub(crate) fn prepare_explicit(
         &mut self,
         header: Header,
         bytes: &[u8],
         text: &[u8],
-        change: Changes,
-        keyless: Option<Keyless>,
+        by_mode: Option<usize>,
     ) -> Step {
-        let effect = self.effect(text);
-        let after = After::Prepared(Box::new(Passed {
-            effect,
+        let sql_mode = self.sql_mode();
+        let noted = Passed {
+            by_mode: by_mode.map(|rule| ByMode { rule, sql_mode }),
+            ..self.passed(text, Changes::Nothing)
+        };
+        self.prepare_noted(header, bytes, noted)
+    }
+
+    /// What sql_mode says of keys.
+    pub(crate) fn sql_mode(&self) -> SqlMode {
+        let modes = &self.context.modes;
+        (modes.no_auto_value_on_zero, modes.strict)
+    }
+
+    /// What is noted of a statement that is passed on.
+    fn passed(&self, text: &[u8], change: Changes) -> Passed {
+        Passed {
+            effect: self.effect(text),
             change,
-            keyless,
-        }));
+            ..Passed::default()
+        }
+    }
+
+    fn prepare_noted(&mut self, header: Header, bytes: &[u8], noted: Passed) -> Step {
+        let after = After::Prepared(Box::new(noted));
         self.pass(header, bytes, Shape::Prepare, after)
     }
 
@@ -214,7 +242,7 @@ impl Session {
                 },
                 None => Changes::Unknown,
             },
-            Kind::Ddl => Changes::Unknown,
+            Kind::Ddl => Changes::Defined,
             other if is_opaque(other) => Changes::Anything,
             _ => Changes::Nothing,
         }

@@ -54,7 +54,10 @@ impl Session {
     ) -> Result<KeyThere, Question> {
         let (schema, name) = self.named(table);
         let if_untold = match self.rules.sighting(schema, name) {
-            Sighting::With => return Ok(KeyThere::Yes),
+            Sighting::With if !self.context.doubts_tables => return Ok(KeyThere::Yes),
+            Sighting::With if self.context.has_key(schema, name) => return Ok(KeyThere::Yes),
+            Sighting::With if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
+            Sighting::With => KeyThere::Yes,
             Sighting::Narrow if rule.form != KeyForm::Integer => return Ok(KeyThere::Narrow),
             Sighting::Narrow => KeyThere::Narrow,
             Sighting::Never if self.context.has_key(schema, name) => return Ok(KeyThere::Yes),
@@ -131,10 +134,23 @@ impl Session {
             Some(_) if sighting == Sighting::Without => return self.fail_own(answer),
             Some(_) => KeyThere::Untold,
         };
-        if there == KeyThere::Yes && sighting == Sighting::Never {
+        if there == KeyThere::Yes && matches!(sighting, Sighting::Never | Sighting::With) {
             self.context.note_key(table);
         }
         self.stage.key = Some(there);
+    }
+
+    /// A statement with a key failed: if for want of a column, who knows what became of the table.
+    pub(crate) fn doubt_tables(&mut self, answer: &[u8]) {
+        if error_of(answer) == Some(NO_COLUMN) {
+            self.context.doubt_tables();
+        }
+    }
+
+    /// How often tables may have been changed, as far as this connection knows.
+    pub(crate) fn schema_changes(&self) -> u64 {
+        let all = self.rules.schema().all();
+        all.wrapping_add(self.context.doubts)
     }
 
     /// Whether the column that an answer describes is too small for the keys of a rule, as far as that can be told: the room for

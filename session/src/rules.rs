@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use keywright_rewrite::{KeyForm, Unsupported};
 use wildmatch::WildMatch;
+
+use crate::schema::SchemaChanges;
 
 mod pattern;
 mod sighted;
@@ -74,6 +77,8 @@ pub struct Rule {
     pub watched: bool,
     /// A statement that fails leaves nothing behind: matching tables are InnoDB without triggers.
     pub repeatable: bool,
+    /// Key columns of matching tables have numbers below 0: none is UNSIGNED.
+    pub is_signed: bool,
 }
 
 /// A view through which rows go into a table with a rule.
@@ -141,6 +146,7 @@ pub struct Rules {
     view_names: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
     sighted: Sighted,
     lower_case: bool,
+    schema: Arc<SchemaChanges>,
 }
 
 impl Rules {
@@ -167,6 +173,7 @@ impl Rules {
             view_names: HashMap::new(),
             sighted: Sighted::default(),
             lower_case: lower_case_table_names,
+            schema: Arc::default(),
         }
     }
 
@@ -207,6 +214,18 @@ impl Rules {
             self.sighted.end();
         }
         self
+    }
+
+    /// With what connections tell each other of changed tables.
+    #[must_use]
+    pub fn with_schema(mut self, schema: Arc<SchemaChanges>) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// What connections tell each other of changed tables.
+    pub(crate) fn schema(&self) -> &SchemaChanges {
+        &self.schema
     }
 
     /// Whether there are none.
@@ -320,6 +339,7 @@ mod tests {
             keys_max: u64::MAX,
             watched: false,
             repeatable: false,
+            is_signed: false,
         };
         Ok(Rules::new(vec![rule], lower_case))
     }

@@ -14,6 +14,7 @@ use crate::bytes::{Header, Joined, joined, write_packet};
 use crate::last_id::names_row_count;
 use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_command};
 use crate::params::{Execution, KeyValues, Param, Type};
+use crate::refresh::Refreshed;
 use crate::rules::Mode;
 use crate::select::{NoKeys, Verdict, verdict};
 use crate::session::{Gather, Session, Turn};
@@ -28,7 +29,10 @@ pub(crate) struct SelectStatement {
     pub(crate) text: Vec<u8>,
     /// The text's memory.
     _held: Held,
-    plan: Arc<QueryPlan>,
+    pub(crate) plan: Arc<QueryPlan>,
+    /// As of a [`crate::statements::Statement`].
+    pub(crate) schema: u64,
+    pub(crate) is_passed: bool,
     /// Whether a 0 was no key when it was prepared.
     zero_is_value: Option<bool>,
     /// The number of the first parameter that the client does not know of.
@@ -77,7 +81,8 @@ impl Session {
         }
         match verdict {
             Verdict::Leave => {
-                return self.prepare_passed(header, bytes, text, Changes::Nothing);
+                let by_mode = plan.by_mode().then_some(index);
+                return self.prepare_explicit(header, bytes, text, by_mode);
             }
             Verdict::Explicit => return self.refuse_explicit(header, index, &rule),
             Verdict::Unsure => return self.refuse_unsure(header, index),
@@ -112,6 +117,8 @@ impl Session {
             text: text.to_vec(),
             _held: held,
             plan: Arc::new(plan),
+            schema: self.schema_changes(),
+            is_passed: false,
             zero_is_value: self.context.modes.no_auto_value_on_zero,
             at,
             injected,
@@ -144,6 +151,11 @@ impl Session {
         if !self.context.known {
             return self.ask_context();
         }
+        let is_passed = match self.refresh_select(header, id) {
+            Refreshed::Ours => false,
+            Refreshed::Passed => true,
+            Refreshed::Not(step) => return step,
+        };
         let named = self.has_attributes();
         let Some(select) = self.statements.selects.get_mut(&id) else {
             return self.malformed();
@@ -167,11 +179,12 @@ impl Session {
         let (rule, plan) = (select.rule, Arc::clone(&select.plan));
         let (is_sent_ahead, sees, counts) = (!select.ahead.is_empty(), select.sees, select.counts);
         let zero_is_value = select.zero_is_value;
-        if self.context.insert_id_set && !is_sent_ahead {
+        let is_as_is = is_passed || self.context.insert_id_set;
+        if is_as_is && !is_sent_ahead {
             return self.execute_as_is(header, id, &execution);
         }
-        if self.context.insert_id_set {
-            let what = Unsupported::Unknown("SET insert_id and COM_STMT_SEND_LONG_DATA");
+        if is_as_is {
+            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
             return self.refuse_select_execution(header, id, what);
         }
         if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {

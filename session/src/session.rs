@@ -155,8 +155,10 @@ impl Session {
             Turn::Command
         };
         let last_status = facts.status;
+        let mut context = Context::new(&facts);
+        context.defined = rules.schema().looked();
         Self {
-            context: Context::new(&facts),
+            context,
             answer: Answer::new(facts.capabilities & DEPRECATE_EOF != 0),
             statements: Statements::new(facts.limits.statements_max, facts.server.flavour),
             rules,

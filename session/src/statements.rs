@@ -27,8 +27,8 @@ pub(crate) struct Statement {
     /// The memory of text and plan.
     pub(crate) _held: Held,
     pub(crate) plan: Plan,
-    /// Whether a 0 was no key when it was prepared.
-    pub(crate) zero_is_value: Option<bool>,
+    /// When it was prepared.
+    pub(crate) sql_mode: SqlMode,
     /// What it was prepared as: the first is the one the client knows.
     pub(crate) variants: Vec<Made>,
     pub(crate) types: Option<Vec<Type>>,
@@ -36,6 +36,10 @@ pub(crate) struct Statement {
     pub(crate) ahead: BTreeSet<u16>,
     /// It asks for ROW_COUNT().
     pub(crate) counts: bool,
+    /// [`crate::SchemaChanges::all`] when it was last seen to be right for its table.
+    pub(crate) schema: u64,
+    /// Then it was to have no keys.
+    pub(crate) is_passed: bool,
 }
 
 impl Statement {
@@ -57,12 +61,16 @@ pub(crate) struct Made {
     pub(crate) number: u32,
     /// Without the text itself, once it is sent.
     pub(crate) prepared: Prepared,
+    /// It was made before the table changed; the client knows the statement by its number.
+    pub(crate) is_outdated: bool,
 }
 
 impl Made {
     /// Whether it serves for that variant while keys are so far apart.
     pub(crate) fn is_for(&self, variant: Variant, spacing: u64) -> bool {
-        self.variant == variant && (self.spacing == spacing || !self.prepared.keys_in_text)
+        !self.is_outdated
+            && self.variant == variant
+            && (self.spacing == spacing || !self.prepared.keys_in_text)
     }
 
     /// Whether the keys that the text computes from the first are these.
@@ -94,6 +102,18 @@ pub(crate) struct Passed {
     pub(crate) change: Changes,
     /// An INSERT that was to have no keys then.
     pub(crate) keyless: Option<Keyless>,
+    /// An INSERT whose keys are its own as long as sql_mode is what it was.
+    pub(crate) by_mode: Option<ByMode>,
+}
+
+/// Of sql_mode: whether a 0 is a value, and whether it is strict.
+pub(crate) type SqlMode = (Option<bool>, Option<bool>);
+
+/// Why an INSERT on a table with a rule was passed on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ByMode {
+    pub(crate) rule: usize,
+    pub(crate) sql_mode: SqlMode,
 }
 
 impl Default for Passed {
@@ -103,6 +123,7 @@ impl Default for Passed {
             effect: Effect::UNKNOWN,
             change: Changes::Nothing,
             keyless: None,
+            by_mode: None,
         }
     }
 }
@@ -113,7 +134,9 @@ pub(crate) enum Changes {
     Nothing,
     /// Anything of the server's state.
     Unknown,
-    /// That, and what was prepared out of texts.
+    /// That, and tables.
+    Defined,
+    /// Anything of the server's state, and what was prepared out of texts.
     Anything,
     /// Temporary tables.
     Tables {

@@ -63,6 +63,14 @@ impl Session {
         Some(rule)
     }
 
+    /// Whether one of these may be a table with a rule, and not a temporary one that hides it.
+    pub(crate) fn drops_ruled(&self, dropped: &[Named]) -> bool {
+        let mut dropped = dropped.iter();
+        dropped.any(|(schema, name)| {
+            self.rules.find(schema, name).is_some() && !self.hides(schema, name)
+        })
+    }
+
     /// A statement that makes and drops tables was answered.
     pub(crate) fn tables_changed(&mut self, dropped: &[Named], made: Vec<Named>, succeeded: bool) {
         for (schema, name) in dropped {

@@ -195,7 +195,7 @@ impl Session {
             Kind::SetStatement if !self.context.known => return Err(()),
             Kind::SetStatement => self.behind_set(text),
             Kind::Call | Kind::Compound | Kind::Other => Look::Pass(After::ANYTHING),
-            Kind::Ddl => Look::Pass(After::Unknown),
+            Kind::Ddl => Look::Pass(After::Defined),
             Kind::Empty
             | Kind::Select
             | Kind::With

@@ -45,6 +45,7 @@ fn rule(on_unsupported: OnUnsupported) -> Rule {
         keys_max: u64::MAX,
         watched: false,
         repeatable: true,
+        is_signed: true,
     }
 }
 

@@ -125,7 +125,6 @@ SELECT COUNT(*) FROM t;
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run
 @params 'abc', 2
-@refused a string that is no number as key
 INSERT INTO t (id, a) VALUES (?, ?);
 INSERT INTO t (id, a) VALUES ('abc', 1);
 SET sql_mode = '';

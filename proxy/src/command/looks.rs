@@ -20,6 +20,8 @@ pub(super) struct Looks {
     known: Vec<Known>,
     ticks: Interval,
     under_way: JoinSet<Vec<Option<Found>>>,
+    /// How often tables had been changed when that began.
+    began_at: u64,
 }
 
 #[derive(Default)]
@@ -32,6 +34,7 @@ struct Known {
 impl Looks {
     /// Looks at the tables of every listener, fails with all that forbids to go on, and applies fences if nothing does.
     pub(super) async fn begin(config: Arc<Config>, counters: Arc<Counters>) -> Result<Looks> {
+        let began_at = counters.schema.defined();
         let mut looked = look_at_all(&config, false).await?;
         // A fence without the proxy's rule in force would only stop inserts.
         let lacks_fence = |found: &Found| found.unfenced > 0;
@@ -46,6 +49,7 @@ impl Looks {
                 known
             })
             .collect();
+        counters.schema.note_look(began_at, true);
         let period = Duration::from_secs(config.look_s);
         let mut ticks = interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -55,6 +59,7 @@ impl Looks {
             known,
             ticks,
             under_way: JoinSet::new(),
+            began_at,
         })
     }
 
@@ -74,6 +79,7 @@ impl Looks {
             tokio::select! {
                 _ = self.ticks.tick() => {
                     if self.under_way.is_empty() && !self.config.rules.is_empty() {
+                        self.began_at = self.counters.schema.defined();
                         self.under_way.spawn(look(Arc::clone(&self.config), Arc::clone(&self.counters)));
                     }
                 }
@@ -81,7 +87,9 @@ impl Looks {
                     let before = self.seen();
                     // Who panicked has said so.
                     self.learn(done.unwrap_or_default());
-                    if self.seen() != before {
+                    let is_other = self.seen() != before;
+                    self.counters.schema.note_look(self.began_at, is_other);
+                    if is_other {
                         return;
                     }
                 }

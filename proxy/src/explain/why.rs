@@ -76,6 +76,8 @@ impl Explainer<'_> {
             form: rule.form,
             live: &live,
             watched: rule.watched,
+            is_signed: rule.is_signed,
+            is_strict: rule.repeatable,
         };
         Insert::read(head, text, &modes)?.plan(text, &modes, &key)
     }

@@ -14,6 +14,8 @@ fn plan(text: &[u8], modes: &Modes) -> Result<Plan, Unread> {
         form: KeyForm::Integer,
         live: &live,
         watched: false,
+        is_signed: false,
+        is_strict: false,
     };
     let head = InsertHead::read(text, modes)?;
     Insert::read(head, text, modes)?.plan(text, modes, &key)

@@ -23,6 +23,8 @@ fn plan(text: &[u8], modes: &Modes, form: KeyForm) -> Result<Plan, Unread> {
         form,
         live: &live,
         watched: false,
+        is_signed: false,
+        is_strict: false,
     };
     let head = InsertHead::read(text, modes)?;
     Insert::read(head, text, modes)?.plan(text, modes, &key)
@@ -108,6 +110,8 @@ fn check_load(text: &[u8], modes: &Modes) -> Result<(), TestCaseError> {
         form: KeyForm::Integer,
         live: &[],
         watched: false,
+        is_signed: false,
+        is_strict: false,
     };
     let plan = |text: &[u8]| Load::read(text, modes)?.plan(text, modes, &key);
     let Ok(planned) = plan(text) else {

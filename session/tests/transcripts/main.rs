@@ -95,6 +95,7 @@ fn use_in_several() {
         keys_max: u64::MAX,
         watched: false,
         repeatable: true,
+        is_signed: true,
     };
     let facts = SessionFacts {
         server: Server {

@@ -233,3 +233,43 @@ fn values_sent_ahead_stay_with_a_text_that_counts_otherwise() {
     assert!(has(&r.told(), "not one apart"), "{sent:?}");
     assert_eq!(sent.get(4), Some(&0x1A), "and are taken back");
 }
+
+#[test]
+fn a_key_that_sql_mode_decides_is_refused_under_another() {
+    for (text, mode, other) in [
+        (
+            "INSERT INTO t (id, b) VALUES (0, ?)",
+            "NO_AUTO_VALUE_ON_ZERO",
+            "",
+        ),
+        (
+            "INSERT INTO t (id, b) VALUES ('abc', ?)",
+            "STRICT_TRANS_TABLES",
+            "",
+        ),
+        (
+            "INSERT INTO t (id, b) SELECT 0, ?",
+            "NO_AUTO_VALUE_ON_ZERO",
+            "",
+        ),
+    ] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let mut prepare = vec![0x16];
+        prepare.extend(text.as_bytes());
+        r.say(&prepare);
+        let sent = r.answer(&probe_in(mode, "1"));
+        assert!(has(&sent, text), "it is passed on");
+        r.answer(&prepared(7, 1));
+        r.told();
+        let exec = execute(7, &[0, 1, 253, 0, 1, b'x']);
+        assert!(!r.say(&exec).is_empty(), "{text}");
+        r.answer(&ok(1, 0));
+        r.told();
+        r.query("SET sql_mode = 'another'");
+        r.answer(&ok(0, 0));
+        r.told();
+        r.say(&exec);
+        assert!(r.answer(&probe_in(other, "1")).is_empty(), "{text}");
+        assert!(has(&r.told(), "another sql_mode"), "{text}");
+    }
+}

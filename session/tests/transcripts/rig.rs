@@ -89,6 +89,7 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
         keys_max: u64::MAX,
         watched: false,
         repeatable: true,
+        is_signed: true,
     };
     let facts = SessionFacts {
         limits,
