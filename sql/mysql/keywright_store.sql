@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     reserved_ids   BIGINT UNSIGNED NULL COMMENT 'size of the last reservation, or what the next may have',
     reserved_ms    BIGINT NULL COMMENT 'when it was made, unix milliseconds',
     rate_per_s     BIGINT UNSIGNED NULL COMMENT 'ids per second that all proxies together used then',
+    generation     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'counts how often tables went over to the tag, or left it; ranges of an older one are worthless',
     updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
     PRIMARY KEY (tag)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tags and their bounds';
@@ -48,6 +49,7 @@ CREATE TABLE IF NOT EXISTS keywright_returned (
     tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     start_id       BIGINT UNSIGNED NOT NULL COMMENT 'first id of the range',
     end_id         BIGINT UNSIGNED NOT NULL COMMENT 'first id after it',
+    generation     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'the tag''s when it was reserved; worthless when the tag has another',
     server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'where it was handed back; worthless on any other server',
     returned_at    TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
     PRIMARY KEY (id),

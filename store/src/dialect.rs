@@ -81,10 +81,10 @@ impl Dialect {
         match self {
             Self::Keywright => {
                 "hi AS number, id_max, step, step_min, step_max, cover_s, refill_percent, \
-                 server, reserved_ids, reserved_ms, rate_per_s"
+                 server, reserved_ids, reserved_ms, rate_per_s, generation"
             }
-            Self::Leaf | Self::IdGenerator => "max_id AS number, step",
-            Self::Tinyid => "max_id AS number, step, delta, remainder",
+            Self::Leaf | Self::IdGenerator => "max_id AS number, step, 0 AS generation",
+            Self::Tinyid => "max_id AS number, step, delta, remainder, 0 AS generation",
         }
     }
 
@@ -109,12 +109,12 @@ impl Dialect {
     }
 
     /// Moves the number, if it is still what was read: (new number, tag, old number), in Keywright's own table preceded by
-    /// who reserved, how many, when, and the rate.
+    /// who reserved, how many, when, and the rate, and followed by the generation.
     pub(crate) fn update_row(self, table: &TableName) -> String {
         match self {
             Self::Keywright => format!(
                 "UPDATE {table} SET server = ?, reserved_ids = ?, reserved_ms = ?, rate_per_s = ?, hi = ? \
-                 WHERE tag = ? AND hi = ?"
+                 WHERE tag = ? AND hi = ? AND generation = ?"
             ),
             Self::Leaf => {
                 format!("UPDATE {table} SET max_id = ? WHERE biz_tag = ? AND max_id = ?")

@@ -382,6 +382,14 @@ impl Keys {
         .await
     }
 
+    /// Follows another generation of a tag, after its tables went over to it or left it: ranges that were reserved before are
+    /// dropped, and answers that come late are not believed.
+    pub fn follow(&self, tag: &Tag, generation: u64) {
+        let sources = self.sources();
+        let of_tag = sources.segments.iter().filter(|((name, _), _)| name == tag);
+        of_tag.for_each(|(_, supply)| supply.follow(generation));
+    }
+
     /// All worker ids that were ever leased.
     ///
     /// # Errors

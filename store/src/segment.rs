@@ -27,7 +27,15 @@ pub(crate) struct SegmentSupply {
     residue: OnceLock<Residue>,
     buffer: Buffer,
     pub(crate) demand: Demand,
-    origin: Mutex<Origin>,
+    state: Mutex<Held>,
+}
+
+/// What the ranges in the buffer are.
+#[derive(Debug)]
+struct Held {
+    origin: Origin,
+    /// The tag's generation that is followed: that of the first range, until [`SegmentSupply::follow`] says another.
+    generation: Option<u64>,
 }
 
 /// Where the ranges in the buffer were reserved.
@@ -47,7 +55,10 @@ impl SegmentSupply {
             residue: OnceLock::new(),
             buffer: Buffer::new(),
             demand: Demand::new(name, limits.wait_ms_max, limits.waiters_max),
-            origin: Mutex::new(Origin::Nowhere),
+            state: Mutex::new(Held {
+                origin: Origin::Nowhere,
+                generation: None,
+            }),
         }
     }
 
@@ -85,7 +96,10 @@ impl SegmentSupply {
     /// Everything that is left and may be handed back; nobody can take it any more.
     pub(crate) fn take_rest(&self) -> Vec<Rest> {
         let ranges = self.buffer.take_rest();
-        let origin = self.origin().clone();
+        let (origin, generation) = {
+            let held = self.held();
+            (held.origin.clone(), held.generation)
+        };
         match (self.residue.get(), origin) {
             (Some(residue), Origin::Server(server)) => ranges
                 .into_iter()
@@ -94,14 +108,29 @@ impl SegmentSupply {
                     start: residue.id_of(start),
                     end: residue.id_of(end.saturating_sub(1)).saturating_add(1),
                     server: server.clone(),
+                    generation: generation.unwrap_or(0),
                 })
                 .collect(),
             (Some(_) | None, Origin::Nowhere | Origin::Several | Origin::Server(_)) => Vec::new(),
         }
     }
 
-    fn origin(&self) -> std::sync::MutexGuard<'_, Origin> {
-        self.origin.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Follows another generation of the tag: what is left of ranges that were reserved before is dropped, and so is what is
+    /// granted later for an older one. Nobody may be taking keys meanwhile that are to be of the new one.
+    pub(crate) fn follow(&self, generation: u64) {
+        {
+            let mut held = self.held();
+            if held.generation == Some(generation) {
+                return;
+            }
+            held.generation = Some(generation);
+            let _ = self.buffer.take_rest();
+        }
+        self.demand.ask();
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -160,6 +189,10 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 state.look_for_returned = true;
                 exhausted
             }
+            Ok(Err(Denied::Superseded(failure))) => {
+                supply.demand.failed(failure, 0, Outlook::MayPass);
+                return false;
+            }
             Ok(Err(Denied::Other(failure))) => {
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;
@@ -202,6 +235,7 @@ async fn reserve(
         steps: state.steps,
         uptime_ms: u64::try_from(state.began.elapsed().as_millis()).unwrap_or(u64::MAX),
         returned: state.look_for_returned,
+        generation: supply.held().generation,
     };
     let result = store.converse(wish).await;
     result.map_err(|error| store.failure(&error))
@@ -229,14 +263,23 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> b
         supply.demand.failed(failure, 0, Outlook::Stays);
         return false;
     }
+    // Held until the range is published: what comes late for an older generation is not.
+    let mut held = supply.held();
+    if held
+        .generation
+        .is_some_and(|followed| followed != granted.generation)
     {
-        let mut origin = supply.origin();
-        *origin = match &*origin {
-            Origin::Nowhere => Origin::Server(granted.server.clone()),
-            Origin::Server(server) if *server == granted.server => origin.clone(),
-            Origin::Server(_) | Origin::Several => Origin::Several,
-        };
+        drop(held);
+        info!(tag = %supply.tag, "dropped a range of an older generation");
+        supply.demand.ask();
+        return true;
     }
+    held.generation = Some(granted.generation);
+    held.origin = match &held.origin {
+        Origin::Nowhere => Origin::Server(granted.server.clone()),
+        Origin::Server(server) if *server == granted.server => held.origin.clone(),
+        Origin::Server(_) | Origin::Several => Origin::Several,
+    };
     let (mut start, end) = (
         residue.index_from(granted.start),
         residue.index_from(granted.end),
@@ -249,6 +292,7 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> b
     }
     let percent = granted.row.refill_percent;
     let is_published = supply.buffer.publish(start, end, percent);
+    drop(held);
     // A range without an id of ours bridges nothing: what lies before it may still be somebody else's.
     state.end = (is_published || continues).then_some(granted.end);
     if !is_published {

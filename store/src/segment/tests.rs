@@ -36,6 +36,7 @@ fn granted(residue: Residue, start: u64, end: u64) -> Granted {
         server: "s".to_owned(),
         gap: 0,
         was_returned: false,
+        generation: 0,
     }
 }
 
@@ -101,5 +102,29 @@ fn ranges_that_continue_each_other_are_handed_back_as_one() {
     assert_eq!(
         handed_back(Residue::ALL, &[(1, 101), (102, 201)], 3),
         [(4, 101), (102, 201)]
+    );
+}
+
+#[test]
+fn ranges_of_an_older_generation_are_dropped_also_when_they_come_late() {
+    let tag = Tag::parse("orders").unwrap();
+    let supply = SegmentSupply::new("segment:orders".to_owned(), tag, Residue::ALL, &LIMITS);
+    let mut state = Refilling::new(&LIMITS);
+    let granted = |start, end, generation| Granted {
+        generation,
+        ..granted(Residue::ALL, start, end)
+    };
+    assert!(accept(&supply, &mut state, &granted(1, 11, 0)));
+    assert!(supply.try_take(1).is_some());
+    supply.follow(1);
+    assert_eq!(supply.remaining(), 0);
+    assert!(accept(&supply, &mut state, &granted(11, 21, 0)));
+    assert_eq!(supply.remaining(), 0, "a late answer was believed");
+    assert!(accept(&supply, &mut state, &granted(31, 41, 1)));
+    assert_eq!(supply.remaining(), 10);
+    let rests = supply.take_rest();
+    assert_eq!(
+        rests.iter().map(|rest| rest.generation).collect::<Vec<_>>(),
+        [1]
     );
 }

@@ -59,16 +59,17 @@ pub(super) async fn discard(
 /// the same.
 pub(super) async fn take_returned(
     wish: &Wish<'_>,
+    generation: u64,
     link: &mut Link,
 ) -> Result<Option<Returned>, StoreError> {
     let table = wish.store.segment_table.plain();
     let select = format!(
         "SELECT id, start_id, end_id FROM keywright_returned \
-         WHERE segment_table = ? AND tag = ? ORDER BY start_id LIMIT {RETURNED_MAX} FOR UPDATE"
+         WHERE segment_table = ? AND tag = ? AND generation = ? ORDER BY start_id LIMIT {RETURNED_MAX} FOR UPDATE"
     );
     let found = link
         .conn
-        .exec(select, (table.as_str(), wish.tag.as_str()))
+        .exec(select, (table.as_str(), wish.tag.as_str(), generation))
         .await;
     let rows: Vec<Row> = match found.map_err(StoreError::from) {
         Ok(rows) => rows,
@@ -112,24 +113,30 @@ pub(crate) struct Rest {
     pub(crate) end: u64,
     /// The server on which it was reserved.
     pub(crate) server: String,
+    /// The tag's generation then.
+    pub(crate) generation: u64,
 }
 
 impl AsyncTalk<usize> for Return {
     /// One transaction. A rest that was reserved on another server than this one is dropped: nothing says that this one has
-    /// its reservation.
+    /// its reservation. So is one of an older generation: what it holds may be in the tables since.
     async fn with(self, link: &mut Link) -> Result<usize, StoreError> {
         let table = self.store.segment_table.plain();
         let here = link.server.identity.clone();
         link.conn.query_drop("START TRANSACTION").await?;
         let mut returned = 0;
         for rest in self.rests.iter().filter(|rest| rest.server == here) {
-            let insert = "INSERT INTO keywright_returned (segment_table, tag, start_id, end_id, server) \
-                          VALUES (?, ?, ?, ?, ?)";
+            if self.generation_of(rest, link).await? != Some(rest.generation) {
+                continue;
+            }
+            let insert = "INSERT INTO keywright_returned (segment_table, tag, start_id, end_id, generation, server) \
+                          VALUES (?, ?, ?, ?, ?, ?)";
             let values = (
                 table.as_str(),
                 rest.tag.as_str(),
                 rest.start,
                 rest.end,
+                rest.generation,
                 here.as_str(),
             );
             link.conn.exec_drop(insert, values).await?;
@@ -137,5 +144,17 @@ impl AsyncTalk<usize> for Return {
         }
         link.conn.query_drop("COMMIT").await?;
         Ok(returned)
+    }
+}
+
+impl Return {
+    /// The generation of a rest's tag, whose row is locked until the transaction ends; `None`: there is no such tag.
+    async fn generation_of(&self, rest: &Rest, link: &mut Link) -> Result<Option<u64>, StoreError> {
+        let select = self
+            .store
+            .dialect
+            .select_row(&self.store.segment_table, true);
+        let row: Option<Row> = link.conn.exec_first(select, (rest.tag.as_str(),)).await?;
+        row.map(|row| column(&row, "generation")).transpose()
     }
 }

@@ -35,6 +35,7 @@ const SEGMENT: Shape = Shape {
         ("reserved_ids", "bigint"),
         ("reserved_ms", "bigint"),
         ("rate_per_s", "bigint"),
+        ("generation", "bigint"),
         ("updated_at", "timestamp"),
     ],
 };
@@ -64,6 +65,7 @@ const RETURNED: Shape = Shape {
         ("tag", "varchar"),
         ("start_id", "bigint"),
         ("end_id", "bigint"),
+        ("generation", "bigint"),
         ("server", "varchar"),
         ("returned_at", "timestamp"),
     ],

@@ -33,6 +33,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) uptime_ms: u64,
     /// Whether to look for ranges that were handed back.
     pub(crate) returned: bool,
+    /// The tag's generation that the caller follows; `None`: whatever it is.
+    pub(crate) generation: Option<u64>,
 }
 
 /// A range that is durably ours.
@@ -48,12 +50,16 @@ pub(crate) struct Granted {
     pub(crate) gap: u64,
     /// It was handed back before, and is not a new reservation.
     pub(crate) was_returned: bool,
+    /// The tag's generation.
+    pub(crate) generation: u64,
 }
 
 /// Why the store said no, for certain.
 #[derive(Debug, Clone)]
 pub(crate) enum Denied {
     Exhausted(TagExhausted),
+    /// The caller follows another generation of the tag.
+    Superseded(Failure),
     Other(Failure),
 }
 
@@ -83,6 +89,13 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
         [] => return Ok(Err(Denied::Other(unknown(store, wish.tag)))),
         [_, ..] => return Ok(Err(ambiguous(store, wish.tag))),
     };
+    let generation = match rows.first() {
+        Some(row) => column(row, "generation")?,
+        None => 0,
+    };
+    if let Some(followed) = wish.generation.filter(|followed| *followed != generation) {
+        return Ok(Err(superseded(wish.tag, followed, generation)));
+    }
     let ask = Ask {
         residue: row.residue,
         want: wish.steps.want(&row, wish.uptime_ms),
@@ -104,7 +117,7 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
         discard(wish, worthless, link).await?;
     }
     if wish.returned
-        && let Some(range) = take_returned(wish, link).await?
+        && let Some(range) = take_returned(wish, generation, link).await?
     {
         return Ok(Ok(Granted {
             start: range.start,
@@ -114,6 +127,7 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
             server: link.server.identity.clone(),
             gap: 0,
             was_returned: true,
+            generation,
         }));
     }
     let reservation = match plan_reservation(&row, &ask) {
@@ -126,7 +140,7 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
             }));
         }
     };
-    write(wish, link, &row, &reservation, now_ms).await?;
+    write(wish, link, &row, &reservation, now_ms, generation).await?;
     Ok(Ok(Granted {
         start: reservation.start,
         end: reservation.end,
@@ -135,6 +149,7 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
         server: link.server.identity.clone(),
         gap: reservation.gap,
         was_returned: false,
+        generation,
     }))
 }
 
@@ -145,6 +160,7 @@ async fn write(
     row: &TagRow,
     reservation: &Reservation,
     now_ms: i64,
+    generation: u64,
 ) -> Result<(), StoreError> {
     let store = wish.store;
     let mut values: Vec<Value> = match store.dialect {
@@ -161,6 +177,9 @@ async fn write(
         wish.tag.as_str().into(),
         row.number.into(),
     ]);
+    if store.dialect.is_own() {
+        values.push(generation.into());
+    }
     let update = store.dialect.update_row(&store.segment_table);
     link.conn
         .exec_drop(update, Params::Positional(values))
@@ -204,6 +223,17 @@ fn eaten(tag: &Tag, gap: u64, row: &TagRow) -> Denied {
     Denied::Other(failure.hint(
         "if the highest id in use on all servers is known, set hi above it and server to NULL in the tag's row",
     ))
+}
+
+/// Tables went over to the tag, or left it, and the caller does not know yet.
+fn superseded(tag: &Tag, followed: u64, generation: u64) -> Denied {
+    let failure = Failure::new(
+        Cause::Fenced,
+        format!(
+            "tag \"{tag}\" is of generation {generation} now, and this proxy follows generation {followed}"
+        ),
+    );
+    Denied::Superseded(failure.hint("it goes on when it has read which tables the tag is for now"))
 }
 
 pub(crate) fn unknown(store: &Store, tag: &Tag) -> Failure {

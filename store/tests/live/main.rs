@@ -9,6 +9,7 @@ mod causes;
 mod common;
 mod failures;
 mod forwarder;
+mod generations;
 mod leases;
 mod others;
 mod returned;

@@ -1,0 +1,75 @@
+//! A tag's generation: ranges of an older one are neither reserved nor handed back nor used.
+
+use keywright_core::Cause;
+use keywright_store::RawStoreSettings;
+use keywright_tests::Result;
+
+use crate::common::{Schema, open, runtime, segment, small_steps, tag, until};
+
+#[test]
+fn ranges_of_an_older_generation_are_worth_nothing() -> Result<()> {
+    let schema = Schema::new("kw_generations")?;
+    let raw = schema.raw();
+    runtime()?.block_on(async {
+        let impatient = RawStoreSettings {
+            wait_ms_max: 500,
+            ..schema.raw()
+        };
+        let (stays, follows) = (open(&impatient)?, open(&raw)?);
+        stays.init().await?;
+        stays.create_tag(&tag("orders"), &small_steps(100)).await?;
+        let (old, new) = (
+            stays.source(&segment("orders"))?,
+            follows.source(&segment("orders"))?,
+        );
+        old.take(1, true).await?;
+        new.take(1, true).await?;
+        // As whoever commits a switch does it.
+        schema.sql("UPDATE keywright_segment SET generation = 1, hi = 100000")?;
+
+        // Who does not know goes on with what it has, and gets no more.
+        let refused = loop {
+            if let Err(failure) = old.take(10, true).await {
+                break failure;
+            }
+        };
+        assert_eq!(refused.cause(), Cause::Fenced, "{refused}");
+        assert_eq!(schema.number("SELECT hi FROM keywright_segment")?, 100_000);
+
+        // Who does gets new ones only.
+        follows.follow(&tag("orders"), 1);
+        let keys = new.take(1, true).await?;
+        assert_eq!(keys.number(0), Some(100_000));
+
+        // A rest that comes back late is not for those who follow.
+        stays.follow(&tag("orders"), 1);
+        until("a range of the new generation", || {
+            old.try_take(1, true).is_ok()
+        })
+        .await;
+        schema.sql("UPDATE keywright_segment SET generation = 2")?;
+        stays.hand_back().await;
+        assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 0);
+        Ok(())
+    })
+}
+
+/// One that lies there since before is left lying.
+#[test]
+fn a_rest_of_an_older_generation_is_not_taken_out() -> Result<()> {
+    let schema = Schema::new("kw_old_rests")?;
+    let raw = schema.raw();
+    runtime()?.block_on(async {
+        let first = open(&raw)?;
+        first.init().await?;
+        first.create_tag(&tag("orders"), &small_steps(100)).await?;
+        first.source(&segment("orders"))?.take(1, true).await?;
+        first.hand_back().await;
+        assert!(schema.number("SELECT COUNT(*) FROM keywright_returned")? > 0);
+        schema.sql("UPDATE keywright_segment SET generation = 1, hi = 100000")?;
+        let second = open(&raw)?;
+        let keys = second.source(&segment("orders"))?.take(1, true).await?;
+        assert_eq!(keys.number(0), Some(100_000));
+        Ok(())
+    })
+}
