@@ -55,3 +55,45 @@ CREATE TABLE IF NOT EXISTS keywright_returned (
     PRIMARY KEY (id),
     KEY keywright_returned_tag (segment_table, tag, start_id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: rests of reservations';
+
+-- One row: the attempt to let tables go over to keys, to another tag or back that is under way, or was the last one.
+-- Every program waits while there is one, and any can finish it. Change nothing here by hand.
+CREATE TABLE IF NOT EXISTS keywright_switch (
+    id             BIGINT UNSIGNED NOT NULL COMMENT 'always 1',
+    attempt        BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'counts attempts',
+    phase          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'none' COMMENT 'none, holding, ending, closed',
+    leader         VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'who began it',
+    begun_at       DATETIME(3) NULL COMMENT 'UTC',
+    PRIMARY KEY (id)
+) ENGINE = InnoDB COMMENT = 'Keywright: the switch that is under way';
+
+-- One row per rule whose tables were ever switched: where their keys come from.
+CREATE TABLE IF NOT EXISTS keywright_rule (
+    table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
+    column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'NULL: native auto-increment',
+    attempt        BIGINT UNSIGNED NULL COMMENT 'the attempt that is to change it',
+    next_tag       VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'to this; NULL: native auto-increment',
+    above          BIGINT UNSIGNED NULL COMMENT 'back to native: the bound of the tag, which was closed; counters go on from there',
+    PRIMARY KEY (table_pattern, column_name)
+) ENGINE = InnoDB COMMENT = 'Keywright: what is in force for tables';
+
+-- Counters that an attempt has read under the lock of their tables, before it fenced them.
+CREATE TABLE IF NOT EXISTS keywright_switch_table (
+    server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'which server it is',
+    schema_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    table_name     VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    attempt        BIGINT UNSIGNED NOT NULL,
+    counter        BIGINT UNSIGNED NOT NULL COMMENT 'the next native id',
+    session_id     BIGINT UNSIGNED NOT NULL COMMENT 'the connection that fences it: killed when the attempt is ended',
+    PRIMARY KEY (server, schema_name, table_name)
+) ENGINE = InnoDB COMMENT = 'Keywright: counters of tables that are being switched';
+
+-- One row per running proxy.
+CREATE TABLE IF NOT EXISTS keywright_program (
+    program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one proxy',
+    holder         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'host and process, for people',
+    seen_at        DATETIME(3) NOT NULL COMMENT 'UTC; who was not seen for long holds nobody up',
+    held           BIGINT UNSIGNED NULL COMMENT 'the attempt for which its statements wait',
+    PRIMARY KEY (program)
+) ENGINE = InnoDB COMMENT = 'Keywright: proxies that follow what is in force';

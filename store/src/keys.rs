@@ -205,7 +205,7 @@ impl Keys {
     }
 
     /// A conversation on the store's thread.
-    async fn talk<T: Send + 'static>(
+    pub(crate) async fn talk<T: Send + 'static>(
         &self,
         talk: impl AsyncTalk<T> + 'static,
     ) -> Result<T, Failure> {
@@ -220,6 +220,15 @@ impl Keys {
                 format!("the conversation with the store was broken off: {error}"),
             ))
         })
+    }
+
+    pub(crate) fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.0.store)
+    }
+
+    /// Whether tags are in Keywright's own table.
+    pub(crate) fn has_own_tags(&self) -> bool {
+        self.0.store.dialect.is_own()
     }
 
     /// Looks at the store and changes nothing: is it there, are its tables and these tags, would a commit survive.

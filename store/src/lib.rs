@@ -27,6 +27,7 @@ mod source;
 mod spec;
 mod stats;
 mod store;
+pub mod switch;
 mod time;
 mod uuids;
 

@@ -5,6 +5,8 @@ mod identity;
 pub(crate) mod lease_rows;
 pub(crate) mod returned;
 pub(crate) mod schema;
+pub(crate) mod switch_commit;
+pub(crate) mod switch_rows;
 pub(crate) mod tag_admin;
 mod tag_read;
 pub(crate) mod tag_rows;

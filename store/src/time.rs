@@ -13,7 +13,7 @@ use crate::demand::Demand;
 use crate::failure::Failure;
 use crate::settings::{Limits, SnowflakeSettings};
 
-pub(crate) use keeper::run;
+pub(crate) use keeper::{holder, run};
 
 const BULK_HINT: &str =
     "use key = \"segment:TAG\" for tables that are filled in bulk, or fewer rows per statement";

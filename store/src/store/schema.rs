@@ -71,8 +71,76 @@ const RETURNED: Shape = Shape {
     ],
 };
 
+const SWITCH: Shape = Shape {
+    table: "keywright_switch",
+    key_columns: 1,
+    columns: &[
+        ("id", "bigint"),
+        ("attempt", "bigint"),
+        ("phase", "varchar"),
+        ("leader", "varchar"),
+        ("begun_at", "datetime"),
+    ],
+};
+
+const RULE: Shape = Shape {
+    table: "keywright_rule",
+    key_columns: 2,
+    columns: &[
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("tag", "varchar"),
+        ("attempt", "bigint"),
+        ("next_tag", "varchar"),
+        ("above", "bigint"),
+    ],
+};
+
+const SWITCH_TABLE: Shape = Shape {
+    table: "keywright_switch_table",
+    key_columns: 3,
+    columns: &[
+        ("server", "varchar"),
+        ("schema_name", "varchar"),
+        ("table_name", "varchar"),
+        ("attempt", "bigint"),
+        ("counter", "bigint"),
+        ("session_id", "bigint"),
+    ],
+};
+
+const PROGRAM: Shape = Shape {
+    table: "keywright_program",
+    key_columns: 1,
+    columns: &[
+        ("program", "varchar"),
+        ("holder", "varchar"),
+        ("seen_at", "datetime"),
+        ("held", "bigint"),
+    ],
+};
+
+/// All of them; the first is not used where tags are another system's.
+const SHAPES: [&Shape; 7] = [
+    &SEGMENT,
+    &WORKER,
+    &RETURNED,
+    &SWITCH,
+    &RULE,
+    &SWITCH_TABLE,
+    &PROGRAM,
+];
+
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 3] = [SEGMENT.table, WORKER.table, RETURNED.table];
+pub const OWN_TABLES: [&str; 7] = [
+    SEGMENT.table,
+    WORKER.table,
+    RETURNED.table,
+    SWITCH.table,
+    RULE.table,
+    SWITCH_TABLE.table,
+    PROGRAM.table,
+];
 
 /// Creates what is missing.
 #[derive(Debug)]
@@ -88,7 +156,7 @@ pub(crate) struct Initialised {
 impl AsyncTalk<Initialised> for Init {
     async fn with(self, link: &mut Link) -> Result<Initialised, StoreError> {
         let mut done = Initialised::default();
-        for shape in [&SEGMENT, &WORKER, &RETURNED] {
+        for shape in SHAPES {
             match problems(link, shape).await? {
                 None => {
                     for statement in statements().filter(|sql| creates(sql, shape.table)) {
@@ -122,7 +190,7 @@ pub(crate) struct Seen {
 impl AsyncTalk<Seen> for Look {
     async fn with(self, link: &mut Link) -> Result<Seen, StoreError> {
         let own: &[&Shape] = match self.store.dialect {
-            Dialect::Keywright => &[&SEGMENT, &WORKER, &RETURNED],
+            Dialect::Keywright => &SHAPES,
             Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => &[&WORKER, &RETURNED],
         };
         let mut seen = Seen {
@@ -220,13 +288,13 @@ fn differences(shape: &Shape, columns: &[(String, String, bool)]) -> Vec<String>
 
 #[cfg(test)]
 mod tests {
-    use super::{RETURNED, SEGMENT, WORKER, creates, statements};
+    use super::{SHAPES, creates, statements};
 
     #[test]
     fn the_file_makes_exactly_the_tables_that_are_used() {
         let all: Vec<String> = statements().collect();
-        assert_eq!(all.len(), 3);
-        for shape in [&SEGMENT, &WORKER, &RETURNED] {
+        assert_eq!(all.len(), SHAPES.len());
+        for shape in SHAPES {
             let made: Vec<&String> = all.iter().filter(|sql| creates(sql, shape.table)).collect();
             let [statement] = made.as_slice() else {
                 panic!("{} is made {} times", shape.table, made.len());

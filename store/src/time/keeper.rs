@@ -100,7 +100,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
 }
 
 /// For people who look at the table.
-fn holder() -> String {
+pub(crate) fn holder() -> String {
     let host = nix::unistd::gethostname()
         .ok()
         .and_then(|name| name.into_string().ok())

@@ -16,4 +16,5 @@ mod returned;
 mod rewound;
 mod segments;
 mod sessions;
+mod switches;
 mod texts;

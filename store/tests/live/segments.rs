@@ -1,7 +1,7 @@
 //! Keywright's own table: making it, many issuers, limits of a tag.
 
 use keywright_core::{Cause, Step};
-use keywright_store::{KeySpec, Stride, TagOptions};
+use keywright_store::{KeySpec, OWN_TABLES, Stride, TagOptions};
 use keywright_tests::Result;
 
 use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag, take_many};
@@ -13,7 +13,7 @@ fn init_is_repeatable_and_refuses_other_shapes() -> Result<()> {
         let keys = open(&schema.raw())?;
         let missing = keys.check(&[]).await;
         assert!(missing.iter().any(|finding| finding.message.contains("init")));
-        assert_eq!(keys.init().await?.len(), 3);
+        assert_eq!(keys.init().await?, OWN_TABLES);
         assert_eq!(keys.init().await?, Vec::<String>::new());
         let options = TagOptions::with_step(Step::new(1_000)?);
         keys.create_tag(&tag("orders"), &options).await?;

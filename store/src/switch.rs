@@ -1,0 +1,132 @@
+//! The switch: how tables go over to keys, to another tag, and back to native auto-increment, while programs run.
+//!
+//! It is a barrier that the store holds, so that any program can finish what another began ([`Phase`]). The argument that no id
+//! comes twice, whichever program pauses, dies or hears late (`tests/switch_model` checks all orders):
+//! 1. Under a table's lock its counter is read, recorded if the attempt still stands, and fenced. After that the server makes no
+//!    id there, so the highest recorded counter is above all that it ever made.
+//! 2. One transaction that finds the attempt as it should be raises the tag's bound above that, and its generation. Ranges that
+//!    were reserved before are of an older generation, and are taken by nobody any more.
+//! 3. An attempt that is given up is ended in the store first. Its sessions are killed, and its fences are lifted under the lock
+//!    by whoever is then told by the store that it is still being ended.
+//! 4. Back to native, the tag's generation is raised in the transaction that reads its bound, and counters go on from there.
+
+mod board;
+mod commit;
+mod decide;
+
+pub use board::{Committed, Switchboard};
+pub use commit::{Bound, CommitRefusal, bound_after};
+pub use decide::{Me, Next, decide};
+
+use keywright_core::Tag;
+
+/// How far the attempt is that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// There is none.
+    None,
+    /// Programs are to hold; tables are fenced when all do.
+    Holding,
+    /// It was given up: its fences are lifted, then programs are released.
+    Ending,
+    /// Back to native: the tags are closed, and there is only one way from here.
+    Closed,
+}
+
+impl Phase {
+    const ALL: [Self; 4] = [Self::None, Self::Holding, Self::Ending, Self::Closed];
+
+    /// As it stands in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Holding => "holding",
+            Self::Ending => "ending",
+            Self::Closed => "closed",
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.name() == name)
+    }
+}
+
+/// A rule, by what it is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RuleName {
+    /// Its pattern.
+    pub tables: String,
+    /// Its column.
+    pub column: String,
+}
+
+/// What is in force for a rule's tables, and what is to become of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InForce {
+    /// The rule.
+    pub rule: RuleName,
+    /// Where keys come from; `None`: native auto-increment.
+    pub tag: Option<Tag>,
+    /// Where they are to come from, if the attempt is about this rule.
+    pub next: Option<Option<Tag>>,
+    /// Back to native: counters go on from here.
+    pub above: Option<u64>,
+}
+
+/// A program, as the store knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// Unique to one run.
+    pub program: String,
+    /// Host and process, for people.
+    pub holder: String,
+    /// How long nothing was heard of it, milliseconds.
+    pub silent_ms: u64,
+    /// The attempt for which its statements wait.
+    pub held: Option<u64>,
+}
+
+/// What the store says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The attempt that is under way, or was the last one.
+    pub attempt: u64,
+    /// How far it is.
+    pub phase: Phase,
+    /// Who began it.
+    pub leader: Option<String>,
+    /// How long ago, milliseconds.
+    pub age_ms: u64,
+    /// All rules whose tables were ever switched.
+    pub rules: Vec<InForce>,
+    /// Generations of all tags.
+    pub generations: Vec<(Tag, u64)>,
+    /// Programs that were heard of.
+    pub peers: Vec<Peer>,
+}
+
+/// What is to become of a rule's tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The rule.
+    pub rule: RuleName,
+    /// What must be in force when it begins.
+    pub from: Option<Tag>,
+    /// What is to be.
+    pub to: Option<Tag>,
+}
+
+/// A counter that was read under the lock of its table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Which server.
+    pub server: String,
+    /// The table's schema.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// The next native id.
+    pub counter: u64,
+    /// The connection that fences it.
+    pub session_id: u64,
+}

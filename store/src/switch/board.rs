@@ -1,0 +1,159 @@
+//! One program's view of the switch in the store.
+
+use keywright_core::Cause;
+
+use super::{Change, Phase, Recorded, Standing};
+use crate::failure::Failure;
+use crate::keys::Keys;
+pub use crate::store::switch_commit::Committed;
+use crate::store::switch_commit::{Commit, ReadRecorded, Record};
+use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding};
+use crate::time::holder;
+
+/// What one program says to the store about the switch, and hears of it.
+#[derive(Debug, Clone)]
+pub struct Switchboard {
+    keys: Keys,
+    program: String,
+    holder: String,
+}
+
+impl Switchboard {
+    /// Of a program that begins now.
+    pub fn new(keys: &Keys) -> Self {
+        Self {
+            keys: keys.clone(),
+            program: uuid::Uuid::new_v4().simple().to_string(),
+            holder: holder(),
+        }
+    }
+
+    /// The program, as the store knows it.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn standing(&self) -> Result<Standing, Failure> {
+        let store = self.keys.store();
+        self.keys.talk(ReadStanding { store }).await
+    }
+
+    /// Says that the program is there, and for which attempt its statements wait.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn beat(&self, held: Option<u64>) -> Result<(), Failure> {
+        let beat = Beat {
+            program: self.program.clone(),
+            holder: self.holder.clone(),
+            held,
+        };
+        self.keys.talk(beat).await
+    }
+
+    /// The program stops: nobody is to wait for it.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn leave(&self) -> Result<(), Failure> {
+        let program = self.program.clone();
+        self.keys.talk(Leave { program }).await
+    }
+
+    /// Begins an attempt and returns its number; `None` if one is under way, or something else is in force than it is to begin
+    /// from.
+    ///
+    /// # Errors
+    /// The store cannot be used, or its tags are another system's; some tables are to go over to keys and others back.
+    pub async fn begin(&self, changes: &[Change]) -> Result<Option<u64>, Failure> {
+        if !self.keys.has_own_tags() {
+            return Err(Failure::new(
+                Cause::TagInvalid,
+                "tables cannot be switched to tags of another system, which knows no generations",
+            ));
+        }
+        let back = changes.iter().filter(|change| change.to.is_none()).count();
+        if changes.is_empty() || back != 0 && back != changes.len() {
+            return Err(Failure::new(
+                Cause::TagInvalid,
+                "one attempt lets tables go over to keys, or back, and not both",
+            ));
+        }
+        let begin = Begin {
+            program: self.program.clone(),
+            changes: changes.to_vec(),
+        };
+        self.keys.talk(begin).await
+    }
+
+    /// Records a counter that was read under its table's lock. False: the attempt is over, and the table may not be fenced.
+    ///
+    /// # Errors
+    /// The store cannot be used; then it is not known whether it was recorded.
+    pub async fn record(&self, attempt: u64, recorded: Recorded) -> Result<bool, Failure> {
+        self.keys.talk(Record { attempt, recorded }).await
+    }
+
+    /// What an attempt has recorded: the sessions to kill, and the tables whose fences are to be lifted.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn recorded(&self, attempt: u64) -> Result<Vec<Recorded>, Failure> {
+        self.keys.talk(ReadRecorded { attempt }).await
+    }
+
+    /// Makes the switch to keys, above `above` and all recorded counters, or closes the tags that are left for native
+    /// auto-increment.
+    ///
+    /// # Errors
+    /// The store cannot be used; then it is not known whether it was made.
+    pub async fn commit(&self, attempt: u64, above: u64) -> Result<Committed, Failure> {
+        let commit = Commit {
+            store: self.keys.store(),
+            attempt,
+            above,
+        };
+        self.keys.talk(commit).await
+    }
+
+    /// Whether an attempt is in a phase: to be asked under a table's lock, before its fence is lifted.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn is_in(&self, attempt: u64, phase: Phase) -> Result<bool, Failure> {
+        let now = self.keys.talk(Ask { attempt }).await?;
+        Ok(now == Some(phase))
+    }
+
+    /// Gives an attempt up, before anything is undone. False: it is not to be had any more.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn end(&self, attempt: u64) -> Result<bool, Failure> {
+        self.go(attempt, Phase::Holding, Phase::Ending).await
+    }
+
+    /// All is undone: programs go on as before.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn release(&self, attempt: u64) -> Result<bool, Failure> {
+        self.go(attempt, Phase::Ending, Phase::None).await
+    }
+
+    /// All counters go on: the tables are native.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn complete(&self, attempt: u64) -> Result<bool, Failure> {
+        self.go(attempt, Phase::Closed, Phase::None).await
+    }
+
+    async fn go(&self, attempt: u64, from: Phase, to: Phase) -> Result<bool, Failure> {
+        self.keys.talk(Move { attempt, from, to }).await
+    }
+}

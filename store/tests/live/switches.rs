@@ -1,0 +1,184 @@
+//! The switch as the store keeps it: who may do what to an attempt, and what is in force afterwards.
+
+use keywright_core::Tag;
+use keywright_store::switch::{
+    Change, CommitRefusal, Committed, Phase, Recorded, RuleName, Standing, Switchboard,
+};
+use keywright_tests::{Flavour, Result};
+
+use crate::common::{Schema, open, runtime, segment, small_steps, tag};
+
+fn change(from: Option<&str>, to: Option<&str>) -> Change {
+    Change {
+        rule: RuleName {
+            tables: "shop.orders".to_owned(),
+            column: "id".to_owned(),
+        },
+        from: from.map(tag),
+        to: to.map(tag),
+    }
+}
+
+fn recorded(table: &str, counter: u64) -> Recorded {
+    Recorded {
+        server: "s".to_owned(),
+        schema: "shop".to_owned(),
+        table: table.to_owned(),
+        counter,
+        session_id: 12,
+    }
+}
+
+fn in_force(standing: &Standing) -> Option<Tag> {
+    standing.rules.first().and_then(|rule| rule.tag.clone())
+}
+
+fn generation(standing: &Standing, of: &str) -> Option<u64> {
+    let mut tags = standing.generations.iter();
+    tags.find(|(tag, _)| tag.as_str() == of)
+        .map(|(_, generation)| *generation)
+}
+
+#[test]
+fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        let schema = Schema::on(flavour, "kw_switches")?;
+        runtime()?.block_on(async {
+            let keys = open(&schema.raw())?;
+            keys.init().await?;
+            keys.create_tag(&tag("a"), &small_steps(100)).await?;
+            keys.create_tag(&tag("b"), &small_steps(100)).await?;
+            let source = keys.source(&segment("a"))?;
+            source.take(1, true).await?;
+            let board = Switchboard::new(&keys);
+            assert_eq!(board.standing().await?.phase, Phase::None);
+
+            let on = board.begin(&[change(None, Some("a"))]).await?.unwrap();
+            let standing = board.standing().await?;
+            assert_eq!((standing.phase, standing.attempt), (Phase::Holding, on));
+            assert_eq!(standing.leader.as_deref(), Some(board.program()));
+            assert_eq!(standing.rules[0].next, Some(Some(tag("a"))));
+            assert!(board.begin(&[change(None, Some("a"))]).await?.is_none());
+            board.beat(Some(on)).await?;
+            assert_eq!(board.standing().await?.peers[0].held, Some(on));
+            assert!(board.record(on, recorded("orders", 5_000)).await?);
+            assert!(board.record(on, recorded("orders_2", 70)).await?);
+            assert_eq!(board.recorded(on).await?.len(), 2);
+            assert_eq!(board.commit(on, 4_000).await?, Committed::Done);
+            let standing = board.standing().await?;
+            assert_eq!(standing.phase, Phase::None);
+            assert_eq!(in_force(&standing), Some(tag("a")));
+            assert_eq!(generation(&standing, "a"), Some(1));
+            assert_eq!(board.recorded(on).await?, []);
+            keys.follow(&tag("a"), 1);
+            assert_eq!(source.take(1, true).await?.number(0), Some(5_000));
+
+            // Over, above all that the old tag may have issued.
+            let over = board.begin(&[change(Some("a"), Some("b"))]).await?.unwrap();
+            let hi = schema.number("SELECT hi FROM keywright_segment WHERE tag = 'a'")?;
+            assert_eq!(board.commit(over, 0).await?, Committed::Done);
+            let standing = board.standing().await?;
+            assert_eq!(in_force(&standing), Some(tag("b")));
+            assert_eq!(generation(&standing, "a"), Some(2));
+            assert_eq!(generation(&standing, "b"), Some(1));
+            let next = schema.number("SELECT hi FROM keywright_segment WHERE tag = 'b'")?;
+            assert_eq!(next, hi);
+
+            // Back, and from the commit on only forward.
+            let off = board.begin(&[change(Some("b"), None)]).await?.unwrap();
+            assert_eq!(board.commit(off, 0).await?, Committed::Done);
+            let standing = board.standing().await?;
+            assert_eq!(standing.phase, Phase::Closed);
+            assert_eq!(standing.rules[0].above, Some(next));
+            assert_eq!(generation(&standing, "b"), Some(2));
+            assert!(!board.end(off).await? && !board.release(off).await?);
+            assert!(board.is_in(off, Phase::Closed).await?);
+            assert!(board.complete(off).await? && !board.complete(off).await?);
+            let standing = board.standing().await?;
+            assert_eq!((standing.phase, in_force(&standing)), (Phase::None, None));
+            board.leave().await?;
+            assert_eq!(board.standing().await?.peers, []);
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Who comes late finds that the attempt is over, whatever it wants of it.
+#[test]
+fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
+    let schema = Schema::new("kw_switch_ended")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("a"), &small_steps(100)).await?;
+        let (leads, ends) = (Switchboard::new(&keys), Switchboard::new(&keys));
+        let first = leads.begin(&[change(None, Some("a"))]).await?.unwrap();
+        assert!(leads.record(first, recorded("orders", 10)).await?);
+        assert!(ends.end(first).await? && !ends.end(first).await?);
+        assert!(!leads.record(first, recorded("orders_2", 10)).await?);
+        assert_eq!(leads.commit(first, 0).await?, Committed::Over);
+        assert!(leads.begin(&[change(None, Some("a"))]).await?.is_none());
+        assert_eq!(ends.recorded(first).await?, [recorded("orders", 10)]);
+        assert!(ends.is_in(first, Phase::Ending).await?);
+        assert!(ends.release(first).await?);
+        assert!(!leads.is_in(first, Phase::Ending).await?);
+
+        // Another one of the same kind is not taken for it.
+        let second = ends.begin(&[change(None, Some("a"))]).await?.unwrap();
+        assert_eq!(leads.commit(first, 0).await?, Committed::Over);
+        assert!(!leads.end(first).await? && !leads.is_in(first, Phase::Holding).await?);
+        assert_eq!(ends.commit(second, 0).await?, Committed::Done);
+        let standing = leads.standing().await?;
+        assert_eq!(
+            (in_force(&standing), generation(&standing, "a")),
+            (Some(tag("a")), Some(1))
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn what_cannot_be_known_is_not_committed() -> Result<()> {
+    let schema = Schema::new("kw_switch_refused")?;
+    runtime()?.block_on(async {
+        let keys = open(&schema.raw())?;
+        keys.init().await?;
+        keys.create_tag(&tag("a"), &small_steps(100)).await?;
+        let board = Switchboard::new(&keys);
+        let both = [change(None, Some("a")), change(Some("a"), None)];
+        assert!(board.begin(&both).await.is_err() && board.begin(&[]).await.is_err());
+        assert!(
+            board.begin(&[change(Some("a"), None)]).await?.is_none(),
+            "it is native"
+        );
+
+        let attempt = board.begin(&[change(None, Some("b"))]).await?.unwrap();
+        assert_eq!(
+            board.commit(attempt, 0).await?,
+            Committed::Unknown(tag("b"))
+        );
+        assert!(board.end(attempt).await? && board.release(attempt).await?);
+
+        schema.sql("UPDATE keywright_segment SET id_max = 1000")?;
+        let attempt = board.begin(&[change(None, Some("a"))]).await?.unwrap();
+        assert!(board.record(attempt, recorded("orders", 1_001)).await?);
+        let refused = Committed::Refused(tag("a"), CommitRefusal::Exhausted(1_001));
+        assert_eq!(board.commit(attempt, 0).await?, refused);
+        assert!(board.end(attempt).await? && board.release(attempt).await?);
+        assert_eq!(
+            generation(&board.standing().await?, "a"),
+            Some(0),
+            "nothing was written"
+        );
+
+        let attempt = board.begin(&[change(None, Some("a"))]).await?.unwrap();
+        assert_eq!(board.commit(attempt, 0).await?, Committed::Done);
+        // A promoted replica may lack what its original reserved last.
+        schema.sql("UPDATE keywright_segment SET server = 'another'")?;
+        let attempt = board.begin(&[change(Some("a"), None)]).await?.unwrap();
+        let refused = Committed::Refused(tag("a"), CommitRefusal::Foreign);
+        assert_eq!(board.commit(attempt, 0).await?, refused);
+        Ok(())
+    })
+}
