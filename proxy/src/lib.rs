@@ -26,6 +26,7 @@ mod side;
 pub mod status;
 mod stopping;
 pub mod stream;
+pub mod switch;
 pub mod tables;
 mod threads;
 pub mod tls;

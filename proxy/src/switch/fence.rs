@@ -1,0 +1,233 @@
+//! One table: its counter is read and recorded under its lock, and fenced; or the fence is lifted again.
+//!
+//! The lock is what makes the counter exact: before it an id can be taken and rolled back, behind the fence the counter is gone.
+//! Who waits for a lock blocks readers too, so nobody waits long.
+
+use std::fmt;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+
+use crate::tables::Column;
+
+/// How long a table's lock is waited for, seconds.
+const LOCK_WAIT_S_MAX: u32 = 1;
+/// How often it is looked whether a killed session is gone, milliseconds.
+const KILL_LOOK_MS: u64 = 10;
+/// How long that may take, milliseconds.
+const KILL_WAIT_MS_MAX: u64 = 5_000;
+/// The server's errors: a lock did not come in time; there is no such connection.
+const LOCK_WAIT_TIMEOUT: u16 = 1205;
+const NO_SUCH_THREAD: u16 = 1094;
+
+/// What became of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is as it should be.
+    Done,
+    /// The store says that the attempt is over: nothing was changed.
+    Over,
+    /// Its lock did not come: nothing was changed.
+    Blocked(Option<Blocker>),
+}
+
+/// Who probably has a table's lock: the connection whose transaction has been open for longest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocker {
+    /// Its number, as in the process list.
+    pub connection: u64,
+    /// User and host.
+    pub who: String,
+    /// How long the transaction has been open, seconds.
+    pub open_s: u64,
+}
+
+impl fmt::Display for Blocker {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            connection,
+            who,
+            open_s,
+        } = self;
+        write!(
+            out,
+            "connection {connection} of {who} has had a transaction open for {open_s} s"
+        )
+    }
+}
+
+/// Why nothing can be said of a table.
+#[derive(Debug, Error)]
+pub enum SwitchError {
+    /// The server refused, or the connection failed.
+    #[error(transparent)]
+    Server(#[from] mysql_async::Error),
+    /// The store could not be asked.
+    #[error("{0}")]
+    Store(keywright_store::Failure),
+    /// The table is not there any more, or is no table with a counter.
+    #[error("{0} has no AUTO_INCREMENT")]
+    NoCounter(String),
+    /// A session does not end.
+    #[error("connection {0} was killed, and is still there")]
+    StillThere(u64),
+}
+
+/// Reads a table's counter under its lock, has it recorded (`record` gets the counter and this connection's number, and says
+/// whether the attempt still stands), and fences the table before the lock is released.
+///
+/// # Errors
+/// The server or the store fails. The connection must not be used again then; what the table is, is not known.
+pub async fn fence<R>(conn: &mut Conn, column: &Column, record: R) -> Result<Outcome, SwitchError>
+where
+    R: AsyncFnOnce(u64, u64) -> Result<bool, keywright_store::Failure>,
+{
+    if !lock(conn, column).await? {
+        return Ok(Outcome::Blocked(blocker(conn).await));
+    }
+    let counter = counter(conn, column).await?;
+    let session = u64::from(conn.id());
+    let stands = record(counter.next, session)
+        .await
+        .map_err(SwitchError::Store)?;
+    if stands && !counter.is_fenced {
+        set_counter(conn, column, column.fence).await?;
+    }
+    unlock(conn).await?;
+    Ok(if stands { Outcome::Done } else { Outcome::Over })
+}
+
+/// Lifts the fence of a table, if it has one, and lets its counter go on from `next`; under its lock, and only if `ask` still
+/// says so then.
+///
+/// # Errors
+/// As [`fence`].
+pub async fn lift<A>(
+    conn: &mut Conn,
+    column: &Column,
+    next: u64,
+    ask: A,
+) -> Result<Outcome, SwitchError>
+where
+    A: AsyncFnOnce() -> Result<bool, keywright_store::Failure>,
+{
+    if !lock(conn, column).await? {
+        return Ok(Outcome::Blocked(blocker(conn).await));
+    }
+    let stands = ask().await.map_err(SwitchError::Store)?;
+    if stands {
+        let counter = counter(conn, column).await?;
+        // Set once more it would come down to the rows that are there, and ids that were rolled back would come again.
+        if counter.is_fenced || counter.next < next {
+            set_counter(conn, column, next.max(counter.above_rows)).await?;
+        }
+    }
+    unlock(conn).await?;
+    Ok(if stands { Outcome::Done } else { Outcome::Over })
+}
+
+/// Kills a connection, and waits until it is gone: what it was told last is carried out or not, but never later.
+///
+/// # Errors
+/// The server fails, or the connection stays.
+pub async fn kill(conn: &mut Conn, session: u64) -> Result<(), SwitchError> {
+    match conn.query_drop(format!("KILL {session}")).await {
+        Ok(()) => {}
+        Err(mysql_async::Error::Server(error)) if error.code == NO_SUCH_THREAD => return Ok(()),
+        Err(error) => return Err(error.into()),
+    }
+    let end = Instant::now() + Duration::from_millis(KILL_WAIT_MS_MAX);
+    loop {
+        let select = "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?";
+        let there: Option<u64> = conn.exec_first(select, (session,)).await?;
+        if there == Some(0) {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            return Err(SwitchError::StillThere(session));
+        }
+        sleep(Duration::from_millis(KILL_LOOK_MS)).await;
+    }
+}
+
+/// Whether the table is locked now; its rows and its counter are ours alone then.
+async fn lock(conn: &mut Conn, column: &Column) -> Result<bool, SwitchError> {
+    conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
+        .await?;
+    // MySQL remembers figures of tables for a day unless told otherwise; MariaDB has no such setting.
+    let _ = conn
+        .query_drop("SET SESSION information_schema_stats_expiry = 0")
+        .await;
+    let table = column.quoted_table();
+    match conn.query_drop(format!("LOCK TABLES {table} WRITE")).await {
+        Ok(()) => Ok(true),
+        Err(mysql_async::Error::Server(error)) if error.code == LOCK_WAIT_TIMEOUT => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn unlock(conn: &mut Conn) -> Result<(), SwitchError> {
+    Ok(conn.query_drop("UNLOCK TABLES").await?)
+}
+
+/// What is known of a table's ids, under its lock.
+struct Counter {
+    is_fenced: bool,
+    /// The first id that neither the server has made nor a row has.
+    next: u64,
+    /// The first above all rows.
+    above_rows: u64,
+}
+
+async fn counter(conn: &mut Conn, column: &Column) -> Result<Counter, SwitchError> {
+    let (table, name) = (column.quoted_table(), column.quoted_name());
+    let select =
+        format!("SELECT CAST(GREATEST(COALESCE(MAX({name}), 0), 0) AS UNSIGNED) FROM {table}");
+    let highest: Option<u64> = conn.query_first(select).await?;
+    let select = "SELECT auto_increment FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
+    let counter: Option<Row> = conn
+        .exec_first(select, (&column.schema, &column.table))
+        .await?;
+    let counter = counter.and_then(|row| row.get::<Option<u64>, usize>(0).flatten());
+    let counter = counter.ok_or_else(|| SwitchError::NoCounter(table))?;
+    let is_fenced = counter == column.fence;
+    let above_rows = highest.unwrap_or(0).saturating_add(1);
+    Ok(Counter {
+        is_fenced,
+        // The fence is no counter: ids that were rolled back before it are in the store, if anywhere.
+        next: if is_fenced {
+            above_rows
+        } else {
+            counter.max(above_rows)
+        },
+        above_rows,
+    })
+}
+
+/// In place, or not at all: a copy would keep everybody waiting.
+async fn set_counter(conn: &mut Conn, column: &Column, to: u64) -> Result<(), SwitchError> {
+    let table = column.quoted_table();
+    let alter = format!("ALTER TABLE {table} AUTO_INCREMENT = {to}, ALGORITHM = INPLACE");
+    Ok(conn.query_drop(alter).await?)
+}
+
+/// Not known without the privilege PROCESS.
+async fn blocker(conn: &mut Conn) -> Option<Blocker> {
+    let found: Option<(u64, String, u64)> = conn
+        .query_first(
+            "SELECT CAST(t.trx_mysql_thread_id AS UNSIGNED), CONCAT(p.user, '@', p.host), \
+             CAST(GREATEST(TIMESTAMPDIFF(SECOND, t.trx_started, NOW()), 0) AS UNSIGNED) \
+             FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id \
+             ORDER BY t.trx_started LIMIT 1",
+        )
+        .await
+        .ok()?;
+    found.map(|(connection, who, open_s)| Blocker {
+        connection,
+        who,
+        open_s,
+    })
+}

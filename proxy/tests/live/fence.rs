@@ -1,0 +1,196 @@
+//! Fencing a table and lifting the fence again.
+
+use keywright_proxy::switch::{Outcome, fence, kill, lift};
+use keywright_proxy::tables::{Column, key_columns};
+use keywright_session::Rules;
+use keywright_tests::{AT_FENCE, Flavour, Reply, Result, Upstream, on_both_flavours};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts};
+
+on_both_flavours!(
+    a_counter_is_recorded_that_no_row_shows,
+    a_fence_that_stands_is_no_counter,
+    who_is_over_changes_nothing,
+    a_table_that_is_in_use_names_who_uses_it,
+    a_killed_session_is_gone,
+);
+
+/// A server's schema of a test's own, with a table, and a connection that switches it.
+struct Table {
+    server: std::sync::Arc<Upstream>,
+    schema: String,
+    conn: Conn,
+    column: Column,
+}
+
+async fn table(flavour: Flavour, schema: &str) -> Result<Table> {
+    let server = Upstream::shared(flavour)?;
+    server.run("", &format!("CREATE DATABASE {schema}"))?;
+    server.run(
+        schema,
+        "CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) ENGINE = InnoDB",
+    )?;
+    let mut conn = connect(&server, schema).await?;
+    let column = column(&mut conn, schema).await?;
+    Ok(Table {
+        server,
+        schema: schema.to_owned(),
+        conn,
+        column,
+    })
+}
+
+async fn connect(server: &Upstream, schema: &str) -> Result<Conn> {
+    let url = format!(
+        "mysql://root@127.0.0.1:{}/{schema}?prefer_socket=false",
+        server.port()
+    );
+    Ok(Conn::new(Opts::from_url(&url)?).await?)
+}
+
+async fn column(conn: &mut Conn, schema: &str) -> Result<Column> {
+    let text = format!(
+        "[store]\nurl = \"mysql://k@127.0.0.1/k\"\n[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"\n\
+         [[rule]]\ntable = \"{schema}.t\"\ncolumn = \"id\"\nkey = \"segment:orders\"\nbits_max = 31\n"
+    );
+    let config = keywright_proxy::config::Config::parse(&text)?;
+    let rules = config
+        .rules
+        .iter()
+        .map(|configured| configured.rule.clone());
+    let rules = Rules::new(rules.collect(), false);
+    Ok(key_columns(conn, &rules).await?.remove(0))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?)
+}
+
+impl Table {
+    fn run(&self, sql: &str) -> Result<Vec<Vec<String>>> {
+        self.server.run(&self.schema, sql)
+    }
+
+    /// The id that a native insert gets; none at the fence.
+    fn insert(&self) -> Result<Option<u64>> {
+        let mut wire = self.server.wire(&self.schema)?;
+        let replies = wire.query("INSERT INTO t (a) VALUES (1)")?;
+        match replies.into_iter().next() {
+            Some(Reply::Done(done)) => Ok(Some(done.last_insert_id)),
+            Some(Reply::Failed(fault)) if AT_FENCE.contains(&fault.errno) => Ok(None),
+            other => anyhow::bail!("{other:?}"),
+        }
+    }
+
+    fn is_fenced(&self) -> Result<bool> {
+        Ok(self.insert()?.is_none())
+    }
+
+    /// Fences the table, and returns what was to be recorded.
+    async fn fence(&mut self, stands: bool) -> Result<(Outcome, Option<u64>)> {
+        let mut recorded = None;
+        let outcome = fence(&mut self.conn, &self.column, async |counter, _| {
+            recorded = Some(counter);
+            Ok(stands)
+        });
+        let outcome = outcome.await?;
+        Ok((outcome, recorded))
+    }
+
+    async fn lift(&mut self, next: u64, stands: bool) -> Result<Outcome> {
+        Ok(lift(&mut self.conn, &self.column, next, async || Ok(stands)).await?)
+    }
+}
+
+fn a_counter_is_recorded_that_no_row_shows(flavour: Flavour) -> Result<()> {
+    runtime()?.block_on(async {
+        let mut table = table(flavour, "sw_counter").await?;
+        assert_eq!(table.insert()?, Some(1));
+        let mut wire = table.server.wire(&table.schema)?;
+        for sql in ["BEGIN", "INSERT INTO t (a) VALUES (2), (3)", "ROLLBACK"] {
+            wire.run(sql)?;
+        }
+        assert_eq!(table.fence(true).await?, (Outcome::Done, Some(4)));
+        assert!(table.is_fenced()?);
+        assert_eq!(table.lift(4, true).await?, Outcome::Done);
+        assert_eq!(table.insert()?, Some(4));
+
+        // Done again it changes nothing, although the row is gone by which the server would know.
+        table.run("DELETE FROM t")?;
+        assert_eq!(table.lift(4, true).await?, Outcome::Done);
+        assert_eq!(table.insert()?, Some(5));
+        // Off: a program that was paused may still send keys below.
+        assert_eq!(table.lift(1_000, true).await?, Outcome::Done);
+        assert_eq!(table.insert()?, Some(1_000));
+        Ok(())
+    })
+}
+
+fn a_fence_that_stands_is_no_counter(flavour: Flavour) -> Result<()> {
+    runtime()?.block_on(async {
+        let mut table = table(flavour, "sw_fenced").await?;
+        assert_eq!(table.insert()?, Some(1));
+        assert_eq!(table.fence(true).await?.1, Some(2));
+        table.run("INSERT INTO t (id, a) VALUES (700, 1)")?;
+        assert_eq!(table.fence(true).await?, (Outcome::Done, Some(701)));
+        assert!(table.is_fenced()?);
+        // Rows that came meanwhile are above what was recorded.
+        assert_eq!(table.lift(2, true).await?, Outcome::Done);
+        assert_eq!(table.insert()?, Some(701));
+        Ok(())
+    })
+}
+
+fn who_is_over_changes_nothing(flavour: Flavour) -> Result<()> {
+    runtime()?.block_on(async {
+        let mut table = table(flavour, "sw_over").await?;
+        assert_eq!(table.fence(false).await?.0, Outcome::Over);
+        assert_eq!(table.insert()?, Some(1));
+        assert_eq!(table.fence(true).await?.0, Outcome::Done);
+        assert_eq!(table.lift(2, false).await?, Outcome::Over);
+        assert!(table.is_fenced()?);
+        Ok(())
+    })
+}
+
+fn a_table_that_is_in_use_names_who_uses_it(flavour: Flavour) -> Result<()> {
+    runtime()?.block_on(async {
+        let mut table = table(flavour, "sw_blocked").await?;
+        let mut wire = table.server.wire(&table.schema)?;
+        wire.run("BEGIN")?;
+        wire.run("INSERT INTO t (a) VALUES (1)")?;
+        let (outcome, recorded) = table.fence(true).await?;
+        let Outcome::Blocked(Some(blocker)) = outcome else {
+            anyhow::bail!("{outcome:?}");
+        };
+        assert_eq!(blocker.connection, u64::from(wire.thread_id()));
+        assert!(blocker.who.starts_with("root@"), "{blocker}");
+        assert_eq!(recorded, None);
+        wire.run("COMMIT")?;
+        assert_eq!(table.insert()?, Some(2));
+        Ok(())
+    })
+}
+
+/// One that has the lock, and was to fence: afterwards its table is free, and was not fenced.
+fn a_killed_session_is_gone(flavour: Flavour) -> Result<()> {
+    runtime()?.block_on(async {
+        let mut table = table(flavour, "sw_killed").await?;
+        let mut paused = connect(&table.server, &table.schema).await?;
+        paused.query_drop("LOCK TABLES t WRITE").await?;
+        let session = u64::from(paused.id());
+        kill(&mut table.conn, session).await?;
+        // It is no trouble that it is gone already.
+        kill(&mut table.conn, session).await?;
+        assert!(
+            paused
+                .query_drop("ALTER TABLE t AUTO_INCREMENT = 2147483647")
+                .await
+                .is_err()
+        );
+        assert_eq!(table.insert()?, Some(1));
+        Ok(())
+    })
+}

@@ -1,0 +1,5 @@
+//! What is done to tables of private servers when they go over to keys and back.
+
+#![allow(unreachable_pub, reason = "modules of one test binary")]
+
+mod fence;
