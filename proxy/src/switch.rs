@@ -1,6 +1,9 @@
 //! What a program does on servers when tables go over to keys or back; what the store decides about it is
 //! `keywright_store::switch`.
 
+mod conduct;
 mod fence;
+mod servers;
 
-pub use fence::{Blocker, Outcome, SwitchError, fence, kill, lift};
+pub use conduct::{Conductor, Crew, Limits};
+pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, kill, lift};

@@ -41,6 +41,7 @@ pub use source::{NotNow, Source};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use stats::SourceStats;
 pub use store::advance::Above;
+pub use store::identity::server_identity;
 pub use store::lease_rows::WorkerRow;
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};

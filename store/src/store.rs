@@ -1,7 +1,7 @@
 //! Conversations with the store: connections, time limits, errors, and which server it is.
 
 pub(crate) mod advance;
-mod identity;
+pub(crate) mod identity;
 pub(crate) mod lease_rows;
 pub(crate) mod returned;
 pub(crate) mod schema;

@@ -127,6 +127,8 @@ pub struct Recorded {
     pub table: String,
     /// The next native id.
     pub counter: u64,
+    /// It had its fence before.
+    pub was_fenced: bool,
     /// The connection that fences it.
     pub session_id: u64,
 }

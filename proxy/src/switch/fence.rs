@@ -76,23 +76,35 @@ pub enum SwitchError {
     StillThere(u64),
 }
 
-/// Reads a table's counter under its lock, has it recorded (`record` gets the counter and this connection's number, and says
-/// whether the attempt still stands), and fences the table before the lock is released.
+/// What is read under a table's lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// The first id that neither the server has made nor a row has.
+    pub counter: u64,
+    /// The table has its fence already, so that its counter is gone.
+    pub was_fenced: bool,
+    /// This connection's number.
+    pub session: u64,
+}
+
+/// Reads a table's counter under its lock, has it recorded (`record` says whether the attempt still stands), and fences the table before the lock is released.
 ///
 /// # Errors
 /// The server or the store fails. The connection must not be used again then; what the table is, is not known.
 pub async fn fence<R>(conn: &mut Conn, column: &Column, record: R) -> Result<Outcome, SwitchError>
 where
-    R: AsyncFnOnce(u64, u64) -> Result<bool, keywright_store::Failure>,
+    R: AsyncFnOnce(Reading) -> Result<bool, keywright_store::Failure>,
 {
     if !lock(conn, column).await? {
         return Ok(Outcome::Blocked(blocker(conn).await));
     }
     let counter = counter(conn, column).await?;
-    let session = u64::from(conn.id());
-    let stands = record(counter.next, session)
-        .await
-        .map_err(SwitchError::Store)?;
+    let reading = Reading {
+        counter: counter.next,
+        was_fenced: counter.is_fenced,
+        session: u64::from(conn.id()),
+    };
+    let stands = record(reading).await.map_err(SwitchError::Store)?;
     if stands && !counter.is_fenced {
         set_counter(conn, column, column.fence).await?;
     }

@@ -1,6 +1,6 @@
 //! Fencing a table and lifting the fence again.
 
-use keywright_proxy::switch::{Outcome, fence, kill, lift};
+use keywright_proxy::switch::{Outcome, Reading, fence, kill, lift};
 use keywright_proxy::tables::{Column, key_columns};
 use keywright_session::Rules;
 use keywright_tests::{AT_FENCE, Flavour, Reply, Result, Upstream, on_both_flavours};
@@ -91,8 +91,8 @@ impl Table {
     /// Fences the table, and returns what was to be recorded.
     async fn fence(&mut self, stands: bool) -> Result<(Outcome, Option<u64>)> {
         let mut recorded = None;
-        let outcome = fence(&mut self.conn, &self.column, async |counter, _| {
-            recorded = Some(counter);
+        let outcome = fence(&mut self.conn, &self.column, async |reading: Reading| {
+            recorded = Some(reading.counter);
             Ok(stands)
         });
         let outcome = outcome.await?;

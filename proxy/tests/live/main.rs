@@ -2,4 +2,6 @@
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
 
+mod barrier;
 mod fence;
+mod storm;

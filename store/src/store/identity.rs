@@ -1,9 +1,11 @@
 //! Which server a connection leads to, so that a promoted replica or a copy is recognised.
 
+use keywright_core::Cause;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
 use super::{StoreError, column};
+use crate::failure::Failure;
 
 /// What a server says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,6 +14,20 @@ pub(crate) struct ServerFacts {
     pub(crate) identity: String,
     /// Settings with which a commit that was acknowledged can be lost.
     pub(crate) weaknesses: Vec<String>,
+}
+
+/// Which server a connection leads to: another after a failover, the same after a restart.
+///
+/// # Errors
+/// The server cannot be asked.
+pub async fn server_identity(conn: &mut Conn) -> Result<String, Failure> {
+    let facts = look(conn).await.map_err(|error| {
+        Failure::new(
+            Cause::UpstreamUnreachable,
+            format!("the server cannot be asked who it is: {error}"),
+        )
+    })?;
+    Ok(facts.identity)
 }
 
 /// Variables that are looked at.

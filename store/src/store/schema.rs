@@ -105,6 +105,7 @@ const SWITCH_TABLE: Shape = Shape {
         ("table_name", "varchar"),
         ("attempt", "bigint"),
         ("counter", "bigint"),
+        ("was_fenced", "bigint"),
         ("session_id", "bigint"),
     ],
 };

@@ -1,5 +1,7 @@
 //! From where on a tag issues after a switch: pure.
 
+use thiserror::Error;
+
 /// A tag's bound as the committing transaction reads it, locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
@@ -12,11 +14,15 @@ pub struct Bound {
 }
 
 /// Why a switch cannot be committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CommitRefusal {
     /// The tag would have no ids left above this.
+    #[error("there are ids up to {0} in the tables, beyond the tag's largest")]
     Exhausted(u64),
     /// Another server wrote the old tag's bound.
+    #[error(
+        "its bound was written by another server of the store, so that it is not known how far it was used"
+    )]
     Foreign,
 }
 

@@ -25,6 +25,7 @@ fn recorded(table: &str, counter: u64) -> Recorded {
         schema: "shop".to_owned(),
         table: table.to_owned(),
         counter,
+        was_fenced: false,
         session_id: 12,
     }
 }
@@ -115,6 +116,12 @@ fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
         let (leads, ends) = (Switchboard::new(&keys), Switchboard::new(&keys));
         let first = leads.begin(&[change(None, Some("a"))]).await?.unwrap();
         assert!(leads.record(first, recorded("orders", 10)).await?);
+        // Behind its own fence, after a failure.
+        let again = Recorded {
+            was_fenced: true,
+            ..recorded("orders", 3)
+        };
+        assert!(leads.record(first, again).await?);
         assert!(ends.end(first).await? && !ends.end(first).await?);
         assert!(!leads.record(first, recorded("orders_2", 10)).await?);
         assert_eq!(leads.commit(first, 0).await?, Committed::Over);

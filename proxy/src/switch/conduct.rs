@@ -1,0 +1,329 @@
+//! One step of a program through the switch: it asks the store, decides, and does one thing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use keywright_store::Failure;
+use keywright_store::switch::{
+    Change, Committed, Me, Next, Phase, Recorded, RuleName, Standing, Switchboard, decide,
+};
+use tokio::time::Instant;
+
+use super::fence::{Outcome, Reading, fence, kill, lift};
+use super::servers::{self, Server};
+use crate::config::Config;
+use crate::tables::Column;
+
+/// How often a program says that it is there, milliseconds.
+const BEAT_MS: u64 = 1_000;
+
+/// The connections of a program's clients.
+pub trait Crew {
+    /// New statements on the tables that the attempt is about wait from now on.
+    fn hold(&self, standing: &Standing);
+    /// Whether nothing is under way on these tables.
+    fn is_quiet(&self) -> bool;
+    /// All follow what is in force, and nobody waits any more.
+    fn follow(&self, standing: &Standing);
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// An attempt, milliseconds.
+    pub wait_ms_max: u64,
+    /// Whoever was silent for so long holds nobody up, milliseconds.
+    pub peer_wait_ms: u64,
+}
+
+/// A program in the switch.
+pub struct Conductor<C> {
+    board: Switchboard,
+    config: Arc<Config>,
+    limits: Limits,
+    crew: C,
+    holds: Option<u64>,
+    /// What was said to the store last, and when.
+    beat: Option<(Option<u64>, Instant)>,
+}
+
+fn told(failure: Failure) -> anyhow::Error {
+    anyhow!("{failure}")
+}
+
+impl<C: Crew> Conductor<C> {
+    /// Of a program that begins now.
+    pub fn new(board: Switchboard, config: Arc<Config>, limits: Limits, crew: C) -> Self {
+        Self {
+            board,
+            config,
+            limits,
+            crew,
+            holds: None,
+            beat: None,
+        }
+    }
+
+    /// Its connections.
+    pub fn crew(&self) -> &C {
+        &self.crew
+    }
+
+    /// Begins to let tables go over. False: somebody else is at it, or something else is in force.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn begin(&self, changes: &[Change]) -> Result<bool> {
+        let begun = self.board.begin(changes).await.map_err(told)?;
+        if let Some(attempt) = begun {
+            tracing::info!(attempt, ?changes, "tables are to go over");
+        }
+        Ok(begun.is_some())
+    }
+
+    /// Asks the store, and does the next thing.
+    ///
+    /// # Errors
+    /// The store or a server fails; the next step tries again.
+    pub async fn step(&mut self) -> Result<Next> {
+        if self.beat.is_none() {
+            // Before anything else, so that everybody waits for it.
+            self.say(None).await?;
+        }
+        let standing = self.board.standing().await.map_err(told)?;
+        let listeners = &self.config.listeners;
+        let me = Me {
+            program: self.board.program(),
+            can_lead: listeners.iter().all(|listener| listener.admin.is_some()),
+            holds: self.holds,
+            is_quiet: self.crew.is_quiet(),
+            wait_ms_max: self.limits.wait_ms_max,
+            peer_wait_ms: self.limits.peer_wait_ms,
+        };
+        let next = decide(&me, &standing);
+        match next {
+            Next::Follow => {
+                self.crew.follow(&standing);
+                self.holds = None;
+                self.say_again(None).await?;
+            }
+            Next::Hold(attempt) => {
+                self.crew.hold(&standing);
+                self.holds = Some(attempt);
+            }
+            Next::Acknowledge(attempt) => self.say(Some(attempt)).await?,
+            Next::Carry(attempt) => self.carry(attempt, &standing).await?,
+            Next::End(attempt) => {
+                if self.board.end(attempt).await.map_err(told)? {
+                    tracing::warn!(attempt, "the switch took too long, and is given up");
+                }
+            }
+            Next::Undo(attempt) => self.undo(attempt, &standing).await?,
+            Next::Complete(attempt) => self.complete(attempt, &standing).await?,
+            Next::Wait => self.say_again(self.beat.and_then(|(held, _)| held)).await?,
+        }
+        Ok(next)
+    }
+
+    async fn say(&mut self, held: Option<u64>) -> Result<()> {
+        self.board.beat(held).await.map_err(told)?;
+        self.beat = Some((held, Instant::now()));
+        Ok(())
+    }
+
+    /// Only what is new, or was long ago.
+    async fn say_again(&mut self, held: Option<u64>) -> Result<()> {
+        match self.beat {
+            Some((said, at)) if said == held && at.elapsed() < Duration::from_millis(BEAT_MS) => {
+                Ok(())
+            }
+            Some(_) | None => self.say(held).await,
+        }
+    }
+
+    /// All hold: fences all tables and commits; where they go back to native, records them and closes their tags.
+    async fn carry(&self, attempt: u64, standing: &Standing) -> Result<()> {
+        let names = changing(standing);
+        let configured: BTreeSet<RuleName> =
+            self.config.rules.iter().map(servers::name_of).collect();
+        if let Some(name) = names.iter().find(|name| !configured.contains(name)) {
+            self.give_up(attempt, format!("rule {} is not configured", name.tables))
+                .await?;
+        }
+        let is_back = standing.rules.iter().any(|rule| rule.next == Some(None));
+        let mut servers = servers::connect(&self.config).await?;
+        let mut above = 0;
+        for server in &mut servers {
+            for (_, column) in servers::tables_of(server, &self.config, &names).await? {
+                let done = match is_back {
+                    true => self.note(attempt, server, &column).await?,
+                    false => self.fence(attempt, server, &column).await?,
+                };
+                match done {
+                    Outcome::Done => {}
+                    Outcome::Over => return Ok(()),
+                    Outcome::Blocked(blocker) => {
+                        let who = blocker.map_or_else(String::new, |its| format!(": {its}"));
+                        let table = column.quoted_table();
+                        self.give_up(attempt, format!("{table} is locked{who}"))
+                            .await?;
+                    }
+                }
+            }
+        }
+        for server in &mut servers {
+            for (_, column) in servers::tables_of(server, &self.config, &names).await? {
+                above = servers::above_rows(&mut server.conn, &column)
+                    .await?
+                    .max(above);
+            }
+            if servers::identity(&mut server.conn).await? != server.identity {
+                self.give_up(attempt, "a server is another one now".to_owned())
+                    .await?;
+            }
+        }
+        match self.board.commit(attempt, above).await.map_err(told)? {
+            Committed::Done => tracing::info!(attempt, "the switch is in force"),
+            Committed::Over => {}
+            Committed::Unknown(tag) => {
+                let why = format!("tag \"{tag}\" is not in the store");
+                self.give_up(attempt, why).await?;
+            }
+            Committed::Refused(tag, refusal) => {
+                let why = format!("tag \"{tag}\": {refusal}");
+                self.give_up(attempt, why).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Always an error: why.
+    async fn give_up(&self, attempt: u64, why: String) -> Result<()> {
+        self.board.end(attempt).await.map_err(told)?;
+        bail!("the switch is given up: {why}")
+    }
+
+    async fn fence(&self, attempt: u64, server: &mut Server, column: &Column) -> Result<Outcome> {
+        let Server { conn, identity } = server;
+        let record = async |reading: Reading| {
+            let recorded = recorded(identity, column, reading);
+            self.board.record(attempt, recorded).await
+        };
+        Ok(fence(conn, column, record).await?)
+    }
+
+    /// For whoever completes it.
+    async fn note(&self, attempt: u64, server: &Server, column: &Column) -> Result<Outcome> {
+        let reading = Reading {
+            counter: 0,
+            was_fenced: true,
+            session: 0,
+        };
+        let recorded = recorded(&server.identity, column, reading);
+        match self.board.record(attempt, recorded).await.map_err(told)? {
+            true => Ok(Outcome::Done),
+            false => Ok(Outcome::Over),
+        }
+    }
+
+    /// The attempt was ended: whatever it may still do is killed, what it fenced is lifted, and then all are released.
+    async fn undo(&self, attempt: u64, standing: &Standing) -> Result<()> {
+        let recorded = self.board.recorded(attempt).await.map_err(told)?;
+        for server in &mut self.reached(&recorded).await? {
+            let names = changing(standing);
+            let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
+            for session in its.iter().map(|(its, _, _)| its.session_id) {
+                if session != 0 {
+                    kill(&mut server.conn, session).await?;
+                }
+            }
+            for (its, _, column) in its.iter().filter(|(its, _, _)| !its.was_fenced) {
+                let ask = async || self.board.is_in(attempt, Phase::Ending).await;
+                let lifted = lift(&mut server.conn, column, its.counter, ask).await?;
+                if is_over(lifted, column)? {
+                    return Ok(());
+                }
+            }
+        }
+        if self.board.release(attempt).await.map_err(told)? {
+            tracing::info!(attempt, "the tables are as they were before the switch");
+        }
+        Ok(())
+    }
+
+    /// The tags are closed: counters go on above what they may have issued.
+    async fn complete(&self, attempt: u64, standing: &Standing) -> Result<()> {
+        let recorded = self.board.recorded(attempt).await.map_err(told)?;
+        let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
+        let above: BTreeMap<&RuleName, u64> = rules
+            .filter_map(|rule| Some((&rule.rule, rule.above?)))
+            .collect();
+        for server in &mut self.reached(&recorded).await? {
+            let names = changing(standing);
+            let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
+            for (_, name, column) in &its {
+                let Some(next) = above.get(name).copied() else {
+                    bail!("the bound above which {} goes on is not known", name.tables);
+                };
+                let ask = async || self.board.is_in(attempt, Phase::Closed).await;
+                let lifted = lift(&mut server.conn, column, next, ask).await?;
+                if is_over(lifted, column)? {
+                    return Ok(());
+                }
+            }
+        }
+        if self.board.complete(attempt).await.map_err(told)? {
+            tracing::info!(attempt, "the tables are native again");
+        }
+        Ok(())
+    }
+
+    /// All servers, if what was recorded is of these.
+    async fn reached(&self, recorded: &[Recorded]) -> Result<Vec<Server>> {
+        if recorded.is_empty() {
+            return Ok(Vec::new());
+        }
+        let servers = servers::connect(&self.config).await?;
+        let is_reached = |its: &Recorded| servers.iter().any(|to| to.identity == its.server);
+        match recorded.iter().find(|its| !is_reached(its)) {
+            Some(its) => bail!(
+                "the switch cannot be finished from here: no listener leads to {}, where {}.{} is",
+                its.server,
+                its.schema,
+                its.table
+            ),
+            None => Ok(servers),
+        }
+    }
+}
+
+/// The rules that the attempt is about.
+fn changing(standing: &Standing) -> BTreeSet<RuleName> {
+    let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
+    rules.map(|rule| rule.rule.clone()).collect()
+}
+
+fn recorded(server: &str, column: &Column, reading: Reading) -> Recorded {
+    Recorded {
+        server: server.to_owned(),
+        schema: column.schema.clone(),
+        table: column.table.clone(),
+        counter: reading.counter,
+        was_fenced: reading.was_fenced,
+        session_id: reading.session,
+    }
+}
+
+/// Whether somebody else has finished it.
+fn is_over(outcome: Outcome, column: &Column) -> Result<bool> {
+    match outcome {
+        Outcome::Done => Ok(false),
+        Outcome::Over => Ok(true),
+        Outcome::Blocked(blocker) => {
+            let who = blocker.map_or_else(String::new, |its| format!(": {its}"));
+            bail!("{} is locked{who}", column.quoted_table())
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Programs that let a table of two servers go over to keys and back, in steps that the test chooses.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use keywright_core::{Step, Tag};
+use keywright_proxy::config::Config;
+use keywright_proxy::switch::{Conductor, Crew, Limits};
+use keywright_store::switch::{Change, Next, Phase, RuleName, Standing, Switchboard};
+use keywright_store::{Keys, TagOptions};
+use keywright_tests::{AT_FENCE, Flavour, Reply, Result, Upstream, WAIT_MAX};
+use tokio::time::Instant;
+
+const LIMITS: Limits = Limits {
+    wait_ms_max: 60_000,
+    peer_wait_ms: 60_000,
+};
+/// Attempts are late at once.
+const IMPATIENT: Limits = Limits {
+    wait_ms_max: 0,
+    ..LIMITS
+};
+
+/// Clients of a program, of which the test says whether something is under way.
+#[derive(Default)]
+pub struct Clients {
+    pub holds: Cell<bool>,
+    pub is_busy: Cell<bool>,
+    pub followed: RefCell<Option<Standing>>,
+}
+
+impl Crew for Clients {
+    fn hold(&self, _: &Standing) {
+        self.holds.set(true);
+    }
+
+    fn is_quiet(&self) -> bool {
+        !self.is_busy.get()
+    }
+
+    fn follow(&self, standing: &Standing) {
+        self.holds.set(false);
+        *self.followed.borrow_mut() = Some(standing.clone());
+    }
+}
+
+/// A table `t` on two servers, and a store.
+pub struct Fleet {
+    pub schema: &'static str,
+    pub servers: [Arc<Upstream>; 2],
+    pub keys: Keys,
+    pub config: Arc<Config>,
+}
+
+pub type Program = Conductor<Clients>;
+
+impl Fleet {
+    pub async fn new(schema: &'static str) -> Result<Fleet> {
+        let servers = [
+            Upstream::shared(Flavour::MariaDb)?,
+            Upstream::shared(Flavour::MySql)?,
+        ];
+        let mut text = String::new();
+        for server in &servers {
+            server.run("", &format!("CREATE DATABASE {schema}"))?;
+            server.run(
+                schema,
+                "CREATE TABLE t (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) ENGINE = InnoDB",
+            )?;
+            let port = server.port();
+            text += &format!(
+                "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:{port}\"\n\
+                 admin = \"mysql://root@127.0.0.1:{port}?prefer_socket=false\"\n"
+            );
+        }
+        let port = servers[0].port();
+        let text = format!(
+            "[store]\nurl = \"mysql://root@127.0.0.1:{port}/{schema}\"\n{text}\
+             [[rule]]\ntable = \"{schema}.t\"\ncolumn = \"id\"\nkey = \"segment:a\"\n"
+        );
+        let config = Config::parse(&text)?;
+        let keys = Keys::open(config.store.clone())?;
+        keys.init().await?;
+        let step = Step::new(100)?;
+        keys.create_tag(&tag(), &TagOptions::with_step(step))
+            .await?;
+        Ok(Fleet {
+            schema,
+            servers,
+            keys,
+            config: Arc::new(config),
+        })
+    }
+
+    pub fn program(&self, limits: Limits) -> Program {
+        self.program_with(&self.keys, limits)
+    }
+
+    pub fn program_with(&self, keys: &Keys, limits: Limits) -> Program {
+        let board = Switchboard::new(keys);
+        Conductor::new(board, Arc::clone(&self.config), limits, Clients::default())
+    }
+
+    pub fn change(&self, from: Option<Tag>, to: Option<Tag>) -> [Change; 1] {
+        [Change {
+            rule: RuleName {
+                tables: format!("{}.t", self.schema),
+                column: "id".to_owned(),
+            },
+            from,
+            to,
+        }]
+    }
+
+    /// What a native insert gets on each server.
+    pub fn insert(&self) -> Result<[Option<u64>; 2]> {
+        let insert = |server: &Arc<Upstream>| -> Result<Option<u64>> {
+            let replies = server
+                .wire(self.schema)?
+                .query("INSERT INTO t (a) VALUES (1)")?;
+            match replies.into_iter().next() {
+                Some(Reply::Done(done)) => Ok(Some(done.last_insert_id)),
+                Some(Reply::Failed(fault)) if AT_FENCE.contains(&fault.errno) => Ok(None),
+                other => anyhow::bail!("{other:?}"),
+            }
+        };
+        let [one, other] = &self.servers;
+        Ok([insert(one)?, insert(other)?])
+    }
+
+    pub async fn standing(&self) -> Result<Standing> {
+        Ok(Switchboard::new(&self.keys).standing().await?)
+    }
+}
+
+pub fn tag() -> Tag {
+    Tag::parse("a").unwrap()
+}
+
+pub fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?)
+}
+
+/// Steps until one comes to this.
+pub async fn until(program: &mut Program, wanted: fn(Next) -> bool) -> Result<()> {
+    let end = Instant::now() + WAIT_MAX;
+    while Instant::now() < end {
+        if wanted(program.step().await?) {
+            return Ok(());
+        }
+    }
+    anyhow::bail!("it never came to that")
+}
+
+pub fn follows(next: Next) -> bool {
+    next == Next::Follow
+}
+
+pub fn is_wanted() -> bool {
+    Flavour::ALL.into_iter().all(Flavour::is_wanted)
+}
+
+#[test]
+fn a_table_goes_over_on_all_servers_and_back() -> Result<()> {
+    if !is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let fleet = Fleet::new("sw_barrier").await?;
+        let (mut one, mut other) = (fleet.program(LIMITS), fleet.program(LIMITS));
+        until(&mut one, follows).await?;
+        until(&mut other, follows).await?;
+        for _ in 0..5 {
+            fleet.insert()?;
+        }
+        // Ids that no row shows.
+        let mut wire = fleet.servers[1].wire(fleet.schema)?;
+        for sql in [
+            "BEGIN",
+            "INSERT INTO t (a) VALUES (1), (1), (1)",
+            "ROLLBACK",
+        ] {
+            wire.run(sql)?;
+        }
+        // A range from before, as observing programs have them.
+        let source = fleet.keys.source(&fleet.config.rules[0].spec)?;
+        source.take(1, true).await?;
+
+        assert!(one.begin(&fleet.change(None, Some(tag()))).await?);
+        assert!(!other.begin(&fleet.change(None, Some(tag()))).await?);
+        other.crew().is_busy.set(true);
+        until(&mut one, |next| matches!(next, Next::Acknowledge(_))).await?;
+        assert!(one.crew().holds.get());
+        // The other one's transactions go on, and nothing is fenced before they have ended.
+        for _ in 0..5 {
+            other.step().await?;
+            assert_eq!(one.step().await?, Next::Wait);
+        }
+        assert!(other.crew().holds.get());
+        assert_eq!(fleet.insert()?, [Some(6), Some(9)]);
+        other.crew().is_busy.set(false);
+        assert!(matches!(other.step().await?, Next::Acknowledge(_)));
+        assert!(matches!(one.step().await?, Next::Carry(_)));
+        until(&mut one, follows).await?;
+        until(&mut other, follows).await?;
+        assert_eq!(fleet.insert()?, [None, None]);
+        let standing = fleet.standing().await?;
+        assert_eq!(standing.rules[0].tag, Some(tag()));
+        fleet.keys.follow(&tag(), standing.generations[0].1);
+        let key = source.take(1, true).await?.number(0).unwrap();
+        assert!(key >= 10, "{key} is a native id");
+
+        // Back, by the other one; what the first still has is below.
+        assert!(other.begin(&fleet.change(Some(tag()), None)).await?);
+        until(&mut one, |next| matches!(next, Next::Acknowledge(_))).await?;
+        until(&mut other, |next| matches!(next, Next::Carry(_))).await?;
+        assert_eq!(fleet.standing().await?.phase, Phase::Closed);
+        assert_eq!(fleet.insert()?, [None, None]);
+        let late = source.take(1, true).await?.number(0).unwrap();
+        until(&mut other, follows).await?;
+        until(&mut one, follows).await?;
+        for id in fleet.insert()? {
+            assert!(id.unwrap() > late, "{id:?} is below key {late}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn an_attempt_whose_leader_is_gone_is_undone_by_others() -> Result<()> {
+    if !is_wanted() {
+        return Ok(());
+    }
+    runtime()?.block_on(async {
+        let fleet = Fleet::new("sw_undone").await?;
+        let (mut leader, mut other) = (fleet.program(LIMITS), fleet.program(LIMITS));
+        until(&mut leader, follows).await?;
+        until(&mut other, follows).await?;
+        assert_eq!(fleet.insert()?, [Some(1), Some(1)]);
+        assert!(leader.begin(&fleet.change(None, Some(tag()))).await?);
+        // A transaction on the second server: the first one is fenced by then.
+        let mut wire = fleet.servers[1].wire(fleet.schema)?;
+        wire.run("BEGIN")?;
+        wire.run("INSERT INTO t (a) VALUES (1)")?;
+        until(&mut leader, |next| matches!(next, Next::Acknowledge(_))).await?;
+        until(&mut other, |next| matches!(next, Next::Acknowledge(_))).await?;
+        let refused = leader.step().await.unwrap_err().to_string();
+        assert!(refused.contains("is locked: connection"), "{refused}");
+        assert_eq!(fleet.standing().await?.phase, Phase::Ending);
+        assert_eq!(fleet.insert()?[0], None);
+        drop(leader);
+        wire.run("COMMIT")?;
+        assert_eq!(other.step().await?, Next::Wait);
+        let mut rescuer = fleet.program(IMPATIENT);
+        until(&mut rescuer, |next| matches!(next, Next::Undo(_))).await?;
+        until(&mut other, follows).await?;
+        assert_eq!(fleet.standing().await?.phase, Phase::None);
+        assert_eq!(fleet.insert()?, [Some(2), Some(4)]);
+        assert!(other.begin(&fleet.change(None, Some(tag()))).await?);
+        Ok(())
+    })
+}
