@@ -12,6 +12,7 @@ use crate::column::{Column, refused};
 use crate::definition::{Definition, ID_MAX};
 use crate::failure::{Failure, OrRaise};
 use crate::filler::Filler;
+use crate::relatives::{self, Parent};
 use crate::{catalog, clock, guard, manage, session, snowflake, sys, tag};
 
 /// How many ids a new tag reserves at once.
@@ -55,6 +56,10 @@ fn keywright_adopt_snowflake(relation: Option<pg_sys::Oid>, column: Option<&CStr
 
 /// Returns the first id.
 fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
+    if let Some(parent) = Parent::of(column) {
+        let arguments = &parent.arguments;
+        return Err(parent.refusal(&format!("SELECT keywright.adopt('{tag}', {arguments})")));
+    }
     let filler = Filler::Tag(tag.clone());
     let above = largest_used(column, &filler)?;
     if above >= ID_MAX {
@@ -69,8 +74,7 @@ fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
         let _owner = sys::AsOwner::new(extension.owner);
         begin_above(tag, above, &extension)?
     };
-    column.set_default(&filler.default_expression())?;
-    warn_of_narrow_references(column);
+    turn_over(column, &filler)?;
     Ok(start)
 }
 
@@ -92,6 +96,10 @@ fn begin_above(tag: &Tag, above: i64, extension: &session::Extension) -> Result<
 
 /// Returns an id that was taken to compare with: every later one is greater.
 fn adopt_snowflake(column: &Column) -> Result<i64, Failure> {
+    if let Some(parent) = Parent::of(column) {
+        let arguments = &parent.arguments;
+        return Err(parent.refusal(&format!("SELECT keywright.adopt_snowflake({arguments})")));
+    }
     let largest = largest_used(column, &Filler::Snowflake)?;
     let next = snowflake::take(1)?.id(0);
     if largest >= next {
@@ -107,9 +115,16 @@ fn adopt_snowflake(column: &Column) -> Result<i64, Failure> {
         ))
         .hint("Use a tag with keywright.adopt."));
     }
-    column.set_default(&Filler::Snowflake.default_expression())?;
-    warn_of_narrow_references(column);
+    turn_over(column, &Filler::Snowflake)?;
     Ok(next)
+}
+
+fn turn_over(column: &Column, filler: &Filler) -> Result<(), Failure> {
+    let others = relatives::with_the_same_source(column);
+    column.set_default(&filler.default_expression())?;
+    relatives::tell_of_those_that_stay(others);
+    warn_of_narrow_references(column);
+    Ok(())
 }
 
 /// The largest of what is stored and what sequences, and sources other than `filler`, may have given out.

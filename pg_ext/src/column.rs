@@ -13,7 +13,7 @@ use crate::filler::Filler;
 use crate::{query, session, sys, text};
 
 /// The table ($1) with its partitions and heirs, and the column of each that is named as the table's column number $2.
-const PARTS: &str = "WITH RECURSIVE tree(oid) AS (SELECT $1 UNION SELECT i.inhrelid FROM pg_inherits i JOIN tree t ON i.inhparent = t.oid), \
+pub const PARTS: &str = "WITH RECURSIVE tree(oid) AS (SELECT $1 UNION SELECT i.inhrelid FROM pg_inherits i JOIN tree t ON i.inhparent = t.oid), \
      part AS (SELECT t.oid, a.attnum, a.attname, c.relname, n.nspname FROM tree t \
               JOIN pg_class c ON c.oid = t.oid JOIN pg_namespace n ON n.oid = c.relnamespace \
               JOIN pg_attribute a ON a.attrelid = t.oid AND NOT a.attisdropped \

@@ -35,6 +35,7 @@ mod promoted;
 mod query;
 mod received;
 mod register;
+mod relatives;
 mod release;
 mod restored;
 mod reuse;

@@ -10,6 +10,7 @@ use crate::column::{Column, carry_out, refused};
 use crate::definition::ID_MAX;
 use crate::failure::{Failure, OrRaise};
 use crate::filler::Filler;
+use crate::relatives::{self, Parent};
 use crate::{guard, query, session, sys};
 
 #[pg_extern(sql = false)]
@@ -35,6 +36,14 @@ fn release(column: &Column) -> Result<i64, Failure> {
         return Err(refused("no id of keywright goes into it by default")
             .hint("Release columns that keywright.adopt turned over, or that have snowflake_id() or next_biz_id of a tag as default."));
     }
+    if let Some(parent) = Parent::of(column) {
+        let arguments = &parent.arguments;
+        return Err(parent.refusal(&if parent.is_keywrights {
+            format!("SELECT keywright.release({arguments})")
+        } else {
+            format!("SELECT keywright.adopt(tag, {arguments}), and then release")
+        }));
+    }
     let mut above = column.largest()?;
     for filler in &fillers {
         above = above.max(filler.issued_up_to()?);
@@ -50,11 +59,13 @@ fn release(column: &Column) -> Result<i64, Failure> {
     for filler in &fillers {
         grant_alike(sequence, filler)?;
     }
+    let others = relatives::with_the_same_source(column);
     column.set_default(&format!(
         "(SELECT format('nextval(%L::regclass)', format('%I.%I', n.nspname, c.relname)) FROM pg_class c \
          JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = {})",
         sequence.to_u32()
     ))?;
+    relatives::tell_of_those_that_stay(others);
     Ok(above + 1)
 }
 

@@ -1,0 +1,98 @@
+//! What else has to do with the ids of a column: the table that it is a part of, and other columns with the same source.
+
+use pgrx::PgLogLevel;
+
+use keywright_core::cause::Cause;
+
+use crate::column::{Column, PARTS, refused};
+use crate::failure::Failure;
+use crate::{query, text};
+
+/// A table whose partition or child the column's table is, and which makes ids for the column by default.
+pub struct Parent {
+    /// Its name, with schema.
+    name: String,
+    /// Name and column as arguments of SQL.
+    pub arguments: String,
+    /// Whether its ids are keywright's.
+    pub is_keywrights: bool,
+}
+
+impl Parent {
+    /// The topmost such table.
+    pub fn of(column: &Column) -> Option<Self> {
+        let found = query::one_row(
+            "WITH RECURSIVE above(oid, height) AS (SELECT inhparent, 1 FROM pg_inherits WHERE inhrelid = $1 \
+                 UNION SELECT i.inhparent, a.height + 1 FROM pg_inherits i JOIN above a ON i.inhrelid = a.oid) \
+             SELECT s.name, format('%L, %L', s.name, s.attname), CASE WHEN s.is_keywrights THEN 'y' ELSE '' END \
+             FROM (SELECT format('%I.%I', n.nspname, c.relname) AS name, a.attname, above.height, \
+                          EXISTS (SELECT FROM pg_depend d \
+                                  JOIN pg_depend m ON m.classid = 'pg_proc'::regclass AND m.objid = d.refobjid \
+                                       AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e' \
+                                  JOIN pg_extension e ON e.oid = m.refobjid AND e.extname = 'keywright' \
+                                  WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = ad.oid AND d.refclassid = 'pg_proc'::regclass \
+                                 ) AS is_keywrights \
+                   FROM above JOIN pg_class c ON c.oid = above.oid JOIN pg_namespace n ON n.oid = c.relnamespace \
+                   JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped \
+                        AND a.attname = (SELECT attname FROM pg_attribute WHERE attrelid = $1 AND attnum = $2) \
+                   LEFT JOIN pg_attrdef ad ON ad.adrelid = c.oid AND ad.adnum = a.attnum \
+                   WHERE ad.oid IS NOT NULL OR a.attidentity <> '') AS s \
+             ORDER BY s.height DESC LIMIT 1",
+            &column.arguments(),
+            |row| [1, 2, 3].map(|column| row.get::<Vec<u8>>(column).unwrap_or_default()),
+        )?;
+        let [name, arguments, is_keywrights] = found.map(|bytes| text::shown(&bytes));
+        Some(Self {
+            name,
+            arguments,
+            is_keywrights: !is_keywrights.is_empty(),
+        })
+    }
+
+    /// Refuses the part: what the parent goes on making would come again from the part's new source. `call` is what to run
+    /// for the whole.
+    pub fn refusal(&self, call: &str) -> Failure {
+        refused(&format!(
+            "it is part of {}, where ids are made for it",
+            self.name
+        ))
+        .detail("With a source of its own it would get numbers that the whole table gets as well.")
+        .hint(format!("Run it for the whole table: {call}."))
+    }
+}
+
+/// Other columns that draw from the tag or sequence which fills this column or its partitions, for a message.
+pub fn with_the_same_source(column: &Column) -> Option<String> {
+    let others = query::one_row(
+        &format!(
+            "{PARTS}, source AS (SELECT d.refclassid, d.refobjid, s.oid AS sequence, pg_get_expr(ad.adbin, ad.adrelid) AS expression \
+                 FROM part p JOIN pg_attrdef ad ON ad.adrelid = p.oid AND ad.adnum = p.attnum \
+                 JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = ad.oid \
+                 LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid AND s.relkind = 'S') \
+             SELECT string_agg(DISTINCT format('%I.%I.%I', n.nspname, c.relname, a.attname) COLLATE \"C\", ', ') FROM source \
+             JOIN pg_depend o ON o.classid = 'pg_attrdef'::regclass AND o.refclassid = source.refclassid AND o.refobjid = source.refobjid \
+             JOIN pg_attrdef od ON od.oid = o.objid JOIN pg_class c ON c.oid = od.adrelid JOIN pg_namespace n ON n.oid = c.relnamespace \
+             JOIN pg_attribute a ON a.attrelid = od.adrelid AND a.attnum = od.adnum \
+             WHERE NOT EXISTS (SELECT FROM part p WHERE p.oid = od.adrelid AND p.attnum = od.adnum) \
+             AND (source.sequence IS NOT NULL \
+                  OR source.refclassid = 'pg_proc'::regclass AND strpos(source.expression, 'next_biz_id(') > 0 \
+                     AND strpos(pg_get_expr(od.adbin, od.adrelid), source.expression) > 0)"
+        ),
+        &column.arguments(),
+        |row| row.get::<Vec<u8>>(1),
+    );
+    others.flatten().map(|others| text::shown(&others))
+}
+
+/// Tells whoever turned a column over that others go on with the source it had.
+pub fn tell_of_those_that_stay(others: Option<String>) {
+    if let Some(others) = others {
+        Failure::new(
+            Cause::AdoptRefused,
+            "other columns stay with the tag or sequence that this one drew from",
+        )
+        .detail(format!("They are {others}."))
+        .hint("From now on ids are unique per column, not over all of them.")
+        .report(PgLogLevel::NOTICE);
+    }
+}
