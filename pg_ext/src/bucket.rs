@@ -13,6 +13,7 @@ use crate::failure::{Failure, OrRaise};
 use crate::identity_label::{Bucket, IdentityLabel};
 use crate::labels::{self, Labelled};
 use crate::words::TimeKind;
+use crate::zone::Comes;
 use crate::{changes, guard, handover, identity, register, session, sys, zone};
 
 const BUCKET_HINT: &str =
@@ -130,8 +131,9 @@ pub fn follow_worker(
         Err(failure) => return Err(failure),
     };
     let used = claims::used(number, &claim)?;
+    let name = register::name_of(number);
     if let Err(taken) =
-        zone::refuse_if_written(&register::name_of(number), used, &session::zone()?.layout())
+        zone::refuse_if_written(Comes::Bucket(&name), used, &session::zone()?.layout())
     {
         claims::give_up_others(register, TimeKind::Readable, None)?;
         tell_of(&taken);

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::handover::Sequences;
 use crate::register::Claim;
 use crate::words::TimeKind;
+use crate::zone::Comes;
 use crate::{clock, decode, handover, identity, register, session, settings, shm, sys, zone};
 
 /// Earliest and latest moment that is taken without force: 2010-01-01 UTC, and a year from now.
@@ -108,7 +109,8 @@ pub fn take(
                 identity::refuse_if_overlapping(&floor.layout, &layout, Some(floor.bound_ms))?;
             }
             Number::Bucket(_) => {
-                zone::refuse_if_written(&register::name_of(number), Some(floor), &layout)?;
+                let name = register::name_of(number);
+                zone::refuse_if_written(Comes::Bucket(&name), Some(floor), &layout)?;
             }
         }
     }

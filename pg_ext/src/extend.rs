@@ -11,6 +11,7 @@ use keywright_core::bound::{
 use keywright_core::cause::Cause;
 use keywright_core::clock::{ClockEvent, Readings};
 use keywright_core::incarnation::Note;
+use keywright_core::layout::Layout;
 use keywright_core::register::Floor;
 
 use crate::failure::Failure;
@@ -321,7 +322,7 @@ fn take_over(
         let start_state = plan.start_state.max(past.ids_state);
         let layout = entry.layout();
         let start_ms = layout.unix_ms_of(start_state >> layout.sequence_bits());
-        refuse_if_far(entry, start_ms, plan.start_ms)?;
+        refuse_if_far(entry, past.ids_layout, start_ms, plan.start_ms)?;
         let sequence = sequences.track(spare)?;
         let written_ms = match plan.reason {
             TakeoverReason::Fresh | TakeoverReason::Vouched | TakeoverReason::SameIncarnation => {
@@ -382,6 +383,8 @@ struct Past {
     moment_state: u64,
     /// The first state whose ids are greater than all that were issued under other layouts.
     ids_state: u64,
+    /// The layout of the greatest of those.
+    ids_layout: Option<Layout>,
 }
 
 impl Past {
@@ -401,19 +404,28 @@ impl Past {
         floors.extend(held.and_then(|held| held.floor));
         let from_ms = held.and_then(|held| held.from_ms);
         let latest_ms = floors.iter().map(|floor| floor.bound_ms).max().max(from_ms);
-        let first_states = floors.iter().map(|floor| floor.first_state(layout));
+        let highest = floors
+            .iter()
+            .map(|floor| (floor.first_state(layout), floor.layout))
+            .max_by_key(|(state, _)| *state);
         Ok(Self {
             bound_ms,
             is_vouched: held.is_some_and(|held| held.sequence == entry.key.sequence()),
             moment_state: latest_ms
                 .map_or(0, |ms| Floor::below_ms(*layout, ms).first_state(layout)),
-            ids_state: first_states.max().unwrap_or(0),
+            ids_state: highest.map_or(0, |(state, _)| state),
+            ids_layout: highest.map(|(_, layout)| layout),
         })
     }
 }
 
 /// Ids greater than those of another layout may lie far ahead: then they are not issued.
-fn refuse_if_far(entry: &TimeEntry, start_ms: i64, planned_ms: i64) -> Result<(), Failure> {
+fn refuse_if_far(
+    entry: &TimeEntry,
+    written: Option<Layout>,
+    start_ms: i64,
+    planned_ms: i64,
+) -> Result<(), Failure> {
     let ahead_ms = u64::try_from(start_ms.saturating_sub(planned_ms)).unwrap_or(0);
     if ahead_ms <= settings::lead_ms_max() {
         return Ok(());
@@ -424,12 +436,18 @@ fn refuse_if_far(entry: &TimeEntry, start_ms: i64, planned_ms: i64) -> Result<()
                 "ids of layout \"{}\" could repeat ids that this worker id issued under another layout",
                 entry.layout()
             ),
-            "Set another worker id, or the layout that was in force.",
+            "Set another worker id, or the layout that was in force.".to_owned(),
         ),
-        TimeKind::Readable => (
-            "readable ids could repeat ids that were written in another time zone".to_owned(),
-            "Set another bucket, or the time zone that was in force.",
-        ),
+        TimeKind::Readable => {
+            let zone = written.as_ref().map_or_else(String::new, zone::name);
+            (
+                format!("readable ids could repeat ids that were written in time zone {zone}"),
+                format!(
+                    "Set the time zone that was in force: SELECT keywright.set_readable_zone('{zone}'); or a bucket that was never \
+                     used: SELECT keywright.set_readable_bucket(n, unused => true)."
+                ),
+            )
+        }
     };
     Err(Failure::new(Cause::LayoutOverlap, message)
         .detail(format!("They would be greater {ahead_ms} ms from now."))

@@ -70,7 +70,7 @@ fn set_readable_zone(text: Option<&[u8]>) -> Result<(), Failure> {
         // A dump brought back the bound of a bucket that it does not bring back.
         let bound_ms = handover::hold_bounds(TimeKind::Readable)?;
         let floor = bound_ms.map(|bound_ms| Floor::below_ms(node.zone.layout(), bound_ms));
-        refuse_if_written("this database", floor, &layout)?;
+        refuse_if_written(Comes::Zone("this database"), floor, &layout)?;
     }
     if !is_registered {
         // Nobody extends the bound until this transaction ends, so what is noted here is the last.
@@ -103,7 +103,7 @@ fn moved(
         Some(in_memory) => Some(in_memory.higher(recorded)),
         None => recorded,
     };
-    refuse_if_written(&register::name_of(number), floor, &layout)?;
+    refuse_if_written(Comes::Zone(&register::name_of(number)), floor, &layout)?;
     Ok(Held {
         from_ms: held.from_ms.max(bound_ms),
         floor,
@@ -112,12 +112,21 @@ fn moved(
     })
 }
 
+/// What is new to what, where ids could be written again; with a name of what they were written with.
+#[derive(Clone, Copy)]
+pub enum Comes<'a> {
+    /// A zone comes to a bucket of this database, whose sessions may go on writing in the old one.
+    Zone(&'a str),
+    /// A bucket that nobody uses comes to this database and its zone.
+    Bucket(&'a str),
+}
+
 /// Ids of a zone further west are written later than those of another zone only when its clocks have come so far.
 ///
 /// # Errors
 /// They would run further ahead of the clock than they may, with the moment from which on they do not.
 pub fn refuse_if_written(
-    whose: &str,
+    comes: Comes<'_>,
     floor: Option<Floor>,
     layout: &Layout,
 ) -> Result<(), Failure> {
@@ -131,6 +140,24 @@ pub fn refuse_if_written(
         return Ok(());
     }
     let (old, new) = (name(&floor.layout), name(layout));
+    let possible = decode::timestamp(possible_ms)?;
+    let unused = "SELECT keywright.set_readable_bucket(n, unused => true)";
+    let (whose, hint) = match comes {
+        Comes::Zone(whose) => (
+            whose,
+            format!(
+                "Issue no readable ids until {possible} (each one moves that moment on) and run it then, keep to {old}, or first \
+                 choose a bucket that was never used: {unused}."
+            ),
+        ),
+        Comes::Bucket(whose) => (
+            whose,
+            format!(
+                "Wait until {possible}, write in the bucket's zone: SELECT keywright.set_readable_zone('{old}'), or choose a \
+                 bucket that was never used: {unused}."
+            ),
+        ),
+    };
     Err(Failure::new(
         Cause::LayoutOverlap,
         format!("{whose} could repeat readable ids of time zone {old} in time zone {new}"),
@@ -138,10 +165,7 @@ pub fn refuse_if_written(
     .detail(format!(
         "Clocks in {new} have yet to show what was written in {old}."
     ))
-    .hint(format!(
-        "Wait until {}, keep to {old}, or first choose a bucket that was never used: SELECT keywright.set_readable_bucket(n, unused => true).",
-        decode::timestamp(possible_ms)?
-    )))
+    .hint(hint))
 }
 
 /// The time zone in the table of this database is not the one that its bucket is registered with: only rows that a dump brought
@@ -155,6 +179,7 @@ pub fn unregistered(layout: &Layout) -> Failure {
     .hint(format!("Run SELECT keywright.set_readable_zone('{zone}')."))
 }
 
-fn name(layout: &Layout) -> String {
+/// The zone with that layout, for a message.
+pub fn name(layout: &Layout) -> String {
     Zone::of_layout(layout).map_or_else(String::new, |zone| zone.to_string())
 }
