@@ -8,7 +8,7 @@ use keywright_core::layout::FloorError;
 use keywright_core::tag::Tag;
 use pgrx::{PgLogLevel, pg_extern, pg_sys};
 
-use crate::column::{Column, refused};
+use crate::column::{Column, Purpose, refused};
 use crate::definition::{Definition, ID_MAX};
 use crate::failure::{Failure, OrRaise};
 use crate::filler::Filler;
@@ -33,7 +33,10 @@ fn keywright_adopt(
             )
             .hint("For instance SELECT keywright.adopt('orders', 'orders', 'id')."));
         };
-        adopt(&session::parse_tag(tag)?, &Column::lock(relation, column)?)
+        adopt(
+            &session::parse_tag(tag)?,
+            &Column::lock(relation, column, Purpose::Adopt)?,
+        )
     };
     adopt().or_raise()
 }
@@ -49,7 +52,7 @@ fn keywright_adopt_snowflake(relation: Option<pg_sys::Oid>, column: Option<&CStr
             )
             .hint("For instance SELECT keywright.adopt_snowflake('orders', 'id')."));
         };
-        adopt_snowflake(&Column::lock(relation, column)?)
+        adopt_snowflake(&Column::lock(relation, column, Purpose::Adopt)?)
     };
     adopt().or_raise()
 }

@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 
 use crate::catalog::run;
 use crate::failure::Failure;
-use crate::filler::Filler;
+use crate::filler::{Filler, FillerError};
 use crate::{query, session, sys, text};
 
 /// The table ($1) with its partitions and heirs, and the column of each that is named as the table's column number $2.
@@ -18,6 +18,22 @@ pub const PARTS: &str = "WITH RECURSIVE tree(oid) AS (SELECT $1 UNION SELECT i.i
               JOIN pg_class c ON c.oid = t.oid JOIN pg_namespace n ON n.oid = c.relnamespace \
               JOIN pg_attribute a ON a.attrelid = t.oid AND NOT a.attisdropped \
               AND a.attname = (SELECT attname FROM pg_attribute WHERE attrelid = $1 AND attnum = $2))";
+
+/// Whether the default "ad" of a column calls a function of keywright.
+pub const IS_KEYWRIGHTS: &str = "EXISTS (SELECT FROM pg_depend d \
+     JOIN pg_depend m ON m.classid = 'pg_proc'::regclass AND m.objid = d.refobjid \
+          AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e' \
+     JOIN pg_extension e ON e.oid = m.refobjid AND e.extname = 'keywright' \
+     WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = ad.oid AND d.refclassid = 'pg_proc'::regclass)";
+
+/// What a column is locked for.
+#[derive(Clone, Copy)]
+pub enum Purpose {
+    /// It goes over to ids of keywright.
+    Adopt,
+    /// It goes back to a sequence.
+    Release,
+}
 
 /// A bigint column of a table.
 pub struct Column {
@@ -30,6 +46,13 @@ pub fn refused(why: &str) -> Failure {
     Failure::new(
         Cause::AdoptRefused,
         format!("the column is left as it is: {why}"),
+    )
+}
+
+/// Refuses to release a column that keywright does not fill.
+pub fn not_keywrights() -> Failure {
+    refused("no id of keywright goes into it by default").hint(
+        "It does not draw from keywright, so there is nothing to release: a sequence fills it, or nothing does.",
     )
 }
 
@@ -58,20 +81,20 @@ impl Column {
     ///
     /// # Errors
     /// It is no bigint column of a table, or the transaction would not see what was inserted before the lock.
-    pub fn lock(relation: pg_sys::Oid, name: &CStr) -> Result<Self, Failure> {
+    pub fn lock(relation: pg_sys::Oid, name: &CStr, purpose: Purpose) -> Result<Self, Failure> {
         session::require_preload()?;
         refuse_old_snapshot()?;
-        Self::find(relation, name)?;
+        Self::find(relation, name, purpose)?;
         carry_out(
             "SELECT format('LOCK TABLE %I.%I IN SHARE ROW EXCLUSIVE MODE', n.nspname, c.relname) \
              FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1",
             &[relation.into()],
         )?;
         // It may have been altered while this waited.
-        Self::find(relation, name)
+        Self::find(relation, name, purpose)
     }
 
-    fn find(relation: pg_sys::Oid, name: &CStr) -> Result<Self, Failure> {
+    fn find(relation: pg_sys::Oid, name: &CStr, purpose: Purpose) -> Result<Self, Failure> {
         let none = || {
             let name = text::shown(name.to_bytes());
             refused(&format!("no table with a column \"{name}\" was named"))
@@ -80,21 +103,33 @@ impl Column {
         let number = sys::column_number(relation, name).ok_or_else(none)?;
         let column = Self { relation, number };
         let found = query::one_row(
-            "SELECT format_type(a.atttypid, NULL), c.oid::regclass::text, quote_ident(a.attname) \
-             FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid \
-             WHERE a.attrelid = $1 AND a.attnum = $2 AND c.relkind IN ('r', 'p')",
+            &format!(
+                "SELECT format_type(a.atttypid, NULL), c.oid::regclass::text, quote_ident(a.attname), \
+                 CASE WHEN {IS_KEYWRIGHTS} THEN 'y' ELSE '' END \
+                 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid \
+                 LEFT JOIN pg_attrdef ad ON ad.adrelid = a.attrelid AND ad.adnum = a.attnum \
+                 WHERE a.attrelid = $1 AND a.attnum = $2 AND c.relkind IN ('r', 'p')"
+            ),
             &column.arguments(),
-            |row| [1, 2, 3].map(|column| row.get::<Vec<u8>>(column).unwrap_or_default()),
+            |row| [1, 2, 3, 4].map(|column| row.get::<Vec<u8>>(column).unwrap_or_default()),
         );
-        let [type_name, table, quoted] = found.ok_or_else(none)?.map(|bytes| text::shown(&bytes));
+        let [type_name, table, quoted, is_keywrights] =
+            found.ok_or_else(none)?.map(|bytes| text::shown(&bytes));
         if type_name == "bigint" {
             return Ok(column);
         }
-        Err(
-            refused(&format!("it is {type_name}, and ids need bigint")).hint(format!(
+        let hint = match purpose {
+            Purpose::Release if is_keywrights.is_empty() => return Err(not_keywrights()),
+            Purpose::Release => {
+                format!(
+                    "Run ALTER TABLE {table} ALTER {quoted} DROP DEFAULT, or set another default."
+                )
+            }
+            Purpose::Adopt => format!(
                 "ALTER TABLE {table} ALTER {quoted} TYPE bigint first; columns that refer to it as well."
-            )),
-        )
+            ),
+        };
+        Err(refused(&format!("it is {type_name}, and ids need bigint")).hint(hint))
     }
 
     /// Its table and its number there, as arguments of a query.
@@ -156,10 +191,13 @@ impl Column {
             |row| [1, 2].map(|column| row.get::<Vec<u8>>(column).unwrap_or_default()),
         );
         let filler = |[default, schema]: [Vec<u8>; 2]| {
-            Filler::of_default(&default, &schema).ok_or_else(|| {
-                refused("its default does not show whose ids they are").hint(
+            Filler::of_default(&default, &schema).map_err(|error| match error {
+                FillerError::Unclear => refused("its default does not show whose ids they are").hint(
                     "Set the default to snowflake_id(), or to next_biz_id of a tag in quotes, first.",
-                )
+                ),
+                FillerError::NoTag => refused("its default names a tag that does not exist").hint(
+                    "Nothing was ever issued for it: ALTER TABLE … ALTER … DROP DEFAULT, or set another default.",
+                ),
             })
         };
         defaults.into_iter().map(filler).collect()

@@ -110,7 +110,8 @@ fn is_still_ours(entry: &TimeEntry) -> Result<bool, Failure> {
     Ok(words::key(entry.kind)? == *entry.key)
 }
 
-/// Whether another transaction that is still open drops the database or the extension: it noted how far the word came.
+/// Whether another transaction that is still open drops the database or the extension, or lowers its bounds: it noted how far the
+/// word came.
 ///
 /// A word that this database had not used before was not there to be closed: so the database is asked for, too.
 fn is_being_dropped(slot: &TimeSlot) -> bool {
@@ -130,7 +131,7 @@ fn wait_for_drop(track: &TimeTrack, urgency: Urgency) -> Result<Extended, Failur
             Ok(Extended::Yes)
         }
         Urgency::Needed { deadline } if Instant::now() >= deadline => Err(store::timed_out(
-            "a transaction that drops the database or the extension",
+            "a transaction that runs keywright.lower_bound, or drops the database or the extension",
         )),
         Urgency::Needed { .. } => {
             sys::sleep(Duration::from_millis(DROP_LOOK_MS));

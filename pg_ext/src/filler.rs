@@ -18,20 +18,32 @@ pub enum Filler {
     Snowflake,
 }
 
+/// Why a default that calls keywright shows no source.
+pub enum FillerError {
+    /// It is more than one call.
+    Unclear,
+    /// What it names cannot be a tag.
+    NoTag,
+}
+
 impl Filler {
-    /// The one that a default calls, as the server writes it; `schema`, with its dot, is the extension's. `None` if it is
-    /// more than a call with the tag in quotes.
-    pub fn of_default(default: &[u8], schema: &[u8]) -> Option<Self> {
+    /// The one that a default calls, as the server writes it; `schema`, with its dot, is the extension's.
+    ///
+    /// # Errors
+    /// The default is more than a call with the tag in quotes, or the text in quotes cannot be a tag.
+    pub fn of_default(default: &[u8], schema: &[u8]) -> Result<Self, FillerError> {
         let call = default.strip_prefix(schema).unwrap_or(default);
         if call == b"snowflake_id()" {
-            return Some(Self::Snowflake);
+            return Ok(Self::Snowflake);
         }
         let tag = call
-            .strip_prefix(b"next_biz_id('")?
-            .strip_suffix(b"'::text)")?;
-        Tag::parse(std::str::from_utf8(tag).ok()?)
-            .ok()
+            .strip_prefix(b"next_biz_id('")
+            .and_then(|rest| rest.strip_suffix(b"'::text)"))
+            .ok_or(FillerError::Unclear)?;
+        let tag = std::str::from_utf8(tag).map_err(|_| FillerError::NoTag)?;
+        Tag::parse(tag)
             .map(Self::Tag)
+            .map_err(|_| FillerError::NoTag)
     }
 
     /// The SQL expression that yields the default as text.

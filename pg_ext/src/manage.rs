@@ -191,7 +191,9 @@ pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
             Cause::ArgumentOutOfRange,
             format!("tag \"{tag}\" ends before {start}"),
         )
-        .hint("Raise its end first with SELECT keywright.alter_tag(tag, max => n)."));
+        .hint(format!(
+            "Raise its end first with SELECT keywright.alter_tag('{tag}', max => n)."
+        )));
     }
     change_row(
         tag,

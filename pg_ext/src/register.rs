@@ -19,7 +19,7 @@ pub fn lock() -> Result<(), Failure> {
     while !sys::try_lock_workers() {
         if Instant::now() >= deadline {
             return Err(store::timed_out(
-                "another transaction that sets a worker id",
+                "another transaction that sets a worker id, readable bucket or time zone, or runs keywright.lower_bound",
             ));
         }
         sys::sleep(Duration::from_millis(10));

@@ -4,7 +4,7 @@ use pgrx::PgLogLevel;
 
 use keywright_core::cause::Cause;
 
-use crate::column::{Column, PARTS, refused};
+use crate::column::{Column, IS_KEYWRIGHTS, PARTS, refused};
 use crate::failure::Failure;
 use crate::{query, text};
 
@@ -22,22 +22,19 @@ impl Parent {
     /// The topmost such table.
     pub fn of(column: &Column) -> Option<Self> {
         let found = query::one_row(
-            "WITH RECURSIVE above(oid, height) AS (SELECT inhparent, 1 FROM pg_inherits WHERE inhrelid = $1 \
+            &format!(
+                "WITH RECURSIVE above(oid, height) AS (SELECT inhparent, 1 FROM pg_inherits WHERE inhrelid = $1 \
                  UNION SELECT i.inhparent, a.height + 1 FROM pg_inherits i JOIN above a ON i.inhrelid = a.oid) \
              SELECT s.name, format('%L, %L', s.name, s.attname), CASE WHEN s.is_keywrights THEN 'y' ELSE '' END \
              FROM (SELECT format('%I.%I', n.nspname, c.relname) AS name, a.attname, above.height, \
-                          EXISTS (SELECT FROM pg_depend d \
-                                  JOIN pg_depend m ON m.classid = 'pg_proc'::regclass AND m.objid = d.refobjid \
-                                       AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e' \
-                                  JOIN pg_extension e ON e.oid = m.refobjid AND e.extname = 'keywright' \
-                                  WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = ad.oid AND d.refclassid = 'pg_proc'::regclass \
-                                 ) AS is_keywrights \
+                          {IS_KEYWRIGHTS} AS is_keywrights \
                    FROM above JOIN pg_class c ON c.oid = above.oid JOIN pg_namespace n ON n.oid = c.relnamespace \
                    JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped \
                         AND a.attname = (SELECT attname FROM pg_attribute WHERE attrelid = $1 AND attnum = $2) \
                    LEFT JOIN pg_attrdef ad ON ad.adrelid = c.oid AND ad.adnum = a.attnum \
                    WHERE ad.oid IS NOT NULL OR a.attidentity <> '') AS s \
-             ORDER BY s.height DESC LIMIT 1",
+             ORDER BY s.height DESC LIMIT 1"
+            ),
             &column.arguments(),
             |row| [1, 2, 3].map(|column| row.get::<Vec<u8>>(column).unwrap_or_default()),
         )?;

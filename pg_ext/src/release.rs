@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use keywright_core::cause::Cause;
 use pgrx::{pg_extern, pg_sys};
 
-use crate::column::{Column, carry_out, refused};
+use crate::column::{Column, Purpose, carry_out, not_keywrights, refused};
 use crate::definition::ID_MAX;
 use crate::failure::{Failure, OrRaise};
 use crate::filler::Filler;
@@ -24,7 +24,7 @@ fn keywright_release(relation: Option<pg_sys::Oid>, column: Option<&CStr>) -> i6
             )
             .hint("For instance SELECT keywright.release('orders', 'id')."));
         };
-        release(&Column::lock(relation, column)?)
+        release(&Column::lock(relation, column, Purpose::Release)?)
     };
     release().or_raise()
 }
@@ -33,8 +33,7 @@ fn keywright_release(relation: Option<pg_sys::Oid>, column: Option<&CStr>) -> i6
 fn release(column: &Column) -> Result<i64, Failure> {
     let fillers = column.fillers()?;
     if fillers.is_empty() {
-        return Err(refused("no id of keywright goes into it by default")
-            .hint("Release columns that keywright.adopt turned over, or that have snowflake_id() or next_biz_id of a tag as default."));
+        return Err(not_keywrights());
     }
     if let Some(parent) = Parent::of(column) {
         let arguments = &parent.arguments;

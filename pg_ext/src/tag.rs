@@ -288,9 +288,12 @@ fn plan(
                 slot.word.remaining()
             ))
             .hint(if entry.end_max < i64::MAX.unsigned_abs() {
-                "Raise its end with SELECT keywright.alter_tag(tag, max => n), or use another tag."
+                format!(
+                    "Raise its end with SELECT keywright.alter_tag('{}', max => n), or use another tag.",
+                    entry.key.tag()
+                )
             } else {
-                "Use another tag: this one ends where bigint does."
+                "Use another tag: this one ends where bigint does.".to_owned()
             })
         })
 }
@@ -343,7 +346,9 @@ pub fn advance(tag: &Tag, above: u64) -> Result<u64, Failure> {
             format!("{above} is beyond the end of tag \"{}\"", entry.key.tag()),
         )
         .detail(format!("The tag ends at {}.", entry.end_max - 1))
-        .hint("Raise its end first with SELECT keywright.alter_tag(tag, max => n)."));
+        .hint(format!(
+            "Raise its end first with SELECT keywright.alter_tag('{tag}', max => n)."
+        )));
     }
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     let urgency = Urgency::Needed { deadline };

@@ -84,7 +84,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
             let message = "tag \"t\" is exhausted at 3";
             (
                 refused(create, "SELECT next_biz_id('t')", cause, message)?,
-                "alter_tag",
+                "alter_tag('t', max => n)",
             )
         }
         Cause::ReadOnly => {

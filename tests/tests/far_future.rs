@@ -266,6 +266,13 @@ fn lowering_that_is_rolled_back_or_cut_off_changes_nothing() -> Result<()> {
         uncommitted(&mut client)?;
         client.batch_execute(end.split(';').next().unwrap_or(end))?;
         if let Some((_, rest)) = end.split_once(';') {
+            // Whoever waits is told for what.
+            let mut waiting = server.client("postgres")?;
+            waiting.batch_execute("SET keywright.refill_wait_ms_max = 400")?;
+            for query in ["SELECT snowflake_id()", "SELECT keywright.set_worker_id(9)"] {
+                let refused = waiting.batch_execute(query);
+                expect_cause(refused, Cause::RefillTimeout, "runs keywright.lower_bound");
+            }
             client.batch_execute(rest)?;
         }
         assert!(ahead_s(&mut client)?[0] > YEAR_S, "{end}");

@@ -191,54 +191,86 @@ fn what_cannot_be_released_is_left_as_it_was() -> Result<()> {
         "CREATE TABLE serials (id bigserial); CREATE TABLE bare (id bigint); SELECT keywright.create_tag('t');
          CREATE TABLE veiled (id bigint DEFAULT coalesce(next_biz_id('t'), 0)); CREATE VIEW seen AS SELECT 1::bigint AS id;
          CREATE TABLE narrow (id int DEFAULT next_biz_id('t')); CREATE TABLE words (id text DEFAULT readable_id('a'));
+         CREATE TABLE lost (id bigint DEFAULT next_biz_id('no such tag')); CREATE TABLE small (id serial);
          CREATE TABLE full_up (id bigint DEFAULT next_biz_id('t')); INSERT INTO full_up VALUES (9223372036854775806)",
     )?;
-    for (arguments, cause, message_has) in [
+    for (arguments, cause, message_has, hint_has) in [
         (
             "'serials', 'id'",
             Cause::AdoptRefused,
             "no id of keywright goes into it",
+            "does not draw from keywright",
         ),
         (
             "'bare', 'id'",
             Cause::AdoptRefused,
             "no id of keywright goes into it",
+            "does not draw from keywright",
         ),
         (
             "'veiled', 'id'",
             Cause::AdoptRefused,
             "does not show whose ids they are",
+            "Set the default to",
         ),
         (
             "'seen', 'id'",
             Cause::AdoptRefused,
             "no table with a column \"id\"",
+            "not a view",
         ),
         (
             "'narrow', 'id'",
             Cause::AdoptRefused,
             "it is integer, and ids need bigint",
+            "ALTER TABLE public.narrow ALTER id DROP DEFAULT",
         ),
         (
             "'words', 'id'",
             Cause::AdoptRefused,
             "it is text, and ids need bigint",
+            "ALTER TABLE public.words ALTER id DROP DEFAULT",
         ),
         (
             "'full_up', 'id'",
             Cause::AdoptRefused,
             "ids up to 9223372036854775806",
+            "Keep keywright",
         ),
         (
             "'bare', 'nope'",
             Cause::AdoptRefused,
             "no table with a column \"nope\"",
+            "not a view",
         ),
-        ("NULL, 'id'", Cause::ArgumentNull, "none may be null"),
-        ("'bare', NULL", Cause::ArgumentNull, "none may be null"),
+        (
+            "'small', 'id'",
+            Cause::AdoptRefused,
+            "no id of keywright goes into it",
+            "does not draw from keywright",
+        ),
+        (
+            "'lost', 'id'",
+            Cause::AdoptRefused,
+            "names a tag that does not exist",
+            "DROP DEFAULT",
+        ),
+        (
+            "NULL, 'id'",
+            Cause::ArgumentNull,
+            "none may be null",
+            "release('orders', 'id')",
+        ),
+        (
+            "'bare', NULL",
+            Cause::ArgumentNull,
+            "none may be null",
+            "release('orders', 'id')",
+        ),
     ] {
         let refused = client.batch_execute(&format!("SELECT keywright.release({arguments})"));
-        expect_cause(refused, cause, message_has);
+        let error = expect_cause(refused, cause, message_has);
+        assert!(error.hint.contains(hint_has), "{error:#?}");
     }
     let repeatable =
         "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT keywright.release('full_up', 'id')";
