@@ -144,6 +144,11 @@ pub fn parts_of_state(state: u64) -> (i64, u32) {
     (Zone::written_ms_of_tick(tick), sequence)
 }
 
+/// The first moment, in unix milliseconds, that no readable id of a zone can carry.
+pub const fn end_ms(zone: Zone) -> i64 {
+    zone.unix_ms(END_MS)
+}
+
 /// Writes a readable id. The moment is what a clock of its zone shows: [`Zone::written_ms`].
 ///
 /// # Errors

@@ -49,6 +49,7 @@ fn set_readable_bucket(bucket: Option<i32>, vouched: &Vouched) -> Result<(), Fai
         )
         .hint(BUCKET_HINT)
     })?;
+    require_before_end(vouched)?;
     let number = Number::Bucket(bucket);
     register::lock()?;
     identity::has_past()?;
@@ -73,6 +74,14 @@ fn set_readable_bucket(bucket: Option<i32>, vouched: &Vouched) -> Result<(), Fai
     changes::announce(extension.node_table);
     session::forget();
     Ok(())
+}
+
+fn require_before_end(vouched: &Vouched) -> Result<(), Failure> {
+    let zone = session::zone()?;
+    vouched.require_before(
+        readable::end_ms(zone),
+        &format!("the readable ids of time zone {zone}"),
+    )
 }
 
 /// Whether the database has the bucket already.
@@ -114,6 +123,7 @@ pub fn follow_worker(
         claims::give_up_others(register, TimeKind::Readable, None)?;
         return Ok(None);
     };
+    require_before_end(vouched)?;
     let number = Number::Bucket(bucket);
     if is_had(register, label, bucket) {
         if let Some(above_ms) = vouched.above_ms {

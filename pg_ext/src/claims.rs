@@ -60,6 +60,22 @@ impl Vouched {
             is_unused,
         })
     }
+
+    /// Refuses a moment that ids cannot go on above, because the last of `them` is earlier.
+    ///
+    /// # Errors
+    /// It is `end_ms` or later.
+    pub fn require_before(&self, end_ms: i64, them: &str) -> Result<(), Failure> {
+        if self.above_ms < Some(end_ms) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("above is a moment after the last of {them}"),
+        )
+        .detail(format!("They end at {}.", decode::timestamp(end_ms)?))
+        .hint("Check the year: no id could follow, and force => true does not change that."))
+    }
 }
 
 /// Says that a number which this database has already is not one that was never used, whatever the caller says.

@@ -125,6 +125,10 @@ fn set_worker_id(worker_id: Option<i32>, vouched: &Vouched) -> Result<(), Failur
     let worker = WorkerId::new(i64::from(worker_id), &layout).map_err(|error| {
         Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(WORKER_HINT)
     })?;
+    vouched.require_before(
+        layout.runs_out_at_ms(),
+        &format!("the ids of layout \"{layout}\""),
+    )?;
     let number = Number::Worker(worker.get());
     register::lock()?;
     has_past()?;

@@ -400,6 +400,29 @@ fn absurd_moments_are_refused() -> Result<()> {
             "before 2010 or more than a year ahead",
         );
     }
+    // Beyond the last id nothing could follow, whoever insists.
+    for (call, has) in [
+        (
+            "set_worker_id(6, above => '2200-01-01'",
+            "the last of the ids of layout \"twitter\"",
+        ),
+        (
+            "set_worker_id(6, above => '2080-07-10 17:30:31Z'",
+            "the last of the ids of layout \"twitter\"",
+        ),
+        (
+            "set_readable_bucket(6, above => '2200-01-01'",
+            "the last of the readable ids of time zone UTC",
+        ),
+        (
+            "set_readable_bucket(1, above => '2100-01-01Z'",
+            "the last of the readable ids of time zone UTC",
+        ),
+    ] {
+        let set = format!("SELECT keywright.{call}, force => true)");
+        expect_cause(client.batch_execute(&set), Cause::ArgumentOutOfRange, has);
+    }
+    query_i64(&mut client, "SELECT snowflake_id()")?;
     client
         .batch_execute("SELECT keywright.set_worker_id(6, above => now() + interval '1 minute')")?;
     let floor = "SELECT (snowflake_id() > snowflake_floor(now() + interval '59 s'))::int::bigint";
