@@ -20,7 +20,7 @@ pub const PARTS: &str = "WITH RECURSIVE tree(oid) AS (SELECT $1 UNION SELECT i.i
               AND a.attname = (SELECT attname FROM pg_attribute WHERE attrelid = $1 AND attnum = $2))";
 
 /// Whether the default "ad" of a column calls a function of keywright.
-pub const IS_KEYWRIGHTS: &str = "EXISTS (SELECT FROM pg_depend d \
+const IS_KEYWRIGHTS: &str = "EXISTS (SELECT FROM pg_depend d \
      JOIN pg_depend m ON m.classid = 'pg_proc'::regclass AND m.objid = d.refobjid \
           AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e' \
      JOIN pg_extension e ON e.oid = m.refobjid AND e.extname = 'keywright' \

@@ -37,11 +37,7 @@ fn release(column: &Column) -> Result<i64, Failure> {
     }
     if let Some(parent) = Parent::of(column) {
         let arguments = &parent.arguments;
-        return Err(parent.refusal(&if parent.is_keywrights {
-            format!("SELECT keywright.release({arguments})")
-        } else {
-            format!("SELECT keywright.adopt(tag, {arguments}), and then release")
-        }));
+        return Err(parent.refusal(&format!("SELECT keywright.release({arguments})")));
     }
     let mut above = column.largest()?;
     for filler in &fillers {

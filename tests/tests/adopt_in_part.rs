@@ -57,7 +57,7 @@ fn part_of_a_table_whose_parent_makes_ids_is_refused() -> Result<()> {
     )?;
     let refuse = |client: &mut Client, call: &str, of: &str, parent: &str| {
         let refused = client.batch_execute(&format!("SELECT keywright.{call}"));
-        let whose = format!("it is part of {of}, where ids are made for it");
+        let whose = format!("it is part of {of}, which gets ids from elsewhere, too");
         let error = expect_cause(refused, Cause::AdoptRefused, &whose);
         assert!(error.hint.contains(parent), "{call}: {error:#?}");
     };
@@ -101,8 +101,9 @@ fn part_of_a_table_whose_parent_makes_ids_is_refused() -> Result<()> {
         &mut client,
         "release('known2', 'id')",
         "public.known",
-        "keywright.adopt(tag, 'public.known', 'id')",
+        "SELECT keywright.release('public.known', 'id').",
     );
+    client.batch_execute("SELECT keywright.release('known', 'id')")?;
     // The whole goes over, and back.
     let fill = "INSERT INTO q (x) SELECT 1 + n % 2 FROM generate_series(1, 300) n; INSERT INTO q2a (x) SELECT 2 FROM generate_series(1, 70);
          INSERT INTO \"Heads\" SELECT FROM generate_series(1, 60); INSERT INTO heir SELECT FROM generate_series(1, 60)";
@@ -118,11 +119,42 @@ fn part_of_a_table_whose_parent_makes_ids_is_refused() -> Result<()> {
 }
 
 #[test]
+fn parts_with_one_source_go_over_together() -> Result<()> {
+    let database = SERVER.database(builder)?;
+    let mut client = database.client()?;
+    client.batch_execute(
+        "CREATE TABLE q (id bigint, x int) PARTITION BY LIST (x); CREATE TABLE q1 PARTITION OF q FOR VALUES IN (1);
+         CREATE TABLE q2 PARTITION OF q FOR VALUES IN (2); CREATE SEQUENCE s;
+         ALTER TABLE q1 ALTER id SET DEFAULT nextval('s'); ALTER TABLE q2 ALTER id SET DEFAULT nextval('s')",
+    )?;
+    let fill = "INSERT INTO q1 (x) SELECT 1 FROM generate_series(1, 99); INSERT INTO q2 (x) SELECT 2 FROM generate_series(1, 99)";
+    client.batch_execute(fill)?;
+    for (part, whole) in [
+        ("adopt('q', 'q1', 'id')", "adopt('q', 'public.q', 'id')"),
+        ("release('q2', 'id')", "release('public.q', 'id')"),
+    ] {
+        if part.starts_with("release") {
+            client.batch_execute("ALTER TABLE q ALTER id DROP DEFAULT")?;
+            client.batch_execute(
+                "ALTER TABLE q1 ALTER id SET DEFAULT next_biz_id('q'); ALTER TABLE q2 ALTER id SET DEFAULT next_biz_id('q')",
+            )?;
+        }
+        let refused = client.batch_execute(&format!("SELECT keywright.{part}"));
+        let error = expect_cause(refused, Cause::AdoptRefused, "it is part of public.q");
+        assert!(error.hint.contains(whole), "{error:#?}");
+        client.batch_execute(&format!("SELECT keywright.{whole}"))?;
+        client.batch_execute(fill)?;
+        assert_eq!(repeated(&mut client, "q")?, 0, "{part}");
+    }
+    Ok(())
+}
+
+#[test]
 fn part_that_alone_makes_its_ids_goes_over() -> Result<()> {
     let database = SERVER.database(builder)?;
     let (mut client, notices) = listening(&database)?;
     client.batch_execute(
-        "CREATE TABLE q (id bigint, x int) PARTITION BY LIST (x); CREATE TABLE q1 PARTITION OF q FOR VALUES IN (1);
+        "CREATE TABLE q (id bigint, x int, other bigint) PARTITION BY LIST (x); CREATE TABLE q1 PARTITION OF q FOR VALUES IN (1);
          CREATE SEQUENCE s; ALTER TABLE q1 ALTER id SET DEFAULT nextval('s');
          INSERT INTO q1 (x) SELECT 1 FROM generate_series(1, 9); SELECT keywright.adopt('q1', 'q1', 'id');
          INSERT INTO q1 (x) SELECT 1 FROM generate_series(1, 9); SELECT keywright.release('q1', 'id');
