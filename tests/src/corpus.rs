@@ -34,7 +34,7 @@
 mod compare;
 mod parse;
 mod run;
-mod transcript;
+pub(crate) mod transcript;
 
 use std::path::Path;
 

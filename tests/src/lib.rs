@@ -34,6 +34,7 @@ mod scratch;
 mod server;
 mod shared;
 pub mod soak;
+pub mod statements;
 mod upstream;
 mod wait;
 mod wheel;

@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: long runs against private servers, in which everything happens that may.
 
+mod mysql;
 mod pg;
 mod regress;
 
@@ -17,6 +18,7 @@ pub(crate) struct Soak {
 enum What {
     PgRegress(regress::PgRegress),
     Pg(pg::Pg),
+    Mysql(mysql::Mysql),
 }
 
 impl Soak {
@@ -24,6 +26,7 @@ impl Soak {
         match self.what {
             What::PgRegress(regress) => regress.run(),
             What::Pg(pg) => pg.run(),
+            What::Mysql(mysql) => mysql.run(),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::wire::{Column, Done, Reply, SqlFault, Statement, Value, status};
 const STATUS_COMPARED: u16 = !status::WAS_SLOW;
 
 /// The replies in lines, all fields shown; bytes that are not ASCII are escaped.
-pub(super) fn show_replies(replies: &[Reply]) -> String {
+pub(crate) fn show_replies(replies: &[Reply]) -> String {
     let shown: Vec<String> = replies.iter().map(show_reply).collect();
     shown.join("\n")
 }
@@ -32,7 +32,7 @@ fn show_reply(reply: &Reply) -> String {
     }
 }
 
-pub(super) fn show_fault(fault: &SqlFault) -> String {
+pub(crate) fn show_fault(fault: &SqlFault) -> String {
     format!(
         "error {} ({}): {}",
         fault.errno,
@@ -41,7 +41,7 @@ pub(super) fn show_fault(fault: &SqlFault) -> String {
     )
 }
 
-pub(super) fn show_statement(statement: &Statement) -> String {
+pub(crate) fn show_statement(statement: &Statement) -> String {
     let list = |columns: &[Column]| {
         let shown: Vec<String> = columns.iter().map(show_column).collect();
         shown.join(", ")
@@ -82,7 +82,7 @@ fn show_column(column: &Column) -> String {
     )
 }
 
-pub(super) fn show_row(row: &[Value]) -> String {
+pub(crate) fn show_row(row: &[Value]) -> String {
     let fields: Vec<String> = row
         .iter()
         .map(|value| match value {
@@ -113,10 +113,10 @@ fn as_key(digits: &str) -> Option<(usize, u64)> {
 
 /// The place of every key among those of its space that one side saw.
 #[derive(Debug, Default)]
-pub(super) struct Ranks(BTreeMap<(usize, u64), usize>);
+pub(crate) struct Ranks(BTreeMap<(usize, u64), usize>);
 
 impl Ranks {
-    pub(super) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Ranks {
+    pub(crate) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Ranks {
         let mut keys = BTreeMap::new();
         for key in texts.flat_map(pieces).filter_map(|piece| as_key(&piece)) {
             keys.insert(key, 0);
@@ -131,7 +131,7 @@ impl Ranks {
     }
 
     /// The text with `#t.1` for the smallest key of `t`, and so on.
-    pub(super) fn applied_to(&self, text: &str) -> String {
+    pub(crate) fn applied_to(&self, text: &str) -> String {
         let shown = |piece: Cow<'_, str>| {
             let found = as_key(&piece).and_then(|key| Some((key, *self.0.get(&key)?)));
             match found {

@@ -1,0 +1,562 @@
+//! One INSERT after another, out of a seed.
+
+use std::fmt;
+
+use fastrand::Rng;
+
+use super::values::{bound, bound_key, choose, key, number, text};
+use crate::{Flavour, Param};
+
+/// What a column is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Key,
+    Number,
+    Text,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::Key => "id",
+            Role::Number => "a",
+            Role::Text => "b",
+        }
+    }
+}
+
+/// A table with a key, of [`crate::corpus::KEY_SPACES`].
+#[derive(Debug, PartialEq)]
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    /// In its order.
+    columns: [Role; 3],
+    pub(super) definition: &'static str,
+}
+
+/// Key first, in the middle, last; of every type that matters; in the engine without transactions.
+pub(super) const TABLES: [Table; 4] = [
+    Table {
+        name: "t",
+        columns: [Role::Key, Role::Number, Role::Text],
+        definition: "id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(60))",
+    },
+    Table {
+        name: "t_int",
+        columns: [Role::Number, Role::Key, Role::Text],
+        definition: "a INT, id INT NOT NULL AUTO_INCREMENT, b VARCHAR(60) DEFAULT 'd', UNIQUE (id))",
+    },
+    Table {
+        name: "t_uint",
+        columns: [Role::Text, Role::Number, Role::Key],
+        definition: "b VARCHAR(60), a INT UNIQUE, id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY)",
+    },
+    Table {
+        name: "t_ubig",
+        columns: [Role::Key, Role::Text, Role::Number],
+        definition: "id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, b VARCHAR(60), a INT) ENGINE = MyISAM",
+    },
+];
+
+/// Statements that a session begins with.
+pub(super) fn prelude(random: &mut Rng, flavour: Flavour) -> Vec<String> {
+    const MODES: &[&str] = &[
+        "",
+        "STRICT_TRANS_TABLES",
+        "STRICT_ALL_TABLES",
+        "ANSI_QUOTES",
+        "NO_AUTO_VALUE_ON_ZERO",
+        "NO_BACKSLASH_ESCAPES",
+        "PIPES_AS_CONCAT",
+        "HIGH_NOT_PRECEDENCE",
+        "IGNORE_SPACE",
+        "STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES",
+        "TRADITIONAL",
+        "ANSI",
+        "STRICT_TRANS_TABLES,NO_ZERO_DATE",
+    ];
+    const CHARSETS: &[&str] = &[
+        "utf8mb4", "latin1", "gbk", "sjis", "binary", "big5", "ascii",
+    ];
+    let mut prelude = vec!["SET @k = NULL".to_owned()];
+    if random.u8(0..3) == 0 {
+        prelude.push("SET @k = 750".to_owned());
+    }
+    if random.bool() {
+        let oracle = flavour == Flavour::MariaDb && random.u8(0..10) == 0;
+        let mode = if oracle {
+            "ORACLE"
+        } else {
+            choose(random, MODES)
+        };
+        prelude.push(format!("SET sql_mode = '{mode}'"));
+    }
+    if random.u8(0..4) == 0 {
+        prelude.push(format!("SET NAMES {}", choose(random, CHARSETS)));
+    }
+    prelude
+}
+
+/// One statement.
+#[derive(Debug)]
+pub(super) struct Case {
+    pub(super) table: &'static Table,
+    pub(super) text: String,
+    /// Prepared and executed with these; else it is sent as text.
+    pub(super) params: Option<Vec<Param>>,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "    {}", self.text.escape_debug())?;
+        match &self.params {
+            Some(params) => write!(formatter, "\n    prepared, {params:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Case {
+    pub(super) fn draw(random: &mut Rng, flavour: Flavour) -> Case {
+        let table = random.choice(&TABLES).unwrap_or(&TABLES[0]);
+        let prepared = random.u8(0..4) == 0;
+        let mut writer = Writer {
+            random,
+            flavour,
+            params: prepared.then(Vec::new),
+        };
+        let text = writer.insert(table);
+        Case {
+            table,
+            text,
+            params: writer.params,
+        }
+    }
+}
+
+struct Writer<'a> {
+    random: &'a mut Rng,
+    flavour: Flavour,
+    params: Option<Vec<Param>>,
+}
+
+impl Writer<'_> {
+    fn one_in(&mut self, times: u8) -> bool {
+        self.random.u8(0..times) == 0
+    }
+
+    fn choose(&mut self, pool: &[&'static str]) -> &'static str {
+        choose(self.random, pool)
+    }
+
+    fn is_maria(&self) -> bool {
+        self.flavour == Flavour::MariaDb
+    }
+
+    /// What may stand between two words.
+    fn gap(&mut self) -> &'static str {
+        if self.one_in(12) {
+            self.choose(&[
+                "\n",
+                "\t",
+                "  ",
+                "/**/",
+                "/* x */",
+                " -- x\n",
+                " #x\n",
+                "\r\n",
+                "/*! */",
+                "/*!50000 */",
+            ])
+        } else {
+            " "
+        }
+    }
+
+    /// What may stand where nothing needs to.
+    fn nothing(&mut self) -> &'static str {
+        if self.one_in(10) { self.gap() } else { "" }
+    }
+
+    fn insert(&mut self, table: &'static Table) -> String {
+        let mut text = String::new();
+        text += self.nothing();
+        let replace = self.one_in(10);
+        text += match (replace, self.random.u8(0..4)) {
+            (true, _) => "REPLACE",
+            (false, 0) => "insert",
+            (false, _) => "INSERT",
+        };
+        text += self.gap();
+        if self.one_in(8) {
+            text += if replace {
+                "LOW_PRIORITY"
+            } else {
+                self.choose(&["LOW_PRIORITY", "HIGH_PRIORITY"])
+            };
+            text += self.gap();
+        }
+        let ignore = !replace && self.one_in(8);
+        if ignore {
+            text += "IGNORE";
+            text += self.gap();
+        }
+        if !self.one_in(5) {
+            text += "INTO";
+            text += self.gap();
+        }
+        text += &match self.random.u8(0..6) {
+            0 => format!("`{}`", table.name),
+            1 => format!("{{db}}.{}", table.name),
+            2 => format!("`{{db}}` . `{}`", table.name),
+            _ => table.name.to_owned(),
+        };
+        let set = self.one_in(8);
+        let columns = if set {
+            text += self.gap();
+            self.some_columns(table)
+        } else {
+            self.column_list(table, &mut text)
+        };
+        if set {
+            self.set(&columns, &mut text);
+        } else if self.one_in(3) {
+            self.query(&columns, &mut text);
+        } else {
+            self.rows(&columns, &mut text);
+        }
+        if !replace && self.one_in(6) {
+            self.on_duplicate(&mut text);
+        }
+        if self.is_maria() && self.one_in(12) {
+            text += self.gap();
+            text += self.choose(&[
+                "RETURNING id",
+                "RETURNING id, a",
+                "RETURNING *",
+                "RETURNING a+1",
+            ]);
+        }
+        text += self.nothing();
+        if self.one_in(15) {
+            text += self.choose(&[";", " ;", "; -- x", " /* x */"]);
+        }
+        text
+    }
+
+    /// All in another order, or some of them.
+    fn some_columns(&mut self, table: &'static Table) -> Vec<Role> {
+        let mut columns = table.columns.to_vec();
+        self.random.shuffle(&mut columns);
+        match self.random.u8(0..5) {
+            0 => columns.retain(|&role| role != Role::Key),
+            1 => columns.truncate(2),
+            _ => {}
+        }
+        columns
+    }
+
+    fn column_list(&mut self, table: &'static Table, text: &mut String) -> Vec<Role> {
+        let columns = match self.random.u8(0..6) {
+            0 | 1 => {
+                *text += self.gap();
+                return table.columns.to_vec();
+            }
+            2 => table.columns.to_vec(),
+            _ => self.some_columns(table),
+        };
+        *text += self.nothing();
+        *text += "(";
+        for (number, role) in columns.iter().enumerate() {
+            if number > 0 {
+                *text += ",";
+            }
+            *text += self.nothing();
+            let name = role.name();
+            *text += &match self.random.u8(0..8) {
+                0 => format!("`{name}`"),
+                1 => name.to_uppercase(),
+                2 => format!("{}.{name}", table.name),
+                _ => name.to_owned(),
+            };
+            *text += self.nothing();
+        }
+        *text += ")";
+        *text += self.nothing();
+        columns
+    }
+
+    fn value(&mut self, role: Role) -> &'static str {
+        if let Some(params) = &mut self.params
+            && self.random.bool()
+        {
+            params.push(match role {
+                Role::Key => bound_key(self.random, self.flavour),
+                Role::Number | Role::Text => bound(self.random),
+            });
+            return "?";
+        }
+        match role {
+            Role::Key => key(self.random),
+            Role::Number => number(self.random),
+            Role::Text => text(self.random),
+        }
+    }
+
+    fn set(&mut self, columns: &[Role], text: &mut String) {
+        *text += self.choose(&["SET", "set"]);
+        *text += self.gap();
+        for (number, &role) in columns.iter().enumerate() {
+            if number > 0 {
+                *text += ",";
+            }
+            *text += self.nothing();
+            *text += role.name();
+            *text += self.choose(&["=", " = ", ":=", " ="]);
+            *text += self.value(role);
+            *text += self.nothing();
+        }
+    }
+
+    fn rows(&mut self, columns: &[Role], text: &mut String) {
+        let row = !self.is_maria() && self.one_in(6);
+        *text += self.choose(&["VALUES", "VALUES", "values", "VALUE"]);
+        *text += if row { " " } else { self.nothing() };
+        let count = self.random.choice([1, 1, 1, 2, 2, 3]).unwrap_or(1);
+        for number in 0..count {
+            if number > 0 {
+                *text += ",";
+                *text += self.nothing();
+            }
+            if row {
+                *text += "ROW";
+            }
+            *text += "(";
+            for (number, &role) in columns.iter().enumerate() {
+                if number > 0 {
+                    *text += ",";
+                }
+                *text += self.nothing();
+                *text += self.value(role);
+                *text += self.nothing();
+            }
+            *text += ")";
+        }
+        if !self.is_maria() && self.one_in(10) {
+            *text += " AS n";
+        }
+    }
+
+    fn on_duplicate(&mut self, text: &mut String) {
+        *text += self.gap();
+        *text += "ON DUPLICATE KEY UPDATE";
+        *text += self.gap();
+        *text += self.choose(&[
+            "a = 5",
+            "id = id",
+            "a = VALUES(a)",
+            "b = CONCAT(b,'!')",
+            "id = LAST_INSERT_ID(id)",
+            "a=a+1,b='z'",
+            "id=VALUES(id)",
+            "a = n.a",
+            "b = DEFAULT",
+        ]);
+    }
+
+    /// Rows out of a query.
+    fn query(&mut self, columns: &[Role], text: &mut String) {
+        *text += self.gap();
+        let first = self.simple(columns);
+        match self.random.u8(0..16) {
+            0..3 => {
+                let second = self.simple(columns);
+                let operator = self.choose(&[
+                    "UNION",
+                    "UNION ALL",
+                    "UNION DISTINCT",
+                    "EXCEPT",
+                    "INTERSECT",
+                    "union all",
+                    "MINUS",
+                    "UNION/**/ALL",
+                ]);
+                *text += &match self.random.u8(0..4) {
+                    0 => format!("({first}) {operator} ({second})"),
+                    1 => format!("{first} {operator} ({second})"),
+                    _ => format!("{first} {operator} {second}"),
+                };
+                if self.one_in(4) {
+                    *text += self.choose(&[" ORDER BY 1", " LIMIT 2", " ORDER BY a LIMIT 1"]);
+                }
+            }
+            3 => *text += &format!("({first})"),
+            4 => *text += &format!("(({first}))"),
+            5 => *text += &format!("WITH c AS ({first}) SELECT * FROM c"),
+            6 => {
+                let values = self.simple(columns);
+                *text += &format!("WITH c AS (SELECT 1 AS x) {values}");
+            }
+            7 => *text += &format!("(WITH c AS (SELECT 1 AS x) {first})"),
+            8 => *text += &format!("SELECT * FROM ({first}) d"),
+            9 => {
+                let second = self.simple(columns);
+                *text += &format!("SELECT * FROM ({first} UNION ALL {second}) d");
+            }
+            10 => {
+                *text += self.choose(&[
+                    "TABLE u3",
+                    "VALUES (NULL,1,'x'),(0,2,'y')",
+                    "SELECT * FROM u3",
+                    "SELECT u3.* FROM u3",
+                    "VALUES ROW(NULL,1,'x'),ROW(790,2,'y')",
+                ])
+            }
+            _ => *text += &first,
+        }
+    }
+
+    fn simple(&mut self, columns: &[Role]) -> String {
+        let mut text = self
+            .choose(&[
+                "SELECT",
+                "SELECT",
+                "SELECT",
+                "select",
+                "SELECT DISTINCT",
+                "SELECT ALL",
+                "SELECT STRAIGHT_JOIN",
+                "SELECT SQL_NO_CACHE",
+                "SELECT SQL_SMALL_RESULT",
+            ])
+            .to_owned();
+        text += self.gap();
+        let from = !self.one_in(3);
+        let mut grouped = false;
+        for (number, &role) in columns.iter().enumerate() {
+            if number > 0 {
+                text += ",";
+                text += self.nothing();
+            }
+            let value = match role {
+                Role::Key if from && self.one_in(5) => self.choose(&[
+                    "n",
+                    "u.n",
+                    "a",
+                    "MAX(n)",
+                    "MIN(a)",
+                    "COUNT(*)",
+                    "SUM(n)",
+                    "ROW_NUMBER() OVER ()",
+                    "GROUPING(a)",
+                    "d.n",
+                    "minus",
+                    "a+n",
+                ]),
+                Role::Number if from && self.one_in(2) => self.choose(&[
+                    "a",
+                    "u.a",
+                    "a+1",
+                    "MAX(a)",
+                    "COUNT(*)",
+                    "minus",
+                    "`offset`",
+                    "RANK() OVER (ORDER BY a)",
+                ]),
+                Role::Text if from && self.one_in(2) => {
+                    self.choose(&["b", "u.b", "MAX(b)", "GROUP_CONCAT(b)", "UPPER(b)"])
+                }
+                Role::Key | Role::Number | Role::Text => self.value(role),
+            };
+            text += value;
+            if self.one_in(10) {
+                text += self.choose(&[" AS x", " y", " AS `z`", " AS 'w'"]);
+            }
+        }
+        if !from {
+            if self.one_in(4) {
+                text += self.choose(&[
+                    " FROM DUAL",
+                    " FROM dual WHERE 1",
+                    " WHERE 1",
+                    " HAVING 1",
+                    " LIMIT 1",
+                    " WHERE NOT EXISTS (SELECT 1 FROM u WHERE 0)",
+                ]);
+            }
+            return text;
+        }
+        text += self.gap();
+        text += "FROM";
+        text += self.gap();
+        text += self.choose(&[
+            "u",
+            "u",
+            "u",
+            "`u`",
+            "{db}.u",
+            "u AS d",
+            "u d",
+            "(SELECT * FROM u) d",
+            "u JOIN u v USING (a)",
+            "u minus",
+            "u LEFT JOIN u v ON u.a = v.n",
+            "u, (SELECT 1 AS one) o",
+            "(u)",
+        ]);
+        if self.one_in(3) {
+            text += self.gap();
+            text += self.choose(&[
+                "WHERE a > 1",
+                "WHERE 1",
+                "WHERE a IN (1,3)",
+                "WHERE b LIKE '%'",
+                "WHERE n IS NULL",
+                "WHERE a = @k",
+                "WHERE a BETWEEN 1 AND 2",
+            ]);
+        }
+        if self.one_in(6) {
+            grouped = true;
+            text += self.gap();
+            text += self.choose(&[
+                "GROUP BY a",
+                "GROUP BY a WITH ROLLUP",
+                "GROUP BY 1",
+                "GROUP BY b",
+                "GROUP BY ROLLUP (a)",
+                "GROUP BY a, b WITH ROLLUP",
+                "GROUP BY n",
+            ]);
+        }
+        if self.one_in(if grouped { 3 } else { 15 }) {
+            text += self.gap();
+            text += self.choose(&["HAVING a > 1", "HAVING COUNT(*) > 0", "HAVING 1"]);
+        }
+        if self.one_in(5) {
+            text += self.gap();
+            text += self.choose(&[
+                "ORDER BY a",
+                "ORDER BY a DESC",
+                "ORDER BY 2",
+                "ORDER BY `offset`",
+                "ORDER BY offset",
+                "ORDER BY minus",
+                "ORDER BY b, a",
+                "ORDER BY NULL",
+            ]);
+        }
+        if self.one_in(6) {
+            text += self.gap();
+            text += self.choose(&[
+                "LIMIT 2",
+                "LIMIT 1,1",
+                "LIMIT 1 OFFSET 1",
+                "LIMIT 0",
+                "FOR UPDATE",
+                "LOCK IN SHARE MODE",
+            ]);
+        }
+        text
+    }
+}

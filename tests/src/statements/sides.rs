@@ -1,0 +1,320 @@
+//! The two sides: a server's own tables, and a proxy before their twins.
+
+use std::fmt;
+
+use anyhow::Context;
+
+use super::grammar::{Case, TABLES};
+use crate::corpus::transcript::{Ranks, show_fault, show_replies, show_row, show_statement};
+use crate::corpus::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};
+use crate::{
+    Flavour, Login, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream, Wire, make_store,
+};
+
+/// As long on both sides: lengths are in what is compared.
+const SCHEMAS: [&str; 2] = ["twin_n", "twin_p"];
+
+/// The proxy refuses what it cannot rewrite exactly.
+const NOT_SUPPORTED: u16 = 1235;
+
+/// What a statement that was refused names stands between these.
+const NAMED: [&str; 2] = ["cannot fill in a key exactly in ", ", on a table"];
+
+/// What the session says of a statement afterwards; one of them, in turn.
+const QUESTIONS: [&str; 3] = [
+    "SELECT LAST_INSERT_ID(), @@identity",
+    "SHOW WARNINGS",
+    "SELECT ROW_COUNT()",
+];
+
+/// A server, and a proxy before it.
+pub(super) struct Rig {
+    server: Upstream,
+    proxy: ProxyProcess,
+}
+
+/// How both sides took a statement.
+pub(super) struct Outcome {
+    pub(super) accepted: bool,
+    pub(super) verdict: Verdict,
+}
+
+pub(super) enum Verdict {
+    Same,
+    /// The proxy refused it, and named that.
+    Refused(String),
+    Differs(Difference),
+}
+
+/// What was seen on either side.
+pub(super) struct Difference {
+    pub(super) native: Seen,
+    pub(super) proxied: Seen,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, side) in [("native", &self.native), ("proxied", &self.proxied)] {
+            writeln!(formatter, "  {name}")?;
+            let parts = [
+                ("", &side.reply),
+                ("then ", &side.afterwards),
+                ("table ", &side.table),
+            ];
+            for (part, text) in parts {
+                for line in text.lines().filter(|line| !is_description(line)) {
+                    writeln!(formatter, "    {part}{line}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Columns, and what ends rows: the same on both sides but for its keys, and long.
+fn is_description(line: &str) -> bool {
+    line.starts_with("columns ")
+        || line.starts_with("prepared, ")
+        || line.starts_with("end affected")
+}
+
+/// What one side showed of one statement, keys by their order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Seen {
+    pub(super) reply: String,
+    pub(super) afterwards: String,
+    pub(super) table: String,
+    /// The error it ended with.
+    pub(super) errno: Option<u16>,
+}
+
+impl Rig {
+    pub(super) fn start(flavour: Flavour) -> Result<Rig> {
+        let server = Upstream::start(flavour)?;
+        for schema in SCHEMAS {
+            server.run(
+                "mysql",
+                &format!("CREATE DATABASE {schema} CHARACTER SET utf8mb4"),
+            )?;
+            server.run(
+                schema,
+                "CREATE TABLE u (a INT PRIMARY KEY, b VARCHAR(60), n INT, minus INT, `offset` INT);
+                 INSERT INTO u VALUES (1, 'one', NULL, 0, 4), (2, 'two', 760, 1, 3), (3, 'one', 0, 2, 2), (4, '5', NULL, 3, 1);
+                 CREATE TABLE u3 (n INT, a INT, b VARCHAR(60)); INSERT INTO u3 VALUES (NULL, 1, 'x'), (770, 2, 'y'), (0, 3, 'z')",
+            )?;
+            for table in &TABLES {
+                server.run(
+                    schema,
+                    &format!("CREATE TABLE {} ({}", table.name, table.definition),
+                )?;
+            }
+        }
+        let spaces = || {
+            let firsts = (KEY_FIRST..).step_by(KEY_SPACE_SIZE as usize);
+            KEY_SPACES
+                .iter()
+                .zip(firsts)
+                .filter(|((schema, table), _)| {
+                    schema.is_empty() && TABLES.iter().any(|known| known.name == *table)
+                })
+        };
+        let tags: Vec<(&str, u64)> = spaces()
+            .map(|((_, table), first)| (*table, first))
+            .collect();
+        let store = make_store(&server, "twin_store", &tags)?;
+        let mut config = ProxyConfig::before(&server, &store);
+        for ((_, table), _) in spaces() {
+            config = config.rule(
+                &format!("{}.{table}", SCHEMAS[1]),
+                &format!("segment:{table}"),
+            );
+        }
+        for rule in &mut config.rules {
+            // All key spaces fit INT.
+            rule.push_str("bits_max = 31\n");
+        }
+        let proxy = ProxyProcess::start(config)?;
+        let rig = Rig { server, proxy };
+        for (side, schema) in SCHEMAS.into_iter().enumerate() {
+            let mut direct = rig.server.wire(schema)?;
+            for table in &TABLES {
+                reset(&mut direct, table.name, side)?;
+            }
+        }
+        Ok(rig)
+    }
+
+    /// A session on either side that has run these.
+    pub(super) fn sessions(&self, prelude: &[String]) -> Result<Sessions> {
+        let open = |port: u16, schema: &'static str, side: usize| {
+            let mut wire = Wire::connect_tcp(port, &Login::root(schema))?;
+            for sql in prelude {
+                wire.run(sql).with_context(|| format!("{sql:?}"))?;
+            }
+            Ok::<_, anyhow::Error>(Session {
+                wire,
+                direct: self.server.wire(schema)?,
+                schema,
+                side,
+            })
+        };
+        Ok(Sessions {
+            native: open(self.server.port(), SCHEMAS[0], 0)?,
+            proxied: open(self.proxy.port(), SCHEMAS[1], 1)?,
+            turn: 0,
+        })
+    }
+}
+
+/// A session on either side.
+pub(super) struct Sessions {
+    native: Session,
+    proxied: Session,
+    turn: usize,
+}
+
+impl Sessions {
+    pub(super) fn run(&mut self, case: &Case) -> Result<Outcome> {
+        self.turn += 1;
+        let question = QUESTIONS[self.turn % QUESTIONS.len()];
+        let context = || format!("{case}");
+        let native = self.native.run(case, question).with_context(context)?;
+        let proxied = self.proxied.run(case, question).with_context(context)?;
+        let accepted = native.errno.is_none();
+        let untouched = proxied.table.is_empty();
+        let verdict = if proxied.errno == Some(NOT_SUPPORTED)
+            && native.errno != Some(NOT_SUPPORTED)
+            && untouched
+        {
+            Verdict::Refused(named(&proxied.reply))
+        } else if native == proxied {
+            Verdict::Same
+        } else {
+            Verdict::Differs(Difference { native, proxied })
+        };
+        Ok(Outcome { accepted, verdict })
+    }
+}
+
+/// What a refusal names.
+fn named(reply: &str) -> String {
+    let [before, after] = NAMED;
+    let rest = reply.split_once(before).map_or(reply, |(_, rest)| rest);
+    rest.split_once(after)
+        .map_or(rest, |(name, _)| name)
+        .chars()
+        .take(70)
+        .collect()
+}
+
+struct Session {
+    wire: Wire,
+    direct: Wire,
+    schema: &'static str,
+    side: usize,
+}
+
+impl Session {
+    fn run(&mut self, case: &Case, question: &str) -> Result<Seen> {
+        let text = case.text.replace("{db}", self.schema);
+        let (mut reply, errno) = match &case.params {
+            None => shown(&self.wire.query(&text)?),
+            Some(params) => match self.wire.prepare(&text)? {
+                Err(fault) => (show_fault(&fault), Some(fault.errno)),
+                Ok(statement) => {
+                    let replies = self.wire.execute(&statement, params)?;
+                    self.wire.close(&statement)?;
+                    let (reply, errno) = shown(&replies);
+                    (format!("{}\n{reply}", show_statement(&statement)), errno)
+                }
+            },
+        };
+        let mut afterwards = show_replies(&self.wire.query(question)?);
+        let name = case.table.name;
+        let mut table = self.dump(name)?;
+        if !table.is_empty() {
+            reset(&mut self.direct, name, self.side)?;
+        } else if self.side == 0 {
+            // A statement that failed may have moved the counter.
+            self.keep_counter(name)?;
+        }
+        let ranks = Ranks::of(
+            [&reply, &afterwards, &table]
+                .into_iter()
+                .map(String::as_str),
+        );
+        for text in [&mut reply, &mut afterwards, &mut table] {
+            *text = ranks.applied_to(text).replace(self.schema, "SCHEMA");
+        }
+        Ok(Seen {
+            reply,
+            afterwards,
+            table,
+            errno,
+        })
+    }
+
+    fn dump(&mut self, table: &str) -> Result<String> {
+        let mut seen = String::new();
+        for reply in self
+            .direct
+            .query(format!("SELECT id, a, b FROM {table} ORDER BY id, a"))?
+        {
+            match reply {
+                Reply::Rows(rows) => {
+                    for row in &rows.rows {
+                        seen.push_str(&show_row(row));
+                        seen.push('\n');
+                    }
+                }
+                Reply::Done(_) => anyhow::bail!("no rows of {table}"),
+                Reply::Failed(fault) => return Err(fault.into()),
+            }
+        }
+        Ok(seen)
+    }
+
+    fn keep_counter(&mut self, table: &str) -> Result<()> {
+        let (first, _) = space(table)?;
+        let sql = format!(
+            "SELECT auto_increment FROM information_schema.tables WHERE table_schema = '{}' AND table_name = '{table}'",
+            self.schema
+        );
+        let counter: Option<u64> = self
+            .direct
+            .rows(sql)?
+            .concat()
+            .first()
+            .and_then(|text| text.parse().ok());
+        if counter.is_none_or(|counter| counter >= first + KEY_SPACE_SIZE / 2) {
+            reset(&mut self.direct, table, self.side)?;
+        }
+        Ok(())
+    }
+}
+
+fn shown(replies: &[Reply]) -> (String, Option<u16>) {
+    let errno = replies.iter().find_map(|reply| match reply {
+        Reply::Failed(SqlFault { errno, .. }) => Some(*errno),
+        Reply::Done(_) | Reply::Rows(_) => None,
+    });
+    (show_replies(replies), errno)
+}
+
+/// The first key of a table's key space, and the counter of a table that cannot issue.
+fn space(table: &str) -> Result<(u64, u64)> {
+    let place = KEY_SPACES
+        .iter()
+        .position(|(schema, name)| schema.is_empty() && *name == table);
+    let place = place.context("a table without a key space")?;
+    Ok((KEY_FIRST + KEY_SPACE_SIZE * place as u64, u64::MAX))
+}
+
+/// Empties a table and puts its counter where it began; the twin's cannot issue.
+fn reset(direct: &mut Wire, table: &str, side: usize) -> Result<()> {
+    let (first, fence) = space(table)?;
+    let counter = if side == 0 { first } else { fence };
+    direct.run(format!("DELETE FROM {table} WHERE id = id"))?;
+    direct.run(format!("ALTER TABLE {table} AUTO_INCREMENT = {counter}"))?;
+    Ok(())
+}
