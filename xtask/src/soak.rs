@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: long runs against private servers, in which everything happens that may.
 
+mod mutants;
 mod mysql;
 mod pg;
 mod regress;
@@ -19,6 +20,7 @@ enum What {
     PgRegress(regress::PgRegress),
     Pg(pg::Pg),
     Mysql(mysql::Mysql),
+    Mutants(mutants::Mutants),
 }
 
 impl Soak {
@@ -27,6 +29,7 @@ impl Soak {
             What::PgRegress(regress) => regress.run(),
             What::Pg(pg) => pg.run(),
             What::Mysql(mysql) => mysql.run(),
+            What::Mutants(mutants) => mutants.run(),
         }
     }
 }

@@ -33,7 +33,7 @@ impl Mysql {
             "--package",
             "keywright-proxy",
         ]))?;
-        let seed = self.seed.unwrap_or_else(|| any_seed());
+        let seed = self.seed.unwrap_or_else(any_seed);
         let extent = Extent {
             statements_max: usize::try_from(self.statements)?,
             time_max: Duration::MAX,
