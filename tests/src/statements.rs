@@ -124,15 +124,13 @@ fn round(rig: &Rig, flavour: Flavour, seed: u64, found: &mut Found) -> Result<()
             Verdict::Refused(construct) => {
                 *found.refused.entry(construct).or_default() += 1;
             }
-            Verdict::Differs(difference) => {
-                match listed::name(flavour, &prelude, &case, &difference) {
-                    Some(name) => *found.listed.entry(name).or_default() += 1,
-                    None => found.faults.push(format!(
-                        "seed {seed}, {}: {prelude:?}\n{case}\n{difference}",
-                        flavour.name()
-                    )),
-                }
-            }
+            Verdict::Differs(difference) => match listed::name(flavour, &case, &difference) {
+                Some(name) => *found.listed.entry(name).or_default() += 1,
+                None => found.faults.push(format!(
+                    "seed {seed}, {}: {prelude:?}\n{case}\n{difference}",
+                    flavour.name()
+                )),
+            },
         }
         // The sessions no longer know the same of what was before.
         sessions = rig.sessions(&prelude)?;
