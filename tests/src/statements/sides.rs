@@ -5,6 +5,7 @@ use std::fmt;
 use anyhow::Context;
 
 use super::grammar::{Case, TABLES};
+use super::listed;
 use crate::corpus::transcript::{Ranks, show_fault, show_replies, show_row, show_statement};
 use crate::corpus::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};
 use crate::{
@@ -232,11 +233,9 @@ impl Session {
         let mut afterwards = show_replies(&self.wire.query(question)?);
         let name = case.table.name;
         let mut table = self.dump(name)?;
-        if !table.is_empty() {
+        // A statement that failed may have moved the counter.
+        if !table.is_empty() || listed::moves_counter(case) {
             reset(&mut self.direct, name, self.side)?;
-        } else if self.side == 0 {
-            // A statement that failed may have moved the counter.
-            self.keep_counter(name)?;
         }
         let ranks = Ranks::of(
             [&reply, &afterwards, &table]
@@ -272,24 +271,6 @@ impl Session {
             }
         }
         Ok(seen)
-    }
-
-    fn keep_counter(&mut self, table: &str) -> Result<()> {
-        let (first, _) = space(table)?;
-        let sql = format!(
-            "SELECT auto_increment FROM information_schema.tables WHERE table_schema = '{}' AND table_name = '{table}'",
-            self.schema
-        );
-        let counter: Option<u64> = self
-            .direct
-            .rows(sql)?
-            .concat()
-            .first()
-            .and_then(|text| text.parse().ok());
-        if counter.is_none_or(|counter| counter >= first + KEY_SPACE_SIZE / 2) {
-            reset(&mut self.direct, table, self.side)?;
-        }
-        Ok(())
     }
 }
 
