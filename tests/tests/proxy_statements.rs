@@ -15,7 +15,7 @@ fn number(name: &str) -> Option<u64> {
 /// `KEYWRIGHT_SEED` begins with that round; `KEYWRIGHT_STATEMENTS` asks for more of them.
 fn statements_out_of_a_grammar_are_not_told_apart(flavour: Flavour) -> Result<()> {
     let extent = Extent {
-        statements_max: usize::try_from(number("KEYWRIGHT_STATEMENTS").unwrap_or(4_000))?,
+        statements_max: usize::try_from(number("KEYWRIGHT_STATEMENTS").unwrap_or(3_000))?,
         time_max: Duration::from_secs(900),
     };
     let found = compare(flavour, number("KEYWRIGHT_SEED").unwrap_or(1), extent)?;
