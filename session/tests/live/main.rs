@@ -25,7 +25,7 @@ fn rule(schema_ends: &str, table: &str) -> Result<Rule> {
         keys_max: u64::MAX,
         watched: false,
         repeatable: true,
-        is_signed: true,
+        is_signed: !table.starts_with("t_u"),
     })
 }
 
