@@ -130,6 +130,7 @@ fn proxy(server: &Upstream, schema_prefix: &str, store: &str) -> Result<ProxyPro
         .zip((KEY_FIRST..).step_by(KEY_SPACE_SIZE as usize))
         .collect();
     let store = make_store(server, store, &tags)?;
+    make_one_table_each(server, schema_prefix)?;
     let mut config = ProxyConfig::before(server, &store);
     // The longest ending first: the first rule that matches is taken.
     for ((ending, table), name) in KEY_SPACES.iter().zip(&names).rev() {
@@ -141,6 +142,20 @@ fn proxy(server: &Upstream, schema_prefix: &str, store: &str) -> Result<ProxyPro
     // All scenarios share the rules: what one of them makes, such as a trigger, must not be seen and change how others go.
     config.more = "[limits]\nlook_s = 86400".to_owned();
     ProxyProcess::start(config)
+}
+
+/// A proxy does not start with a rule that no table matches; scenarios make theirs later.
+fn make_one_table_each(server: &Upstream, schema_prefix: &str) -> Result<()> {
+    for (ending, table) in KEY_SPACES {
+        let schema = format!("{schema_prefix}_first{ending}");
+        let table = format!("`{schema}`.`{}`", table.replace('`', "``"));
+        let sql = format!(
+            "CREATE DATABASE IF NOT EXISTS `{schema}`;
+             CREATE TABLE IF NOT EXISTS {table} (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY)"
+        );
+        server.run("mysql", &sql)?;
+    }
+    Ok(())
 }
 
 fn compare(
