@@ -89,7 +89,9 @@ fn a_small_key_space_is_used_to_its_end(flavour: Flavour) -> Result<()> {
     server.run(
         "mysql",
         "CREATE DATABASE small; CREATE DATABASE store_small;
-         CREATE TABLE small.t (id SMALLINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+         CREATE TABLE small.t (id SMALLINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE small.other (id BIGINT AUTO_INCREMENT PRIMARY KEY);
+         CREATE TABLE small.more LIKE small.other",
     )?;
     let store = format!("mysql://root@127.0.0.1:{}/store_small", server.port());
     let mut config = ProxyConfig::before(&server, &store)

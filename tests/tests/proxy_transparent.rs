@@ -39,6 +39,12 @@ impl Ways {
         server
             .wire("mysql")?
             .run(format!("CREATE DATABASE {schema}"))?;
+        // A proxy does not start with a rule that no table matches.
+        server.run(
+            "mysql",
+            "CREATE DATABASE IF NOT EXISTS elsewhere;
+             CREATE TABLE IF NOT EXISTS elsewhere.t (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
+        )?;
         let store = make_store(&server, &format!("store_{schema}"), &[("ways", 1)])?;
         let config = ProxyConfig::before(&server, &store);
         let watching = config.clone().rule("elsewhere.*", "segment:ways");
