@@ -155,6 +155,7 @@ impl<C: Crew> Conductor<C> {
         let is_back = standing.rules.iter().any(|rule| rule.next == Some(None));
         let mut servers = servers::connect(&self.config).await?;
         let mut above = 0;
+        let mut seen = BTreeSet::new();
         for server in &mut servers {
             for (_, column) in servers::tables_of(server, &self.config, &names).await? {
                 let done = match is_back {
@@ -162,7 +163,9 @@ impl<C: Crew> Conductor<C> {
                     false => self.fence(attempt, server, &column).await?,
                 };
                 match done {
-                    Outcome::Done => {}
+                    Outcome::Done => {
+                        seen.insert((server.identity.clone(), column.quoted_table()));
+                    }
                     Outcome::Over => return Ok(()),
                     Outcome::Blocked(blocker) => {
                         let who = blocker.map_or_else(String::new, |its| format!(": {its}"));
@@ -175,6 +178,12 @@ impl<C: Crew> Conductor<C> {
         }
         for server in &mut servers {
             for (_, column) in servers::tables_of(server, &self.config, &names).await? {
+                let table = (server.identity.clone(), column.quoted_table());
+                if !seen.contains(&table) {
+                    // It has a counter of its own and no fence.
+                    self.give_up(attempt, format!("{} was made meanwhile", table.1))
+                        .await?;
+                }
                 above = servers::above_rows(&mut server.conn, &column)
                     .await?
                     .max(above);
