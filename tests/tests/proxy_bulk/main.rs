@@ -267,9 +267,19 @@ fn what_cannot_be_done_exactly_is_refused_by_name() -> Result<()> {
         &bulk(
             SEND_TYPES,
             &[STRING, STRING],
-            &[vec![Text("abc"), Text("x")]],
+            &[vec![Text("0e999"), Text("x")]],
         ),
         (1235, "a string that is no number"),
+    )?;
+    // Certainly no key of the server's: in strict mode it refuses a word in every row.
+    refused(
+        keyed,
+        &bulk(
+            SEND_TYPES,
+            &[STRING, STRING],
+            &[vec![Text("abc"), Text("x")]],
+        ),
+        (3105, "generated"),
     )?;
     refused(
         keyed,
