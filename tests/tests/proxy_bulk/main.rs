@@ -281,6 +281,15 @@ fn what_cannot_be_done_exactly_is_refused_by_name() -> Result<()> {
         ),
         (3105, "generated"),
     )?;
+    let mut native = shop.direct()?;
+    let statement = native.prepare(keyed)??;
+    let rows = [vec![Text("7"), Text("x")], vec![Text("abc"), Text("y")]];
+    let payload = bulk(SEND_TYPES, &[STRING, STRING], &rows);
+    let replies = run(&mut native, statement.id, &payload)?;
+    assert!(
+        matches!(replies.as_slice(), [Reply::Failed(fault)] if fault.errno == 1366),
+        "{replies:?}"
+    );
     refused(
         keyed,
         &bulk(
