@@ -91,6 +91,13 @@ fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Sh
     if tables == 0 {
         return;
     }
+    if configured.is_switched {
+        let _ = writeln!(
+            out,
+            "-- While proxies run there is a way without a stop: mode = \"observe\" for this rule, and SIGHUP for one proxy after the other.\n\
+             -- What follows is for tables that are to do without any proxy."
+        );
+    }
     let _ = writeln!(
         out,
         "-- 1. Stop everybody who writes to these tables, on every server. From here on no key may be given until step 4.\n\

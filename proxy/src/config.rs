@@ -81,6 +81,8 @@ struct RawLimits {
     keepalive_s: u32,
     drain_ms_max: u64,
     look_s: u64,
+    switch_wait_ms_max: u64,
+    switch_peer_wait_s: u64,
 }
 
 impl Default for RawLimits {
@@ -98,6 +100,8 @@ impl Default for RawLimits {
             keepalive_s: 60,
             drain_ms_max: 30_000,
             look_s: 60,
+            switch_wait_ms_max: 3_000,
+            switch_peer_wait_s: 60,
         }
     }
 }
@@ -149,6 +153,10 @@ pub struct Config {
     pub drain_ms_max: u64,
     /// How often fences and triggers are looked at while the proxy runs, seconds.
     pub look_s: u64,
+    /// How long an attempt to switch tables over to keys, or back, may take, milliseconds.
+    pub switch_wait_ms_max: u64,
+    /// A program that the store has not heard of for so long holds no switch up, seconds.
+    pub switch_peer_wait_s: u64,
     /// Where metrics are served.
     pub metrics: Option<String>,
     /// Users who get an answer to `SHOW KEYWRIGHT STATUS`.
@@ -164,6 +172,9 @@ pub struct Configured {
     pub spec: KeySpec,
     /// Whether the fence is applied and kept.
     pub fence: bool,
+    /// Whether its tables go over to keys and back by the switch that the store holds: they are fenced, and their keys come from a
+    /// tag of Keywright's own.
+    pub is_switched: bool,
 }
 
 impl Configured {
@@ -189,7 +200,16 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
+/// How much longer than an attempt to switch tables a statement waits for its end, milliseconds: another program may have to end it,
+/// and to lift fences.
+const HELD_LONGER_MS: u64 = 5_000;
+
 impl Config {
+    /// How long a statement waits at most while tables are switched, milliseconds.
+    pub fn held_ms_max(&self) -> u64 {
+        self.switch_wait_ms_max.saturating_add(HELD_LONGER_MS)
+    }
+
     /// The tags that rules name, each once.
     pub fn tags(&self) -> Vec<Tag> {
         let mut tags: Vec<Tag> = Vec::new();
@@ -248,8 +268,17 @@ impl Config {
             problems.extend(too_many_bits(&rules, &store.layout()));
             for rule in &mut rules {
                 rule.rule.keys_max = store.keys_max(&rule.spec);
+                let is_segment = matches!(rule.spec, KeySpec::Segment(_));
+                rule.is_switched = rule.fence && is_segment && store.has_own_tags();
+                if rule.fence && rule.rule.mode == Mode::Observe && !rule.is_switched {
+                    problems.push(format!(
+                        "rule for {}: fence = true while the rule only observes would leave nobody who gives keys",
+                        rule.name()
+                    ));
+                }
             }
         }
+        problems.extend(unlike_rules(&rules));
         if raw.limits.memory_bytes_max / 4 < raw.limits.rewrite_bytes_max {
             problems.push(
                 "limits.memory_bytes_max is at least four times rewrite_bytes_max: a longest statement must have room"
@@ -261,6 +290,11 @@ impl Config {
         }
         if raw.limits.look_s == 0 {
             problems.push("limits: look_s is at least 1".to_owned());
+        }
+        if raw.limits.switch_wait_ms_max == 0 || raw.limits.switch_peer_wait_s == 0 {
+            problems.push(
+                "limits: switch_wait_ms_max and switch_peer_wait_s are at least 1".to_owned(),
+            );
         }
         match store {
             Some(store) if problems.is_empty() => Ok(Config {
@@ -280,6 +314,8 @@ impl Config {
                 keepalive_s: raw.limits.keepalive_s,
                 drain_ms_max: raw.limits.drain_ms_max,
                 look_s: raw.limits.look_s,
+                switch_wait_ms_max: raw.limits.switch_wait_ms_max,
+                switch_peer_wait_s: raw.limits.switch_peer_wait_s,
                 status_users: raw.status.users,
                 metrics: raw.metrics.map(|metrics| metrics.bind),
             }),
@@ -293,6 +329,22 @@ fn no_toml(text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(1, |before| before.matches('\n').count() + 1);
     anyhow::anyhow!("line {line}: {}", error.message())
+}
+
+/// Tags whose rules take part in switches in part only: when tables leave a tag, nothing more is issued of it.
+fn unlike_rules(rules: &[Configured]) -> Vec<String> {
+    let switched = rules.iter().filter(|rule| rule.is_switched);
+    let mut tags: Vec<&Tag> = switched.filter_map(|rule| rule.spec.tag()).collect();
+    tags.sort_unstable();
+    tags.dedup();
+    let is_unlike = |tag: &&&Tag| {
+        let mut others = rules.iter().filter(|rule| rule.spec.tag() == Some(**tag));
+        others.any(|rule| !rule.is_switched)
+    };
+    let unlike = tags.iter().filter(is_unlike);
+    unlike
+        .map(|tag| format!("rules of tag \"{tag}\": all have fence = true, or none has"))
+        .collect()
 }
 
 /// Rules for which no key of the layout, or none from some day on, would be small enough.
@@ -331,12 +383,6 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
     let rewrite = choose("mode", &raw.mode, ["rewrite", "observe"]);
     if raw.column.is_empty() || !raw.column.is_ascii() {
         wrong(format!("column must be ASCII, not \"{}\"", raw.column));
-    }
-    if raw.fence && raw.mode == "observe" {
-        wrong(
-            "fence = true while the rule only observes would leave nobody who gives keys"
-                .to_owned(),
-        );
     }
     if !(1..=63).contains(&raw.bits_max) {
         wrong(format!("bits_max is 1 to 63, not {}", raw.bits_max));
@@ -378,6 +424,8 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
         },
         spec,
         fence: raw.fence,
+        // Until it is known whose tags they are.
+        is_switched: false,
     })
 }
 

@@ -4,23 +4,26 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_session::{KeyFailure, KeyRequest, SessionFacts};
-use keywright_store::Source;
+use keywright_store::Source as KeySource;
 
 use crate::memory::Memory;
 use crate::metrics::Tally;
+use crate::newer::Source;
 use crate::status::Status;
 
 /// What a connection draws on.
 #[derive(Clone, Default)]
 pub struct Means {
-    /// By the rule's index.
-    pub sources: Arc<[Source]>,
+    /// By the rule's index; nothing where it gives no keys.
+    pub sources: Arc<[Option<KeySource>]>,
     /// What became of statements is counted here.
     pub tally: Arc<Tally>,
     /// What clients who ask are told of the proxy.
     pub status: Option<Arc<Status>>,
     /// What statements that are gathered take.
     pub memory: Arc<Memory>,
+    /// Where newer rules come from, if any do.
+    pub newer: Option<Source>,
 }
 
 impl Means {
@@ -32,13 +35,13 @@ impl Means {
 
     /// The keys that are there.
     pub(crate) fn try_keys(&self, request: KeyRequest) -> Option<KeyBatch> {
-        let source = self.sources.get(request.rule)?;
+        let source = self.sources.get(request.rule)?.as_ref()?;
         source.try_take(request.count, request.contiguous).ok()
     }
 
     /// Waits for keys.
     pub(crate) async fn keys(&self, request: KeyRequest) -> Result<KeyBatch, KeyFailure> {
-        let Some(source) = self.sources.get(request.rule) else {
+        let Some(Some(source)) = self.sources.get(request.rule) else {
             return Err(KeyFailure {
                 cause: Cause::TagUnknown,
                 message: "the rule has no source of keys".to_owned(),

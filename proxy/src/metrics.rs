@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use keywright_session::{Event, SchemaChanges, What};
+use keywright_session::{Event, SchemaChanges, Traffic, What};
 use keywright_store::SourceStats;
 use render::{head, line, render_sources};
 
@@ -26,6 +26,8 @@ pub struct Counters {
     fence_missing: Mutex<BTreeMap<String, u64>>,
     /// What connections tell each other of changed tables.
     pub schema: Arc<SchemaChanges>,
+    /// What connections have under way on the tables of rules.
+    pub traffic: Arc<Traffic>,
 }
 
 /// What became of statements on the tables of one rule.

@@ -10,21 +10,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use keywright_session::{KeyRequest, Session, Step};
+use keywright_session::{Adopted, KeyRequest, Session, Step};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::task::unconstrained;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 
 use crate::handshake::{self, Change, Login};
 use crate::linger::{linger, reset};
 use crate::means::Means;
+use crate::newer::Newer;
 use crate::side::{Side, Wants, is_pending, poll_pass};
 use crate::stopping::Stopping;
 use crate::stream::Stream;
 
 /// After so long without a byte a connection's buffers are given back, milliseconds.
 const IDLE_MS: u64 = 1_000;
+/// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds.
+const AT_FENCE_MS_MAX: u64 = 3_000;
 /// How long the last bytes to a client that is closed may take, milliseconds.
 const CLOSE_MS_MAX: u64 = 500;
 
@@ -58,6 +61,10 @@ enum Halt {
     Close,
     /// The proxy is stopping, and nothing is under way.
     Stopping,
+    /// The connection cannot follow the rules that are in force, and nothing is under way.
+    Outdated,
+    /// A statement waits for newer rules.
+    Wait,
 }
 
 /// A connection whose authentication has succeeded.
@@ -77,6 +84,9 @@ pub struct Relay {
     /// Whether something has changed since the session was last asked about both sides.
     is_due: bool,
     stopping: Stopping,
+    newer: Option<Newer>,
+    /// Until when the statement at hand waits for newer rules.
+    waits_until: Option<Instant>,
 }
 
 impl Relay {
@@ -92,6 +102,8 @@ impl Relay {
         let mut session = session;
         let login = login.into();
         session.allow_status(means.allows_status(&login.facts));
+        let is_unread = session.is_blind();
+        let newer = means.newer.clone().map(|from| Newer::new(from, is_unread));
         Self {
             client: Side::new(client, Arc::clone(&means.memory)),
             upstream: Side::new(upstream, Arc::clone(&means.memory)),
@@ -104,6 +116,8 @@ impl Relay {
             is_at_rest: false,
             is_due: true,
             stopping: Stopping::new(stopping),
+            newer,
+            waits_until: None,
         }
     }
 
@@ -117,6 +131,16 @@ impl Relay {
                 Halt::Keys(request) => {
                     let keys = self.means.keys(request).await;
                     self.session.on_keys(keys);
+                    // They took a while, and may be those of rules that are in force no more.
+                    match self.follow() {
+                        Adopted::Yes | Adopted::GoesOn => {}
+                        Adopted::Later | Adopted::Never => self.session.drop_keys(),
+                    }
+                }
+                Halt::Wait => {
+                    if !self.wait().await {
+                        break false;
+                    }
                 }
                 Halt::Authenticate(count) => {
                     if !self.change_user(count).await? {
@@ -130,6 +154,12 @@ impl Relay {
                 }
                 Halt::Stopping => {
                     self.session.tell_stopping();
+                    self.client
+                        .take_own(&mut self.upstream, self.session.to_client());
+                    break false;
+                }
+                Halt::Outdated => {
+                    self.session.tell_outdated();
                     self.client
                         .take_own(&mut self.upstream, self.session.to_client());
                     break false;
@@ -271,7 +301,77 @@ impl Relay {
         if self.stopping.poll(context) && self.is_between_commands() {
             return Poll::Ready(Halt::Stopping);
         }
+        if self.cannot_follow(context) {
+            return Poll::Ready(Halt::Outdated);
+        }
         Poll::Pending
+    }
+
+    /// Takes newer rules if it can now; whether the connection must end, since it cannot.
+    fn cannot_follow(&mut self, context: &mut Context<'_>) -> bool {
+        let is_idle = self.client.input.there().is_empty() && self.is_quiet();
+        let Some(newer) = &mut self.newer else {
+            return false;
+        };
+        if !newer.poll(context) || !is_idle {
+            return false;
+        }
+        if newer.unread.is_some() {
+            let rules = newer.rules(&newer.orders());
+            newer.done();
+            return rules.is_some_and(|rules| !rules.is_empty());
+        }
+        match self.follow() {
+            Adopted::Yes | Adopted::GoesOn => {
+                self.newer.as_mut().map(Newer::done);
+                false
+            }
+            Adopted::Later => false,
+            Adopted::Never => self.session.is_between_commands(),
+        }
+    }
+
+    /// Takes the newest rules, if it can.
+    fn follow(&mut self) -> Adopted {
+        let Some(newer) = &self.newer else {
+            return Adopted::Yes;
+        };
+        let orders = newer.orders();
+        let Some(rules) = newer.rules(&orders) else {
+            return Adopted::Never;
+        };
+        let adopted = self.session.adopt(&rules);
+        if adopted == Adopted::Yes {
+            self.means.tally.note(self.session.events());
+            self.means.sources = orders.sources();
+            self.means.tally = orders.tally();
+        }
+        adopted
+    }
+
+    /// A statement waits for newer rules; false if the connection cannot go on with them.
+    async fn wait(&mut self) -> bool {
+        let before = self.session.version();
+        let can_go_on = match self.follow() {
+            Adopted::Yes => self.session.version() != before,
+            Adopted::GoesOn => true,
+            Adopted::Later | Adopted::Never => return false,
+        };
+        let Some(newer) = self.newer.as_ref().filter(|_| !can_go_on) else {
+            return true;
+        };
+        let limit = match self.session.is_at_fence() {
+            true => newer.held_ms_max().min(AT_FENCE_MS_MAX),
+            false => newer.held_ms_max(),
+        };
+        let limit = Duration::from_millis(limit);
+        let until = *self.waits_until.get_or_insert(Instant::now() + limit);
+        let other = newer.wait_for(before);
+        if timeout_at(until, other).await.is_err() {
+            self.waits_until = None;
+            self.session.on_waited();
+        }
+        true
     }
 
     /// Whether the timer has fired; if not, the task is woken when it does.
@@ -341,10 +441,12 @@ impl Relay {
         match step {
             Step::Forward(count) => {
                 from.cleared = count.min(from.input.there().len());
+                self.waits_until = None;
                 Moved::Yes
             }
             Step::Consumed(count) => {
                 from.input.drop_front(count);
+                self.waits_until = self.waits_until.filter(|_| count == 0);
                 Moved::Yes
             }
             // It was told so, and still wants more.
@@ -357,6 +459,7 @@ impl Relay {
                 from.wants = Wants::Other;
                 Moved::No
             }
+            Step::Wait => Moved::Halt(Halt::Wait),
             Step::Keys(request) => match self.means.try_keys(request) {
                 Some(keys) => {
                     self.session.on_keys(Ok(keys));

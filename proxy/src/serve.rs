@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use keywright_core::Cause;
-use keywright_session::{Rules, Session};
+use keywright_session::{Door, Mode, Rules, Session, Traffic};
 use keywright_store::{Keys, Source};
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::config::{Config, Configured, Listener};
+use crate::config::{Config, Listener};
 use crate::handshake::{self, Ended, Pending, Terms};
 use crate::keepalive::keep_alive;
 use crate::linger::linger;
@@ -21,6 +21,7 @@ use crate::listener::Protection;
 use crate::means::Means;
 use crate::memory::Memory;
 use crate::metrics::{self, Counters, Tally};
+use crate::newer;
 use crate::origin::Origin;
 use crate::password::OwnKey;
 use crate::relay::Relay;
@@ -43,13 +44,16 @@ pub struct Orders {
     /// What clients without TLS encrypt passwords for, where a listener names no file.
     own_key: Arc<OwnKey>,
     /// By rule.
-    sources: Arc<[Source]>,
+    sources: Arc<[Option<Source>]>,
     tally: Arc<Tally>,
+    traffic: Arc<Traffic>,
+    version: u64,
 }
 
 impl Orders {
     /// The rules of a configuration, the sources of their keys, and TLS. `seen` is by listener; `own_key` stays the same as long
-    /// as the process lives.
+    /// as the process lives. `held`: the rules whose new statements wait, by their place. Open connections follow whatever has
+    /// another version.
     ///
     /// # Errors
     /// A source of keys cannot be made.
@@ -59,21 +63,37 @@ impl Orders {
         seen: &[Seen],
         counters: &Counters,
         own_key: &Arc<OwnKey>,
+        (version, held): (u64, &[usize]),
     ) -> Result<Orders> {
         let sources = config
             .rules
             .iter()
-            .map(|configured| keys.source(&configured.spec))
-            .collect::<std::result::Result<Arc<[Source]>, _>>()
+            // Nothing is reserved ahead for tables that are native: it would be worthless after the switch.
+            .map(|of| match of.is_switched && of.rule.mode == Mode::Observe {
+                true => Ok(None),
+                false => keys.source(&of.spec).map(Some),
+            })
+            .collect::<std::result::Result<Arc<[Option<Source>]>, _>>()
             .map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        let rules = (0..config.listeners.len())
-            .map(|listener| {
-                let rules = rules_of(config, seen.get(listener));
-                Arc::new(rules.with_schema(Arc::clone(&counters.schema)))
+        let traffic = Arc::clone(&counters.traffic);
+        let rules = config.rules.iter().enumerate();
+        let doors: Vec<Door> = rules
+            .map(|(at, rule)| Door {
+                name: rule.name(),
+                is_held: held.contains(&at),
+                is_switched: rule.is_switched,
             })
             .collect();
-        let names: Vec<String> = config.rules.iter().map(Configured::name).collect();
-        let tally = Arc::new(counters.tally(names.iter().map(String::as_str)));
+        let rules = (0..config.listeners.len())
+            .map(|listener| {
+                let rules = rules_of(config, seen.get(listener))
+                    .with_schema(Arc::clone(&counters.schema))
+                    .with_traffic(&traffic, version, &doors);
+                Arc::new(rules)
+            })
+            .collect();
+        let names = doors.iter().map(|door| door.name.as_str());
+        let tally = Arc::new(counters.tally(names));
         let protection = config
             .listeners
             .iter()
@@ -85,7 +105,29 @@ impl Orders {
             own_key: Arc::clone(own_key),
             sources,
             tally,
+            traffic,
+            version,
         })
+    }
+
+    pub(crate) fn rules(&self, listener: usize) -> Option<Arc<Rules>> {
+        self.rules.get(listener).cloned()
+    }
+
+    pub(crate) fn sources(&self) -> Arc<[Option<Source>]> {
+        Arc::clone(&self.sources)
+    }
+
+    pub(crate) fn tally(&self) -> Arc<Tally> {
+        Arc::clone(&self.tally)
+    }
+
+    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
+        &self.traffic
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 }
 
@@ -336,6 +378,11 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
         tally: Arc::clone(&orders.tally),
         status: Some(Arc::clone(&shared.status)),
         memory: Arc::clone(&shared.memory),
+        newer: Some(newer::Source {
+            orders: shared.orders.clone(),
+            listener: index,
+            held_ms_max: shared.config.held_ms_max(),
+        }),
     };
     let stopping = shared.stopping.clone();
     let relay = Relay::new(client, upstream, session, login, means, stopping);

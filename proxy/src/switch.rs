@@ -7,3 +7,4 @@ mod servers;
 
 pub use conduct::{Conductor, Crew, Limits};
 pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, kill, lift};
+pub use servers::name_of as rule_name;

@@ -95,6 +95,7 @@ impl Talk {
                 }
                 Step::More { .. }
                 | Step::Blocked
+                | Step::Wait
                 | Step::Authenticate(_)
                 | Step::Status(_)
                 | Step::Close => {}
@@ -109,6 +110,7 @@ impl Talk {
                     Step::Forward(count) | Step::Consumed(count) => answered += count,
                     Step::More { .. }
                     | Step::Blocked
+                    | Step::Wait
                     | Step::Keys(_)
                     | Step::Authenticate(_)
                     | Step::Status(_)

@@ -4,7 +4,7 @@
 use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{Header, write_packet};
-use crate::packets::{COM_STMT_PREPARE, write_command};
+use crate::packets::{COM_STMT_BULK_EXECUTE, COM_STMT_PREPARE, write_command};
 use crate::params::Execution;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
@@ -17,26 +17,47 @@ impl Session {
         id: u32,
         execution: &Execution<'_>,
     ) -> Step {
-        let Some(text) = self.statements.text(id) else {
-            return self.malformed();
+        let (number, after) = match self.as_is(id) {
+            Ok(known) => known,
+            Err(step) => return step,
         };
-        let Some(&number) = self.statements.as_is.get(&id) else {
-            write_command(COM_STMT_PREPARE, text, &mut self.up);
-            self.answer.expect(Shape::Prepare);
-            self.turn = Turn::Gather(Gather::AsIs(id));
-            return Step::Consumed(0);
-        };
-        let effect = self.effect(text);
-        if self.pending_lid.is_some() && effect.sees {
-            return self.update_lid(effect.counts);
-        }
-        let after = self.note_effect(effect, After::Nothing);
         let mut payload = Vec::new();
         execution.write(number, &execution.params, &mut payload);
         write_packet(&payload, 0, &mut self.up);
         self.answer.expect(execution.shape());
         self.turn = Turn::Answer(after);
         Step::Consumed(header.total())
+    }
+
+    /// The same of COM_STMT_BULK_EXECUTE, of which this follows the statement's number.
+    pub(crate) fn bulk_as_is(&mut self, header: Header, id: u32, rest: &[u8]) -> Step {
+        let (number, after) = match self.as_is(id) {
+            Ok(known) => known,
+            Err(step) => return step,
+        };
+        let payload = [&number.to_le_bytes(), rest].concat();
+        write_command(COM_STMT_BULK_EXECUTE, &payload, &mut self.up);
+        self.answer.expect(Shape::Results);
+        self.turn = Turn::Answer(after);
+        Step::Consumed(header.total())
+    }
+
+    /// The server's number for the client's text, and what its execution changes. `Err`: something comes first.
+    fn as_is(&mut self, id: u32) -> Result<(u32, After), Step> {
+        let Some(text) = self.statements.text(id) else {
+            return Err(self.malformed());
+        };
+        let Some(&number) = self.statements.as_is.get(&id) else {
+            write_command(COM_STMT_PREPARE, text, &mut self.up);
+            self.answer.expect(Shape::Prepare);
+            self.turn = Turn::Gather(Gather::AsIs(id));
+            return Err(Step::Consumed(0));
+        };
+        let effect = self.effect(text);
+        if self.pending_lid.is_some() && effect.sees {
+            return Err(self.update_lid(effect.counts));
+        }
+        Ok((number, self.note_effect(effect, After::Nothing)))
     }
 
     /// The client's text was prepared too.

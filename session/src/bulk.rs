@@ -9,15 +9,14 @@ use keywright_rewrite::{Care, KeyForm, KeyParameter, Prepared, Unsupported};
 use cast::{Cast, Seen, write_key};
 
 use crate::bytes::Reader;
+use crate::packets::COM_STMT_BULK_EXECUTE;
 use crate::params::{Bound, Param, Type, key_type, read_types};
 use crate::values::{Strange, value};
-
-const COM_STMT_BULK_EXECUTE: u8 = 0xFA;
 
 /// The client wants a result with the id of each row.
 const UNIT_RESULTS: u16 = 64;
 /// Types come with this execution.
-const SEND_TYPES: u16 = 128;
+pub(crate) const SEND_TYPES: u16 = 128;
 
 /// An execution as the client sent it.
 #[derive(Debug)]

@@ -61,10 +61,15 @@ impl Session {
             Refreshed::Passed => true,
             Refreshed::Not(step) => return step,
         };
+        let rule = self.rule_of_statement(id);
+        if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
+            return step;
+        }
         let rest = payload.get(4..).unwrap_or_default();
         let keys = self.stage.keys.take();
+        let is_native = rule.is_some_and(|rule| !self.rewrites(rule));
         // Often values matter only once there are keys beside them.
-        let is_as_is = is_passed || self.context.insert_id_set;
+        let is_as_is = is_passed || self.context.insert_id_set || is_native;
         let matters = keys.is_some() || is_as_is || self.statements.asks_by_value(id);
         let execution = match matters.then(|| self.execution(id, rest)).transpose() {
             Ok(execution) => execution,
@@ -356,7 +361,7 @@ impl Session {
         self.refuse_unsupported(header, rule, what)
     }
 
-    fn rule_of_statement(&self, id: u32) -> Option<usize> {
+    pub(crate) fn rule_of_statement(&self, id: u32) -> Option<usize> {
         self.statements
             .ours
             .get(&id)

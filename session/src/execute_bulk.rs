@@ -56,6 +56,13 @@ impl Session {
             Refreshed::Not(step) => return step,
         }
         let rest = payload.get(4..).unwrap_or_default();
+        let rule = self.rule_of_statement(number);
+        if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
+            return step;
+        }
+        if rule.is_some_and(|rule| !self.rewrites(rule)) {
+            return self.bulk_as_is(header, number, rest);
+        }
         match self.bulk(header, number, rest) {
             Ok(step) => step,
             Err(Fault::Malformed) => self.malformed(),

@@ -242,6 +242,7 @@ impl Imagined {
                 // Nothing more comes from either side.
                 Step::More { .. }
                 | Step::Blocked
+                | Step::Wait
                 | Step::Authenticate(_)
                 | Step::Status(_)
                 | Step::Close => break,

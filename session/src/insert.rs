@@ -49,6 +49,14 @@ impl Stage {
     pub(crate) fn is_planned_insert(&self) -> bool {
         self.plan.is_some() && self.keys.is_some() && !self.is_for_prepared
     }
+
+    /// Whether the command has more to do on its table, without entering it again.
+    pub(crate) fn is_half_way(&self) -> bool {
+        self.query.is_some()
+            || self.load.is_some()
+            || self.keys.is_some()
+            || self.reprepared.is_some()
+    }
 }
 
 impl Session {
@@ -88,11 +96,17 @@ impl Session {
         let Some(rule) = rules.rules().get(index) else {
             return self.pass_query(header, bytes, text, After::Nothing);
         };
+        if let Some(step) = self.enter(header, Some(index)) {
+            return step;
+        }
         if rule.mode == Mode::Observe {
             if let Some(what) = observed(rule, &plan) {
                 self.note(Some(index), what);
             }
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return match plan.returning() {
+                true => self.pass_query(header, bytes, text, After::Nothing),
+                false => self.pass_native_query(header, bytes, text, index),
+            };
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
             return self.refuse_explicit(header, index, rule);
@@ -263,6 +277,7 @@ impl Session {
             Gather::Temporary(table) => self.answer_temporary(&table, answer),
             Gather::Columns => self.answer_columns(answer),
             Gather::Key(table, index) => self.answer_key(table, index, answer),
+            Gather::Native(after) => self.answer_native(after, end, answer),
             Gather::Nothing => {}
             Gather::Lid => self.answer_lid(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),

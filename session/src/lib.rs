@@ -8,10 +8,11 @@
 //! - `session`: whose turn it is. `command`, `text`, `kinds`: what the client wants. `answer`: where the upstream's answer ends.
 //!   `passing`: what is passed on untouched; `after`: what that changes.
 //! - `insert`, `select`, `load`, `local_file`, `prepare`, `execute`, `execute_bulk`, `select_prepared`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared; `as_is`:
-//!   those that the server gives the client's own insert_id. `pieces`: several in one text.
+//!   those that the server gives the client's own insert_id; `observed`: those that were prepared before their rule rewrote; `native`: those that the server may refuse at the fence. `pieces`: several in one text.
 //! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state; `question`: what is asked of
 //!   tables.
 //! - `attributes`: what clients of MySQL send with statements.
+//! - `traffic`: what is under way on rules' tables, so that rules can change while connections are open.
 //! - `budget`: what prepared statements take of the driver's memory.
 //! - `bytes`, `packets`, `params`, `bulk`, `values`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
@@ -37,6 +38,8 @@ mod kinds;
 mod last_id;
 mod load;
 mod local_file;
+mod native;
+mod observed;
 mod packets;
 mod params;
 mod passing;
@@ -60,6 +63,7 @@ mod step;
 mod temporary;
 mod text;
 mod text_prepare;
+mod traffic;
 mod values;
 
 pub use budget::Budget;
@@ -71,3 +75,4 @@ pub use rules::{
 pub use schema::SchemaChanges;
 pub use session::Session;
 pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, Step, What};
+pub use traffic::{Adopted, Door, Traffic, Unread};

@@ -161,6 +161,9 @@ impl Session {
                 return self.unsupported(header, bytes, Some(index), what);
             }
         };
+        if let Some(step) = self.enter(header, Some(index)) {
+            return step;
+        }
         let verdict = verdict(&rule, &plan);
         if rule.mode == Mode::Observe {
             self.note(

@@ -9,6 +9,8 @@ pub(crate) const COM_QUERY: u8 = 0x03;
 pub(crate) const COM_STMT_PREPARE: u8 = 0x16;
 pub(crate) const COM_STMT_CLOSE: u8 = 0x19;
 pub(crate) const COM_STMT_RESET: u8 = 0x1A;
+/// MariaDB's.
+pub(crate) const COM_STMT_BULK_EXECUTE: u8 = 0xFA;
 
 /// Types of columns.
 const TYPE_TINY: u8 = 1;

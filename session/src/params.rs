@@ -7,6 +7,7 @@ use keywright_rewrite::{Ask, Care, Meaning, Unsupported, double_asks, text_asks}
 
 use crate::answer::Shape;
 use crate::attributes;
+use crate::bulk::SEND_TYPES;
 use crate::bytes::{Reader, write_lenenc};
 use crate::values::{self, Strange};
 
@@ -211,6 +212,41 @@ pub(crate) fn read_types<'a>(
         }
     }
     Some(types)
+}
+
+/// The types of a statement's own parameters, as an execution brings them: `Some(None)` if it brings none, `None` if too little is
+/// there to tell.
+pub(crate) fn execution_types(
+    rest: &[u8],
+    count: usize,
+    has_attributes: bool,
+) -> Option<Option<Vec<Type>>> {
+    let mut reader = Reader(rest);
+    let head = reader.take(HEAD_BYTES)?;
+    let total = match has_attributes {
+        true if count > 0 || is_counted(head) => attributes::count(&mut reader).ok()?,
+        true | false => count,
+    };
+    if count == 0 || total < count {
+        return Some(None);
+    }
+    reader.take(total.div_ceil(8))?;
+    if reader.u8()? == 0 {
+        return Some(None);
+    }
+    let mut names = Vec::new();
+    let mut types = read_types(&mut reader, total, has_attributes.then_some(&mut names))?;
+    types.truncate(count);
+    Some(Some(types))
+}
+
+/// The same of COM_STMT_BULK_EXECUTE.
+pub(crate) fn bulk_types(rest: &[u8], count: usize) -> Option<Option<Vec<Type>>> {
+    let mut reader = Reader(rest);
+    if reader.u16()? & SEND_TYPES == 0 {
+        return Some(None);
+    }
+    Some(Some(read_types(&mut reader, count, None)?))
 }
 
 /// The bytes of one value, as its type says.

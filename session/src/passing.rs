@@ -6,9 +6,10 @@ use crate::after::After;
 use crate::answer::Shape;
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::insert::Stage;
+use crate::observed::Execution;
 use crate::question::KeyThere;
 use crate::session::{Session, Turn};
-use crate::statements::{ByMode, Changes, Keyless};
+use crate::statements::{ByMode, Changes, Keyless, ObservedInsert};
 use crate::step::Step;
 use keywright_core::Cause;
 use keywright_rewrite::{Flavour, Unsupported};
@@ -86,6 +87,17 @@ impl Session {
         };
         let id = self.statements.number(named);
         let passed = self.statements.passed.get(&id).cloned().unwrap_or_default();
+        if let Some(observed) = &passed.observed {
+            match self.execute_observed(header, bytes, id, observed) {
+                Execution::Native => {}
+                Execution::Ours => return self.command(bytes),
+                Execution::Not(step) => return step,
+            }
+        } else if self.keeps_locks()
+            && let Some(step) = self.enter_all(header, &passed.named)
+        {
+            return step;
+        }
         if let Some(keyless) = &passed.keyless
             && let Some(step) = self.check_keyless(header, keyless)
         {
@@ -101,6 +113,16 @@ impl Session {
         }
         let after = Self::after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);
+        if let Some(observed) = &passed.observed
+            && let ObservedInsert::Rows {
+                returning: false, ..
+            } = observed.insert
+            && self.statements.upstream(named) == named
+            && flags == 0
+        {
+            let shape = Shape::of_execution(flags);
+            return self.pass_native(header, bytes, (shape, after), observed.rule);
+        }
         self.pass_named(header, bytes, named, Shape::of_execution(flags), after)
     }
 

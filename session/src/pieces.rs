@@ -217,7 +217,7 @@ impl Session {
                 pieces.consumed += count;
                 Step::Consumed(0)
             }
-            step @ (Step::Blocked | Step::Keys(_) | Step::Close) => step,
+            step @ (Step::Blocked | Step::Keys(_) | Step::Wait | Step::Close) => step,
             Step::More { .. } | Step::Authenticate(_) | Step::Status(_) => self.malformed(),
         };
         self.told_of_piece(pieces, before);
@@ -237,6 +237,7 @@ impl Session {
             | Step::More { .. }
             | Step::Blocked
             | Step::Keys(_)
+            | Step::Wait
             | Step::Authenticate(_)
             | Step::Status(_)
             | Step::Close) => step,

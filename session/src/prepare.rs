@@ -2,24 +2,26 @@
 //! a statement.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Kind, Unread, Unsupported, kind, without_terminator};
+use keywright_rewrite::{Kind, Plan, Unread, Unsupported, kind, without_terminator};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::attributes::beginning_end;
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
 use crate::context::is_harmless_set;
-use crate::insert::is_unsure;
 use crate::kinds::is_opaque;
 use crate::last_id::names_row_count;
 use crate::packets::{COM_STMT_PREPARE, without_injected, write_close, write_command};
 use crate::plan::Planned;
 use crate::refuse::observed;
-use crate::rules::{Mode, OnExplicit, OnUnsure};
+use crate::rules::{Mode, OnExplicit};
 use crate::session::{Gather, Session, Turn};
-use crate::statements::{ByMode, Changes, LAST_PREPARED, Made, Passed, SqlMode, Statement};
+use crate::statements::{
+    ByMode, Changes, LAST_PREPARED, Made, Observed, ObservedInsert, Passed, SqlMode, Statement,
+};
 use crate::step::{Step, What};
 
 impl Session {
@@ -89,18 +91,15 @@ impl Session {
             if let Some(what) = observed(&rule, &plan) {
                 self.note(Some(index), what);
             }
-            return self.prepare_passed(header, bytes, text, Changes::Nothing);
+            return self.prepare_observed(header, bytes, text, (index, &plan));
         }
         // By another order of columns its keys would be other values.
         if nothing && rule.on_explicit == OnExplicit::Keep && !plan.by_order() {
             let by_mode = plan.by_mode().then_some(index);
             return self.prepare_explicit(header, bytes, text, by_mode);
         }
-        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return self.refuse_explicit(header, index, &rule);
-        }
-        if is_unsure(&plan) && rule.on_unsure == OnUnsure::Refuse {
-            return self.refuse_unsure(header, index);
+        if let Some(step) = self.refuse_plan(header, index, &plan) {
+            return step;
         }
         if self.statements.is_full() {
             return self.refuse_statement(header);
@@ -124,7 +123,7 @@ impl Session {
         self.statements.preparing = Some(Statement {
             rule: index,
             text: text.to_vec(),
-            _held: held,
+            _held: Arc::new(held),
             plan,
             sql_mode: self.sql_mode(),
             variants: vec![Made {
@@ -214,8 +213,45 @@ impl Session {
         Passed {
             effect: self.effect(text),
             change,
+            named: self.rules_named_in(text),
             ..Passed::default()
         }
+    }
+
+    /// Prepares an INSERT as it is, whose rule only observes: it may rewrite when the statement is executed.
+    fn prepare_observed(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        (rule, plan): (usize, &Plan),
+    ) -> Step {
+        // Also one that needs no key: by another order of columns it may.
+        let Some(held) = self.hold(text.len().saturating_add(plan.held_bytes())) else {
+            return self.refuse_texts(header);
+        };
+        let insert = ObservedInsert::Rows {
+            text: text.to_vec(),
+            parameters: usize::try_from(plan.parameters()).unwrap_or(usize::MAX),
+            returning: plan.returning(),
+            held: Arc::new(held),
+        };
+        self.note_observed(header, bytes, text, Observed { rule, insert })
+    }
+
+    /// Prepares an INSERT as it is, whose rule only observes.
+    pub(crate) fn note_observed(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        observed: Observed,
+    ) -> Step {
+        let noted = Passed {
+            observed: Some(Arc::new(observed)),
+            ..self.passed(text, Changes::Nothing)
+        };
+        self.prepare_noted(header, bytes, noted)
     }
 
     fn prepare_noted(&mut self, header: Header, bytes: &[u8], noted: Passed) -> Step {
@@ -260,7 +296,13 @@ impl Session {
             return self.refuse_unsupported(header, rule, what);
         }
         self.note(rule, What::Passed(what.label()));
-        self.prepare_passed(header, bytes, text, Changes::Nothing)
+        match rule.filter(|rule| !self.rewrites(*rule)) {
+            Some(rule) => {
+                let insert = ObservedInsert::Unsupported(what);
+                self.note_observed(header, bytes, text, Observed { rule, insert })
+            }
+            None => self.prepare_passed(header, bytes, text, Changes::Nothing),
+        }
     }
 
     pub(crate) fn answer_prepare(&mut self, end: Option<End>, answer: &[u8]) {
@@ -331,6 +373,8 @@ impl Session {
         } else if let Some(select) = self.statements.selects.get_mut(&id) {
             select.send_ahead(index)
         } else {
+            let passed = self.statements.passed.get(&id);
+            self.statements.sends_ahead |= passed.is_some_and(|of| of.observed.is_some());
             return self.pass_named(header, bytes, named, Shape::None, After::Nothing);
         };
         self.up
@@ -350,6 +394,7 @@ impl Session {
         };
         let id = self.statements.number(named);
         self.statements.passed.remove(&id);
+        self.statements.types_of_observed.remove(&id);
         self.statements.selects.remove(&id);
         if let Some(number) = self.statements.as_is.remove(&id) {
             write_close(number, &mut self.up);

@@ -79,6 +79,9 @@ impl Session {
         if self.refuses(rule) {
             return self.refuse_unsupported(header, rule, what);
         }
+        if let Some(step) = self.enter(header, rule) {
+            return step;
+        }
         if self.pending_lid.is_some() {
             return self.update_lid(false);
         }
@@ -122,6 +125,7 @@ impl Session {
     /// Answers the command at the front with an error; the upstream never sees it.
     pub(crate) fn refuse(&mut self, header: Header, cause: Cause, message: &str) -> Step {
         self.stage = Stage::default();
+        self.leave();
         write_error(
             cause,
             message,

@@ -8,6 +8,7 @@ use keywright_rewrite::{KeyForm, Unsupported};
 use wildmatch::WildMatch;
 
 use crate::schema::SchemaChanges;
+use crate::traffic::{Door, Doors, Traffic};
 
 mod pattern;
 mod sighted;
@@ -147,6 +148,7 @@ pub struct Rules {
     sighted: Sighted,
     lower_case: bool,
     schema: Arc<SchemaChanges>,
+    doors: Option<Doors>,
 }
 
 impl Rules {
@@ -174,6 +176,7 @@ impl Rules {
             sighted: Sighted::default(),
             lower_case: lower_case_table_names,
             schema: Arc::default(),
+            doors: None,
         }
     }
 
@@ -221,6 +224,30 @@ impl Rules {
     pub fn with_schema(mut self, schema: Arc<SchemaChanges>) -> Self {
         self.schema = schema;
         self
+    }
+
+    /// As a version of rules that may change while connections follow them. `doors` is by configured rule.
+    #[must_use]
+    pub fn with_traffic(mut self, traffic: &Arc<Traffic>, version: u64, doors: &[Door]) -> Self {
+        let tables = self.matchers.iter().map(|matcher| match &matcher.table {
+            Glob::Exact(table) if !self.lower_case => Some(table.as_bytes()),
+            Glob::Exact(_) | Glob::Wild(_) => None,
+        });
+        let doors = Doors::new(traffic, version, doors.iter().zip(tables));
+        self.doors = Some(doors);
+        self
+    }
+
+    pub(crate) fn doors(&self) -> Option<&Doors> {
+        self.doors.as_ref()
+    }
+
+    /// Whether the same rules stand in the same places, whatever they do.
+    pub(crate) fn is_same_list(&self, other: &Rules) -> bool {
+        let name = |rule: &Rule| (rule.table.clone(), rule.column.clone(), rule.form);
+        self.views == other.views
+            && self.lower_case == other.lower_case
+            && self.rules.iter().map(name).eq(other.rules.iter().map(name))
     }
 
     /// What connections tell each other of changed tables.

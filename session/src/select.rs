@@ -103,12 +103,15 @@ impl Session {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.pass_query(header, bytes, text, After::Nothing);
         };
+        if let Some(step) = self.enter(header, Some(index)) {
+            return step;
+        }
         let verdict = verdict(&rule, &plan);
         if rule.mode == Mode::Observe {
             if let Some(what) = verdict.observed() {
                 self.note(Some(index), what);
             }
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_native_query(header, bytes, text, index);
         }
         match verdict {
             Verdict::Leave => return self.pass_query(header, bytes, text, After::Nothing),

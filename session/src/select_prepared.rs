@@ -18,7 +18,7 @@ use crate::refresh::Refreshed;
 use crate::rules::Mode;
 use crate::select::{NoKeys, Verdict, verdict};
 use crate::session::{Gather, Session, Turn};
-use crate::statements::Changes;
+use crate::statements::{Changes, Observed, ObservedInsert};
 use crate::step::Step;
 use crate::values::Strange;
 
@@ -77,7 +77,12 @@ impl Session {
             if let Some(what) = verdict.observed() {
                 self.note(Some(index), what);
             }
-            return self.prepare_passed(header, bytes, text, Changes::Nothing);
+            let insert = ObservedInsert::Query;
+            let observed = Observed {
+                rule: index,
+                insert,
+            };
+            return self.note_observed(header, bytes, text, observed);
         }
         match verdict {
             Verdict::Leave => {
@@ -177,9 +182,15 @@ impl Session {
             return self.execute_attempt(header, id, &execution);
         }
         let (rule, plan) = (select.rule, Arc::clone(&select.plan));
+        if let Some(step) = self.enter(header, Some(rule)) {
+            return step;
+        }
+        let Some(select) = self.statements.selects.get(&id) else {
+            return self.malformed();
+        };
         let (is_sent_ahead, sees, counts) = (!select.ahead.is_empty(), select.sees, select.counts);
         let zero_is_value = select.zero_is_value;
-        let is_as_is = is_passed || self.context.insert_id_set;
+        let is_as_is = is_passed || self.context.insert_id_set || !self.rewrites(rule);
         if is_as_is && !is_sent_ahead {
             return self.execute_as_is(header, id, &execution);
         }

@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::in_place::Rewriting;
 use crate::insert::Stage;
 use crate::last_id::{PendingLid, Reply};
+use crate::native::AtFence;
 use crate::passing::Passing;
 use crate::pieces::Pieces;
 use crate::plan::Familiars;
@@ -21,6 +22,7 @@ use crate::select_prepared::SelectStatement;
 use crate::statements::Statements;
 use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
 use crate::text_prepare::Reprepared;
+use crate::traffic::UnderWay;
 
 /// Capability: answers end with OK where they ended with EOF.
 const DEPRECATE_EOF: u64 = 1 << 24;
@@ -76,6 +78,14 @@ pub struct Session {
     pub(crate) rewriting: Option<Rewriting>,
     /// What texts of prepared statements are taken from; without it they have no limit.
     pub(crate) budget: Option<Arc<dyn Budget>>,
+    /// The rules on whose tables this connection has something under way.
+    pub(crate) under_way: Vec<UnderWay>,
+    /// The version of rules by which the transaction at hand need not go.
+    pub(crate) goes_on: Option<u64>,
+    /// The server has refused the command at the front at the fence.
+    pub(crate) at_fence: Option<AtFence>,
+    /// The command at the front has waited for other rules for too long.
+    pub(crate) waited: Option<KeyFailure>,
 }
 
 /// Whose turn it is.
@@ -142,6 +152,8 @@ pub(crate) enum Gather {
     Variant,
     /// The client's own text of one of its statements.
     AsIs(u32),
+    /// An INSERT for which the server makes the key.
+    Native(After),
     /// Nothing.
     Nothing,
 }
@@ -185,6 +197,10 @@ impl Session {
             writes_in_place: false,
             rewriting: None,
             budget: None,
+            under_way: Vec::new(),
+            goes_on: None,
+            at_fence: None,
+            waited: None,
         }
     }
 
@@ -363,6 +379,7 @@ impl Session {
                 self.note_status(end);
                 if let Turn::Answer(after) = std::mem::replace(&mut self.turn, Turn::Command) {
                     self.finish(after, end);
+                    self.leave();
                 }
                 Step::Forward(walked.bytes)
             }
@@ -400,7 +417,10 @@ impl Session {
                     }
                 };
                 match std::mem::replace(&mut self.turn, Turn::Command) {
-                    Turn::Gather(gather) => self.gathered(gather, end, answer),
+                    Turn::Gather(gather) => {
+                        self.gathered(gather, end, answer);
+                        self.leave();
+                    }
                     Turn::Command | Turn::Answer(_) | Turn::File | Turn::Keys | Turn::Blind => {}
                 }
                 Step::Consumed(walked.bytes)

@@ -1,9 +1,10 @@
 //! The prepared statements of a connection.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Variant};
+use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Unsupported, Variant};
 
 use crate::after::Named;
 use crate::budget::Held;
@@ -25,7 +26,7 @@ pub(crate) struct Statement {
     pub(crate) rule: usize,
     pub(crate) text: Vec<u8>,
     /// The memory of text and plan.
-    pub(crate) _held: Held,
+    pub(crate) _held: Arc<Held>,
     pub(crate) plan: Plan,
     /// When it was prepared.
     pub(crate) sql_mode: SqlMode,
@@ -104,6 +105,32 @@ pub(crate) struct Passed {
     pub(crate) keyless: Option<Keyless>,
     /// An INSERT whose keys are its own as long as sql_mode is what it was.
     pub(crate) by_mode: Option<ByMode>,
+    /// An INSERT on the table of a rule that only observed.
+    pub(crate) observed: Option<Arc<Observed>>,
+    /// The rules whose tables its text may name.
+    pub(crate) named: Vec<usize>,
+}
+
+/// An INSERT that was prepared as its client wrote it, since its rule only observed.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pub(crate) rule: usize,
+    pub(crate) insert: ObservedInsert,
+}
+
+#[derive(Debug)]
+pub(crate) enum ObservedInsert {
+    /// It can go over to keys.
+    Rows {
+        text: Vec<u8>,
+        parameters: usize,
+        returning: bool,
+        held: Arc<Held>,
+    },
+    /// Its rows come from a query: there is no other text of it.
+    Query,
+    /// It cannot be rewritten.
+    Unsupported(Unsupported),
 }
 
 /// Of sql_mode: whether a 0 is a value, and whether it is strict.
@@ -124,6 +151,8 @@ impl Default for Passed {
             change: Changes::Nothing,
             keyless: None,
             by_mode: None,
+            observed: None,
+            named: Vec::new(),
         }
     }
 }
@@ -160,6 +189,10 @@ pub(crate) struct Statements {
     pub(crate) max: usize,
     /// The one whose PREPARE is under way.
     pub(crate) preparing: Option<Statement>,
+    /// Of statements that were prepared while their rule observed: the types of their parameters at the last execution.
+    pub(crate) types_of_observed: BTreeMap<u32, Vec<Type>>,
+    /// Whether a value was sent ahead for one of them: what is sent so goes to the text that the client knows.
+    pub(crate) sends_ahead: bool,
     /// The text of a further variant that is being prepared, and for which statement.
     pub(crate) variant: Option<(u32, Made)>,
 }
@@ -179,6 +212,8 @@ impl Statements {
             },
             max,
             preparing: None,
+            types_of_observed: BTreeMap::new(),
+            sends_ahead: false,
             variant: None,
         }
     }
@@ -201,6 +236,25 @@ impl Statements {
     /// Whether no further one on a rule's table may be prepared.
     pub(crate) fn is_full(&self) -> bool {
         self.ours.len().saturating_add(self.selects.len()) >= self.max
+    }
+
+    /// Whether there is an INSERT that goes by the list of rules.
+    pub(crate) fn has_inserts(&self) -> bool {
+        let mut passed = self.passed.values();
+        !self.ours.is_empty()
+            || !self.selects.is_empty()
+            || passed.any(|passed| passed.effect.inserts)
+    }
+
+    /// Whether there is an INSERT on the table of such a rule that cannot go over to keys: it takes its rows from a query, of which
+    /// there is no other text than the client's, or values are sent ahead for it.
+    pub(crate) fn keeps_native(&self, is_such: impl Fn(usize) -> bool) -> bool {
+        let mut observed = self.passed.values().filter_map(|of| of.observed.as_ref());
+        observed.any(|of| match of.insert {
+            ObservedInsert::Query => is_such(of.rule),
+            ObservedInsert::Rows { .. } => self.sends_ahead && is_such(of.rule),
+            ObservedInsert::Unsupported(_) => false,
+        })
     }
 
     /// The text of a statement on a rule's table, as the client sent it.

@@ -67,11 +67,13 @@ impl Session {
     /// Tells a client between two commands that the proxy is stopping. It is numbered as the answer to the next command, which
     /// is on its way already, or meets a closed connection otherwise.
     pub fn tell_stopping(&mut self) {
-        write_error(
-            Cause::Draining,
-            "Server shutdown in progress: the proxy is stopping",
-            1,
-            &mut self.down,
-        );
+        let why = "Server shutdown in progress: the proxy is stopping";
+        write_error(Cause::Draining, why, 1, &mut self.down);
+    }
+
+    /// The same, where the rules have changed and the connection cannot follow them.
+    pub fn tell_outdated(&mut self) {
+        let why = "Server shutdown in progress: the rules have changed, and what this connection has prepared goes by the old ones: connect again";
+        write_error(Cause::Draining, why, 1, &mut self.down);
     }
 }

@@ -79,6 +79,8 @@ pub enum Step {
     Blocked,
     /// Keys are needed; then the same side is asked again.
     Keys(KeyRequest),
+    /// The command at the front waits until there are other rules: the driver has them taken, or waits for them, and asks again.
+    Wait,
     /// The first so many bytes are COM_CHANGE_USER: the driver takes over until it succeeded or failed.
     Authenticate(usize),
     /// The first so many bytes ask for the proxy's status: the driver drops them and calls `tell_status`.

@@ -87,7 +87,10 @@ impl Session {
             }
             Look::Insert => self.insert(header, bytes, text),
             Look::Load(table) => self.load(header, bytes, text, &table),
-            Look::Pass(after) => self.pass_query(header, bytes, text, after),
+            Look::Pass(after) => match self.enter_named(header, text) {
+                Some(step) => step,
+                None => self.pass_query(header, bytes, text, after),
+            },
             Look::Unsupported(table, what, after) => {
                 let rule = match after.names_text() {
                     true => self.rule_behind(&table),
@@ -118,6 +121,22 @@ impl Session {
         }
         let after = self.note_effect(effect, after);
         self.pass(header, bytes, Shape::Results, after)
+    }
+
+    /// The same of an INSERT for whose rule the server makes the keys, unless it returns its rows.
+    pub(crate) fn pass_native_query(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        rule: usize,
+    ) -> Step {
+        let effect = self.effect(text);
+        if self.pending_lid.is_some() && effect.sees {
+            return self.update_lid(effect.counts);
+        }
+        let after = self.note_effect(effect, After::Nothing);
+        self.pass_native(header, bytes, (Shape::Results, after), rule)
     }
 
     /// Asks the server what must be known of its state before the command is looked at again.
@@ -256,14 +275,18 @@ impl Session {
                 if !self.context.known {
                     return self.ask_context();
                 }
-                let is_free = match InsertHead::read(head, &modes) {
+                let (is_free, rule) = match InsertHead::read(head, &modes) {
                     Ok(head) => {
                         let rule = self.rule_of(&head.table);
-                        !head.ends_text && rule.is_none_or(|rule| !self.rewrites(rule))
+                        let is_native = rule.is_none_or(|rule| !self.rewrites(rule));
+                        (!head.ends_text && is_native, rule)
                     }
-                    Err(Unread::Refused | Unread::Unsupported(_)) => !self.rewrites_any(),
+                    Err(Unread::Refused | Unread::Unsupported(_)) => (!self.rewrites_any(), None),
                 };
                 if is_free {
+                    if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
+                        return step;
+                    }
                     return self.pass_unread(header, bytes, After::Nothing);
                 }
                 self.refuse_long(

@@ -214,6 +214,9 @@ impl Session {
             && statement.modes == self.context.modes
             && !statement.is_doubtful
             && is_plain_name(name);
+        if let Some(step) = self.enter(header, Some(statement.rule)) {
+            return step;
+        }
         if is_same && self.context.insert_id_set {
             // It is for this INSERT, and would otherwise wait for the next into any table.
             self.pass_query(header, bytes, text, After::Nothing)

@@ -98,3 +98,13 @@ CREATE TABLE IF NOT EXISTS keywright_program (
     held           BIGINT UNSIGNED NULL COMMENT 'the attempt for which its statements wait',
     PRIMARY KEY (program)
 ) ENGINE = InnoDB COMMENT = 'Keywright: proxies that follow what is in force';
+
+-- What the configuration of a proxy wanted for a rule when that was in force. A proxy switches tables only for what is new in its
+-- configuration: one that starts with an old file follows the others.
+CREATE TABLE IF NOT EXISTS keywright_wish (
+    place          VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'host and configuration file',
+    table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
+    column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'NULL: native auto-increment',
+    PRIMARY KEY (place, table_pattern, column_name)
+) ENGINE = InnoDB COMMENT = 'Keywright: what configurations wanted';

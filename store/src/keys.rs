@@ -227,7 +227,7 @@ impl Keys {
     }
 
     /// Whether tags are in Keywright's own table.
-    pub(crate) fn has_own_tags(&self) -> bool {
+    pub fn has_own_tags(&self) -> bool {
         self.0.store.dialect.is_own()
     }
 

@@ -45,3 +45,4 @@ pub use store::identity::server_identity;
 pub use store::lease_rows::WorkerRow;
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};
+pub use time::host;

@@ -174,6 +174,11 @@ impl StoreSettings {
             && self.segment_table == other.segment_table
     }
 
+    /// Whether tags are in Keywright's own table.
+    pub fn has_own_tags(&self) -> bool {
+        self.dialect.is_own()
+    }
+
     /// The layout of snowflake keys.
     pub fn layout(&self) -> Layout {
         self.snowflake.layout

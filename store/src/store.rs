@@ -10,6 +10,7 @@ pub(crate) mod switch_rows;
 pub(crate) mod tag_admin;
 mod tag_read;
 pub(crate) mod tag_rows;
+pub(crate) mod wishes;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

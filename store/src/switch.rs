@@ -116,6 +116,15 @@ pub struct Change {
     pub to: Option<Tag>,
 }
 
+/// What a configuration wants for a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// The rule.
+    pub rule: RuleName,
+    /// Where keys are to come from; `None`: native auto-increment.
+    pub tag: Option<Tag>,
+}
+
 /// A counter that was read under the lock of its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {

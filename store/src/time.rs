@@ -13,6 +13,7 @@ use crate::demand::Demand;
 use crate::failure::Failure;
 use crate::settings::{Limits, SnowflakeSettings};
 
+pub use keeper::host;
 pub(crate) use keeper::{holder, run};
 
 const BULK_HINT: &str =

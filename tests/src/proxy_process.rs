@@ -246,6 +246,11 @@ impl ProxyProcess {
         self.reload_again()
     }
 
+    /// What it is told at its next start.
+    pub fn reconfigure(&mut self, config: ProxyConfig) {
+        self.config = config;
+    }
+
     /// Has the same configuration read again.
     ///
     /// # Errors

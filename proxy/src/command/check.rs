@@ -3,9 +3,12 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use keywright_core::Tag;
-use keywright_proxy::config::{Config, Listener, Unchecked};
+use keywright_proxy::config::{Config, Configured, Listener, Unchecked};
 use keywright_proxy::highest::{self, Highest, Unknown};
+use keywright_proxy::in_force;
 use keywright_proxy::tables::{self, Found};
+use keywright_session::Mode;
+use keywright_store::switch::Switchboard;
 use keywright_store::{Keys, Severity};
 
 use super::{File, runtime};
@@ -21,10 +24,11 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(&self) -> Result<()> {
-        let (config, keys) = self.file.open()?;
+        let (configured, keys) = self.file.open()?;
         runtime()?.block_on(async {
             let mut bad = 0;
             let mut looked = Vec::new();
+            let config = as_in_force(&configured, &keys).await;
             for finding in keys.check(&config.tags()).await {
                 println!("store: {}", finding.message);
                 bad += usize::from(finding.severity == Severity::Error);
@@ -53,15 +57,42 @@ impl Check {
             if bad > 0 {
                 bail!("{bad} problem(s) must be solved first");
             }
+            for name in to_be_switched(&configured, &config) {
+                println!("note: {name} has native auto-increment now: run switches its tables over to keys");
+            }
             println!("ready to run");
             Ok(())
         })
     }
 }
 
+/// A rule that is switched has its fence, and its keys are above all ids, only if the store says so.
+async fn as_in_force(config: &Config, keys: &Keys) -> Config {
+    let standing = match config.rules.iter().any(|rule| rule.is_switched) {
+        true => Switchboard::new(keys).standing().await.ok(),
+        false => None,
+    };
+    in_force::effective(config, standing.as_ref().map(in_force::tags_of).as_ref())
+}
+
+/// The rules that are to give keys, and do not yet.
+fn to_be_switched(configured: &Config, config: &Config) -> Vec<String> {
+    let rules = configured.rules.iter().zip(&config.rules);
+    rules
+        .filter(|(wanted, now)| wanted.rule.mode == Mode::Rewrite && now.rule.mode == Mode::Observe)
+        .map(|(wanted, _)| wanted.name())
+        .collect()
+}
+
 /// Tags that are to give ids which tables have already, and servers of which that is not known. That the store cannot be asked is told
 /// elsewhere.
 async fn beneath(config: &Config, keys: &Keys) -> Vec<String> {
+    // A rule that gives no keys yet is switched above all ids.
+    let gives_keys = |rule: &&Configured| !rule.is_switched || rule.rule.mode == Mode::Rewrite;
+    let config = &Config {
+        rules: config.rules.iter().filter(gives_keys).cloned().collect(),
+        ..config.clone()
+    };
     let (highest, unknown) = highest::by_tag(config).await;
     // Behind the tables: ids that were given meanwhile would seem to be still to be given.
     let tags = keys.tags().await.unwrap_or_default();

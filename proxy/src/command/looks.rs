@@ -12,6 +12,10 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::check;
 
+/// How much later than the rules the fence comes where clients are connected, milliseconds: by then what they sent by the old rules
+/// has reached the server.
+const FENCE_LATER_MS: u64 = 1_000;
+
 /// What is known of the servers behind all listeners, and the look that is under way.
 pub(super) struct Looks {
     config: Arc<Config>,
@@ -32,13 +36,18 @@ struct Known {
 }
 
 impl Looks {
-    /// Looks at the tables of every listener, fails with all that forbids to go on, and applies fences if nothing does.
-    pub(super) async fn begin(config: Arc<Config>, counters: Arc<Counters>) -> Result<Looks> {
+    /// Looks at the tables of every listener, fails with all that forbids to go on, and applies fences if nothing does: `now`, or a
+    /// little later, when clients that are connected go by the rules.
+    pub(super) async fn begin(
+        config: Arc<Config>,
+        counters: Arc<Counters>,
+        now: bool,
+    ) -> Result<Looks> {
         let began_at = counters.schema.defined();
         let mut looked = look_at_all(&config, false).await?;
         // A fence without the proxy's rule in force would only stop inserts.
-        let lacks_fence = |found: &Found| found.unfenced > 0;
-        if looked.iter().any(lacks_fence) {
+        let lacks_fence = looked.iter().any(|found| found.unfenced > 0);
+        if lacks_fence && now {
             looked = look_at_all(&config, true).await?;
         }
         let listeners = config.listeners.iter().zip(looked);
@@ -51,7 +60,11 @@ impl Looks {
             .collect();
         counters.schema.note_look(began_at, true);
         let period = Duration::from_secs(config.look_s);
-        let mut ticks = interval_at(Instant::now() + period, period);
+        let first = match lacks_fence && !now {
+            true => Duration::from_millis(FENCE_LATER_MS),
+            false => period,
+        };
+        let mut ticks = interval_at(Instant::now() + first, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Looks {
             config,
@@ -63,9 +76,9 @@ impl Looks {
         })
     }
 
-    /// The configuration that is looked after.
-    pub(super) fn config(&self) -> &Config {
-        &self.config
+    /// Looks by another configuration from now on, with the same listeners and rules.
+    pub(super) fn follow(&mut self, config: Arc<Config>) {
+        self.config = config;
     }
 
     /// What sessions must know, by listener.

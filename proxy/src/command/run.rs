@@ -5,14 +5,17 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use keywright_core::Tag;
 use keywright_proxy::config::{Config, Listener};
+use keywright_proxy::in_force::{self, InForce};
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::password::OwnKey;
-use keywright_proxy::serve::{self, Orders};
+use keywright_proxy::serve;
+use keywright_store::switch::{Standing, Switchboard};
 use keywright_store::{Failure, Keys};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use super::looks::Looks;
+use super::switching::Switching;
 use super::{File, runtime};
 
 /// Serves until SIGTERM or Ctrl-C.
@@ -24,28 +27,17 @@ pub(crate) fn run(file: &File) -> Result<()> {
         let _inside = runtime.enter();
         Signals::awaited()?
     };
-    let counters = Arc::new(Counters::default());
-    let begin = async {
-        are_there(&keys, &config.tags(), None).await?;
-        Looks::begin(Arc::new(config.clone()), Arc::clone(&counters)).await
-    };
     let begun = runtime.block_on(async {
         tokio::select! {
-            looks = begin => Some(looks),
+            running = Running::begin(file, config.clone(), keys.clone()) => Some(running),
             () = signals.stop.said() => None,
         }
     });
-    let Some(looks) = begun else {
+    let Some(running) = begun else {
         return Ok(());
     };
-    let mut running = Running {
-        file,
-        looks: looks?,
-        keys: keys.clone(),
-        counters,
-        own_key: Arc::new(OwnKey::made_when_needed()),
-    };
-    let (give, orders) = watch::channel(Arc::new(running.orders()?));
+    let mut running = running?;
+    let orders = running.in_force.orders();
     let (stop, stopping) = watch::channel(false);
     let (serves, mut has_ended) = oneshot::channel::<()>();
     let serving = {
@@ -60,7 +52,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
         tokio::select! {
             () = signals.stop.said() => {}
             _ = &mut has_ended => {}
-            () = running.follow(&mut signals.hangup, &give) => {}
+            () = running.follow(&mut signals.hangup) => {}
         }
         // Nobody may listen any more.
         let _ = stop.send(true);
@@ -69,7 +61,12 @@ pub(crate) fn run(file: &File) -> Result<()> {
         Ok(served) => served,
         Err(_) => bail!("the proxy's threads panicked"),
     };
-    runtime.block_on(keys.hand_back());
+    runtime.block_on(async {
+        if let Some(switching) = &running.switching {
+            switching.leave().await;
+        }
+        keys.hand_back().await;
+    });
     served
 }
 
@@ -127,49 +124,124 @@ impl Stop {
     }
 }
 
-/// What new connections follow, and what it is made of.
+/// What connections follow, and what it is made of.
 struct Running<'a> {
     file: &'a File,
+    /// As it was read.
+    config: Arc<Config>,
     looks: Looks,
     keys: Keys,
     counters: Arc<Counters>,
-    own_key: Arc<OwnKey>,
+    in_force: Arc<InForce>,
+    /// Where a rule is switched.
+    switching: Option<Switching>,
 }
 
-impl Running<'_> {
-    /// Gives new orders whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it
-    /// leaves nothing half done: orders are given as a whole.
-    async fn follow(&mut self, hangup: &mut Signal, give: &watch::Sender<Arc<Orders>>) {
-        loop {
-            let changed = tokio::select! {
-                _ = hangup.recv() => match self.reload().await {
-                    Ok(()) => "new connections follow the rules as they are now",
-                    Err(error) => {
-                        tracing::error!("the rules stay as they were: {error:#}");
-                        continue;
-                    }
-                },
-                () = self.looks.changed() => "new connections follow the servers' tables and views as they are now",
-            };
-            match self.orders() {
-                Ok(orders) => {
-                    // Whoever listened has ended, and so does the process.
-                    let _ = give.send(Arc::new(orders));
-                    tracing::info!("{changed}");
-                }
-                Err(error) => tracing::error!("the rules stay as they were: {error:#}"),
-            }
+fn is_switched(config: &Config) -> bool {
+    config.rules.iter().any(|rule| rule.is_switched)
+}
+
+/// What the store says of rules that are switched; nothing if there are none, or it does not answer.
+async fn standing(config: &Config, keys: &Keys) -> Option<Standing> {
+    if !is_switched(config) {
+        return None;
+    }
+    match Switchboard::new(keys).standing().await {
+        Ok(standing) => Some(standing),
+        Err(failure) => {
+            tracing::warn!(
+                %failure,
+                "where the keys of rules with a fence come from is not known yet: inserts on their tables wait"
+            );
+            None
+        }
+    }
+}
+
+impl<'a> Running<'a> {
+    async fn begin(file: &'a File, config: Config, keys: Keys) -> Result<Running<'a>> {
+        are_there(&keys, &config.tags(), None).await?;
+        let config = Arc::new(config);
+        let counters = Arc::new(Counters::default());
+        let standing = standing(&config, &keys).await;
+        let known = standing.as_ref().map(in_force::tags_of);
+        let effective = Arc::new(in_force::effective(&config, known.as_ref()));
+        let looks = Looks::begin(effective, Arc::clone(&counters), true).await?;
+        let in_force = InForce::new(
+            keys.clone(),
+            Arc::clone(&counters),
+            Arc::new(OwnKey::made_when_needed()),
+            (Arc::clone(&config), looks.seen()),
+            standing.as_ref(),
+        )?;
+        let mut running = Running {
+            file,
+            config,
+            looks,
+            keys,
+            counters,
+            in_force: Arc::new(in_force),
+            switching: None,
+        };
+        running.begin_switching();
+        if let Some(switching) = &mut running.switching {
+            // So that whoever is served gets keys from the first statement on, if nothing is in the way.
+            switching.settle().await;
+        }
+        running.look_by_force();
+        Ok(running)
+    }
+
+    /// Where a rule is switched, and no other was before.
+    fn begin_switching(&mut self) {
+        if self.switching.is_none() && is_switched(&self.config) {
+            self.switching = Some(Switching::new(
+                &self.keys,
+                Arc::clone(&self.config),
+                &self.file.config,
+                Arc::clone(&self.in_force),
+            ));
         }
     }
 
-    fn orders(&self) -> Result<Orders> {
-        Orders::new(
-            self.looks.config(),
-            &self.keys,
-            &self.looks.seen(),
-            &self.counters,
-            &self.own_key,
-        )
+    /// Tables that come later get the fence where keys are in force.
+    fn look_by_force(&mut self) {
+        self.looks.follow(Arc::new(self.in_force.config()));
+    }
+
+    /// Gives new orders whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it
+    /// leaves nothing half done: orders are given as a whole.
+    async fn follow(&mut self, hangup: &mut Signal) {
+        loop {
+            let switching = self.switching.as_ref();
+            let pause = async {
+                match switching {
+                    Some(switching) => switching.pause().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let (changed, given) = tokio::select! {
+                _ = hangup.recv() => ("connections follow the rules as they are now", self.reload().await),
+                () = self.looks.changed() => (
+                    "new connections follow the servers' tables and views as they are now",
+                    self.in_force.see(self.looks.seen()),
+                ),
+                () = pause => {
+                    if let Some(switching) = &mut self.switching {
+                        let before = self.in_force.version();
+                        switching.step().await;
+                        if self.in_force.version() != before {
+                            self.look_by_force();
+                        }
+                    }
+                    continue;
+                }
+            };
+            match given {
+                Ok(()) => tracing::info!("{changed}"),
+                Err(error) => tracing::error!("the rules stay as they were: {error:#}"),
+            }
+        }
     }
 
     /// The rules and certificates as they are now, and how the store is connected to. Where is listened and the store itself stay as
@@ -177,30 +249,41 @@ impl Running<'_> {
     async fn reload(&mut self) -> Result<()> {
         let config = self.file.load()?;
         let same = |(old, new): (&Listener, &Listener)| old.can_become(new);
-        let listeners = &self.looks.config().listeners;
+        let listeners = &self.config.listeners;
         let mut pairs = listeners.iter().zip(&config.listeners);
         if config.listeners.len() != listeners.len() || !pairs.all(same) {
             bail!("listeners have changed, which needs a restart");
         }
+        self.in_force.may_leave(&config)?;
         let failed = |failure: Failure| anyhow::anyhow!("{failure}");
         let can = self.keys.can_connect_by(&config.store).await;
         can.map_err(failed)?;
         self.keys.connect_by(&config.store);
-        match self.looks_of(config).await {
-            Ok(looks) => {
-                self.looks = looks;
-                Ok(())
-            }
-            Err(error) => {
-                self.keys.connect_by(&self.looks.config().store);
-                Err(error)
-            }
+        let taken = self.take(Arc::new(config)).await;
+        if taken.is_err() {
+            self.keys.connect_by(&self.config.store);
         }
+        taken
     }
 
-    async fn looks_of(&self, config: Config) -> Result<Looks> {
-        let in_force = self.looks.config().tags();
-        are_there(&self.keys, &config.tags(), Some(&in_force)).await?;
-        Looks::begin(Arc::new(config), Arc::clone(&self.counters)).await
+    async fn take(&mut self, config: Arc<Config>) -> Result<()> {
+        are_there(&self.keys, &config.tags(), Some(&self.config.tags())).await?;
+        let standing = standing(&config, &self.keys).await;
+        if is_switched(&config) && standing.is_none() {
+            bail!("the store does not say where keys come from now");
+        }
+        let known = standing.as_ref().map(in_force::tags_of);
+        let effective = Arc::new(in_force::effective(&config, known.as_ref()));
+        let looks = Looks::begin(effective, Arc::clone(&self.counters), false).await?;
+        self.in_force
+            .configure(Arc::clone(&config), looks.seen(), standing.as_ref())?;
+        self.looks = looks;
+        self.config = Arc::clone(&config);
+        if let Some(switching) = &mut self.switching {
+            switching.configure(config);
+        }
+        self.begin_switching();
+        self.look_by_force();
+        Ok(())
     }
 }

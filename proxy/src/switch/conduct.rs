@@ -66,6 +66,16 @@ impl<C: Crew> Conductor<C> {
         }
     }
 
+    /// Another configuration.
+    pub fn configure(&mut self, config: Arc<Config>) {
+        self.config = config;
+    }
+
+    /// Whether statements wait for an attempt.
+    pub fn is_holding(&self) -> bool {
+        self.holds.is_some()
+    }
+
     /// Its connections.
     pub fn crew(&self) -> &C {
         &self.crew

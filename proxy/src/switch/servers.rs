@@ -20,7 +20,7 @@ pub(super) struct Server {
 }
 
 /// A configured rule, as the store names it.
-pub(super) fn name_of(configured: &Configured) -> RuleName {
+pub fn name_of(configured: &Configured) -> RuleName {
     let table = &configured.rule.table;
     RuleName {
         tables: format!("{}.{}", table.schema(), table.table()),

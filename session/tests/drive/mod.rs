@@ -256,6 +256,7 @@ pub(crate) fn drive(
                     idle = if moved { 0 } else { idle };
                 }
                 Step::Blocked => moved = false,
+                Step::Wait => panic!("there is one version of the rules"),
                 Step::Keys(request) => {
                     assert!(request.count > 0, "no keys are asked for");
                     let before = heard.requests.len() as u64;

@@ -194,7 +194,7 @@ fn drive(
                     session.reset(facts.clone());
                     idle = 0;
                 }
-                Step::More { .. } | Step::Blocked => {}
+                Step::More { .. } | Step::Blocked | Step::Wait => {}
                 Step::Status(_) | Step::Close => return Ok(()),
             }
             if idle == 2 {

@@ -158,7 +158,7 @@ impl Rig {
                     from.drain(..n);
                 }
                 Step::More { at_least } => self.at_least[side] = at_least,
-                Step::Blocked => {}
+                Step::Blocked | Step::Wait => {}
                 Step::Keys(request) => {
                     idle = 0;
                     self.requests.push(request);

@@ -121,8 +121,19 @@ const PROGRAM: Shape = Shape {
     ],
 };
 
+const WISH: Shape = Shape {
+    table: "keywright_wish",
+    key_columns: 3,
+    columns: &[
+        ("place", "varchar"),
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("tag", "varchar"),
+    ],
+};
+
 /// All of them; the first is not used where tags are another system's.
-const SHAPES: [&Shape; 7] = [
+const SHAPES: [&Shape; 8] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
@@ -130,10 +141,11 @@ const SHAPES: [&Shape; 7] = [
     &RULE,
     &SWITCH_TABLE,
     &PROGRAM,
+    &WISH,
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 7] = [
+pub const OWN_TABLES: [&str; 8] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
@@ -141,6 +153,7 @@ pub const OWN_TABLES: [&str; 7] = [
     RULE.table,
     SWITCH_TABLE.table,
     PROGRAM.table,
+    WISH.table,
 ];
 
 /// Creates what is missing.

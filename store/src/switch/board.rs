@@ -2,12 +2,13 @@
 
 use keywright_core::Cause;
 
-use super::{Change, Phase, Recorded, Standing};
+use super::{Change, Phase, Recorded, Standing, Wish};
 use crate::failure::Failure;
 use crate::keys::Keys;
 pub use crate::store::switch_commit::Committed;
 use crate::store::switch_commit::{Commit, ReadRecorded, Record};
 use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding};
+use crate::store::wishes::{ReadWishes, RecordWish};
 use crate::time::holder;
 
 /// What one program says to the store about the switch, and hears of it.
@@ -62,6 +63,24 @@ impl Switchboard {
     pub async fn leave(&self) -> Result<(), Failure> {
         let program = self.program.clone();
         self.keys.talk(Leave { program }).await
+    }
+
+    /// What a place's configuration wanted when it was in force last.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn wishes(&self, place: &str) -> Result<Vec<Wish>, Failure> {
+        let place = place.to_owned();
+        self.keys.talk(ReadWishes { place }).await
+    }
+
+    /// Records what a place's configuration wants, once it is in force.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn record_wish(&self, place: &str, wish: Wish) -> Result<(), Failure> {
+        let place = place.to_owned();
+        self.keys.talk(RecordWish { place, wish }).await
     }
 
     /// Begins an attempt and returns its number; `None` if one is under way, or something else is in force than it is to begin

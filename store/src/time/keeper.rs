@@ -101,12 +101,16 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
 
 /// For people who look at the table.
 pub(crate) fn holder() -> String {
-    let host = nix::unistd::gethostname()
+    let text = format!("{} pid {}", host(), std::process::id());
+    text.chars().take(255).collect()
+}
+
+/// The name of this machine.
+pub fn host() -> String {
+    nix::unistd::gethostname()
         .ok()
         .and_then(|name| name.into_string().ok())
-        .unwrap_or_else(|| "?".to_owned());
-    let text = format!("{host} pid {}", std::process::id());
-    text.chars().take(255).collect()
+        .unwrap_or_else(|| "?".to_owned())
 }
 
 /// How long to pause before the next attempt, milliseconds; `None`: as the backoff says.

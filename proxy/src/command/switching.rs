@@ -1,0 +1,297 @@
+//! A program's part in the switch while it runs: what its configuration wants anew it begins, and what others begin it follows.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use keywright_core::Tag;
+use keywright_proxy::config::{Config, Configured};
+use keywright_proxy::in_force::InForce;
+use keywright_proxy::switch::{Conductor, Limits, rule_name};
+use keywright_session::Mode;
+use keywright_store::switch::{Change, Next, Phase, RuleName, Standing, Switchboard, Wish};
+use keywright_store::{Failure, Keys};
+use tokio::time::{Instant, sleep};
+
+/// How often the store is asked while nothing is switched, milliseconds.
+const IDLE_MS: u64 = 250;
+/// The same while something is.
+const BUSY_MS: u64 = 10;
+/// How long is paused after an attempt that was given up, milliseconds: at first, and at most.
+const RETRY_MS: u64 = 1_000;
+const RETRY_MS_MAX: u64 = 60_000;
+/// Longest name of a place, characters.
+const PLACE_CHARS_MAX: usize = 255;
+
+/// A program in the switch.
+pub(super) struct Switching {
+    board: Switchboard,
+    conductor: Conductor<Arc<InForce>>,
+    config: Arc<Config>,
+    place: String,
+    /// Rules whose wish has changed while this program runs.
+    changed: BTreeSet<RuleName>,
+    /// Whether the configuration may want what is not in force.
+    is_due: bool,
+    next_try: Instant,
+    retry_ms: u64,
+    /// What was logged last, and has not changed.
+    told: Option<String>,
+    told_off: BTreeSet<RuleName>,
+    is_idle: bool,
+}
+
+/// What a configuration wants for a rule.
+fn wish(configured: &Configured) -> Option<Wish> {
+    let tag = match configured.rule.mode {
+        Mode::Rewrite => Some(configured.spec.tag()?.clone()),
+        Mode::Observe => None,
+    };
+    configured.is_switched.then(|| Wish {
+        rule: rule_name(configured),
+        tag,
+    })
+}
+
+fn failed(failure: Failure) -> anyhow::Error {
+    anyhow::anyhow!("{failure}")
+}
+
+/// What is in force for a rule.
+fn in_force(standing: &Standing, rule: &RuleName) -> Option<Tag> {
+    let known = standing.rules.iter().find(|known| known.rule == *rule);
+    known.and_then(|known| known.tag.clone())
+}
+
+/// Whether a program is to switch a rule's tables to what its configuration wants, and they are not: what the configuration wanted
+/// before (`last`; nothing: it is new here) says whether it has changed, or others have switched meanwhile.
+fn is_news(wish: &Wish, last: Option<&Wish>, in_force: Option<&Tag>) -> bool {
+    match last {
+        Some(last) => last != wish,
+        // Whoever comes new to others' tables takes none of them back.
+        None => in_force.is_none(),
+    }
+}
+
+impl Switching {
+    /// Of a program that begins.
+    pub(super) fn new(
+        keys: &Keys,
+        config: Arc<Config>,
+        file: &Path,
+        in_force: Arc<InForce>,
+    ) -> Self {
+        let board = Switchboard::new(keys);
+        let limits = Limits {
+            wait_ms_max: config.switch_wait_ms_max,
+            peer_wait_ms: config.switch_peer_wait_s.saturating_mul(1_000),
+        };
+        let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        let place = format!("{} {}", keywright_store::host(), file.display());
+        Self {
+            conductor: Conductor::new(board.clone(), Arc::clone(&config), limits, in_force),
+            board,
+            place: place.chars().take(PLACE_CHARS_MAX).collect(),
+            is_due: true,
+            config,
+            changed: BTreeSet::new(),
+            next_try: Instant::now(),
+            retry_ms: RETRY_MS,
+            told: None,
+            told_off: BTreeSet::new(),
+            is_idle: true,
+        }
+    }
+
+    /// Another configuration: what differs from the one before is to be switched.
+    pub(super) fn configure(&mut self, config: Arc<Config>) {
+        let before: Vec<Wish> = self.config.rules.iter().filter_map(wish).collect();
+        let now = config.rules.iter().filter_map(wish);
+        let changed = now.filter(|wish| !before.contains(wish));
+        self.changed.extend(changed.map(|wish| wish.rule));
+        self.conductor.configure(Arc::clone(&config));
+        self.config = config;
+        self.is_due = true;
+        self.told_off.clear();
+        (self.next_try, self.retry_ms) = (Instant::now(), RETRY_MS);
+    }
+
+    /// Returns when it is time for the next step.
+    pub(super) async fn pause(&self) {
+        sleep(Duration::from_millis(match self.is_idle {
+            true => IDLE_MS,
+            false => BUSY_MS,
+        }))
+        .await;
+    }
+
+    /// One step. True: what is in force is what is wanted, or nothing can be done about it now.
+    pub(super) async fn step(&mut self) -> bool {
+        let stepped = self.try_step().await;
+        let (is_settled, trouble) = match stepped {
+            Ok(is_settled) => (is_settled, None),
+            Err(error) => (false, Some(format!("{error:#}"))),
+        };
+        if let Some(trouble) = &trouble
+            && self.told.as_ref() != Some(trouble)
+        {
+            tracing::warn!("{trouble}");
+        }
+        if trouble.is_some() || is_settled {
+            self.told = trouble;
+        }
+        is_settled
+    }
+
+    async fn try_step(&mut self) -> Result<bool> {
+        let next = match self.conductor.step().await {
+            Ok(next) => next,
+            Err(error) => {
+                self.is_idle = !self.conductor.is_holding();
+                return Err(error);
+            }
+        };
+        self.is_idle = next == Next::Follow;
+        if next != Next::Follow {
+            return Ok(false);
+        }
+        if !self.is_due {
+            return Ok(true);
+        }
+        if Instant::now() < self.next_try {
+            return Ok(true);
+        }
+        self.begin().await
+    }
+
+    /// Begins to switch what the configuration wants anew. True: there is nothing of that.
+    async fn begin(&mut self) -> Result<bool> {
+        let standing = self.board.standing().await.map_err(failed)?;
+        if standing.phase != Phase::None {
+            return Ok(false);
+        }
+        let last = self.board.wishes(&self.place).await.map_err(failed)?;
+        let mut changes = Vec::new();
+        let wishes: Vec<Wish> = self.config.rules.iter().filter_map(wish).collect();
+        for wish in wishes {
+            let from = in_force(&standing, &wish.rule);
+            let before = last.iter().find(|last| last.rule == wish.rule);
+            if from == wish.tag {
+                self.changed.remove(&wish.rule);
+                if before != Some(&wish) {
+                    let recorded = self.board.record_wish(&self.place, wish).await;
+                    recorded.map_err(failed)?;
+                }
+            } else if self.changed.contains(&wish.rule) || is_news(&wish, before, from.as_ref()) {
+                changes.push(Change {
+                    rule: wish.rule,
+                    from,
+                    to: wish.tag,
+                });
+            } else {
+                self.say_others(&wish, from.as_ref());
+            }
+        }
+        // One attempt goes one way.
+        let goes_on = changes.iter().any(|change| change.to.is_some());
+        changes.retain(|change| change.to.is_some() == goes_on);
+        if changes.is_empty() {
+            self.is_due = false;
+            return Ok(true);
+        }
+        // If it is given up; the next follows later and later.
+        self.next_try = Instant::now() + Duration::from_millis(self.retry_ms);
+        self.retry_ms = self.retry_ms.saturating_mul(2).min(RETRY_MS_MAX);
+        self.conductor.begin(&changes).await?;
+        self.is_idle = false;
+        Ok(false)
+    }
+
+    /// Once for each rule.
+    fn say_others(&mut self, wish: &Wish, from: Option<&Tag>) {
+        if self.told_off.insert(wish.rule.clone()) {
+            let name = |tag: Option<&Tag>| match tag {
+                Some(tag) => format!("tag \"{tag}\""),
+                None => "native auto-increment".to_owned(),
+            };
+            tracing::warn!(
+                rule = wish.rule.tables,
+                "the keys come from {} now, as another proxy has switched them; this configuration says {}: change it, or change it and send SIGHUP to switch",
+                name(from),
+                name(wish.tag.as_ref()),
+            );
+        }
+    }
+
+    /// Steps until what is wanted is in force, or an attempt was given up, or the limit of an attempt is over.
+    pub(super) async fn settle(&mut self) {
+        let limit = Duration::from_millis(self.config.held_ms_max());
+        let end = Instant::now() + limit;
+        let mut has_begun = false;
+        while Instant::now() < end {
+            let is_settled = self.step().await;
+            has_begun |= !self.is_idle;
+            // Also after an attempt that was given up: the next is made while clients are served.
+            if is_settled && (!self.is_due || has_begun) {
+                return;
+            }
+            if self.told.is_some() && self.is_idle {
+                return;
+            }
+            sleep(Duration::from_millis(BUSY_MS)).await;
+        }
+    }
+
+    /// The program ends: nobody is to wait for it.
+    pub(super) async fn leave(&self) {
+        if let Err(failure) = self.board.leave().await {
+            tracing::debug!(%failure, "the store was not told that this proxy ends");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keywright_core::Tag;
+    use keywright_store::switch::{RuleName, Wish};
+
+    use super::is_news;
+
+    fn wish(tag: Option<&str>) -> Wish {
+        Wish {
+            rule: RuleName {
+                tables: "shop.t".to_owned(),
+                column: "id".to_owned(),
+            },
+            tag: tag.map(|tag| Tag::parse(tag).unwrap()),
+        }
+    }
+
+    #[test]
+    fn only_what_is_new_in_a_configuration_is_switched() {
+        let (native, a, b) = (wish(None), wish(Some("a")), wish(Some("b")));
+        for (wanted, last, in_force, is_new) in [
+            // It starts again with its old file, and another program has switched.
+            (&a, Some(&a), &b, false),
+            (&a, Some(&a), &native, false),
+            (&native, Some(&native), &a, false),
+            // Its file has changed.
+            (&a, Some(&native), &native, true),
+            (&b, Some(&a), &a, true),
+            (&native, Some(&a), &a, true),
+            // It is new here.
+            (&a, None, &native, true),
+            (&b, None, &a, false),
+            (&native, None, &a, false),
+        ] {
+            let in_force = in_force.tag.as_ref();
+            assert_eq!(
+                is_news(wanted, last, in_force),
+                is_new,
+                "{wanted:?} {last:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What connections follow: the configuration, and for rules that are switched what the store says is in force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Result, bail};
+use keywright_core::Tag;
+use keywright_session::Mode;
+use keywright_store::switch::{Phase, RuleName, Standing};
+use keywright_store::{KeySpec, Keys};
+use tokio::sync::watch;
+
+use crate::config::{Config, Configured};
+use crate::metrics::Counters;
+use crate::password::OwnKey;
+use crate::serve::Orders;
+use crate::switch::{Crew, rule_name};
+use crate::tables::Seen;
+
+/// Where the keys of each rule come from that was ever switched; `None`: native auto-increment.
+pub type Tags = BTreeMap<RuleName, Option<Tag>>;
+
+/// A configuration as it is in force. A rule that is switched gives keys only if the store says so (`known`), and those of the tag
+/// that the store names; as long as the store has not answered it gives none.
+#[must_use]
+pub fn effective(config: &Config, known: Option<&Tags>) -> Config {
+    let rule = |configured: &Configured| {
+        let mut rule = configured.clone();
+        if !configured.is_switched {
+            return rule;
+        }
+        let tag = known.and_then(|known| known.get(&rule_name(configured)));
+        match tag {
+            Some(Some(tag)) => {
+                rule.rule.mode = Mode::Rewrite;
+                rule.spec = KeySpec::Segment(tag.clone());
+            }
+            Some(None) | None => rule.rule.mode = Mode::Observe,
+        }
+        rule
+    };
+    Config {
+        rules: config.rules.iter().map(rule).collect(),
+        ..config.clone()
+    }
+}
+
+/// The orders of a program, made anew whenever one of the things changes that they are made of.
+pub struct InForce {
+    keys: Keys,
+    counters: Arc<Counters>,
+    own_key: Arc<OwnKey>,
+    state: Mutex<State>,
+    give: watch::Sender<Arc<Orders>>,
+}
+
+struct State {
+    config: Arc<Config>,
+    /// By listener.
+    seen: Vec<Seen>,
+    /// Nothing, before the store has answered.
+    known: Option<Tags>,
+    /// The rules that an attempt is about.
+    held: BTreeSet<RuleName>,
+    version: u64,
+}
+
+impl State {
+    /// By their place in the configuration: new statements on their tables wait. Before the store has answered nobody knows where
+    /// the keys of those come from that are to have some.
+    fn held(&self) -> Vec<usize> {
+        let rules = self.config.rules.iter().enumerate();
+        let is_held = |configured: &Configured| match &self.known {
+            Some(_) => self.held.contains(&rule_name(configured)),
+            None => configured.is_switched && configured.rule.mode == Mode::Rewrite,
+        };
+        let held = rules.filter(|(_, configured)| is_held(configured));
+        held.map(|(at, _)| at).collect()
+    }
+
+    fn orders(&self, keys: &Keys, counters: &Counters, own_key: &Arc<OwnKey>) -> Result<Orders> {
+        let config = effective(&self.config, self.known.as_ref());
+        let version = (self.version, self.held());
+        Orders::new(
+            &config,
+            keys,
+            &self.seen,
+            counters,
+            own_key,
+            (version.0, &version.1),
+        )
+    }
+}
+
+impl InForce {
+    /// Of a program that begins. `known`: what the store said; `None` if it did not answer.
+    ///
+    /// # Errors
+    /// A source of keys cannot be made.
+    pub fn new(
+        keys: Keys,
+        counters: Arc<Counters>,
+        own_key: Arc<OwnKey>,
+        (config, seen): (Arc<Config>, Vec<Seen>),
+        standing: Option<&Standing>,
+    ) -> Result<Self> {
+        let state = State {
+            config,
+            seen,
+            known: standing.map(tags_of),
+            held: standing.map(held_by).unwrap_or_default(),
+            version: counters.traffic.version(),
+        };
+        let orders = state.orders(&keys, &counters, &own_key)?;
+        if let Some(standing) = standing {
+            // Behind it: its sources are those of the orders.
+            follow_generations(&keys, standing);
+        }
+        Ok(Self {
+            keys,
+            counters,
+            own_key,
+            state: Mutex::new(state),
+            give: watch::channel(Arc::new(orders)).0,
+        })
+    }
+
+    /// What connections follow.
+    pub fn orders(&self) -> watch::Receiver<Arc<Orders>> {
+        self.give.subscribe()
+    }
+
+    /// The configuration as it is in force.
+    pub fn config(&self) -> Config {
+        let state = self.state();
+        effective(&state.config, state.known.as_ref())
+    }
+
+    /// Which version of the rules that is.
+    pub fn version(&self) -> u64 {
+        self.state().version
+    }
+
+    /// Whether another configuration leaves no table with a fence and without keys.
+    ///
+    /// # Errors
+    /// It lacks a rule that gives keys.
+    pub fn may_leave(&self, config: &Config) -> Result<()> {
+        let state = self.state();
+        let known = state.known.iter().flatten();
+        let gives_keys: BTreeSet<&RuleName> = known
+            .filter(|(_, tag)| tag.is_some())
+            .map(|(rule, _)| rule)
+            .collect();
+        let here = state.config.rules.iter().filter(|rule| rule.is_switched);
+        for rule in here.map(rule_name).filter(|rule| gives_keys.contains(rule)) {
+            let mut kept = config.rules.iter();
+            let is_kept = |kept: &Configured| {
+                rule_name(kept) == rule && (kept.is_switched || kept.rule.mode == Mode::Rewrite)
+            };
+            if !kept.any(is_kept) {
+                bail!(
+                    "tables of rule {} have a fence, so that without the rule nobody gives keys: set mode = \"observe\" first, and send SIGHUP",
+                    rule.tables
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Another configuration, what was seen on the servers with it, and what the store says. Open connections take it.
+    ///
+    /// # Errors
+    /// A source of keys cannot be made; all stays as it was.
+    pub fn configure(
+        &self,
+        config: Arc<Config>,
+        seen: Vec<Seen>,
+        standing: Option<&Standing>,
+    ) -> Result<()> {
+        let mut state = self.state();
+        let known = standing.map(tags_of).or_else(|| state.known.clone());
+        let before = (
+            std::mem::replace(&mut state.config, config),
+            std::mem::replace(&mut state.seen, seen),
+            std::mem::replace(&mut state.known, known),
+        );
+        let published = self.publish(&mut state);
+        if let Some(standing) = standing {
+            follow_generations(&self.keys, standing);
+        }
+        if published.is_err() {
+            (state.config, state.seen, state.known) = before;
+        }
+        published
+    }
+
+    /// What was seen on the servers. New connections take it; those that are open learn of it as they use the tables.
+    ///
+    /// # Errors
+    /// A source of keys cannot be made.
+    pub fn see(&self, seen: Vec<Seen>) -> Result<()> {
+        let mut state = self.state();
+        state.seen = seen;
+        let orders = state.orders(&self.keys, &self.counters, &self.own_key)?;
+        self.give.send_replace(Arc::new(orders));
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing is raised that is not there then.
+    fn publish(&self, state: &mut State) -> Result<()> {
+        state.version = state.version.saturating_add(1);
+        match state.orders(&self.keys, &self.counters, &self.own_key) {
+            Ok(orders) => {
+                self.counters.traffic.publish(state.version);
+                self.give.send_replace(Arc::new(orders));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes what the store says, if it is new.
+    fn learn(&self, standing: &Standing) {
+        let (tags, held) = (tags_of(standing), held_by(standing));
+        follow_generations(&self.keys, standing);
+        let mut state = self.state();
+        if state.known.as_ref() == Some(&tags) && state.held == held {
+            return;
+        }
+        let before = (
+            state.known.replace(tags),
+            std::mem::replace(&mut state.held, held),
+        );
+        if let Err(error) = self.publish(&mut state) {
+            tracing::error!("the rules stay as they were: {error:#}");
+            (state.known, state.held) = before;
+        }
+    }
+}
+
+/// Before anybody takes keys by new rules: what was reserved for a tag before it came into force is dropped. A tag that is left is not
+/// followed: what was reserved of it is below where others go on, and nothing more can be reserved.
+fn follow_generations(keys: &Keys, standing: &Standing) {
+    let in_force: BTreeSet<&Tag> = standing
+        .rules
+        .iter()
+        .filter_map(|rule| rule.tag.as_ref())
+        .collect();
+    let followed = standing.generations.iter();
+    for (tag, generation) in followed.filter(|(tag, _)| in_force.contains(tag)) {
+        keys.follow(tag, *generation);
+    }
+}
+
+/// What is in force, as the store says it.
+#[must_use]
+pub fn tags_of(standing: &Standing) -> Tags {
+    let rules = standing.rules.iter();
+    rules
+        .map(|rule| (rule.rule.clone(), rule.tag.clone()))
+        .collect()
+}
+
+fn held_by(standing: &Standing) -> BTreeSet<RuleName> {
+    if standing.phase == Phase::None {
+        return BTreeSet::new();
+    }
+    let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
+    rules.map(|rule| rule.rule.clone()).collect()
+}
+
+impl Crew for Arc<InForce> {
+    fn hold(&self, standing: &Standing) {
+        self.learn(standing);
+    }
+
+    fn is_quiet(&self) -> bool {
+        let state = self.state();
+        let mut rules = state.config.rules.iter();
+        let traffic = &self.counters.traffic;
+        let is_held = |configured: &Configured| state.held.contains(&rule_name(configured));
+        traffic.unread() == 0
+            && rules.all(|rule| !is_held(rule) || traffic.under_way(&rule.name()) == 0)
+    }
+
+    fn follow(&self, standing: &Standing) {
+        self.learn(standing);
+    }
+}

@@ -1,0 +1,105 @@
+//! The orders that a connection follows, and its wait for newer ones.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+
+use keywright_session::{Rules, Unread};
+use tokio::sync::watch;
+
+use crate::serve::Orders;
+
+type Changed = Pin<Box<dyn Future<Output = watch::Receiver<Arc<Orders>>> + Send>>;
+
+/// Where a connection's orders come from.
+#[derive(Clone)]
+pub struct Source {
+    /// What new connections follow.
+    pub(crate) orders: watch::Receiver<Arc<Orders>>,
+    /// Which listener's rules are the connection's.
+    pub(crate) listener: usize,
+    /// How long a statement waits for newer orders, milliseconds.
+    pub(crate) held_ms_max: u64,
+}
+
+/// The wait of a connection for newer orders: entered once, and asked again only when something has changed.
+pub(crate) struct Newer {
+    source: Source,
+    wait: Changed,
+    is_awaited: bool,
+    /// There may be newer ones.
+    is_due: bool,
+    /// The connection's bytes are not read, since there were no rules when it began: whoever wants that changed waits for its end.
+    pub(crate) unread: Option<Unread>,
+}
+
+fn changed(mut orders: watch::Receiver<Arc<Orders>>) -> Changed {
+    Box::pin(async move {
+        if orders.changed().await.is_err() {
+            // The process is about to end.
+            std::future::pending::<()>().await;
+        }
+        orders
+    })
+}
+
+impl Newer {
+    /// `is_unread`: the connection's bytes pass unread.
+    pub(crate) fn new(source: Source, is_unread: bool) -> Self {
+        let unread = is_unread.then(|| source.orders.borrow().traffic().pass_unread());
+        Self {
+            wait: changed(source.orders.clone()),
+            source,
+            is_awaited: false,
+            // Some may have come while the client logged in.
+            is_due: true,
+            unread,
+        }
+    }
+
+    /// Whether newer orders may be there that nobody has looked at; if not, the task is woken when there are.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.is_awaited || self.source.orders.has_changed().unwrap_or(false) {
+            self.is_awaited = true;
+            if let std::task::Poll::Ready(orders) = self.wait.as_mut().poll(context) {
+                self.source.orders = orders.clone();
+                self.wait = changed(orders);
+                self.is_due = true;
+                // To be woken by the next.
+                let _ = self.wait.as_mut().poll(context);
+            }
+        }
+        self.is_due
+    }
+
+    /// They were taken, or need not be.
+    pub(crate) fn done(&mut self) {
+        self.is_due = false;
+    }
+
+    /// Those that are there now.
+    pub(crate) fn orders(&self) -> Arc<Orders> {
+        Arc::clone(&self.source.orders.borrow())
+    }
+
+    /// The rules of the connection's listener.
+    pub(crate) fn rules(&self, orders: &Orders) -> Option<Arc<Rules>> {
+        orders.rules(self.source.listener)
+    }
+
+    /// How long a statement waits for them, milliseconds.
+    pub(crate) fn held_ms_max(&self) -> u64 {
+        self.source.held_ms_max
+    }
+
+    /// Waits until there are others than those of this version.
+    pub(crate) fn wait_for(&self, version: u64) -> impl Future<Output = ()> + Send + use<> {
+        let mut orders = self.source.orders.clone();
+        async move {
+            let is_other = |orders: &Arc<Orders>| orders.version() != version;
+            if orders.wait_for(is_other).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! What the connections of one program have under way on the tables of rules, so that the rules of all of them can change at once.
+//!
+//! A change is published as another version. A statement on a rule's table counts itself first and compares the version then;
+//! who publishes raises the version first and counts then. So either the statement sees the new version, or who publishes sees
+//! the statement.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use keywright_core::Cause;
+use memchr::memmem::Finder;
+
+use crate::bytes::Header;
+use crate::insert::Stage;
+use crate::rules::{Mode, Rules};
+use crate::session::{Session, Turn};
+use crate::step::{KeyFailure, Step};
+
+/// What all connections of one program have under way, by rule.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    version: AtomicU64,
+    /// By the rule's name. Those that were in force earlier stay: a statement may still go by them.
+    rules: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
+    unread: Arc<AtomicU64>,
+}
+
+/// A connection whose bytes nobody reads, until it is dropped.
+#[derive(Debug)]
+pub struct Unread(Arc<AtomicU64>);
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Traffic {
+    /// The next version of the rules: from now on nothing enters by an older one.
+    pub fn publish(&self, version: u64) {
+        self.version.store(version, Ordering::SeqCst);
+    }
+
+    /// The version that is in force.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
+    }
+
+    /// How many connections have something under way on the tables of a rule.
+    pub fn under_way(&self, rule: &str) -> u64 {
+        self.count(rule).load(Ordering::SeqCst)
+    }
+
+    /// A connection whose bytes nobody reads: what it has under way nobody knows.
+    pub fn pass_unread(&self) -> Unread {
+        self.unread.fetch_add(1, Ordering::SeqCst);
+        Unread(Arc::clone(&self.unread))
+    }
+
+    /// How many of these there are.
+    pub fn unread(&self) -> u64 {
+        self.unread.load(Ordering::SeqCst)
+    }
+
+    fn count(&self, rule: &str) -> Arc<AtomicU64> {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(rules.entry(rule.to_owned()).or_default())
+    }
+}
+
+/// How one version of the rules takes part in it.
+pub(crate) struct Doors {
+    traffic: Arc<Traffic>,
+    version: u64,
+    /// By configured rule.
+    doors: Vec<OneDoor>,
+}
+
+struct OneDoor {
+    is_held: bool,
+    is_switched: bool,
+    under_way: Arc<AtomicU64>,
+    /// What a statement that names one of its tables has in its text; `None`: no single name.
+    table: Option<Finder<'static>>,
+}
+
+/// A configured rule, as it takes part in a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Door {
+    /// Its name.
+    pub name: String,
+    /// New statements on its tables wait.
+    pub is_held: bool,
+    /// Its tables may go over to keys and back.
+    pub is_switched: bool,
+}
+
+impl Doors {
+    pub(crate) fn new<'a>(
+        traffic: &Arc<Traffic>,
+        version: u64,
+        rules: impl Iterator<Item = (&'a Door, Option<&'a [u8]>)>,
+    ) -> Self {
+        let doors = rules.map(|(door, table)| OneDoor {
+            is_held: door.is_held,
+            is_switched: door.is_switched,
+            under_way: traffic.count(&door.name),
+            table: table.map(|table| Finder::new(table).into_owned()),
+        });
+        Self {
+            version,
+            doors: doors.collect(),
+            traffic: Arc::clone(traffic),
+        }
+    }
+}
+
+/// One connection has something under way on the tables of this rule.
+pub(crate) struct UnderWay {
+    rule: usize,
+    count: Arc<AtomicU64>,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// What became of an attempt to take other rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adopted {
+    /// They are in force.
+    Yes,
+    /// They hold a table that the transaction at hand has touched: it goes on by the old ones.
+    GoesOn,
+    /// A command is under way.
+    Later,
+    /// The connection cannot take them: something that it has prepared is bound to the old ones.
+    Never,
+}
+
+impl Rules {
+    /// Which version they are; without traffic there is one only.
+    pub fn version(&self) -> u64 {
+        self.doors().map_or(0, |doors| doors.version)
+    }
+
+    fn is_held(&self, rule: usize) -> bool {
+        let door = self.doors().and_then(|doors| doors.doors.get(rule));
+        door.is_some_and(|door| door.is_held)
+    }
+
+    /// Whether a rule's tables may go over to keys and back.
+    pub(crate) fn is_switched(&self, rule: usize) -> bool {
+        let rule = self.configured(rule);
+        let door = self.doors().and_then(|doors| doors.doors.get(rule));
+        door.is_some_and(|door| door.is_switched)
+    }
+
+    /// The configured rules whose tables a text may name.
+    fn named_in(&self, text: &[u8]) -> Vec<usize> {
+        let doors = self.doors().map_or(&[][..], |doors| &doors.doors);
+        let names = |door: &OneDoor| {
+            let table = door.table.as_ref();
+            door.is_switched && table.is_none_or(|table| table.find(text).is_some())
+        };
+        let doors = doors.iter().enumerate();
+        doors
+            .filter(|(_, door)| names(door))
+            .map(|(rule, _)| rule)
+            .collect()
+    }
+}
+
+impl Session {
+    /// A statement on the tables of a rule begins; `None`: any of them. It is under way until its answer has come, and the end of its
+    /// transaction. `Some`: it must wait for other rules first.
+    pub(crate) fn enter(&mut self, header: Header, rule: Option<usize>) -> Option<Step> {
+        if let Some(step) = self.answer_at_fence(header) {
+            return Some(step);
+        }
+        let rules = Arc::clone(&self.rules);
+        let doors = rules.doors()?;
+        match rule {
+            Some(rule) => self.enter_one(header, doors, rules.configured(rule)),
+            None => (0..doors.doors.len()).find_map(|rule| self.enter_one(header, doors, rule)),
+        }
+    }
+
+    /// The same of any other statement, where it is part of a transaction: what it locks it keeps.
+    pub(crate) fn enter_named(&mut self, header: Header, text: &[u8]) -> Option<Step> {
+        if self.rules.doors().is_none() || !self.keeps_locks() {
+            return None;
+        }
+        let rules = self.rules.named_in(text);
+        self.enter_all(header, &rules)
+    }
+
+    /// Of statements that were prepared.
+    pub(crate) fn enter_all(&mut self, header: Header, rules: &[usize]) -> Option<Step> {
+        rules
+            .iter()
+            .find_map(|rule| self.enter(header, Some(*rule)))
+    }
+
+    /// The rules whose tables a statement to be prepared may name.
+    pub(crate) fn rules_named_in(&self, text: &[u8]) -> Vec<usize> {
+        self.rules.named_in(text)
+    }
+
+    /// Whether a statement's locks outlive it.
+    pub(crate) fn keeps_locks(&self) -> bool {
+        let flags = IN_TRANSACTION | AUTOCOMMIT;
+        self.last_status & flags != AUTOCOMMIT
+    }
+
+    fn enter_one(&mut self, header: Header, doors: &Doors, rule: usize) -> Option<Step> {
+        let door = doors.doors.get(rule)?;
+        if self.under_way.iter().any(|is| is.rule == rule) {
+            return None;
+        }
+        door.under_way.fetch_add(1, Ordering::SeqCst);
+        let under_way = UnderWay {
+            rule,
+            count: Arc::clone(&door.under_way),
+        };
+        let version = doors.traffic.version();
+        let may_enter = version == doors.version && !door.is_held;
+        if may_enter || self.goes_on == Some(version) {
+            self.under_way.push(under_way);
+            return None;
+        }
+        drop(under_way);
+        match self.waited.take() {
+            Some(KeyFailure { cause, message }) => Some(self.refuse(header, cause, &message)),
+            None => Some(Step::Wait),
+        }
+    }
+
+    /// An answer has ended, or a command was refused: what it had under way ends with it, unless its transaction goes on.
+    pub(crate) fn leave(&mut self) {
+        if self.last_status & IN_TRANSACTION == 0 && !self.stage.is_half_way() {
+            self.under_way.clear();
+            self.goes_on = None;
+        }
+    }
+
+    /// The keys that came last are not to be used, nor is the statement to be begun anew: the rules have changed meanwhile.
+    pub fn drop_keys(&mut self) {
+        if self.stage.keys.is_some() {
+            self.stage.keys = Some(Err(switching()));
+        }
+    }
+
+    /// After [`Step::Wait`]: nothing has changed for too long. The command at the front is refused.
+    pub fn on_waited(&mut self) {
+        match &mut self.at_fence {
+            Some(at_fence) => at_fence.is_final = true,
+            None => self.waited = Some(switching()),
+        }
+    }
+
+    /// Which version of the rules it follows.
+    pub fn version(&self) -> u64 {
+        self.rules.version()
+    }
+
+    /// Whether bytes pass unread, so that no rules can be taken.
+    pub fn is_blind(&self) -> bool {
+        matches!(self.turn, Turn::Blind)
+    }
+
+    /// Takes other rules, between two commands or where a command waits.
+    pub fn adopt(&mut self, rules: &Arc<Rules>) -> Adopted {
+        if rules.version() == self.rules.version() {
+            return Adopted::Yes;
+        }
+        if !self.is_at_command() {
+            return Adopted::Later;
+        }
+        let mut under_way = self.under_way.iter();
+        if under_way.any(|is| rules.is_held(is.rule)) {
+            self.goes_on = Some(rules.version());
+            return Adopted::GoesOn;
+        }
+        if !self.can_follow(rules) {
+            return Adopted::Never;
+        }
+        if !self.rules.is_same_list(rules) {
+            // By the rule's place in the list.
+            self.apart.clear();
+        }
+        self.rules = Arc::clone(rules);
+        self.stage = Stage::default();
+        self.goes_on = None;
+        Adopted::Yes
+    }
+
+    /// Whether the client's next command is waited for, or is at the front and nothing of it went out yet.
+    fn is_at_command(&self) -> bool {
+        matches!(self.turn, Turn::Command)
+            && self.passing.is_none()
+            && !self.drop_command
+            && self.stage.load.is_none()
+    }
+
+    /// Whether what was prepared can go by other rules.
+    fn can_follow(&self, rules: &Rules) -> bool {
+        let has_same_list = self.rules.is_same_list(rules);
+        let is_bound =
+            !has_same_list && (self.statements.has_inserts() || !self.context.texts.is_empty());
+        !is_bound
+            && !self
+                .statements
+                .keeps_native(|rule| is_rewriting(rules, rule))
+    }
+}
+
+fn switching() -> KeyFailure {
+    KeyFailure {
+        cause: Cause::StoreUnavailable,
+        message: "keywright-proxy: tables are being switched, and how that ends is not known yet"
+            .to_owned(),
+    }
+}
+
+fn is_rewriting(rules: &Rules, rule: usize) -> bool {
+    let rule = rules.rules().get(rule);
+    rule.is_some_and(|rule| rule.mode == Mode::Rewrite)
+}
+
+/// Status flags: a transaction is open; each statement is one of its own.
+const IN_TRANSACTION: u16 = 0x0001;
+const AUTOCOMMIT: u16 = 0x0002;

@@ -1,0 +1,270 @@
+//! Tables go over from auto-increment to keys, to another tag and back while applications insert: no insert fails, and no id comes twice.
+
+mod storm;
+
+use std::time::Instant;
+
+use keywright_tests::{
+    AT_FENCE, Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
+    assert_has, make_store, wait_until,
+};
+
+keywright_tests::on_both_flavours!(
+    open_connections_go_over_and_back,
+    a_transaction_goes_on_natively_and_holds_the_switch_up,
+    a_table_that_somebody_locks_is_named_and_nothing_changes,
+    a_restart_switches_too_and_an_old_file_takes_nothing_back,
+    a_connection_without_rules_is_ended_before_a_switch,
+);
+
+/// A server of the test's own with a table, and a store with two tags that begin low.
+struct Shop {
+    server: Upstream,
+    config: ProxyConfig,
+}
+
+/// A rule that takes part in the switch.
+pub fn rule(key: &str, mode: &str) -> String {
+    format!(
+        "table = \"shop.orders\"\ncolumn = \"id\"\nkey = \"segment:{key}\"\nmode = \"{mode}\"\nfence = true\n"
+    )
+}
+
+impl Shop {
+    fn new(flavour: Flavour) -> Result<Shop> {
+        let server = Upstream::start_with(flavour, &[])?;
+        server.run(
+            "mysql",
+            "CREATE DATABASE shop; USE shop;
+             CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 500",
+        )?;
+        let store = make_store(&server, "keywright", &[("one", 1), ("two", 1)])?;
+        let config = ProxyConfig::before(&server, &store);
+        Ok(Shop { server, config })
+    }
+
+    fn with(&self, key: &str, mode: &str) -> ProxyConfig {
+        let mut config = self.config.clone();
+        config.rules.push(rule(key, mode));
+        config
+    }
+
+    /// Where keys come from, as the store says it.
+    fn in_force(&self) -> Result<Option<String>> {
+        let sql = "SELECT COALESCE(tag, '') FROM keywright.keywright_rule";
+        let rows = self.server.wire("shop")?.rows(sql)?;
+        let tag = rows.into_iter().flatten().next();
+        Ok(tag.filter(|tag| !tag.is_empty()))
+    }
+
+    fn wait_for(&self, tag: Option<&str>) -> Result<()> {
+        wait_until(&format!("{tag:?} to be in force"), WAIT_MAX, || {
+            Ok(self.in_force()?.as_deref() == tag)
+        })
+    }
+}
+
+fn id(replies: Vec<Reply>) -> Result<u64> {
+    let mut replies = replies.into_iter();
+    match replies.next() {
+        Some(Reply::Done(done)) => Ok(done.last_insert_id),
+        other => anyhow::bail!("{other:?}"),
+    }
+}
+
+fn open_connections_go_over_and_back(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
+    let mut wire = proxy.wire("shop")?;
+    let prepared = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
+    let mut ids = Vec::new();
+    let mut insert = |wire: &mut keywright_tests::Wire| -> Result<[u64; 2]> {
+        let text = id(wire.query("INSERT INTO orders (a) VALUES (1)")?)?;
+        let bound = id(wire.execute(&prepared, &[Param::Signed(2)])?)?;
+        ids.extend([text, bound]);
+        let shown = wire.rows("SELECT LAST_INSERT_ID()")?;
+        assert_eq!(shown, [[bound.to_string()]]);
+        Ok([text, bound])
+    };
+    assert_eq!(insert(&mut wire)?, [500, 501]);
+    // Ids that no row has any more.
+    wire.run("BEGIN")?;
+    wire.run("INSERT INTO orders (a) VALUES (1), (2), (3)")?;
+    wire.run("ROLLBACK")?;
+
+    proxy.reload(shop.with("one", "rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    let first = insert(&mut wire)?;
+    assert!(first[0] >= 505, "{first:?}");
+    let direct = shop
+        .server
+        .wire("shop")?
+        .query("INSERT INTO orders (a) VALUES (1)")?;
+    assert!(
+        matches!(direct.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno)),
+        "{direct:?}"
+    );
+
+    proxy.reload(shop.with("two", "rewrite"))?;
+    shop.wait_for(Some("two"))?;
+    let second = insert(&mut wire)?;
+    assert!(
+        second[0] > first[1] + 900,
+        "above the bound of the other tag: {first:?} {second:?}"
+    );
+
+    proxy.reload(shop.with("two", "observe"))?;
+    shop.wait_for(None)?;
+    let native = insert(&mut wire)?;
+    assert!(native[0] > second[1], "{second:?} {native:?}");
+    let direct = id(shop
+        .server
+        .wire("shop")?
+        .query("INSERT INTO orders (a) VALUES (1)")?)?;
+    assert_eq!(direct, native[1] + 1);
+
+    // Once more, with what was prepared before keys and after.
+    proxy.reload(shop.with("two", "rewrite"))?;
+    shop.wait_for(Some("two"))?;
+    insert(&mut wire)?;
+    ids.sort_unstable();
+    let count = ids.len();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "{ids:?}");
+    Ok(())
+}
+
+fn a_transaction_goes_on_natively_and_holds_the_switch_up(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
+    let (mut open, mut other) = (proxy.wire("shop")?, proxy.wire("shop")?);
+    open.run("BEGIN")?;
+    assert_eq!(open.rows("SELECT COUNT(*) FROM orders")?, [["0"]]);
+    proxy.reload(shop.with("one", "rewrite"))?;
+    wait_until("the hold", WAIT_MAX, || {
+        let held = "SELECT COUNT(*) FROM keywright.keywright_switch WHERE phase = 'holding'";
+        Ok(shop.server.wire("shop")?.rows(held)? == [["1"]])
+    })?;
+    // Held sooner or later.
+    other.send_query("INSERT INTO orders (a) VALUES (1)")?;
+    let first = open
+        .run("INSERT INTO orders (a) VALUES (2)")?
+        .last_insert_id;
+    let second = open
+        .run("INSERT INTO orders (a) VALUES (3)")?
+        .last_insert_id;
+    assert!((500..=502).contains(&first) && second > first && second <= 502);
+    assert_eq!(shop.in_force()?, None);
+    open.run("COMMIT")?;
+    shop.wait_for(Some("one"))?;
+    id(other.read_query()?)?;
+    let key = open
+        .run("INSERT INTO orders (a) VALUES (2)")?
+        .last_insert_id;
+    assert!(key > second, "{key}");
+    Ok(())
+}
+
+fn a_table_that_somebody_locks_is_named_and_nothing_changes(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let config = |mode| {
+        let mut config = shop.with("one", mode);
+        config.more = "[limits]\nswitch_wait_ms_max = 2000\n".to_owned();
+        config
+    };
+    let mut proxy = ProxyProcess::start(config("observe"))?;
+    let mut wire = proxy.wire("shop")?;
+    // Past the proxy, and named where the server says it.
+    let mut locks = shop.server.wire("shop")?;
+    locks.run("BEGIN")?;
+    locks.rows("SELECT * FROM orders")?;
+    proxy.reload(config("rewrite"))?;
+    wait_until("the blocker to be named", WAIT_MAX, || {
+        Ok(proxy.log().contains("`shop`.`orders` is locked"))
+    })?;
+    let began = Instant::now();
+    assert_eq!(
+        wire.run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id,
+        500
+    );
+    assert!(began.elapsed() < WAIT_MAX);
+    assert_eq!(shop.in_force()?, None);
+    let names = format!("connection {} of root", locks.thread_id());
+    if flavour == Flavour::MariaDb {
+        assert_has(&proxy.log(), &[&names]);
+    }
+    locks.run("COMMIT")?;
+    shop.wait_for(Some("one"))?;
+    let key = wire
+        .run("INSERT INTO orders (a) VALUES (1)")?
+        .last_insert_id;
+    assert!(key > 500, "{key} {}", proxy.log());
+    Ok(())
+}
+
+fn a_restart_switches_too_and_an_old_file_takes_nothing_back(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    // From the first statement on.
+    let mut first = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    let key = first
+        .wire("shop")?
+        .run("INSERT INTO orders (a) VALUES (1)")?
+        .last_insert_id;
+    assert!(key >= 500, "{key}");
+    assert_eq!(shop.in_force()?.as_deref(), Some("one"));
+    // One that is new does not take the tables back, nor does one that starts again with the file it had.
+    let mut other = ProxyProcess::start(shop.with("one", "observe"))?;
+    let next = other
+        .wire("shop")?
+        .run("INSERT INTO orders (a) VALUES (1)")?
+        .last_insert_id;
+    assert!(next > key);
+    assert_has(&other.log(), &["the keys come from tag \"one\" now"]);
+    other.reload(shop.with("one", "rewrite"))?;
+    wait_until("the wish", WAIT_MAX, || {
+        let wishes = "SELECT COUNT(*) FROM keywright.keywright_wish WHERE tag = 'one'";
+        Ok(shop.server.wire("shop")?.rows(wishes)? == [["2"]])
+    })?;
+    other.reload(shop.with("two", "rewrite"))?;
+    shop.wait_for(Some("two"))?;
+    first.kill9()?;
+    first.restart()?;
+    let key = first
+        .wire("shop")?
+        .run("INSERT INTO orders (a) VALUES (1)")?
+        .last_insert_id;
+    assert!(key > next);
+    assert_eq!(shop.in_force()?.as_deref(), Some("two"));
+    // A rule in force cannot just go.
+    other.reload(shop.config.clone())?;
+    wait_until("the refusal", WAIT_MAX, || {
+        Ok(other.log().contains("set mode = \"observe\" first"))
+    })?;
+    other
+        .wire("shop")?
+        .run("INSERT INTO orders (a) VALUES (1)")?;
+    Ok(())
+}
+
+fn a_connection_without_rules_is_ended_before_a_switch(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.config.clone())?;
+    let mut old = proxy.wire("shop")?;
+    assert_eq!(
+        old.run("INSERT INTO orders (a) VALUES (1)")?.last_insert_id,
+        500
+    );
+    proxy.reload(shop.with("one", "rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    let (told, _) = old.read_to_end();
+    assert!(!told.is_empty(), "it is told why");
+    assert!(
+        proxy
+            .wire("shop")?
+            .run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id
+            > 500
+    );
+    Ok(())
+}

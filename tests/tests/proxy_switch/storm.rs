@@ -1,0 +1,328 @@
+//! Two servers behind two programs, pooled connections with and without transactions, switched again and again: by SIGHUP of one
+//! program after the other and by restarts, first in calm, then with programs that are killed and paused.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use fastrand::Rng;
+use keywright_tests::{
+    AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream,
+    WAIT_MAX, Wire, make_store, wait_until,
+};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How often the tables go from native to a tag, to another, and back: at first in calm, then with kills and pauses.
+const ROUNDS_VARIABLE: &str = "KEYWRIGHT_SWITCHES";
+/// By default, in each of the two.
+const ROUNDS: u64 = 1;
+const CLIENTS: u64 = 32;
+/// Longest pause of a program, milliseconds: shorter than the time after which others go on without it.
+const PAUSE_MS_MAX: u64 = 800;
+const LIMITS: &str = "[limits]\nswitch_wait_ms_max = 4000\nswitch_peer_wait_s = 5\n";
+
+/// What clients saw.
+#[derive(Default)]
+struct Seen {
+    is_over: AtomicBool,
+    inserts: AtomicU64,
+    longest_us: AtomicU64,
+    cut: AtomicU64,
+    errors: Mutex<BTreeMap<String, u64>>,
+    ids: Mutex<Vec<u64>>,
+}
+
+struct Fleet {
+    servers: [Upstream; 2],
+    programs: [Mutex<ProxyProcess>; 2],
+    ports: Vec<u16>,
+    base: ProxyConfig,
+}
+
+fn config(base: &ProxyConfig, key: &str, mode: &str) -> ProxyConfig {
+    let mut config = base.clone();
+    config.rules.push(super::rule(key, mode));
+    config
+}
+
+impl Fleet {
+    fn new() -> Result<Fleet> {
+        let start = |offset: u32| {
+            let offset = format!("--auto-increment-offset={offset}");
+            Upstream::start_with(Flavour::MariaDb, &["--auto-increment-increment=2", &offset])
+        };
+        let servers = [start(1)?, start(2)?];
+        for server in &servers {
+            server.run(
+                "mysql",
+                "CREATE DATABASE shop; USE shop;
+                 CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a BIGINT)",
+            )?;
+        }
+        let store = make_store(&servers[0], "keywright", &[("one", 1), ("two", 1)])?;
+        let base = ProxyConfig {
+            store_url: store,
+            upstream_ports: servers.iter().map(Upstream::port).collect(),
+            more: LIMITS.to_owned(),
+            ..ProxyConfig::default()
+        };
+        let start = || ProxyProcess::start(config(&base, "one", "observe"));
+        let programs = [start()?, start()?];
+        let ports = programs.iter().flat_map(|program| program.ports().to_vec());
+        let ports = ports.collect();
+        let programs = programs.map(Mutex::new);
+        Ok(Fleet {
+            servers,
+            programs,
+            ports,
+            base,
+        })
+    }
+
+    fn in_force(&self) -> Result<String> {
+        let sql = "SELECT COALESCE(MAX(tag), '') FROM keywright.keywright_rule";
+        let rows = self.servers[0].wire("shop")?.rows(sql)?;
+        Ok(rows.into_iter().flatten().next().unwrap_or_default())
+    }
+
+    /// One program after the other is told.
+    fn switch(&self, key: &str, mode: &str, restarts: bool) -> Result<()> {
+        let wanted = if mode == "observe" { "" } else { key };
+        for program in &self.programs {
+            let mut program = program.lock().unwrap();
+            let config = config(&self.base, key, mode);
+            if restarts {
+                program.stop()?;
+                program.reconfigure(config);
+                program.restart()?;
+            } else {
+                program.reload(config)?;
+            }
+        }
+        wait_until(&format!("\"{wanted}\" to be in force"), WAIT_MAX, || {
+            Ok(self.in_force()? == wanted)
+        })
+        .with_context(|| self.logs())
+    }
+
+    fn logs(&self) -> String {
+        let logs = self
+            .programs
+            .iter()
+            .map(|program| program.lock().unwrap().log());
+        logs.collect::<Vec<_>>().join("\n----\n")
+    }
+
+    fn client(&self, seed: u64, seen: &Seen) {
+        let mut rng = Rng::with_seed(seed);
+        let in_transactions = seed.is_multiple_of(2);
+        let mut ids = Vec::new();
+        while !seen.is_over.load(Ordering::Acquire) {
+            let port = self.ports[rng.usize(..self.ports.len())];
+            // Who is cut off connects again, as a pool does.
+            let Ok(mut wire) = Wire::connect_tcp(port, &Login::root("shop")) else {
+                std::thread::sleep(Duration::from_millis(10));
+                continue;
+            };
+            let worked = work(&mut wire, in_transactions, &mut rng, seen, &mut ids);
+            match worked {
+                Ok(()) => {}
+                Err(Trouble::Cut) => {
+                    seen.cut.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(Trouble::Failed(what)) => {
+                    *seen.errors.lock().unwrap().entry(what).or_default() += 1;
+                }
+            }
+        }
+        seen.ids.lock().unwrap().extend(ids);
+    }
+}
+
+enum Trouble {
+    Cut,
+    Failed(String),
+}
+
+/// The server, or the proxy, is about to stop.
+const STOPPING: u16 = 1053;
+
+fn trouble(fault: &SqlFault) -> Trouble {
+    match fault.errno {
+        STOPPING => Trouble::Cut,
+        errno => Trouble::Failed(format!(
+            "{errno} {}",
+            String::from_utf8_lossy(&fault.message)
+        )),
+    }
+}
+
+fn checked(replies: Result<Vec<Reply>>) -> std::result::Result<u64, Trouble> {
+    match replies.map(|replies| replies.into_iter().next()) {
+        Ok(Some(Reply::Done(done))) => Ok(done.last_insert_id),
+        Ok(Some(Reply::Failed(fault))) => Err(trouble(&fault)),
+        Ok(Some(Reply::Rows(_))) => Ok(0),
+        Ok(None) | Err(_) => Err(Trouble::Cut),
+    }
+}
+
+fn work(
+    wire: &mut Wire,
+    in_transactions: bool,
+    rng: &mut Rng,
+    seen: &Seen,
+    ids: &mut Vec<u64>,
+) -> std::result::Result<(), Trouble> {
+    let prepared = wire.prepare("INSERT INTO orders (a) VALUES (?)");
+    let prepared = prepared.map_err(|_| Trouble::Cut)?;
+    let prepared = prepared.map_err(|fault| trouble(&fault))?;
+    for _ in 0..rng.u32(50..500) {
+        if seen.is_over.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let mut new = Vec::new();
+        if in_transactions {
+            checked(wire.query("BEGIN"))?;
+            checked(wire.query("SELECT a FROM orders ORDER BY id DESC LIMIT 1"))?;
+        }
+        for _ in 0..rng.u32(1..3) {
+            new.push(checked(match rng.bool() {
+                true => wire.query("INSERT INTO orders (a) VALUES (1)"),
+                false => wire.execute(&prepared, &[Param::Signed(2)]),
+            })?);
+        }
+        if in_transactions {
+            checked(wire.query("COMMIT"))?;
+        }
+        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        seen.longest_us.fetch_max(took, Ordering::Relaxed);
+        seen.inserts.fetch_add(new.len() as u64, Ordering::Relaxed);
+        ids.extend(new);
+        std::thread::sleep(Duration::from_millis(rng.u64(1..8)));
+    }
+    Ok(())
+}
+
+/// Kills and pauses programs until it is over.
+fn disturb(fleet: &Fleet, seed: u64, is_over: &AtomicBool) -> Result<()> {
+    let mut rng = Rng::with_seed(seed);
+    while !is_over.load(Ordering::Acquire) {
+        std::thread::sleep(Duration::from_millis(rng.u64(100..1_500)));
+        let mut program = fleet.programs[rng.usize(..2)].lock().unwrap();
+        if rng.bool() {
+            program.kill9()?;
+            program.restart()?;
+        } else {
+            let pid = Pid::from_raw(i32::try_from(program.pid()?)?);
+            drop(program);
+            // It may be another by the time it goes on, which is sent nothing that harms.
+            kill(pid, Signal::SIGSTOP)?;
+            std::thread::sleep(Duration::from_millis(rng.u64(1..PAUSE_MS_MAX)));
+            kill(pid, Signal::SIGCONT)?;
+        }
+    }
+    Ok(())
+}
+
+fn rounds(fleet: &Fleet, rounds: u64, rng: &mut Rng) -> Result<()> {
+    for _ in 0..rounds {
+        for (key, mode) in [
+            ("one", "rewrite"),
+            ("two", "rewrite"),
+            ("two", "observe"),
+            ("one", "observe"),
+        ] {
+            fleet.switch(key, mode, rng.bool())?;
+            std::thread::sleep(Duration::from_millis(rng.u64(50..300)));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_fleet_is_switched_under_load() -> Result<()> {
+    if !Flavour::MariaDb.is_wanted() {
+        return Ok(());
+    }
+    let wanted = std::env::var(ROUNDS_VARIABLE).ok();
+    let wanted = wanted.map_or(Ok(ROUNDS), |text| text.parse())?;
+    let fleet = Fleet::new()?;
+    let mut rng = Rng::with_seed(26);
+    for is_disturbed in [false, true] {
+        let seen = Seen::default();
+        let over = AtomicBool::new(false);
+        let switched = std::thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                let (fleet, seen) = (&fleet, &seen);
+                scope.spawn(move || fleet.client(client, seen));
+            }
+            let disturbs = is_disturbed.then(|| {
+                let (fleet, over) = (&fleet, &over);
+                scope.spawn(move || disturb(fleet, 7, over))
+            });
+            let switched = rounds(&fleet, wanted, &mut rng);
+            over.store(true, Ordering::Release);
+            let disturbed = disturbs.map_or(Ok(()), |thread| thread.join().unwrap());
+            seen.is_over.store(true, Ordering::Release);
+            switched.and(disturbed)
+        });
+        switched?;
+        report(&fleet, &seen, is_disturbed)?;
+    }
+    Ok(())
+}
+
+fn report(fleet: &Fleet, seen: &Seen, is_disturbed: bool) -> Result<()> {
+    let errors = seen.errors.lock().unwrap().clone();
+    let mut ids = Vec::new();
+    for server in &fleet.servers {
+        for id in server
+            .wire("shop")?
+            .rows("SELECT id FROM orders")?
+            .iter()
+            .flatten()
+        {
+            ids.push(id.parse::<u64>()?);
+        }
+    }
+    let rows = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    println!(
+        "{} inserts answered, {rows} rows, {} distinct, {} connections cut off, longest {} ms, {}",
+        seen.inserts.load(Ordering::Relaxed),
+        ids.len(),
+        seen.cut.load(Ordering::Relaxed),
+        seen.longest_us.load(Ordering::Relaxed) / 1_000,
+        if is_disturbed {
+            "with kills and pauses"
+        } else {
+            "in calm"
+        },
+    );
+    if !errors.is_empty() {
+        bail!("{errors:?}\n{}", fleet.logs());
+    }
+    assert_eq!(ids.len(), rows, "an id is there twice");
+    let mut told = seen.ids.lock().unwrap().clone();
+    assert!(!told.is_empty());
+    told.sort_unstable();
+    let before = told.len();
+    told.dedup();
+    assert_eq!(told.len(), before, "an id was told twice");
+    assert!(
+        told.iter().all(|id| ids.binary_search(id).is_ok()),
+        "what was told is there"
+    );
+    let direct = fleet.servers[0]
+        .wire("shop")?
+        .query("INSERT INTO orders (a) VALUES (1)")?;
+    let is_refused = |fault: &SqlFault| AT_FENCE.contains(&fault.errno);
+    // At the end the tables are native again.
+    assert!(!matches!(direct.as_slice(), [Reply::Failed(fault)] if is_refused(fault)));
+    Ok(())
+}
