@@ -344,7 +344,8 @@ fn fences_outlast_their_server(flavour: Flavour) -> Result<()> {
     for rule in &mut config.rules {
         rule.push_str("fence = true\nbits_max = 7\n");
     }
-    ProxyProcess::said(&config, &["check", "--fence"])?;
+    // It switches the tables over to keys.
+    ProxyProcess::start(config)?.stop()?;
     for life in 0..3 {
         match life {
             0 => {}

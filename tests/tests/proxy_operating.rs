@@ -193,10 +193,10 @@ fn a_reload_that_fails_keeps_the_rules(flavour: Flavour) -> Result<()> {
         "CREATE DATABASE kept; CREATE TABLE kept.t (id BIGINT PRIMARY KEY, a INT);
          CREATE TABLE kept.other (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
     )?;
-    let store = make_store(&server, "store_kept", &[("t", 700)])?;
+    let store = make_store(&server, "store_kept", &[("t", 700), ("u", 1)])?;
     let config = ProxyConfig::before(&server, &store).rule("kept.t", "segment:t");
     let mut proxy = ProxyProcess::start(config.clone())?;
-    let mut with_fence = config.clone().rule("kept.other", "segment:t");
+    let mut with_fence = config.clone().rule("kept.other", "segment:u");
     for rule in with_fence.rules.iter_mut().skip(1) {
         rule.push_str("fence = true\n");
     }

@@ -16,6 +16,7 @@ mod select;
 mod select_prepared;
 mod several;
 mod streams;
+mod switched;
 mod temporary;
 mod texts;
 mod users;

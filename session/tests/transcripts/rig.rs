@@ -219,6 +219,15 @@ impl Rig {
         };
         String::from_utf8_lossy(&sent).into_owned()
     }
+    pub(crate) fn facts(&self) -> SessionFacts {
+        self.facts.clone()
+    }
+    pub(crate) fn rule_in(&self, mode: Mode) -> Rule {
+        Rule {
+            mode,
+            ..self.rule.clone()
+        }
+    }
     pub(crate) fn told(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.to_client)
     }

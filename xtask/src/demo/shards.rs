@@ -16,6 +16,8 @@ use tempfile::TempDir;
 
 use crate::shell::{cargo, run, step};
 
+/// Orders before their table is switched over to keys.
+const ORDERS_NATIVE: u64 = 1_000;
 /// Orders before the proxy is killed.
 const ORDERS_UNTIL_KILL: u64 = 4_000;
 /// Orders in all.
@@ -52,8 +54,13 @@ impl Shards {
         step("two MariaDB shards, with auto-increment tables as applications have them");
         println!("{SCHEMA}");
         let servers = [MariaServer::start()?, MariaServer::start()?];
-        for server in &servers {
+        for (server, offset) in servers.iter().zip(1..) {
             server.run("mysql", SCHEMA)?;
+            // As where two servers share the numbers out without Keywright.
+            let shared = format!(
+                "SET GLOBAL auto_increment_increment = 2; SET GLOBAL auto_increment_offset = {offset}"
+            );
+            server.run("mysql", &shared)?;
         }
         let [first, _] = &servers;
         first.run("mysql", "CREATE DATABASE keywright")?;
@@ -67,7 +74,7 @@ impl Shards {
         let dir = TempDir::new().context("making a temporary directory")?;
         let config = dir.path().join("keywright-proxy.toml");
         let ports = [free_port()?, free_port()?];
-        fs::write(&config, configuration(&servers, ports))?;
+        fs::write(&config, configuration(&servers, ports, "observe"))?;
         let mut shards = Shards {
             servers,
             ports,
@@ -75,7 +82,7 @@ impl Shards {
             proxy: None,
             dir,
         };
-        step("keywright-proxy init, then run; it applies the fence to the tables");
+        step("keywright-proxy init, then run; the keys of orders are native for the time being");
         println!("{}", fs::read_to_string(&shards.config)?);
         run(&mut shards.command("init"))?;
         shards.start_proxy()?;
@@ -116,6 +123,28 @@ impl Shards {
         Ok(())
     }
 
+    /// While the application inserts.
+    fn switch_on(&self) -> Result<()> {
+        step("mode = \"rewrite\" for orders, and SIGHUP, while the application inserts");
+        let began = Instant::now();
+        fs::write(
+            &self.config,
+            configuration(&self.servers, self.ports, "rewrite"),
+        )?;
+        let proxy = self.proxy.as_ref().context("the proxy does not run")?;
+        run(Command::new("kill").arg("-HUP").arg(proxy.id().to_string()))?;
+        let [first, _] = &self.servers;
+        wait_until("the switch", WAIT_MAX, || {
+            let tag = first.run("keywright", "SELECT tag FROM keywright_rule")?;
+            Ok(tag == [["orders"]])
+        })?;
+        println!(
+            "    in force after {:.1} s, above every id that either shard has given",
+            began.elapsed().as_secs_f64()
+        );
+        Ok(())
+    }
+
     fn kill_proxy(&mut self) -> Result<()> {
         if let Some(mut proxy) = self.proxy.take() {
             proxy.kill().context("killing the proxy")?;
@@ -141,6 +170,12 @@ impl Shards {
                     scope.spawn(move || shop.buy(port))
                 })
                 .collect();
+            shop.wait_for(ORDERS_NATIVE);
+            let switched = self.switch_on();
+            if switched.is_err() {
+                shop.stop.store(true, Ordering::SeqCst);
+            }
+            switched?;
             shop.wait_for(ORDERS_UNTIL_KILL);
             step("kill -9 of the proxy, in the middle of it, and a new start");
             let killed = Instant::now();
@@ -238,7 +273,7 @@ fn port_of([first, second]: [u16; 2], connection: usize) -> u16 {
     }
 }
 
-fn configuration(servers: &[MariaServer; 2], ports: [u16; 2]) -> String {
+fn configuration(servers: &[MariaServer; 2], ports: [u16; 2], orders: &str) -> String {
     let [first, _] = servers;
     let mut text = format!(
         "[store]\nurl = \"mysql://root@127.0.0.1:{}/keywright\"\n",
@@ -250,9 +285,13 @@ fn configuration(servers: &[MariaServer; 2], ports: [u16; 2]) -> String {
             "\n[[listener]]\nbind = \"127.0.0.1:{port}\"\nupstream = \"{upstream}\"\nadmin = \"mysql://root@{upstream}\"\n"
         );
     }
-    for (table, key) in [("orders", "segment:orders"), ("order_line", "snowflake")] {
+    let rules = [
+        ("orders", "segment:orders", orders),
+        ("order_line", "snowflake", "rewrite"),
+    ];
+    for (table, key, mode) in rules {
         text += &format!(
-            "\n[[rule]]\ntable = \"shop.{table}\"\ncolumn = \"id\"\nkey = \"{key}\"\nfence = true\n"
+            "\n[[rule]]\ntable = \"shop.{table}\"\ncolumn = \"id\"\nkey = \"{key}\"\nmode = \"{mode}\"\nfence = true\n"
         );
     }
     text

@@ -1,0 +1,208 @@
+//! Rules that change while a connection is open.
+
+use std::sync::Arc;
+
+use keywright_rewrite::KeyForm;
+use keywright_session::{Adopted, Door, Mode, Rules, Session, Traffic};
+
+use super::rig::*;
+
+const INSERT: &str = "INSERT INTO t (a) VALUES (1)";
+/// Its key, in whatever form.
+const KEYED: &str = "100";
+/// MariaDB's answer where it cannot make another key.
+const AT_FENCE: &[u8] = b"\xff\xa7\x00#22003Out of range value for column 'id' at row 1";
+
+/// A program: what its connections have under way, and the versions of its rules.
+struct Program {
+    traffic: Arc<Traffic>,
+    r: Rig,
+}
+
+impl Program {
+    /// With one connection that knows its server's state.
+    fn new(mode: Mode) -> Program {
+        let mut program = Program {
+            traffic: Arc::default(),
+            r: rig(KeyForm::Integer, DEPRECATE_EOF),
+        };
+        let rules = program.rules(0, mode, false);
+        program.r.s = Session::new(rules, program.r.facts());
+        program.r.probed("INSERT INTO t (id, a) VALUES (5, 1)", "1");
+        program.r.answer(&ok(1, 0));
+        program.r.told();
+        program
+    }
+
+    fn rules(&self, version: u64, mode: Mode, is_held: bool) -> Arc<Rules> {
+        let door = Door {
+            name: "t".to_owned(),
+            is_held,
+            is_switched: true,
+        };
+        let rules = Rules::new(vec![self.r.rule_in(mode)], false);
+        Arc::new(rules.with_traffic(&self.traffic, version, &[door]))
+    }
+
+    /// Another version of the rules is in force; what the connection makes of it.
+    fn publish(&mut self, mode: Mode, is_held: bool) -> Adopted {
+        let version = self.traffic.version() + 1;
+        self.traffic.publish(version);
+        self.follow(mode, is_held)
+    }
+
+    fn follow(&mut self, mode: Mode, is_held: bool) -> Adopted {
+        let rules = self.rules(self.traffic.version(), mode, is_held);
+        let adopted = self.r.s.adopt(&rules);
+        self.r.run();
+        adopted
+    }
+
+    fn sent(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.r.to_server)).into_owned()
+    }
+}
+
+/// Its OK packet, with these status flags.
+fn ok_in(status: u8) -> Vec<u8> {
+    packet(1, &[0, 1, 7, status, 0, 0, 0])
+}
+
+#[test]
+fn a_statement_waits_while_its_table_is_held() {
+    let mut program = Program::new(Mode::Observe);
+    assert_eq!(program.publish(Mode::Observe, true), Adopted::Yes);
+    assert!(program.r.query(INSERT).is_empty());
+    assert_eq!(program.traffic.under_way("t"), 0);
+    // It goes out by whatever comes then.
+    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert!(program.sent().contains(KEYED));
+    assert_eq!(program.traffic.under_way("t"), 1);
+    program.r.answer(&ok(1, 100));
+    assert_eq!(program.traffic.under_way("t"), 0);
+}
+
+#[test]
+fn who_has_not_heard_of_the_hold_waits_too() {
+    let mut program = Program::new(Mode::Observe);
+    let version = program.traffic.version() + 1;
+    program.traffic.publish(version);
+    assert!(program.r.query(INSERT).is_empty());
+    assert_eq!(program.follow(Mode::Observe, true), Adopted::Yes);
+    assert!(program.sent().is_empty());
+    assert_eq!(program.publish(Mode::Observe, false), Adopted::Yes);
+    assert!(program.sent().contains(INSERT));
+}
+
+#[test]
+fn a_transaction_that_has_touched_the_table_goes_on() {
+    for touches in [INSERT, "SELECT a FROM t"] {
+        let mut program = Program::new(Mode::Observe);
+        program.r.query("BEGIN");
+        program.r.answer(&ok_in(3));
+        program.r.query(touches);
+        program.r.answer(&ok_in(3));
+        assert_eq!(program.traffic.under_way("t"), 1, "{touches}");
+        assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
+        assert!(has(&program.r.query(INSERT), INSERT));
+        program.r.answer(&ok_in(3));
+        assert_eq!(program.traffic.under_way("t"), 1);
+        program.r.query("COMMIT");
+        program.r.answer(&ok_in(2));
+        assert_eq!(program.traffic.under_way("t"), 0);
+        // The next one waits.
+        assert!(program.r.query(INSERT).is_empty());
+        assert_eq!(program.follow(Mode::Observe, true), Adopted::Yes);
+        assert!(program.sent().is_empty());
+    }
+}
+
+#[test]
+fn a_transaction_that_has_not_touched_it_waits() {
+    let mut program = Program::new(Mode::Observe);
+    program.r.query("BEGIN");
+    program.r.answer(&ok_in(3));
+    program.r.query("SELECT a FROM u");
+    program.r.answer(&ok_in(3));
+    assert_eq!(program.publish(Mode::Observe, true), Adopted::Yes);
+    for text in ["SELECT a FROM t", INSERT] {
+        assert!(program.r.query(text).is_empty(), "{text}");
+        program.r.s.on_waited();
+        program.r.run();
+        assert!(has(&program.r.told(), "being switched"), "{text}");
+    }
+}
+
+#[test]
+fn one_that_goes_on_follows_what_is_in_force_after_all() {
+    let mut program = Program::new(Mode::Observe);
+    program.r.query("BEGIN");
+    program.r.answer(&ok_in(3));
+    program.r.query(INSERT);
+    program.r.answer(&ok_in(3));
+    assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
+    // Others went on without this program.
+    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert!(has(&program.r.query(INSERT), KEYED));
+}
+
+#[test]
+fn what_the_fence_refuses_goes_out_again_by_newer_rules() {
+    let mut program = Program::new(Mode::Observe);
+    assert!(has(&program.r.query(INSERT), INSERT));
+    program.r.answer(&packet(1, AT_FENCE));
+    assert!(program.r.told().is_empty());
+    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert!(program.sent().contains(KEYED));
+    program.r.answer(&ok(1, 100));
+    assert_eq!(program.r.told(), ok(1, 100));
+}
+
+#[test]
+fn what_the_fence_refuses_is_told_if_there_are_no_newer_rules() {
+    let mut program = Program::new(Mode::Observe);
+    program.r.query(INSERT);
+    program.r.answer(&packet(1, AT_FENCE));
+    program.r.s.on_waited();
+    program.r.run();
+    assert_eq!(program.r.told(), packet(1, AT_FENCE));
+    // Once.
+    assert!(has(&program.r.query(INSERT), INSERT));
+    program.r.answer(&ok(1, 7));
+    assert_eq!(program.r.told(), ok(1, 7));
+}
+
+#[test]
+fn a_prepared_statement_goes_over_with_the_types_it_had() {
+    let mut program = Program::new(Mode::Observe);
+    let sent = stmt_prepare(&mut program.r, "INSERT INTO t (a) VALUES (?)", "1");
+    assert!(sent.ends_with("INSERT INTO t (a) VALUES (?)"), "{sent}");
+    program.r.answer(&prepared(7, 1));
+    // LONGLONG, and its value.
+    let first = execute(7, &[0, 1, 8, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+    assert!(has(&program.r.say(&first), "\x09\0\0\0\0\0\0\0"));
+    program.r.answer(&ok(1, 7));
+    program.r.told();
+    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    // Types are sent once.
+    let again = execute(7, &[0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+    let sent = program.r.say(&again);
+    assert!(has(&sent, "INSERT INTO t (`id`,a) VALUES (?,?)"), "{sent:?}");
+    let sent = program.r.answer(&prepared(8, 2));
+    assert!(has(&sent, "\x17\x08\0\0\0"), "{sent:?}");
+    program.r.answer(&ok(1, 100));
+    assert_eq!(program.r.told(), ok(1, 100));
+    // And back.
+    assert_eq!(program.publish(Mode::Observe, false), Adopted::Yes);
+    let sent = program.r.say(&again);
+    assert!(has(&sent, "INSERT INTO t (a) VALUES (?)"), "{sent:?}");
+}
+
+#[test]
+fn one_that_cannot_go_over_ends_its_connection() {
+    let mut program = Program::new(Mode::Observe);
+    stmt_prepare(&mut program.r, "INSERT INTO t (a) SELECT a FROM u", "1");
+    program.r.answer(&prepared(7, 0));
+    assert_eq!(program.publish(Mode::Observe, true), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Never);
+}
