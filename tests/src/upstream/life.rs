@@ -121,7 +121,9 @@ impl Upstream {
             .arg(format!("--tmpdir={}", self.tmp_dir().display()))
             .arg(format!("--port={}", self.port))
             .args(["--bind-address=127.0.0.1", "--skip-name-resolve"])
-            .args(["--innodb-flush-log-at-trx-commit=0", "--local-infile=ON"]);
+            .args(["--innodb-flush-log-at-trx-commit=0", "--local-infile=ON"])
+            // A machine that is busy makes statements slow, and their status flags would say so.
+            .arg("--long-query-time=3600");
         if self.flavour == Flavour::MySql {
             command.arg(format!(
                 "--init-file={}",
