@@ -4,6 +4,7 @@ mod mutants;
 mod mysql;
 mod pg;
 mod regress;
+mod switch;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -21,6 +22,7 @@ enum What {
     Pg(pg::Pg),
     Mysql(mysql::Mysql),
     Mutants(mutants::Mutants),
+    Switch(switch::Switch),
 }
 
 impl Soak {
@@ -30,6 +32,7 @@ impl Soak {
             What::Pg(pg) => pg.run(),
             What::Mysql(mysql) => mysql.run(),
             What::Mutants(mutants) => mutants.run(),
+            What::Switch(switch) => switch.run(),
         }
     }
 }

@@ -187,7 +187,10 @@ fn a_prepared_statement_goes_over_with_the_types_it_had() {
     // Types are sent once.
     let again = execute(7, &[0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
     let sent = program.r.say(&again);
-    assert!(has(&sent, "INSERT INTO t (`id`,a) VALUES (?,?)"), "{sent:?}");
+    assert!(
+        has(&sent, "INSERT INTO t (`id`,a) VALUES (?,?)"),
+        "{sent:?}"
+    );
     let sent = program.r.answer(&prepared(8, 2));
     assert!(has(&sent, "\x17\x08\0\0\0"), "{sent:?}");
     program.r.answer(&ok(1, 100));

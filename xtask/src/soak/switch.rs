@@ -1,0 +1,36 @@
+//! `cargo xtask soak switch`.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::needs;
+use crate::shell::{cargo, run};
+
+/// Two servers behind two proxies are switched from auto-increment to keys, to another tag and back while clients insert.
+///
+/// The proxies are told by SIGHUP and by restarts, first in calm, then killed and paused at random. It fails when an insert fails
+/// or an id comes twice, and tells the longest wait.
+#[derive(Args)]
+pub(crate) struct Switch {
+    /// How often the tables go all the way, in calm and then disturbed.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+impl Switch {
+    pub(crate) fn run(&self) -> Result<()> {
+        needs::install(&needs::to_serve_mysql())?;
+        run(cargo([
+            "test",
+            "--quiet",
+            "--package",
+            "keywright-tests",
+            "--test",
+            "proxy_switch",
+            "fleet",
+            "--",
+            "--nocapture",
+        ])
+        .env("KEYWRIGHT_SWITCHES", self.rounds.to_string()))
+    }
+}
