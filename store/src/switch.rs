@@ -16,7 +16,7 @@ mod decide;
 
 pub use board::{Committed, Switchboard};
 pub use commit::{Bound, CommitRefusal, bound_after};
-pub use decide::{Me, Next, decide};
+pub use decide::{Me, Next, decide, missing};
 
 use keywright_core::Tag;
 

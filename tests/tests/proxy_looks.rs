@@ -345,7 +345,7 @@ fn fences_outlast_their_server(flavour: Flavour) -> Result<()> {
         rule.push_str("fence = true\nbits_max = 7\n");
     }
     // It switches the tables over to keys.
-    ProxyProcess::start(config)?.stop()?;
+    ProxyProcess::start(config.clone())?.stop()?;
     for life in 0..3 {
         match life {
             0 => {}

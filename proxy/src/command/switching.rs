@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use keywright_core::Tag;
 use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::in_force::InForce;
 use keywright_proxy::switch::{Conductor, Limits, rule_name};
 use keywright_session::Mode;
-use keywright_store::switch::{Change, Next, Phase, RuleName, Standing, Switchboard, Wish};
+use keywright_store::switch::{
+    Change, Next, Peer, Phase, RuleName, Standing, Switchboard, Wish, missing,
+};
 use keywright_store::{Failure, Keys};
 use tokio::time::{Instant, sleep};
 
@@ -22,6 +24,8 @@ const BUSY_MS: u64 = 10;
 /// How long is paused after an attempt that was given up, milliseconds: at first, and at most.
 const RETRY_MS: u64 = 1_000;
 const RETRY_MS_MAX: u64 = 60_000;
+/// How long nothing is begun after an attempt, milliseconds: what waited gets its turn.
+const TURN_MS: u64 = 500;
 /// Longest name of a place, characters.
 const PLACE_CHARS_MAX: usize = 255;
 
@@ -37,6 +41,8 @@ pub(super) struct Switching {
     is_due: bool,
     next_try: Instant,
     retry_ms: u64,
+    /// When an attempt was under way last.
+    last_busy: Option<Instant>,
     /// What was logged last, and has not changed.
     told: Option<String>,
     told_off: BTreeSet<RuleName>,
@@ -53,6 +59,10 @@ fn wish(configured: &Configured) -> Option<Wish> {
         rule: rule_name(configured),
         tag,
     })
+}
+
+fn peer_wait_ms(config: &Config) -> u64 {
+    config.switch_peer_wait_s.saturating_mul(1_000)
 }
 
 fn failed(failure: Failure) -> anyhow::Error {
@@ -86,7 +96,7 @@ impl Switching {
         let board = Switchboard::new(keys);
         let limits = Limits {
             wait_ms_max: config.switch_wait_ms_max,
-            peer_wait_ms: config.switch_peer_wait_s.saturating_mul(1_000),
+            peer_wait_ms: peer_wait_ms(&config),
         };
         let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let place = format!("{} {}", keywright_store::host(), file.display());
@@ -99,6 +109,7 @@ impl Switching {
             changed: BTreeSet::new(),
             next_try: Instant::now(),
             retry_ms: RETRY_MS,
+            last_busy: None,
             told: None,
             told_off: BTreeSet::new(),
             is_idle: true,
@@ -154,13 +165,14 @@ impl Switching {
             }
         };
         self.is_idle = next == Next::Follow;
+        let now = Instant::now();
         if next != Next::Follow {
+            self.last_busy = Some(now);
             return Ok(false);
         }
-        if !self.is_due {
-            return Ok(true);
-        }
-        if Instant::now() < self.next_try {
+        let turn = Duration::from_millis(TURN_MS);
+        let is_turn_over = self.last_busy.is_none_or(|busy| busy + turn < now);
+        if !self.is_due || now < self.next_try || !is_turn_over {
             return Ok(true);
         }
         self.begin().await
@@ -200,6 +212,12 @@ impl Switching {
         if changes.is_empty() {
             self.is_due = false;
             return Ok(true);
+        }
+        if let Some(Peer { holder, .. }) = missing(peer_wait_ms(&self.config), &standing) {
+            bail!(
+                "tables are not switched yet: {holder} is not heard of, and may come back until it was silent for {} s",
+                self.config.switch_peer_wait_s
+            );
         }
         // If it is given up; the next follows later and later.
         self.next_try = Instant::now() + Duration::from_millis(self.retry_ms);

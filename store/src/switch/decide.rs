@@ -1,9 +1,12 @@
 //! What a program does next about the attempt that the store holds: pure, one function.
 
-use super::{Phase, Standing};
+use super::{Peer, Phase, Standing};
 
 /// How much later than whoever began an attempt others step in, milliseconds.
 const OTHERS_LATER_MS: u64 = 1_000;
+
+/// Who was silent for so long has probably ended, milliseconds: programs say that they are there every second.
+const SILENT_MS: u64 = 3_000;
 
 /// What a program knows of itself.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +57,8 @@ pub fn decide(me: &Me<'_>, store: &Standing) -> Next {
         Phase::None => Next::Follow,
         _ if me.holds != Some(attempt) => Next::Hold(attempt),
         Phase::Holding if is_late => Next::End(attempt),
+        // Statements are not to wait until that is certain.
+        Phase::Holding if leads && missing(me.peer_wait_ms, store).is_some() => Next::End(attempt),
         Phase::Holding if !has_held(me.program, store) => match me.is_quiet {
             true => Next::Acknowledge(attempt),
             false => Next::Wait,
@@ -68,6 +73,14 @@ pub fn decide(me: &Me<'_>, store: &Standing) -> Next {
 fn has_held(program: &str, store: &Standing) -> bool {
     let mut peers = store.peers.iter();
     peers.any(|peer| peer.program == program && peer.held == Some(store.attempt))
+}
+
+/// A program of which nothing was heard lately, and that may be there all the same: an attempt would wait for it, and who has not
+/// begun one yet waits until it is heard of or holds nobody up any more.
+pub fn missing(peer_wait_ms: u64, store: &Standing) -> Option<&Peer> {
+    let holds = |peer: &Peer| store.phase != Phase::None && peer.held == Some(store.attempt);
+    let mut peers = store.peers.iter().filter(|peer| !holds(peer));
+    peers.find(|peer| peer.silent_ms > SILENT_MS && peer.silent_ms <= peer_wait_ms)
 }
 
 /// Whether all hold that were heard of lately.
@@ -119,7 +132,10 @@ mod tests {
             (None, None, 0, Next::Acknowledge(7)),
             (Some(6), Some(7), 0, Next::Acknowledge(7)),
             (Some(7), None, 0, Next::Wait),
-            (Some(7), Some(6), 60_000, Next::Wait),
+            (Some(7), Some(6), 3_000, Next::Wait),
+            (Some(7), Some(6), 3_001, Next::End(7)),
+            (Some(7), Some(6), 60_000, Next::End(7)),
+            (Some(7), Some(7), 60_000, Next::Carry(7)),
             (Some(7), None, 60_001, Next::Carry(7)),
             (Some(7), Some(7), 0, Next::Carry(7)),
         ] {

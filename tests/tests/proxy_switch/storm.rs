@@ -22,7 +22,7 @@ const ROUNDS: u64 = 1;
 const CLIENTS: u64 = 32;
 /// Longest pause of a program, milliseconds: shorter than the time after which others go on without it.
 const PAUSE_MS_MAX: u64 = 800;
-const LIMITS: &str = "[limits]\nswitch_wait_ms_max = 4000\nswitch_peer_wait_s = 5\n";
+const LIMITS: &str = "[limits]\nswitch_wait_ms_max = 4000\nswitch_peer_wait_s = 3\n";
 
 /// What clients saw.
 #[derive(Default)]
@@ -211,7 +211,7 @@ fn work(
 fn disturb(fleet: &Fleet, seed: u64, is_over: &AtomicBool) -> Result<()> {
     let mut rng = Rng::with_seed(seed);
     while !is_over.load(Ordering::Acquire) {
-        std::thread::sleep(Duration::from_millis(rng.u64(100..1_500)));
+        std::thread::sleep(Duration::from_millis(rng.u64(200..5_000)));
         let mut program = fleet.programs[rng.usize(..2)].lock().unwrap();
         if rng.bool() {
             program.kill9()?;
