@@ -19,7 +19,7 @@ use crate::labels::{self, Labelled};
 use crate::query::{self, Row};
 use crate::session::Extension;
 use crate::words::TimeKind;
-use crate::{register, restored, store, sys, text};
+use crate::{locks, register, restored, store, sys, text};
 
 /// SQL versions this library serves. A preloaded library and the installed SQL change at different times.
 const SQL_VERSIONS: [&str; 1] = ["0.1.0"];
@@ -153,7 +153,7 @@ pub fn extension() -> Result<Extension, Failure> {
 
 /// The definition of a tag that exists and is not dropped.
 pub fn tag(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure> {
-    store::lock_table(extension.tag_table)?;
+    locks::table(extension.tag_table)?;
     let row = one_row(
         extension.owner,
         "SELECT id, generation, step, step_min, step_max, start, max FROM keywright.tag \
@@ -223,7 +223,7 @@ pub fn layout(extension: &Extension) -> Result<Layout, Failure> {
 
 /// How ids of this database are written, and whether this transaction set it.
 pub fn node(extension: &Extension) -> Result<NodeRow, Failure> {
-    store::lock_table(extension.node_table)?;
+    locks::table(extension.node_table)?;
     let query = "SELECT layout, readable_zone, xmin::pg_catalog.text FROM keywright.node";
     let row = one_row(extension.owner, query, &[], |row| {
         [1, 2, 3].map(|column| row.get::<String>(column))

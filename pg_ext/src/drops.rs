@@ -127,7 +127,7 @@ pub fn close(
         return Ok(None);
     }
     if held.is_none() {
-        return Err(store::timed_out("another session's refill"));
+        return Err(store::held_up(&slot.gate));
     }
     slot.closed_by().store(transaction, Ordering::Release);
     let end_state = slot.main.word.drain().max(slot.spare.word.drain());

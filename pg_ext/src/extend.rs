@@ -17,6 +17,7 @@ use keywright_core::register::Floor;
 use crate::failure::Failure;
 use crate::gate::Held;
 use crate::handover::{Sequences, stop_siblings, wait_for_siblings};
+use crate::locks::Wanted;
 use crate::shm::{Slot, TimeSlot, TimeTrack};
 use crate::store::{self, Urgency};
 use crate::sys::Outcome;
@@ -75,23 +76,25 @@ pub fn extend(
         drop(held);
         return wait_for_drop(track, urgency);
     }
-    if urgency.is_early() && !sys::try_lock_table(session::extension()?.node_table) {
-        // Who we are cannot be read now, and the caller has its id: leave it to whoever needs the next bound.
-        track.extend_at.store(u64::MAX, Ordering::Relaxed);
-        return Ok(Extended::Yes);
-    }
-    // Who is not may not wait in this gate: a change back to this worker id holds the locks and waits for it.
-    if !is_still_ours(entry)? {
+    let node_table = session::extension()?.node_table;
+    let node = Wanted::to_read(node_table);
+    let Some(node_lock) = node.try_lock() else {
+        drop(held);
+        return wait_for_locks(entry, track, urgency, &node);
+    };
+    // While its table is locked the extension is not dropped, so that all sequences are one extension's.
+    if session::extension()?.node_table != node_table {
         session::forget();
         return Ok(Extended::Yes);
     }
     let sequences = Sequences::of(entry.kind)?;
-    let name = || entry.kind.bound_name().to_owned();
-    if !store::lock_sequences(&sequences.all(), urgency, &name)? {
-        track.extend_at.store(u64::MAX, Ordering::Relaxed);
-        return Ok(Extended::Yes);
+    let wanted = Wanted::to_change(&sequences.all());
+    if wanted.try_lock().is_none() {
+        node_lock.give_back();
+        drop(held);
+        return wait_for_locks(entry, track, urgency, &wanted.and_read(node_table));
     }
-    // Again behind the locks: whoever changes the worker id or the layout holds them, and noted the bound as the last.
+    // Behind the locks: whoever changes the worker id or the layout holds them, and noted the bound as the last.
     if !is_still_ours(entry)? {
         session::forget();
         return Ok(Extended::Yes);
@@ -122,6 +125,24 @@ fn is_being_dropped(slot: &TimeSlot) -> bool {
     };
     is_open(slot.closed_by().load(Ordering::Acquire))
         || shm::dropped_by(sys::database().to_u32()).is_some_and(is_open)
+}
+
+/// Waits for the locks that an extension needs, outside the gate: who has them may be waiting for it. They are kept until the
+/// transaction ends, so that the next attempt finds them free.
+fn wait_for_locks(
+    entry: &TimeEntry,
+    track: &TimeTrack,
+    urgency: Urgency,
+    wanted: &Wanted,
+) -> Result<Extended, Failure> {
+    match urgency {
+        // The caller has its id: leave it to whoever needs the next bound.
+        Urgency::Early => track.extend_at.store(u64::MAX, Ordering::Relaxed),
+        Urgency::Needed { deadline } => {
+            wanted.lock(deadline, &|| entry.kind.bound_name().to_owned())?;
+        }
+    }
+    Ok(Extended::Yes)
 }
 
 fn wait_for_drop(track: &TimeTrack, urgency: Urgency) -> Result<Extended, Failure> {

@@ -1,6 +1,7 @@
 //! The refill flag of a slot: one backend at a time makes a bound durable, the others wait for it.
 //!
-//! It is not a lock of the server: the holder sleeps, reads tables and flushes. So it must come free however the
+//! It is not a lock of the server: the holder sleeps, reads tables and flushes. But it waits for no lock: who has that one may
+//! be waiting for the gate. And it must come free however the
 //! holder ends: an error unwinds and drops [`Held`]; a terminated backend runs [`release_at_exit`]; a killed one
 //! makes the server start over with fresh shared memory.
 
@@ -54,6 +55,11 @@ impl Gate {
             .ok()?;
         HELD.set(Some(self));
         Some(Held { gate: self })
+    }
+
+    /// The process that is in it.
+    pub fn holder(&self) -> Option<i32> {
+        Some(self.holder.load(Ordering::Relaxed)).filter(|process| *process != 0)
     }
 
     /// Sleeps until the gate was opened, `deadline` passed or a moment went by. Raises the error of a cancelled or

@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 
 use crate::failure::Failure;
 use crate::keys::TimeKey;
+use crate::locks::Wanted;
 use crate::shm::{Attached, TimeSlot};
 use crate::store::{self, Urgency};
 use crate::words::{TimeEntry, TimeKind};
@@ -122,10 +123,8 @@ fn used_up_to(slot: &TimeSlot) -> u64 {
     slot.main.word.drain().max(slot.spare.word.drain())
 }
 
-fn deadline() -> Urgency {
-    Urgency::Needed {
-        deadline: Instant::now() + Duration::from_millis(settings::refill_wait_ms_max()),
-    }
+fn deadline() -> Instant {
+    Instant::now() + Duration::from_millis(settings::refill_wait_ms_max())
 }
 
 /// Keeps every other session from extending the bounds of one kind of word until this transaction ends, and returns the highest.
@@ -135,9 +134,8 @@ fn deadline() -> Urgency {
 /// Another transaction extended one and is still open.
 pub fn hold_bounds(kind: TimeKind) -> Result<Option<i64>, Failure> {
     let sequences = Sequences::of(kind)?;
-    for sequence in sequences.bounds() {
-        store::lock_alone(sequence, deadline(), kind.bound_name())?;
-    }
+    let name = || kind.bound_name().to_owned();
+    Wanted::alone(&sequences.bounds()).lock(deadline(), &name)?;
     match lost_bound(&sequences)? {
         Some(lost_ms) => Ok(Some(lost_ms)),
         None => Ok(sequences.highest_ms()),
@@ -167,17 +165,17 @@ fn add_ms(unix_ms: i64, ms: u64) -> i64 {
 /// # Errors
 /// Another session holds a gate or the sequences for too long; a synchronous standby does not confirm in time.
 pub fn raise_bounds(number: Number, bound_ms: i64) -> Result<(), Failure> {
-    let (kind, urgency) = (TimeKind::of(number), deadline());
+    let (kind, deadline) = (TimeKind::of(number), deadline());
     let name = || kind.bound_name().to_owned();
     stop_words(number)?;
     let sequences = Sequences::of(kind)?;
-    store::lock_sequences(&sequences.all(), urgency, &name)?;
+    Wanted::to_change(&sequences.all()).lock(deadline, &name)?;
     for sequence in sequences.bounds() {
         if sys::sequence_last(sequence) < Some(bound_ms) {
             sys::sequence_set(sequence, bound_ms);
         }
     }
-    store::make_durable(urgency, &name)
+    store::make_durable(Urgency::Needed { deadline }, &name)
 }
 
 /// Drains the words of a number in shared memory, and says how far they came.
@@ -185,7 +183,9 @@ pub fn raise_bounds(number: Number, bound_ms: i64) -> Result<(), Failure> {
 /// # Errors
 /// Another session holds a gate for too long.
 pub fn stop_words(number: Number) -> Result<Option<Floor>, Failure> {
-    let urgency = deadline();
+    let urgency = Urgency::Needed {
+        deadline: deadline(),
+    };
     let mut highest: Option<Floor> = None;
     for (word, key) in shm::slots::<TimeSlot>() {
         if key.number() != number {
@@ -231,14 +231,14 @@ pub fn used_in_other_layouts(number: Number, layout: &Layout) -> Option<Floor> {
 /// # Errors
 /// Another session holds the sequence for too long; a synchronous standby does not confirm in time.
 pub fn leave_note(kind: TimeKind) -> Result<(), Failure> {
-    let urgency = deadline();
+    let deadline = deadline();
     let name = || kind.bound_name().to_owned();
     let sequences = Sequences::of(kind)?;
     if sys::sequence_last(sequences.note).is_some() {
         return Ok(());
     }
-    store::lock_sequences(&sequences.all(), urgency, &name)?;
+    Wanted::to_change(&sequences.all()).lock(deadline, &name)?;
     let note = Note::new(store::incarnation(), clock::wall_ms(), 1, 0);
     sys::sequence_set(sequences.note, note.pack());
-    store::make_durable(urgency, &name)
+    store::make_durable(Urgency::Needed { deadline }, &name)
 }

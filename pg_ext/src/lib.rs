@@ -29,6 +29,7 @@ mod identity_label;
 mod ids;
 mod keys;
 mod labels;
+mod locks;
 mod lower;
 mod manage;
 mod promoted;

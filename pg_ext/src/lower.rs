@@ -16,11 +16,12 @@ use pgrx::{pg_extern, pg_sys};
 use crate::catalog::{self, run};
 use crate::failure::{Failure, OrRaise};
 use crate::handover::Sequences;
+use crate::locks::Wanted;
 use crate::shm::TimeSlot;
-use crate::store::{self, Urgency};
 use crate::words::{self, TimeKind};
 use crate::{
-    changes, clock, decode, drops, guard, identity, register, reuse, session, settings, shm, sys,
+    changes, clock, decode, drops, guard, identity, register, reuse, session, settings, shm, store,
+    sys,
 };
 
 const KINDS: [TimeKind; 2] = [TimeKind::Snowflake, TimeKind::Readable];
@@ -57,8 +58,9 @@ fn lower_bound(below: Option<TimestampWithTimeZone>) -> Result<TimestampWithTime
     identity::note_past();
     let register = register::read()?;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    // First the locks: who holds one that is waited for here may go on issuing, and end.
+    hold(deadline)?;
     close_words(&register, deadline)?;
-    hold(Urgency::Needed { deadline })?;
     // A clock that is behind would bring back ids from before the wrong ones: those are not vouched for.
     let to_ms = below_ms.max(clock::wall_ms());
     let register_ms = lower_register(register, to_ms);
@@ -109,13 +111,12 @@ fn close_words(register: &Register, deadline: Instant) -> Result<(), Failure> {
 }
 
 /// Keeps every other session from extending a bound until this transaction ends.
-fn hold(urgency: Urgency) -> Result<(), Failure> {
+fn hold(deadline: Instant) -> Result<(), Failure> {
+    let mut sequences = Vec::new();
     for kind in KINDS {
-        for sequence in Sequences::of(kind)?.all() {
-            store::lock_alone(sequence, urgency, kind.bound_name())?;
-        }
+        sequences.extend(Sequences::of(kind)?.all());
     }
-    Ok(())
+    Wanted::alone(&sequences).lock(deadline, &|| "the bounds of this database".to_owned())
 }
 
 /// Lowers what the register knows of this database's numbers, and says which moment was the latest.

@@ -12,8 +12,8 @@ use pgrx::pg_extern;
 use crate::catalog::{self, one_row, run};
 use crate::definition::{Definition, number};
 use crate::failure::{Failure, OrRaise};
+use crate::locks::{self, Wanted};
 use crate::session::{self, Extension};
-use crate::store::Urgency;
 use crate::{changes, clock, drops, guard, restored, settings, shm, store, sys, tag};
 
 /// The value of an argument that must be given.
@@ -49,7 +49,7 @@ pub struct Known {
 /// # Errors
 /// It cannot be read.
 pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure> {
-    store::lock_table(extension.tag_table)?;
+    locks::table(extension.tag_table)?;
     let row = one_row(
         extension.owner,
         "SELECT id, generation, dropped_at IS NOT NULL FROM keywright.tag WHERE tag OPERATOR(pg_catalog.=) $1",
@@ -172,10 +172,9 @@ pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
     let extension = session::extension()?;
     let sequence = catalog::tag_sequence(known.id)?;
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
-    let urgency = Urgency::Needed { deadline };
     let unused = || sys::sequence_last(sequence).is_none();
     if unused() {
-        store::lock_alone(sequence, urgency, &format!("tag \"{tag}\""))?;
+        Wanted::alone(&[sequence]).lock(deadline, &|| format!("tag \"{tag}\""))?;
     }
     if !unused() {
         return Err(Failure::new(

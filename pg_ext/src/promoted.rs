@@ -10,6 +10,7 @@ use pgrx::datum::Interval;
 use pgrx::{pg_extern, pg_sys};
 
 use crate::failure::{Failure, OrRaise};
+use crate::locks::{self, Wanted};
 use crate::manage::required;
 use crate::received::{self, Alone};
 use crate::store::{self, Urgency};
@@ -189,7 +190,7 @@ fn parent_timeline(timeline: u32) -> Option<u32> {
 /// clock that goes on when the wall clock is set back.
 fn tag_notes() -> Result<Vec<Note>, Failure> {
     let extension = session::extension()?;
-    store::lock_table(extension.tag_table)?;
+    locks::table(extension.tag_table)?;
     let ids = catalog::one_row(
         extension.owner,
         "SELECT pg_catalog.array_agg(id) FROM (\
@@ -208,9 +209,7 @@ fn tag_notes() -> Result<Vec<Note>, Failure> {
 
 /// The note in a sequence, unless somebody holds it locked against changes.
 fn note_in(sequence: pg_sys::Oid) -> Option<Note> {
-    if !sys::try_lock_sequence(sequence) {
-        return None;
-    }
+    Wanted::to_change(&[sequence]).try_lock()?;
     sys::sequence_last(sequence).and_then(Note::unpack)
 }
 

@@ -13,9 +13,9 @@ use pgrx::trigger_support::PgTrigger;
 
 use crate::catalog::{self, one_row, run};
 use crate::failure::{Failure, OrRaise};
+use crate::locks::Wanted;
 use crate::session::{self, Extension};
-use crate::store::{self, Urgency};
-use crate::{clock, manage, settings, sys};
+use crate::{clock, manage, settings, store, sys};
 
 fn names(id: i32) -> [String; 2] {
     [format!("tag_{id}"), format!("tag_{id}_note")]
@@ -114,7 +114,7 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     if let [Some(bound), Some(note)] = names(id).map(|name| sys::relation(c"keywright", &name)) {
         let name = || format!("tag \"{tag}\"");
-        store::lock_sequences(&[bound, note], Urgency::Needed { deadline }, &name)?;
+        Wanted::to_change(&[bound, note]).lock(deadline, &name)?;
         if sys::sequence_last(note).is_some() || sys::sequence_last(bound).is_some() {
             return Ok(());
         }

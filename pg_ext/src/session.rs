@@ -223,19 +223,11 @@ fn known_tag(tag: &Tag, changes: u32) -> Option<TagEntry> {
     })
 }
 
-/// What the tag of that name belongs to now, and its first id, as somebody about to refill it must ask; takes no room in shared
-/// memory.
-///
-/// # Errors
-/// There is no such tag.
-pub fn tag_key(tag: &Tag) -> Result<(TagKey, u64), Failure> {
-    let extension = extension()?;
-    // Looked up before, and nothing changed since: no table is read, which may be locked.
-    if let Some(entry) = known_tag(tag, changes::count()) {
-        return Ok((*entry.key, entry.start));
-    }
-    let row = catalog::tag(tag, &extension)?.ok_or_else(|| unknown_tag(tag))?;
-    Ok((key_of(tag, &extension, &row), row.start))
+/// Whether nothing changed since this session looked the tag up and found what `entry` says, as somebody about to refill it must
+/// ask. No table is read, which may be locked.
+pub fn is_known(tag: &Tag, entry: &TagEntry) -> bool {
+    known_tag(tag, changes::count())
+        .is_some_and(|known| (*known.key, known.start) == (*entry.key, entry.start))
 }
 
 fn key_of(tag: &Tag, extension: &Extension, row: &catalog::TagRow) -> TagKey {

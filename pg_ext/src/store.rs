@@ -1,17 +1,18 @@
-//! How a bound becomes durable: enter the slot's gate, lock the sequence, set it, flush, wait for the standbys that
-//! the configuration demands. Only then may the caller publish. Whatever interrupts it leaves a gap, never a repeat.
+//! How a bound becomes durable: enter the slot's gate, lock the sequence if it is free (`locks.rs`), set it, flush, wait for
+//! the standbys that the configuration demands. Only then may the caller publish. Whatever interrupts it leaves a gap, never
+//! a repeat.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
 use keywright_core::incarnation::Incarnation;
-use pgrx::{PgLogLevel, pg_sys};
+use pgrx::PgLogLevel;
 
 use crate::failure::Failure;
 use crate::gate::{Gate, Held};
 use crate::sys::LogPosition;
-use crate::{catalog, settings, sys};
+use crate::{settings, sys};
 
 /// Sleep between two looks at a lock or a standby, from first to longest.
 const LOOK_US_MIN: u64 = 500;
@@ -93,7 +94,7 @@ pub fn enter(
             break Ok(None);
         }
         if Instant::now() >= deadline {
-            break Err(timed_out("another session's refill"));
+            break Err(held_up(gate));
         }
     };
     if waited {
@@ -103,52 +104,12 @@ pub fn enter(
     outcome
 }
 
-/// Locks sequences for a change. When it is early a lock that is not free is not waited for, and the answer is false.
-pub fn lock_sequences(
-    sequences: &[pg_sys::Oid],
-    urgency: Urgency,
-    name: &dyn Fn() -> String,
-) -> Result<bool, Failure> {
-    for &sequence in sequences {
-        match urgency {
-            Urgency::Early => {
-                if !sys::try_lock_sequence(sequence) {
-                    return Ok(false);
-                }
-            }
-            Urgency::Needed { deadline } => {
-                wait_until(deadline, || sys::try_lock_sequence(sequence)).map_err(|()| {
-                    timed_out(&name()).detail(
-                        "Another transaction holds a lock on the sequence that keeps its bound.",
-                    )
-                })?;
-            }
-        }
-    }
-    Ok(true)
-}
-
-/// Locks a sequence so that every other session keeps from changing it until this transaction ends.
-pub fn lock_alone(sequence: pg_sys::Oid, urgency: Urgency, name: &str) -> Result<(), Failure> {
-    wait_until(urgency.deadline(), || {
-        sys::try_lock_sequence_alone(sequence)
-    })
-    .map_err(|()| {
-        timed_out(name)
-            .detail("Another transaction that is still open changed it, or holds a lock on it.")
-    })
-}
-
-/// Locks one of keywright's tables for reading; a transaction that keeps it locked is not waited for without end.
-pub fn lock_table(table: pg_sys::Oid) -> Result<(), Failure> {
-    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
-    wait_until(deadline, || sys::try_lock_table(table)).map_err(|()| {
-        timed_out("keywright's own tables").detail("Another transaction holds a lock on them.")
-    })?;
-    if sys::is_relation(table) {
-        Ok(())
-    } else {
-        Err(catalog::dropped_meanwhile())
+/// The failure of who waited too long for a gate. Whoever is in it waits for the disk and the standbys, never for a lock.
+pub fn held_up(gate: &Gate) -> Failure {
+    let failure = timed_out("another session's refill");
+    match gate.holder() {
+        Some(process) => failure.detail(format!("Process {process} makes the bound durable.")),
+        None => failure,
     }
 }
 
@@ -175,7 +136,7 @@ pub fn make_refill_durable(
 }
 
 /// Sleeps until `ready`, looking more seldom as time goes by.
-fn wait_until(deadline: Instant, ready: impl Fn() -> bool) -> Result<(), ()> {
+pub fn wait_until(deadline: Instant, ready: impl Fn() -> bool) -> Result<(), ()> {
     let mut look_us = LOOK_US_MIN;
     while !ready() {
         if Instant::now() >= deadline {

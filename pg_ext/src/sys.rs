@@ -213,19 +213,37 @@ pub fn may_use_sequence(sequence: pg_sys::Oid, user: pg_sys::Oid) -> bool {
     verdict == pg_sys::AclResult::ACLCHECK_OK
 }
 
-/// Takes the lock that changing a sequence needs, without waiting. It is kept until the transaction ends, as `nextval`
-/// keeps it, and does not conflict with itself.
-pub fn try_lock_sequence(sequence: pg_sys::Oid) -> bool {
-    let mode = pg_sys::RowExclusiveLock.cast_signed();
-    // SAFETY: locking by object id, without waiting.
-    unsafe { pg_sys::ConditionalLockRelationOid(sequence, mode) }
+/// What a relation is locked for.
+#[derive(Clone, Copy)]
+pub enum LockedFor {
+    /// Reading a table, as a query locks it.
+    Reading,
+    /// Changing a sequence, as `nextval` locks it; does not conflict with itself.
+    Changing,
+    /// Keeping every other session from changing a sequence.
+    BeingAlone,
 }
 
-/// Takes a lock on a sequence that keeps every other session from changing it until the transaction ends, without waiting.
-pub fn try_lock_sequence_alone(sequence: pg_sys::Oid) -> bool {
-    let mode = pg_sys::ShareRowExclusiveLock.cast_signed();
+impl LockedFor {
+    fn mode(self) -> pg_sys::LOCKMODE {
+        match self {
+            Self::Reading => pg_sys::AccessShareLock.cast_signed(),
+            Self::Changing => pg_sys::RowExclusiveLock.cast_signed(),
+            Self::BeingAlone => pg_sys::ShareRowExclusiveLock.cast_signed(),
+        }
+    }
+}
+
+/// Locks a relation without waiting, until the transaction ends or [`unlock`] gives the lock back.
+pub fn try_lock(relation: pg_sys::Oid, purpose: LockedFor) -> bool {
     // SAFETY: locking by object id, without waiting.
-    unsafe { pg_sys::ConditionalLockRelationOid(sequence, mode) }
+    unsafe { pg_sys::ConditionalLockRelationOid(relation, purpose.mode()) }
+}
+
+/// Gives back a lock that [`try_lock`] took; one that the transaction holds besides stays.
+pub fn unlock(relation: pg_sys::Oid, purpose: LockedFor) {
+    // SAFETY: a lock that this transaction holds, by object id.
+    unsafe { pg_sys::UnlockRelationOid(relation, purpose.mode()) };
 }
 
 /// Whether a relation is there, in the state the session sees now.
@@ -234,30 +252,24 @@ pub fn is_relation(relation: pg_sys::Oid) -> bool {
     unsafe { !pg_sys::get_rel_name(relation).is_null() }
 }
 
-/// Takes the locks that reading a table needs, its indexes' too, without waiting; kept until the transaction ends, as a
-/// query keeps them. An index that is being rebuilt is locked while its table is not.
-pub fn try_lock_table(table: pg_sys::Oid) -> bool {
-    let mode = pg_sys::AccessShareLock.cast_signed();
-    // SAFETY: locking by object id, without waiting.
-    let try_lock = |relation| unsafe { pg_sys::ConditionalLockRelationOid(relation, mode) };
-    if !try_lock(table) {
-        return false;
-    }
+/// Indexes of a table that is locked; none of one that was dropped.
+pub fn indexes(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     // SAFETY: the table is locked, so its entry in the relation cache can be opened, and it is closed again. The list, null
-    // when empty, is a copy in the caller's memory context, and is read at places below its length. A table that was
-    // dropped is found missing by whoever reads it.
+    // when empty, is a copy in the caller's memory context, and is read at places below its length.
     unsafe {
         let relation = pg_sys::RelationIdGetRelation(table);
         if relation.is_null() {
-            return true;
+            return Vec::new();
         }
         let indexes = pg_sys::RelationGetIndexList(relation);
         pg_sys::RelationClose(relation);
         if indexes.is_null() {
-            return true;
+            return Vec::new();
         }
         let count = usize::try_from((*indexes).length).unwrap_or(0);
-        (0..count).all(|place| try_lock((*(*indexes).elements.add(place)).oid_value))
+        (0..count)
+            .map(|place| (*(*indexes).elements.add(place)).oid_value)
+            .collect()
     }
 }
 

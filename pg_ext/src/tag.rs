@@ -11,6 +11,7 @@ use keywright_core::tag::Tag;
 
 use crate::failure::Failure;
 use crate::gate::Held;
+use crate::locks::Wanted;
 use crate::session::{self, TagEntry};
 use crate::shm::TagSlot;
 use crate::store::{self, Urgency};
@@ -86,15 +87,13 @@ fn refill(entry: &TagEntry, need: u64, urgency: Urgency) -> Result<(), Failure> 
     if !entry.at.is_current() {
         return Ok(());
     }
-    let name = || format!("tag \"{}\"", entry.key.tag());
-    if !store::lock_sequences(&[entry.sequence, entry.note], urgency, &name)? {
-        postpone(entry);
-        return Ok(());
+    let wanted = wanted(entry);
+    if wanted.try_lock().is_none() {
+        drop(held);
+        return wait_for_locks(entry, &wanted, urgency);
     }
-    let (key, start) = session::tag_key(&session::parse_tag(entry.key.tag_bytes())?)?;
-    if (key, start) != (*entry.key, entry.start) {
-        // The tag became another while this waited; the caller looks it up again.
-        session::forget();
+    if !session::is_known(&session::parse_tag(entry.key.tag_bytes())?, entry) {
+        // The tag may have become another; the caller looks it up again, outside the gate.
         return Ok(());
     }
     match (reserve(entry, need, urgency, &held), urgency) {
@@ -109,6 +108,27 @@ fn refill(entry: &TagEntry, need: u64, urgency: Urgency) -> Result<(), Failure> 
         }
         (outcome, Urgency::Early | Urgency::Needed { .. }) => outcome,
     }
+}
+
+/// Waits for the locks that a refill needs, outside the gate: who has them may be waiting for it. They are kept until the
+/// transaction ends, so that the next attempt finds them free.
+fn wait_for_locks(entry: &TagEntry, wanted: &Wanted, urgency: Urgency) -> Result<(), Failure> {
+    match urgency {
+        Urgency::Early => {
+            postpone(entry);
+            Ok(())
+        }
+        Urgency::Needed { deadline } => wanted.lock(deadline, &|| name(entry)),
+    }
+}
+
+fn wanted(entry: &TagEntry) -> Wanted {
+    Wanted::to_change(&[entry.sequence, entry.note])
+}
+
+/// What to call the tag in messages.
+fn name(entry: &TagEntry) -> String {
+    format!("tag \"{}\"", entry.key.tag())
 }
 
 /// Makes the next early attempt come when half of what is left now is gone.
@@ -149,8 +169,7 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         );
         plan
     };
-    let name = || format!("tag \"{}\"", entry.key.tag());
-    store::make_refill_durable(before, urgency, &name)?;
+    store::make_refill_durable(before, urgency, &|| name(entry))?;
     publish(
         entry,
         &plan,
@@ -352,17 +371,19 @@ pub fn advance(tag: &Tag, above: u64) -> Result<u64, Failure> {
     }
     let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
     let urgency = Urgency::Needed { deadline };
-    let name = || format!("tag \"{}\"", entry.key.tag());
+    wanted(&entry).lock(deadline, &|| name(&entry))?;
+    if !session::is_known(tag, &entry) {
+        return advance(tag, above);
+    }
     let Some(held) = store::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?
     else {
-        return Err(store::timed_out(&name()));
+        return Err(store::held_up(&slot.gate));
     };
     if !entry.at.is_current() {
         drop(held);
         session::forget();
         return advance(tag, above);
     }
-    store::lock_sequences(&[entry.sequence, entry.note], urgency, &name)?;
     let target = above + 1;
     if !slot.taken_over.load(Ordering::Relaxed) {
         reserve(&entry, 1, urgency, &held)?;
@@ -379,7 +400,7 @@ pub fn advance(tag: &Tag, above: u64) -> Result<u64, Failure> {
             let _owner = sys::AsOwner::new(entry.owner);
             sys::sequence_set(entry.sequence, store::last_of(needed_end)?);
         }
-        store::make_durable(urgency, &name)?;
+        store::make_durable(urgency, &|| name(&entry))?;
     }
     if target > hi {
         slot.word.publish(target, target);
