@@ -115,6 +115,11 @@ impl Column {
         );
         let [type_name, table, quoted, is_keywrights] =
             found.ok_or_else(none)?.map(|bytes| text::shown(&bytes));
+        if column.is_in_own_table() {
+            return Err(
+                refused("it is in a table of keywright's own").hint("Name a table of yours.")
+            );
+        }
         if type_name == "bigint" {
             return Ok(column);
         }
@@ -130,6 +135,16 @@ impl Column {
             ),
         };
         Err(refused(&format!("it is {type_name}, and ids need bigint")).hint(hint))
+    }
+
+    /// Whether the table, or one below it, is the extension's.
+    fn is_in_own_table(&self) -> bool {
+        let own = format!(
+            "{PARTS} SELECT true FROM part p JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = p.oid \
+             AND d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass \
+             JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'keywright'"
+        );
+        query::one_row(&own, &self.arguments(), |_| ()).is_some()
     }
 
     /// Its table and its number there, as arguments of a query.

@@ -91,6 +91,17 @@ fn tag_sequence(tag: &Tag) -> Result<Option<pg_sys::Oid>, Failure> {
 }
 
 fn tag_issued_up_to(tag: &Tag) -> Result<i64, Failure> {
+    let Some(sequence) = tag_sequence(tag)? else {
+        return Err(Failure::new(
+            Cause::AdoptRefused,
+            format!("the column is filled by tag \"{tag}\", which does not exist"),
+        )
+        .detail("Nothing says how far it was used.")
+        .hint(format!(
+            "If you know which ids of it may be in use, or that there are none, run SELECT keywright.create_tag('{tag}', start => n) with \
+             a greater n first; or set another default."
+        )));
+    };
     if let Err(failure) = tag::take(tag.as_bytes(), 1) {
         if failure.cause() == Cause::TagExhausted {
             let row = catalog::tag(tag, &session::extension()?)?;
@@ -101,7 +112,7 @@ fn tag_issued_up_to(tag: &Tag) -> Result<i64, Failure> {
             return Err(failure);
         }
     }
-    Ok(tag_sequence(tag)?.and_then(sys::sequence_last).unwrap_or(0))
+    Ok(sys::sequence_last(sequence).unwrap_or(0))
 }
 
 fn snowflake_issued_up_to() -> Result<i64, Failure> {
