@@ -49,6 +49,11 @@ impl Failure {
         &self.0.message
     }
 
+    /// The hint alone.
+    pub fn advice(&self) -> &str {
+        self.0.hint.as_deref().unwrap_or_default()
+    }
+
     /// Raises the failure as an error of the calling statement.
     pub fn raise(self) -> ! {
         self.report(PgLogLevel::ERROR);

@@ -1,5 +1,6 @@
 //! keywright.health: what the promise depends on, and whether it is in force.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use keywright_core::cause::Cause;
@@ -55,13 +56,30 @@ impl Severity {
     }
 }
 
-/// One line of the view.
-struct Check {
-    name: &'static str,
+/// What a look found.
+struct Finding {
     severity: Severity,
     detail: String,
-    hint: &'static str,
+    hint: Cow<'static, str>,
 }
+
+/// One line of the view: its name, and the look that it tells of.
+type Check = (&'static str, fn() -> Result<Finding, Failure>);
+
+const CHECKS: [Check; 12] = [
+    ("preloaded", preloaded),
+    ("fsync", fsync),
+    ("replication", replication),
+    ("promotion", promotion),
+    ("worker id", worker),
+    ("readable bucket", bucket),
+    ("tags", tags),
+    ("layout", layout_time),
+    ("lead over the clock", || Ok(lead(TimeKind::Snowflake))),
+    ("lead of readable ids", || Ok(lead(TimeKind::Readable))),
+    ("clock", clock_followed),
+    ("shared memory", room),
+];
 
 type Checks = TableIterator<
     'static,
@@ -76,52 +94,47 @@ type Checks = TableIterator<
 
 #[pg_extern(sql = false)]
 fn keywright_health_checks() -> Checks {
-    let rows = checks().or_raise().into_iter().map(|check| {
-        let severity = check.severity;
-        let has_hint = severity != Severity::Ok && !check.hint.is_empty();
+    let rows = CHECKS.into_iter().map(|(name, look)| {
+        let finding = look().or_else(damage).or_raise();
+        let severity = finding.severity;
+        let has_hint = severity != Severity::Ok && !finding.hint.is_empty();
         (
-            check.name.to_owned(),
+            name.to_owned(),
             severity.is_fine(),
             severity.name().to_owned(),
-            check.detail,
-            has_hint.then(|| check.hint.to_owned()),
+            finding.detail,
+            has_hint.then(|| finding.hint.into_owned()),
         )
     });
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-fn checks() -> Result<Vec<Check>, Failure> {
-    Ok(vec![
-        preloaded(),
-        fsync(),
-        replication()?,
-        promotion()?,
-        worker()?,
-        bucket()?,
-        tags()?,
-        layout_time()?,
-        lead(),
-        clock_followed(),
-        room(),
-    ])
+/// Tables that do not hold what they must are a finding, and no reason to say nothing of the rest.
+fn damage(failure: Failure) -> Result<Finding, Failure> {
+    if failure.cause() != Cause::BoundDamaged {
+        return Err(failure);
+    }
+    Ok(Finding {
+        severity: Severity::Error,
+        detail: failure.message().to_owned(),
+        hint: failure.advice().to_owned().into(),
+    })
 }
 
-fn preloaded() -> Check {
-    Check {
-        name: "preloaded",
+fn preloaded() -> Result<Finding, Failure> {
+    Ok(Finding {
         severity: Severity::Error.unless(shm::is_there()),
         detail: "ids are issued from shared memory that is set up at server start".to_owned(),
-        hint: "Add keywright to shared_preload_libraries and restart the server.",
-    }
+        hint: "Add keywright to shared_preload_libraries and restart the server.".into(),
+    })
 }
 
-fn fsync() -> Check {
-    Check {
-        name: "fsync",
+fn fsync() -> Result<Finding, Failure> {
+    Ok(Finding {
         severity: Severity::Error.unless(sys::fsync_is_on()),
         detail: format!("fsync is {}", if sys::fsync_is_on() { "on" } else { "off" }),
-        hint: "With fsync off a power loss can bring issued ids back; set fsync = on.",
-    }
+        hint: "With fsync off a power loss can bring issued ids back; set fsync = on.".into(),
+    })
 }
 
 /// One value. `Spi::get_one` would take a transaction id first, which a standby has none of and looking need not cost.
@@ -138,13 +151,12 @@ fn setting(name: &str) -> Result<String, Failure> {
     Ok(value.unwrap_or_default())
 }
 
-fn replication() -> Result<Check, Failure> {
+fn replication() -> Result<Finding, Failure> {
     let standbys = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication";
     let standbys = one_value::<i64>(standbys, &[])?.unwrap_or(0);
     let names = setting("synchronous_standby_names")?;
     let synchronous = !names.is_empty();
-    Ok(Check {
-        name: "replication",
+    Ok(Finding {
         severity: Severity::Info.unless(synchronous || standbys == 0),
         detail: if synchronous {
             format!("bounds wait for synchronous_standby_names = '{names}'")
@@ -154,11 +166,11 @@ fn replication() -> Result<Check, Failure> {
             format!("{standbys} standby(s) replicate asynchronously")
         },
         hint: "A promoted asynchronous standby leaves out ids by estimate; only synchronous_standby_names makes the promise \
-               unconditional.",
+               unconditional.".into(),
     })
 }
 
-fn promotion() -> Result<Check, Failure> {
+fn promotion() -> Result<Finding, Failure> {
     let (severity, detail) = match promoted::look()? {
         Look::None => (
             Severity::Ok,
@@ -183,12 +195,11 @@ fn promotion() -> Result<Check, Failure> {
             )
         }
     };
-    Ok(Check {
-        name: "promotion",
+    Ok(Finding {
         severity,
         detail,
         hint: "If you know for how long the lost primary went on alone, run SELECT keywright.promoted(lost => interval '3 s'); \
-               if the estimate will do, run SELECT keywright.acknowledge_promotion().",
+               if the estimate will do, run SELECT keywright.acknowledge_promotion().".into(),
     })
 }
 
@@ -200,12 +211,11 @@ fn lasted(kept: &Kept) -> String {
     }
 }
 
-fn worker() -> Result<Check, Failure> {
+fn worker() -> Result<Finding, Failure> {
     let extension = session::extension()?;
     let layout = catalog::layout(&extension)?;
     let worker = catalog::worker(&layout);
-    Ok(Check {
-        name: "worker id",
+    Ok(Finding {
         severity: match &worker {
             Ok(_) => Severity::Ok,
             Err(failure) if failure.cause() == Cause::WorkerIdUnset => Severity::Warning,
@@ -219,15 +229,14 @@ fn worker() -> Result<Check, Failure> {
             ),
             Err(failure) => failure.message().to_owned(),
         },
-        hint: "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere.",
+        hint: "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere.".into(),
     })
 }
 
-fn bucket() -> Result<Check, Failure> {
+fn bucket() -> Result<Finding, Failure> {
     let zone = session::zone()?;
     let bucket = catalog::bucket();
-    Ok(Check {
-        name: "readable bucket",
+    Ok(Finding {
         severity: match &bucket {
             Ok(_) => Severity::Ok,
             // Few databases have a use for readable ids.
@@ -239,12 +248,12 @@ fn bucket() -> Result<Check, Failure> {
             Err(failure) => failure.message().to_owned(),
         },
         hint: "Run SELECT keywright.set_readable_bucket(n) with one that no other database has, here or elsewhere, before \
-               readable ids are issued.",
+               readable ids are issued.".into(),
     })
 }
 
 /// Tags that a dump brought back without what says how far they were used.
-fn tags() -> Result<Check, Failure> {
+fn tags() -> Result<Finding, Failure> {
     let extension = session::extension()?;
     let query = "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
                  FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
@@ -258,8 +267,7 @@ fn tags() -> Result<Check, Failure> {
     });
     let (count, names) = found.unwrap_or((None, None));
     let count = count.unwrap_or(0);
-    Ok(Check {
-        name: "tags",
+    Ok(Finding {
         severity: Severity::Error.unless(count == 0),
         detail: if count == 0 {
             "of each tag its bound is there".to_owned()
@@ -271,15 +279,14 @@ fn tags() -> Result<Check, Failure> {
             format!("nothing says how far {count} tags were used: {names}{more}")
         },
         hint: "They were restored without the values of their sequences. Find the largest id of each that is in use and run \
-               SELECT keywright.advance_tag(tag, that_id).",
+               SELECT keywright.advance_tag(tag, that_id).".into(),
     })
 }
 
-fn layout_time() -> Result<Check, Failure> {
+fn layout_time() -> Result<Finding, Failure> {
     let layout = session::layout()?;
     let left = layout.check_time_left(clock::wall_ms());
-    Ok(Check {
-        name: "layout",
+    Ok(Finding {
         severity: match left {
             Ok(TimeLeft::Ample) => Severity::Ok,
             Ok(TimeLeft::WithinAYear { .. }) => Severity::Warning,
@@ -292,12 +299,12 @@ fn layout_time() -> Result<Check, Failure> {
             }
             Err(error) => format!("layout \"{layout}\": {error}"),
         },
-        hint: "Choose a layout with SELECT keywright.set_layout(...), or a later epoch.",
+        hint: "Choose a layout with SELECT keywright.set_layout(...), or a later epoch.".into(),
     })
 }
 
-fn lead() -> Check {
-    let word = words::key(TimeKind::Snowflake).ok();
+fn lead(kind: TimeKind) -> Finding {
+    let word = words::key(kind).ok();
     let found = word.and_then(|key| Some((shm::find::<TimeSlot>(&key)?, key.layout)));
     let lead_ms = found.map_or(0, |(word, layout)| {
         let slot = word.slot;
@@ -308,26 +315,27 @@ fn lead() -> Check {
             0
         }
     });
-    Check {
-        name: "lead over the clock",
+    let what = match kind {
+        TimeKind::Snowflake => "snowflake id",
+        TimeKind::Readable => "readable id",
+    };
+    Finding {
         severity: Severity::Warning.unless(lead_ms <= settings::lead_ms_max().cast_signed()),
-        detail: format!(
-            "the next snowflake id lies {} ms ahead of the clock",
-            lead_ms.max(0)
-        ),
-        hint: "The clock stepped back, or a burst ran ahead; times in ids are early by this much.",
+        detail: format!("the next {what} lies {} ms ahead of the clock", lead_ms.max(0)),
+        hint: "The clock stepped back, or a burst ran ahead; times in ids are early by this much. If a wrong time led so far, a superuser \
+               can run SELECT keywright.lower_bound(below)."
+            .into(),
     }
 }
 
-fn clock_followed() -> Check {
+fn clock_followed() -> Result<Finding, Failure> {
     let skew_ms = [TimeKind::Snowflake, TimeKind::Readable].map(|kind| {
         let word = words::key(kind).ok();
         let found = word.and_then(|key| shm::find::<TimeSlot>(&key));
         found.map_or(0, |word| word.slot.skew_ms.load(Ordering::Relaxed))
     });
     let skew_ms = skew_ms.into_iter().max().unwrap_or(0);
-    Check {
-        name: "clock",
+    Ok(Finding {
         severity: Severity::Warning.unless(skew_ms == 0),
         detail: if skew_ms == 0 {
             "ids follow the clock".to_owned()
@@ -335,18 +343,17 @@ fn clock_followed() -> Check {
             format!("the clock jumped; ids are dated {skew_ms} ms before what it reads")
         },
         hint: "Set the clock right. If it is right, and nothing was issued for so long before the start, raise \
-               keywright.start_jump_days_max; after a jump while the server ran, restart it.",
-    }
+               keywright.start_jump_days_max; after a jump while the server ran, restart it.".into(),
+    })
 }
 
-fn room() -> Check {
+fn room() -> Result<Finding, Failure> {
     let (tags, words) = (shm::used::<TagSlot>(), shm::used::<TimeSlot>());
     let (tags_max, words_max) = (settings::tags_max(), settings::workers_max());
-    Check {
-        name: "shared memory",
+    Ok(Finding {
         severity: Severity::Warning
             .unless(tags * 10 <= tags_max * 9 && words * 10 <= words_max * 9),
         detail: format!("{tags} of {tags_max} tags and {words} of {words_max} words are in use"),
-        hint: "Raise keywright.tags_max or keywright.workers_max and restart the server before they run out.",
-    }
+        hint: "Raise keywright.tags_max or keywright.workers_max and restart the server before they run out.".into(),
+    })
 }

@@ -1,0 +1,82 @@
+//! keywright.health where something is wrong: it tells what, and the rest goes on being told.
+
+mod common;
+
+use common::{builder, text_rows};
+use keywright_tests::{Result, SharedServer, query_i64};
+use postgres::Client;
+
+static SERVER: SharedServer = SharedServer::new();
+
+const ROWS: &str = "SELECT count(*) FROM keywright.health";
+/// fsync is off in tests.
+const ERRORS: &str = "SELECT name, detail, hint FROM keywright.health WHERE severity = 'error' AND name <> 'fsync' ORDER BY name";
+
+fn severity(client: &mut Client, name: &str) -> Result<String> {
+    let sql = format!("SELECT severity FROM keywright.health WHERE name = '{name}'");
+    Ok(text_rows(client, &sql)?.concat().concat())
+}
+
+#[test]
+fn damaged_row_is_a_finding() -> Result<()> {
+    let database = SERVER.database(builder)?;
+    let mut client = database.client()?;
+    client.batch_execute("SELECT keywright.set_layout('leaf')")?;
+    let rows = query_i64(&mut client, ROWS)?;
+    for damage in ["layout = 'lace'", "readable_zone = 'the moon'"] {
+        client.batch_execute("CREATE TABLE was AS SELECT * FROM keywright.node")?;
+        client.batch_execute(&format!("UPDATE keywright.node SET {damage}"))?;
+        // What a session knows already, and what it must look up.
+        for mut session in [database.client()?, database.client()?] {
+            let told = text_rows(&mut session, ERRORS)?;
+            let names: Vec<&str> = told.iter().map(|row| row[0].as_str()).collect();
+            assert_eq!(
+                names,
+                ["layout", "readable bucket", "worker id"],
+                "{damage}"
+            );
+            for row in &told {
+                assert!(
+                    row[1].contains("keywright's own tables are damaged"),
+                    "{row:?}"
+                );
+                assert!(row[2].contains("restore them"), "{row:?}");
+            }
+            assert_eq!(query_i64(&mut session, ROWS)?, rows, "{damage}");
+        }
+        client.batch_execute(
+            "UPDATE keywright.node n SET layout = was.layout, readable_zone = was.readable_zone FROM was; DROP TABLE was",
+        )?;
+        assert_eq!(text_rows(&mut client, ERRORS)?.len(), 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn ids_far_ahead_of_the_clock_are_told() -> Result<()> {
+    let database = SERVER.database(builder)?;
+    let mut client = database.client()?;
+    // The first ids of a number may run ahead for a while.
+    client.batch_execute(
+        "SELECT keywright.set_worker_id(599, unused => true); SELECT keywright.set_readable_bucket(199, unused => true)",
+    )?;
+    for (name, far, id) in [
+        (
+            "lead over the clock",
+            "SELECT keywright.set_worker_id(600, above => now() + interval '300 days')",
+            "SELECT snowflake_id()",
+        ),
+        (
+            "lead of readable ids",
+            "SELECT keywright.set_readable_bucket(200, above => now() + interval '300 days')",
+            "SELECT readable_id('AB')",
+        ),
+    ] {
+        client.batch_execute(id)?;
+        assert_eq!(severity(&mut client, name)?, "ok");
+        client.batch_execute(far)?;
+        client.batch_execute(id)?;
+        assert_eq!(severity(&mut client, name)?, "warning", "{name}");
+    }
+    Ok(())
+}
