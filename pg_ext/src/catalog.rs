@@ -239,6 +239,24 @@ pub fn node(extension: &Extension) -> Result<NodeRow, Failure> {
     })
 }
 
+/// Sets a column of the one row of keywright.node, which is made with what is in force without it. The caller keeps others from
+/// setting one until the transaction ends.
+///
+/// # Errors
+/// The transaction is above READ COMMITTED and somebody else changed the row since it began.
+pub fn set_node(column: &str, value: &str) -> Result<(), Failure> {
+    let is_there = query::one_row("SELECT true FROM keywright.node", &[], |_| ()).is_some();
+    if !is_there {
+        let insert = "INSERT INTO keywright.node (layout) VALUES ($1)";
+        run(insert, &[LAYOUT_DEFAULT.into()])?;
+    }
+    let update = format!("UPDATE keywright.node SET {column} = $1");
+    match run(&update, &[value.into()])? {
+        1 => Ok(()),
+        _ => Err(changed_meanwhile("what keywright keeps of this database")),
+    }
+}
+
 /// Whether this transaction wrote the row with that `xmin`.
 fn is_own(xmin: &str) -> bool {
     xmin.parse().is_ok_and(sys::is_own_transaction)

@@ -8,7 +8,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{PgLogLevel, pg_extern};
 
 use crate::backend::BackendCell;
-use crate::catalog::{self, run};
+use crate::catalog;
 use crate::claims::Vouched;
 use crate::failure::{Failure, OrRaise};
 use crate::identity_label::IdentityLabel;
@@ -195,10 +195,7 @@ fn set_layout(text: Option<&[u8]>) -> Result<(), Failure> {
         refuse_if_overlapping(&old, &layout, bound_ms)?;
         note_layout(&layout, bound_ms)?;
     }
-    run(
-        "INSERT INTO keywright.node (layout) VALUES ($1) ON CONFLICT (one_row) DO UPDATE SET layout = excluded.layout",
-        &[layout.to_string().into()],
-    )?;
+    catalog::set_node("layout", &layout.to_string())?;
     changes::announce(extension.node_table);
     session::forget();
     Ok(())

@@ -1,10 +1,12 @@
-//! Rows of keywright.tag and the sequences behind them, which a dump may bring back one without the other.
+//! Rows that a dump brings back: of keywright.tag, one without the sequences behind it or the other way round; of keywright.node,
+//! beside what was set here already.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
 use keywright_core::incarnation::Note;
+use keywright_core::layout::Layout;
 use keywright_core::tag::Tag;
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_trigger;
@@ -15,7 +17,8 @@ use crate::catalog::{self, one_row, run};
 use crate::failure::{Failure, OrRaise};
 use crate::locks::Wanted;
 use crate::session::{self, Extension};
-use crate::{clock, manage, settings, store, sys};
+use crate::words::TimeKind;
+use crate::{clock, manage, query, register, settings, store, sys};
 
 fn names(id: i32) -> [String; 2] {
     [format!("tag_{id}"), format!("tag_{id}_note")]
@@ -46,6 +49,71 @@ fn keywright_tag_inserted<'a>(
         .and_then(settle_sequences)
         .or_raise();
     Ok(row)
+}
+
+/// Called for the first row of keywright.node, and for one that a dump brings where migrations set layout and time zone.
+#[pg_trigger(sql = false)]
+fn keywright_node_inserted<'a>(
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, Infallible> {
+    let row = trigger.new();
+    let text = |column: &str| {
+        let row = row.as_ref()?;
+        row.get_by_name::<String>(column).ok().flatten()
+    };
+    let is_needed = match (text("layout"), text("readable_zone")) {
+        (Some(layout), Some(zone)) => is_node_needed(&layout, &zone).or_raise(),
+        // Not null, says the table.
+        (None, _) | (_, None) => true,
+    };
+    Ok(row.filter(|_| is_needed))
+}
+
+/// Whether a row of keywright.node must come in, or says what is there already.
+///
+/// # Errors
+/// It says something else than what is in force: ids of the one and of the other could meet, and nobody compared them.
+fn is_node_needed(layout: &str, zone: &str) -> Result<bool, Failure> {
+    let query = "SELECT layout, readable_zone FROM keywright.node";
+    let found = query::one_row(query, &[], |row| {
+        [1, 2].map(|column| row.get::<String>(column).unwrap_or_default())
+    });
+    let refused = || {
+        Failure::new(
+            Cause::LayoutOverlap,
+            "this database has another layout or time zone than the row that comes into keywright.node",
+        )
+        .detail("Ids of the one and of the other could meet.")
+        .hint(format!(
+            "Before anything is issued or restored, run SELECT keywright.set_layout('{layout}') and \
+             SELECT keywright.set_readable_zone('{zone}')."
+        ))
+    };
+    match found {
+        Some([its_layout, its_zone]) if (layout, zone) == (&*its_layout, &*its_zone) => Ok(false),
+        Some(_) => Err(refused()),
+        // The zone of a bucket is compared before the next id.
+        None if is_layout_of_here(layout)? => Ok(true),
+        None => Err(refused()),
+    }
+}
+
+/// Whether nothing was issued here with another layout, or will be.
+fn is_layout_of_here(layout: &str) -> Result<bool, Failure> {
+    // In force without a row.
+    if layout == catalog::LAYOUT_DEFAULT {
+        return Ok(true);
+    }
+    let layout = Layout::parse(layout).map_err(|error| catalog::damaged(&error.to_string()))?;
+    let register = register::read()?;
+    let mut workers = register
+        .held_by(sys::database().to_u32())
+        .filter(|(number, _)| TimeKind::of(*number) == TimeKind::Snowflake)
+        .peekable();
+    if workers.peek().is_some() {
+        return Ok(workers.all(|(_, held)| held.layout == layout));
+    }
+    Ok(sys::sequence_last(catalog::sequence("snowflake_bound")?).is_none())
 }
 
 /// Makes the sequences of the tag with this id where they are missing, and has them belong to the table of tags: a dump

@@ -9,7 +9,7 @@ use keywright_core::register::{Floor, Held, Number, Use};
 use keywright_core::zone::{Zone, ZoneError};
 use pgrx::pg_extern;
 
-use crate::catalog::{self, run};
+use crate::catalog;
 use crate::failure::{Failure, OrRaise};
 use crate::words::TimeKind;
 use crate::{
@@ -81,11 +81,7 @@ fn set_readable_zone(text: Option<&[u8]>) -> Result<(), Failure> {
         }
         register::write(&register);
     }
-    run(
-        "INSERT INTO keywright.node (layout, readable_zone) VALUES ($1, $2) \
-         ON CONFLICT (one_row) DO UPDATE SET readable_zone = excluded.readable_zone",
-        &[node.layout.to_string().into(), zone.to_string().into()],
-    )?;
+    catalog::set_node("readable_zone", &zone.to_string())?;
     changes::announce(extension.node_table);
     session::forget();
     Ok(())

@@ -39,6 +39,12 @@ CREATE TABLE keywright.node (
     layout  text    NOT NULL,
     readable_zone text NOT NULL DEFAULT 'UTC'
 );
+CREATE FUNCTION keywright.node_inserted() RETURNS trigger
+    LANGUAGE c VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'keywright_node_inserted_wrapper';
+COMMENT ON FUNCTION keywright.node_inserted() IS 'leaves out a row that a dump brings back where it is set already, and refuses another';
+REVOKE ALL ON FUNCTION keywright.node_inserted() FROM PUBLIC;
+CREATE TRIGGER restored BEFORE INSERT ON keywright.node FOR EACH ROW EXECUTE FUNCTION keywright.node_inserted();
 COMMENT ON TABLE keywright.node IS 'layout of this database''s snowflake ids and time zone of its readable ids, twitter and UTC without a row; change them with keywright.set_layout and keywright.set_readable_zone';
 
 CREATE SEQUENCE keywright.snowflake_bound       MINVALUE 0 START 0;

@@ -98,6 +98,7 @@ keywright.drop_tag(text) v u called owner owner
 keywright.grant_tag(text,name) v u called owner owner
 keywright.health_checks() v r called owner owner,pg_monitor
 keywright.lower_bound(timestamp with time zone) v u called caller owner
+keywright.node_inserted() v u called owner owner
 keywright.promoted(interval) v u called owner owner
 keywright.release(regclass,name) v u called caller owner
 keywright.revoke_tag(text,name) v u called owner owner

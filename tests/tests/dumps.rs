@@ -290,3 +290,69 @@ fn tag_that_was_not_dumped_is_made_anew() -> Result<()> {
     client.batch_execute("SELECT keywright.create_tag('later'); SELECT next_biz_id('later')")?;
     Ok(())
 }
+
+const NODE: &str = "SELECT layout || ' ' || readable_zone FROM keywright.node";
+const LAST_BOUND: &str = "SELECT last_value FROM keywright.snowflake_bound";
+
+/// What a migration does beside making tables.
+fn settle(worker_id: usize) -> String {
+    format!(
+        "SELECT keywright.set_worker_id({worker_id}, unused => true); SELECT keywright.set_layout('leaf'); \
+         SELECT keywright.set_readable_zone('+08:00')"
+    )
+}
+
+/// Migrations run everywhere, so the database that data comes into is set as the one that it came from.
+#[test]
+fn data_goes_into_what_migrations_set() -> Result<()> {
+    let scene = Scene::new()?;
+    let mut shop = scene.server.client("shop")?;
+    shop.batch_execute(&settle(7))?;
+    shop.batch_execute("SELECT snowflake_id(), readable_id('AB')")?;
+    let issued_ms = query_i64(&mut shop, LAST_BOUND)?;
+    let data_only = [&["--data-only"][..], &["--data-only", "--inserts"]];
+    for (worker_id, arguments) in (8..).zip(data_only) {
+        let settled = settle(worker_id);
+        let migrations = format!("{DEFAULTS}; GRANT SELECT, INSERT ON orders TO clerk; {settled}");
+        let mut client = scene.restored(&migrations, &[arguments])?;
+        assert_eq!(query_i64(&mut client, LAST_BOUND)?, issued_ms);
+        client.batch_execute("SELECT snowflake_id(), readable_id('AB')")?;
+        assert!(query_i64(&mut client, LAST_BOUND)? > issued_ms);
+        assert_eq!(query_text(&mut client, NODE)?, query_text(&mut shop, NODE)?);
+        is_whole(&mut client, &arguments.join(" "))?;
+    }
+    Ok(())
+}
+
+/// Ids of the one and of the other could meet: so the restore stops, and says how it goes on.
+#[test]
+fn data_of_another_layout_or_zone_is_refused_with_what_helps() -> Result<()> {
+    let scene = Scene::new()?;
+    scene.server.client("shop")?.batch_execute(&settle(7))?;
+    let set = [
+        "SELECT keywright.set_layout('instagram')",
+        "SELECT keywright.set_readable_zone('-03:30')",
+    ];
+    // A worker id is given for a layout, if only the one that is in force unless another is set.
+    let first = format!("{DEFAULTS}; SELECT keywright.set_worker_id(20)");
+    let refused = scene.restored(&first, &[&["--data-only"]]);
+    let told = format!("{:#}", refused.err().context("a refusal")?);
+    assert!(told.contains("another layout or time zone"), "{told}");
+    for (worker_id, set) in (8..).zip(set) {
+        let first = format!("{DEFAULTS}; GRANT SELECT, INSERT ON orders TO clerk; {set}");
+        let refused = scene.restored(&first, &[&["--data-only"]]);
+        let told = format!("{:#}", refused.err().context("a refusal")?);
+        for part in [
+            "layout",
+            "SELECT keywright.set_layout('leaf')",
+            "SELECT keywright.set_readable_zone('+08:00')",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
+        // As the hint says.
+        let first = format!("{first}; {}", settle(worker_id));
+        let mut client = scene.restored(&first, &[&["--data-only"]])?;
+        is_whole(&mut client, set)?;
+    }
+    Ok(())
+}

@@ -182,7 +182,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
             )
         }
         Cause::BoundDamaged => {
-            let damage = "INSERT INTO keywright.node (layout) VALUES ('nonsense')";
+            let damage = "SELECT keywright.set_layout('leaf'); UPDATE keywright.node SET layout = 'nonsense'";
             (
                 refused(damage, "SELECT snowflake_id()", cause, "damaged")?,
                 "restore",
