@@ -48,6 +48,7 @@ mod store;
 mod suggest;
 mod sys;
 mod tag;
+mod takeover;
 mod text;
 mod upgrade;
 mod utility;
