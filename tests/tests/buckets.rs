@@ -5,41 +5,17 @@ mod common;
 use std::collections::HashSet;
 use std::thread;
 
-use common::expect_cause;
+use common::{ONE_READABLE, database, drop_database, expect_cause, issue_readable};
 use keywright_core::cause::Cause;
 use keywright_tests::{PgServer, Result, Stop, WAIT_MAX, query_i64, query_text, wait_until};
 use postgres::Client;
 
-const ONE: &str = "SELECT readable_id('ORD')";
 /// Several milliseconds' worth, so that some are dated alike in several databases.
 const BURST: &str = "SELECT string_agg(readable_id('ORD'), ' ') FROM generate_series(1, 100000)";
-
-fn database(server: &PgServer, name: &str, identity: &str) -> Result<Client> {
-    server
-        .client("postgres")?
-        .batch_execute(&format!("CREATE DATABASE {name}"))?;
-    let mut client = server.client(name)?;
-    client.batch_execute(&format!("CREATE EXTENSION keywright; {identity}"))?;
-    Ok(client)
-}
-
-fn issue(client: &mut Client) -> Result<String> {
-    Ok(query_text(client, ONE)?)
-}
 
 fn bucket(client: &mut Client) -> Result<i64> {
     let query = "SELECT bucket::bigint FROM readable_decode(readable_id('ORD'))";
     Ok(query_i64(client, query)?)
-}
-
-fn drop_database(server: &PgServer, name: &str) -> Result<()> {
-    let mut keeper = server.client("postgres")?;
-    let sessions = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'");
-    wait_until("the end of the last session", WAIT_MAX, || {
-        Ok(query_i64(&mut keeper, &sessions)? == 0)
-    })?;
-    keeper.batch_execute(&format!("DROP DATABASE {name}"))?;
-    Ok(())
 }
 
 /// Time and sequence of an id, without business code and bucket.
@@ -95,20 +71,20 @@ fn databases_with_distinct_buckets_never_meet_within_a_millisecond() -> Result<(
 fn bucket_of_a_dropped_database_goes_on_above() -> Result<()> {
     let mut server = PgServer::builder().fake_clock().start()?;
     let mut two = database(&server, "two", "SELECT keywright.set_readable_bucket(9)")?;
-    let last = issue(&mut two)?;
+    let last = issue_readable(&mut two)?;
     drop(two);
     drop_database(&server, "two")?;
     server.clock()?.step_to(-3600)?;
     let mut three = database(&server, "three", "SELECT keywright.set_worker_id(9)")?;
-    let next = issue(&mut three)?;
+    let next = issue_readable(&mut three)?;
     assert!(next > last && bucket(&mut three)? == 9, "{last} {next}");
-    let last = issue(&mut three)?;
+    let last = issue_readable(&mut three)?;
     drop(three);
     drop_database(&server, "three")?;
     // Memory is gone: what was noted in the transaction that dropped it counts.
     server.restart(Stop::Immediate)?;
     let mut four = database(&server, "four", "SELECT keywright.set_readable_bucket(9)")?;
-    let next = issue(&mut four)?;
+    let next = issue_readable(&mut four)?;
     assert!(next > last, "{last} {next}");
     Ok(())
 }
@@ -117,18 +93,18 @@ fn bucket_of_a_dropped_database_goes_on_above() -> Result<()> {
 fn bucket_of_a_dropped_extension_goes_on_above() -> Result<()> {
     let mut server = PgServer::builder().fake_clock().start()?;
     let mut client = database(&server, "one", "SELECT keywright.set_readable_bucket(9)")?;
-    let last = issue(&mut client)?;
+    let last = issue_readable(&mut client)?;
     client.batch_execute("DROP EXTENSION keywright")?;
     server.clock()?.step_to(-3600)?;
     client.batch_execute("CREATE EXTENSION keywright")?;
-    let next = issue(&mut client)?;
+    let next = issue_readable(&mut client)?;
     assert!(next > last, "{last} {next}");
     client.batch_execute("DROP EXTENSION keywright")?;
     server.restart(Stop::Immediate)?;
     server.clock()?.step_to(-7200)?;
     let mut client = server.client("one")?;
     client.batch_execute("CREATE EXTENSION keywright")?;
-    let last = issue(&mut client)?;
+    let last = issue_readable(&mut client)?;
     assert!(last > next, "{next} {last}");
     Ok(())
 }
@@ -139,21 +115,21 @@ fn bucket_that_was_given_up_goes_on_above() -> Result<()> {
     let mut server = PgServer::builder().fake_clock().start()?;
     let mut one = database(&server, "one", "SELECT keywright.set_readable_bucket(9)")?;
     let mut two = database(&server, "two", "SELECT keywright.set_readable_bucket(10)")?;
-    let mut last = issue(&mut one)?;
+    let mut last = issue_readable(&mut one)?;
     for hour in 1..4 {
         server.clock()?.step_to(-3600 * hour)?;
         one.batch_execute("SELECT keywright.set_readable_bucket(11)")?;
         two.batch_execute("SELECT keywright.set_readable_bucket(9)")?;
-        let next = issue(&mut two)?;
+        let next = issue_readable(&mut two)?;
         assert!(next > last && bucket(&mut two)? == 9, "{last} {next}");
-        last = issue(&mut two)?;
+        last = issue_readable(&mut two)?;
         if hour == 2 {
             server.restart(Stop::Immediate)?;
             (one, two) = (server.client("one")?, server.client("two")?);
         }
         two.batch_execute("SELECT keywright.set_readable_bucket(10)")?;
         one.batch_execute("SELECT keywright.set_readable_bucket(9)")?;
-        let next = issue(&mut one)?;
+        let next = issue_readable(&mut one)?;
         assert!(next > last && bucket(&mut one)? == 9, "{last} {next}");
         last = next;
     }
@@ -165,7 +141,7 @@ fn what_is_no_free_bucket_is_refused() -> Result<()> {
     let server = PgServer::builder().start()?;
     let mut one = database(&server, "one", "SELECT keywright.set_readable_bucket(9)")?;
     let mut two = database(&server, "two", "")?;
-    let refused = query_text(&mut two, ONE);
+    let refused = query_text(&mut two, ONE_READABLE);
     let error = expect_cause(refused, Cause::WorkerIdUnset, "no readable bucket and no");
     assert!(error.hint.contains("set_readable_bucket(n)"), "{error:?}");
     for wrong in ["256", "-1", "2147483647"] {
@@ -183,7 +159,7 @@ fn what_is_no_free_bucket_is_refused() -> Result<()> {
     );
     two.batch_execute("SELECT keywright.set_worker_id(300)")?;
     expect_cause(
-        query_text(&mut two, ONE),
+        query_text(&mut two, ONE_READABLE),
         Cause::WorkerIdUnset,
         "its worker id 300 is above 255",
     );
@@ -191,7 +167,7 @@ fn what_is_no_free_bucket_is_refused() -> Result<()> {
     two.batch_execute("SELECT keywright.set_worker_id(9)")?;
     query_i64(&mut two, "SELECT snowflake_id()")?;
     expect_cause(
-        query_text(&mut two, ONE),
+        query_text(&mut two, ONE_READABLE),
         Cause::WorkerIdUnset,
         "bucket 9 was not free",
     );
@@ -210,7 +186,7 @@ fn what_is_no_free_bucket_is_refused() -> Result<()> {
         Ok(keeper.batch_execute(copied).is_ok())
     })?;
     expect_cause(
-        query_text(&mut server.client("copy")?, ONE),
+        query_text(&mut server.client("copy")?, ONE_READABLE),
         Cause::WorkerIdUnset,
         "no readable bucket and no worker id",
     );
@@ -225,7 +201,7 @@ fn bucket_that_is_not_committed_issues_nothing() -> Result<()> {
     client.batch_execute(
         "BEGIN; CREATE EXTENSION keywright; SELECT keywright.set_readable_bucket(3)",
     )?;
-    let mut last = issue(&mut client)?;
+    let mut last = issue_readable(&mut client)?;
     client.batch_execute("COMMIT; SELECT keywright.set_worker_id(3)")?;
     for change in [
         "SELECT keywright.set_readable_bucket(4)",
@@ -233,13 +209,13 @@ fn bucket_that_is_not_committed_issues_nothing() -> Result<()> {
     ] {
         for ending in ["ROLLBACK", "ROLLBACK TO before; COMMIT"] {
             client.batch_execute(&format!("BEGIN; SAVEPOINT before; {change}; SAVEPOINT a"))?;
-            for query in [ONE, "SELECT snowflake_id()::text"] {
+            for query in [ONE_READABLE, "SELECT snowflake_id()::text"] {
                 let refused = query_text(&mut client, query);
                 expect_cause(refused, Cause::IdentityUncommitted, "readable bucket");
                 client.batch_execute("ROLLBACK TO a")?;
             }
             client.batch_execute(ending)?;
-            let next = issue(&mut client)?;
+            let next = issue_readable(&mut client)?;
             assert!(next > last && bucket(&mut client)? == 3, "{last} {next}");
             last = next;
         }
@@ -252,13 +228,13 @@ fn bucket_that_is_not_committed_issues_nothing() -> Result<()> {
 fn bucket_that_nobody_knows_about_needs_a_moment() -> Result<()> {
     let mut server = PgServer::builder().start()?;
     let mut two = database(&server, "two", "SELECT keywright.set_readable_bucket(9)")?;
-    let last = issue(&mut two)?;
+    let last = issue_readable(&mut two)?;
     drop(two);
     server.restart(Stop::Fast)?;
     drop_database(&server, "two")?;
     let mut three = database(&server, "three", "SELECT keywright.set_worker_id(9)")?;
     expect_cause(
-        query_text(&mut three, ONE),
+        query_text(&mut three, ONE_READABLE),
         Cause::WorkerIdUnset,
         "bucket 9",
     );
@@ -268,7 +244,7 @@ fn bucket_that_nobody_knows_about_needs_a_moment() -> Result<()> {
     three.batch_execute(
         "SELECT keywright.set_readable_bucket(9, above => now() + interval '1 minute')",
     )?;
-    let next = issue(&mut three)?;
+    let next = issue_readable(&mut three)?;
     assert!(next > last, "{last} {next}");
     // A moment named once more counts once more.
     three.batch_execute(

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::ensure;
-use common::{expect_cause, text_rows};
+use common::{ONE_READABLE, database, drop_database, expect_cause, issue_readable, text_rows};
 use keywright_core::cause::Cause;
 use keywright_tests::{
     IdLog, Load, PgServer, PgServerBuilder, Result, Stop, WAIT_MAX, copy_ids, query_i64,
@@ -16,7 +16,6 @@ use keywright_tests::{
 };
 use postgres::Client;
 
-const ONE: &str = "SELECT readable_id('ORD')";
 /// What is written in 400 ids, as one number: time and sequence of one bucket.
 const WRITTEN: &str = "SELECT ((extract(epoch FROM d.issued_at) * 1000)::bigint << 18) + d.sequence \
      FROM generate_series(1, 400) n, readable_decode(readable_id('B' || n), 'UTC') d";
@@ -25,29 +24,6 @@ const AGE: &str = "SELECT abs(extract(epoch FROM d.issued_at - clock_timestamp()
 
 fn builder() -> PgServerBuilder {
     PgServer::builder().setting("max_prepared_transactions", "5")
-}
-
-fn database(server: &PgServer, name: &str, identity: &str) -> Result<Client> {
-    server
-        .client("postgres")?
-        .batch_execute(&format!("CREATE DATABASE {name}"))?;
-    let mut client = server.client(name)?;
-    client.batch_execute(&format!("CREATE EXTENSION keywright; {identity}"))?;
-    Ok(client)
-}
-
-fn drop_database(server: &PgServer, name: &str) -> Result<()> {
-    let mut keeper = server.client("postgres")?;
-    let sessions = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'");
-    wait_until("the end of the last session", WAIT_MAX, || {
-        Ok(query_i64(&mut keeper, &sessions)? == 0)
-    })?;
-    keeper.batch_execute(&format!("DROP DATABASE {name}"))?;
-    Ok(())
-}
-
-fn issue(client: &mut Client) -> Result<String> {
-    Ok(query_text(client, ONE)?)
 }
 
 fn zone(zone: &str) -> String {
@@ -81,7 +57,7 @@ fn zone_decides_how_ids_are_written_and_decoded() -> Result<()> {
     let mut server = builder().start()?;
     let mut client = database(&server, "one", "SELECT keywright.set_worker_id(5)")?;
     assert_now(&mut client);
-    let in_utc = issue(&mut client)?;
+    let in_utc = issue_readable(&mut client)?;
     for (text, canonical, utc_s) in [
         ("+08:00", "+08:00", 28_800),
         ("+0845", "+08:45", 31_500),
@@ -226,12 +202,12 @@ fn bucket_that_comes_with_the_worker_id_is_left_out_where_it_was_written_further
     let server = builder().start()?;
     let mut one = database(&server, "one", "SELECT keywright.set_worker_id(5)")?;
     one.batch_execute(&zone("+02:00"))?;
-    issue(&mut one)?;
+    issue_readable(&mut one)?;
     one.batch_execute("SELECT keywright.set_worker_id(6)")?;
     let mut two = database(&server, "two", "SELECT keywright.set_worker_id(5)")?;
     query_i64(&mut two, "SELECT snowflake_id()")?;
     expect_cause(
-        query_text(&mut two, ONE),
+        query_text(&mut two, ONE_READABLE),
         Cause::WorkerIdUnset,
         "no readable bucket",
     );
@@ -281,7 +257,7 @@ fn bucket_moves_between_databases_of_different_zones() -> Result<()> {
     draw(&mut one, &log)?;
     one.batch_execute("DROP EXTENSION keywright; CREATE EXTENSION keywright")?;
     let error = expect_cause(
-        query_text(&mut one, ONE),
+        query_text(&mut one, ONE_READABLE),
         Cause::LayoutOverlap,
         "written in time zone +02:00",
     );
@@ -308,7 +284,7 @@ fn zone_that_is_not_committed_issues_nothing() -> Result<()> {
         "",
     ] {
         client.batch_execute(&format!("BEGIN; SAVEPOINT before; {east}; SAVEPOINT a"))?;
-        let refused = query_text(&mut client, ONE);
+        let refused = query_text(&mut client, ONE_READABLE);
         expect_cause(refused, Cause::IdentityUncommitted, "the time zone");
         if ending.is_empty() {
             server.restart(Stop::Immediate)?;
@@ -326,7 +302,11 @@ fn zone_that_is_not_committed_issues_nothing() -> Result<()> {
     server.restart(Stop::Immediate)?;
     client = server.client("one")?;
     client.batch_execute("SET keywright.refill_wait_ms_max = 100")?;
-    expect_cause(query_text(&mut client, ONE), Cause::RefillTimeout, "");
+    expect_cause(
+        query_text(&mut client, ONE_READABLE),
+        Cause::RefillTimeout,
+        "",
+    );
     each(
         &mut client,
         "COMMIT PREPARED 'z'; RESET keywright.refill_wait_ms_max",
@@ -356,7 +336,7 @@ fn zone_of_a_first_identity_is_compared_with_what_a_savepoint_took_back() -> Res
     draw(&mut client, &log)?;
     client.batch_execute("ROLLBACK TO a; SAVEPOINT b")?;
     expect_cause(
-        query_text(&mut client, ONE),
+        query_text(&mut client, ONE_READABLE),
         Cause::LayoutOverlap,
         "written in time zone +08:00",
     );
@@ -465,7 +445,7 @@ fn dump_keeps_the_zone() -> Result<()> {
     three.batch_execute("DELETE FROM keywright.node")?;
     restore("three", &data)?;
     three = server.client("three")?;
-    let refused = query_text(&mut three, ONE);
+    let refused = query_text(&mut three, ONE_READABLE);
     let error = expect_cause(refused, Cause::LayoutOverlap, "without being compared");
     assert!(
         error.hint.contains("set_readable_zone('+08:00')"),
@@ -505,7 +485,7 @@ fn what_was_said_of_a_bucket_counts_in_another_zone() -> Result<()> {
     }
     // A bucket is given up, and the bound stays, as when a dump is restored.
     client.batch_execute("SELECT keywright.set_readable_bucket(8, unused => true)")?;
-    issue(&mut client)?;
+    issue_readable(&mut client)?;
     client.batch_execute("SECURITY LABEL FOR keywright ON DATABASE one IS NULL")?;
     client.batch_execute("SELECT keywright.set_worker_id(301)")?;
     let refused = client.batch_execute(&zone("+07:00"));
@@ -516,7 +496,7 @@ fn what_was_said_of_a_bucket_counts_in_another_zone() -> Result<()> {
     );
     client.batch_execute("SELECT keywright.set_readable_bucket(7, unused => true)")?;
     client.batch_execute(&zone("+07:00"))?;
-    issue(&mut client)?;
+    issue_readable(&mut client)?;
     Ok(())
 }
 

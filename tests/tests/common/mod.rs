@@ -2,7 +2,10 @@
 #![allow(dead_code, reason = "a file of tests uses what it needs")]
 
 use keywright_core::cause::Cause;
-use keywright_tests::{PgServer, PgServerBuilder, PgVersion, Result, SqlError, expect_sql_error};
+use keywright_tests::{
+    PgServer, PgServerBuilder, PgVersion, Result, SqlError, WAIT_MAX, expect_sql_error, query_i64,
+    query_text, wait_until,
+};
 use postgres::{Client, SimpleQueryMessage};
 
 /// A server that would show backtraces if anything let them through to clients.
@@ -68,4 +71,33 @@ pub(crate) fn assert_no_backtrace(seen: &SqlError) {
             "insides shown: {seen:#?}"
         );
     }
+}
+
+/// One readable id.
+pub(crate) const ONE_READABLE: &str = "SELECT readable_id('ORD')";
+
+/// A new database of a server, with the extension and what statements give it.
+pub(crate) fn database(server: &PgServer, name: &str, identity: &str) -> Result<Client> {
+    server
+        .client("postgres")?
+        .batch_execute(&format!("CREATE DATABASE {name}"))?;
+    let mut client = server.client(name)?;
+    client.batch_execute(&format!("CREATE EXTENSION keywright; {identity}"))?;
+    Ok(client)
+}
+
+/// Drops a database once the sessions that a test has ended are gone.
+pub(crate) fn drop_database(server: &PgServer, name: &str) -> Result<()> {
+    let mut keeper = server.client("postgres")?;
+    let sessions = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'");
+    wait_until("the end of the last session", WAIT_MAX, || {
+        Ok(query_i64(&mut keeper, &sessions)? == 0)
+    })?;
+    keeper.batch_execute(&format!("DROP DATABASE {name}"))?;
+    Ok(())
+}
+
+/// Issues a readable id.
+pub(crate) fn issue_readable(client: &mut Client) -> Result<String> {
+    Ok(query_text(client, ONE_READABLE)?)
 }
