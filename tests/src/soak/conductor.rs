@@ -294,6 +294,7 @@ impl Conductor {
     pub(super) fn draw_some(&self, session: &mut Session, tag: &str) -> Result<()> {
         session.try_draw(Kind::Snowflake, tag, Way::Batches(10, 4_096))?;
         session.try_draw(Kind::Tag, tag, Way::Batches(1, 2_000))?;
-        session.try_draw(Kind::Snowflake, tag, Way::Singles(20))
+        session.try_draw(Kind::Snowflake, tag, Way::Singles(20))?;
+        session.try_draw(Kind::Readable, tag, Way::Singles(20))
     }
 }

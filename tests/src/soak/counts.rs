@@ -14,6 +14,8 @@ pub struct Counts {
     pub rollbacks: u32,
     /// Changes of identity that were committed.
     pub commits: u32,
+    /// Time zones of readable ids that were changed for good; among those that were committed.
+    pub zones: u32,
     /// Changes that the server refused.
     pub refused: u32,
     /// Databases dropped.
@@ -53,8 +55,8 @@ impl fmt::Display for Report {
         writeln!(out, "clock steps   {}", counts.clock_steps)?;
         writeln!(
             out,
-            "identities    {} rolled back, {} committed, {} refused",
-            counts.rollbacks, counts.commits, counts.refused
+            "identities    {} rolled back, {} committed ({} of them time zones), {} refused",
+            counts.rollbacks, counts.commits, counts.zones, counts.refused
         )?;
         writeln!(out, "drops         {}", counts.drops)?;
         writeln!(out, "copies        {}", counts.copies)?;

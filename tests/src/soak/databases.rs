@@ -159,6 +159,7 @@ impl Conductor {
         let copied = self.create_from(&original, &name);
         let copy = Arc::new(Place::new(&name, Role::Reborn, &original.tag(), 0));
         let tag = original.tag();
+        copy.set_zone(original.zone());
         let spaces = [&original, &copy].map(|place| place.space(Kind::Tag, &tag));
         self.world.ledger.fork(&spaces[0], &spaces[1]);
         original.set_open(true);
@@ -207,12 +208,9 @@ impl Conductor {
         self.admin()?
             .batch_execute(&format!("CREATE DATABASE {name}"))?;
         self.restore(&name, &dump.stdout)?;
-        self.opens(Arc::new(Place::new(
-            &name,
-            Role::Reborn,
-            &original.tag(),
-            0,
-        )))
+        let copy = Place::new(&name, Role::Reborn, &original.tag(), 0);
+        copy.set_zone(original.zone());
+        self.opens(Arc::new(copy))
     }
 
     fn restore(&self, database: &str, script: &[u8]) -> Result<()> {

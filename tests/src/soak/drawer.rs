@@ -69,9 +69,7 @@ fn step(session: &mut Session, place: &Place, random: &mut fastrand::Rng) -> Res
         45..=74 => session.draw(Kind::Snowflake, snowflakes(place, random)),
         75..=82 => session.draw(Kind::Tag, Way::Singles(random.u32(1..200))),
         83..=88 => session.draw(Kind::Snowflake, Way::Singles(random.u32(1..50))),
-        89..=92 if place.role == Role::Lasting => {
-            session.draw(Kind::Readable, Way::Singles(random.u32(1..50)))
-        }
+        89..=94 => session.draw(Kind::Readable, Way::Singles(random.u32(1..50))),
         _ => undone(session, place, random),
     };
     if let Err(error) = done {

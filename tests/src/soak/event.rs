@@ -49,6 +49,12 @@ pub(super) enum Change {
     Rebirth,
     /// The tag is dropped and created.
     Tag,
+    /// Readable ids are written in a zone further east; further west, which the server refuses for as long as moments could come
+    /// again as they are written.
+    Zone {
+        /// Minutes.
+        east: i16,
+    },
 }
 
 /// How that transaction ends.
@@ -119,13 +125,16 @@ fn clock_at_start(random: &mut fastrand::Rng) -> Option<i64> {
 
 impl Change {
     fn draw(random: &mut fastrand::Rng) -> Change {
-        match random.u8(0..10) {
+        match random.u8(0..12) {
             0..=2 => Change::Layout {
                 earlier_ms: random.i64(1_000..12_000),
             },
             3..=5 => Change::Worker,
             6..=8 => Change::Rebirth,
-            _ => Change::Tag,
+            9 => Change::Tag,
+            _ => Change::Zone {
+                east: random.i16(-60..=180),
+            },
         }
     }
 
@@ -136,7 +145,10 @@ impl Change {
             (Change::Rebirth, Role::Lasting | Role::Bent) => false,
             (Change::Layout { .. }, Role::Bent)
             | (Change::Rebirth, Role::Reborn)
-            | (Change::Worker | Change::Tag, Role::Lasting | Role::Reborn | Role::Bent) => true,
+            | (
+                Change::Worker | Change::Tag | Change::Zone { .. },
+                Role::Lasting | Role::Reborn | Role::Bent,
+            ) => true,
         }
     }
 }

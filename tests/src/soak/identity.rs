@@ -18,8 +18,11 @@ struct Planned {
     tag: String,
     worker: u32,
     epoch_ms: i64,
+    zone: i16,
 }
 
+/// The zones furthest from UTC, in minutes.
+const ZONE_MAX: i16 = 14 * 60;
 /// The name of prepared transactions.
 const GID: &str = "soak";
 
@@ -53,6 +56,8 @@ impl Conductor {
             place.set_tag(&planned.tag);
             place.set_worker(planned.worker);
             place.set_epoch_ms(planned.epoch_ms);
+            place.set_zone(planned.zone);
+            self.counts.zones += u32::from(matches!(change, Change::Zone { .. }));
         } else {
             self.counts.rollbacks += 1;
         }
@@ -67,6 +72,7 @@ impl Conductor {
             tag: place.tag(),
             worker: place.worker(),
             epoch_ms: place.epoch_ms(),
+            zone: place.zone(),
         };
         match change {
             Change::Layout { earlier_ms } => {
@@ -91,6 +97,12 @@ impl Conductor {
                 if place.role == Role::Bent {
                     planned.sql.push(set_layout(planned.epoch_ms));
                 }
+                // Half of the time the zone is forgotten.
+                if self.random.bool() {
+                    planned.sql.push(set_zone(planned.zone));
+                } else {
+                    planned.zone = 0;
+                }
                 planned.sql.push(set_worker(planned.worker));
                 planned.sql.push(create_tag(&planned.tag));
             }
@@ -99,6 +111,10 @@ impl Conductor {
                     .sql
                     .push(format!("SELECT keywright.drop_tag('{}')", planned.tag));
                 planned.sql.push(create_tag(&planned.tag));
+            }
+            Change::Zone { east } => {
+                planned.zone = (planned.zone + east).clamp(-ZONE_MAX, ZONE_MAX);
+                planned.sql.push(set_zone(planned.zone));
             }
         }
         Ok(planned)
@@ -185,6 +201,13 @@ fn set_layout(epoch_ms: i64) -> String {
     format!(
         "SELECT keywright.set_layout('time=41,datacenter=5,worker=5,sequence=12,epoch={epoch_ms}')"
     )
+}
+
+/// Minutes east of UTC as an offset.
+fn set_zone(minutes: i16) -> String {
+    let sign = if minutes < 0 { '-' } else { '+' };
+    let (hours, minutes) = (minutes.abs() / 60, minutes.abs() % 60);
+    format!("SELECT keywright.set_readable_zone('{sign}{hours:02}:{minutes:02}')")
 }
 
 pub(super) fn set_worker(worker: u32) -> String {

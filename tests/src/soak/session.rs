@@ -131,11 +131,12 @@ fn query(kind: Kind, tag: &str, way: Way) -> String {
         (Kind::Readable, Way::Batches(_, _) | Way::Singles(_)) => "readable_id('SOAK')".to_owned(),
     };
     let rows = format!("SELECT {call} AS id FROM generate_series(1, {times})");
-    // As a number: its other parts do not make a readable id unique.
+    // As a number: the time as it is written (4 years of milliseconds), and what follows the business code.
     let id = match kind {
         Kind::Tag | Kind::Snowflake => "id",
         Kind::Readable => {
-            "(SELECT ((extract(epoch FROM d.issued_at) * 1000)::bigint << 18) + d.sequence FROM readable_decode(id) d)"
+            "(SELECT (((extract(epoch FROM d.issued_at) * 1000)::bigint % (1::bigint << 37)) << 26) + (d.bucket << 18) + d.sequence \
+             FROM readable_decode(id, 'UTC') d)"
         }
     };
     match way {

@@ -40,6 +40,8 @@ struct PlaceState {
     worker: u32,
     /// The layout's epoch, for [`Role::Bent`].
     epoch_ms: i64,
+    /// The time zone of readable ids, in minutes east of UTC.
+    zone: i16,
     /// When its sessions leave for good.
     leave: Option<Instant>,
     /// When ids came last: of the tag, and of the worker.
@@ -57,6 +59,7 @@ impl Place {
                 lives: 1,
                 worker,
                 epoch_ms: TWITTER_EPOCH_MS,
+                zone: 0,
                 leave: None,
                 came: [now, now],
             }),
@@ -99,6 +102,14 @@ impl Place {
 
     pub(super) fn set_epoch_ms(&self, epoch_ms: i64) {
         self.state().epoch_ms = epoch_ms;
+    }
+
+    pub(super) fn zone(&self) -> i16 {
+        self.state().zone
+    }
+
+    pub(super) fn set_zone(&self, minutes: i16) {
+        self.state().zone = minutes;
     }
 
     /// Whether new sessions may come.
@@ -145,7 +156,8 @@ impl Place {
             (Kind::Tag, _) => format!("{} of {}", tag, self.name),
             (Kind::Snowflake, Role::Lasting | Role::Reborn) => "snowflake".to_owned(),
             (Kind::Snowflake, Role::Bent) => format!("snowflake of {}", self.name),
-            (Kind::Readable, _) => format!("readable of {}", self.name),
+            // Whatever the database, its bucket is in the id.
+            (Kind::Readable, _) => "readable".to_owned(),
         }
     }
 }
