@@ -134,7 +134,9 @@ fn wait_for_locks(
         // The caller has its id: leave it to whoever needs the next bound.
         Urgency::Early => track.extend_at.store(u64::MAX, Ordering::Relaxed),
         Urgency::Needed { deadline } => {
-            wanted.lock(deadline, &|| entry.kind.bound_name().to_owned())?;
+            let name = || entry.kind.bound_name().to_owned();
+            let figures = (&entry.slot().waits, &entry.slot().wait_us);
+            store::counted(figures, || wanted.lock(deadline, &name))?;
         }
     }
     Ok(Extended::Yes)

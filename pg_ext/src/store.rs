@@ -104,6 +104,16 @@ pub fn enter(
     outcome
 }
 
+/// Counts a wait, and how long it took.
+pub fn counted<T>((waits, wait_us): (&AtomicU64, &AtomicU64), wait: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    waits.fetch_add(1, Ordering::Relaxed);
+    let outcome = wait();
+    let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    wait_us.fetch_add(us, Ordering::Relaxed);
+    outcome
+}
+
 /// The failure of who waited too long for a gate. Whoever is in it waits for the disk and the standbys, never for a lock.
 pub fn held_up(gate: &Gate) -> Failure {
     let failure = timed_out("another session's refill");

@@ -118,7 +118,10 @@ fn wait_for_locks(entry: &TagEntry, wanted: &Wanted, urgency: Urgency) -> Result
             postpone(entry);
             Ok(())
         }
-        Urgency::Needed { deadline } => wanted.lock(deadline, &|| name(entry)),
+        Urgency::Needed { deadline } => {
+            let figures = (&entry.slot().waits, &entry.slot().wait_us);
+            store::counted(figures, || wanted.lock(deadline, &|| name(entry)))
+        }
     }
 }
 

@@ -11,8 +11,7 @@ use anyhow::ensure;
 use common::{ONE_READABLE, database, drop_database, expect_cause, issue_readable, text_rows};
 use keywright_core::cause::Cause;
 use keywright_tests::{
-    IdLog, Load, PgServer, PgServerBuilder, Result, Stop, WAIT_MAX, copy_ids, query_i64,
-    query_text, wait_until,
+    IdLog, Load, PgServer, PgServerBuilder, Result, Stop, copy_ids, query_i64, query_text,
 };
 use postgres::Client;
 
