@@ -18,6 +18,7 @@ use tokio::time::timeout;
 pub use columns::{Column, first_of_indexes, key_columns, lower_case};
 
 use crate::config::{Config, Configured, Listener};
+use crate::switch::obstacles;
 
 /// Schemas that belong to the server.
 const OWN_SCHEMAS: &str = "'mysql', 'information_schema', 'performance_schema', 'sys'";
@@ -119,6 +120,13 @@ pub async fn look(
         found.notes.extend(ignored(config, &columns));
         increment(&mut server, config, &mut found).await?;
         found.warnings.extend(impatient(&mut server, config).await?);
+        if config.rules.iter().any(|rule| rule.is_switched) {
+            let obstacles = obstacles(&mut server).await?.into_iter();
+            found.warnings.extend(
+                obstacles
+                    .map(|what| format!("no table can be switched over to keys, or back: {what}")),
+            );
+        }
         dependents::references(&mut server, config, &columns, &mut found).await?;
         dependents::programs(&mut server, config, &rules, &mut found).await?;
         // Else it is clients whom the server sees, wherever they are.

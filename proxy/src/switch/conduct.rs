@@ -12,6 +12,7 @@ use keywright_store::switch::{
 use tokio::time::Instant;
 
 use super::fence::{Outcome, Reading, fence, kill, lift};
+use super::obstacles::obstacles;
 use super::servers::{self, Server};
 use crate::config::Config;
 use crate::tables::Column;
@@ -164,6 +165,12 @@ impl<C: Crew> Conductor<C> {
         }
         let is_back = standing.rules.iter().any(|rule| rule.next == Some(None));
         let mut servers = servers::connect(&self.config).await?;
+        for server in &mut servers {
+            let found = obstacles(&mut server.conn).await?;
+            if !found.is_empty() {
+                self.give_up(attempt, found.join("; ")).await?;
+            }
+        }
         let mut above = 0;
         let mut seen = BTreeSet::new();
         for server in &mut servers {

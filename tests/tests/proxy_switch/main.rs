@@ -15,6 +15,7 @@ keywright_tests::on_both_flavours!(
     a_table_that_somebody_locks_is_named_and_nothing_changes,
     a_restart_switches_too_and_an_old_file_takes_nothing_back,
     a_connection_without_rules_is_ended_before_a_switch,
+    what_is_in_the_way_is_told_before,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
@@ -244,6 +245,38 @@ fn a_restart_switches_too_and_an_old_file_takes_nothing_back(flavour: Flavour) -
     other
         .wire("shop")?
         .run("INSERT INTO orders (a) VALUES (1)")?;
+    Ok(())
+}
+
+fn what_is_in_the_way_is_told_before(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let wanted = shop.with("one", "rewrite");
+    let said = ProxyProcess::said(&wanted, &["check"])?;
+    assert_has(&said, &["shop.orders.id has native auto-increment now"]);
+    assert!(!said.contains("no table can be switched"), "{said}");
+    let mut other = shop.server.wire("shop")?;
+    for sql in [
+        "XA START 'x'",
+        "INSERT INTO orders (a) VALUES (1)",
+        "XA END 'x'",
+        "XA PREPARE 'x'",
+    ] {
+        other.run(sql)?;
+    }
+    let said = ProxyProcess::said(&wanted, &["check"])?;
+    assert_has(&said, &["no table can be switched", "1 XA transaction(s)"]);
+    let proxy = ProxyProcess::start(wanted)?;
+    assert_has(&proxy.log(), &["1 XA transaction(s)"]);
+    assert_eq!(shop.in_force()?, None);
+    assert_eq!(
+        proxy
+            .wire("shop")?
+            .run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id,
+        501
+    );
+    other.run("XA COMMIT 'x'")?;
+    shop.wait_for(Some("one"))?;
     Ok(())
 }
 
