@@ -115,7 +115,8 @@ impl Plan {
 mod tests {
     use keywright_core::KeyBatch;
 
-    use crate::insert::tests::planned;
+    use crate::insert::tests::{planned, planned_in};
+    use crate::modes::{Flavour, Modes, Server};
     use crate::plan::Plan;
 
     fn plan(text: &str) -> Plan {
@@ -171,6 +172,28 @@ mod tests {
                 }
                 assert!(in_place(&text, &numbers(3, 0, count)).is_some());
             }
+        }
+    }
+
+    /// The alias of a column stands behind the rows, which is not written in place.
+    #[test]
+    fn names_behind_the_rows_are_not_left_out() {
+        let modes = Modes {
+            no_auto_value_on_zero: Some(false),
+            ..Modes::plain(Server {
+                flavour: Flavour::MySql,
+                version: 90_704,
+            })
+        };
+        let keys = numbers(1 << 40, 1, 20);
+        for (alias, is_in_place) in [
+            ("AS n(x,y) ON DUPLICATE KEY UPDATE a=x", false),
+            ("AS n ON DUPLICATE KEY UPDATE a=n.a", true),
+        ] {
+            let text = format!("INSERT INTO t (a, b) VALUES {} {alias}", rows(20));
+            let plan = planned_in(text.as_bytes(), &modes, false).expect("it can be read");
+            let how = plan.in_place(text.as_bytes(), &keys);
+            assert_eq!(how.is_some(), is_in_place, "{alias}");
         }
     }
 

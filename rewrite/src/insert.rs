@@ -234,6 +234,11 @@ pub(crate) mod tests {
                 version: 101_119,
             })
         };
+        planned_in(text, &modes, watched)
+    }
+
+    /// The same, in these modes.
+    pub(crate) fn planned_in(text: &[u8], modes: &Modes, watched: bool) -> Result<Plan, Unread> {
         let key = KeyColumn {
             name: b"id",
             form: KeyForm::Integer,
@@ -242,7 +247,7 @@ pub(crate) mod tests {
             is_signed: true,
             is_strict: false,
         };
-        let head = InsertHead::read(text, &modes)?;
-        Insert::read(head, text, &modes)?.plan(text, &modes, &key)
+        let head = InsertHead::read(text, modes)?;
+        Insert::read(head, text, modes)?.plan(text, modes, &key)
     }
 }

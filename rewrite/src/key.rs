@@ -365,8 +365,12 @@ impl Cursor<'_> {
         if !explicit {
             return Err(Unsupported::Key(KeyExpression::Call).into());
         }
-        if self.accept_mark(b'+')? && self.token()?.kind != Kind::Decimal {
-            return Err(Unsupported::Key(KeyExpression::Operator).into());
+        // As above.
+        if self.peek()?.kind == Kind::Mark(b'+') {
+            self.token()?;
+            if self.token()?.kind != Kind::Decimal {
+                return Err(Unsupported::Key(KeyExpression::Operator).into());
+            }
         }
         Ok(Value::Explicit)
     }

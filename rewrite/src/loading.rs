@@ -187,3 +187,26 @@ fn listed(numbers: &[u64]) -> Option<Vec<Range>> {
     }
     Some(ranges)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_given_key;
+
+    const OURS: &[u8] =
+        b"BIGINT value is out of range in 'cast(`d`.`t`.`id` as signed) * 6364136223846793005'";
+
+    #[test]
+    fn only_an_error_of_ours_says_that_a_row_brings_its_own_key() {
+        assert!(is_given_key(1690, OURS));
+        assert!(is_given_key(1690, b"6364136223846793005"));
+        for (number, message) in [
+            (1690, &b"BIGINT value is out of range in 'cast(`d`.`t`.`a` as signed) * 2'"[..]),
+            (1690, b"BIGINT UNSIGNED value is out of range in 'last_insert_id() * 7046029254386353131'"),
+            (1690, b""),
+            (1062, b"Duplicate entry '6364136223846793005' for key 'PRIMARY'"),
+            (1264, OURS),
+        ] {
+            assert!(!is_given_key(number, message), "{number}");
+        }
+    }
+}

@@ -299,3 +299,36 @@ impl Counter {
         out.extend_from_slice(text.as_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_out_of_range;
+
+    const OURS: &[u8] =
+        b"BIGINT UNSIGNED value is out of range in 'rownum() * 7046029254386353131'";
+
+    #[test]
+    fn only_an_error_of_ours_says_that_there_were_too_few_keys() {
+        assert!(is_out_of_range(1690, OURS));
+        assert!(is_out_of_range(1690, b"7046029254386353131"));
+        // The application's own value, or its key.
+        for (number, message) in [
+            (
+                1690,
+                &b"BIGINT value is out of range in '9223372036854775807 + `t`.`a`'"[..],
+            ),
+            (
+                1690,
+                b"BIGINT value is out of range in '704602925438635313 * 2'",
+            ),
+            (1690, b""),
+            (
+                1062,
+                b"Duplicate entry '7046029254386353131' for key 'PRIMARY'",
+            ),
+            (1264, OURS),
+        ] {
+            assert!(!is_out_of_range(number, message), "{number}");
+        }
+    }
+}

@@ -127,6 +127,17 @@ mod tests {
             union select 1 AS `1` from (select `id` AS `id` from `u`) `v`";
         let found = names(tables_read(view.as_bytes(), &MODES));
         assert_eq!(found, ["shop.orders", "shop.items", "other.t", "u"]);
+        for (view, tables) in [
+            ("select `id` from t", &["t"][..]),
+            ("select id from shop.t join u on 1", &["shop.t", "u"]),
+            ("select 1 from (t)", &["t"]),
+        ] {
+            assert_eq!(
+                names(tables_read(view.as_bytes(), &MODES)),
+                tables,
+                "{view}"
+            );
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use keywright_rewrite::{
 
 struct Setting {
     modes: Vec<Modes>,
+    key: &'static [u8],
     form: KeyForm,
     live: Vec<Vec<u8>>,
     watched: bool,
@@ -42,8 +43,13 @@ impl Setting {
             },
             server: Server { flavour, version },
         };
-        let maria = modes(Flavour::MariaDb, 101_119);
-        let mysql = modes(Flavour::MySql, 90_704);
+        let version = |default| {
+            let mut words = words.split_whitespace();
+            let version = words.find_map(|word| word.strip_prefix("version="));
+            version.map_or(default, |number| number.parse().expect("a number"))
+        };
+        let maria = modes(Flavour::MariaDb, version(101_119));
+        let mysql = modes(Flavour::MySql, version(90_704));
         let columns: &[&str] = match (has("unknown_columns"), has("invisible_key")) {
             (true, _) => &[],
             (_, true) => &["a", "b"],
@@ -64,6 +70,10 @@ impl Setting {
                 .iter()
                 .map(|name| name.as_bytes().to_vec())
                 .collect(),
+            key: match has("key_beyond_ascii") {
+                true => "schlüssel".as_bytes(),
+                false => b"id",
+            },
             watched: has("watched"),
             is_signed: !has("unsigned"),
             prepare: has("prepare"),
@@ -93,7 +103,7 @@ impl Setting {
             return format!("    {known:?}\n");
         }
         let key = KeyColumn {
-            name: b"id",
+            name: self.key,
             form: self.form,
             live: &self.live,
             watched: self.watched,
@@ -354,6 +364,11 @@ fn selects() {
 #[test]
 fn loads() {
     check("loads.txt");
+}
+
+#[test]
+fn shapes() {
+    check("shapes.txt");
 }
 
 #[test]

@@ -6,37 +6,54 @@ use proptest::prelude::*;
 /// Every setting that changes how a text is read.
 pub(crate) fn modes() -> impl Strategy<Value = Modes> {
     let zero = prop_oneof![Just(None), Just(Some(false)), Just(Some(true))];
+    let charset = prop_oneof![
+        3 => Just(CharsetClass::Safe),
+        1 => prop::sample::select(&["big5", "gbk", "sjis", "latin1"][..])
+            .prop_map(|name| CharsetClass::of_name(name.as_bytes())),
+    ];
     (
         any::<bool>(),
         any::<bool>(),
         zero,
         any::<bool>(),
+        charset,
         any::<bool>(),
     )
         .prop_map(
-            |(ansi_quotes, no_backslash_escapes, no_auto_value_on_zero, strict, maria)| Modes {
-                ansi_quotes,
-                no_backslash_escapes,
-                no_auto_value_on_zero,
-                strict: Some(strict),
-                charset: CharsetClass::Safe,
-                server: if maria {
-                    Server {
-                        flavour: Flavour::MariaDb,
-                        version: 101_119,
-                    }
-                } else {
-                    Server {
-                        flavour: Flavour::MySql,
-                        version: 90_704,
-                    }
-                },
+            |(ansi_quotes, no_backslash_escapes, no_auto_value_on_zero, strict, charset, maria)| {
+                Modes {
+                    ansi_quotes,
+                    no_backslash_escapes,
+                    no_auto_value_on_zero,
+                    strict: Some(strict),
+                    charset,
+                    server: if maria {
+                        Server {
+                            flavour: Flavour::MariaDb,
+                            version: 101_119,
+                        }
+                    } else {
+                        Server {
+                            flavour: Flavour::MySql,
+                            version: 90_704,
+                        }
+                    },
+                }
             },
         )
 }
 
 /// Pieces that statements are made of, so that many of the texts mean something and many almost do.
 pub(crate) fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    so_many_pieces(40)
+}
+
+/// Few of them, of which many are a value or two.
+pub(crate) fn few_pieces() -> impl Strategy<Value = Vec<u8>> {
+    so_many_pieces(5)
+}
+
+fn so_many_pieces(most: usize) -> impl Strategy<Value = Vec<u8>> {
     const PIECES: &[&str] = &[
         "INSERT",
         "REPLACE",
@@ -130,7 +147,7 @@ pub(crate) fn pieces() -> impl Strategy<Value = Vec<u8>> {
         9 => prop::sample::select(PIECES).prop_map(|piece| piece.as_bytes().to_vec()),
         1 => prop::collection::vec(any::<u8>(), 0..4),
     ];
-    (prop::collection::vec(piece, 0..40), any::<bool>()).prop_map(|(pieces, blanks)| {
+    (prop::collection::vec(piece, 0..most), any::<bool>()).prop_map(|(pieces, blanks)| {
         let blank: &[u8] = if blanks { b" " } else { b"" };
         pieces.join(blank)
     })
@@ -209,4 +226,86 @@ pub(crate) fn statements() -> impl Strategy<Value = String> {
         };
         format!("{verb} t {list} VALUES {}{tail}", rows.join(", "))
     })
+}
+
+/// What may stand around a value.
+fn blanks() -> impl Strategy<Value = &'static str> + Clone {
+    prop::sample::select(
+        &[
+            "",
+            "",
+            "",
+            " ",
+            "/**/",
+            "/* ), ( */",
+            "\n",
+            "-- x\n",
+            "# '\n",
+            "/*!99999 ( */",
+        ][..],
+    )
+}
+
+/// Values as an INSERT or a SET of LOAD DATA may have them.
+pub(crate) fn values() -> impl Strategy<Value = String> {
+    const VALUES: &[&str] = &[
+        "1",
+        "-1.5e3",
+        ".5",
+        "NULL",
+        "'x'",
+        "'it''s'",
+        "'),('",
+        "'/*'",
+        "'\u{e4}'",
+        "N'x'",
+        "_utf8mb4'x'",
+        "x'41'",
+        "b'1'",
+        "@v",
+        "@'x)'",
+        "@`x,`",
+        "now()",
+        "concat('(', 'b')",
+        "(1 + 2)",
+        "CASE WHEN 1 THEN ')' ELSE 2 END",
+        "CAST('1' AS SIGNED)",
+        "(SELECT 1)",
+        "a",
+        "t.a",
+        "`a`",
+        "/*!50000 2 */",
+    ];
+    let value = (blanks(), prop::sample::select(VALUES), blanks())
+        .prop_map(|(before, value, behind)| format!("{before}{value}{behind}"));
+    let operator = prop::sample::select(&["+", "*", " OR ", " AND ", " DIV ", "<>"][..]);
+    (value.clone(), prop::option::of((operator, value))).prop_map(|(one, more)| match more {
+        Some((operator, other)) => format!("{one}{operator}{other}"),
+        None => one,
+    })
+}
+
+/// Constants in the place of a key, which is theirs or is asked for.
+pub(crate) fn keys_as_written() -> impl Strategy<Value = String> {
+    const KEYS: &[&str] = &[
+        "NULL",
+        "null",
+        "DEFAULT",
+        "DEFAULT(id)",
+        "(NULL)",
+        "0",
+        "'0'",
+        "0.4",
+        "-0",
+        "0e5",
+        "'0' '0'",
+        "5",
+        "'7'",
+        "5e-1",
+        "0x01",
+        "/*! NULL */",
+        "/*!50000 5 */",
+    ];
+    (blanks(), prop::sample::select(KEYS), blanks())
+        .prop_map(|(before, key, behind)| format!("{before}{key}{behind}"))
 }

@@ -46,3 +46,38 @@ fn what_they_mean_is_asked_anew() {
     assert!(has(&sent, "5, 6)"), "{}", String::from_utf8_lossy(&sent));
     assert!(has(&sent, "`id`"), "{}", String::from_utf8_lossy(&sent));
 }
+
+#[test]
+fn bytes_beyond_ascii_behind_the_same_beginning_are_read_anew() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    r.query(&format!("{BEGINNING}(1, 'one')"));
+    // A character may end with a backslash there.
+    let sent = r.answer(&rows(&["", "gbk", "d", "1", "0"]));
+    assert!(has(&sent, "LAST_INSERT_ID(100)"), "all of it is ASCII");
+    r.answer(&ok(1, 100));
+    r.told();
+    let text = [b"\x03", BEGINNING.as_bytes(), b"(2, '\xBF\\')"].concat();
+    assert_eq!(r.say(&text), b"");
+    assert!(has(&r.told(), "character set whose characters"));
+}
+
+#[test]
+fn rows_of_another_kind_do_not_begin_alike() {
+    let mut r = rig_of_mysql(KeyForm::Integer, DEPRECATE_EOF);
+    r.probed("INSERT INTO t(a) VALUES(1)", "1");
+    r.answer(&ok(1, 100));
+    for (text, written) in [
+        (
+            "INSERT INTO t(a) VALUES ROW(2)",
+            "VALUES ROW(LAST_INSERT_ID(101),2)",
+        ),
+        (
+            "INSERT INTO t(a) VALUES(3)",
+            "VALUES(LAST_INSERT_ID(102),3)",
+        ),
+    ] {
+        let sent = r.query(text);
+        assert!(has(&sent, written), "{}", String::from_utf8_lossy(&sent));
+        r.answer(&ok(1, 0));
+    }
+}

@@ -1,7 +1,7 @@
 //! LOAD DATA: rows are numbered by the server's LAST_INSERT_ID(), with more keys until they are enough.
 
 use keywright_rewrite::KeyForm;
-use keywright_session::Limits;
+use keywright_session::{Limits, OnExplicit};
 
 use super::rig::*;
 
@@ -134,6 +134,40 @@ fn keys_in_the_file_leave_it_open_what_was_generated() {
         &sent,
         "SET last_insert_id=IF(LAST_INSERT_ID()>0,100,0)"
     ));
+}
+
+#[test]
+fn only_the_servers_error_of_a_given_key_is_told_as_one() {
+    for (number, text, is_told) in [
+        (
+            1690_u16,
+            "'cast(`d`.`t`.`id` as signed) * 6364136223846793005'",
+            true,
+        ),
+        // The client's own numbers.
+        (1690, "'`d`.`t`.`a` * 9223372036854775807'", false),
+        (
+            1062,
+            "Duplicate entry '6364136223846793005' for key 'a'",
+            false,
+        ),
+    ] {
+        let mut r = rig_of_rule(|rule| rule.on_explicit = OnExplicit::Refuse);
+        let sent = said(&mut r, "LOAD DATA INFILE 'f' INTO TABLE t");
+        assert!(sent.contains("AS SIGNED)*6364136223846793005*"), "{sent}");
+        let error = [
+            &[0xFF][..],
+            &number.to_le_bytes(),
+            b"#HY000",
+            text.as_bytes(),
+        ]
+        .concat();
+        let error = packet(1, &error);
+        assert_eq!(r.answer(&error), b"", "nothing is tried again");
+        let told = r.told();
+        assert_eq!(told == error, !is_told, "{text}: {told:?}");
+        assert_eq!(has(&told, "may not be given"), is_told, "{text}");
+    }
 }
 
 #[test]

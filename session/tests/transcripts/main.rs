@@ -10,6 +10,7 @@ mod in_place;
 mod insert_id;
 mod last_id;
 mod load;
+mod narrow;
 mod prepared;
 mod rig;
 mod select;

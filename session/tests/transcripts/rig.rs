@@ -39,14 +39,28 @@ pub(crate) fn rig(form: KeyForm, caps: u64) -> Rig {
 
 /// Where so many keys can be had at once.
 pub(crate) fn rig_of_few_keys(keys_max: u64, repeatable: bool) -> Rig {
+    rig_of_rule(|rule| (rule.keys_max, rule.repeatable) = (keys_max, repeatable))
+}
+
+/// With a rule that was changed.
+pub(crate) fn rig_of_rule(change: impl FnOnce(&mut Rule)) -> Rig {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-    let rule = Rule {
-        keys_max,
-        repeatable,
-        ..r.rule.clone()
-    };
-    let rules = Arc::new(Rules::new(vec![rule], false));
+    change(&mut r.rule);
+    let rules = Arc::new(Rules::new(vec![r.rule.clone()], false));
     r.s = Session::new(rules, r.facts.clone());
+    r
+}
+
+/// Where all tables were looked at, and t is one whose key column was seen so.
+pub(crate) fn rig_of_table(sighting: Sighting) -> Rig {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let table = SeenTable {
+        schema: "d".to_owned(),
+        name: "t".to_owned(),
+        sighting,
+    };
+    let rules = Rules::new(vec![r.rule.clone()], false).with_tables(&[table], true);
+    r.s = Session::new(Arc::new(rules), r.facts.clone());
     r
 }
 

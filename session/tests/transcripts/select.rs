@@ -100,6 +100,23 @@ fn another_error_is_the_clients() {
 }
 
 #[test]
+fn a_number_of_the_clients_that_is_out_of_range_is_the_clients() {
+    let (mut r, _) = said(SELECT);
+    let mut payload = vec![0xFF, 0x9A, 0x06];
+    payload.extend(b"#22003BIGINT value is out of range in '`d`.`u`.`a` * 9223372036854775807'");
+    let error = packet(1, &payload);
+    assert_eq!(r.answer(&error), b"", "nothing is tried again");
+    assert_eq!(r.told(), error);
+    // A key of the client's that looks like the proxy's number.
+    let (mut r, _) = said(SELECT);
+    let mut payload = vec![0xFF, 0x26, 0x04];
+    payload.extend(b"#23000Duplicate entry '7046029254386353131' for key 'a'");
+    let error = packet(1, &payload);
+    assert_eq!(r.answer(&error), b"", "nothing is tried again");
+    assert_eq!(r.told(), error);
+}
+
+#[test]
 fn keys_that_run_out_between_tries_are_an_error() {
     let (mut r, _) = said(SELECT);
     r.fail_keys = true;
