@@ -170,11 +170,10 @@ pub fn double_asks(value: f64) -> Ask {
 
 /// Whether the hexadecimal or binary digits of a literal asks for a key.
 pub(crate) fn digits_ask(digits: &[u8], per_byte: usize) -> Ask {
+    let is_zero = digits.iter().all(|digit| *digit == b'0');
     match digits.len().div_ceil(per_byte) {
-        0 => Ask::Unclean,
-        1..=8 if digits.iter().all(|digit| *digit == b'0') => Ask::Yes,
-        1..=8 => Ask::No,
-        _ if digits.iter().all(|digit| *digit == b'0') => Ask::Unclean,
+        1..=8 if is_zero => Ask::Yes,
+        _ if is_zero => Ask::Unclean,
         _ => Ask::No,
     }
 }

@@ -37,6 +37,8 @@ pub(crate) enum After {
         made: Vec<Named>,
         /// One of them may have prepared another statement out of a text.
         doubts_texts: bool,
+        /// One of them may have made temporary tables out of sight.
+        doubts_unseen: bool,
     },
     /// Rows with generated keys were returned, if it succeeded.
     Returned(Reply),
@@ -67,6 +69,25 @@ impl After {
         texts: Texts::Doubtful,
         unknown: true,
     };
+
+    /// Whether temporary tables may have been made out of sight.
+    pub(crate) fn makes_unseen(&self) -> bool {
+        match self {
+            Self::Texts { unknown, .. } => *unknown,
+            Self::Several { doubts_unseen, .. } => *doubts_unseen,
+            Self::Defined => true,
+            Self::Nothing
+            | Self::Unknown
+            | Self::Database(_)
+            | Self::Tables { .. }
+            | Self::Returned(_)
+            | Self::Inserted(_)
+            | Self::Reset
+            | Self::Multi(_)
+            | Self::Prepared(_)
+            | Self::TextPrepared(_) => false,
+        }
+    }
 
     /// Whether it comes of a PREPARE, whose statement is carried out later.
     pub(crate) fn names_text(&self) -> bool {
@@ -104,6 +125,7 @@ impl Session {
             After::Defined => {
                 self.rules.schema().note_defined();
                 self.context.doubt();
+                self.context.doubt_unseen();
             }
             After::Database(name) if succeeded => self.context.database = Some(name),
             After::Tables { dropped, made } => {
@@ -123,11 +145,19 @@ impl Session {
                 if unknown {
                     self.rules.schema().note_unseen();
                     self.context.doubt();
+                    self.context.doubt_unseen();
                 }
             }
-            After::Several { made, doubts_texts } => {
+            After::Several {
+                made,
+                doubts_texts,
+                doubts_unseen,
+            } => {
                 self.rules.schema().note_unseen();
                 self.context.doubt();
+                if doubts_unseen {
+                    self.context.doubt_unseen();
+                }
                 if doubts_texts {
                     self.context.doubt_texts();
                 }

@@ -7,7 +7,7 @@ use keywright_rewrite::{CharsetClass, Modes};
 use crate::after::Named;
 use crate::bytes::Reader;
 use crate::step::SessionFacts;
-use crate::temporary::Temporary;
+use crate::temporary::{Temporary, Unseen};
 use crate::text_prepare::TextStatement;
 
 /// Status flag: a backslash in a string is itself.
@@ -37,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) insert_id_set: bool,
     /// Temporary tables that were made, or may have been, whose names are those of tables with rules.
     pub(crate) temporary: Vec<Temporary>,
+    /// Others of them, which were made where nobody looked.
+    pub(crate) unseen: Unseen,
     /// Statements on rules' tables that were prepared out of a text, by name.
     pub(crate) texts: HashMap<Vec<u8>, TextStatement>,
     /// Tables that were not there when the server was looked at, and have the column of their rule now.
@@ -67,6 +69,7 @@ impl Context {
             increment: 1,
             insert_id_set: false,
             temporary: Vec::new(),
+            unseen: Unseen::None,
             texts: HashMap::new(),
             with_key: Vec::new(),
             doubts_tables: false,

@@ -124,8 +124,10 @@ impl Session {
         if self.stage.load.is_some() {
             return self.go_on_loading(header, bytes, text);
         }
-        let Some(index) = self.rule_of(table) else {
-            return self.pass_query(header, bytes, text, After::Nothing);
+        let index = match self.rule_now(table) {
+            Ok(Some(index)) => index,
+            Ok(None) => return self.pass_query(header, bytes, text, After::Nothing),
+            Err(question) => return self.ask(&question),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.pass_query(header, bytes, text, After::Nothing);

@@ -138,8 +138,12 @@ impl Session {
         if self.context.insert_id_set {
             return None;
         }
-        // A temporary table hides it.
-        self.rule_of(table)?;
+        match self.rule_now(table) {
+            Ok(Some(_)) => {}
+            // A temporary table hides it.
+            Ok(None) => return None,
+            Err(question) => return Some(self.ask(&question)),
+        }
         let there = match self.key_there(table, index, rule) {
             Ok(there) => there,
             Err(question) => return Some(self.ask(&question)),

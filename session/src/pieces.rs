@@ -151,7 +151,7 @@ impl Session {
 
     fn look_at_several(&mut self, text: &[u8]) -> Result<Several, ()> {
         let modes = self.context.modes;
-        let (mut made, mut doubts_texts) = (Vec::new(), false);
+        let (mut made, mut doubts_texts, mut doubts_unseen) = (Vec::new(), false, false);
         let (mut is_ruled, mut loads) = (false, false);
         // After a USE, SET or CALL the rest is read in a state that nobody knows yet.
         let mut changed = false;
@@ -181,6 +181,7 @@ impl Session {
                 }
                 Look::Pass(after) => {
                     doubts_texts |= matches!(after, After::Texts { .. });
+                    doubts_unseen |= after.makes_unseen();
                     changed |= changes_reading(&after);
                     continue;
                 }
@@ -189,7 +190,11 @@ impl Session {
             is_ruled |= self.rule_behind(&table).is_some() || (changed && self.may_match(&table));
         }
         Ok(match (is_ruled, loads) {
-            (false, _) => Several::Whole(After::Several { made, doubts_texts }),
+            (false, _) => Several::Whole(After::Several {
+                made,
+                doubts_texts,
+                doubts_unseen,
+            }),
             (true, false) => Several::OneByOne,
             // The client would number the packets of its file after those of an answer that it never saw.
             (true, true) => Several::Refuse(Unsupported::Several),

@@ -129,9 +129,10 @@ impl Session {
         self.context.note_defined(self.rules.schema().defined());
         let modes = self.context.modes;
         if let Some(known) = self.familiars.take(text, &modes) {
-            let planned = match self.rule_of(&known.insert.head().table) {
-                Some(index) => self.plan_of(index, &known.insert, text, None),
-                None => Ok(self.unruled(&known.insert.head().table)),
+            let planned = match self.rule_now(&known.insert.head().table) {
+                Ok(Some(index)) => self.plan_of(index, &known.insert, text, None),
+                Ok(None) => Ok(self.unruled(&known.insert.head().table)),
+                Err(question) => Ok(Planned::Ask(question)),
             };
             self.familiars.put(known);
             return planned;
@@ -140,8 +141,10 @@ impl Session {
             Ok(head) => head,
             Err(unread) => return not_planned(None, unread),
         };
-        let Some(index) = self.rule_of(&head.table) else {
-            return Ok(self.unruled(&head.table));
+        let index = match self.rule_now(&head.table) {
+            Ok(Some(index)) => index,
+            Ok(None) => return Ok(self.unruled(&head.table)),
+            Err(question) => return Ok(Planned::Ask(question)),
         };
         let insert = match Insert::read(head, text, &modes) {
             Ok(insert) => insert,

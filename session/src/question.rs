@@ -1,4 +1,5 @@
-//! Questions about a table that are put to the server before a statement on it. Each prepares a SELECT: nothing is carried out.
+//! Questions about a table that are put to the server before a statement on it. Those for columns prepare a SELECT: nothing is
+//! carried out.
 
 use keywright_rewrite::{KeyForm, TableName};
 
@@ -29,6 +30,8 @@ pub(crate) enum Question {
     Columns(TableName),
     /// Whether it has the column of this rule.
     Key(TableName, usize),
+    /// Whether a temporary table hides it.
+    Hidden(TableName),
 }
 
 /// Whether a table has the column of its rule.
@@ -86,6 +89,10 @@ impl Session {
     pub(crate) fn ask(&mut self, question: &Question) -> Step {
         let mut text = b"SELECT ".to_vec();
         let (table, gather) = match question {
+            Question::Hidden(table) => {
+                let (schema, name) = self.named(table);
+                return self.ask_hidden((schema.to_vec(), name.to_vec()));
+            }
             Question::Columns(table) => {
                 text.push(b'*');
                 (table, Gather::Columns)

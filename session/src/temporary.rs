@@ -6,12 +6,15 @@ use crate::after::Named;
 use crate::bytes::Reader;
 use crate::context::Context;
 use crate::packets::{only_row, packets};
-use crate::question::write_quoted;
+use crate::question::{Question, write_quoted};
 use crate::session::{Gather, Session};
 use crate::step::Step;
 
 /// So many are remembered. One that is not hides nothing, so that its rows get keys of a rule.
 const TEMPORARY_MAX: usize = 256;
+
+/// So many tables are remembered that no temporary table hides; more are asked for again.
+const SEEN_MAX: usize = 32;
 
 /// Asks what a table is.
 pub(crate) const SHOW_CREATE: &[u8] = b"SHOW CREATE TABLE ";
@@ -27,11 +30,37 @@ pub(crate) struct Temporary {
     is_doubtful: bool,
 }
 
+/// What is known of temporary tables whose making the proxy does not see: procedures make them, EXECUTE, and a new name. Stored
+/// functions and triggers could too; they are not followed, as any statement may call them.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Unseen {
+    /// None was made.
+    #[default]
+    None,
+    /// Any may have been, but for those that hide these.
+    Except(Vec<Named>),
+}
+
 impl Context {
     /// Any of them may have been dropped, or have another name.
     pub(crate) fn doubt_temporary(&mut self) {
         for table in &mut self.temporary {
             table.is_doubtful = true;
+        }
+    }
+
+    /// Any may have been made.
+    pub(crate) fn doubt_unseen(&mut self) {
+        self.unseen = Unseen::Except(Vec::new());
+    }
+
+    /// None hides this table.
+    fn note_seen(&mut self, table: &Named) {
+        if let Unseen::Except(seen) = &mut self.unseen {
+            if seen.len() >= SEEN_MAX {
+                seen.clear();
+            }
+            seen.push(table.clone());
         }
     }
 }
@@ -53,6 +82,22 @@ impl Session {
         let rule = self.rule_behind(table)?;
         let (schema, name) = self.named(table);
         (!self.hides(schema, name)).then_some(rule)
+    }
+
+    /// The same, once it is known whether a temporary table hides it.
+    pub(crate) fn rule_now(&self, table: &TableName) -> Result<Option<usize>, Question> {
+        let (schema, name) = self.named(table);
+        let is_known = match &self.context.unseen {
+            Unseen::None => true,
+            Unseen::Except(seen) => {
+                let mut seen = seen.iter();
+                seen.any(|(of, there)| of == schema && there == name) || self.hides(schema, name)
+            }
+        };
+        match self.rule_behind(table) {
+            Some(_) if !is_known => Err(Question::Hidden(table.clone())),
+            Some(_) | None => Ok(self.rule_of(table)),
+        }
     }
 
     /// The same, whatever hides the table: what is carried out later may be when that is gone.
@@ -123,25 +168,34 @@ impl Session {
     /// Asks for the first that is doubtful; `None`: none is.
     pub(crate) fn ask_temporary(&mut self) -> Option<Step> {
         let mut tables = self.context.temporary.iter();
-        let (schema, name) = tables.find(|table| table.is_doubtful)?.name.clone();
+        let named = tables.find(|table| table.is_doubtful)?.name.clone();
+        Some(self.ask_hidden(named))
+    }
+
+    /// Asks whether a table is a temporary one.
+    pub(crate) fn ask_hidden(&mut self, named: Named) -> Step {
+        let (schema, name) = &named;
         let mut text = SHOW_CREATE.to_vec();
-        write_quoted(&schema, &mut text);
+        write_quoted(schema, &mut text);
         text.push(b'.');
-        write_quoted(&name, &mut text);
-        Some(self.own_query(&text, Gather::Temporary((schema, name))))
+        write_quoted(name, &mut text);
+        self.own_query(&text, Gather::Temporary(named))
     }
 
     /// The server's answer: an error where there is no table at all.
     pub(crate) fn answer_temporary(&mut self, name: &Named, answer: &[u8]) {
         let is_there = self.tells_temporary(answer) == Some(true);
         let mut tables = self.context.temporary.iter();
-        let Some(at) = tables.position(|table| table.name == *name) else {
-            return;
-        };
-        match self.context.temporary.get_mut(at) {
-            Some(table) if is_there => table.is_doubtful = false,
-            Some(_) => drop(self.context.temporary.swap_remove(at)),
+        let at = tables.position(|table| table.name == *name);
+        match at.and_then(|at| Some((at, self.context.temporary.get_mut(at)?))) {
+            Some((_, table)) if is_there => table.is_doubtful = false,
+            Some((at, _)) => drop(self.context.temporary.swap_remove(at)),
+            None if is_there => self.note_temporary(vec![name.clone()], true),
             None => {}
+        }
+        // One that is not remembered is not asked for again either.
+        if !is_there || !self.hides(&name.0, &name.1) {
+            self.context.note_seen(name);
         }
     }
 

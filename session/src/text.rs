@@ -94,7 +94,10 @@ impl Session {
             Look::Unsupported(table, what, after) => {
                 let rule = match after.names_text() {
                     true => self.rule_behind(&table),
-                    false => self.rule_of(&table),
+                    false => match self.rule_now(&table) {
+                        Ok(rule) => rule,
+                        Err(question) => return self.ask(&question),
+                    },
                 };
                 match rule {
                     Some(_) => self.unsupported_then(header, bytes, rule, what, after),
@@ -202,7 +205,7 @@ impl Session {
                     dropped: Vec::new(),
                     made,
                 },
-                None => After::Unknown,
+                None => After::ANYTHING,
             }),
             Kind::DropTable => Look::Pass(match self.tables_named(text) {
                 Some(dropped) => After::Tables {
@@ -293,7 +296,7 @@ impl Session {
                     "keywright-proxy: statement on a table with a rule is longer than rewrite_bytes_max",
                 )
             }
-            _ => self.pass_unread(header, bytes, After::Unknown),
+            _ => self.pass_unread(header, bytes, After::ANYTHING),
         }
     }
 
@@ -304,7 +307,7 @@ impl Session {
                 "keywright-proxy: query attributes of a statement longer than rewrite_bytes_max cannot be read",
             );
         }
-        self.pass_unread(header, bytes, After::Unknown)
+        self.pass_unread(header, bytes, After::ANYTHING)
     }
 
     /// Whether the beginning of a long statement shows that it is the only one of its text, and an INSERT that no rule is for.

@@ -7,6 +7,7 @@ use keywright_tests::{
 keywright_tests::on_both_flavours!(
     values_follow_columns_that_move,
     a_key_column_may_go_and_come_back,
+    what_was_prepared_goes_into_a_temporary_table_made_out_of_sight,
 );
 
 const KEY_FIRST: i64 = 5_000_000;
@@ -128,5 +129,47 @@ fn a_key_column_may_go_and_come_back(flavour: Flavour) -> Result<()> {
         .wire(schema)?
         .run("INSERT INTO t (a, b) VALUES (41, 0)")?;
     assert_eq!(row(&server, schema, "id", 41)?, [["1", "0"]]);
+    Ok(())
+}
+
+fn what_was_prepared_goes_into_a_temporary_table_made_out_of_sight(flavour: Flavour) -> Result<()> {
+    let server = Upstream::start(flavour)?;
+    let schema = "hiding";
+    let (_proxy, mut one, _) = begin(&server, schema)?;
+    server.run(
+        schema,
+        "CREATE PROCEDURE p() CREATE TEMPORARY TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b INT)",
+    )?;
+    let mut prepare =
+        |text: &str| -> Result<_> { Ok(one.prepare(text)?.expect("it can be prepared")) };
+    let insert = prepare("INSERT INTO t (a, b) VALUES (?, ?)")?;
+    let query = prepare("INSERT INTO t (a, b) SELECT ?, ?")?;
+    let call = prepare("CALL p()")?;
+    let number = Param::Signed;
+    succeeds(&one.execute(&insert, &[number(1), number(10)])?);
+    succeeds(&one.execute(&query, &[number(2), number(20)])?);
+    succeeds(&one.execute(&call, &[])?);
+    for (statement, id) in [(&insert, 1), (&query, 2), (&insert, 3)] {
+        let replies = one.execute(statement, &[number(3), number(30)])?;
+        let ids: Vec<u64> = replies
+            .iter()
+            .filter_map(|reply| match reply {
+                Reply::Done(done) => Some(done.last_insert_id),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            ids,
+            [id],
+            "the temporary table numbers its rows by itself: {replies:?}"
+        );
+    }
+    one.run("DROP TEMPORARY TABLE t")?;
+    succeeds(&one.execute(&insert, &[number(4), number(40)])?);
+    succeeds(&one.execute(&query, &[number(5), number(50)])?);
+    for (a, b) in [(1, "10"), (2, "20"), (4, "40"), (5, "50")] {
+        assert_eq!(row(&server, schema, "id", a)?, [["1", b]]);
+    }
+    assert!(row(&server, schema, "id", 3)?.is_empty());
     Ok(())
 }

@@ -318,7 +318,7 @@ fn key_is_no_last_id_when_the_old_one_could_not_be_put_back() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.query("CALL p()");
     r.answer(&ok(0, 0));
-    let sent = r.probed("INSERT INTO t (a) VALUES (1)", "1");
+    let sent = r.unhidden("INSERT INTO t (a) VALUES (1)");
     assert!(sent.contains("VALUES (100,1)"), "{sent}");
     r.answer(&ok(1, 100));
     // From here on it is known.

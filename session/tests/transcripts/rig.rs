@@ -223,6 +223,16 @@ impl Rig {
         self.run();
         std::mem::take(&mut self.to_server)
     }
+    /// As [`Rig::probed`], where no temporary table hides the rule's, which is asked too if one may.
+    pub(crate) fn unhidden(&mut self, text: &str) -> String {
+        let sent = self.probed(text, "1");
+        match sent.contains("SHOW CREATE TABLE") {
+            true => {
+                String::from_utf8_lossy(&self.answer(&rows(&["t", "CREATE TABLE"]))).into_owned()
+            }
+            false => sent,
+        }
+    }
     /// Says a text and answers the probe if one comes; what the upstream got as the statement.
     pub(crate) fn probed(&mut self, text: &str, increment: &str) -> String {
         let sent = self.query(text);

@@ -225,3 +225,89 @@ fn what_is_carried_out_at_once_goes_into_it() {
     let mut r = hidden();
     done(&mut r, "EXECUTE IMMEDIATE 'INSERT INTO t (a) VALUES (1)'");
 }
+
+/// What goes to the server once it has told its state and what the table is.
+fn asked(r: &mut Rig, text: &str, is_temporary: bool) -> String {
+    assert!(has(&r.query(text), "@@session.sql_mode"));
+    let sent = r.answer(&probe("1"));
+    assert!(has(&sent, QUESTION), "{}", String::from_utf8_lossy(&sent));
+    let sent = match is_temporary {
+        true => r.answer(&rows(&["t", "CREATE TEMPORARY TABLE `t` ("])),
+        false => r.answer(&rows(&["t", "CREATE TABLE `t` ("])),
+    };
+    String::from_utf8_lossy(&sent).into_owned()
+}
+
+#[test]
+fn one_that_was_made_out_of_sight_hides_the_rule() {
+    for text in ["CALL p()", "EXECUTE nosuch", "BEGIN NOT ATOMIC DO 1; END"] {
+        let mut r = begun();
+        done(&mut r, text);
+        assert_eq!(asked(&mut r, INSERT, true).get(5..), Some(INSERT), "{text}");
+        r.answer(&ok(1, 0));
+        assert!(has(&r.query(INSERT), INSERT), "nothing is asked again");
+        r.answer(&ok(1, 0));
+        done(&mut r, "DROP TEMPORARY TABLE t");
+        assert!(
+            has(&r.query(INSERT), QUESTION),
+            "one may have been made since"
+        );
+        assert_keyed(&String::from_utf8_lossy(&r.answer(&err())));
+    }
+    // As when what made it failed.
+    let mut r = begun();
+    failed(&mut r, "CALL p()");
+    assert_eq!(asked(&mut r, INSERT, true).get(5..), Some(INSERT));
+}
+
+#[test]
+fn one_that_was_not_made_out_of_sight_is_asked_for_once() {
+    let mut r = begun();
+    done(&mut r, "CALL p()");
+    assert!(asked(&mut r, INSERT, false).contains("100"));
+    r.answer(&ok(1, 0));
+    assert!(has(&r.query(INSERT), "101"));
+    r.answer(&ok(1, 0));
+    done(&mut r, "CALL p()");
+    assert!(asked(&mut r, INSERT, false).contains("102"));
+}
+
+#[test]
+fn nobody_asks_after_what_makes_none() {
+    for text in [
+        "SET sql_mode = ''",
+        "USE d",
+        "SELECT 1",
+        "CREATE TEMPORARY TABLE u (a INT)",
+        "UPDATE u SET a = f(1)",
+        "COMMIT",
+    ] {
+        let mut r = begun();
+        done(&mut r, text);
+        assert_keyed(&r.probed(INSERT, "1"));
+    }
+}
+
+#[test]
+fn what_was_prepared_before_one_was_made_out_of_sight_goes_into_it() {
+    let mut r = begun();
+    assert!(stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1").contains("LAST_INSERT_ID"));
+    r.answer(&prepared(7, 2));
+    let insert = execute(7, &[0, 1, 253, 0, 1, b'x']);
+    done(&mut r, "CALL p()");
+    assert!(has(&r.say(&insert), "@@session.sql_mode"));
+    assert!(has(&r.answer(&probe("1")), QUESTION));
+    let sent = r.answer(&rows(&["t", "CREATE TEMPORARY TABLE `t` ("]));
+    assert!(
+        has(&sent, "INSERT INTO t (a) VALUES (?)"),
+        "the client's own text"
+    );
+}
+
+#[test]
+fn a_load_goes_into_one_that_was_made_out_of_sight() {
+    const LOAD: &str = "LOAD DATA INFILE 'f' INTO TABLE t (a)";
+    let mut r = begun();
+    done(&mut r, "CALL p()");
+    assert_eq!(asked(&mut r, LOAD, true).get(5..), Some(LOAD));
+}
