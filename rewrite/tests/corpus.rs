@@ -141,7 +141,7 @@ impl Setting {
 
     fn spliced(&self, plan: &Plan, text: &[u8]) -> String {
         if plan.keys() == 0 {
-            return "    unchanged\n".to_owned();
+            return unchanged(plan.by_mode());
         }
         let mut out = Vec::new();
         plan.splice(text, &self.keys(plan.keys()), &mut out)
@@ -152,7 +152,7 @@ impl Setting {
     /// Rows out of a query, and 5 keys for them.
     fn selected(&self, plan: &QueryPlan, text: &[u8]) -> String {
         if plan.explicit() {
-            return "    unchanged\n".to_owned();
+            return unchanged(plan.by_mode());
         }
         let count = if plan.is_single() { 1 } else { 5 };
         let mut out = Vec::new();
@@ -171,6 +171,12 @@ impl Setting {
         }
         if plan.may_skip() {
             marks.push_str(", may skip");
+        }
+        if plan.on_duplicate() {
+            marks.push_str(", on duplicate");
+        }
+        if plan.for_zero() {
+            marks.push_str(", for 0");
         }
         let shown = shown(&out).replace("*7046029254386353131*7046029254386353131", "*…");
         format!("    {shown}\n    {marks}\n")
@@ -254,7 +260,7 @@ impl Setting {
 /// Rows out of a query, whose keys are parameters.
 fn selection_prepared(plan: &QueryPlan, text: &[u8]) -> String {
     if plan.explicit() {
-        return "    unchanged\n".to_owned();
+        return unchanged(plan.by_mode());
     }
     match plan.prepare(text) {
         Err(error) => format!("    {error}\n"),
@@ -266,6 +272,12 @@ fn selection_prepared(plan: &QueryPlan, text: &[u8]) -> String {
             format!("    {text}\n    -- {parameters} and ?{at}={injected:?}\n")
         }
     }
+}
+
+/// The application's own keys, perhaps because of what sql_mode is.
+fn unchanged(by_mode: bool) -> String {
+    let why = if by_mode { " in this sql_mode" } else { "" };
+    format!("    unchanged{why}\n")
 }
 
 fn shown(text: &[u8]) -> String {
@@ -285,6 +297,9 @@ fn marks(plan: &Plan) -> String {
         (plan.replace(), "replace"),
         (plan.returning(), "returning"),
         (plan.unsure_of_zero(), "unsure of zero"),
+        (plan.for_zero(), "for 0"),
+        (plan.by_mode(), "in this sql_mode"),
+        (plan.by_order(), "by the order of columns"),
     ];
     let mut marks = format!("-- {} of {}, {lid}", plan.keys(), plan.rows());
     for (_, flag) in flags.iter().filter(|(set, _)| *set) {
