@@ -20,6 +20,12 @@ LOAD DATA LOCAL INFILE 'x' INTO TABLE t IGNORE 1 LINES (a) SET b = 'set';
 @local 7\n
 LOAD DATA LOCAL INFILE 'x' INTO TABLE t (@n) SET a = @n + 1, b = id;
 @text
+@local 71\t9\n
+LOAD DATA LOCAL INFILE 'x' INTO TABLE t (@'x', a) SET b = @'x';
+@text
+@local 72\t10\n
+LOAD DATA LOCAL INFILE 'x' INTO TABLE t (@"y)", a) SET b = @`y)`;
+@text
 @local
 LOAD DATA LOCAL INFILE 'x' INTO TABLE t (a);
 SELECT a, b FROM t ORDER BY id;

@@ -75,8 +75,13 @@ fn rows_of_another_kind_do_not_begin_alike() {
             "INSERT INTO t(a) VALUES(3)",
             "VALUES(LAST_INSERT_ID(102),3)",
         ),
+        ("INSERT INTO t(a) (SELECT 4)", "(SELECT 4,103)"),
+        ("INSERT INTO t(a) (SELECT 5)", "(SELECT 5,104)"),
     ] {
-        let sent = r.query(text);
+        let mut sent = r.query(text);
+        if has(&sent, "SET last_insert_id") {
+            sent = r.answer(&ok(0, 0));
+        }
         assert!(has(&sent, written), "{}", String::from_utf8_lossy(&sent));
         r.answer(&ok(1, 0));
     }
