@@ -4,7 +4,7 @@ use std::fmt;
 
 use fastrand::Rng;
 
-use super::values::{bound, bound_key, choose, key, number, text};
+use super::values::{bound, bound_key, choose, key, number, text, usual_key_in_query};
 use crate::{Flavour, Param};
 
 /// What a column is for.
@@ -453,6 +453,7 @@ impl Writer<'_> {
                     "minus",
                     "a+n",
                 ]),
+                Role::Key if self.one_in(2) => usual_key_in_query(self.random),
                 Role::Number if from && self.one_in(2) => self.choose(&[
                     "a",
                     "u.a",
@@ -516,13 +517,16 @@ impl Writer<'_> {
                 "WHERE a BETWEEN 1 AND 2",
             ]);
         }
-        if self.one_in(6) {
+        if self.one_in(4) {
             grouped = true;
             text += self.gap();
             text += self.choose(&[
                 "GROUP BY a",
                 "GROUP BY a WITH ROLLUP",
                 "GROUP BY 1",
+                "GROUP BY 1 WITH ROLLUP",
+                "GROUP BY 1 WITH ROLLUP",
+                "GROUP BY 1, 2 WITH ROLLUP",
                 "GROUP BY b",
                 "GROUP BY ROLLUP (a)",
                 "GROUP BY a, b WITH ROLLUP",

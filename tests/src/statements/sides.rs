@@ -20,12 +20,10 @@ const NOT_SUPPORTED: u16 = 1235;
 /// What a statement that was refused names stands between these.
 const NAMED: [&str; 2] = ["cannot fill in a key exactly in ", ", on a table"];
 
+const LAST_ID: &str = "SELECT LAST_INSERT_ID(), @@identity";
+
 /// What the session says of a statement afterwards; one of them, in turn.
-const QUESTIONS: [&str; 3] = [
-    "SELECT LAST_INSERT_ID(), @@identity",
-    "SHOW WARNINGS",
-    "SELECT ROW_COUNT()",
-];
+const QUESTIONS: [&str; 3] = [LAST_ID, "SHOW WARNINGS", "SELECT ROW_COUNT()"];
 
 /// A server, and a proxy before it.
 pub(super) struct Rig {
@@ -230,6 +228,11 @@ impl Session {
             },
         };
         let mut afterwards = show_replies(&self.wire.query(question)?);
+        // What a statement that failed left behind would be taken for the next one's.
+        if errno.is_some() && question != LAST_ID {
+            afterwards.push('\n');
+            afterwards.push_str(&show_replies(&self.wire.query(LAST_ID)?));
+        }
         let name = case.table.name;
         let mut table = self.dump(name)?;
         // A statement that failed may have moved the counter of the server's own keys.

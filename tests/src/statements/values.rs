@@ -306,15 +306,29 @@ const TEXTS: &[&str] = &[
     "''",
 ];
 
+/// What keys mostly are: none of these is refused, so that what stands around them is seen.
+const USUAL: &[&str] = &[
+    "NULL", "NULL", "0", "'0'", "DEFAULT", "700", "701", "702", "'703'",
+];
+
+/// The same in a query.
+const USUAL_IN_QUERY: &[&str] = &["NULL", "NULL", "0", "700", "701", "702"];
+
 /// Where a key belongs.
 pub(super) fn key(random: &mut Rng) -> &'static str {
-    let pool = match random.u8(0..20) {
+    let pool = match random.u8(0..30) {
         0..9 => ASKS,
         9..14 => GIVES,
         14..16 => COMPUTES,
-        _ => COMMENTED,
+        16..20 => COMMENTED,
+        _ => USUAL,
     };
     choose(random, pool)
+}
+
+/// The same in a query.
+pub(super) fn usual_key_in_query(random: &mut Rng) -> &'static str {
+    choose(random, USUAL_IN_QUERY)
 }
 
 /// Where a number belongs.
