@@ -50,7 +50,6 @@ fn all_problems_are_told_at_once() {
     let text = SAMPLE
         .replace("segment:orders", "segments:orders")
         .replace("# on_explicit = \"keep\"", "on_explicit = \"maybe\"")
-        .replace("# mode = \"rewrite\"", "mode = \"observe\"")
         .replace("# check = \"error\"", "check = \"perhaps\"")
         .replace("# look_s = 60", "look_s = 0")
         .replace("# bits_max = 63", "bits_max = 70");
@@ -58,16 +57,26 @@ fn all_problems_are_told_at_once() {
         Ok(_) => String::new(),
         Err(error) => format!("{error:#}"),
     };
-    for part in [
-        "segments",
-        "maybe",
-        "only observes",
-        "perhaps",
-        "look_s",
-        "70",
-    ] {
+    for part in ["segments", "maybe", "perhaps", "look_s", "70"] {
         assert!(told.contains(part), "{part} is not in: {told}");
     }
+}
+
+#[test]
+fn only_keys_of_a_tag_can_be_switched_off_behind_the_fence() -> Result<()> {
+    let observing = SAMPLE.replace("# mode = \"rewrite\"", "mode = \"observe\"");
+    Config::parse(&observing)?;
+    let snowflake = observing.replace("segment:orders", "snowflake");
+    let told = Config::parse(&snowflake).unwrap_err();
+    assert!(format!("{told:#}").contains("only observes"), "{told:#}");
+    let unlike =
+        format!("{SAMPLE}\n[[rule]]\ntable = \"a.b\"\ncolumn = \"id\"\nkey = \"segment:orders\"\n");
+    let told = Config::parse(&unlike).unwrap_err();
+    assert!(
+        format!("{told:#}").contains("all have fence = true"),
+        "{told:#}"
+    );
+    Ok(())
 }
 
 #[test]

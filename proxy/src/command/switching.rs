@@ -213,6 +213,12 @@ impl Switching {
             self.is_due = false;
             return Ok(true);
         }
+        if !self.conductor.can_lead() {
+            self.is_due = false;
+            bail!(
+                "this proxy switches no tables, since a listener has no admin url: they stay as they are until another proxy does"
+            );
+        }
         if let Some(Peer { holder, .. }) = missing(peer_wait_ms(&self.config), &standing) {
             bail!(
                 "tables are not switched yet: {holder} is not heard of, and may come back until it was silent for {} s",

@@ -9,7 +9,7 @@ use keywright_store::switch::{Recorded, RuleName};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
-use crate::config::{Config, Configured};
+use crate::config::{Config, Configured, Listener};
 use crate::tables::{self, Column};
 
 /// A server, by a connection of the proxy's own.
@@ -30,17 +30,39 @@ pub fn name_of(configured: &Configured) -> RuleName {
 
 /// All servers, each once.
 pub(super) async fn connect(config: &Config) -> Result<Vec<Server>> {
-    let mut servers: Vec<Server> = Vec::new();
+    let mut servers = Vec::new();
     for listener in &config.listeners {
-        let admin = listener.admin.as_deref();
-        let admin = admin.with_context(|| format!("{}: there is no admin url", listener.bind))?;
-        let mut conn = tables::connect(config, admin).await?;
-        let identity = identity(&mut conn).await?;
-        if !servers.iter().any(|server| server.identity == identity) {
-            servers.push(Server { conn, identity });
-        }
+        add(&mut servers, connect_by(config, listener).await?);
     }
     Ok(servers)
+}
+
+/// Those of them that can be reached.
+pub(super) async fn connect_to_some(config: &Config) -> Vec<Server> {
+    let mut servers = Vec::new();
+    for listener in &config.listeners {
+        match connect_by(config, listener).await {
+            Ok(server) => add(&mut servers, server),
+            Err(error) => {
+                tracing::debug!(listener = listener.bind, "cannot be reached: {error:#}");
+            }
+        }
+    }
+    servers
+}
+
+fn add(servers: &mut Vec<Server>, new: Server) {
+    if !servers.iter().any(|server| server.identity == new.identity) {
+        servers.push(new);
+    }
+}
+
+async fn connect_by(config: &Config, listener: &Listener) -> Result<Server> {
+    let admin = listener.admin.as_deref();
+    let admin = admin.with_context(|| format!("{}: there is no admin url", listener.bind))?;
+    let mut conn = tables::connect(config, admin).await?;
+    let identity = identity(&mut conn).await?;
+    Ok(Server { conn, identity })
 }
 
 pub(super) async fn identity(conn: &mut Conn) -> Result<String> {
