@@ -95,7 +95,11 @@ fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Sh
         let _ = writeln!(
             out,
             "-- While proxies run there is a way without a stop: mode = \"observe\" for this rule, and SIGHUP for one proxy after the other.\n\
-             -- What follows is for tables that are to do without any proxy."
+             -- What follows is for tables that are to do without any proxy. Behind it, on the store, so that no proxy that starts later\n\
+             -- takes them for tables with keys:\n\
+             -- UPDATE keywright_rule SET tag = NULL WHERE table_pattern = '{}' AND column_name = '{}';",
+            name.replace('\\', "\\\\").replace('\'', "''"),
+            configured.rule.column
         );
     }
     let _ = writeln!(

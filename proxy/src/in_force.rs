@@ -62,6 +62,8 @@ struct State {
     known: Option<Tags>,
     /// The rules that an attempt is about.
     held: BTreeSet<RuleName>,
+    /// Rules that are to give keys and are not in force, of whose tables nobody knows that they are native.
+    unsure: BTreeSet<RuleName>,
     version: u64,
 }
 
@@ -71,7 +73,13 @@ impl State {
     fn held(&self) -> Vec<usize> {
         let rules = self.config.rules.iter().enumerate();
         let is_held = |configured: &Configured| match &self.known {
-            Some(_) => self.held.contains(&rule_name(configured)),
+            Some(known) => {
+                let name = rule_name(configured);
+                let gives_keys = matches!(known.get(&name), Some(Some(_)));
+                let wants_keys = configured.rule.mode == Mode::Rewrite;
+                self.held.contains(&name)
+                    || (!gives_keys && wants_keys && self.unsure.contains(&name))
+            }
             None => configured.is_switched && configured.rule.mode == Mode::Rewrite,
         };
         let held = rules.filter(|(_, configured)| is_held(configured));
@@ -93,7 +101,8 @@ impl State {
 }
 
 impl InForce {
-    /// Of a program that begins. `known`: what the store said; `None` if it did not answer.
+    /// Of a program that begins. `standing`: what the store said; `None` if it did not answer. `unsure`: rules whose tables may have had
+    /// keys without the switch, so that native ids among them could be given again: statements wait until they are switched.
     ///
     /// # Errors
     /// A source of keys cannot be made.
@@ -102,13 +111,14 @@ impl InForce {
         counters: Arc<Counters>,
         own_key: Arc<OwnKey>,
         (config, seen): (Arc<Config>, Vec<Seen>),
-        standing: Option<&Standing>,
+        (standing, unsure): (Option<&Standing>, BTreeSet<RuleName>),
     ) -> Result<Self> {
         let state = State {
             config,
             seen,
             known: standing.map(tags_of),
             held: standing.map(held_by).unwrap_or_default(),
+            unsure,
             version: counters.traffic.version(),
         };
         let orders = state.orders(&keys, &counters, &own_key)?;
@@ -155,12 +165,10 @@ impl InForce {
         let here = state.config.rules.iter().filter(|rule| rule.is_switched);
         for rule in here.map(rule_name).filter(|rule| gives_keys.contains(rule)) {
             let mut kept = config.rules.iter();
-            let is_kept = |kept: &Configured| {
-                rule_name(kept) == rule && (kept.is_switched || kept.rule.mode == Mode::Rewrite)
-            };
+            let is_kept = |kept: &Configured| rule_name(kept) == rule && kept.is_switched;
             if !kept.any(is_kept) {
                 bail!(
-                    "tables of rule {} have a fence, so that without the rule nobody gives keys: set mode = \"observe\" first, and send SIGHUP",
+                    "tables of rule {} go by the switch: leave the rule and its fence = true, set mode = \"observe\" first, and send SIGHUP",
                     rule.tables
                 );
             }
@@ -180,6 +188,16 @@ impl InForce {
     ) -> Result<()> {
         let mut state = self.state();
         let known = standing.map(tags_of).or_else(|| state.known.clone());
+        // Who gave keys without the fence is not native, until it has gone over.
+        let gave = |rule: &&Configured| !rule.is_switched && rule.rule.mode == Mode::Rewrite;
+        let gave: Vec<RuleName> = state
+            .config
+            .rules
+            .iter()
+            .filter(gave)
+            .map(rule_name)
+            .collect();
+        state.unsure.extend(gave);
         let before = (
             std::mem::replace(&mut state.config, config),
             std::mem::replace(&mut state.seen, seen),
@@ -240,6 +258,8 @@ impl InForce {
             tracing::error!("the rules stay as they were: {error:#}");
             (state.known, state.held) = before;
         }
+        // Once more, for the sources that these orders have made.
+        follow_generations(&self.keys, standing);
     }
 }
 

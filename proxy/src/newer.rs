@@ -61,12 +61,11 @@ impl Newer {
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
         if !self.is_awaited || self.source.orders.has_changed().unwrap_or(false) {
             self.is_awaited = true;
-            if let std::task::Poll::Ready(orders) = self.wait.as_mut().poll(context) {
+            // Until it waits for the next, to be woken by that.
+            while let std::task::Poll::Ready(orders) = self.wait.as_mut().poll(context) {
                 self.source.orders = orders.clone();
                 self.wait = changed(orders);
                 self.is_due = true;
-                // To be woken by the next.
-                let _ = self.wait.as_mut().poll(context);
             }
         }
         self.is_due

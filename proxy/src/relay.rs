@@ -131,11 +131,9 @@ impl Relay {
                 Halt::Keys(request) => {
                     let keys = self.means.keys(request).await;
                     self.session.on_keys(keys);
-                    // They took a while, and may be those of rules that are in force no more.
-                    match self.follow() {
-                        Adopted::Yes | Adopted::GoesOn => {}
-                        Adopted::Later | Adopted::Never => self.session.drop_keys(),
-                    }
+                    // They took a while. Those of rules that are in force no more lie below what came after them; the statement
+                    // begins anew where it can.
+                    self.follow();
                 }
                 Halt::Wait => {
                     if !self.wait().await {
@@ -354,8 +352,14 @@ impl Relay {
         let before = self.session.version();
         let can_go_on = match self.follow() {
             Adopted::Yes => self.session.version() != before,
-            Adopted::GoesOn => true,
-            Adopted::Later | Adopted::Never => return false,
+            // What the fence has refused waits for more than that.
+            Adopted::GoesOn => !self.session.is_at_fence(),
+            Adopted::Later | Adopted::Never => {
+                self.session.tell_outdated();
+                self.client
+                    .take_own(&mut self.upstream, self.session.to_client());
+                return false;
+            }
         };
         let Some(newer) = self.newer.as_ref().filter(|_| !can_go_on) else {
             return true;

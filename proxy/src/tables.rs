@@ -15,6 +15,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder};
 use tokio::time::timeout;
 
+pub(crate) use columns::quoted;
 pub use columns::{Column, first_of_indexes, key_columns, lower_case};
 
 use crate::config::{Config, Configured, Listener};
@@ -402,6 +403,9 @@ async fn fence(
     if !column.engine.eq_ignore_ascii_case("InnoDB") {
         let engine = &column.engine;
         trouble = format!("{name} is {engine}, and the fence needs InnoDB");
+    } else if configured.is_switched {
+        // Under its lock, and after asking the store: by the switch.
+        trouble = format!("{name} has no fence yet");
     } else if configured.fence && apply {
         match server.query_drop(&statement).await {
             Ok(()) => {

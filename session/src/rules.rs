@@ -229,10 +229,20 @@ impl Rules {
     /// As a version of rules that may change while connections follow them. `doors` is by configured rule.
     #[must_use]
     pub fn with_traffic(mut self, traffic: &Arc<Traffic>, version: u64, doors: &[Door]) -> Self {
-        let tables = self.matchers.iter().map(|matcher| match &matcher.table {
-            Glob::Exact(table) if !self.lower_case => Some(table.as_bytes()),
-            Glob::Exact(_) | Glob::Wild(_) => None,
-        });
+        // What is written out in a pattern every name has that it matches.
+        let written = |rule: &'_ Rule| {
+            let parts = rule.table.table().split(['*', '?']);
+            parts.max_by_key(|part| part.len()).map(str::to_owned)
+        };
+        let tables: Vec<Option<String>> = self
+            .rules
+            .iter()
+            .take(self.matchers.len())
+            .map(|rule| written(rule).filter(|part| !self.lower_case && !part.is_empty()))
+            .collect();
+        let tables = tables
+            .iter()
+            .map(|table| table.as_deref().map(str::as_bytes));
         let doors = Doors::new(traffic, version, doors.iter().zip(tables));
         self.doors = Some(doors);
         self

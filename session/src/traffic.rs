@@ -247,13 +247,6 @@ impl Session {
         }
     }
 
-    /// The keys that came last are not to be used, nor is the statement to be begun anew: the rules have changed meanwhile.
-    pub fn drop_keys(&mut self) {
-        if self.stage.keys.is_some() {
-            self.stage.keys = Some(Err(switching()));
-        }
-    }
-
     /// After [`Step::Wait`]: nothing has changed for too long. The command at the front is refused.
     pub fn on_waited(&mut self) {
         match &mut self.at_fence {

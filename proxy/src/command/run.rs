@@ -1,5 +1,6 @@
 //! `run`: serves until it is told to stop.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -9,7 +10,8 @@ use keywright_proxy::in_force::{self, InForce};
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::password::OwnKey;
 use keywright_proxy::serve;
-use keywright_store::switch::{Standing, Switchboard};
+use keywright_proxy::switch::rule_name;
+use keywright_store::switch::{RuleName, Standing, Switchboard};
 use keywright_store::{Failure, Keys};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
@@ -158,6 +160,18 @@ async fn standing(config: &Config, keys: &Keys) -> Option<Standing> {
     }
 }
 
+/// Rules of whose tables nothing says that they were native, or switched: they may have had keys without the fence.
+async fn unsure(config: &Config, keys: &Keys) -> BTreeSet<RuleName> {
+    if !is_switched(config) {
+        return BTreeSet::new();
+    }
+    // Where the store does not say, none is sure.
+    let wishes = Switchboard::new(keys).wishes().await.unwrap_or_default();
+    let is_told = |rule: &RuleName| wishes.iter().any(|(_, wish)| wish.rule == *rule);
+    let rules = config.rules.iter().filter(|rule| rule.is_switched);
+    rules.map(rule_name).filter(|rule| !is_told(rule)).collect()
+}
+
 impl<'a> Running<'a> {
     async fn begin(file: &'a File, config: Config, keys: Keys) -> Result<Running<'a>> {
         are_there(&keys, &config.tags(), None).await?;
@@ -172,7 +186,7 @@ impl<'a> Running<'a> {
             Arc::clone(&counters),
             Arc::new(OwnKey::made_when_needed()),
             (Arc::clone(&config), looks.seen()),
-            standing.as_ref(),
+            (standing.as_ref(), unsure(&config, &keys).await),
         )?;
         let mut running = Running {
             file,

@@ -41,6 +41,8 @@ pub(super) struct Switching {
     is_due: bool,
     next_try: Instant,
     retry_ms: u64,
+    /// When tables in force are looked at next whether they have their fence.
+    next_fence: Instant,
     /// When an attempt was under way last.
     last_busy: Option<Instant>,
     /// What was logged last, and has not changed.
@@ -76,12 +78,12 @@ fn in_force(standing: &Standing, rule: &RuleName) -> Option<Tag> {
 }
 
 /// Whether a program is to switch a rule's tables to what its configuration wants, and they are not: what the configuration wanted
-/// before (`last`; nothing: it is new here) says whether it has changed, or others have switched meanwhile.
-fn is_news(wish: &Wish, last: Option<&Wish>, in_force: Option<&Tag>) -> bool {
+/// before (`last`; nothing: it is new here) says whether it has changed, or others have switched meanwhile; `was_switched`: ever.
+fn is_news(wish: &Wish, last: Option<&Wish>, was_switched: bool) -> bool {
     match last {
         Some(last) => last != wish,
-        // Whoever comes new to others' tables takes none of them back.
-        None => in_force.is_none(),
+        // Whoever comes new to others' tables takes none of them back, or over again.
+        None => !was_switched,
     }
 }
 
@@ -109,6 +111,7 @@ impl Switching {
             changed: BTreeSet::new(),
             next_try: Instant::now(),
             retry_ms: RETRY_MS,
+            next_fence: Instant::now(),
             last_busy: None,
             told: None,
             told_off: BTreeSet::new(),
@@ -160,7 +163,8 @@ impl Switching {
         let next = match self.conductor.step().await {
             Ok(next) => next,
             Err(error) => {
-                self.is_idle = !self.conductor.is_holding();
+                // Not at once again: who waits for a lock keeps others from the table.
+                self.is_idle = true;
                 return Err(error);
             }
         };
@@ -172,6 +176,10 @@ impl Switching {
         }
         let turn = Duration::from_millis(TURN_MS);
         let is_turn_over = self.last_busy.is_none_or(|busy| busy + turn < now);
+        if now >= self.next_fence {
+            self.next_fence = now + Duration::from_secs(self.config.look_s);
+            self.conductor.fence_missing().await?;
+        }
         if !self.is_due || now < self.next_try || !is_turn_over {
             return Ok(true);
         }
@@ -184,19 +192,22 @@ impl Switching {
         if standing.phase != Phase::None {
             return Ok(false);
         }
-        let last = self.board.wishes(&self.place).await.map_err(failed)?;
+        let all = self.board.wishes().await.map_err(failed)?;
         let mut changes = Vec::new();
         let wishes: Vec<Wish> = self.config.rules.iter().filter_map(wish).collect();
         for wish in wishes {
             let from = in_force(&standing, &wish.rule);
-            let before = last.iter().find(|last| last.rule == wish.rule);
+            let of_rule = || all.iter().filter(|(_, its)| its.rule == wish.rule);
+            let before = of_rule().find(|(place, _)| *place == self.place);
+            let before = before.map(|(_, before)| before);
+            let was_switched = from.is_some() || of_rule().any(|(_, its)| its.tag.is_some());
             if from == wish.tag {
                 self.changed.remove(&wish.rule);
                 if before != Some(&wish) {
                     let recorded = self.board.record_wish(&self.place, wish).await;
                     recorded.map_err(failed)?;
                 }
-            } else if self.changed.contains(&wish.rule) || is_news(&wish, before, from.as_ref()) {
+            } else if self.changed.contains(&wish.rule) || is_news(&wish, before, was_switched) {
                 changes.push(Change {
                     rule: wish.rule,
                     from,
@@ -296,26 +307,21 @@ mod tests {
     #[test]
     fn only_what_is_new_in_a_configuration_is_switched() {
         let (native, a, b) = (wish(None), wish(Some("a")), wish(Some("b")));
-        for (wanted, last, in_force, is_new) in [
+        for (wanted, last, was_switched, is_new) in [
             // It starts again with its old file, and another program has switched.
-            (&a, Some(&a), &b, false),
-            (&a, Some(&a), &native, false),
-            (&native, Some(&native), &a, false),
+            (&a, Some(&a), true, false),
+            (&native, Some(&native), true, false),
             // Its file has changed.
-            (&a, Some(&native), &native, true),
-            (&b, Some(&a), &a, true),
-            (&native, Some(&a), &a, true),
+            (&a, Some(&native), false, true),
+            (&b, Some(&a), true, true),
+            (&native, Some(&a), true, true),
             // It is new here.
-            (&a, None, &native, true),
-            (&b, None, &a, false),
-            (&native, None, &a, false),
+            (&a, None, false, true),
+            (&a, None, true, false),
+            (&native, None, true, false),
         ] {
-            let in_force = in_force.tag.as_ref();
-            assert_eq!(
-                is_news(wanted, last, in_force),
-                is_new,
-                "{wanted:?} {last:?}"
-            );
+            let found = is_news(wanted, last, was_switched);
+            assert_eq!(found, is_new, "{wanted:?} {last:?}");
         }
     }
 }

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use keywright_core::Tag;
 use keywright_store::Failure;
 use keywright_store::switch::{
     Change, Committed, Me, Next, Phase, Recorded, RuleName, Standing, Switchboard, decide,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use super::fence::{Outcome, Reading, fence, kill, lift};
+use super::fence::{Outcome, Reading, fence, kill, lift, probe};
 use super::obstacles::obstacles;
 use super::servers::{self, Server};
 use crate::config::Config;
-use crate::tables::Column;
+use crate::tables::{Column, quoted};
 
 /// How often a program says that it is there, milliseconds.
 const BEAT_MS: u64 = 1_000;
@@ -130,7 +131,7 @@ impl<C: Crew> Conductor<C> {
                 self.holds = Some(attempt);
             }
             Next::Acknowledge(attempt) => self.say(Some(attempt)).await?,
-            Next::Carry(attempt) => self.carry(attempt, &standing).await?,
+            Next::Carry(attempt) => self.try_to_carry(attempt, &standing).await?,
             Next::End(attempt) => {
                 if self.board.end(attempt).await.map_err(told)? {
                     tracing::warn!(attempt, "the switch took too long, and is given up");
@@ -159,6 +160,20 @@ impl<C: Crew> Conductor<C> {
         }
     }
 
+    /// Whatever goes wrong, statements do not wait for it until the attempt is late.
+    async fn try_to_carry(&self, attempt: u64, standing: &Standing) -> Result<()> {
+        let limit = Duration::from_millis(self.limits.wait_ms_max);
+        let carried = match timeout(limit, self.carry(attempt, standing)).await {
+            Ok(carried) => carried,
+            Err(_) => Err(anyhow!("the servers took longer than switch_wait_ms_max")),
+        };
+        if carried.is_err() {
+            // It may have come into force: then there is nothing to end.
+            self.board.end(attempt).await.map_err(told)?;
+        }
+        carried
+    }
+
     /// All hold: fences all tables and commits; where they go back to native, records them and closes their tags.
     async fn carry(&self, attempt: u64, standing: &Standing) -> Result<()> {
         let names = changing(standing);
@@ -169,6 +184,7 @@ impl<C: Crew> Conductor<C> {
                 .await?;
         }
         let is_back = standing.rules.iter().any(|rule| rule.next == Some(None));
+        let own = self.own_fences(attempt, standing).await?;
         let mut servers = servers::connect(&self.config).await?;
         for server in &mut servers {
             let found = obstacles(&mut server.conn).await?;
@@ -179,9 +195,19 @@ impl<C: Crew> Conductor<C> {
         let mut above = 0;
         let mut seen = BTreeSet::new();
         for server in &mut servers {
-            for (_, column) in servers::tables_of(server, &self.config, &names).await? {
+            for (name, column) in servers::tables_of(server, &self.config, &names).await? {
+                let is_own = own.rules.contains(&name)
+                    || own
+                        .tables
+                        .contains(&(server.identity.clone(), column.quoted_table()));
                 let done = match is_back {
                     true => self.note(attempt, server, &column).await?,
+                    false if column.fenced && !is_own => {
+                        let table = column.quoted_table();
+                        return self
+                            .give_up(attempt, format!("{table} has a fence already, of another rule or out of a dump: lift it first, and see that no other tag gives it keys"))
+                            .await;
+                    }
                     false => self.fence(attempt, server, &column).await?,
                 };
                 match done {
@@ -210,6 +236,9 @@ impl<C: Crew> Conductor<C> {
                     .await?
                     .max(above);
             }
+            above = servers::above_others(server, &self.config, &names)
+                .await?
+                .max(above);
             if servers::identity(&mut server.conn).await? != server.identity {
                 self.give_up(attempt, "a server is another one now".to_owned())
                     .await?;
@@ -230,6 +259,80 @@ impl<C: Crew> Conductor<C> {
         Ok(())
     }
 
+    /// The fences that may be there: those of tables that give keys, and of this attempt.
+    async fn own_fences(&self, attempt: u64, standing: &Standing) -> Result<OwnFences> {
+        let recorded = self.board.recorded(attempt).await.map_err(told)?;
+        let rules = standing.rules.iter().filter(|rule| rule.tag.is_some());
+        Ok(OwnFences {
+            rules: rules.map(|rule| rule.rule.clone()).collect(),
+            tables: recorded
+                .into_iter()
+                .map(|its| {
+                    let table = format!("{}.{}", quoted(&its.schema), quoted(&its.table));
+                    (its.server, table)
+                })
+                .collect(),
+        })
+    }
+
+    /// Fences tables that came later, of rules that give keys.
+    ///
+    /// # Errors
+    /// The store or a server fails, or a table has ids that are still to be given.
+    pub async fn fence_missing(&self) -> Result<()> {
+        if !self.can_lead() {
+            return Ok(());
+        }
+        let standing = self.board.standing().await.map_err(told)?;
+        let in_force: BTreeMap<RuleName, Tag> = standing
+            .rules
+            .into_iter()
+            .filter_map(|rule| Some((rule.rule, rule.tag?)))
+            .collect();
+        let names: BTreeSet<RuleName> = in_force.keys().cloned().collect();
+        if names.is_empty() || standing.phase != Phase::None {
+            return Ok(());
+        }
+        for server in &mut servers::connect_to_some(&self.config).await {
+            let tables = servers::tables_of(server, &self.config, &names).await?;
+            for (name, column) in tables.into_iter().filter(|(_, column)| !column.fenced) {
+                let tag = in_force.get(&name);
+                let may = async |reading: Reading| self.may_fence(&name, tag, reading).await;
+                match fence(&mut server.conn, &column, may).await? {
+                    Outcome::Done => {
+                        tracing::info!(table = column.quoted_table(), "fence applied");
+                    }
+                    Outcome::Over => bail!(
+                        "{} has no fence, and ids that tag \"{}\" is still to give: keywright-proxy advance raises the tag",
+                        column.quoted_table(),
+                        tag.map_or("", Tag::as_str)
+                    ),
+                    // The next look comes back to it.
+                    Outcome::Blocked(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Under a table's lock: whether its rule gives keys now, all of them above its ids.
+    async fn may_fence(
+        &self,
+        name: &RuleName,
+        tag: Option<&Tag>,
+        reading: Reading,
+    ) -> Result<bool, Failure> {
+        let bounds = self.board.bounds().await?;
+        let now = self.board.standing().await?;
+        let bound = bounds
+            .iter()
+            .find(|(of, _)| tag.is_some_and(|tag| tag.as_str() == of));
+        let is_below = bound.is_some_and(|(_, bound)| reading.counter <= *bound);
+        let mut rules = now.rules.iter();
+        let gives = rules.any(|rule| rule.rule == *name && rule.tag.as_ref() == tag);
+        Ok(now.phase == Phase::None && gives && is_below)
+    }
+
     /// Always an error: why.
     async fn give_up(&self, attempt: u64, why: String) -> Result<()> {
         self.board.end(attempt).await.map_err(told)?;
@@ -246,7 +349,11 @@ impl<C: Crew> Conductor<C> {
     }
 
     /// For whoever completes it.
-    async fn note(&self, attempt: u64, server: &Server, column: &Column) -> Result<Outcome> {
+    async fn note(&self, attempt: u64, server: &mut Server, column: &Column) -> Result<Outcome> {
+        // Behind the commit there is only one way, and it needs the lock.
+        if let Some(blocked) = probe(&mut server.conn, column).await? {
+            return Ok(blocked);
+        }
         let reading = Reading {
             counter: 0,
             was_fenced: true,
@@ -328,6 +435,13 @@ impl<C: Crew> Conductor<C> {
             None => Ok(servers),
         }
     }
+}
+
+/// Fences that may be there.
+struct OwnFences {
+    rules: BTreeSet<RuleName>,
+    /// Server and table.
+    tables: BTreeSet<(String, String)>,
 }
 
 /// The rules that the attempt is about.

@@ -141,6 +141,21 @@ where
     Ok(if stands { Outcome::Done } else { Outcome::Over })
 }
 
+/// What is in the way of a table's lock; `None`: nothing is now.
+///
+/// # Errors
+/// The server fails.
+pub(super) async fn probe(
+    conn: &mut Conn,
+    column: &Column,
+) -> Result<Option<Outcome>, SwitchError> {
+    if !lock(conn, column).await? {
+        return Ok(Some(Outcome::Blocked(blocker(conn).await)));
+    }
+    unlock(conn).await?;
+    Ok(None)
+}
+
 /// Kills a connection, and waits until it is gone: what it was told last is carried out or not, but never later.
 ///
 /// # Errors

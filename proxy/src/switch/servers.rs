@@ -1,6 +1,7 @@
 //! The servers behind the listeners, and the tables on them that an attempt is about.
 
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use anyhow::{Context, Result, bail};
 use keywright_session::Rules;
@@ -11,6 +12,9 @@ use mysql_async::{Conn, Row};
 
 use crate::config::{Config, Configured, Listener};
 use crate::tables::{self, Column};
+
+/// How long a lock is waited for, seconds.
+const LOCK_WAIT_S_MAX: u32 = 1;
 
 /// A server, by a connection of the proxy's own.
 pub(super) struct Server {
@@ -32,7 +36,8 @@ pub fn name_of(configured: &Configured) -> RuleName {
 pub(super) async fn connect(config: &Config) -> Result<Vec<Server>> {
     let mut servers = Vec::new();
     for listener in &config.listeners {
-        add(&mut servers, connect_by(config, listener).await?);
+        let server = connect_by(config, listener).await?;
+        add(&mut servers, server).await?;
     }
     Ok(servers)
 }
@@ -42,7 +47,11 @@ pub(super) async fn connect_to_some(config: &Config) -> Vec<Server> {
     let mut servers = Vec::new();
     for listener in &config.listeners {
         match connect_by(config, listener).await {
-            Ok(server) => add(&mut servers, server),
+            Ok(server) => {
+                if let Err(error) = add(&mut servers, server).await {
+                    tracing::warn!(listener = listener.bind, "{error:#}");
+                }
+            }
             Err(error) => {
                 tracing::debug!(listener = listener.bind, "cannot be reached: {error:#}");
             }
@@ -51,16 +60,41 @@ pub(super) async fn connect_to_some(config: &Config) -> Vec<Server> {
     servers
 }
 
-fn add(servers: &mut Vec<Server>, new: Server) {
-    if !servers.iter().any(|server| server.identity == new.identity) {
+/// Each once. Clones of one machine have one identity, and are two all the same.
+async fn add(servers: &mut Vec<Server>, mut new: Server) -> Result<()> {
+    let Some(known) = servers
+        .iter_mut()
+        .find(|known| known.identity == new.identity)
+    else {
         servers.push(new);
+        return Ok(());
+    };
+    // A name that nobody else takes.
+    let lock = format!("keywright {:x}", RandomState::new().build_hasher().finish());
+    let _: Option<i64> = known
+        .conn
+        .exec_first("SELECT GET_LOCK(?, 0)", (&lock,))
+        .await?;
+    let holder: Option<Option<u64>> = new
+        .conn
+        .exec_first("SELECT IS_USED_LOCK(?)", (&lock,))
+        .await?;
+    if holder.flatten() != Some(u64::from(known.conn.id())) {
+        bail!(
+            "two servers have the same identity, {}: give one another server_id, or another host name",
+            new.identity
+        );
     }
+    Ok(())
 }
 
 async fn connect_by(config: &Config, listener: &Listener) -> Result<Server> {
     let admin = listener.admin.as_deref();
     let admin = admin.with_context(|| format!("{}: there is no admin url", listener.bind))?;
     let mut conn = tables::connect(config, admin).await?;
+    // Nothing asks for a lock for long: who waits for one keeps others waiting.
+    conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
+        .await?;
     let identity = identity(&mut conn).await?;
     Ok(Server { conn, identity })
 }
@@ -71,8 +105,8 @@ pub(super) async fn identity(conn: &mut Conn) -> Result<String> {
         .map_err(|failure| anyhow::anyhow!("{failure}"))
 }
 
-/// The tables of these rules; the first rule that matches a table is the table's.
-pub(super) async fn tables_of(
+/// The key columns of these rules; the first rule that matches a table is the table's.
+async fn columns_of(
     server: &mut Server,
     config: &Config,
     names: &BTreeSet<RuleName>,
@@ -85,9 +119,22 @@ pub(super) async fn tables_of(
         let Some(name) = config.rules.get(column.rule).map(name_of) else {
             continue;
         };
-        if !names.contains(&name) || !column.auto_increment {
-            continue;
+        if names.contains(&name) {
+            found.push((name, column));
         }
+    }
+    Ok(found)
+}
+
+/// The tables of these rules that the server counts for.
+pub(super) async fn tables_of(
+    server: &mut Server,
+    config: &Config,
+    names: &BTreeSet<RuleName>,
+) -> Result<Vec<(RuleName, Column)>> {
+    let mut found = columns_of(server, config, names).await?;
+    found.retain(|(_, column)| column.auto_increment);
+    for (_, column) in &found {
         if !column.engine.eq_ignore_ascii_case("InnoDB") {
             bail!(
                 "{} is {}, and the fence needs InnoDB",
@@ -95,7 +142,6 @@ pub(super) async fn tables_of(
                 column.engine
             );
         }
-        found.push((name, column));
     }
     Ok(found)
 }
@@ -120,6 +166,21 @@ pub(super) async fn recorded_on(
         }
     }
     Ok(found)
+}
+
+/// The first id above all rows of the tables of these rules whose column the server does not count.
+pub(super) async fn above_others(
+    server: &mut Server,
+    config: &Config,
+    names: &BTreeSet<RuleName>,
+) -> Result<u64> {
+    let columns = columns_of(server, config, names).await?;
+    let is_other = |column: &Column| !column.auto_increment && column.integer_max().is_some();
+    let mut above = 0;
+    for (_, column) in columns.iter().filter(|(_, column)| is_other(column)) {
+        above = above_rows(&mut server.conn, column).await?.max(above);
+    }
+    Ok(above)
 }
 
 /// The first id above all rows of a table.

@@ -8,25 +8,22 @@ use super::switch_rows::tag;
 use super::{AsyncTalk, Link, StoreError, column};
 use crate::switch::{RuleName, Wish};
 
-/// All that one place has wished.
+/// All that was wished, and where.
 #[derive(Debug)]
-pub(crate) struct ReadWishes {
-    pub(crate) place: String,
-}
+pub(crate) struct ReadWishes;
 
-impl AsyncTalk<Vec<Wish>> for ReadWishes {
-    async fn with(self, link: &mut Link) -> Result<Vec<Wish>, StoreError> {
-        let select = "SELECT table_pattern, column_name, tag FROM keywright_wish WHERE place = ?";
-        let rows: Vec<Row> = link.conn.exec(select, (&self.place,)).await?;
+impl AsyncTalk<Vec<(String, Wish)>> for ReadWishes {
+    async fn with(self, link: &mut Link) -> Result<Vec<(String, Wish)>, StoreError> {
+        let select = "SELECT place, table_pattern, column_name, tag FROM keywright_wish";
+        let rows: Vec<Row> = link.conn.query(select).await?;
         rows.iter()
             .map(|row| {
-                Ok(Wish {
-                    rule: RuleName {
-                        tables: column(row, "table_pattern")?,
-                        column: column(row, "column_name")?,
-                    },
-                    tag: tag(row, "tag")?,
-                })
+                let rule = RuleName {
+                    tables: column(row, "table_pattern")?,
+                    column: column(row, "column_name")?,
+                };
+                let tag = tag(row, "tag")?;
+                Ok((column(row, "place")?, Wish { rule, tag }))
             })
             .collect()
     }

@@ -65,13 +65,21 @@ impl Switchboard {
         self.keys.talk(Leave { program }).await
     }
 
-    /// What a place's configuration wanted when it was in force last.
+    /// What the configurations of all places wanted when that was in force last.
     ///
     /// # Errors
     /// The store cannot be used.
-    pub async fn wishes(&self, place: &str) -> Result<Vec<Wish>, Failure> {
-        let place = place.to_owned();
-        self.keys.talk(ReadWishes { place }).await
+    pub async fn wishes(&self) -> Result<Vec<(String, Wish)>, Failure> {
+        self.keys.talk(ReadWishes).await
+    }
+
+    /// The first id of each tag that was not reserved yet.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn bounds(&self) -> Result<Vec<(String, u64)>, Failure> {
+        let tags = self.keys.tags().await?;
+        Ok(tags.into_iter().map(|tag| (tag.tag, tag.next)).collect())
     }
 
     /// Records what a place's configuration wants, once it is in force.

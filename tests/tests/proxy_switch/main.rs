@@ -16,6 +16,10 @@ keywright_tests::on_both_flavours!(
     a_restart_switches_too_and_an_old_file_takes_nothing_back,
     a_connection_without_rules_is_ended_before_a_switch,
     what_is_in_the_way_is_told_before,
+    a_fence_of_another_rule_is_not_taken_for_ones_own,
+    who_gave_keys_without_the_fence_is_not_native_meanwhile,
+    without_a_way_to_put_it_back_nothing_is_begun,
+    a_table_that_comes_later_is_fenced_below_its_tag,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
@@ -265,8 +269,11 @@ fn what_is_in_the_way_is_told_before(flavour: Flavour) -> Result<()> {
     }
     let said = ProxyProcess::said(&wanted, &["check"])?;
     assert_has(&said, &["no table can be switched", "1 XA transaction(s)"]);
-    let proxy = ProxyProcess::start(wanted)?;
-    assert_has(&proxy.log(), &["1 XA transaction(s)"]);
+    let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
+    proxy.reload(wanted)?;
+    wait_until("the XA transaction to be told", WAIT_MAX, || {
+        Ok(proxy.log().contains("1 XA transaction(s)"))
+    })?;
     assert_eq!(shop.in_force()?, None);
     assert_eq!(
         proxy
@@ -299,5 +306,101 @@ fn a_connection_without_rules_is_ended_before_a_switch(flavour: Flavour) -> Resu
             .last_insert_id
             > 500
     );
+    Ok(())
+}
+
+fn a_fence_of_another_rule_is_not_taken_for_ones_own(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    let mut wire = proxy.wire("shop")?;
+    wire.run("INSERT INTO orders (a) VALUES (1)")?;
+    let mut other = shop.config.clone();
+    other
+        .rules
+        .push(rule("two", "rewrite").replace("shop.orders", "shop.ord*"));
+    other.rules.extend(shop.with("one", "rewrite").rules);
+    proxy.reload(other)?;
+    wait_until("the refusal", WAIT_MAX, || {
+        Ok(proxy.log().contains("has a fence already"))
+    })?;
+    let rows = shop
+        .server
+        .wire("shop")?
+        .rows("SELECT COUNT(*) FROM keywright.keywright_rule WHERE tag = 'two'")?;
+    assert_eq!(rows, [["0"]]);
+    Ok(())
+}
+
+fn who_gave_keys_without_the_fence_is_not_native_meanwhile(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let without = |text: &str| text.replace("fence = true", "fence = false");
+    let mut open = shop.with("one", "rewrite");
+    open.rules = open.rules.iter().map(|rule| without(rule)).collect();
+    let mut proxy = ProxyProcess::start(open)?;
+    let mut wire = proxy.wire("shop")?;
+    assert_eq!(
+        wire.run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id,
+        1
+    );
+    let mut locks = shop.server.wire("shop")?;
+    locks.run("BEGIN")?;
+    locks.rows("SELECT * FROM orders")?;
+    proxy.reload(shop.with("one", "rewrite"))?;
+    wait_until("the lock to be told", WAIT_MAX, || {
+        Ok(proxy.log().contains("is locked"))
+    })?;
+    // No native id stands between keys.
+    wire.send_query("INSERT INTO orders (a) VALUES (1)")?;
+    locks.run("COMMIT")?;
+    shop.wait_for(Some("one"))?;
+    let key = id(wire.read_query()?)?;
+    assert!(key >= 1_000, "{key}");
+    Ok(())
+}
+
+fn without_a_way_to_put_it_back_nothing_is_begun(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let port = shop.server.port();
+    let config = |mode: &str| {
+        let mut config = shop.with("one", mode);
+        config.more = format!(
+            "[[listener]]\nbind = \"127.0.0.1:0\"\nupstream = \"127.0.0.1:{port}\"\ncheck = \"warn\"\n"
+        );
+        config
+    };
+    let mut proxy = ProxyProcess::start(config("observe"))?;
+    proxy.reload(config("rewrite"))?;
+    wait_until("the refusal", WAIT_MAX, || {
+        Ok(proxy.log().contains("this proxy switches no tables"))
+    })?;
+    assert_eq!(
+        proxy
+            .wire("shop")?
+            .run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id,
+        500
+    );
+    Ok(())
+}
+
+fn a_table_that_comes_later_is_fenced_below_its_tag(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut config = shop.with("one", "rewrite");
+    config.rules = vec![rule("one", "rewrite").replace("shop.orders", "shop.*")];
+    config.more = "[limits]\nlook_s = 1\n".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    let mut direct = shop.server.wire("shop")?;
+    direct.run("CREATE TABLE later (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")?;
+    wait_until("the fence", WAIT_MAX, || {
+        let replies = direct.query("INSERT INTO later (a) VALUES (1)")?;
+        Ok(matches!(replies.as_slice(), [Reply::Failed(_)]))
+    })?;
+    direct.run("CREATE TABLE beyond (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 100000000")?;
+    wait_until("the warning", WAIT_MAX, || {
+        Ok(proxy
+            .log()
+            .contains("ids that tag \"one\" is still to give"))
+    })?;
     Ok(())
 }
