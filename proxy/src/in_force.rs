@@ -188,15 +188,14 @@ impl InForce {
     ) -> Result<()> {
         let mut state = self.state();
         let known = standing.map(tags_of).or_else(|| state.known.clone());
-        // Who gave keys without the fence is not native, until it has gone over.
-        let gave = |rule: &&Configured| !rule.is_switched && rule.rule.mode == Mode::Rewrite;
-        let gave: Vec<RuleName> = state
-            .config
-            .rules
-            .iter()
-            .filter(gave)
-            .map(rule_name)
-            .collect();
+        // Who gave keys without the fence is not native, until it has gone over; who observed is.
+        let rules = |mode: Mode, is_switched: bool| -> Vec<RuleName> {
+            let rules = state.config.rules.iter();
+            let is_such = |of: &&Configured| of.is_switched == is_switched && of.rule.mode == mode;
+            rules.filter(is_such).map(rule_name).collect()
+        };
+        let (gave, observed) = (rules(Mode::Rewrite, false), rules(Mode::Observe, true));
+        state.unsure.retain(|rule| !observed.contains(rule));
         state.unsure.extend(gave);
         let before = (
             std::mem::replace(&mut state.config, config),
