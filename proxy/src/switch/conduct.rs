@@ -294,8 +294,11 @@ impl<C: Crew> Conductor<C> {
             return Ok(());
         }
         for server in &mut servers::connect_to_some(&self.config).await {
-            let tables = servers::tables_of(server, &self.config, &names).await?;
-            for (name, column) in tables.into_iter().filter(|(_, column)| !column.fenced) {
+            let mut tables = servers::columns_of(server, &self.config, &names).await?;
+            tables.retain(|(_, column)| {
+                column.auto_increment && !column.fenced && servers::can_have_fence(column)
+            });
+            for (name, column) in tables {
                 let tag = in_force.get(&name);
                 let may = async |reading: Reading| self.may_fence(&name, tag, reading).await;
                 match fence(&mut server.conn, &column, may).await? {

@@ -106,7 +106,7 @@ pub(super) async fn identity(conn: &mut Conn) -> Result<String> {
 }
 
 /// The key columns of these rules; the first rule that matches a table is the table's.
-async fn columns_of(
+pub(super) async fn columns_of(
     server: &mut Server,
     config: &Config,
     names: &BTreeSet<RuleName>,
@@ -126,6 +126,11 @@ async fn columns_of(
     Ok(found)
 }
 
+/// Whether its engine keeps the fence.
+pub(super) fn can_have_fence(column: &Column) -> bool {
+    column.engine.eq_ignore_ascii_case("InnoDB")
+}
+
 /// The tables of these rules that the server counts for.
 pub(super) async fn tables_of(
     server: &mut Server,
@@ -135,7 +140,7 @@ pub(super) async fn tables_of(
     let mut found = columns_of(server, config, names).await?;
     found.retain(|(_, column)| column.auto_increment);
     for (_, column) in &found {
-        if !column.engine.eq_ignore_ascii_case("InnoDB") {
+        if !can_have_fence(column) {
             bail!(
                 "{} is {}, and the fence needs InnoDB",
                 column.quoted_table(),
