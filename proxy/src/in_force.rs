@@ -76,7 +76,7 @@ impl State {
             Some(known) => {
                 let name = rule_name(configured);
                 let gives_keys = matches!(known.get(&name), Some(Some(_)));
-                let wants_keys = configured.rule.mode == Mode::Rewrite;
+                let wants_keys = configured.is_switched && configured.rule.mode == Mode::Rewrite;
                 self.held.contains(&name)
                     || (!gives_keys && wants_keys && self.unsure.contains(&name))
             }

@@ -41,7 +41,8 @@ impl Shop {
         server.run(
             "mysql",
             "CREATE DATABASE shop; USE shop;
-             CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 500",
+             CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 500;
+             CREATE TABLE line (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
         )?;
         let store = make_store(&server, "keywright", &[("one", 1), ("two", 1)])?;
         let config = ProxyConfig::before(&server, &store);
@@ -79,7 +80,9 @@ fn id(replies: Vec<Reply>) -> Result<u64> {
 
 fn open_connections_go_over_and_back(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;
-    let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
+    // Beside a rule that is not switched, and goes on as it was.
+    let config = |key, mode| shop.with(key, mode).rule("shop.line", "snowflake");
+    let mut proxy = ProxyProcess::start(config("one", "observe"))?;
     let mut wire = proxy.wire("shop")?;
     let prepared = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
     let mut ids = Vec::new();
@@ -97,8 +100,9 @@ fn open_connections_go_over_and_back(flavour: Flavour) -> Result<()> {
     wire.run("INSERT INTO orders (a) VALUES (1), (2), (3)")?;
     wire.run("ROLLBACK")?;
 
-    proxy.reload(shop.with("one", "rewrite"))?;
+    proxy.reload(config("one", "rewrite"))?;
     shop.wait_for(Some("one"))?;
+    wire.run("INSERT INTO line (a) VALUES (1)")?;
     let first = insert(&mut wire)?;
     assert!(first[0] >= 505, "{first:?}");
     let direct = shop
@@ -110,7 +114,7 @@ fn open_connections_go_over_and_back(flavour: Flavour) -> Result<()> {
         "{direct:?}"
     );
 
-    proxy.reload(shop.with("two", "rewrite"))?;
+    proxy.reload(config("two", "rewrite"))?;
     shop.wait_for(Some("two"))?;
     let second = insert(&mut wire)?;
     assert!(
@@ -118,7 +122,7 @@ fn open_connections_go_over_and_back(flavour: Flavour) -> Result<()> {
         "above the bound of the other tag: {first:?} {second:?}"
     );
 
-    proxy.reload(shop.with("two", "observe"))?;
+    proxy.reload(config("two", "observe"))?;
     shop.wait_for(None)?;
     let native = insert(&mut wire)?;
     assert!(native[0] > second[1], "{second:?} {native:?}");
@@ -129,7 +133,7 @@ fn open_connections_go_over_and_back(flavour: Flavour) -> Result<()> {
     assert_eq!(direct, native[1] + 1);
 
     // Once more, with what was prepared before keys and after.
-    proxy.reload(shop.with("two", "rewrite"))?;
+    proxy.reload(config("two", "rewrite"))?;
     shop.wait_for(Some("two"))?;
     insert(&mut wire)?;
     ids.sort_unstable();
