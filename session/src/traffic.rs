@@ -116,10 +116,15 @@ impl Doors {
     }
 }
 
-/// One connection has something under way on the tables of this rule.
+/// One connection has something under way on the tables of a rule. Which one its count says: a reload may give the rule another place.
 pub(crate) struct UnderWay {
-    rule: usize,
     count: Arc<AtomicU64>,
+}
+
+impl UnderWay {
+    fn is_of(&self, door: &OneDoor) -> bool {
+        Arc::ptr_eq(&self.count, &door.under_way)
+    }
 }
 
 impl Drop for UnderWay {
@@ -147,9 +152,11 @@ impl Rules {
         self.doors().map_or(0, |doors| doors.version)
     }
 
-    fn is_held(&self, rule: usize) -> bool {
-        let door = self.doors().and_then(|doors| doors.doors.get(rule));
-        door.is_some_and(|door| door.is_held)
+    fn holds(&self, under_way: &UnderWay) -> bool {
+        let doors = self.doors().map_or(&[][..], |doors| &doors.doors);
+        doors
+            .iter()
+            .any(|door| door.is_held && under_way.is_of(door))
     }
 
     /// Whether a rule's tables may go over to keys and back.
@@ -218,12 +225,11 @@ impl Session {
 
     fn enter_one(&mut self, header: Header, doors: &Doors, rule: usize) -> Option<Step> {
         let door = doors.doors.get(rule)?;
-        if self.under_way.iter().any(|is| is.rule == rule) {
+        if self.under_way.iter().any(|is| is.is_of(door)) {
             return None;
         }
         door.under_way.fetch_add(1, Ordering::SeqCst);
         let under_way = UnderWay {
-            rule,
             count: Arc::clone(&door.under_way),
         };
         let version = doors.traffic.version();
@@ -274,7 +280,7 @@ impl Session {
             return Adopted::Later;
         }
         let mut under_way = self.under_way.iter();
-        if under_way.any(|is| rules.is_held(is.rule)) {
+        if under_way.any(|is| rules.holds(is)) {
             self.goes_on = Some(rules.version());
             return Adopted::GoesOn;
         }
