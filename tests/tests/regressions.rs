@@ -319,11 +319,19 @@ fn waits_that_fail_do_not_push_the_bound_ahead() -> Result<()> {
     server
         .client("postgres")?
         .batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")?;
+    // Commits wait from the moment at which the checkpointer has read the setting, which no session shows.
+    let mut writer = server.client("postgres")?;
+    std::thread::spawn(move || {
+        while writer
+            .batch_execute("INSERT INTO touched VALUES (1)")
+            .is_ok()
+        {}
+    });
     let mut impatient = server.client("postgres")?;
     impatient.batch_execute("SET synchronous_commit = local; SELECT pg_reload_conf(); SET keywright.refill_wait_ms_max = 1")?;
-    let names = "SELECT (current_setting('synchronous_standby_names') = 'nobody')::int::bigint";
-    wait_until("the setting is in force", WAIT_MAX, || {
-        Ok(query_i64(&mut impatient, names)? == 1)
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    wait_until("a commit that waits for the standby", WAIT_MAX, || {
+        Ok(query_i64(&mut impatient, waiting)? > 0)
     })?;
     for _ in 0..50 {
         for call in ["snowflake_id()", "next_biz_id('t')"] {
