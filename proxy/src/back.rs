@@ -97,7 +97,7 @@ fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Sh
             "-- While proxies run there is a way without a stop: mode = \"observe\" for this rule, and SIGHUP for one proxy after the other.\n\
              -- What follows is for tables that are to do without any proxy. Behind it, on the store, so that no proxy that starts later\n\
              -- takes them for tables with keys:\n\
-             -- UPDATE keywright_rule SET tag = NULL WHERE table_pattern = '{}' AND column_name = '{}';",
+             -- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = '{}' AND column_name = '{}';",
             name.replace('\\', "\\\\").replace('\'', "''"),
             configured.rule.column
         );

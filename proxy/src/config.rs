@@ -1,5 +1,6 @@
 //! The configuration file: as written, then validated with all problems at once.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -7,6 +8,7 @@ use anyhow::{Context, Result};
 use keywright_core::{Layout, Tag};
 use keywright_rewrite::KeyForm;
 use keywright_session::{Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule};
+use keywright_store::switch::KeySpace;
 use keywright_store::{
     KeyKind, KeySpec, RawSnowflakeSettings, RawStoreSettings, StoreSettings, UuidForm,
 };
@@ -49,8 +51,7 @@ struct RawRule {
     on_unsure: String,
     #[serde(default = "rewrite")]
     mode: String,
-    #[serde(default)]
-    fence: bool,
+    fence: Option<bool>,
     #[serde(default = "bits")]
     bits_max: u32,
 }
@@ -172,9 +173,11 @@ pub struct Configured {
     pub spec: KeySpec,
     /// Whether the fence is applied and kept.
     pub fence: bool,
-    /// Whether its tables go over to keys and back by the switch that the store holds: they are fenced, and their keys come from a
-    /// tag of Keywright's own.
+    /// Whether its tables go over to keys and back by the switch that the store holds: their keys come from a tag of Keywright's own,
+    /// or are snowflake ids.
     pub is_switched: bool,
+    /// The servers on which keys are in force, where that is known; `None`: any.
+    pub servers: Option<BTreeSet<String>>,
 }
 
 impl Configured {
@@ -258,25 +261,15 @@ impl Config {
                 "limits.keepalive_s is at most {KEEPALIVE_S_MAX}, not {given}"
             ));
         }
-        let mut rules: Vec<Configured> = raw
+        let (mut rules, fences): (Vec<Configured>, Vec<Option<bool>>) = raw
             .rule
             .iter()
             .enumerate()
-            .filter_map(|(index, rule)| configured(index, rule, &mut problems))
-            .collect();
+            .filter_map(|(index, rule)| Some((configured(index, rule, &mut problems)?, rule.fence)))
+            .unzip();
         if let Some(store) = &store {
             problems.extend(too_many_bits(&rules, &store.layout()));
-            for rule in &mut rules {
-                rule.rule.keys_max = store.keys_max(&rule.spec);
-                let is_segment = matches!(rule.spec, KeySpec::Segment(_));
-                rule.is_switched = rule.fence && is_segment && store.has_own_tags();
-                if rule.fence && rule.rule.mode == Mode::Observe && !rule.is_switched {
-                    problems.push(format!(
-                        "rule for {}: fence = true while the rule only observes would leave nobody who gives keys",
-                        rule.name()
-                    ));
-                }
-            }
+            settle(&mut rules, &fences, store, &mut problems);
         }
         problems.extend(unlike_rules(&rules));
         if raw.limits.memory_bytes_max / 4 < raw.limits.rewrite_bytes_max {
@@ -324,6 +317,31 @@ impl Config {
     }
 }
 
+/// What of rules depends on the store: whether their tables are switched, and have the fence if that was not said (`fences`).
+fn settle(
+    rules: &mut [Configured],
+    fences: &[Option<bool>],
+    store: &StoreSettings,
+    problems: &mut Vec<String>,
+) {
+    for (rule, fence) in rules.iter_mut().zip(fences) {
+        rule.rule.keys_max = store.keys_max(&rule.spec);
+        rule.is_switched = match KeySpace::of(&rule.spec) {
+            Some(KeySpace::Tag(_)) => store.has_own_tags(),
+            Some(KeySpace::Snowflake) => true,
+            None => false,
+        };
+        let gives_keys = rule.rule.mode == Mode::Rewrite;
+        rule.fence = fence.unwrap_or(rule.is_switched || gives_keys);
+        if rule.fence && !gives_keys && !rule.is_switched {
+            problems.push(format!(
+                "rule for {}: fence = true while the rule only observes would leave nobody who gives keys",
+                rule.name()
+            ));
+        }
+    }
+}
+
 /// What is wrong, and where. Its own words show the line too, and there may be a password in it.
 fn no_toml(text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start));
@@ -331,7 +349,7 @@ fn no_toml(text: &str, error: &toml::de::Error) -> anyhow::Error {
     anyhow::anyhow!("line {line}: {}", error.message())
 }
 
-/// Tags whose rules take part in switches in part only: when tables leave a tag, nothing more is issued of it.
+/// Tags whose rules take part in switches in part only: when tables leave a tag, others must not issue of it by what they know.
 fn unlike_rules(rules: &[Configured]) -> Vec<String> {
     let switched = rules.iter().filter(|rule| rule.is_switched);
     let mut tags: Vec<&Tag> = switched.filter_map(|rule| rule.spec.tag()).collect();
@@ -343,7 +361,9 @@ fn unlike_rules(rules: &[Configured]) -> Vec<String> {
     };
     let unlike = tags.iter().filter(is_unlike);
     unlike
-        .map(|tag| format!("rules of tag \"{tag}\": all have fence = true, or none has"))
+        .map(|tag| {
+            format!("tag \"{tag}\" is for key segment:{tag} or for key stride:{tag}, not for both")
+        })
         .collect()
 }
 
@@ -423,9 +443,10 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
             is_signed: false,
         },
         spec,
-        fence: raw.fence,
         // Until it is known whose tags they are.
+        fence: false,
         is_switched: false,
+        servers: None,
     })
 }
 

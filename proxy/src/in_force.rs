@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, bail};
-use keywright_core::Tag;
-use keywright_session::Mode;
-use keywright_store::switch::{Phase, RuleName, Standing};
-use keywright_store::{KeySpec, Keys};
+use keywright_session::{Mode, Traffic};
+use keywright_store::Keys;
+use keywright_store::switch::{KeySpace, Phase, RuleName, Standing};
 use tokio::sync::watch;
 
 use crate::config::{Config, Configured};
@@ -18,24 +17,35 @@ use crate::switch::{Crew, rule_name};
 use crate::tables::Seen;
 
 /// Where the keys of each rule come from that was ever switched; `None`: native auto-increment.
-pub type Tags = BTreeMap<RuleName, Option<Tag>>;
+pub type KeySpaces = BTreeMap<RuleName, Source>;
 
-/// A configuration as it is in force. A rule that is switched gives keys only if the store says so (`known`), and those of the tag
-/// that the store names; as long as the store has not answered it gives none.
+/// Where the keys of a rule come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// `None`: native auto-increment.
+    pub keys: Option<KeySpace>,
+    /// The servers on which that is so.
+    pub servers: BTreeSet<String>,
+}
+
+/// A configuration as it is in force. A rule that is switched gives keys only if the store says so (`known`), and those that the
+/// store names; as long as the store has not answered it gives none.
 #[must_use]
-pub fn effective(config: &Config, known: Option<&Tags>) -> Config {
+pub fn effective(config: &Config, known: Option<&KeySpaces>) -> Config {
     let rule = |configured: &Configured| {
         let mut rule = configured.clone();
         if !configured.is_switched {
             return rule;
         }
-        let tag = known.and_then(|known| known.get(&rule_name(configured)));
-        match tag {
-            Some(Some(tag)) => {
+        let source = known.and_then(|known| known.get(&rule_name(configured)));
+        match source.and_then(|source| Some((source.keys.as_ref()?, &source.servers))) {
+            Some((keys, servers)) => {
                 rule.rule.mode = Mode::Rewrite;
-                rule.spec = KeySpec::Segment(tag.clone());
+                rule.spec = keys.spec();
+                rule.rule.keys_max = config.store.keys_max(&rule.spec);
+                rule.servers = Some(servers.clone());
             }
-            Some(None) | None => rule.rule.mode = Mode::Observe,
+            None => rule.rule.mode = Mode::Observe,
         }
         rule
     };
@@ -59,7 +69,7 @@ struct State {
     /// By listener.
     seen: Vec<Seen>,
     /// Nothing, before the store has answered.
-    known: Option<Tags>,
+    known: Option<KeySpaces>,
     /// The rules that an attempt is about.
     held: BTreeSet<RuleName>,
     /// Rules that are to give keys and are not in force, of whose tables nobody knows that they are native.
@@ -75,7 +85,7 @@ impl State {
         let is_held = |configured: &Configured| match &self.known {
             Some(known) => {
                 let name = rule_name(configured);
-                let gives_keys = matches!(known.get(&name), Some(Some(_)));
+                let gives_keys = known.get(&name).is_some_and(|its| its.keys.is_some());
                 let wants_keys = configured.is_switched && configured.rule.mode == Mode::Rewrite;
                 self.held.contains(&name)
                     || (!gives_keys && wants_keys && self.unsure.contains(&name))
@@ -116,7 +126,7 @@ impl InForce {
         let state = State {
             config,
             seen,
-            known: standing.map(tags_of),
+            known: standing.map(key_spaces_of),
             held: standing.map(held_by).unwrap_or_default(),
             unsure,
             version: counters.traffic.version(),
@@ -146,6 +156,18 @@ impl InForce {
         effective(&state.config, state.known.as_ref())
     }
 
+    /// Has statements that wait for other rules try again.
+    pub fn renew(&self) {
+        if let Err(error) = self.publish(&mut self.state()) {
+            tracing::error!("the rules stay as they were: {error:#}");
+        }
+    }
+
+    /// What connections have under way.
+    pub fn traffic(&self) -> &Traffic {
+        &self.counters.traffic
+    }
+
     /// Which version of the rules that is.
     pub fn version(&self) -> u64 {
         self.state().version
@@ -159,7 +181,7 @@ impl InForce {
         let state = self.state();
         let known = state.known.iter().flatten();
         let gives_keys: BTreeSet<&RuleName> = known
-            .filter(|(_, tag)| tag.is_some())
+            .filter(|(_, source)| source.keys.is_some())
             .map(|(rule, _)| rule)
             .collect();
         let here = state.config.rules.iter().filter(|rule| rule.is_switched);
@@ -168,7 +190,7 @@ impl InForce {
             let is_kept = |kept: &Configured| rule_name(kept) == rule && kept.is_switched;
             if !kept.any(is_kept) {
                 bail!(
-                    "tables of rule {} go by the switch: leave the rule and its fence = true, set mode = \"observe\" first, and send SIGHUP",
+                    "tables of rule {} go by the switch: leave the rule, set mode = \"observe\" first, and send SIGHUP",
                     rule.tables
                 );
             }
@@ -187,7 +209,9 @@ impl InForce {
         standing: Option<&Standing>,
     ) -> Result<()> {
         let mut state = self.state();
-        let known = standing.map(tags_of).or_else(|| state.known.clone());
+        // What others have switched meanwhile the next step learns, behind what is under way.
+        let first = standing.filter(|_| state.known.is_none());
+        let known = first.map(key_spaces_of).or_else(|| state.known.clone());
         // Who gave keys without the fence is not native, until it has gone over; who observed is.
         let rules = |mode: Mode, is_switched: bool| -> Vec<RuleName> {
             let rules = state.config.rules.iter();
@@ -203,7 +227,7 @@ impl InForce {
             std::mem::replace(&mut state.known, known),
         );
         let published = self.publish(&mut state);
-        if let Some(standing) = standing {
+        if let Some(standing) = first {
             follow_generations(&self.keys, standing);
         }
         if published.is_err() {
@@ -241,16 +265,52 @@ impl InForce {
         }
     }
 
+    /// Whether nothing is under way that may take keys of a rule which leaves them; new statements on its tables wait until then. Who
+    /// was silent for long did not hold: followed into their next generation, keys that another rule has still would reach tables
+    /// that have left them.
+    fn has_let_go(&self, standing: &Standing) -> bool {
+        let now = key_spaces_of(standing);
+        let mut state = self.state();
+        let known = state.known.iter().flatten();
+        let leaving: BTreeSet<RuleName> = known
+            .filter(|(rule, source)| {
+                let keys = now.get(rule).and_then(|now| now.keys.as_ref());
+                source.keys.is_some() && source.keys.as_ref() != keys
+            })
+            .map(|(rule, _)| rule.clone())
+            .collect();
+        if !leaving.is_subset(&state.held) {
+            let held: BTreeSet<RuleName> = state.held.union(&leaving).cloned().collect();
+            let before = std::mem::replace(&mut state.held, held);
+            if let Err(error) = self.publish(&mut state) {
+                tracing::error!("the rules stay as they were: {error:#}");
+                state.held = before;
+                return false;
+            }
+        }
+        self.is_quiet_on(&state, &leaving)
+    }
+
+    fn is_quiet_on(&self, state: &State, rules: &BTreeSet<RuleName>) -> bool {
+        let traffic = &self.counters.traffic;
+        let mut configured = state.config.rules.iter();
+        rules.is_empty()
+            || traffic.unread() == 0
+                && configured.all(|rule| {
+                    !rules.contains(&rule_name(rule)) || traffic.under_way(&rule.name()) == 0
+                })
+    }
+
     /// Takes what the store says, if it is new.
     fn learn(&self, standing: &Standing) {
-        let (tags, held) = (tags_of(standing), held_by(standing));
+        let (known, held) = (key_spaces_of(standing), held_by(standing));
         follow_generations(&self.keys, standing);
         let mut state = self.state();
-        if state.known.as_ref() == Some(&tags) && state.held == held {
+        if state.known.as_ref() == Some(&known) && state.held == held {
             return;
         }
         let before = (
-            state.known.replace(tags),
+            state.known.replace(known),
             std::mem::replace(&mut state.held, held),
         );
         if let Err(error) = self.publish(&mut state) {
@@ -262,26 +322,32 @@ impl InForce {
     }
 }
 
-/// Before anybody takes keys by new rules: what was reserved for a tag before it came into force is dropped. A tag that is left is not
+/// Before anybody takes keys by new rules: what was reserved of keys before they came into force is dropped. Those that are left are not
 /// followed: what was reserved of it is below where others go on, and nothing more can be reserved.
 fn follow_generations(keys: &Keys, standing: &Standing) {
-    let in_force: BTreeSet<&Tag> = standing
+    let in_force: BTreeSet<&KeySpace> = standing
         .rules
         .iter()
-        .filter_map(|rule| rule.tag.as_ref())
+        .filter_map(|rule| rule.keys.as_ref())
         .collect();
     let followed = standing.generations.iter();
-    for (tag, generation) in followed.filter(|(tag, _)| in_force.contains(tag)) {
-        keys.follow(tag, *generation);
+    for (space, generation) in followed.filter(|(space, _)| in_force.contains(space)) {
+        keys.follow(space, *generation);
     }
 }
 
 /// What is in force, as the store says it.
 #[must_use]
-pub fn tags_of(standing: &Standing) -> Tags {
+pub fn key_spaces_of(standing: &Standing) -> KeySpaces {
     let rules = standing.rules.iter();
     rules
-        .map(|rule| (rule.rule.clone(), rule.tag.clone()))
+        .map(|rule| {
+            let source = Source {
+                keys: rule.keys.clone(),
+                servers: rule.servers.iter().cloned().collect(),
+            };
+            (rule.rule.clone(), source)
+        })
         .collect()
 }
 
@@ -300,14 +366,14 @@ impl Crew for Arc<InForce> {
 
     fn is_quiet(&self) -> bool {
         let state = self.state();
-        let mut rules = state.config.rules.iter();
-        let traffic = &self.counters.traffic;
-        let is_held = |configured: &Configured| state.held.contains(&rule_name(configured));
-        traffic.unread() == 0
-            && rules.all(|rule| !is_held(rule) || traffic.under_way(&rule.name()) == 0)
+        self.is_quiet_on(&state, &state.held)
     }
 
-    fn follow(&self, standing: &Standing) {
+    fn follow(&self, standing: &Standing) -> bool {
+        if !self.has_let_go(standing) {
+            return false;
+        }
         self.learn(standing);
+        true
     }
 }

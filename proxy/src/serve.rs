@@ -82,6 +82,7 @@ impl Orders {
                 name: rule.name(),
                 is_held: held.contains(&at),
                 is_switched: rule.is_switched,
+                servers: rule.servers.clone(),
             })
             .collect();
         let rules = (0..config.listeners.len())

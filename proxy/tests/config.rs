@@ -63,20 +63,43 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
-fn only_keys_of_a_tag_can_be_switched_off_behind_the_fence() -> Result<()> {
-    let observing = SAMPLE.replace("# mode = \"rewrite\"", "mode = \"observe\"");
-    Config::parse(&observing)?;
-    let snowflake = observing.replace("segment:orders", "snowflake");
-    let told = Config::parse(&snowflake).unwrap_err();
-    assert!(format!("{told:#}").contains("only observes"), "{told:#}");
-    let unlike =
-        format!("{SAMPLE}\n[[rule]]\ntable = \"a.b\"\ncolumn = \"id\"\nkey = \"segment:orders\"\n");
-    let told = Config::parse(&unlike).unwrap_err();
-    assert!(
-        format!("{told:#}").contains("all have fence = true"),
-        "{told:#}"
-    );
+fn native_ids_are_blocked_unless_it_is_said_otherwise() -> Result<()> {
+    let fences = |text: &str| -> Result<Vec<(bool, bool)>> {
+        let config = Config::parse(text)?;
+        let rules = config.rules.iter();
+        Ok(rules.map(|rule| (rule.fence, rule.is_switched)).collect())
+    };
+    let sample = SAMPLE.replace("# mode = \"rewrite\"", "mode = \"rewrite\"");
+    for mode in ["rewrite", "observe"] {
+        for (key, is_switched) in [
+            ("segment:orders", true),
+            ("snowflake", true),
+            ("uuid_v7", false),
+        ] {
+            let text = sample.replace("mode = \"rewrite\"", &format!("mode = \"{mode}\""));
+            let text = text.replace("segment:orders", key);
+            let is_fenced = is_switched || mode == "rewrite";
+            assert_eq!(fences(&text)?, [(is_fenced, is_switched)], "{mode} {key}");
+            let without = text.replace("# fence = true", "fence = false");
+            assert_eq!(fences(&without)?, [(false, is_switched)], "{mode} {key}");
+        }
+    }
     Ok(())
+}
+
+#[test]
+fn keys_that_cannot_be_switched_are_not_switched_off_behind_the_fence() {
+    let observing = SAMPLE
+        .replace("# mode = \"rewrite\"", "mode = \"observe\"")
+        .replace("# fence = true", "fence = true")
+        .replace("segment:orders", "uuid_v7");
+    let told = problems(&observing);
+    assert!(told.contains("only observes"), "{told}");
+    let unlike = format!(
+        "{SAMPLE}\n[[rule]]\ntable = \"a.b\"\ncolumn = \"id\"\nkey = \"stride:orders\"\noffset = 1\nincrement = 2\n"
+    );
+    let told = problems(&unlike);
+    assert!(told.contains("not for both"), "{told}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use keywright_rewrite::{CharsetClass, Modes};
+use keywright_rewrite::{CharsetClass, Flavour, Modes, Server};
 
 use crate::after::Named;
 use crate::bytes::Reader;
@@ -14,12 +14,26 @@ use crate::text_prepare::TextStatement;
 pub(crate) const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 
 /// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
-pub(crate) const PROBE: &[u8] = b"SELECT CAST(@@session.sql_mode AS BINARY), \
-    CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
-    CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY) \
-    LIMIT 1";
+pub(crate) fn probe(server: Server) -> &'static [u8] {
+    match server.flavour {
+        Flavour::MySql => concat!(
+            "SELECT CAST(@@session.sql_mode AS BINARY), \
+             CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
+             CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY), ",
+            "CAST(CONCAT('uuid=', @@global.server_uuid) AS BINARY) LIMIT 1"
+        ),
+        Flavour::MariaDb => concat!(
+            "SELECT CAST(@@session.sql_mode AS BINARY), \
+             CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
+             CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY), ",
+            "CAST(LEFT(CONCAT('id=', @@global.server_id, ' port=', @@global.port, ' host=', @@global.hostname, \
+             ' data=', @@global.datadir), 255) AS BINARY) LIMIT 1"
+        ),
+    }
+    .as_bytes()
+}
 /// Its columns.
-pub(crate) const PROBE_COLUMNS: usize = 5;
+pub(crate) const PROBE_COLUMNS: usize = 6;
 
 /// So many tables that were not there when the server was looked at are remembered as having the column of their rule.
 const WITH_KEY_MAX: usize = 32;
@@ -49,6 +63,8 @@ pub(crate) struct Context {
     pub(crate) defined: u64,
     /// How often this connection alone had reason to doubt them.
     pub(crate) doubts: u64,
+    /// Which server it is, in the words of the store; `None`: it was not asked yet.
+    pub(crate) identity: Option<Vec<u8>>,
     /// Whether the server may have a statement of the proxy's own with keys in it, which were used.
     pub(crate) has_own_text: bool,
 }
@@ -75,6 +91,7 @@ impl Context {
             doubts_tables: false,
             defined: 0,
             doubts: 0,
+            identity: None,
             has_own_text: false,
         }
     }
@@ -85,6 +102,7 @@ impl Context {
             doubts_tables: self.doubts_tables,
             defined: self.defined,
             doubts: self.doubts,
+            identity: self.identity.take(),
             ..Self::new(facts)
         };
     }
@@ -131,7 +149,7 @@ impl Context {
         self.with_key.push(table);
     }
 
-    /// Takes in the row that [`PROBE`] asked for. False if that is not what it is.
+    /// Takes in the row that [`probe`] asked for. False if that is not what it is.
     pub(crate) fn learn(&mut self, row: &[u8]) -> bool {
         let mut reader = Reader(row);
         let (Some(mode), Some(charset)) = (reader.text(), reader.text()) else {
@@ -154,6 +172,10 @@ impl Context {
         let (Some(increment), Some(insert_id)) = (number(), number()) else {
             return false;
         };
+        let Some(identity) = reader.text() else {
+            return false;
+        };
+        self.identity = Some(identity.to_vec());
         let has = |name: &[u8]| mode.split(|byte| *byte == b',').any(|part| part == name);
         self.modes.ansi_quotes = has(b"ANSI_QUOTES");
         self.modes.no_backslash_escapes = has(b"NO_BACKSLASH_ESCAPES");

@@ -46,6 +46,7 @@ impl Session {
     /// The server's answer to it.
     pub(crate) fn answer_native(&mut self, after: After, end: Option<End>, answer: &[u8]) {
         if error_of(answer).is_some_and(|error| AT_FENCE.contains(&error)) {
+            self.note_at_fence();
             self.at_fence = Some(AtFence {
                 version: self.rules.version(),
                 answer: answer.to_vec(),

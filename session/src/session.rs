@@ -120,7 +120,7 @@ impl Turn {
 /// What a gathered answer is for.
 #[derive(Debug)]
 pub(crate) enum Gather {
-    /// [`crate::context::PROBE`].
+    /// [`crate::context::probe`].
     Context,
     /// Whether this table is a temporary one.
     Temporary(Named),

@@ -147,7 +147,8 @@ impl Session {
         if let Some(step) = self.ask_temporary() {
             return step;
         }
-        self.own_query(crate::context::PROBE, Gather::Context)
+        let probe = crate::context::probe(self.context.modes.server);
+        self.own_query(probe, Gather::Context)
     }
 
     pub(crate) fn own_query(&mut self, text: &[u8], gather: Gather) -> Step {

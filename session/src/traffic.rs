@@ -4,7 +4,7 @@
 //! who publishes raises the version first and counts then. So either the statement sees the new version, or who publishes sees
 //! the statement.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,6 +24,8 @@ pub struct Traffic {
     /// By the rule's name. Those that were in force earlier stay: a statement may still go by them.
     rules: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     unread: Arc<AtomicU64>,
+    strange: AtomicU64,
+    at_fence: AtomicU64,
 }
 
 /// A connection whose bytes nobody reads, until it is dropped.
@@ -63,6 +65,16 @@ impl Traffic {
         self.unread.load(Ordering::SeqCst)
     }
 
+    /// How often a statement was kept back because its keys are not in force on the server that it was for.
+    pub fn strange(&self) -> u64 {
+        self.strange.load(Ordering::SeqCst)
+    }
+
+    /// How often a native INSERT was refused at the fence.
+    pub fn at_fence(&self) -> u64 {
+        self.at_fence.load(Ordering::SeqCst)
+    }
+
     fn count(&self, rule: &str) -> Arc<AtomicU64> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(rules.entry(rule.to_owned()).or_default())
@@ -80,6 +92,7 @@ pub(crate) struct Doors {
 struct OneDoor {
     is_held: bool,
     is_switched: bool,
+    servers: Option<BTreeSet<Vec<u8>>>,
     under_way: Arc<AtomicU64>,
     /// What a statement that names one of its tables has in its text; `None`: no single name.
     table: Option<Finder<'static>>,
@@ -94,6 +107,8 @@ pub struct Door {
     pub is_held: bool,
     /// Its tables may go over to keys and back.
     pub is_switched: bool,
+    /// The servers on which its keys are in force; `None`: on any.
+    pub servers: Option<BTreeSet<String>>,
 }
 
 impl Doors {
@@ -105,6 +120,10 @@ impl Doors {
         let doors = rules.map(|(door, table)| OneDoor {
             is_held: door.is_held,
             is_switched: door.is_switched,
+            servers: door.servers.as_ref().map(|servers| {
+                let servers = servers.iter().map(|server| server.as_bytes().to_vec());
+                servers.collect()
+            }),
             under_way: traffic.count(&door.name),
             table: table.map(|table| Finder::new(table).into_owned()),
         });
@@ -225,6 +244,10 @@ impl Session {
 
     fn enter_one(&mut self, header: Header, doors: &Doors, rule: usize) -> Option<Step> {
         let door = doors.doors.get(rule)?;
+        if self.is_strange(door) {
+            doors.traffic.strange.fetch_add(1, Ordering::SeqCst);
+            return Some(self.keep_back(header));
+        }
         if self.under_way.iter().any(|is| is.is_of(door)) {
             return None;
         }
@@ -239,9 +262,28 @@ impl Session {
             return None;
         }
         drop(under_way);
+        Some(self.keep_back(header))
+    }
+
+    /// Until there are other rules, and not for ever.
+    fn keep_back(&mut self, header: Header) -> Step {
         match self.waited.take() {
-            Some(KeyFailure { cause, message }) => Some(self.refuse(header, cause, &message)),
-            None => Some(Step::Wait),
+            Some(KeyFailure { cause, message }) => self.refuse(header, cause, &message),
+            None => Step::Wait,
+        }
+    }
+
+    /// Whether the server is none of those on which the rule's keys are in force. One that was not asked yet is asked before anything
+    /// is rewritten, and then the statement comes here again.
+    fn is_strange(&self, door: &OneDoor) -> bool {
+        let known = self.context.identity.as_ref().zip(door.servers.as_ref());
+        known.is_some_and(|(server, servers)| !servers.contains(server))
+    }
+
+    /// A native INSERT was refused at the fence.
+    pub(crate) fn note_at_fence(&self) {
+        if let Some(doors) = self.rules.doors() {
+            doors.traffic.at_fence.fetch_add(1, Ordering::SeqCst);
         }
     }
 

@@ -64,6 +64,8 @@ CREATE TABLE IF NOT EXISTS keywright_switch (
     phase          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'none' COMMENT 'none, holding, ending, closed',
     leader         VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'who began it',
     begun_at       DATETIME(3) NULL COMMENT 'UTC',
+    snowflake_generation BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'counts how often tables went over to snowflake ids, or left them; leases of an older one are worthless',
+    snowflake_floor_ms BIGINT NOT NULL DEFAULT 0 COMMENT 'snowflake ids begin at this moment or later, unix milliseconds',
     PRIMARY KEY (id)
 ) ENGINE = InnoDB COMMENT = 'Keywright: the switch that is under way';
 
@@ -71,12 +73,20 @@ CREATE TABLE IF NOT EXISTS keywright_switch (
 CREATE TABLE IF NOT EXISTS keywright_rule (
     table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
     column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-    tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'NULL: native auto-increment',
+    key_space      VARCHAR(140) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'segment:TAG or snowflake; NULL: native auto-increment',
     attempt        BIGINT UNSIGNED NULL COMMENT 'the attempt that is to change it',
-    next_tag       VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'to this; NULL: native auto-increment',
-    above          BIGINT UNSIGNED NULL COMMENT 'back to native: the bound of the tag, which was closed; counters go on from there',
+    next_key_space VARCHAR(140) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'to this; NULL: native auto-increment',
+    above          BIGINT UNSIGNED NULL COMMENT 'native again: the bound of the keys that were closed; counters went on from there',
     PRIMARY KEY (table_pattern, column_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: what is in force for tables';
+
+-- The servers on which that was brought into force: on another one, after a failover, no keys are given until it was done there.
+CREATE TABLE IF NOT EXISTS keywright_rule_server (
+    table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
+    column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'which server it is',
+    PRIMARY KEY (table_pattern, column_name, server)
+) ENGINE = InnoDB COMMENT = 'Keywright: servers on which tables give keys';
 
 -- Counters that an attempt has read under the lock of their tables, before it fenced them.
 CREATE TABLE IF NOT EXISTS keywright_switch_table (
@@ -105,6 +115,6 @@ CREATE TABLE IF NOT EXISTS keywright_wish (
     place          VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'host and configuration file',
     table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
     column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-    tag            VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'NULL: native auto-increment',
+    key_space      VARCHAR(140) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'segment:TAG or snowflake; NULL: native auto-increment',
     PRIMARY KEY (place, table_pattern, column_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: what configurations wanted';

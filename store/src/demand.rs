@@ -95,6 +95,12 @@ impl Demand {
         }
     }
 
+    /// Asks for a refill of another kind than before: what kept earlier ones from coming says nothing of it.
+    pub(crate) fn begin_anew(&self) {
+        *self.trouble() = None;
+        self.ask();
+    }
+
     /// Asks for a refill that somebody waits for, who has a place: whoever looks at `asked` next knows of him.
     fn insist(&self) {
         if !self.asked.swap(true, Ordering::AcqRel) {

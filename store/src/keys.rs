@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use keywright_core::{Cause, Tag};
+use keywright_core::{Cause, Layout, Tag};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
@@ -25,6 +25,7 @@ use crate::store::schema::{Init, Look};
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
 use crate::store::tag_rows::unknown;
 use crate::store::{AsyncTalk, Store};
+use crate::switch::KeySpace;
 use crate::time::{self, Space, TimeSupply};
 use crate::uuids::UuidMaker;
 
@@ -391,12 +392,27 @@ impl Keys {
         .await
     }
 
-    /// Follows another generation of a tag, after its tables went over to it or left it: ranges that were reserved before are
+    /// The layout of snowflake ids.
+    pub(crate) fn layout(&self) -> Layout {
+        self.0.settings.layout()
+    }
+
+    /// Follows another generation of keys, after tables went over to them or left them: ranges and leases that were had before are
     /// dropped, and answers that come late are not believed.
-    pub fn follow(&self, tag: &Tag, generation: u64) {
+    pub fn follow(&self, keys: &KeySpace, generation: u64) {
         let sources = self.sources();
-        let of_tag = sources.segments.iter().filter(|((name, _), _)| name == tag);
-        of_tag.for_each(|(_, supply)| supply.follow(generation));
+        match keys {
+            KeySpace::Tag(tag) => {
+                let of_tag = sources.segments.iter().filter(|((name, _), _)| name == tag);
+                of_tag.for_each(|(_, supply)| supply.follow(generation));
+            }
+            KeySpace::Snowflake => {
+                let mut times = sources.times.iter();
+                if let Some(supply) = times.find(|supply| supply.space == Space::Snowflake) {
+                    supply.follow(generation);
+                }
+            }
+        }
     }
 
     /// All worker ids that were ever leased.

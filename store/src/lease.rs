@@ -49,6 +49,17 @@ pub struct Claimant {
     pub last: Option<HeldLease>,
     /// The bound that the store was found to have gone back behind, until every row is at least there.
     pub gone_back_from_ms: Option<i64>,
+    /// The generation of all leases that this process follows; `None`: whatever it is.
+    pub generation: Option<u64>,
+}
+
+/// What the store says of all leases of a space at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Era {
+    /// Counts how often tables went over to these keys, or left them.
+    pub generation: u64,
+    /// Keys begin at this moment or later, unix milliseconds.
+    pub floor_ms: i64,
 }
 
 /// Limits and clocks of a takeover.
@@ -126,6 +137,16 @@ pub enum NoLease {
         /// The bound that was committed, unix milliseconds.
         bound_ms: i64,
     },
+    /// Tables have gone over to these keys, or left them, and this process does not know yet.
+    #[error(
+        "leases are of generation {generation} now, and this proxy follows generation {followed}"
+    )]
+    Superseded {
+        /// The generation that it follows.
+        followed: u64,
+        /// What it is.
+        generation: u64,
+    },
     /// The layout cannot express the time at which it would have to start.
     #[error("the time bits of layout \"{layout}\" have run out")]
     LayoutRanOut {
@@ -142,7 +163,14 @@ pub fn plan_claim(
     rows: &[LeaseRow],
     claimant: &Claimant,
     limits: &TakeoverLimits,
+    era: &Era,
 ) -> Result<Claim, NoLease> {
+    if let Some(followed) = claimant.generation.filter(|of| *of != era.generation) {
+        return Err(NoLease::Superseded {
+            followed,
+            generation: era.generation,
+        });
+    }
     check_age(rows, claimant)?;
     let worker_id = choose(rows, claimant)?;
     let found = rows.iter().find(|row| row.worker_id == worker_id);
@@ -155,7 +183,9 @@ pub fn plan_claim(
         lead_ms_max: limits.lead_ms_max,
         skew_ms_max: limits.skew_ms_max,
         window_ms: limits.window_ms,
-        word_next_state: above_other_layouts(rows, &claimant.layout).max(claimant.floor_state),
+        word_next_state: above_other_layouts(rows, &claimant.layout)
+            .max(state_from(&claimant.layout, era.floor_ms))
+            .max(claimant.floor_state),
     });
     if plan.start_state >= plan.hi_state {
         return Err(NoLease::LayoutRanOut {
@@ -271,6 +301,13 @@ fn state_from(layout: &Layout, unix_ms: i64) -> u64 {
     }
 }
 
+/// The first id above all that a lease may have issued.
+pub(crate) fn first_above(row: &LeaseRow) -> u64 {
+    let tick = state_from(&row.layout, row.hi_ms) >> row.layout.sequence_bits();
+    let last = row.layout.largest_id_below(tick);
+    u64::try_from(last.saturating_add(1)).unwrap_or(0)
+}
+
 /// Two layouts divide an id differently, so what is one worker's time may be another's worker id: ids of a new layout must
 /// all be greater than every id of an old one, of any worker.
 fn check_layouts(rows: &[LeaseRow], claimant: &Claimant, start_state: u64) -> Result<(), NoLease> {
@@ -310,6 +347,8 @@ pub struct HeldLease {
     pub attempted_ms: i64,
     /// The server on which it was taken.
     pub server: String,
+    /// The generation of all leases then.
+    pub generation: u64,
 }
 
 /// Whether a lease is still ours.

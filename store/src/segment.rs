@@ -126,7 +126,7 @@ impl SegmentSupply {
             held.generation = Some(generation);
             let _ = self.buffer.take_rest();
         }
-        self.demand.ask();
+        self.demand.begin_anew();
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Held> {

@@ -5,7 +5,8 @@
 //! 1. Under a table's lock its counter is read, recorded if the attempt still stands, and fenced. After that the server makes no
 //!    id there, so the highest recorded counter is above all that it ever made.
 //! 2. One transaction that finds the attempt as it should be raises the tag's bound above that, and its generation. Ranges that
-//!    were reserved before are of an older generation, and are taken by nobody any more.
+//!    were reserved before are of an older generation, and are taken by nobody any more. Snowflake ids have one generation for all
+//!    leases, and a moment at which they begin.
 //! 3. An attempt that is given up is ended in the store first. Its sessions are killed, and its fences are lifted under the lock
 //!    by whoever is then told by the store that it is still being ended.
 //! 4. Back to native, the tag's generation is raised in the transaction that reads its bound, and counters go on from there.
@@ -13,12 +14,12 @@
 mod board;
 mod commit;
 mod decide;
+mod space;
 
 pub use board::{Committed, Switchboard};
-pub use commit::{Bound, CommitRefusal, bound_after};
+pub use commit::{Bound, CommitRefusal, bound_after, floor_after};
 pub use decide::{Me, Next, decide, missing};
-
-use keywright_core::Tag;
+pub use space::KeySpace;
 
 /// How far the attempt is that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +67,13 @@ pub struct InForce {
     /// The rule.
     pub rule: RuleName,
     /// Where keys come from; `None`: native auto-increment.
-    pub tag: Option<Tag>,
+    pub keys: Option<KeySpace>,
     /// Where they are to come from, if the attempt is about this rule.
-    pub next: Option<Option<Tag>>,
-    /// Back to native: counters go on from here.
+    pub next: Option<Option<KeySpace>>,
+    /// Native again: counters went on from here, or are to.
     pub above: Option<u64>,
+    /// The servers on which the keys are in force.
+    pub servers: Vec<String>,
 }
 
 /// A program, as the store knows it.
@@ -99,8 +102,8 @@ pub struct Standing {
     pub age_ms: u64,
     /// All rules whose tables were ever switched.
     pub rules: Vec<InForce>,
-    /// Generations of all tags.
-    pub generations: Vec<(Tag, u64)>,
+    /// Generations of all tags, and of snowflake ids.
+    pub generations: Vec<(KeySpace, u64)>,
     /// Programs that were heard of.
     pub peers: Vec<Peer>,
 }
@@ -111,9 +114,9 @@ pub struct Change {
     /// The rule.
     pub rule: RuleName,
     /// What must be in force when it begins.
-    pub from: Option<Tag>,
+    pub from: Option<KeySpace>,
     /// What is to be.
-    pub to: Option<Tag>,
+    pub to: Option<KeySpace>,
 }
 
 /// What a configuration wants for a rule.
@@ -122,7 +125,7 @@ pub struct Wish {
     /// The rule.
     pub rule: RuleName,
     /// Where keys are to come from; `None`: native auto-increment.
-    pub tag: Option<Tag>,
+    pub keys: Option<KeySpace>,
 }
 
 /// A counter that was read under the lock of its table.

@@ -2,8 +2,8 @@
 
 mod keeper;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use keywright_core::{Biz, Cause, KeyBatch, Layout, SnowflakeWord, WorkerId, readable};
@@ -50,7 +50,17 @@ pub(crate) struct TimeSupply {
     /// What the wall clock reads too much, milliseconds.
     skew_ms: AtomicI64,
     lease: ArcSwapOption<LeasedWord>,
+    followed: Mutex<Followed>,
     pub(crate) demand: Demand,
+}
+
+/// The generation of all leases that is followed.
+#[derive(Debug, Default)]
+pub(crate) struct Followed {
+    /// That of the first lease, until [`TimeSupply::follow`] says another.
+    pub(crate) generation: Option<u64>,
+    /// First state above all that was issued from leases of older ones.
+    pub(crate) floor_state: u64,
 }
 
 /// The word of one lease. When the lease is lost, a taker that still holds it finds it drained, or takes states that were
@@ -87,12 +97,33 @@ impl TimeSupply {
             clock,
             skew_ms: AtomicI64::new(0),
             lease: ArcSwapOption::const_empty(),
+            followed: Mutex::default(),
             demand: Demand::new(
                 space.name().to_owned(),
                 limits.wait_ms_max,
                 limits.waiters_max,
             ),
         }
+    }
+
+    /// Follows another generation of all leases: nothing more is taken from a lease of an older one, and another lease is taken.
+    pub(crate) fn follow(&self, generation: u64) {
+        {
+            let mut followed = self.followed();
+            if followed.generation == Some(generation) {
+                return;
+            }
+            followed.generation = Some(generation);
+            if let Some(lease) = self.lease.swap(None) {
+                lease.word.drain();
+                followed.floor_state = followed.floor_state.max(lease.word.next());
+            }
+        }
+        self.demand.begin_anew();
+    }
+
+    pub(crate) fn followed(&self) -> MutexGuard<'_, Followed> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Most states that one request can have.

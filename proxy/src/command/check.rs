@@ -72,7 +72,10 @@ async fn as_in_force(config: &Config, keys: &Keys) -> Config {
         true => Switchboard::new(keys).standing().await.ok(),
         false => None,
     };
-    in_force::effective(config, standing.as_ref().map(in_force::tags_of).as_ref())
+    in_force::effective(
+        config,
+        standing.as_ref().map(in_force::key_spaces_of).as_ref(),
+    )
 }
 
 /// The rules that are to give keys, and do not yet.

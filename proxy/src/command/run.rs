@@ -178,7 +178,7 @@ impl<'a> Running<'a> {
         let config = Arc::new(config);
         let counters = Arc::new(Counters::default());
         let standing = standing(&config, &keys).await;
-        let known = standing.as_ref().map(in_force::tags_of);
+        let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
         let looks = Looks::begin(effective, Arc::clone(&counters), true).await?;
         let in_force = InForce::new(
@@ -286,7 +286,7 @@ impl<'a> Running<'a> {
         if is_switched(&config) && standing.is_none() {
             bail!("the store does not say where keys come from now");
         }
-        let known = standing.as_ref().map(in_force::tags_of);
+        let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
         let looks = Looks::begin(effective, Arc::clone(&self.counters), false).await?;
         self.in_force

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use keywright_core::Tag;
 use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::in_force::InForce;
 use keywright_proxy::switch::{Conductor, Limits, rule_name};
 use keywright_session::Mode;
 use keywright_store::switch::{
-    Change, Next, Peer, Phase, RuleName, Standing, Switchboard, Wish, missing,
+    Change, KeySpace, Next, Peer, Phase, RuleName, Standing, Switchboard, Wish, missing,
 };
 use keywright_store::{Failure, Keys};
 use tokio::time::{Instant, sleep};
@@ -43,6 +42,9 @@ pub(super) struct Switching {
     retry_ms: u64,
     /// When tables in force are looked at next whether they have their fence.
     next_fence: Instant,
+    /// How often statements were kept back from a server that is not known, and native ones refused at the fence, as far as that was
+    /// looked into.
+    looked_into: (u64, u64),
     /// When an attempt was under way last.
     last_busy: Option<Instant>,
     /// What was logged last, and has not changed.
@@ -53,13 +55,13 @@ pub(super) struct Switching {
 
 /// What a configuration wants for a rule.
 fn wish(configured: &Configured) -> Option<Wish> {
-    let tag = match configured.rule.mode {
-        Mode::Rewrite => Some(configured.spec.tag()?.clone()),
+    let keys = match configured.rule.mode {
+        Mode::Rewrite => Some(KeySpace::of(&configured.spec)?),
         Mode::Observe => None,
     };
     configured.is_switched.then(|| Wish {
         rule: rule_name(configured),
-        tag,
+        keys,
     })
 }
 
@@ -72,9 +74,9 @@ fn failed(failure: Failure) -> anyhow::Error {
 }
 
 /// What is in force for a rule.
-fn in_force(standing: &Standing, rule: &RuleName) -> Option<Tag> {
+fn in_force(standing: &Standing, rule: &RuleName) -> Option<KeySpace> {
     let known = standing.rules.iter().find(|known| known.rule == *rule);
-    known.and_then(|known| known.tag.clone())
+    known.and_then(|known| known.keys.clone())
 }
 
 /// Whether a program is to switch a rule's tables to what its configuration wants, and they are not: what the configuration wanted
@@ -112,6 +114,7 @@ impl Switching {
             next_try: Instant::now(),
             retry_ms: RETRY_MS,
             next_fence: Instant::now(),
+            looked_into: (0, 0),
             last_busy: None,
             told: None,
             told_off: BTreeSet::new(),
@@ -129,6 +132,8 @@ impl Switching {
         self.config = config;
         self.is_due = true;
         self.told_off.clear();
+        // Of rules that are to have it now, too.
+        self.next_fence = Instant::now();
         (self.next_try, self.retry_ms) = (Instant::now(), RETRY_MS);
     }
 
@@ -176,14 +181,27 @@ impl Switching {
         }
         let turn = Duration::from_millis(TURN_MS);
         let is_turn_over = self.last_busy.is_none_or(|busy| busy + turn < now);
-        if now >= self.next_fence {
-            self.next_fence = now + Duration::from_secs(self.config.look_s);
-            self.conductor.fence_missing().await?;
-        }
+        self.look_into(now).await?;
         if !self.is_due || now < self.next_try || !is_turn_over {
             return Ok(true);
         }
         self.begin().await
+    }
+
+    /// Puts right what a failover may have changed, now and then and when statements have met it.
+    async fn look_into(&mut self, now: Instant) -> Result<()> {
+        let traffic = self.conductor.crew().traffic();
+        let met = (traffic.strange(), traffic.at_fence());
+        if now < self.next_fence && met == self.looked_into {
+            return Ok(());
+        }
+        self.next_fence = now + Duration::from_secs(self.config.look_s);
+        self.looked_into = met;
+        self.is_due = true;
+        if self.conductor.lift_left().await? {
+            self.conductor.crew().renew();
+        }
+        self.conductor.fence_missing().await
     }
 
     /// Begins to switch what the configuration wants anew. True: there is nothing of that.
@@ -194,15 +212,28 @@ impl Switching {
         }
         let all = self.board.wishes().await.map_err(failed)?;
         let mut changes = Vec::new();
+        let strange = self.conductor.strange(&standing).await;
         let wishes: Vec<Wish> = self.config.rules.iter().filter_map(wish).collect();
         for wish in wishes {
             let from = in_force(&standing, &wish.rule);
             let of_rule = || all.iter().filter(|(_, its)| its.rule == wish.rule);
             let before = of_rule().find(|(place, _)| *place == self.place);
             let before = before.map(|(_, before)| before);
-            let was_switched = from.is_some() || of_rule().any(|(_, its)| its.tag.is_some());
-            if from == wish.tag {
+            let was_switched = from.is_some() || of_rule().any(|(_, its)| its.keys.is_some());
+            if from == wish.keys {
                 self.changed.remove(&wish.rule);
+                if strange.contains(&wish.rule) {
+                    tracing::warn!(
+                        rule = wish.rule.tables,
+                        "a server behind a listener is none of those on which the keys were brought into force: that is repeated"
+                    );
+                    let to = wish.keys.clone();
+                    changes.push(Change {
+                        rule: wish.rule.clone(),
+                        from,
+                        to,
+                    });
+                }
                 if before != Some(&wish) {
                     let recorded = self.board.record_wish(&self.place, wish).await;
                     recorded.map_err(failed)?;
@@ -211,7 +242,7 @@ impl Switching {
                 changes.push(Change {
                     rule: wish.rule,
                     from,
-                    to: wish.tag,
+                    to: wish.keys,
                 });
             } else {
                 self.say_others(&wish, from.as_ref());
@@ -245,17 +276,17 @@ impl Switching {
     }
 
     /// Once for each rule.
-    fn say_others(&mut self, wish: &Wish, from: Option<&Tag>) {
+    fn say_others(&mut self, wish: &Wish, from: Option<&KeySpace>) {
         if self.told_off.insert(wish.rule.clone()) {
-            let name = |tag: Option<&Tag>| match tag {
-                Some(tag) => format!("tag \"{tag}\""),
+            let name = |keys: Option<&KeySpace>| match keys {
+                Some(keys) => format!("\"{keys}\""),
                 None => "native auto-increment".to_owned(),
             };
             tracing::warn!(
                 rule = wish.rule.tables,
                 "the keys come from {} now, as another proxy has switched them; this configuration says {}: change it, or change it and send SIGHUP to switch",
                 name(from),
-                name(wish.tag.as_ref()),
+                name(wish.keys.as_ref()),
             );
         }
     }
@@ -290,7 +321,7 @@ impl Switching {
 #[cfg(test)]
 mod tests {
     use keywright_core::Tag;
-    use keywright_store::switch::{RuleName, Wish};
+    use keywright_store::switch::{KeySpace, RuleName, Wish};
 
     use super::is_news;
 
@@ -300,7 +331,7 @@ mod tests {
                 tables: "shop.t".to_owned(),
                 column: "id".to_owned(),
             },
-            tag: tag.map(|tag| Tag::parse(tag).unwrap()),
+            keys: tag.map(|tag| KeySpace::Tag(Tag::parse(tag).unwrap())),
         }
     }
 

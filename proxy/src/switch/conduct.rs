@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use keywright_core::Tag;
 use keywright_store::Failure;
 use keywright_store::switch::{
-    Change, Committed, Me, Next, Phase, Recorded, RuleName, Standing, Switchboard, decide,
+    Change, Committed, InForce, KeySpace, Me, Next, Phase, Recorded, RuleName, Standing,
+    Switchboard, decide,
 };
 use tokio::time::{Instant, timeout};
 
@@ -27,8 +27,8 @@ pub trait Crew {
     fn hold(&self, standing: &Standing);
     /// Whether nothing is under way on these tables.
     fn is_quiet(&self) -> bool;
-    /// All follow what is in force, and nobody waits any more.
-    fn follow(&self, standing: &Standing);
+    /// All follow what is in force, and nobody waits any more. False: something is under way by what was in force before.
+    fn follow(&self, standing: &Standing) -> bool;
 }
 
 /// How long things may take.
@@ -122,7 +122,10 @@ impl<C: Crew> Conductor<C> {
         let next = decide(&me, &standing);
         match next {
             Next::Follow => {
-                self.crew.follow(&standing);
+                if !self.crew.follow(&standing) {
+                    self.say_again(None).await?;
+                    return Ok(Next::Wait);
+                }
                 self.holds = None;
                 self.say_again(None).await?;
             }
@@ -208,7 +211,7 @@ impl<C: Crew> Conductor<C> {
                             .give_up(attempt, format!("{table} has a fence already, of another rule or out of a dump: lift it first, and see that no other tag gives it keys"))
                             .await;
                     }
-                    false => self.fence(attempt, server, &column).await?,
+                    false => self.fence(attempt, server, (&name, &column)).await?,
                 };
                 match done {
                     Outcome::Done => {
@@ -244,15 +247,17 @@ impl<C: Crew> Conductor<C> {
                     .await?;
             }
         }
-        match self.board.commit(attempt, above).await.map_err(told)? {
+        let identities = servers.iter().map(|server| server.identity.clone());
+        let committed = self.board.commit(attempt, above, identities.collect());
+        match committed.await.map_err(told)? {
             Committed::Done => tracing::info!(attempt, "the switch is in force"),
             Committed::Over => {}
-            Committed::Unknown(tag) => {
-                let why = format!("tag \"{tag}\" is not in the store");
+            Committed::Unknown(keys) => {
+                let why = format!("\"{keys}\" is not in the store");
                 self.give_up(attempt, why).await?;
             }
-            Committed::Refused(tag, refusal) => {
-                let why = format!("tag \"{tag}\": {refusal}");
+            Committed::Refused(keys, refusal) => {
+                let why = format!("\"{keys}\": {refusal}");
                 self.give_up(attempt, why).await?;
             }
         }
@@ -262,7 +267,7 @@ impl<C: Crew> Conductor<C> {
     /// The fences that may be there: those of tables that give keys, and of this attempt.
     async fn own_fences(&self, attempt: u64, standing: &Standing) -> Result<OwnFences> {
         let recorded = self.board.recorded(attempt).await.map_err(told)?;
-        let rules = standing.rules.iter().filter(|rule| rule.tag.is_some());
+        let rules = standing.rules.iter().filter(|rule| rule.keys.is_some());
         Ok(OwnFences {
             rules: rules.map(|rule| rule.rule.clone()).collect(),
             tables: recorded
@@ -275,6 +280,54 @@ impl<C: Crew> Conductor<C> {
         })
     }
 
+    /// The rules that give keys, and a server on which these are not in force.
+    pub async fn strange(&self, standing: &Standing) -> BTreeSet<RuleName> {
+        if !self.can_lead() {
+            return BTreeSet::new();
+        }
+        let servers = servers::connect_to_some(&self.config).await;
+        let is_strange = |rule: &&InForce| {
+            let mut servers = servers.iter();
+            rule.keys.is_some() && servers.any(|server| !rule.servers.contains(&server.identity))
+        };
+        let rules = standing.rules.iter().filter(is_strange);
+        rules.map(|rule| rule.rule.clone()).collect()
+    }
+
+    /// Lifts fences of tables that are native again: a server that took over may not have heard of that.
+    ///
+    /// # Errors
+    /// The store or a server fails.
+    pub async fn lift_left(&self) -> Result<bool> {
+        let standing = self.board.standing().await.map_err(told)?;
+        let native = standing.rules.iter().filter(|rule| rule.keys.is_none());
+        let above: BTreeMap<&RuleName, u64> = native
+            .filter_map(|rule| Some((&rule.rule, rule.above?)))
+            .collect();
+        let mut has_lifted = false;
+        if !self.can_lead() || above.is_empty() || standing.phase != Phase::None {
+            return Ok(has_lifted);
+        }
+        let names = above.keys().map(|name| (*name).clone()).collect();
+        for server in &mut servers::connect_to_some(&self.config).await {
+            let mut tables = servers::columns_of(server, &self.config, &names).await?;
+            tables.retain(|(_, column)| column.auto_increment && column.fenced);
+            for (name, column) in &tables {
+                let ask = async || {
+                    let now = self.board.standing().await?;
+                    let is_native = |rule: &InForce| rule.rule == *name && rule.keys.is_none();
+                    Ok(now.phase == Phase::None && now.rules.iter().any(is_native))
+                };
+                let next = above.get(name).copied().unwrap_or(0);
+                if lift(&mut server.conn, column, next, ask).await? == Outcome::Done {
+                    tracing::info!(table = column.quoted_table(), "fence lifted");
+                    has_lifted = true;
+                }
+            }
+        }
+        Ok(has_lifted)
+    }
+
     /// Fences tables that came later, of rules that give keys.
     ///
     /// # Errors
@@ -284,10 +337,10 @@ impl<C: Crew> Conductor<C> {
             return Ok(());
         }
         let standing = self.board.standing().await.map_err(told)?;
-        let in_force: BTreeMap<RuleName, Tag> = standing
+        let in_force: BTreeMap<RuleName, KeySpace> = standing
             .rules
             .into_iter()
-            .filter_map(|rule| Some((rule.rule, rule.tag?)))
+            .filter_map(|rule| Some((rule.rule, rule.keys?)))
             .collect();
         let names: BTreeSet<RuleName> = in_force.keys().cloned().collect();
         if names.is_empty() || standing.phase != Phase::None {
@@ -295,20 +348,24 @@ impl<C: Crew> Conductor<C> {
         }
         for server in &mut servers::connect_to_some(&self.config).await {
             let mut tables = servers::columns_of(server, &self.config, &names).await?;
-            tables.retain(|(_, column)| {
-                column.auto_increment && !column.fenced && servers::can_have_fence(column)
+            tables.retain(|(name, column)| {
+                servers::wants_fence(&self.config, name)
+                    && column.auto_increment
+                    && !column.fenced
+                    && servers::can_have_fence(column)
             });
             for (name, column) in tables {
-                let tag = in_force.get(&name);
-                let may = async |reading: Reading| self.may_fence(&name, tag, reading).await;
-                match fence(&mut server.conn, &column, may).await? {
+                let Some(keys) = in_force.get(&name) else {
+                    continue;
+                };
+                let may = async |reading: Reading| self.may_fence(&name, keys, reading).await;
+                match fence(&mut server.conn, &column, true, may).await? {
                     Outcome::Done => {
                         tracing::info!(table = column.quoted_table(), "fence applied");
                     }
                     Outcome::Over => bail!(
-                        "{} has no fence, and ids that tag \"{}\" is still to give: keywright-proxy advance raises the tag",
+                        "{} has no fence, and ids that \"{keys}\" is still to give: keywright-proxy advance raises what it gives",
                         column.quoted_table(),
-                        tag.map_or("", Tag::as_str)
                     ),
                     // The next look comes back to it.
                     Outcome::Blocked(_) => {}
@@ -322,17 +379,14 @@ impl<C: Crew> Conductor<C> {
     async fn may_fence(
         &self,
         name: &RuleName,
-        tag: Option<&Tag>,
+        keys: &KeySpace,
         reading: Reading,
     ) -> Result<bool, Failure> {
-        let bounds = self.board.bounds().await?;
+        let bound = self.board.bound(keys).await?;
         let now = self.board.standing().await?;
-        let bound = bounds
-            .iter()
-            .find(|(of, _)| tag.is_some_and(|tag| tag.as_str() == of));
-        let is_below = bound.is_some_and(|(_, bound)| reading.counter <= *bound);
+        let is_below = bound.is_some_and(|bound| reading.counter <= bound);
         let mut rules = now.rules.iter();
-        let gives = rules.any(|rule| rule.rule == *name && rule.tag.as_ref() == tag);
+        let gives = rules.any(|rule| rule.rule == *name && rule.keys.as_ref() == Some(keys));
         Ok(now.phase == Phase::None && gives && is_below)
     }
 
@@ -342,13 +396,19 @@ impl<C: Crew> Conductor<C> {
         bail!("the switch is given up: {why}")
     }
 
-    async fn fence(&self, attempt: u64, server: &mut Server, column: &Column) -> Result<Outcome> {
+    async fn fence(
+        &self,
+        attempt: u64,
+        server: &mut Server,
+        (name, column): (&RuleName, &Column),
+    ) -> Result<Outcome> {
         let Server { conn, identity } = server;
+        let is_fenced = servers::wants_fence(&self.config, name);
         let record = async |reading: Reading| {
             let recorded = recorded(identity, column, reading);
             self.board.record(attempt, recorded).await
         };
-        Ok(fence(conn, column, record).await?)
+        Ok(fence(conn, column, is_fenced, record).await?)
     }
 
     /// For whoever completes it.

@@ -87,11 +87,17 @@ pub struct Reading {
     pub session: u64,
 }
 
-/// Reads a table's counter under its lock, has it recorded (`record` says whether the attempt still stands), and fences the table before the lock is released.
+/// Reads a table's counter under its lock, has it recorded (`record` says whether the attempt still stands), and, if it is to have the
+/// fence (`is_fenced`), fences the table before the lock is released.
 ///
 /// # Errors
 /// The server or the store fails. The connection must not be used again then; what the table is, is not known.
-pub async fn fence<R>(conn: &mut Conn, column: &Column, record: R) -> Result<Outcome, SwitchError>
+pub async fn fence<R>(
+    conn: &mut Conn,
+    column: &Column,
+    is_fenced: bool,
+    record: R,
+) -> Result<Outcome, SwitchError>
 where
     R: AsyncFnOnce(Reading) -> Result<bool, keywright_store::Failure>,
 {
@@ -105,7 +111,7 @@ where
         session: u64::from(conn.id()),
     };
     let stands = record(reading).await.map_err(SwitchError::Store)?;
-    if stands && !counter.is_fenced {
+    if stands && is_fenced && !counter.is_fenced {
         set_counter(conn, column, column.fence).await?;
     }
     unlock(conn).await?;
@@ -234,10 +240,14 @@ async fn counter(conn: &mut Conn, column: &Column) -> Result<Counter, SwitchErro
     })
 }
 
-/// In place, or not at all: a copy would keep everybody waiting.
+/// In place, or not at all: a copy would keep everybody waiting. Only InnoDB says which it is.
 async fn set_counter(conn: &mut Conn, column: &Column, to: u64) -> Result<(), SwitchError> {
     let table = column.quoted_table();
-    let alter = format!("ALTER TABLE {table} AUTO_INCREMENT = {to}, ALGORITHM = INPLACE");
+    let in_place = match column.engine.eq_ignore_ascii_case("InnoDB") {
+        true => ", ALGORITHM = INPLACE",
+        false => "",
+    };
+    let alter = format!("ALTER TABLE {table} AUTO_INCREMENT = {to}{in_place}");
     Ok(conn.query_drop(alter).await?)
 }
 

@@ -126,6 +126,12 @@ pub(super) async fn columns_of(
     Ok(found)
 }
 
+/// Whether the tables of a rule get the fence.
+pub(super) fn wants_fence(config: &Config, name: &RuleName) -> bool {
+    let mut rules = config.rules.iter();
+    rules.any(|rule| name_of(rule) == *name && rule.fence)
+}
+
 /// Whether its engine keeps the fence.
 pub(super) fn can_have_fence(column: &Column) -> bool {
     column.engine.eq_ignore_ascii_case("InnoDB")
@@ -139,8 +145,8 @@ pub(super) async fn tables_of(
 ) -> Result<Vec<(RuleName, Column)>> {
     let mut found = columns_of(server, config, names).await?;
     found.retain(|(_, column)| column.auto_increment);
-    for (_, column) in &found {
-        if !can_have_fence(column) {
+    for (name, column) in &found {
+        if wants_fence(config, name) && !can_have_fence(column) {
             bail!(
                 "{} is {}, and the fence needs InnoDB",
                 column.quoted_table(),

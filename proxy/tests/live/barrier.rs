@@ -6,7 +6,7 @@ use std::sync::Arc;
 use keywright_core::{Step, Tag};
 use keywright_proxy::config::Config;
 use keywright_proxy::switch::{Conductor, Crew, Limits};
-use keywright_store::switch::{Change, Next, Phase, RuleName, Standing, Switchboard};
+use keywright_store::switch::{Change, KeySpace, Next, Phase, RuleName, Standing, Switchboard};
 use keywright_store::{Keys, TagOptions};
 use keywright_tests::{AT_FENCE, Flavour, Reply, Result, Upstream, WAIT_MAX};
 use tokio::time::Instant;
@@ -38,9 +38,10 @@ impl Crew for Clients {
         !self.is_busy.get()
     }
 
-    fn follow(&self, standing: &Standing) {
+    fn follow(&self, standing: &Standing) -> bool {
         self.holds.set(false);
         *self.followed.borrow_mut() = Some(standing.clone());
+        true
     }
 }
 
@@ -101,7 +102,7 @@ impl Fleet {
         Conductor::new(board, Arc::clone(&self.config), limits, Clients::default())
     }
 
-    pub fn change(&self, from: Option<Tag>, to: Option<Tag>) -> [Change; 1] {
+    pub fn change(&self, from: Option<KeySpace>, to: Option<KeySpace>) -> [Change; 1] {
         [Change {
             rule: RuleName {
                 tables: format!("{}.t", self.schema),
@@ -131,6 +132,10 @@ impl Fleet {
     pub async fn standing(&self) -> Result<Standing> {
         Ok(Switchboard::new(&self.keys).standing().await?)
     }
+}
+
+pub fn space() -> KeySpace {
+    KeySpace::Tag(tag())
 }
 
 pub fn tag() -> Tag {
@@ -188,8 +193,8 @@ fn a_table_goes_over_on_all_servers_and_back() -> Result<()> {
         let source = fleet.keys.source(&fleet.config.rules[0].spec)?;
         source.take(1, true).await?;
 
-        assert!(one.begin(&fleet.change(None, Some(tag()))).await?);
-        assert!(!other.begin(&fleet.change(None, Some(tag()))).await?);
+        assert!(one.begin(&fleet.change(None, Some(space()))).await?);
+        assert!(!other.begin(&fleet.change(None, Some(space()))).await?);
         other.crew().is_busy.set(true);
         until(&mut one, |next| matches!(next, Next::Acknowledge(_))).await?;
         assert!(one.crew().holds.get());
@@ -207,13 +212,15 @@ fn a_table_goes_over_on_all_servers_and_back() -> Result<()> {
         until(&mut other, follows).await?;
         assert_eq!(fleet.insert()?, [None, None]);
         let standing = fleet.standing().await?;
-        assert_eq!(standing.rules[0].tag, Some(tag()));
-        fleet.keys.follow(&tag(), standing.generations[0].1);
+        assert_eq!(standing.rules[0].keys, Some(space()));
+        let generations = &standing.generations;
+        let of_tag = generations.iter().find(|(keys, _)| *keys == space());
+        fleet.keys.follow(&space(), of_tag.unwrap().1);
         let key = source.take(1, true).await?.number(0).unwrap();
         assert!(key >= 10, "{key} is a native id");
 
         // Back, by the other one; what the first still has is below.
-        assert!(other.begin(&fleet.change(Some(tag()), None)).await?);
+        assert!(other.begin(&fleet.change(Some(space()), None)).await?);
         until(&mut one, |next| matches!(next, Next::Acknowledge(_))).await?;
         until(&mut other, |next| matches!(next, Next::Carry(_))).await?;
         assert_eq!(fleet.standing().await?.phase, Phase::Closed);
@@ -239,7 +246,7 @@ fn an_attempt_whose_leader_is_gone_is_undone_by_others() -> Result<()> {
         until(&mut leader, follows).await?;
         until(&mut other, follows).await?;
         assert_eq!(fleet.insert()?, [Some(1), Some(1)]);
-        assert!(leader.begin(&fleet.change(None, Some(tag()))).await?);
+        assert!(leader.begin(&fleet.change(None, Some(space()))).await?);
         // A transaction on the second server: the first one is fenced by then.
         let mut wire = fleet.servers[1].wire(fleet.schema)?;
         wire.run("BEGIN")?;
@@ -258,7 +265,7 @@ fn an_attempt_whose_leader_is_gone_is_undone_by_others() -> Result<()> {
         until(&mut other, follows).await?;
         assert_eq!(fleet.standing().await?.phase, Phase::None);
         assert_eq!(fleet.insert()?, [Some(2), Some(4)]);
-        assert!(other.begin(&fleet.change(None, Some(tag()))).await?);
+        assert!(other.begin(&fleet.change(None, Some(space()))).await?);
         Ok(())
     })
 }

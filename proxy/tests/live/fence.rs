@@ -91,10 +91,15 @@ impl Table {
     /// Fences the table, and returns what was to be recorded.
     async fn fence(&mut self, stands: bool) -> Result<(Outcome, Option<u64>)> {
         let mut recorded = None;
-        let outcome = fence(&mut self.conn, &self.column, async |reading: Reading| {
-            recorded = Some(reading.counter);
-            Ok(stands)
-        });
+        let outcome = fence(
+            &mut self.conn,
+            &self.column,
+            true,
+            async |reading: Reading| {
+                recorded = Some(reading.counter);
+                Ok(stands)
+            },
+        );
         let outcome = outcome.await?;
         Ok((outcome, recorded))
     }

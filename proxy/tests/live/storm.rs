@@ -10,7 +10,7 @@ use keywright_store::{Keys, Source};
 use keywright_tests::{Result, WAIT_MAX};
 use tokio::time::{Instant, timeout};
 
-use crate::barrier::{Fleet, Program, follows, is_wanted, runtime, tag, until};
+use crate::barrier::{Fleet, Program, follows, is_wanted, runtime, space, until};
 
 /// Things that happen; `KEYWRIGHT_ROUNDS` says how many others.
 const ROUNDS: u32 = 400;
@@ -51,7 +51,7 @@ impl Member {
     fn take(&self) -> Option<u64> {
         let standing = self.in_force()?;
         let rule = standing.rules.first()?;
-        rule.tag.as_ref()?;
+        rule.keys.as_ref()?;
         let (tag, generation) = standing.generations.first()?;
         self.keys.follow(tag, *generation);
         self.source.try_take(1, true).ok()?.number(0)
@@ -112,8 +112,8 @@ fn programs_that_end_at_any_moment_repeat_no_id() -> Result<()> {
             match random.u32(..14) {
                 0 => {
                     if let Some(standing) = member.in_force() {
-                        let now = standing.rules.first().and_then(|rule| rule.tag.clone());
-                        let to = now.is_none().then(tag);
+                        let now = standing.rules.first().and_then(|rule| rule.keys.clone());
+                        let to = now.is_none().then(space);
                         let change = fleet.change(now, to);
                         begun += u32::from(member.program.begin(&change).await?);
                     }
@@ -155,7 +155,7 @@ fn programs_that_end_at_any_moment_repeat_no_id() -> Result<()> {
         let has_keys = standing
             .rules
             .first()
-            .is_some_and(|rule| rule.tag.is_some());
+            .is_some_and(|rule| rule.keys.is_some());
         assert_eq!(ids.native(fleet.insert()?), [has_keys; 2]);
         assert!(begun > 2, "nothing happened");
         Ok(())

@@ -5,7 +5,7 @@ use keywright_rewrite::{Kind, Load, kind, use_target};
 use super::{Columns, Imagine, Imagined};
 use crate::after::Named;
 use crate::bytes::write_packet;
-use crate::context::PROBE;
+use crate::context::probe;
 use crate::load::{ASK_LAST_ID, START};
 use crate::local_file::FILE_NAME;
 use crate::packets::{COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, packets};
@@ -27,7 +27,9 @@ impl Imagined {
     ) {
         for (_, payload) in packets(&commands).unwrap_or_default() {
             match payload.split_first() {
-                Some((&COM_QUERY, PROBE)) => self.tell_state(answers),
+                Some((&COM_QUERY, text)) if text == probe(self.session.context.modes.server) => {
+                    self.tell_state(answers)
+                }
                 Some((&COM_QUERY, ASK_LAST_ID)) => {
                     write_row(&[b"1"], vec![Some(b"0")], answers);
                 }
@@ -69,8 +71,9 @@ impl Imagined {
             self.state.database.as_deref(),
             Some(increment.as_bytes()),
             Some(if self.has_insert_id { b"1" } else { b"0" }),
+            Some(b""),
         ];
-        write_row(&[b"1", b"2", b"3", b"4", b"5"], row, answers);
+        write_row(&[b"1", b"2", b"3", b"4", b"5", b"6"], row, answers);
     }
 
     /// The answer to ``SHOW CREATE TABLE `d`.`t` ``, of which the session asks whether it is a temporary one.

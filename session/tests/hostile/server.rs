@@ -92,12 +92,12 @@ impl Server {
     }
 
     fn probe(&mut self, out: &mut Vec<u8>) {
-        packet(1, &[5], out);
-        for sequence in 2..7 {
+        packet(1, &[6], out);
+        for sequence in 2..8 {
             self.definition(sequence, out);
         }
         if !self.deprecate_eof {
-            self.end(7, 0, out);
+            self.end(8, 0, out);
         }
         let mode = pick(
             &mut self.random,
@@ -107,12 +107,12 @@ impl Server {
         let increment = pick(&mut self.random, &["1", "1", "3", "0", "65535", "x"]);
         let insert_id = pick(&mut self.random, &["0", "0", "0", "0", "0", "0", "0", "5"]);
         let mut row = Vec::new();
-        for text in [mode, charset, "d", increment, insert_id] {
+        for text in [mode, charset, "d", increment, insert_id, "uuid=here"] {
             row.extend(u8::try_from(text.len()));
             row.extend(text.as_bytes());
         }
-        packet(7, &row, out);
-        self.end(8, 0, out);
+        packet(8, &row, out);
+        self.end(9, 0, out);
     }
 
     fn prepare(&mut self, text: &[u8], out: &mut Vec<u8>) {

@@ -52,7 +52,7 @@ fn bytes_beyond_ascii_behind_the_same_beginning_are_read_anew() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.query(&format!("{BEGINNING}(1, 'one')"));
     // A character may end with a backslash there.
-    let sent = r.answer(&rows(&["", "gbk", "d", "1", "0"]));
+    let sent = r.answer(&rows(&["", "gbk", "d", "1", "0", SERVER]));
     assert!(has(&sent, "LAST_INSERT_ID(100)"), "all of it is ASCII");
     r.answer(&ok(1, 100));
     r.told();

@@ -282,6 +282,8 @@ pub(crate) fn def(seq: u8) -> Vec<u8> {
     p.extend([12, 63, 0, 20, 0, 0, 0, 8, 0, 0, 0, 0, 0]);
     packet(seq, &p)
 }
+/// Which server answers.
+pub(crate) const SERVER: &str = "uuid=here";
 /// The probe's answer, with DEPRECATE_EOF.
 pub(crate) fn probe(increment: &str) -> Vec<u8> {
     probe_in("", increment)
@@ -294,7 +296,7 @@ pub(crate) fn probe_with_insert_id(id: &str) -> Vec<u8> {
     probe_of("", "1", id)
 }
 fn probe_of(sql_mode: &str, increment: &str, insert_id: &str) -> Vec<u8> {
-    rows(&[sql_mode, "utf8mb4", "d", increment, insert_id])
+    rows(&[sql_mode, "utf8mb4", "d", increment, insert_id, SERVER])
 }
 /// A result of one row, with DEPRECATE_EOF.
 pub(crate) fn rows(row: &[&str]) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! Rules that change while a connection is open.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_rewrite::KeyForm;
@@ -16,6 +17,8 @@ const AT_FENCE: &[u8] = b"\xff\xa7\x00#22003Out of range value for column 'id' a
 /// A program: what its connections have under way, and the versions of its rules.
 struct Program {
     traffic: Arc<Traffic>,
+    /// Where keys are in force.
+    servers: Option<BTreeSet<String>>,
     r: Rig,
 }
 
@@ -24,6 +27,7 @@ impl Program {
     fn new(mode: Mode) -> Program {
         let mut program = Program {
             traffic: Arc::default(),
+            servers: None,
             r: rig(KeyForm::Integer, DEPRECATE_EOF),
         };
         let rules = program.rules(0, mode, false);
@@ -39,6 +43,7 @@ impl Program {
             name: "t".to_owned(),
             is_held,
             is_switched: true,
+            servers: self.servers.clone(),
         };
         let rules = Rules::new(vec![self.r.rule_in(mode)], false);
         Arc::new(rules.with_traffic(&self.traffic, version, &[door]))
@@ -66,6 +71,36 @@ impl Program {
 /// Its OK packet, with these status flags.
 fn ok_in(status: u8) -> Vec<u8> {
     packet(1, &[0, 1, 7, status, 0, 0, 0])
+}
+
+/// After a failover, until the switch was repeated there.
+#[test]
+fn a_server_on_which_the_keys_are_not_in_force_gets_none() {
+    let mut program = Program::new(Mode::Observe);
+    program.servers = Some(["uuid=before".to_owned()].into());
+    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert!(program.r.query(INSERT).is_empty());
+    assert_eq!(
+        (program.traffic.under_way("t"), program.traffic.strange()),
+        (0, 1)
+    );
+    program.servers = Some(["uuid=before".to_owned(), SERVER.to_owned()].into());
+    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert!(program.sent().contains(KEYED));
+}
+
+/// Nor does one that was not asked yet who it is.
+#[test]
+fn a_new_connection_to_such_a_server_gets_no_key() {
+    let mut program = Program::new(Mode::Observe);
+    program.servers = Some(["uuid=before".to_owned()].into());
+    let rules = program.rules(0, Mode::Rewrite, false);
+    program.r.s = Session::new(rules, program.r.facts());
+    let sent = program.r.probed(INSERT, "1");
+    assert!(!sent.contains("INSERT"), "{sent}");
+    program.r.s.on_waited();
+    program.r.run();
+    assert!(has(&program.r.told(), "are being switched"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use keywright_core::{Layout, Preset};
 
 use super::{
-    Claimant, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim, standing,
+    Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim, standing,
 };
 
 const NOW_MS: i64 = 1_795_219_200_000;
@@ -35,6 +35,7 @@ fn claimant(wish: Option<u32>, layout: Layout) -> Claimant {
         floor_state: 0,
         last: None,
         gone_back_from_ms: None,
+        generation: None,
     }
 }
 
@@ -44,8 +45,9 @@ fn twitter(wish: Option<u32>) -> Claimant {
 
 #[test]
 fn one_s_own_then_a_free_then_a_new_worker_id() {
-    let chosen =
-        |rows: &[LeaseRow]| plan_claim(rows, &twitter(None), &LIMITS).map(|claim| claim.worker_id);
+    let chosen = |rows: &[LeaseRow]| {
+        plan_claim(rows, &twitter(None), &LIMITS, &Era::default()).map(|claim| claim.worker_id)
+    };
     assert_eq!(chosen(&[]), Ok(0));
     assert_eq!(chosen(&[row(0, Some("you")), row(1, None)]), Ok(1));
     assert_eq!(chosen(&[row(0, None), row(1, Some("me"))]), Ok(1));
@@ -61,14 +63,19 @@ fn one_s_own_then_a_free_then_a_new_worker_id() {
 
 #[test]
 fn a_worker_id_in_use_is_refused() {
-    let refused = plan_claim(&[row(1, Some("you"))], &twitter(Some(1)), &LIMITS);
+    let refused = plan_claim(
+        &[row(1, Some("you"))],
+        &twitter(Some(1)),
+        &LIMITS,
+        &Era::default(),
+    );
     assert!(matches!(refused, Err(NoLease::InUse { worker_id: 1, .. })));
 }
 
 #[test]
 fn it_starts_at_the_old_bound_and_further_where_that_may_be_lost() {
     let start = |rows: &[LeaseRow]| {
-        let claim = plan_claim(rows, &twitter(Some(1)), &LIMITS).unwrap();
+        let claim = plan_claim(rows, &twitter(Some(1)), &LIMITS, &Era::default()).unwrap();
         (claim.epoch, claim.plan.start_ms - NOW_MS)
     };
     assert_eq!(start(&[row(1, None)]), (5, 1_000));
@@ -88,7 +95,7 @@ fn it_starts_above_what_it_issued_itself_whatever_the_row_says() {
         floor_state: issued_until,
         ..twitter(Some(1))
     };
-    let lowered = plan_claim(&[row(1, Some("me"))], &back, &LIMITS).unwrap();
+    let lowered = plan_claim(&[row(1, Some("me"))], &back, &LIMITS, &Era::default()).unwrap();
     assert_eq!(lowered.plan.start_state, issued_until);
     assert!(layout.state_at(lowered.plan.bound_ms) >= lowered.plan.hi_state);
     assert!(lowered.plan.hi_state > issued_until);
@@ -96,7 +103,9 @@ fn it_starts_above_what_it_issued_itself_whatever_the_row_says() {
         hi_ms: NOW_MS + 9_000,
         ..row(1, Some("me"))
     };
-    let plan = plan_claim(&[ahead], &back, &LIMITS).unwrap().plan;
+    let plan = plan_claim(&[ahead], &back, &LIMITS, &Era::default())
+        .unwrap()
+        .plan;
     assert_eq!(plan.start_ms, NOW_MS + 9_000);
 }
 
@@ -109,6 +118,7 @@ fn a_store_that_went_back_leases_nothing_to_those_who_saw_more() {
         published_ms: NOW_MS + published_ms,
         attempted_ms: NOW_MS + published_ms,
         server: server.to_owned(),
+        generation: 0,
     };
     let after = |last| Claimant {
         last: Some(last),
@@ -116,7 +126,7 @@ fn a_store_that_went_back_leases_nothing_to_those_who_saw_more() {
     };
     let refused = |rows: &[LeaseRow], claimant: &Claimant| {
         matches!(
-            plan_claim(rows, claimant, &LIMITS),
+            plan_claim(rows, claimant, &LIMITS, &Era::default()),
             Err(NoLease::GoneBack { worker_id: 1, .. })
         )
     };
@@ -147,7 +157,9 @@ fn a_store_that_went_back_leases_nothing_to_those_who_saw_more() {
 fn another_layout_must_give_greater_ids_and_wait_for_leases() {
     let greater = Layout::parse("twitter,epoch=2001-01-01").unwrap();
     let smaller = Preset::ShardingSphere.layout();
-    let plan = |rows: &[LeaseRow], layout| plan_claim(rows, &claimant(Some(2), layout), &LIMITS);
+    let plan = |rows: &[LeaseRow], layout| {
+        plan_claim(rows, &claimant(Some(2), layout), &LIMITS, &Era::default())
+    };
     let live = plan(&[row(1, Some("you"))], greater);
     assert!(matches!(
         live,
@@ -170,6 +182,7 @@ fn only_what_we_wrote_ourselves_is_ours() {
         published_ms: 100,
         attempted_ms: 200,
         server: "a".to_owned(),
+        generation: 0,
     };
     let found = |owner: &str, epoch, hi_ms| LeaseRow {
         epoch,
@@ -193,5 +206,31 @@ fn only_what_we_wrote_ourselves_is_ours() {
         (Some(found("me", 4, 100)), "b"),
     ] {
         assert_eq!(check(row, server), Standing::Lost);
+    }
+}
+
+#[test]
+fn leases_of_another_generation_begin_later_and_are_not_had_by_who_does_not_follow() {
+    let era = Era {
+        generation: 3,
+        floor_ms: NOW_MS + 4_000,
+    };
+    let ask = |rows: &[LeaseRow], generation| {
+        let claimant = Claimant {
+            generation,
+            ..twitter(None)
+        };
+        plan_claim(rows, &claimant, &LIMITS, &era).map(|claim| claim.plan.start_ms)
+    };
+    let superseded = NoLease::Superseded {
+        followed: 2,
+        generation: 3,
+    };
+    assert_eq!(ask(&[row(1, None)], Some(2)), Err(superseded));
+    for generation in [None, Some(3)] {
+        // Its own bound is lower.
+        assert_eq!(ask(&[row(0, None)], generation), Ok(NOW_MS + 4_000));
+        // Never leased: now and a gap, which is higher.
+        assert!(ask(&[], generation).unwrap() >= NOW_MS + 4_000);
     }
 }

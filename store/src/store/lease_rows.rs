@@ -8,8 +8,10 @@ use mysql_async::{Conn, Params, Row, Value};
 
 use super::{AsyncTalk, Link, StoreError, column};
 use crate::lease::{
-    Claim, Claimant, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim, standing,
+    Claim, Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim,
+    standing,
 };
+use crate::time::Space;
 
 const COLUMNS: &str =
     "worker_id, owner, epoch, hi_ms, layout, server, expires_at <= UTC_TIMESTAMP(3) AS expired";
@@ -20,7 +22,7 @@ const EXPIRY: &str = "UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND";
 /// A worker id to be taken over: any, or the one wished for.
 #[derive(Debug)]
 pub(crate) struct TakeLease<'a> {
-    pub(crate) space: &'static str,
+    pub(crate) space: Space,
     /// `server` is filled in when the connection is known.
     pub(crate) claimant: Claimant,
     pub(crate) limits: TakeoverLimits,
@@ -42,8 +44,9 @@ impl AsyncTalk<Result<TakenLease, NoLease>> for TakeLease<'_> {
         claimant.server.clone_from(&link.server.identity);
         let conn = &mut link.conn;
         conn.query_drop("START TRANSACTION").await?;
-        let rows = all_rows(conn, self.space).await?;
-        let claim = match plan_claim(&rows, &claimant, &self.limits) {
+        let era = era(conn, self.space).await?;
+        let rows = all_rows(conn, self.space.name()).await?;
+        let claim = match plan_claim(&rows, &claimant, &self.limits, &era) {
             Ok(claim) => claim,
             Err(no_lease) => {
                 conn.query_drop("ROLLBACK").await?;
@@ -61,6 +64,7 @@ impl AsyncTalk<Result<TakenLease, NoLease>> for TakeLease<'_> {
                 published_ms: claim.plan.bound_ms,
                 attempted_ms: claim.plan.bound_ms,
                 server: claimant.server,
+                generation: era.generation,
             },
         }))
     }
@@ -77,7 +81,8 @@ impl TakeLease<'_> {
         // Whoever paused while it issued with another layout must find its lease gone.
         let evict = "UPDATE keywright_worker SET epoch = epoch + 1, owner = NULL \
                      WHERE space = ? AND layout <> ? AND worker_id <> ?";
-        conn.exec_drop(evict, (self.space, layout.as_str(), claim.worker_id))
+        let space = self.space.name();
+        conn.exec_drop(evict, (space, layout.as_str(), claim.worker_id))
             .await?;
         let mut values: Vec<Value> = vec![
             claimant.owner.as_str().into(),
@@ -87,7 +92,7 @@ impl TakeLease<'_> {
             layout.into(),
             claimant.server.as_str().into(),
             self.lease_ms.into(),
-            self.space.into(),
+            space.into(),
             claim.worker_id.into(),
         ];
         let statement = match claim.epoch_found {
@@ -121,6 +126,8 @@ pub(crate) enum Extension {
         /// The bound as it is.
         bound_ms: i64,
     },
+    /// Tables have gone over to these keys, or left them, and we do not follow yet.
+    Superseded,
     /// It is not ours any more.
     Lost,
 }
@@ -128,7 +135,7 @@ pub(crate) enum Extension {
 /// A lease to be renewed, and its bound extended.
 #[derive(Debug)]
 pub(crate) struct ExtendLease<'a> {
-    pub(crate) space: &'static str,
+    pub(crate) space: Space,
     pub(crate) held: &'a HeldLease,
     /// The request, but for the bound, which is read; `None`: only renew.
     pub(crate) request: Option<BoundRequest>,
@@ -142,15 +149,26 @@ impl AsyncTalk<Extension> for ExtendLease<'_> {
     async fn with(self, link: &mut Link) -> Result<Extension, StoreError> {
         let conn = &mut link.conn;
         conn.query_drop("START TRANSACTION").await?;
+        let era = era(conn, self.space).await?;
+        let space = self.space.name();
         let select = format!(
             "SELECT {COLUMNS} FROM keywright_worker WHERE space = ? AND worker_id = ? FOR UPDATE"
         );
         let found: Option<Row> = conn
-            .exec_first(select, (self.space, self.held.worker_id))
+            .exec_first(select, (space, self.held.worker_id))
             .await?;
         let found = found.as_ref().map(read_row).transpose()?;
         let hi_ms = match standing(found.as_ref(), self.held, &link.server.identity) {
-            Standing::Ours { hi_ms } => hi_ms,
+            // Renewing it reserves nothing.
+            Standing::Ours { hi_ms }
+                if self.request.is_none() || era.generation == self.held.generation =>
+            {
+                hi_ms
+            }
+            Standing::Ours { hi_ms: _ } => {
+                conn.query_drop("ROLLBACK").await?;
+                return Ok(Extension::Superseded);
+            }
             Standing::Lost => {
                 conn.query_drop("ROLLBACK").await?;
                 return Ok(Extension::Lost);
@@ -174,7 +192,7 @@ impl AsyncTalk<Extension> for ExtendLease<'_> {
         let values: Vec<Value> = vec![
             bound_ms.into(),
             self.lease_ms.into(),
-            self.space.into(),
+            space.into(),
             self.held.worker_id.into(),
             self.held.owner.as_str().into(),
             self.held.epoch.into(),
@@ -264,7 +282,24 @@ fn require_one(conn: &Conn) -> Result<(), StoreError> {
     }
 }
 
-async fn all_rows(conn: &mut Conn, space: &str) -> Result<Vec<LeaseRow>, StoreError> {
+/// What is said of all leases of a space. Nothing changes it until the transaction ends: who does has the row locked before any lease.
+async fn era(conn: &mut Conn, space: Space) -> Result<Era, StoreError> {
+    const SELECT: &str = "SELECT snowflake_generation, snowflake_floor_ms FROM keywright_switch WHERE id = 1 LOCK IN SHARE MODE";
+    if space != Space::Snowflake {
+        return Ok(Era::default());
+    }
+    let row: Option<Row> = conn.query_first(SELECT).await?;
+    match row {
+        Some(row) => Ok(Era {
+            generation: column(&row, "snowflake_generation")?,
+            floor_ms: column(&row, "snowflake_floor_ms")?,
+        }),
+        None => Ok(Era::default()),
+    }
+}
+
+/// All leases of a space, locked until the transaction ends.
+pub(super) async fn all_rows(conn: &mut Conn, space: &str) -> Result<Vec<LeaseRow>, StoreError> {
     let select = format!(
         "SELECT {COLUMNS} FROM keywright_worker WHERE space = ? ORDER BY worker_id FOR UPDATE"
     );

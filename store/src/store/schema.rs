@@ -80,6 +80,8 @@ const SWITCH: Shape = Shape {
         ("phase", "varchar"),
         ("leader", "varchar"),
         ("begun_at", "datetime"),
+        ("snowflake_generation", "bigint"),
+        ("snowflake_floor_ms", "bigint"),
     ],
 };
 
@@ -89,10 +91,20 @@ const RULE: Shape = Shape {
     columns: &[
         ("table_pattern", "varchar"),
         ("column_name", "varchar"),
-        ("tag", "varchar"),
+        ("key_space", "varchar"),
         ("attempt", "bigint"),
-        ("next_tag", "varchar"),
+        ("next_key_space", "varchar"),
         ("above", "bigint"),
+    ],
+};
+
+const RULE_SERVER: Shape = Shape {
+    table: "keywright_rule_server",
+    key_columns: 3,
+    columns: &[
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("server", "varchar"),
     ],
 };
 
@@ -128,29 +140,31 @@ const WISH: Shape = Shape {
         ("place", "varchar"),
         ("table_pattern", "varchar"),
         ("column_name", "varchar"),
-        ("tag", "varchar"),
+        ("key_space", "varchar"),
     ],
 };
 
 /// All of them; the first is not used where tags are another system's.
-const SHAPES: [&Shape; 8] = [
+const SHAPES: [&Shape; 9] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
     &SWITCH,
     &RULE,
+    &RULE_SERVER,
     &SWITCH_TABLE,
     &PROGRAM,
     &WISH,
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 8] = [
+pub const OWN_TABLES: [&str; 9] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
     SWITCH.table,
     RULE.table,
+    RULE_SERVER.table,
     SWITCH_TABLE.table,
     PROGRAM.table,
     WISH.table,

@@ -3,13 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use keywright_core::Tag;
+use keywright_core::{Layout, Tag};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
-use super::switch_rows::{clear, lock, rules, set_phase};
+use super::lease_rows::all_rows;
+use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
 use super::{AsyncTalk, Link, Store, StoreError, column};
-use crate::switch::{Bound, CommitRefusal, InForce, Phase, Recorded, bound_after};
+use crate::lease::{LeaseRow, first_above};
+use crate::switch::{
+    Bound, CommitRefusal, InForce, KeySpace, Phase, Recorded, bound_after, floor_after,
+};
+use crate::time::Space;
 
 /// Records a counter while its table is locked. False: the attempt is over, and nothing may be fenced.
 #[derive(Debug)]
@@ -96,18 +101,22 @@ pub enum Committed {
     /// The attempt is over.
     Over,
     /// This tag is not there.
-    Unknown(Tag),
-    /// This tag cannot issue, or cannot be left.
-    Refused(Tag, CommitRefusal),
+    Unknown(KeySpace),
+    /// These keys cannot be issued, or cannot be left.
+    Refused(KeySpace, CommitRefusal),
 }
 
 /// Makes the switch: to keys, or, where the attempt goes back to native, closes the tags.
 #[derive(Debug)]
 pub(crate) struct Commit {
     pub(crate) store: Arc<Store>,
+    /// That of snowflake ids.
+    pub(crate) layout: Layout,
     pub(crate) attempt: u64,
     /// Above every id that the tables have, as far as they have told.
     pub(crate) above: u64,
+    /// The servers where that was asked.
+    pub(crate) servers: Vec<String>,
 }
 
 impl AsyncTalk<Committed> for Commit {
@@ -131,65 +140,101 @@ impl Commit {
         }
         let changing = rules(&mut link.conn, Some(self.attempt)).await?;
         let changing: Vec<InForce> = changing.into_iter().map(|(rule, _)| rule).collect();
-        let left: BTreeSet<&Tag> = changing
+        // On further servers nothing is left: the keys go on above what these have.
+        let goes = |rule: &&InForce| rule.next.as_ref() != Some(&rule.keys);
+        let left: BTreeSet<&KeySpace> = changing
             .iter()
-            .filter_map(|rule| rule.tag.as_ref())
+            .filter(goes)
+            .filter_map(|rule| rule.keys.as_ref())
             .collect();
-        let new: BTreeSet<&Tag> = changing
+        let new: BTreeSet<&KeySpace> = changing
             .iter()
             .filter_map(|rule| rule.next.as_ref()?.as_ref())
             .collect();
         let mut bounds = Vec::new();
-        for tag in left.iter().copied() {
-            match self.bound(tag, link).await? {
-                Some(bound) => bounds.push((tag, bound)),
-                None => return Ok(Committed::Unknown(tag.clone())),
+        for keys in left.iter().copied() {
+            match self.bound(keys, link).await? {
+                Some(bound) => bounds.push((keys, bound)),
+                None => return Ok(Committed::Unknown(keys.clone())),
             }
         }
         let old: Vec<Bound> = bounds.iter().map(|(_, bound)| *bound).collect();
         let counters = recorded(&mut link.conn, self.attempt).await?;
         let counter = counters.iter().map(|its| its.counter).max().unwrap_or(0);
         let above = counter.max(self.above);
-        for tag in &new {
-            let Some(bound) = self.bound(tag, link).await? else {
-                return Ok(Committed::Unknown((*tag).clone()));
+        for keys in &new {
+            let Some(bound) = self.bound(keys, link).await? else {
+                return Ok(Committed::Unknown((*keys).clone()));
             };
-            match bound_after(bound, &old, above) {
-                Ok(hi) => self.raise(tag, Some(hi), link).await?,
-                Err(refusal) => return Ok(Committed::Refused((*tag).clone(), refusal)),
+            let raised = match bound_after(bound, &old, above) {
+                Ok(first) => self.raise_above(keys, first, link).await?,
+                Err(refusal) => Err(refusal),
+            };
+            if let Err(refusal) = raised {
+                return Ok(Committed::Refused((*keys).clone(), refusal));
             }
         }
-        for (tag, bound) in &bounds {
+        for (keys, bound) in &bounds {
             if bound.is_foreign {
-                return Ok(Committed::Refused((*tag).clone(), CommitRefusal::Foreign));
+                let refusal = CommitRefusal::Foreign;
+                return Ok(Committed::Refused((*keys).clone(), refusal));
             }
-            if !new.contains(tag) {
-                self.raise(tag, None, link).await?;
+            if !new.contains(keys) {
+                self.leave(keys, link).await?;
             }
         }
         if new.is_empty() {
             self.close(&bounds, link).await?;
         } else {
-            let adopt = "UPDATE keywright_rule SET tag = next_tag WHERE attempt = ?";
-            link.conn.exec_drop(adopt, (self.attempt,)).await?;
+            if changing.iter().any(|rule| goes(&rule)) {
+                forget_servers(&mut link.conn, self.attempt).await?;
+            }
+            self.adopt(&mut link.conn).await?;
             clear(&mut link.conn, self.attempt).await?;
             set_phase(&mut link.conn, Phase::None).await?;
         }
         Ok(Committed::Done)
     }
 
+    /// The keys are in force where the tables were fenced.
+    async fn adopt(&self, conn: &mut Conn) -> Result<(), StoreError> {
+        for server in &self.servers {
+            let note = "INSERT IGNORE INTO keywright_rule_server (table_pattern, column_name, server) \
+                        SELECT table_pattern, column_name, ? FROM keywright_rule WHERE attempt = ?";
+            conn.exec_drop(note, (server, self.attempt)).await?;
+        }
+        let adopt =
+            "UPDATE keywright_rule SET key_space = next_key_space, above = NULL WHERE attempt = ?";
+        conn.exec_drop(adopt, (self.attempt,)).await?;
+        Ok(())
+    }
+
     /// Back to native: from here there is only one way.
-    async fn close(&self, bounds: &[(&Tag, Bound)], link: &mut Link) -> Result<(), StoreError> {
-        for (tag, bound) in bounds {
-            let above = "UPDATE keywright_rule SET above = ? WHERE attempt = ? AND tag = ?";
-            let values = (bound.hi, self.attempt, tag.as_str());
+    async fn close(
+        &self,
+        bounds: &[(&KeySpace, Bound)],
+        link: &mut Link,
+    ) -> Result<(), StoreError> {
+        for (keys, bound) in bounds {
+            let above = "UPDATE keywright_rule SET above = ? WHERE attempt = ? AND key_space = ?";
+            let values = (bound.hi, self.attempt, keys.to_string());
             link.conn.exec_drop(above, values).await?;
         }
         set_phase(&mut link.conn, Phase::Closed).await
     }
 
-    /// A tag's bound; its row is locked until the transaction ends.
-    async fn bound(&self, tag: &Tag, link: &mut Link) -> Result<Option<Bound>, StoreError> {
+    /// The bound of keys; its rows are locked until the transaction ends.
+    async fn bound(&self, keys: &KeySpace, link: &mut Link) -> Result<Option<Bound>, StoreError> {
+        match keys {
+            KeySpace::Tag(tag) => self.bound_of_tag(tag, link).await,
+            KeySpace::Snowflake => {
+                let rows = all_rows(&mut link.conn, Space::Snowflake.name()).await?;
+                Ok(Some(bound_of(&rows, &link.server.identity)))
+            }
+        }
+    }
+
+    async fn bound_of_tag(&self, tag: &Tag, link: &mut Link) -> Result<Option<Bound>, StoreError> {
         let select = self
             .store
             .dialect
@@ -206,6 +251,35 @@ impl Commit {
         }))
     }
 
+    /// Keys are at `first` or above from now on, and of another generation.
+    async fn raise_above(
+        &self,
+        keys: &KeySpace,
+        first: u64,
+        link: &mut Link,
+    ) -> Result<Result<(), CommitRefusal>, StoreError> {
+        match keys {
+            KeySpace::Tag(tag) => self.raise(tag, Some(first), link).await?,
+            KeySpace::Snowflake => {
+                let now = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
+                let now_ms: Option<i64> = link.conn.query_first(now).await?;
+                match floor_after(first, &self.layout, now_ms.unwrap_or(0)) {
+                    Ok(floor_ms) => raise_leases(floor_ms, link).await?,
+                    Err(refusal) => return Ok(Err(refusal)),
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Keys are of another generation from now on.
+    async fn leave(&self, keys: &KeySpace, link: &mut Link) -> Result<(), StoreError> {
+        match keys {
+            KeySpace::Tag(tag) => self.raise(tag, None, link).await,
+            KeySpace::Snowflake => raise_leases(0, link).await,
+        }
+    }
+
     /// Raises a tag's generation, and its bound; what was handed back is of an older generation then.
     async fn raise(&self, tag: &Tag, hi: Option<u64>, link: &mut Link) -> Result<(), StoreError> {
         let table = &self.store.segment_table;
@@ -220,5 +294,33 @@ impl Commit {
         let values = (table.plain(), tag.as_str());
         link.conn.exec_drop(delete, values).await?;
         Ok(())
+    }
+}
+
+/// What all leases together may have issued.
+fn bound_of(rows: &[LeaseRow], identity: &str) -> Bound {
+    Bound {
+        hi: rows.iter().map(first_above).max().unwrap_or(0),
+        id_max: u64::MAX >> 1,
+        is_foreign: rows.iter().any(|row| row.server != identity),
+    }
+}
+
+/// Raises the generation of all leases of snowflake ids, and the moment at which these begin.
+async fn raise_leases(floor_ms: i64, link: &mut Link) -> Result<(), StoreError> {
+    let update = "UPDATE keywright_switch SET snowflake_generation = snowflake_generation + 1, \
+                  snowflake_floor_ms = GREATEST(snowflake_floor_ms, ?) WHERE id = 1";
+    link.conn.exec_drop(update, (floor_ms,)).await?;
+    Ok(())
+}
+
+/// The first snowflake id above all that leases may have issued by now.
+#[derive(Debug)]
+pub(crate) struct ReadSnowflakeBound;
+
+impl AsyncTalk<u64> for ReadSnowflakeBound {
+    async fn with(self, link: &mut Link) -> Result<u64, StoreError> {
+        let rows = all_rows(&mut link.conn, Space::Snowflake.name()).await?;
+        Ok(bound_of(&rows, &link.server.identity).hi)
     }
 }

@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
 use super::{AsyncTalk, Link, Store, StoreError, column};
-use crate::switch::{Change, InForce, Peer, Phase, RuleName, Standing};
+use crate::switch::{Change, InForce, KeySpace, Peer, Phase, RuleName, Standing};
 
 /// Programs that were not seen for so long are forgotten, hours.
 const FORGET_H: u32 = 24;
@@ -51,10 +51,10 @@ fn wrong(name: &str, value: String) -> StoreError {
     }
 }
 
-/// A column with a tag, or NULL.
-pub(super) fn tag(row: &Row, name: &str) -> Result<Option<Tag>, StoreError> {
+/// A column that says where keys come from, or NULL.
+pub(super) fn key_space(row: &Row, name: &str) -> Result<Option<KeySpace>, StoreError> {
     let text: Option<String> = column(row, name)?;
-    text.map(|text| Tag::parse(&text).map_err(|_| wrong(name, text)))
+    text.map(|text| KeySpace::parse(&text).ok_or_else(|| wrong(name, text)))
         .transpose()
 }
 
@@ -65,8 +65,13 @@ pub(super) async fn rules(
 ) -> Result<Vec<(InForce, Option<u64>)>, StoreError> {
     let rows: Vec<Row> = conn
         .query(
-            "SELECT table_pattern, column_name, tag, attempt, next_tag, above FROM keywright_rule \
+            "SELECT table_pattern, column_name, key_space, attempt, next_key_space, above FROM keywright_rule \
              ORDER BY table_pattern, column_name",
+        )
+        .await?;
+    let servers: Vec<Row> = conn
+        .query(
+            "SELECT table_pattern, column_name, server FROM keywright_rule_server ORDER BY server",
         )
         .await?;
     let mut found = Vec::with_capacity(rows.len());
@@ -75,17 +80,27 @@ pub(super) async fn rules(
         if of.is_some() && attempt != of {
             continue;
         }
-        let next = tag(row, "next_tag")?;
+        let next = key_space(row, "next_key_space")?;
         let its = InForce {
             rule: RuleName {
                 tables: column(row, "table_pattern")?,
                 column: column(row, "column_name")?,
             },
-            tag: tag(row, "tag")?,
+            keys: key_space(row, "key_space")?,
             next: attempt.is_some().then_some(next),
             above: column(row, "above")?,
+            servers: Vec::new(),
         };
         found.push((its, attempt));
+    }
+    for row in &servers {
+        let rule = RuleName {
+            tables: column(row, "table_pattern")?,
+            column: column(row, "column_name")?,
+        };
+        if let Some((its, _)) = found.iter_mut().find(|(its, _)| its.rule == rule) {
+            its.servers.push(column(row, "server")?);
+        }
     }
     Ok(found)
 }
@@ -99,7 +114,7 @@ pub(crate) struct ReadStanding {
 impl AsyncTalk<Standing> for ReadStanding {
     /// One transaction, so that all is of one moment.
     async fn with(self, link: &mut Link) -> Result<Standing, StoreError> {
-        const SWITCH: &str = "SELECT attempt, phase, leader, \
+        const SWITCH: &str = "SELECT attempt, phase, leader, snowflake_generation, \
             CAST(COALESCE(GREATEST(TIMESTAMPDIFF(MICROSECOND, begun_at, UTC_TIMESTAMP(3)), 0), 0) DIV 1000 AS UNSIGNED) AS age_ms \
             FROM keywright_switch WHERE id = 1";
         const PEERS: &str = "SELECT program, holder, held, \
@@ -127,7 +142,7 @@ impl AsyncTalk<Standing> for ReadStanding {
             leader: None,
             age_ms: 0,
             rules: rules.into_iter().map(|(rule, _)| rule).collect(),
-            generations: Vec::with_capacity(tags.len()),
+            generations: Vec::with_capacity(tags.len().saturating_add(1)),
             peers: Vec::with_capacity(peers.len()),
         };
         if let Some(row) = &switch {
@@ -135,11 +150,14 @@ impl AsyncTalk<Standing> for ReadStanding {
             standing.phase = phase(row)?;
             standing.leader = column(row, "leader")?;
             standing.age_ms = column(row, "age_ms")?;
+            let generation = column(row, "snowflake_generation")?;
+            standing.generations.push((KeySpace::Snowflake, generation));
         }
         for row in &tags {
-            if let Some(tag) = tag(row, "tag")? {
-                standing.generations.push((tag, column(row, "generation")?));
-            }
+            let text: String = column(row, "tag")?;
+            let tag = Tag::parse(&text).map_err(|_| wrong("tag", text))?;
+            let generation = column(row, "generation")?;
+            standing.generations.push((KeySpace::Tag(tag), generation));
         }
         for row in &peers {
             standing.peers.push(Peer {
@@ -214,7 +232,7 @@ impl Begin {
         let known = rules(conn, None).await?;
         let is_so = |change: &Change| {
             let its = known.iter().find(|(its, _)| its.rule == change.rule);
-            its.and_then(|(its, _)| its.tag.as_ref()) == change.from.as_ref()
+            its.and_then(|(its, _)| its.keys.as_ref()) == change.from.as_ref()
         };
         if locked.phase != Phase::None || !self.changes.iter().all(is_so) {
             return Ok(None);
@@ -230,11 +248,11 @@ impl Begin {
         )
         .await?;
         for Change { rule, from: _, to } in &self.changes {
-            let to = to.as_ref().map(Tag::as_str);
+            let to = to.as_ref().map(KeySpace::to_string);
             conn.exec_drop(
-                "INSERT INTO keywright_rule (table_pattern, column_name, attempt, next_tag) VALUES (?, ?, ?, ?) \
-                 ON DUPLICATE KEY UPDATE attempt = ?, next_tag = ?",
-                (&rule.tables, &rule.column, attempt, to, attempt, to),
+                "INSERT INTO keywright_rule (table_pattern, column_name, attempt, next_key_space) VALUES (?, ?, ?, ?) \
+                 ON DUPLICATE KEY UPDATE attempt = ?, next_key_space = ?",
+                (&rule.tables, &rule.column, attempt, &to, attempt, &to),
             )
             .await?;
         }
@@ -261,7 +279,8 @@ impl AsyncTalk<bool> for Move {
             if self.to == Phase::None {
                 // Back to native, where that was it; otherwise what is in force stays.
                 if self.from == Phase::Closed {
-                    let leave = "UPDATE keywright_rule SET tag = NULL WHERE attempt = ?";
+                    forget_servers(conn, self.attempt).await?;
+                    let leave = "UPDATE keywright_rule SET key_space = NULL WHERE attempt = ?";
                     conn.exec_drop(leave, (self.attempt,)).await?;
                 }
                 clear(conn, self.attempt).await?;
@@ -279,10 +298,17 @@ pub(super) async fn set_phase(conn: &mut Conn, phase: Phase) -> Result<(), Store
     Ok(())
 }
 
+/// The rules that an attempt is about are in force on no server.
+pub(super) async fn forget_servers(conn: &mut Conn, attempt: u64) -> Result<(), StoreError> {
+    let forget = "DELETE s FROM keywright_rule_server s JOIN keywright_rule r \
+                  ON r.table_pattern = s.table_pattern AND r.column_name = s.column_name WHERE r.attempt = ?";
+    conn.exec_drop(forget, (attempt,)).await?;
+    Ok(())
+}
+
 /// Nothing of an attempt is left.
 pub(super) async fn clear(conn: &mut Conn, attempt: u64) -> Result<(), StoreError> {
-    let rules =
-        "UPDATE keywright_rule SET attempt = NULL, next_tag = NULL, above = NULL WHERE attempt = ?";
+    let rules = "UPDATE keywright_rule SET attempt = NULL, next_key_space = NULL WHERE attempt = ?";
     conn.exec_drop(rules, (attempt,)).await?;
     let tables = "DELETE FROM keywright_switch_table WHERE attempt = ?";
     conn.exec_drop(tables, (attempt,)).await?;

@@ -1,12 +1,11 @@
 //! What each proxy's configuration wanted for a rule when that was in force: only what is new is a reason to switch.
 
-use keywright_core::Tag;
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
-use super::switch_rows::tag;
+use super::switch_rows::key_space;
 use super::{AsyncTalk, Link, StoreError, column};
-use crate::switch::{RuleName, Wish};
+use crate::switch::{KeySpace, RuleName, Wish};
 
 /// All that was wished, and where.
 #[derive(Debug)]
@@ -14,7 +13,7 @@ pub(crate) struct ReadWishes;
 
 impl AsyncTalk<Vec<(String, Wish)>> for ReadWishes {
     async fn with(self, link: &mut Link) -> Result<Vec<(String, Wish)>, StoreError> {
-        let select = "SELECT place, table_pattern, column_name, tag FROM keywright_wish";
+        let select = "SELECT place, table_pattern, column_name, key_space FROM keywright_wish";
         let rows: Vec<Row> = link.conn.query(select).await?;
         rows.iter()
             .map(|row| {
@@ -22,8 +21,8 @@ impl AsyncTalk<Vec<(String, Wish)>> for ReadWishes {
                     tables: column(row, "table_pattern")?,
                     column: column(row, "column_name")?,
                 };
-                let tag = tag(row, "tag")?;
-                Ok((column(row, "place")?, Wish { rule, tag }))
+                let keys = key_space(row, "key_space")?;
+                Ok((column(row, "place")?, Wish { rule, keys }))
             })
             .collect()
     }
@@ -38,11 +37,11 @@ pub(crate) struct RecordWish {
 
 impl AsyncTalk<()> for RecordWish {
     async fn with(self, link: &mut Link) -> Result<(), StoreError> {
-        let Wish { rule, tag } = &self.wish;
-        let tag = tag.as_ref().map(Tag::as_str);
-        let write = "INSERT INTO keywright_wish (place, table_pattern, column_name, tag) VALUES (?, ?, ?, ?) \
-                     ON DUPLICATE KEY UPDATE tag = ?";
-        let values = (&self.place, &rule.tables, &rule.column, tag, tag);
+        let Wish { rule, keys } = &self.wish;
+        let keys = keys.as_ref().map(KeySpace::to_string);
+        let write = "INSERT INTO keywright_wish (place, table_pattern, column_name, key_space) VALUES (?, ?, ?, ?) \
+                     ON DUPLICATE KEY UPDATE key_space = ?";
+        let values = (&self.place, &rule.tables, &rule.column, &keys, &keys);
         link.conn.exec_drop(write, values).await?;
         Ok(())
     }

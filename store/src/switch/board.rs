@@ -2,11 +2,11 @@
 
 use keywright_core::Cause;
 
-use super::{Change, Phase, Recorded, Standing, Wish};
+use super::{Change, KeySpace, Phase, Recorded, Standing, Wish};
 use crate::failure::Failure;
 use crate::keys::Keys;
 pub use crate::store::switch_commit::Committed;
-use crate::store::switch_commit::{Commit, ReadRecorded, Record};
+use crate::store::switch_commit::{Commit, ReadRecorded, ReadSnowflakeBound, Record};
 use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding};
 use crate::store::wishes::{ReadWishes, RecordWish};
 use crate::time::holder;
@@ -73,13 +73,19 @@ impl Switchboard {
         self.keys.talk(ReadWishes).await
     }
 
-    /// The first id of each tag that was not reserved yet.
+    /// The first id that was not reserved yet; `None`: there is no such tag.
     ///
     /// # Errors
     /// The store cannot be used.
-    pub async fn bounds(&self) -> Result<Vec<(String, u64)>, Failure> {
-        let tags = self.keys.tags().await?;
-        Ok(tags.into_iter().map(|tag| (tag.tag, tag.next)).collect())
+    pub async fn bound(&self, keys: &KeySpace) -> Result<Option<u64>, Failure> {
+        match keys {
+            KeySpace::Tag(tag) => {
+                let tags = self.keys.tags().await?;
+                let found = tags.into_iter().find(|row| row.tag == tag.as_str());
+                Ok(found.map(|row| row.next))
+            }
+            KeySpace::Snowflake => self.keys.talk(ReadSnowflakeBound).await.map(Some),
+        }
     }
 
     /// Records what a place's configuration wants, once it is in force.
@@ -97,7 +103,9 @@ impl Switchboard {
     /// # Errors
     /// The store cannot be used, or its tags are another system's; some tables are to go over to keys and others back.
     pub async fn begin(&self, changes: &[Change]) -> Result<Option<u64>, Failure> {
-        if !self.keys.has_own_tags() {
+        let spaces = changes.iter().flat_map(|change| [&change.from, &change.to]);
+        let mut tags = spaces.flatten().filter_map(KeySpace::tag);
+        if !self.keys.has_own_tags() && tags.next().is_some() {
             return Err(Failure::new(
                 Cause::TagInvalid,
                 "tables cannot be switched to tags of another system, which knows no generations",
@@ -133,16 +141,23 @@ impl Switchboard {
         self.keys.talk(ReadRecorded { attempt }).await
     }
 
-    /// Makes the switch to keys, above `above` and all recorded counters, or closes the tags that are left for native
-    /// auto-increment.
+    /// Makes the switch to keys on these servers, above `above` and all recorded counters, or closes the tags that are left for
+    /// native auto-increment.
     ///
     /// # Errors
     /// The store cannot be used; then it is not known whether it was made.
-    pub async fn commit(&self, attempt: u64, above: u64) -> Result<Committed, Failure> {
+    pub async fn commit(
+        &self,
+        attempt: u64,
+        above: u64,
+        servers: Vec<String>,
+    ) -> Result<Committed, Failure> {
         let commit = Commit {
             store: self.keys.store(),
+            layout: self.keys.layout(),
             attempt,
             above,
+            servers,
         };
         self.keys.talk(commit).await
     }

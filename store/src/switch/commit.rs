@@ -1,5 +1,6 @@
 //! From where on a tag issues after a switch: pure.
 
+use keywright_core::Layout;
 use thiserror::Error;
 
 /// A tag's bound as the committing transaction reads it, locked.
@@ -24,6 +25,11 @@ pub enum CommitRefusal {
         "its bound was written by another server of the store, so that it is not known how far it was used"
     )]
     Foreign,
+    /// Snowflake ids would have to begin later than now.
+    #[error(
+        "there are ids up to {0} in the tables, and snowflake ids are that high only {1} ms from now"
+    )]
+    Ahead(u64, u64),
 }
 
 /// The new tag's first id, above its own bound, all native ids (`counter` is the first that was not made), and all that tags
@@ -43,9 +49,32 @@ pub fn bound_after(new: Bound, old: &[Bound], counter: u64) -> Result<u64, Commi
     Ok(first)
 }
 
+/// The moment at which snowflake ids begin that are all at `first` or above, unix milliseconds.
+///
+/// # Errors
+/// It is still to come, or there is none.
+pub fn floor_after(first: u64, layout: &Layout, now_ms: i64) -> Result<i64, CommitRefusal> {
+    let below = i64::try_from(first.saturating_sub(1)).unwrap_or(i64::MAX);
+    let tick = match below {
+        0 => 0,
+        below => layout.tick_above(below),
+    };
+    if layout.smallest_id_from(tick) == i64::MAX {
+        return Err(CommitRefusal::Exhausted(first));
+    }
+    let floor_ms = layout.unix_ms_of(tick);
+    let ahead_ms = u64::try_from(floor_ms.saturating_sub(now_ms)).unwrap_or(0);
+    match ahead_ms {
+        0 => Ok(floor_ms),
+        ahead_ms => Err(CommitRefusal::Ahead(first, ahead_ms)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Bound, CommitRefusal, bound_after};
+    use keywright_core::Layout;
+
+    use super::{Bound, CommitRefusal, bound_after, floor_after};
 
     fn bound(hi: u64) -> Bound {
         Bound {
@@ -82,5 +111,33 @@ mod tests {
         );
         // Its own next reservation leaves the gap.
         assert_eq!(bound_after(foreign, &[], 2), Ok(5));
+    }
+
+    #[test]
+    fn snowflake_ids_begin_above_everything_and_not_later_than_now() {
+        let layout = Layout::parse("twitter").unwrap();
+        let now_ms = 1_700_000_000_000;
+        for (unix_ms, is_possible) in [(now_ms - 1, true), (now_ms, false), (now_ms + 9, false)] {
+            // One id of that moment is there.
+            let there = layout.floor(unix_ms).unwrap();
+            let first = u64::try_from(there).unwrap() + 1;
+            match floor_after(first, &layout, now_ms) {
+                Ok(floor_ms) => {
+                    assert!(is_possible);
+                    assert!(layout.floor(floor_ms).unwrap() > there);
+                }
+                Err(refusal) => {
+                    assert!(!is_possible);
+                    let ahead_ms = u64::try_from(unix_ms + 1 - now_ms).unwrap();
+                    assert_eq!(refusal, CommitRefusal::Ahead(first, ahead_ms));
+                }
+            }
+        }
+        let epoch_ms = layout.unix_ms_of(0);
+        assert_eq!(floor_after(0, &layout, now_ms), Ok(epoch_ms));
+        assert_eq!(floor_after(1, &layout, now_ms), Ok(epoch_ms));
+        let last = u64::MAX >> 1;
+        let none = Err(CommitRefusal::Exhausted(last));
+        assert_eq!(floor_after(last, &layout, now_ms), none);
     }
 }

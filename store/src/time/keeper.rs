@@ -21,6 +21,10 @@ use crate::settings::Limits;
 use crate::store::Store;
 use crate::store::lease_rows::{ExtendLease, Extension, ReleaseLease, TakeLease, TakenLease};
 
+/// What to do about an older generation.
+pub(super) const SUPERSEDED_HINT: &str =
+    "it goes on when it has read which tables the keys are for now";
+
 /// Renewals per lease: two may fail before others may try to take it.
 const RENEWALS_PER_LEASE: u64 = 3;
 
@@ -72,6 +76,10 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
         keeper.supply.demand.end_put_offs();
         let result = match keeper.held.take() {
             None => keeper.take_over().await,
+            Some(held) if keeper.is_superseded(&held) => {
+                keeper.last = Some(held);
+                keeper.take_over().await
+            }
             Some(held) => {
                 let need = keeper.wanted(failed);
                 if need.is_none() && Instant::now() < renew_at {
@@ -120,8 +128,13 @@ impl Keeper {
     async fn take_over(&mut self) -> Result<(), PauseMs> {
         let settings = &self.supply.settings;
         let readings = self.supply.clock.readings();
+        let (generation, floor_state) = {
+            let followed = self.supply.followed();
+            (followed.generation, followed.floor_state)
+        };
+        self.floor_state = self.floor_state.max(floor_state);
         let wish = TakeLease {
-            space: self.supply.space.name(),
+            space: self.supply.space,
             claimant: Claimant {
                 owner: self.owner.clone(),
                 wish: self.supply.wish.map(WorkerId::get),
@@ -131,6 +144,7 @@ impl Keeper {
                 floor_state: self.floor_state,
                 last: self.last.clone(),
                 gone_back_from_ms: self.gone_back_from_ms,
+                generation,
             },
             limits: TakeoverLimits {
                 now_ms: readings.wall_ms,
@@ -164,6 +178,12 @@ impl Keeper {
         Ok(())
     }
 
+    /// Whether a lease is of an older generation than the one that is followed.
+    fn is_superseded(&self, held: &HeldLease) -> bool {
+        let followed = self.supply.followed().generation;
+        followed.is_some_and(|generation| generation != held.generation)
+    }
+
     fn publish_new(&mut self, taken: TakenLease) {
         let supply = &self.supply;
         let plan = &taken.claim.plan;
@@ -183,7 +203,16 @@ impl Keeper {
         supply.skew_ms.store(0, Ordering::Relaxed);
         // Ids begin with no lead again.
         supply.demand.put_off_nothing();
-        supply.lease.store(Some(Arc::new(lease)));
+        {
+            // Held until the word is published: another generation may be followed meanwhile, and then it is taken anew.
+            let mut followed = supply.followed();
+            let generation = *followed.generation.get_or_insert(taken.held.generation);
+            if generation == taken.held.generation {
+                supply.lease.store(Some(Arc::new(lease)));
+            } else {
+                supply.demand.ask();
+            }
+        }
         supply
             .demand
             .figures
@@ -226,7 +255,7 @@ impl Keeper {
         let request = need.map(|need| self.request(need));
         let attempted_ms = AtomicI64::new(held.attempted_ms);
         let talk = ExtendLease {
-            space: supply.space.name(),
+            space: supply.space,
             held: &held,
             request,
             attempted_ms: &attempted_ms,
@@ -250,6 +279,20 @@ impl Keeper {
                     self.refused(refusal, &request, need);
                 }
                 Ok(())
+            }
+            // What is left below the bound goes on, as with ranges of tags.
+            Ok(Extension::Superseded) => {
+                self.held = Some(held);
+                let failure = Failure::new(
+                    Cause::Fenced,
+                    format!(
+                        "leases of {} worker ids are of another generation now than this proxy follows",
+                        supply.space.name()
+                    ),
+                );
+                let failure = failure.hint(SUPERSEDED_HINT);
+                supply.demand.failed(failure, 0, Outlook::MayPass);
+                Err(None)
             }
             Ok(Extension::Lost) => {
                 self.fence(&held);

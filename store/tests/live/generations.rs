@@ -2,6 +2,7 @@
 
 use keywright_core::Cause;
 use keywright_store::RawStoreSettings;
+use keywright_store::switch::KeySpace;
 use keywright_tests::Result;
 
 use crate::common::{Schema, open, runtime, segment, small_steps, tag, until};
@@ -37,12 +38,12 @@ fn ranges_of_an_older_generation_are_worth_nothing() -> Result<()> {
         assert_eq!(schema.number("SELECT hi FROM keywright_segment")?, 100_000);
 
         // Who does gets new ones only.
-        follows.follow(&tag("orders"), 1);
+        follows.follow(&KeySpace::Tag(tag("orders")), 1);
         let keys = new.take(1, true).await?;
         assert_eq!(keys.number(0), Some(100_000));
 
         // A rest that comes back late is not for those who follow.
-        stays.follow(&tag("orders"), 1);
+        stays.follow(&KeySpace::Tag(tag("orders")), 1);
         until("a range of the new generation", || {
             old.try_take(1, true).is_ok()
         })

@@ -1,12 +1,21 @@
 //! The switch as the store keeps it: who may do what to an attempt, and what is in force afterwards.
 
-use keywright_core::Tag;
+use keywright_core::Cause;
 use keywright_store::switch::{
-    Change, CommitRefusal, Committed, Phase, Recorded, RuleName, Standing, Switchboard,
+    Change, CommitRefusal, Committed, KeySpace, Phase, Recorded, RuleName, Standing, Switchboard,
 };
+use keywright_store::{KeySpec, RawStoreSettings};
 use keywright_tests::{Flavour, Result};
 
 use crate::common::{Schema, open, runtime, segment, small_steps, tag};
+
+/// `snowflake`, or a tag.
+fn space(name: &str) -> KeySpace {
+    match name {
+        "snowflake" => KeySpace::Snowflake,
+        name => KeySpace::Tag(tag(name)),
+    }
+}
 
 fn change(from: Option<&str>, to: Option<&str>) -> Change {
     Change {
@@ -14,9 +23,13 @@ fn change(from: Option<&str>, to: Option<&str>) -> Change {
             tables: "shop.orders".to_owned(),
             column: "id".to_owned(),
         },
-        from: from.map(tag),
-        to: to.map(tag),
+        from: from.map(space),
+        to: to.map(space),
     }
+}
+
+fn here() -> Vec<String> {
+    vec!["s".to_owned()]
 }
 
 fn recorded(table: &str, counter: u64) -> Recorded {
@@ -30,13 +43,14 @@ fn recorded(table: &str, counter: u64) -> Recorded {
     }
 }
 
-fn in_force(standing: &Standing) -> Option<Tag> {
-    standing.rules.first().and_then(|rule| rule.tag.clone())
+fn in_force(standing: &Standing) -> Option<KeySpace> {
+    standing.rules.first().and_then(|rule| rule.keys.clone())
 }
 
 fn generation(standing: &Standing, of: &str) -> Option<u64> {
-    let mut tags = standing.generations.iter();
-    tags.find(|(tag, _)| tag.as_str() == of)
+    let mut spaces = standing.generations.iter();
+    spaces
+        .find(|(keys, _)| *keys == space(of))
         .map(|(_, generation)| *generation)
 }
 
@@ -58,28 +72,28 @@ fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
             let standing = board.standing().await?;
             assert_eq!((standing.phase, standing.attempt), (Phase::Holding, on));
             assert_eq!(standing.leader.as_deref(), Some(board.program()));
-            assert_eq!(standing.rules[0].next, Some(Some(tag("a"))));
+            assert_eq!(standing.rules[0].next, Some(Some(space("a"))));
             assert!(board.begin(&[change(None, Some("a"))]).await?.is_none());
             board.beat(Some(on)).await?;
             assert_eq!(board.standing().await?.peers[0].held, Some(on));
             assert!(board.record(on, recorded("orders", 5_000)).await?);
             assert!(board.record(on, recorded("orders_2", 70)).await?);
             assert_eq!(board.recorded(on).await?.len(), 2);
-            assert_eq!(board.commit(on, 4_000).await?, Committed::Done);
+            assert_eq!(board.commit(on, 4_000, here()).await?, Committed::Done);
             let standing = board.standing().await?;
             assert_eq!(standing.phase, Phase::None);
-            assert_eq!(in_force(&standing), Some(tag("a")));
+            assert_eq!(in_force(&standing), Some(space("a")));
             assert_eq!(generation(&standing, "a"), Some(1));
             assert_eq!(board.recorded(on).await?, []);
-            keys.follow(&tag("a"), 1);
+            keys.follow(&space("a"), 1);
             assert_eq!(source.take(1, true).await?.number(0), Some(5_000));
 
             // Over, above all that the old tag may have issued.
             let over = board.begin(&[change(Some("a"), Some("b"))]).await?.unwrap();
             let hi = schema.number("SELECT hi FROM keywright_segment WHERE tag = 'a'")?;
-            assert_eq!(board.commit(over, 0).await?, Committed::Done);
+            assert_eq!(board.commit(over, 0, here()).await?, Committed::Done);
             let standing = board.standing().await?;
-            assert_eq!(in_force(&standing), Some(tag("b")));
+            assert_eq!(in_force(&standing), Some(space("b")));
             assert_eq!(generation(&standing, "a"), Some(2));
             assert_eq!(generation(&standing, "b"), Some(1));
             let next = schema.number("SELECT hi FROM keywright_segment WHERE tag = 'b'")?;
@@ -87,7 +101,7 @@ fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
 
             // Back, and from the commit on only forward.
             let off = board.begin(&[change(Some("b"), None)]).await?.unwrap();
-            assert_eq!(board.commit(off, 0).await?, Committed::Done);
+            assert_eq!(board.commit(off, 0, here()).await?, Committed::Done);
             let standing = board.standing().await?;
             assert_eq!(standing.phase, Phase::Closed);
             assert_eq!(standing.rules[0].above, Some(next));
@@ -124,7 +138,7 @@ fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
         assert!(leads.record(first, again).await?);
         assert!(ends.end(first).await? && !ends.end(first).await?);
         assert!(!leads.record(first, recorded("orders_2", 10)).await?);
-        assert_eq!(leads.commit(first, 0).await?, Committed::Over);
+        assert_eq!(leads.commit(first, 0, here()).await?, Committed::Over);
         assert!(leads.begin(&[change(None, Some("a"))]).await?.is_none());
         assert_eq!(ends.recorded(first).await?, [recorded("orders", 10)]);
         assert!(ends.is_in(first, Phase::Ending).await?);
@@ -133,13 +147,13 @@ fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
 
         // Another one of the same kind is not taken for it.
         let second = ends.begin(&[change(None, Some("a"))]).await?.unwrap();
-        assert_eq!(leads.commit(first, 0).await?, Committed::Over);
+        assert_eq!(leads.commit(first, 0, here()).await?, Committed::Over);
         assert!(!leads.end(first).await? && !leads.is_in(first, Phase::Holding).await?);
-        assert_eq!(ends.commit(second, 0).await?, Committed::Done);
+        assert_eq!(ends.commit(second, 0, here()).await?, Committed::Done);
         let standing = leads.standing().await?;
         assert_eq!(
             (in_force(&standing), generation(&standing, "a")),
-            (Some(tag("a")), Some(1))
+            (Some(space("a")), Some(1))
         );
         Ok(())
     })
@@ -162,16 +176,16 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
 
         let attempt = board.begin(&[change(None, Some("b"))]).await?.unwrap();
         assert_eq!(
-            board.commit(attempt, 0).await?,
-            Committed::Unknown(tag("b"))
+            board.commit(attempt, 0, here()).await?,
+            Committed::Unknown(space("b"))
         );
         assert!(board.end(attempt).await? && board.release(attempt).await?);
 
         schema.sql("UPDATE keywright_segment SET id_max = 1000")?;
         let attempt = board.begin(&[change(None, Some("a"))]).await?.unwrap();
         assert!(board.record(attempt, recorded("orders", 1_001)).await?);
-        let refused = Committed::Refused(tag("a"), CommitRefusal::Exhausted(1_001));
-        assert_eq!(board.commit(attempt, 0).await?, refused);
+        let refused = Committed::Refused(space("a"), CommitRefusal::Exhausted(1_001));
+        assert_eq!(board.commit(attempt, 0, here()).await?, refused);
         assert!(board.end(attempt).await? && board.release(attempt).await?);
         assert_eq!(
             generation(&board.standing().await?, "a"),
@@ -180,12 +194,81 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
         );
 
         let attempt = board.begin(&[change(None, Some("a"))]).await?.unwrap();
-        assert_eq!(board.commit(attempt, 0).await?, Committed::Done);
+        assert_eq!(board.commit(attempt, 0, here()).await?, Committed::Done);
         // A promoted replica may lack what its original reserved last.
         schema.sql("UPDATE keywright_segment SET server = 'another'")?;
         let attempt = board.begin(&[change(Some("a"), None)]).await?.unwrap();
-        let refused = Committed::Refused(tag("a"), CommitRefusal::Foreign);
-        assert_eq!(board.commit(attempt, 0).await?, refused);
+        let refused = Committed::Refused(space("a"), CommitRefusal::Foreign);
+        assert_eq!(board.commit(attempt, 0, here()).await?, refused);
         Ok(())
     })
+}
+
+/// All leases of the layout are one key space: who did not hear of the switch gets no more of it, and everybody begins above.
+#[test]
+fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        let schema = Schema::on(flavour, "kw_switch_snowflake")?;
+        runtime()?.block_on(async {
+            let impatient = RawStoreSettings {
+                wait_ms_max: 300,
+                ..schema.raw()
+            };
+            let (keys, late) = (open(&schema.raw())?, open(&impatient)?);
+            keys.init().await?;
+            let board = Switchboard::new(&keys);
+            let on = board.begin(&[change(None, Some("snowflake"))]).await?;
+            assert!(board.record(on.unwrap(), recorded("orders", 5_000)).await?);
+            assert_eq!(board.commit(on.unwrap(), 0, here()).await?, Committed::Done);
+            let standing = board.standing().await?;
+            assert_eq!(in_force(&standing), Some(KeySpace::Snowflake));
+            assert_eq!(generation(&standing, "snowflake"), Some(1));
+            let (source, late) = (
+                keys.source(&KeySpec::Snowflake)?,
+                late.source(&KeySpec::Snowflake)?,
+            );
+            keys.follow(&KeySpace::Snowflake, 1);
+            let mut issued = Vec::new();
+            for source in [&source, &late] {
+                issued.extend(source.take(1, true).await?.number(0));
+            }
+
+            // Back: counters go on above all that leases may issue.
+            let off = board.begin(&[change(Some("snowflake"), None)]).await?;
+            let off = off.unwrap();
+            assert_eq!(board.commit(off, 0, here()).await?, Committed::Done);
+            let above = board.standing().await?.rules[0].above.unwrap();
+            let refused = loop {
+                match late.take(100_000, false).await {
+                    Ok(batch) => issued.push(batch.number(99_999).unwrap_or(0)),
+                    Err(failure) => break failure,
+                }
+            };
+            assert_eq!(refused.cause(), Cause::Fenced, "{refused}");
+            assert!(issued.iter().all(|id| *id < above), "{issued:?} {above}");
+            assert!(board.complete(off).await?);
+
+            // Again: above the native ids, which lie beyond what the lease had.
+            let on = board
+                .begin(&[change(None, Some("snowflake"))])
+                .await?
+                .unwrap();
+            let native = above + (5 << 22);
+            assert!(board.record(on, recorded("orders", native)).await?);
+            let early = board.commit(on, 0, here()).await?;
+            let is_early = matches!(early, Committed::Refused(_, CommitRefusal::Ahead(..)));
+            assert!(is_early || early == Committed::Done, "{early:?}");
+            let mut committed = early;
+            while committed != Committed::Done {
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                committed = board.commit(on, 0, here()).await?;
+            }
+            assert_eq!(generation(&board.standing().await?, "snowflake"), Some(3));
+            keys.follow(&KeySpace::Snowflake, 3);
+            let first = source.take(1, true).await?.number(0).unwrap_or(0);
+            assert!(first >= native, "{first} {native}");
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use keywright_core::{BoundRequest, Preset, plan_bound};
 use keywright_store::lease::{
-    Claim, Claimant, HeldLease, Standing, TakeoverLimits, plan_claim, standing,
+    Claim, Claimant, Era, HeldLease, Standing, TakeoverLimits, plan_claim, standing,
 };
 
 use crate::world::{Fate, Rules, START_MS, World};
@@ -84,6 +84,7 @@ impl World {
             // Nobody brings a store back from the past here.
             last: None,
             gone_back_from_ms: None,
+            generation: None,
         };
         let limits = TakeoverLimits {
             now_ms: self.issuers[at].readings(self.now_ms).wall_ms,
@@ -91,7 +92,13 @@ impl World {
             skew_ms_max: SKEW_MS_MAX,
             window_ms: WINDOW_MS,
         };
-        let claim = plan_claim(&self.store.lease_rows(self.now_ms), &claimant, &limits).ok()?;
+        let claim = plan_claim(
+            &self.store.lease_rows(self.now_ms),
+            &claimant,
+            &limits,
+            &Era::default(),
+        )
+        .ok()?;
         let expires_ms = self.now_ms + LEASE_MS;
         let server = self.store.name();
         let lease = self.store.lease_mut(claim.worker_id);
@@ -109,6 +116,7 @@ impl World {
                 published_ms: claim.plan.bound_ms,
                 attempted_ms: claim.plan.bound_ms,
                 server,
+                generation: 0,
             },
         })
     }

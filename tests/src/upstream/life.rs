@@ -69,6 +69,16 @@ impl Upstream {
         Ok(())
     }
 
+    /// Stops the server, and starts it again where another one was reached, which has ended: as after a failover.
+    ///
+    /// # Errors
+    /// It does not end or start, or somebody else took the port.
+    pub fn move_to(&mut self, port: u16) -> Result<()> {
+        self.stop()?;
+        self.port = port;
+        self.restart()
+    }
+
     /// Stops the server in order and waits for its end.
     ///
     /// # Errors

@@ -17,9 +17,12 @@ keywright_tests::on_both_flavours!(
     a_connection_without_rules_is_ended_before_a_switch,
     what_is_in_the_way_is_told_before,
     a_fence_of_another_rule_is_not_taken_for_ones_own,
-    who_gave_keys_without_the_fence_is_not_native_meanwhile,
+    a_fence_comes_where_keys_are_in_force,
     without_a_way_to_put_it_back_nothing_is_begun,
     a_table_that_comes_later_is_fenced_below_its_tag,
+    snowflake_ids_come_and_go,
+    tables_without_a_fence_go_over_above_their_counters,
+    a_server_that_took_over_gets_keys_above_its_ids,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
@@ -44,7 +47,11 @@ impl Shop {
              CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 500;
              CREATE TABLE line (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
         )?;
-        let store = make_store(&server, "keywright", &[("one", 1), ("two", 1)])?;
+        let store = make_store(
+            &server,
+            "keywright",
+            &[("one", 1), ("two", 1), ("three", 1)],
+        )?;
         let config = ProxyConfig::before(&server, &store);
         Ok(Shop { server, config })
     }
@@ -57,7 +64,7 @@ impl Shop {
 
     /// Where keys come from, as the store says it.
     fn in_force(&self) -> Result<Option<String>> {
-        let sql = "SELECT COALESCE(tag, '') FROM keywright.keywright_rule";
+        let sql = "SELECT COALESCE(SUBSTRING(key_space, 9), '') FROM keywright.keywright_rule";
         let rows = self.server.wire("shop")?.rows(sql)?;
         let tag = rows.into_iter().flatten().next();
         Ok(tag.filter(|tag| !tag.is_empty()))
@@ -81,7 +88,13 @@ fn id(replies: Vec<Reply>) -> Result<u64> {
 fn open_connections_go_over_and_back(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;
     // Beside a rule that is not switched, and goes on as it was.
-    let config = |key, mode| shop.with(key, mode).rule("shop.line", "snowflake");
+    let config = |key, mode| {
+        let mut config = shop.with(key, mode).rule("shop.line", "stride:three");
+        if let Some(rule) = config.rules.last_mut() {
+            rule.push_str("offset = 1\nincrement = 2\n");
+        }
+        config
+    };
     let mut proxy = ProxyProcess::start(config("one", "observe"))?;
     let mut wire = proxy.wire("shop")?;
     let prepared = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
@@ -229,10 +242,11 @@ fn a_restart_switches_too_and_an_old_file_takes_nothing_back(flavour: Flavour) -
         .run("INSERT INTO orders (a) VALUES (1)")?
         .last_insert_id;
     assert!(next > key);
-    assert_has(&other.log(), &["the keys come from tag \"one\" now"]);
+    assert_has(&other.log(), &["the keys come from \"segment:one\" now"]);
     other.reload(shop.with("one", "rewrite"))?;
     wait_until("the wish", WAIT_MAX, || {
-        let wishes = "SELECT COUNT(*) FROM keywright.keywright_wish WHERE tag = 'one'";
+        let wishes =
+            "SELECT COUNT(*) FROM keywright.keywright_wish WHERE key_space = 'segment:one'";
         Ok(shop.server.wire("shop")?.rows(wishes)? == [["2"]])
     })?;
     other.reload(shop.with("two", "rewrite"))?;
@@ -333,12 +347,12 @@ fn a_fence_of_another_rule_is_not_taken_for_ones_own(flavour: Flavour) -> Result
     let rows = shop
         .server
         .wire("shop")?
-        .rows("SELECT COUNT(*) FROM keywright.keywright_rule WHERE tag = 'two'")?;
+        .rows("SELECT COUNT(*) FROM keywright.keywright_rule WHERE key_space = 'segment:two'")?;
     assert_eq!(rows, [["0"]]);
     Ok(())
 }
 
-fn who_gave_keys_without_the_fence_is_not_native_meanwhile(flavour: Flavour) -> Result<()> {
+fn a_fence_comes_where_keys_are_in_force(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;
     let without = |text: &str| text.replace("fence = true", "fence = false");
     let mut open = shop.with("one", "rewrite");
@@ -348,21 +362,148 @@ fn who_gave_keys_without_the_fence_is_not_native_meanwhile(flavour: Flavour) -> 
     assert_eq!(
         wire.run("INSERT INTO orders (a) VALUES (1)")?
             .last_insert_id,
-        1
+        500
     );
-    let mut locks = shop.server.wire("shop")?;
-    locks.run("BEGIN")?;
-    locks.rows("SELECT * FROM orders")?;
     proxy.reload(shop.with("one", "rewrite"))?;
-    wait_until("the lock to be told", WAIT_MAX, || {
-        Ok(proxy.log().contains("is locked"))
+    wait_until("the fence", WAIT_MAX, || {
+        Ok(proxy.log().contains("fence applied"))
     })?;
-    // No native id stands between keys.
-    wire.send_query("INSERT INTO orders (a) VALUES (1)")?;
-    locks.run("COMMIT")?;
-    shop.wait_for(Some("one"))?;
-    let key = id(wire.read_query()?)?;
-    assert!(key >= 1_000, "{key}");
+    let direct = shop
+        .server
+        .wire("shop")?
+        .query("INSERT INTO orders (a) VALUES (1)")?;
+    assert!(
+        matches!(direct.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno)),
+        "{direct:?}"
+    );
+    let key = id(wire.query("INSERT INTO orders (a) VALUES (1)")?)?;
+    assert_eq!(key, 501);
+    Ok(())
+}
+
+fn snowflake_ids_come_and_go(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let config = |key: &str, mode: &str| {
+        let mut config = shop.config.clone();
+        config.rules = vec![rule("", mode).replace("segment:", key)];
+        config
+    };
+    let mut proxy = ProxyProcess::start(config("snowflake", "observe"))?;
+    let mut wire = proxy.wire("shop")?;
+    let prepared = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
+    let mut last = 0;
+    for (key, mode) in [
+        ("snowflake", "observe"),
+        ("snowflake", "rewrite"),
+        ("segment:one", "rewrite"),
+        ("snowflake", "rewrite"),
+        ("snowflake", "observe"),
+        ("snowflake", "rewrite"),
+    ] {
+        let expected = if mode == "rewrite" { key } else { "" };
+        proxy.reload(config(key, mode))?;
+        let sql = "SELECT COALESCE(MAX(key_space), '') FROM keywright.keywright_rule";
+        wait_until(&format!("{key} {mode}"), WAIT_MAX, || {
+            Ok(shop.server.wire("shop")?.rows(sql)? == [[expected.to_owned()]])
+        })?;
+        for _ in 0..3 {
+            let text = id(wire.query("INSERT INTO orders (a) VALUES (1)")?)?;
+            let bound = id(wire.execute(&prepared, &[Param::Signed(2)])?)?;
+            assert!(
+                last < text && text < bound,
+                "{key} {mode}: {last} {text} {bound}"
+            );
+            last = bound;
+        }
+        let is_key = last > 1 << 40;
+        assert!(is_key || (key, mode) == ("snowflake", "observe"), "{last}");
+        let direct = shop
+            .server
+            .wire("shop")?
+            .query("INSERT INTO orders (a) VALUES (1)")?;
+        let is_refused =
+            matches!(direct.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno));
+        assert_eq!(is_refused, mode == "rewrite", "{direct:?}");
+        last = if is_refused { last } else { id(direct)? };
+    }
+    Ok(())
+}
+
+/// The store is elsewhere; what the promoted server never heard of is the fence, and its ids went on.
+fn a_server_that_took_over_gets_keys_above_its_ids(flavour: Flavour) -> Result<()> {
+    let stores = Upstream::start_with(flavour, &[])?;
+    let (mut shop, mut promoted) = (Shop::new(flavour)?, Shop::new(flavour)?.server);
+    shop.config.store_url = make_store(&stores, "keywright", &[("one", 1)])?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    let port = shop.server.port();
+    let insert = |proxy: &ProxyProcess| {
+        id(proxy
+            .wire("shop")?
+            .query("INSERT INTO orders (a) VALUES (1)")?)
+    };
+    assert_eq!(insert(&proxy)?, 500);
+    promoted.run("shop", "INSERT INTO orders (id, a) VALUES (90000, 1)")?;
+    // In order: these servers are not as durable as real ones.
+    shop.server.stop()?;
+    promoted.move_to(port)?;
+    let key = insert(&proxy)?;
+    assert!(key > 90_000, "{key}");
+    let direct = promoted
+        .wire("shop")?
+        .query("INSERT INTO orders (a) VALUES (1)")?;
+    assert!(
+        matches!(direct.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno)),
+        "{direct:?}"
+    );
+
+    // Native again, and then the first one comes back, which never heard of that.
+    proxy.reload(shop.with("one", "observe"))?;
+    wait_until("native ids", WAIT_MAX, || {
+        let sql = "SELECT COUNT(*) FROM keywright.keywright_rule WHERE key_space IS NULL";
+        Ok(stores.wire("keywright")?.rows(sql)? == [["1"]])
+    })?;
+    let native = insert(&proxy)?;
+    assert!(native > key, "{native} {key}");
+    promoted.stop()?;
+    shop.server.restart()?;
+    let last = insert(&proxy)?;
+    assert!(last > key, "{last} {key}");
+    Ok(())
+}
+
+fn tables_without_a_fence_go_over_above_their_counters(flavour: Flavour) -> Result<()> {
+    for engine in ["InnoDB", "MyISAM"] {
+        let shop = Shop::new(flavour)?;
+        shop.server
+            .run("shop", &format!("ALTER TABLE orders ENGINE = {engine}"))?;
+        let config = |mode: &str| {
+            let mut config = shop.config.clone();
+            config.rules = vec![rule("one", mode).replace("fence = true", "fence = false")];
+            config
+        };
+        let mut proxy = ProxyProcess::start(config("observe"))?;
+        let mut wire = proxy.wire("shop")?;
+        let mut insert = || id(wire.query("INSERT INTO orders (a) VALUES (1)")?);
+        assert_eq!(insert()?, 500);
+        shop.server.run(
+            "shop",
+            "INSERT INTO orders (a) VALUES (1), (1); DELETE FROM orders",
+        )?;
+        proxy.reload(config("rewrite"))?;
+        shop.wait_for(Some("one"))?;
+        let key = insert()?;
+        assert!(key >= 503, "{key}");
+        // Nobody is kept from it.
+        let direct = shop
+            .server
+            .wire("shop")?
+            .query("INSERT INTO orders (a) VALUES (1)")?;
+        assert_eq!(id(direct)?, key + 1);
+        proxy.reload(config("observe"))?;
+        shop.wait_for(None)?;
+        let native = insert()?;
+        assert!(native > key + 900, "above the bound: {native}");
+    }
     Ok(())
 }
 
@@ -407,7 +548,7 @@ fn a_table_that_comes_later_is_fenced_below_its_tag(flavour: Flavour) -> Result<
     wait_until("the warning", WAIT_MAX, || {
         Ok(proxy
             .log()
-            .contains("ids that tag \"one\" is still to give"))
+            .contains("ids that \"segment:one\" is still to give"))
     })?;
     Ok(())
 }

@@ -83,7 +83,7 @@ impl Fleet {
     }
 
     fn in_force(&self) -> Result<String> {
-        let sql = "SELECT COALESCE(MAX(tag), '') FROM keywright.keywright_rule";
+        let sql = "SELECT COALESCE(SUBSTRING(MAX(key_space), 9), '') FROM keywright.keywright_rule";
         let rows = self.servers[0].wire("shop")?.rows(sql)?;
         Ok(rows.into_iter().flatten().next().unwrap_or_default())
     }

@@ -135,8 +135,8 @@ impl Shards {
         run(Command::new("kill").arg("-HUP").arg(proxy.id().to_string()))?;
         let [first, _] = &self.servers;
         wait_until("the switch", WAIT_MAX, || {
-            let tag = first.run("keywright", "SELECT tag FROM keywright_rule")?;
-            Ok(tag == [["orders"]])
+            let keys = first.run("keywright", "SELECT key_space FROM keywright_rule")?;
+            Ok(keys == [["segment:orders"]])
         })?;
         println!(
             "    in force after {:.1} s, above every id that either shard has given",

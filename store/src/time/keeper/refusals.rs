@@ -5,7 +5,7 @@ use std::time::Duration;
 use keywright_core::{BoundRefusal, BoundRequest, Cause, plan_bound};
 use tokio::time::Instant;
 
-use super::Keeper;
+use super::{Keeper, SUPERSEDED_HINT};
 use crate::demand::{Outlook, PutOff};
 use crate::failure::Failure;
 use crate::lease::NoLease;
@@ -106,6 +106,10 @@ impl Keeper {
                 "is it an old backup? keywright-proxy advance {} --above-ms {bound_ms}, or a later moment if ids carry one",
                 self.supply.space.name()
             )),
+            NoLease::Superseded {
+                followed: _,
+                generation: _,
+            } => Failure::new(Cause::Fenced, message).hint(SUPERSEDED_HINT),
             NoLease::LayoutRanOut { layout: _ } => Failure::new(Cause::LayoutRanOut, message)
                 .hint("choose a layout with a later epoch"),
         }
