@@ -126,6 +126,11 @@ impl Context {
         self.forget_keys();
     }
 
+    /// A name stands for another table, to this connection alone: what was prepared for the one before is looked at again.
+    pub(crate) fn note_renamed(&mut self) {
+        self.doubts = self.doubts.wrapping_add(1);
+    }
+
     /// Takes in how often tables were changed.
     pub(crate) fn note_defined(&mut self, defined: u64) {
         if self.defined != defined {

@@ -125,6 +125,7 @@ impl Session {
             };
             if succeeded {
                 self.context.temporary.swap_remove(at);
+                self.context.note_renamed();
             } else {
                 // Of several tables those that are there are dropped, although another is not.
                 self.doubt_table(at);
@@ -149,6 +150,7 @@ impl Session {
                 None => {
                     let is_doubtful = false;
                     self.context.temporary.push(Temporary { name, is_doubtful });
+                    self.context.note_renamed();
                     self.context.temporary.len() - 1
                 }
             };
@@ -189,7 +191,10 @@ impl Session {
         let at = tables.position(|table| table.name == *name);
         match at.and_then(|at| Some((at, self.context.temporary.get_mut(at)?))) {
             Some((_, table)) if is_there => table.is_doubtful = false,
-            Some((at, _)) => drop(self.context.temporary.swap_remove(at)),
+            Some((at, _)) => {
+                self.context.temporary.swap_remove(at);
+                self.context.note_renamed();
+            }
             None if is_there => self.note_temporary(vec![name.clone()], true),
             None => {}
         }

@@ -29,6 +29,9 @@ use crate::switch::KeySpace;
 use crate::time::{self, Space, TimeSupply};
 use crate::uuids::UuidMaker;
 
+/// How long making the store's tables may take, milliseconds: a server that syncs each to disk needs some seconds.
+const INIT_MS_MAX: u64 = 60_000;
+
 /// All sources of one store. Cheap to clone, shared by all threads. When the last clone is dropped the store's thread
 /// ends; what was reserved is lost then, unless [`Keys::hand_back`] was called.
 #[derive(Debug, Clone)]
@@ -210,9 +213,18 @@ impl Keys {
         &self,
         talk: impl AsyncTalk<T> + 'static,
     ) -> Result<T, Failure> {
+        self.talk_within(self.0.settings.limits.store_ms_max, talk)
+            .await
+    }
+
+    async fn talk_within<T: Send + 'static>(
+        &self,
+        ms: u64,
+        talk: impl AsyncTalk<T> + 'static,
+    ) -> Result<T, Failure> {
         let store = Arc::clone(&self.0.store);
         let conversation = self.0.runtime.spawn(async move {
-            let result = store.converse(talk).await;
+            let result = store.converse_within(ms, talk).await;
             result.map_err(|error| store.failure(&error))
         });
         conversation.await.unwrap_or_else(|error| {
@@ -319,7 +331,7 @@ impl Keys {
     /// # Errors
     /// A table of another shape, with all that is wrong with it; the store cannot be used.
     pub async fn init(&self) -> Result<Vec<String>, Failure> {
-        let done = self.talk(Init).await?;
+        let done = self.talk_within(INIT_MS_MAX, Init).await?;
         if done.misshapen.is_empty() {
             return Ok(done.created);
         }

@@ -89,7 +89,15 @@ impl Store {
     /// Has one conversation, within the time limit. A connection on which anything failed is not used again: what it was
     /// told last may still be under way.
     pub(crate) async fn converse<T>(&self, talk: impl AsyncTalk<T>) -> Result<T, StoreError> {
-        let ms = self.limits.store_ms_max;
+        self.converse_within(self.limits.store_ms_max, talk).await
+    }
+
+    /// The same within so many milliseconds.
+    pub(crate) async fn converse_within<T>(
+        &self,
+        ms: u64,
+        talk: impl AsyncTalk<T>,
+    ) -> Result<T, StoreError> {
         let conversation = async {
             let _permit = self.free.acquire().await;
             let mut link = self.link().await?;

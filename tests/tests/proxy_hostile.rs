@@ -51,10 +51,12 @@ impl Place {
         let url = make_store(&server, &format!("store_{schema}"), &[("t", 1)])?;
         let mut config =
             ProxyConfig::before(&server, &url).rule(&format!("{schema}.t"), "segment:t");
+        config.more = format!("[limits]\n{limits}\n");
+        // Tables are switched before there is a server that cannot be asked.
+        drop(ProxyProcess::start(config.clone())?);
         config.upstream_ports.extend(ports);
         // What stands there answers nobody yet.
         config.listener = "check = \"warn\"".to_owned();
-        config.more = format!("[limits]\n{limits}\n");
         let proxy = ProxyProcess::start(config)?;
         proxy
             .wire(schema)?

@@ -34,7 +34,9 @@ fn proxy(
     for (table, _) in rules {
         server.run(
             schema,
-            &format!("CREATE TABLE {table} (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(60)) AUTO_INCREMENT = 18446744073709551615"),
+            &format!(
+                "CREATE TABLE {table} (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(60))"
+            ),
         )?;
     }
     ProxyProcess::start(config)
@@ -176,7 +178,7 @@ fn tables_with_triggers_take_clients_files_only(flavour: Flavour) -> Result<()> 
     let store = make_store(&server, "load_trigger_store", &[("rows", 1_000_000)])?;
     server.run(
         "load_trigger",
-        "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 18446744073709551615;
+        "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
          CREATE TRIGGER log_it AFTER INSERT ON t FOR EACH ROW INSERT INTO log (filled) VALUES (NEW.id);",
     )?;
     let config = ProxyConfig::before(&server, &store).rule("load_trigger.t", "segment:rows");

@@ -113,7 +113,8 @@ fn a_table_without_room_stops_no_others(flavour: Flavour) -> Result<()> {
         1000
     );
     // Also where nothing gets keys yet.
-    let mut observing = config;
+    let (_server, observing) = shop(flavour, &[])?;
+    let mut observing = observing.rule("shop.*", "segment:orders");
     observing.rules[0].push_str("mode = \"observe\"\n");
     let proxy = ProxyProcess::start(observing)?;
     let mut wire = proxy.wire("shop")?;
@@ -126,7 +127,8 @@ fn a_table_without_room_stops_no_others(flavour: Flavour) -> Result<()> {
 
 fn while_a_rule_observes_nobody_is_told_to_stop_native_keys(flavour: Flavour) -> Result<()> {
     let (_server, config) = shop(flavour, &[])?;
-    let config = config.rule("shop.orders", "segment:orders");
+    let mut config = config.rule("shop.orders", "stride:orders");
+    config.rules[0].push_str("offset = 1\nincrement = 2\nfence = false\n");
     assert_has(
         &ProxyProcess::said(&config, &["check"])?,
         &["AUTO_INCREMENT = "],

@@ -34,6 +34,7 @@ fn begin(server: &Upstream, schema: &str) -> Result<(ProxyProcess, Wire, Wire)> 
     Ok((proxy, one, other))
 }
 
+#[track_caller]
 fn succeeds(replies: &[Reply]) {
     assert!(matches!(replies, [Reply::Done(_)]), "{replies:?}");
 }

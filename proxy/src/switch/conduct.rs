@@ -285,7 +285,7 @@ impl<C: Crew> Conductor<C> {
         if !self.can_lead() {
             return BTreeSet::new();
         }
-        let servers = servers::connect_to_some(&self.config).await;
+        let servers = self.some_servers().await;
         let is_strange = |rule: &&InForce| {
             let mut servers = servers.iter();
             rule.keys.is_some() && servers.any(|server| !rule.servers.contains(&server.identity))
@@ -309,7 +309,7 @@ impl<C: Crew> Conductor<C> {
             return Ok(has_lifted);
         }
         let names = above.keys().map(|name| (*name).clone()).collect();
-        for server in &mut servers::connect_to_some(&self.config).await {
+        for server in &mut self.some_servers().await {
             let mut tables = servers::columns_of(server, &self.config, &names).await?;
             tables.retain(|(_, column)| column.auto_increment && column.fenced);
             for (name, column) in &tables {
@@ -346,7 +346,7 @@ impl<C: Crew> Conductor<C> {
         if names.is_empty() || standing.phase != Phase::None {
             return Ok(());
         }
-        for server in &mut servers::connect_to_some(&self.config).await {
+        for server in &mut self.some_servers().await {
             let mut tables = servers::columns_of(server, &self.config, &names).await?;
             tables.retain(|(name, column)| {
                 servers::wants_fence(&self.config, name)
@@ -481,12 +481,17 @@ impl<C: Crew> Conductor<C> {
         Ok(())
     }
 
+    /// The servers that can be reached soon: others wait for this program meanwhile.
+    async fn some_servers(&self) -> Vec<Server> {
+        servers::connect_to_some(&self.config, self.limits.wait_ms_max).await
+    }
+
     /// The servers that can be reached, if all that was recorded is of these.
     async fn reached(&self, recorded: &[Recorded]) -> Result<Vec<Server>> {
         if recorded.is_empty() {
             return Ok(Vec::new());
         }
-        let servers = servers::connect_to_some(&self.config).await;
+        let servers = self.some_servers().await;
         let is_reached = |its: &Recorded| servers.iter().any(|to| to.identity == its.server);
         match recorded.iter().find(|its| !is_reached(its)) {
             Some(its) => bail!(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use keywright_session::Rules;
@@ -9,6 +10,7 @@ use keywright_store::server_identity;
 use keywright_store::switch::{Recorded, RuleName};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
+use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Config, Configured, Listener};
 use crate::tables::{self, Column};
@@ -42,11 +44,14 @@ pub(super) async fn connect(config: &Config) -> Result<Vec<Server>> {
     Ok(servers)
 }
 
-/// Those of them that can be reached.
-pub(super) async fn connect_to_some(config: &Config) -> Vec<Server> {
+/// Those of them that can be reached within so many milliseconds altogether.
+pub(super) async fn connect_to_some(config: &Config, wait_ms_max: u64) -> Vec<Server> {
+    let end = Instant::now() + Duration::from_millis(wait_ms_max);
     let mut servers = Vec::new();
     for listener in &config.listeners {
-        match connect_by(config, listener).await {
+        let connected = timeout_at(end, connect_by(config, listener)).await;
+        let late = || Err(anyhow::anyhow!("it does not answer"));
+        match connected.unwrap_or_else(|_| late()) {
             Ok(server) => {
                 if let Err(error) = add(&mut servers, server).await {
                     tracing::warn!(listener = listener.bind, "{error:#}");

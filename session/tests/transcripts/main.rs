@@ -199,19 +199,19 @@ fn probe_in_another_charset() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.query("INSERT INTO t (a) VALUES (1)");
     // SET character_set_results = utf16: every text of the answer is in it.
-    let mut o = packet(1, &[5]);
-    for i in 0..5 {
+    let mut o = packet(1, &[6]);
+    for i in 0..6 {
         o.extend(def(2 + i));
     }
     let mut row = vec![];
-    for s in ["", "utf8mb4", "d", "1", "0"] {
+    for s in ["", "utf8mb4", "d", "1", "0", SERVER] {
         row.push(2 * s.len() as u8);
         for b in s.bytes() {
             row.extend([0, b]);
         }
     }
-    o.extend(packet(7, &row));
-    o.extend(packet(8, &[0xFE, 0, 0, 2, 0, 0, 0]));
+    o.extend(packet(8, &row));
+    o.extend(packet(9, &[0xFE, 0, 0, 2, 0, 0, 0]));
     r.answer(&o);
     assert!(
         !has(&r.told(), "\0u\0t\0f"),

@@ -376,14 +376,20 @@ fn a_store_that_is_away(shop: &Shop) -> Result<()> {
     let mut store = Upstream::start(Flavour::MariaDb)?;
     let mut config = shop.config.clone();
     config.store_url = make_store(&store, "keywright", &[("orders", 1_000_000)])?;
+    // The fence of the others is that of another store's keys.
+    shop.server
+        .run("shop", "CREATE TABLE elsewhere LIKE orders")?;
+    for rule in &mut config.rules {
+        *rule = rule.replace("shop.orders", "shop.elsewhere");
+    }
     let proxy = ProxyProcess::start(config)?;
     let mut wire = proxy.wire("shop")?;
-    wire.run("INSERT INTO orders (a) VALUES ('first')")?;
+    wire.run("INSERT INTO elsewhere (a) VALUES ('first')")?;
     store.kill9()?;
     let rows = vec!["('more')"; ROWS].join(",");
     let mut issued = 0;
     let fault = loop {
-        match refusal(wire.query(format!("INSERT INTO orders (a) VALUES {rows}"))?) {
+        match refusal(wire.query(format!("INSERT INTO elsewhere (a) VALUES {rows}"))?) {
             None => issued += ROWS,
             Some(fault) => break fault,
         }
@@ -392,9 +398,9 @@ fn a_store_that_is_away(shop: &Shop) -> Result<()> {
     assert!(issued > 0, "nothing was left in memory");
     expect(Cause::StoreUnavailable, &fault, "the store at 127.0.0.1:");
     goes_on(&mut wire)?;
-    wire.run("UPDATE orders SET a = 'second' WHERE a = 'first'")?;
+    wire.run("UPDATE elsewhere SET a = 'second' WHERE a = 'first'")?;
     store.restart()?;
     wait_until("keys again", WAIT_MAX, || {
-        Ok(refusal(wire.query("INSERT INTO orders (a) VALUES ('third')")?).is_none())
+        Ok(refusal(wire.query("INSERT INTO elsewhere (a) VALUES ('third')")?).is_none())
     })
 }
