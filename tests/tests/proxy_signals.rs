@@ -82,6 +82,8 @@ fn a_reload_during_the_first_look_is_followed_behind_it(flavour: Flavour) -> Res
     drop(looking);
     mute.looked_at()?;
     wait_until("the reload", WAIT_MAX, || {
+        // Whatever else connects is sent away.
+        drop(mute.0.accept());
         Ok(proxy.log().contains("the rules as they are now"))
     })?;
     assert!(proxy.stop()?.success(), "{}", proxy.log());

@@ -40,6 +40,9 @@ pub(super) struct Switching {
     is_due: bool,
     next_try: Instant,
     retry_ms: u64,
+    /// How many attempts were begun since the configuration, and how many rules the last one of them left.
+    tries: usize,
+    rules_left: usize,
     /// When tables in force are looked at next whether they have their fence.
     next_fence: Instant,
     /// How often statements were kept back from a server that is not known, and native ones refused at the fence, as far as that was
@@ -89,6 +92,27 @@ fn is_news(wish: &Wish, last: Option<&Wish>, was_switched: bool) -> bool {
     }
 }
 
+/// Those changes that must go together with one of them, since they share keys that are left or come: each has its turn.
+fn one_of_groups(changes: Vec<Change>, turn: usize) -> Vec<Change> {
+    let mut groups: Vec<Vec<Change>> = Vec::new();
+    for change in changes {
+        let shares = |other: &Change| {
+            let of_other = [&other.from, &other.to];
+            let mut own = [&change.from, &change.to].into_iter();
+            own.any(|keys| keys.is_some() && of_other.contains(&keys))
+        };
+        let (mut with, without): (Vec<_>, Vec<_>) = groups
+            .into_iter()
+            .partition(|group| group.iter().any(shares));
+        groups = without;
+        let mut joined: Vec<Change> = with.drain(..).flatten().collect();
+        joined.push(change);
+        groups.push(joined);
+    }
+    let count = groups.len().max(1);
+    groups.into_iter().nth(turn % count).unwrap_or_default()
+}
+
 impl Switching {
     /// Of a program that begins.
     pub(super) fn new(
@@ -113,6 +137,8 @@ impl Switching {
             changed: BTreeSet::new(),
             next_try: Instant::now(),
             retry_ms: RETRY_MS,
+            tries: 0,
+            rules_left: 0,
             next_fence: Instant::now(),
             looked_into: (0, 0),
             last_busy: None,
@@ -135,6 +161,7 @@ impl Switching {
         // Of rules that are to have it now, too.
         self.next_fence = Instant::now();
         (self.next_try, self.retry_ms) = (Instant::now(), RETRY_MS);
+        self.tries = 0;
     }
 
     /// Returns when it is time for the next step.
@@ -267,6 +294,15 @@ impl Switching {
                 self.config.switch_peer_wait_s
             );
         }
+        if changes.len() < self.rules_left {
+            self.retry_ms = RETRY_MS;
+        }
+        self.rules_left = changes.len();
+        // What is in the way of some rules is not to keep the others back.
+        if let Some(turn) = self.tries.checked_sub(1) {
+            changes = one_of_groups(changes, turn);
+        }
+        self.tries = self.tries.saturating_add(1);
         // If it is given up; the next follows later and later.
         self.next_try = Instant::now() + Duration::from_millis(self.retry_ms);
         self.retry_ms = self.retry_ms.saturating_mul(2).min(RETRY_MS_MAX);
@@ -321,9 +357,9 @@ impl Switching {
 #[cfg(test)]
 mod tests {
     use keywright_core::Tag;
-    use keywright_store::switch::{KeySpace, RuleName, Wish};
+    use keywright_store::switch::{Change, KeySpace, RuleName, Wish};
 
-    use super::is_news;
+    use super::{is_news, one_of_groups};
 
     fn wish(tag: Option<&str>) -> Wish {
         Wish {
@@ -333,6 +369,37 @@ mod tests {
             },
             keys: tag.map(|tag| KeySpace::Tag(Tag::parse(tag).unwrap())),
         }
+    }
+
+    #[test]
+    fn rules_that_share_keys_go_together() {
+        let space = |tag: &str| KeySpace::Tag(Tag::parse(tag).unwrap());
+        let change = |table: &str, from: Option<&str>, to: &str| Change {
+            rule: RuleName {
+                tables: table.to_owned(),
+                column: "id".to_owned(),
+            },
+            from: from.map(space),
+            to: Some(space(to)),
+        };
+        let changes = vec![
+            change("1", None, "a"),
+            change("2", None, "b"),
+            change("3", Some("c"), "a"),
+            change("4", Some("d"), "e"),
+            change("5", Some("e"), "d"),
+        ];
+        let mut seen = Vec::new();
+        for turn in 0..4 {
+            let group = one_of_groups(changes.clone(), turn);
+            let tables: Vec<String> = group.into_iter().map(|its| its.rule.tables).collect();
+            seen.push(tables.join(" "));
+        }
+        assert_eq!(seen[0], seen[3]);
+        seen.truncate(3);
+        seen.sort();
+        assert_eq!(seen, ["1 3", "2", "4 5"]);
+        assert!(one_of_groups(Vec::new(), 7).is_empty());
     }
 
     #[test]
