@@ -78,34 +78,39 @@ struct State {
 }
 
 impl State {
-    /// By their place in the configuration: new statements on their tables wait. Before the store has answered nobody knows where
-    /// the keys of those come from that are to have some.
+    /// By their place in the configuration: new statements on their tables wait.
     fn held(&self) -> Vec<usize> {
+        self.places(|_, name| self.known.is_some() && self.held.contains(name))
+    }
+
+    /// By their place: INSERTs on their tables wait. Before the store has answered nobody knows where the keys of those come from that
+    /// are to have some.
+    fn unsure(&self) -> Vec<usize> {
+        self.places(|configured, name| {
+            let wants_keys = configured.is_switched && configured.rule.mode == Mode::Rewrite;
+            let is_known = self.known.as_ref().is_some_and(|known| {
+                let source = known.get(name);
+                !self.unsure.contains(name) || source.is_some_and(|its| its.keys.is_some())
+            });
+            wants_keys && !is_known
+        })
+    }
+
+    fn places(&self, is_such: impl Fn(&Configured, &RuleName) -> bool) -> Vec<usize> {
         let rules = self.config.rules.iter().enumerate();
-        let is_held = |configured: &Configured| match &self.known {
-            Some(known) => {
-                let name = rule_name(configured);
-                let gives_keys = known.get(&name).is_some_and(|its| its.keys.is_some());
-                let wants_keys = configured.is_switched && configured.rule.mode == Mode::Rewrite;
-                self.held.contains(&name)
-                    || (!gives_keys && wants_keys && self.unsure.contains(&name))
-            }
-            None => configured.is_switched && configured.rule.mode == Mode::Rewrite,
-        };
-        let held = rules.filter(|(_, configured)| is_held(configured));
-        held.map(|(at, _)| at).collect()
+        let such = rules.filter(|(_, configured)| is_such(configured, &rule_name(configured)));
+        such.map(|(at, _)| at).collect()
     }
 
     fn orders(&self, keys: &Keys, counters: &Counters, own_key: &Arc<OwnKey>) -> Result<Orders> {
         let config = effective(&self.config, self.known.as_ref());
-        let version = (self.version, self.held());
         Orders::new(
             &config,
             keys,
             &self.seen,
             counters,
             own_key,
-            (version.0, &version.1),
+            (self.version, &self.held(), &self.unsure()),
         )
     }
 }

@@ -52,7 +52,7 @@ pub struct Orders {
 
 impl Orders {
     /// The rules of a configuration, the sources of their keys, and TLS. `seen` is by listener; `own_key` stays the same as long
-    /// as the process lives. `held`: the rules whose new statements wait, by their place. Open connections follow whatever has
+    /// as the process lives. `held` and `unsure`: the rules whose new statements wait, and whose INSERTs, by their place. Open connections follow whatever has
     /// another version.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Orders {
         seen: &[Seen],
         counters: &Counters,
         own_key: &Arc<OwnKey>,
-        (version, held): (u64, &[usize]),
+        (version, held, unsure): (u64, &[usize], &[usize]),
     ) -> Result<Orders> {
         let sources = config
             .rules
@@ -81,6 +81,7 @@ impl Orders {
             .map(|(at, rule)| Door {
                 name: rule.name(),
                 is_held: held.contains(&at),
+                is_unsure: unsure.contains(&at),
                 is_switched: rule.is_switched,
                 servers: rule.servers.clone(),
             })

@@ -91,6 +91,7 @@ pub(crate) struct Doors {
 
 struct OneDoor {
     is_held: bool,
+    is_unsure: bool,
     is_switched: bool,
     servers: Option<BTreeSet<Vec<u8>>>,
     under_way: Arc<AtomicU64>,
@@ -105,6 +106,8 @@ pub struct Door {
     pub name: String,
     /// New statements on its tables wait.
     pub is_held: bool,
+    /// INSERTs on its tables wait.
+    pub is_unsure: bool,
     /// Its tables may go over to keys and back.
     pub is_switched: bool,
     /// The servers on which its keys are in force; `None`: on any.
@@ -119,6 +122,7 @@ impl Doors {
     ) -> Self {
         let doors = rules.map(|(door, table)| OneDoor {
             is_held: door.is_held,
+            is_unsure: door.is_unsure,
             is_switched: door.is_switched,
             servers: door.servers.as_ref().map(|servers| {
                 let servers = servers.iter().map(|server| server.as_bytes().to_vec());
@@ -210,8 +214,11 @@ impl Session {
         let rules = Arc::clone(&self.rules);
         let doors = rules.doors()?;
         match rule {
-            Some(rule) => self.enter_one(header, doors, rules.configured(rule)),
-            None => (0..doors.doors.len()).find_map(|rule| self.enter_one(header, doors, rule)),
+            Some(rule) => self.enter_one(header, doors, (rules.configured(rule), true)),
+            None => {
+                let mut all = 0..doors.doors.len();
+                all.find_map(|rule| self.enter_one(header, doors, (rule, true)))
+            }
         }
     }
 
@@ -226,9 +233,14 @@ impl Session {
 
     /// Of statements that were prepared.
     pub(crate) fn enter_all(&mut self, header: Header, rules: &[usize]) -> Option<Step> {
+        if let Some(step) = self.answer_at_fence(header) {
+            return Some(step);
+        }
+        let own = Arc::clone(&self.rules);
+        let doors = own.doors()?;
         rules
             .iter()
-            .find_map(|rule| self.enter(header, Some(*rule)))
+            .find_map(|rule| self.enter_one(header, doors, (own.configured(*rule), false)))
     }
 
     /// The rules whose tables a statement to be prepared may name.
@@ -242,10 +254,20 @@ impl Session {
         self.last_status & flags != AUTOCOMMIT
     }
 
-    fn enter_one(&mut self, header: Header, doors: &Doors, rule: usize) -> Option<Step> {
+    /// `inserts`: rows may go into its tables; others only lock them.
+    fn enter_one(
+        &mut self,
+        header: Header,
+        doors: &Doors,
+        (rule, inserts): (usize, bool),
+    ) -> Option<Step> {
         let door = doors.doors.get(rule)?;
-        if self.is_strange(door) {
+        if inserts && self.is_strange(door) {
             doors.traffic.strange.fetch_add(1, Ordering::SeqCst);
+            return Some(self.keep_back(header));
+        }
+        // Also where a transaction has touched the table already.
+        if inserts && door.is_unsure {
             return Some(self.keep_back(header));
         }
         if self.under_way.iter().any(|is| is.is_of(door)) {

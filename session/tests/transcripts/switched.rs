@@ -19,6 +19,7 @@ struct Program {
     traffic: Arc<Traffic>,
     /// Where keys are in force.
     servers: Option<BTreeSet<String>>,
+    is_unsure: bool,
     r: Rig,
 }
 
@@ -28,6 +29,7 @@ impl Program {
         let mut program = Program {
             traffic: Arc::default(),
             servers: None,
+            is_unsure: false,
             r: rig(KeyForm::Integer, DEPRECATE_EOF),
         };
         let rules = program.rules(0, mode, false);
@@ -42,6 +44,7 @@ impl Program {
         let door = Door {
             name: "t".to_owned(),
             is_held,
+            is_unsure: self.is_unsure,
             is_switched: true,
             servers: self.servers.clone(),
         };
@@ -101,6 +104,28 @@ fn a_new_connection_to_such_a_server_gets_no_key() {
     program.r.s.on_waited();
     program.r.run();
     assert!(has(&program.r.told(), "are being switched"));
+}
+
+/// Others are no way for an id to come twice.
+#[test]
+fn only_inserts_wait_while_nobody_knows_where_keys_come_from() {
+    for is_strange in [false, true] {
+        let mut program = Program::new(Mode::Observe);
+        program.is_unsure = !is_strange;
+        program.servers = is_strange.then(|| ["uuid=before".to_owned()].into());
+        assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+        program.r.query("BEGIN");
+        program.r.answer(&ok_in(3));
+        let select = "SELECT a FROM t";
+        assert!(has(&program.r.query(select), select));
+        program.r.answer(&ok_in(3));
+        assert!(
+            program
+                .r
+                .query("INSERT INTO t (a, b) VALUES (1, 2)")
+                .is_empty()
+        );
+    }
 }
 
 #[test]
