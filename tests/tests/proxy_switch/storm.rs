@@ -15,7 +15,7 @@ use keywright_tests::{
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How often the tables go from native to a tag, to another, and back: at first in calm, then with kills and pauses.
+/// How often the tables go from native to a tag, to snowflake ids, to another tag, and back: at first in calm, then with kills and pauses.
 const ROUNDS_VARIABLE: &str = "KEYWRIGHT_SWITCHES";
 /// By default, in each of the two.
 const ROUNDS: u64 = 1;
@@ -44,15 +44,17 @@ struct Fleet {
 
 fn config(base: &ProxyConfig, key: &str, mode: &str) -> ProxyConfig {
     let mut config = base.clone();
-    config.rules.push(super::rule(key, mode));
+    config
+        .rules
+        .push(super::rule("", mode).replace("segment:", key));
     config
 }
 
 impl Fleet {
-    fn new() -> Result<Fleet> {
+    fn new(flavour: Flavour) -> Result<Fleet> {
         let start = |offset: u32| {
             let offset = format!("--auto-increment-offset={offset}");
-            Upstream::start_with(Flavour::MariaDb, &["--auto-increment-increment=2", &offset])
+            Upstream::start_with(flavour, &["--auto-increment-increment=2", &offset])
         };
         let servers = [start(1)?, start(2)?];
         for server in &servers {
@@ -69,7 +71,7 @@ impl Fleet {
             more: LIMITS.to_owned(),
             ..ProxyConfig::default()
         };
-        let start = || ProxyProcess::start(config(&base, "one", "observe"));
+        let start = || ProxyProcess::start(config(&base, "segment:one", "observe"));
         let programs = [start()?, start()?];
         let ports = programs.iter().flat_map(|program| program.ports().to_vec());
         let ports = ports.collect();
@@ -83,7 +85,7 @@ impl Fleet {
     }
 
     fn in_force(&self) -> Result<String> {
-        let sql = "SELECT COALESCE(SUBSTRING(MAX(key_space), 9), '') FROM keywright.keywright_rule";
+        let sql = "SELECT COALESCE(MAX(key_space), '') FROM keywright.keywright_rule";
         let rows = self.servers[0].wire("shop")?.rows(sql)?;
         Ok(rows.into_iter().flatten().next().unwrap_or_default())
     }
@@ -231,10 +233,11 @@ fn disturb(fleet: &Fleet, seed: u64, is_over: &AtomicBool) -> Result<()> {
 fn rounds(fleet: &Fleet, rounds: u64, rng: &mut Rng) -> Result<()> {
     for _ in 0..rounds {
         for (key, mode) in [
-            ("one", "rewrite"),
-            ("two", "rewrite"),
-            ("two", "observe"),
-            ("one", "observe"),
+            ("segment:one", "rewrite"),
+            ("snowflake", "rewrite"),
+            ("segment:two", "rewrite"),
+            ("segment:two", "observe"),
+            ("snowflake", "observe"),
         ] {
             fleet.switch(key, mode, rng.bool())?;
             std::thread::sleep(Duration::from_millis(rng.u64(50..300)));
@@ -243,14 +246,12 @@ fn rounds(fleet: &Fleet, rounds: u64, rng: &mut Rng) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_fleet_is_switched_under_load() -> Result<()> {
-    if !Flavour::MariaDb.is_wanted() {
-        return Ok(());
-    }
+keywright_tests::on_both_flavours!(a_fleet_is_switched_under_load);
+
+fn a_fleet_is_switched_under_load(flavour: Flavour) -> Result<()> {
     let wanted = std::env::var(ROUNDS_VARIABLE).ok();
     let wanted = wanted.map_or(Ok(ROUNDS), |text| text.parse())?;
-    let fleet = Fleet::new()?;
+    let fleet = Fleet::new(flavour)?;
     let mut rng = Rng::with_seed(26);
     for is_disturbed in [false, true] {
         let seen = Seen::default();
