@@ -4,9 +4,10 @@
 mod conduct;
 mod fence;
 mod obstacles;
+mod replication;
 mod servers;
 
 pub use conduct::{Conductor, Crew, Limits};
 pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, kill, lift};
-pub use obstacles::obstacles;
+pub use obstacles::{Obstacles, obstacles};
 pub use servers::name_of as rule_name;

@@ -3,6 +3,8 @@
 
 mod columns;
 mod dependents;
+mod fence;
+mod may;
 mod views;
 
 use std::collections::BTreeMap;
@@ -19,7 +21,6 @@ pub(crate) use columns::quoted;
 pub use columns::{Column, first_of_indexes, key_columns, lower_case};
 
 use crate::config::{Config, Configured, Listener};
-use crate::switch::obstacles;
 
 /// Schemas that belong to the server.
 const OWN_SCHEMAS: &str = "'mysql', 'information_schema', 'performance_schema', 'sys'";
@@ -118,15 +119,12 @@ pub async fn look(
         let (mut found, rules, columns) = watch(&mut server, config, apply_fence).await?;
         found.left_out.extend(narrow(config, &columns));
         found.matched = matched(config, &columns);
-        found.notes.extend(ignored(config, &columns));
+        found.notes.extend(fence::ignored(config, &columns));
         increment(&mut server, config, &mut found).await?;
         found.warnings.extend(impatient(&mut server, config).await?);
+        found.errors.extend(fence::unfenceable(config, &columns));
         if config.rules.iter().any(|rule| rule.is_switched) {
-            let obstacles = obstacles(&mut server).await?.into_iter();
-            found.warnings.extend(
-                obstacles
-                    .map(|what| format!("no table can be switched over to keys, or back: {what}")),
-            );
+            may::switchable(&mut server, config, &columns, &mut found).await?;
         }
         dependents::references(&mut server, config, &columns, &mut found).await?;
         dependents::programs(&mut server, config, &rules, &mut found).await?;
@@ -150,6 +148,7 @@ pub async fn look_again(config: &Config, admin: &str, apply_fence: bool) -> Resu
     let looked = async {
         let (mut found, _, columns) = watch(&mut server, config, apply_fence).await?;
         found.left_out.extend(narrow(config, &columns));
+        found.warnings.extend(fence::unfenceable(config, &columns));
         Ok(found)
     };
     let found = in_time(looked).await?;
@@ -228,7 +227,7 @@ async fn watch(
         .query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
         .await?;
     for (configured, column) in with_rule(config, &columns) {
-        fence(configured, column, apply_fence, server, &mut found).await;
+        fence::keep(configured, column, apply_fence, server, &mut found).await;
     }
     for column in &columns {
         let is_signed = column.integer_max().is_some() && !column.data_type.contains("unsigned");
@@ -310,23 +309,6 @@ pub fn unmatched(config: &Config, looked: &[Found]) -> Vec<String> {
         .collect()
 }
 
-/// Tables whose fence a direct INSERT IGNORE does not fail at: MariaDB leaves the row out where the fence is not the largest number
-/// there is.
-fn ignored(config: &Config, columns: &[Column]) -> Option<String> {
-    let tables: Vec<String> = with_rule(config, columns)
-        .filter(|(configured, column)| {
-            configured.fence && column.auto_increment && column.fence != u64::MAX
-        })
-        .map(|(_, column)| format!("{}.{}", column.schema, column.table))
-        .collect();
-    (!tables.is_empty()).then(|| {
-        format!(
-            "where an INSERT IGNORE reaches these past the proxy, the server leaves the row out, with warning 167 and no error: {}",
-            tables.join(", ")
-        )
-    })
-}
-
 async fn increment(server: &mut Conn, config: &Config, found: &mut Found) -> Result<()> {
     let increment: Option<u64> = server
         .query_first("SELECT @@global.auto_increment_increment")
@@ -383,43 +365,4 @@ async fn triggers(server: &mut Conn) -> Result<Vec<(String, String, bool)>> {
              FROM information_schema.triggers",
         )
         .await?)
-}
-
-async fn fence(
-    configured: &Configured,
-    column: &Column,
-    apply: bool,
-    server: &mut Conn,
-    found: &mut Found,
-) {
-    // While a rule only observes, the server's own keys are the only ones.
-    let observes = configured.rule.mode == Mode::Observe;
-    if !column.auto_increment || column.fenced || observes {
-        return;
-    }
-    let name = column.quoted_table();
-    let statement = format!("ALTER TABLE {name} AUTO_INCREMENT = {}", column.fence);
-    let mut trouble = String::new();
-    if !column.engine.eq_ignore_ascii_case("InnoDB") {
-        let engine = &column.engine;
-        trouble = format!("{name} is {engine}, and the fence needs InnoDB");
-    } else if configured.is_switched {
-        // Under its lock, and after asking the store: by the switch.
-        trouble = format!("{name} has no fence yet");
-    } else if configured.fence && apply {
-        match server.query_drop(&statement).await {
-            Ok(()) => {
-                tracing::info!(table = name, "fence applied");
-                return;
-            }
-            Err(error) => trouble = format!("the fence of {name} cannot be applied: {error}"),
-        }
-    }
-    if trouble.is_empty() {
-        trouble = format!("{name} has no fence; {statement}");
-    }
-    found.unfenced += u64::from(configured.fence);
-    found.warnings.push(format!(
-        "{trouble}: inserts that the proxy does not see take keys of the server's own"
-    ));
 }

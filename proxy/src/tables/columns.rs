@@ -187,6 +187,11 @@ impl Column {
         Some(u64::MAX >> (64 - bits + signed))
     }
 
+    /// Whether it has a counter, of an engine that keeps no fence.
+    pub(super) fn lacks_engine(&self) -> bool {
+        self.auto_increment && !self.engine.eq_ignore_ascii_case("InnoDB")
+    }
+
     /// InnoDB refuses every generation from its largest number on. MariaDB, when it opens a table anew, as after a restart,
     /// believes in no number further than one above the column's largest, and begins behind the highest id instead; that one
     /// it refuses too.

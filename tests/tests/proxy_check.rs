@@ -1,0 +1,209 @@
+//! What `check` tells of a switch before it begins, and what keeps the proxy from starting.
+
+use keywright_tests::{
+    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, make_store,
+    wait_until,
+};
+
+keywright_tests::on_both_flavours!(
+    a_table_that_keeps_no_fence_is_refused,
+    what_the_admin_account_may_not_do_is_told,
+    replicas_of_each_other_are_told,
+);
+
+/// A server of the test's own with a table, and a store with a tag.
+fn shop(flavour: Flavour, options: &[&str]) -> Result<(Upstream, ProxyConfig)> {
+    let server = Upstream::start_with(flavour, options)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE shop; USE shop;
+         CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = make_store(&server, "keywright", &[("orders", 1000)])?;
+    let config = ProxyConfig::before(&server, &store);
+    Ok((server, config))
+}
+
+fn rule(table: &str, mode: &str, fence: bool) -> String {
+    format!(
+        "table = \"{table}\"\ncolumn = \"id\"\nkey = \"segment:orders\"\nmode = \"{mode}\"\nfence = {fence}\n"
+    )
+}
+
+fn with(config: &ProxyConfig, rule: String) -> ProxyConfig {
+    let mut config = config.clone();
+    config.rules.push(rule);
+    config
+}
+
+fn a_table_that_keeps_no_fence_is_refused(flavour: Flavour) -> Result<()> {
+    let (server, config) = shop(flavour, &[])?;
+    let mut engines = vec!["MyISAM", "MEMORY"];
+    if flavour == Flavour::MariaDb {
+        engines.push("Aria");
+    }
+    for engine in &engines {
+        server.run(
+            "shop",
+            &format!("CREATE TABLE {engine} (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) ENGINE = {engine}"),
+        )?;
+    }
+    for mode in ["rewrite", "observe"] {
+        let wanted = with(&config, rule("shop.*", mode, true));
+        let checked = ProxyProcess::command(&wanted, &["check"])?;
+        assert!(!checked.status.success(), "{mode}");
+        let said = String::from_utf8(checked.stdout)?;
+        let refused = format!("{:#}", ProxyProcess::start(wanted).map(drop).unwrap_err());
+        for engine in &engines {
+            let told = format!(
+                "`shop`.`{engine}` is {engine}, and the fence needs InnoDB: ALTER TABLE `shop`.`{engine}` ENGINE = InnoDB, or write fence = false"
+            );
+            assert_has(&said, &[&format!("error: {told}")]);
+            assert_has(&refused, &[&told]);
+        }
+        assert!(!said.contains("`shop`.`orders` is"), "{said}");
+    }
+    // A reload is refused whole.
+    let mut proxy = ProxyProcess::start(with(&config, rule("shop.orders", "rewrite", true)))?;
+    let key = |proxy: &ProxyProcess| -> Result<u64> {
+        let insert = "INSERT INTO orders (a) VALUES (1)";
+        Ok(proxy.wire("shop")?.run(insert)?.last_insert_id)
+    };
+    assert!(key(&proxy)? >= 1000);
+    let kept = with(&config, rule("shop.orders", "rewrite", true));
+    proxy.reload(with(&kept, rule("shop.My*", "rewrite", true)))?;
+    wait_until("the refusal", WAIT_MAX, || {
+        Ok(proxy.log().contains("the rules stay as they were"))
+    })?;
+    assert_has(&proxy.log(), &["`shop`.`MyISAM` is MyISAM"]);
+    assert!(key(&proxy)? >= 1000);
+    let mut wire = proxy.wire("shop")?;
+    let native = wire.run("INSERT INTO MyISAM (a) VALUES (1)")?;
+    assert_eq!(native.last_insert_id, 1);
+    // Without the fence they get keys.
+    let without = ProxyProcess::start(with(&config, rule("shop.My*", "rewrite", false)))?;
+    let mut wire = without.wire("shop")?;
+    let native = wire.run("INSERT INTO MyISAM (a) VALUES (1)")?;
+    assert!(native.last_insert_id >= 1000);
+    Ok(())
+}
+
+fn what_the_admin_account_may_not_do_is_told(flavour: Flavour) -> Result<()> {
+    let (server, config) = shop(flavour, &[])?;
+    server.run(
+        "mysql",
+        "CREATE USER reader@'127.0.0.1', alters@'127.0.0.1', single@'127.0.0.1', role@'127.0.0.1';
+         GRANT SELECT ON *.* TO reader@'127.0.0.1';
+         GRANT SELECT, ALTER ON shop.* TO alters@'127.0.0.1';
+         GRANT SELECT, ALTER ON shop.orders TO single@'127.0.0.1'; GRANT LOCK TABLES ON shop.* TO single@'127.0.0.1';
+         CREATE ROLE keeper; GRANT SELECT, ALTER, LOCK TABLES ON shop.* TO keeper; GRANT keeper TO role@'127.0.0.1'",
+    )?;
+    server.run(
+        "mysql",
+        match flavour {
+            Flavour::MariaDb => "SET DEFAULT ROLE keeper FOR role@'127.0.0.1'",
+            Flavour::MySql => "SET DEFAULT ROLE keeper TO role@'127.0.0.1'",
+        },
+    )?;
+    // Nobody waits for the looks, and they wait for nobody.
+    let mut open = server.wire("shop")?;
+    open.run("BEGIN")?;
+    open.run("INSERT INTO orders (a) VALUES (1)")?;
+    let port = server.port();
+    for (admin, lacks) in [
+        ("root", &[][..]),
+        ("reader", &["ALTER", "LOCK TABLES"]),
+        ("alters", &["LOCK TABLES"]),
+        ("single", &[]),
+        ("role", &[]),
+    ] {
+        let mut config = with(&config, rule("shop.orders", "observe", true));
+        config.upstream_ports.clear();
+        config.more = format!(
+            "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:{port}\"\nadmin = \"mysql://{admin}@127.0.0.1:{port}\""
+        );
+        let said = ProxyProcess::said(&config, &["check"])?;
+        for privilege in ["SELECT", "ALTER", "LOCK TABLES"] {
+            let told = format!(
+                "warning: no table can be switched over to keys, or back: the listener's admin account lacks {privilege} on `shop`.`orders`: "
+            );
+            let is_told = lacks.contains(&privilege);
+            assert_eq!(said.contains(&told), is_told, "{admin} {privilege}: {said}");
+        }
+        let unseen =
+            "note: the listener's admin account may not see whether rows come from another server";
+        let told = format!("127.0.0.1:1: {unseen}");
+        assert_eq!(said.contains(&told), admin != "root", "{admin}: {said}");
+    }
+    open.run("COMMIT")?;
+    Ok(())
+}
+
+fn replicate(replica: &Upstream, of: &Upstream) -> Result<()> {
+    let port = of.port();
+    let sql = match replica.flavour() {
+        Flavour::MariaDb => format!(
+            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='root'; START SLAVE"
+        ),
+        Flavour::MySql => format!(
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='root', GET_SOURCE_PUBLIC_KEY=1; START REPLICA"
+        ),
+    };
+    replica.run("mysql", &sql)?;
+    Ok(())
+}
+
+fn replicas_of_each_other_are_told(flavour: Flavour) -> Result<()> {
+    // What was there before is not to be carried out on the other.
+    let options = |id| [format!("--server-id={id}"), "--log-bin=bin".to_owned()];
+    let start = |id: u8| {
+        let options = options(id);
+        Upstream::start_with(
+            flavour,
+            &[&options[0], &options[1], "--replicate-ignore-db=mysql"],
+        )
+    };
+    let (one, other) = (start(1)?, start(2)?);
+    one.run(
+        "mysql",
+        "CREATE DATABASE shop; CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = make_store(&one, "keywright", &[("orders", 1000)])?;
+    let observe = with(
+        &ProxyConfig::before(&one, &store),
+        rule("shop.orders", "observe", true),
+    );
+    let check = || ProxyProcess::said(&observe, &["check"]);
+    assert!(!check()?.contains("no table can be switched"));
+    replicate(&one, &other)?;
+    let at = format!("127.0.0.1:{}", other.port());
+    let told =
+        |what: &str| format!("no table can be switched over to keys, or back: the server {what}");
+    let is_replica = told(&format!("is a replica of {at}, and not read_only"));
+    assert_has(&check()?, &[&is_replica]);
+    replicate(&other, &one)?;
+    let are_both = told(&format!("and {at} are replicas of each other"));
+    wait_until("the circle", WAIT_MAX, || Ok(check()?.contains(&are_both)))?;
+    // Nor is it begun.
+    let mut proxy = ProxyProcess::start(observe.clone())?;
+    proxy.reload(with(
+        &ProxyConfig::before(&one, &store),
+        rule("shop.orders", "rewrite", true),
+    ))?;
+    wait_until("the switch to be given up", WAIT_MAX, || {
+        Ok(proxy
+            .log()
+            .contains("the switch is given up: the server and"))
+    })?;
+    let stop = match flavour {
+        Flavour::MariaDb => "STOP SLAVE",
+        Flavour::MySql => "STOP REPLICA",
+    };
+    one.run("mysql", stop)?;
+    assert!(!check()?.contains("no table can be switched"));
+    wait_until("the switch", WAIT_MAX, || {
+        let insert = "INSERT INTO orders (a) VALUES (1)";
+        Ok(proxy.wire("shop")?.run(insert)?.last_insert_id >= 1000)
+    })?;
+    Ok(())
+}
