@@ -11,6 +11,7 @@ use crate::bytes::{HEADER_BYTES, Header, make_packet};
 use crate::context::PROBE_COLUMNS;
 use crate::last_id::names_row_count;
 use crate::load::Loading;
+use crate::native::LeavesOut;
 use crate::packets::{COM_QUERY, error_of, only_row, write_error};
 use crate::plan::Planned;
 use crate::question::KeyThere;
@@ -105,7 +106,10 @@ impl Session {
             }
             return match plan.returning() {
                 true => self.pass_query(header, bytes, text, After::Nothing),
-                false => self.pass_native_query(header, bytes, text, index),
+                false => {
+                    let leaves_out = LeavesOut::of(&plan);
+                    self.pass_native_query(header, bytes, text, (index, leaves_out))
+                }
             };
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
@@ -277,7 +281,8 @@ impl Session {
             Gather::Temporary(table) => self.answer_temporary(&table, answer),
             Gather::Columns => self.answer_columns(answer),
             Gather::Key(table, index) => self.answer_key(table, index, answer),
-            Gather::Native(after) => self.answer_native(after, end, answer),
+            Gather::Native(sent) => self.answer_native(sent, end, answer),
+            Gather::Warnings(answered) => self.answer_warnings(answered, answer),
             Gather::Nothing => {}
             Gather::Lid => self.answer_lid(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),

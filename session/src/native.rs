@@ -1,22 +1,80 @@
 //! A native INSERT on a table that may go over to keys at any moment: the server may refuse it at the fence before this program has
 //! heard of that. Then it waits until the store was asked, and goes out again.
+//!
+//! MariaDB does not refuse an INSERT IGNORE there: it leaves out the rows without a key and warns. The list of warnings tells, and
+//! asking for it leaves it as it is.
+
+use keywright_core::Cause;
+use keywright_rewrite::{Flavour, Plan};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
-use crate::bytes::Header;
-use crate::packets::error_of;
+use crate::bytes::{Header, Reader};
+use crate::packets::{error_of, packets, single_ok};
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 
 /// The servers' errors where they cannot make another key.
 const AT_FENCE: [u16; 2] = [167, 1467];
+/// The first of them, as a list of warnings shows it.
+const AT_FENCE_WARNING: &[u8] = b"167";
+
+/// Which rows the server may leave out at the fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeavesOut {
+    /// None: it would refuse the statement.
+    Nothing,
+    /// All of an INSERT IGNORE: none has a key.
+    All,
+    /// Some: others may have one.
+    Some,
+}
+
+impl LeavesOut {
+    /// Of an INSERT.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        // A statement with parameters may be carried out for many rows.
+        let is_mixed = (plan.explicit() && plan.rows() > 1) || !plan.key_parameters().is_empty();
+        match (plan.ignore(), is_mixed) {
+            (false, _) => Self::Nothing,
+            (true, false) => Self::All,
+            (true, true) => Self::Some,
+        }
+    }
+
+    /// Whether so many rows may be what is left.
+    fn may_be_so(self, affected_rows: u64) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::All => affected_rows == 0,
+            Self::Some => true,
+        }
+    }
+}
+
+/// A native INSERT that the server was sent.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) after: After,
+    pub(crate) leaves_out: LeavesOut,
+}
+
+/// Its answer, until the client gets it.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    after: After,
+    end: Option<End>,
+    answer: Vec<u8>,
+    /// How many rows it changed.
+    affected_rows: u64,
+}
 
 /// What the server said to an INSERT that it refused at the fence.
 #[derive(Debug)]
 pub(crate) struct AtFence {
     /// The version of the rules by which it went out.
-    pub(crate) version: u64,
-    pub(crate) answer: Vec<u8>,
+    version: u64,
+    answered: Answered,
     /// Nothing has changed since for too long: the client gets the answer.
     pub(crate) is_final: bool,
 }
@@ -28,7 +86,7 @@ impl Session {
         header: Header,
         bytes: &[u8],
         (shape, after): (Shape, After),
-        rule: usize,
+        (rule, leaves_out): (usize, LeavesOut),
     ) -> Step {
         let whole = bytes.get(..header.total());
         let (Some(whole), true) = (whole, self.rules.is_switched(rule)) else {
@@ -38,25 +96,62 @@ impl Session {
         self.memory_full = false;
         self.up.extend_from_slice(whole);
         self.answer.expect(shape);
-        self.turn = Turn::Gather(Gather::Native(after));
+        self.turn = Turn::Gather(Gather::Native(Sent { after, leaves_out }));
         // It stays at the front until it has its answer.
         Step::Consumed(0)
     }
 
     /// The server's answer to it.
-    pub(crate) fn answer_native(&mut self, after: After, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn answer_native(&mut self, sent: Sent, end: Option<End>, answer: &[u8]) {
+        let Sent { after, leaves_out } = sent;
+        let answered = |after, affected_rows| Answered {
+            after,
+            end,
+            answer: answer.to_vec(),
+            affected_rows,
+        };
         if error_of(answer).is_some_and(|error| AT_FENCE.contains(&error)) {
-            self.note_at_fence();
-            self.at_fence = Some(AtFence {
-                version: self.rules.version(),
-                answer: answer.to_vec(),
-                is_final: false,
-            });
+            return self.wait_at_fence(answered(after, 0));
+        }
+        let is_maria = self.facts.server.flavour == Flavour::MariaDb;
+        if let Some((_, _, done)) = single_ok(answer)
+            && done.warnings > 0
+            && is_maria
+            && leaves_out.may_be_so(done.affected_rows)
+        {
+            let answered = answered(after, done.affected_rows);
+            self.own_query(b"SHOW WARNINGS", Gather::Warnings(answered));
             return;
         }
         self.drop_command = true;
         self.down.extend_from_slice(answer);
         self.finish(after, end);
+    }
+
+    /// The list of its warnings.
+    pub(crate) fn answer_warnings(&mut self, answered: Answered, warnings: &[u8]) {
+        match has_warning(warnings, AT_FENCE_WARNING) {
+            // Whether rows were left out nobody knows.
+            None => {
+                self.finish(answered.after, answered.end);
+                self.fail_own(warnings);
+            }
+            Some(true) => self.wait_at_fence(answered),
+            Some(false) => {
+                self.drop_command = true;
+                self.down.extend_from_slice(&answered.answer);
+                self.finish(answered.after, answered.end);
+            }
+        }
+    }
+
+    fn wait_at_fence(&mut self, answered: Answered) {
+        self.note_at_fence();
+        self.at_fence = Some(AtFence {
+            version: self.rules.version(),
+            answered,
+            is_final: false,
+        });
     }
 
     /// Whether the command at the front was refused at the fence, and waits for other rules.
@@ -66,25 +161,42 @@ impl Session {
 
     /// What becomes of the command at the front if the server has refused it at the fence; `None`: it was not, or may go out again.
     pub(crate) fn answer_at_fence(&mut self, header: Header) -> Option<Step> {
-        let AtFence {
-            version,
-            answer,
-            is_final,
-        } = self.at_fence.take()?;
-        if version != self.rules.version() {
+        let at_fence = self.at_fence.take()?;
+        let is_newer = at_fence.version != self.rules.version();
+        if is_newer && at_fence.answered.affected_rows == 0 {
             return None;
         }
-        if !is_final {
-            self.at_fence = Some(AtFence {
-                version,
-                answer,
-                is_final,
-            });
+        if !is_newer && !at_fence.is_final {
+            self.at_fence = Some(at_fence);
             return Some(Step::Wait);
+        }
+        let Answered {
+            after, end, answer, ..
+        } = at_fence.answered;
+        self.finish(after, end);
+        if is_newer {
+            // Once more it could find its own rows.
+            let message = "keywright-proxy: the table went over to keys, and rows of this statement without one were left out; those with one are in";
+            return Some(self.refuse(header, Cause::StoreUnavailable, message));
         }
         self.stage = crate::insert::Stage::default();
         self.down.extend_from_slice(&answer);
         self.leave();
         Some(Step::Consumed(header.total()))
     }
+}
+
+/// Whether a list of warnings has one with this number; `None`: it is no list.
+fn has_warning(answer: &[u8], number: &[u8]) -> Option<bool> {
+    let packets = packets(answer)?;
+    let (_, first) = packets.first()?;
+    // Level, number, text.
+    (*first == [3]).then_some(())?;
+    let rows = packets.get(4..)?.iter();
+    let mut numbers = rows.filter_map(|(_, row)| {
+        let mut row = Reader(row);
+        row.text()?;
+        row.text()
+    });
+    Some(numbers.any(|its| its == number))
 }

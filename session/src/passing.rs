@@ -115,13 +115,16 @@ impl Session {
         let after = self.note_effect(passed.effect, after);
         if let Some(observed) = &passed.observed
             && let ObservedInsert::Rows {
-                returning: false, ..
+                returning: false,
+                leaves_out,
+                ..
             } = observed.insert
             && self.statements.upstream(named) == named
             && flags == 0
         {
             let shape = Shape::of_execution(flags);
-            return self.pass_native(header, bytes, (shape, after), observed.rule);
+            let rule = (observed.rule, leaves_out);
+            return self.pass_native(header, bytes, (shape, after), rule);
         }
         self.pass_named(header, bytes, named, Shape::of_execution(flags), after)
     }

@@ -12,6 +12,7 @@ use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{Header, write_packet};
 use crate::last_id::{Reply, names_row_count};
+use crate::native::LeavesOut;
 use crate::packets::{COM_QUERY, error_text, single_ok, write_error};
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::session::{Gather, Session, Turn};
@@ -111,7 +112,11 @@ impl Session {
             if let Some(what) = verdict.observed() {
                 self.note(Some(index), what);
             }
-            return self.pass_native_query(header, bytes, text, index);
+            let leaves_out = match plan.may_skip() {
+                true => LeavesOut::Some,
+                false => LeavesOut::Nothing,
+            };
+            return self.pass_native_query(header, bytes, text, (index, leaves_out));
         }
         match verdict {
             Verdict::Leave => return self.pass_query(header, bytes, text, After::Nothing),

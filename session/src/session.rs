@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::in_place::Rewriting;
 use crate::insert::Stage;
 use crate::last_id::{PendingLid, Reply};
-use crate::native::AtFence;
+use crate::native::{Answered, AtFence, Sent};
 use crate::passing::Passing;
 use crate::pieces::Pieces;
 use crate::plan::Familiars;
@@ -153,7 +153,9 @@ pub(crate) enum Gather {
     /// The client's own text of one of its statements.
     AsIs(u32),
     /// An INSERT for which the server makes the key.
-    Native(After),
+    Native(Sent),
+    /// The warnings of one.
+    Warnings(Answered),
     /// Nothing.
     Nothing,
 }

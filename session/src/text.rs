@@ -10,6 +10,7 @@ use crate::answer::Shape;
 use crate::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
 use crate::bytes::{Header, Joined, joined};
 use crate::context::is_harmless_set;
+use crate::native::LeavesOut;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 use crate::text_prepare::TextStatement;
@@ -132,7 +133,7 @@ impl Session {
         header: Header,
         bytes: &[u8],
         text: &[u8],
-        rule: usize,
+        rule: (usize, LeavesOut),
     ) -> Step {
         let effect = self.effect(text);
         if self.pending_lid.is_some() && effect.sees {

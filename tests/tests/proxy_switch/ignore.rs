@@ -1,0 +1,80 @@
+//! INSERT IGNORE that reaches the fence before its program has heard of the switch: MariaDB leaves its rows out.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use keywright_tests::{Flavour, Param, ProxyProcess, Reply, Result, WAIT_MAX, wait_until};
+
+use super::Shop;
+
+/// One program switches while the other hears nothing for so long that nobody waits for it.
+pub(super) fn what_a_program_sends_that_was_away_is_not_left_out(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let config = |mode| {
+        let mut config = shop.with("one", mode);
+        config.more = "[limits]\nswitch_peer_wait_s = 1\n".to_owned();
+        config
+    };
+    let away = ProxyProcess::start(config("observe"))?;
+    let mut leads = ProxyProcess::start(config("observe"))?;
+    let mut wires = [
+        away.wire("shop")?,
+        away.wire("shop")?,
+        away.wire("shop")?,
+        away.wire("shop")?,
+    ];
+    let text = "INSERT IGNORE INTO orders (a) VALUES (1), (2)";
+    let mixed = "INSERT IGNORE INTO orders (id, a) VALUES (7, 3), (NULL, 4)";
+    let [text_wire, bound_wire, mixed_wire, native_wire] = &mut wires;
+    let bound = bound_wire.prepare("INSERT IGNORE INTO orders (a) VALUES (?)")??;
+    for wire in [&mut *text_wire, mixed_wire, native_wire] {
+        wire.run("INSERT INTO orders (a) VALUES (0)")?;
+    }
+    // What it warns of otherwise is seen as ever.
+    native_wire.run("INSERT IGNORE INTO orders (id, a) VALUES (500, 9)")?;
+    let shown = native_wire.rows("SHOW WARNINGS")?;
+    assert_eq!(
+        shown.first().map(|row| row[1].as_str()),
+        Some("1062"),
+        "{shown:?}"
+    );
+
+    let pid = Pid::from_raw(i32::try_from(away.pid()?)?);
+    kill(pid, Signal::SIGSTOP)?;
+    leads.reload(config("rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    text_wire.send_query(text)?;
+    mixed_wire.send_query(mixed)?;
+    kill(pid, Signal::SIGCONT)?;
+    let sent = bound_wire.execute(&bound, &[Param::Signed(5)])?;
+    for replies in [text_wire.read_query()?, sent] {
+        let [Reply::Done(done)] = replies.as_slice() else {
+            anyhow::bail!("{replies:?}");
+        };
+        assert!(
+            done.affected_rows > 0 && done.last_insert_id > 502,
+            "{done:?}"
+        );
+    }
+    let replies = mixed_wire.read_query()?;
+    let rows = native_wire.rows(
+        "SELECT COUNT(*), COUNT(IF(a = 3, 1, NULL)), COUNT(IF(a = 4, 1, NULL)) FROM orders",
+    )?;
+    match replies.as_slice() {
+        // It says what became of it, or has done it all.
+        [Reply::Failed(fault)] => {
+            assert_eq!(fault.errno, 1467);
+            assert_eq!(rows, [["7", "1", "0"]]);
+        }
+        [Reply::Done(done)] => {
+            assert_eq!(done.affected_rows, 2);
+            assert_eq!(rows, [["8", "1", "1"]]);
+        }
+        other => anyhow::bail!("{other:?}"),
+    }
+    wait_until("the program to follow", WAIT_MAX, || {
+        let key = native_wire.run(text)?.last_insert_id;
+        Ok(key > 502)
+    })?;
+    Ok(())
+}
