@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod init;
 mod looks;
 pub(crate) mod run;
+mod strangers;
 mod switching;
 
 use std::path::PathBuf;

@@ -35,6 +35,11 @@ pub struct Counters {
 pub struct RuleCounters {
     rewritten: AtomicU64,
     observed: AtomicU64,
+    /// Ids that the server made for statements at most, and statements of which nobody knows how many.
+    native: AtomicU64,
+    native_unknown: AtomicU64,
+    /// Ids that came otherwise.
+    strange: AtomicU64,
     refused: Mutex<BTreeMap<&'static str, u64>>,
     passed: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -69,12 +74,29 @@ impl Tally {
                     counters.observed.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
+                What::Native(Some(ids)) => {
+                    counters.native.fetch_add(ids, Ordering::Relaxed);
+                    continue;
+                }
+                What::Native(None) => {
+                    counters.native_unknown.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
                 What::Refused(construct) => (&counters.refused, construct),
                 What::Passed(construct) => (&counters.passed, construct),
             };
             *locked(counts).entry(construct).or_default() += 1;
         }
     }
+}
+
+/// What went by natively on the tables of one rule.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Native {
+    /// Ids that the server made for it at most.
+    pub ids_max: u64,
+    /// Statements of which nobody knows how many.
+    pub unknown: u64,
 }
 
 /// The figures of one rule.
@@ -137,6 +159,27 @@ impl Counters {
             rules: rules.map(&mut of).collect(),
             no_rule: of(NO_RULE),
         }
+    }
+
+    /// What went by natively on a rule's tables since the start.
+    pub fn native(&self, rule: &str) -> Native {
+        let rules = locked(&self.rules);
+        let load = |name: &str, of: fn(&RuleCounters) -> &AtomicU64| {
+            rules
+                .get(name)
+                .map_or(0, |its| of(its).load(Ordering::Relaxed))
+        };
+        Native {
+            ids_max: load(rule, |of| &of.native),
+            unknown: load(rule, |of| &of.native_unknown) + load(NO_RULE, |of| &of.native_unknown),
+        }
+    }
+
+    /// So many ids of a rule's tables came otherwise than by a statement of this program's clients.
+    pub fn strange_ids(&self, rule: &str, ids: u64) {
+        let mut rules = locked(&self.rules);
+        let counters = rules.entry(rule.to_owned()).or_default();
+        counters.strange.fetch_add(ids, Ordering::Relaxed);
     }
 
     /// The figures of all rules.
@@ -205,7 +248,12 @@ impl Counters {
     fn render_rules(&self, text: &mut String) {
         type Plain = (&'static str, &'static str, fn(&RuleCounters) -> &AtomicU64);
         type Counted = fn(&RuleCounters) -> &Mutex<BTreeMap<&'static str, u64>>;
-        let plain: [Plain; 2] = [
+        let plain: [Plain; 3] = [
+            (
+                "ids_unseen_total",
+                "Ids of tables whose rule observes that came by no INSERT through this program.",
+                |of| &of.strange,
+            ),
             (
                 "statements_rewritten_total",
                 "Statements that got keys.",

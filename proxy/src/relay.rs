@@ -213,9 +213,10 @@ impl Relay {
                         }
                     }
                 }
+                // Whoever looks at what a statement did finds it counted.
+                self.means.tally.note(self.session.events());
                 self.pass(context)?;
             }
-            self.means.tally.note(self.session.events());
             if let Some(halt) = self.end() {
                 self.is_due = true;
                 return Poll::Ready(Ok(halt));

@@ -2,6 +2,7 @@
 //! what else touches them.
 
 mod columns;
+mod counting;
 mod dependents;
 mod fence;
 mod may;
@@ -19,6 +20,7 @@ use tokio::time::timeout;
 
 pub(crate) use columns::quoted;
 pub use columns::{Column, first_of_indexes, key_columns, lower_case};
+pub use counting::{Count, Counting};
 
 use crate::config::{Config, Configured, Listener};
 
@@ -48,6 +50,8 @@ pub struct Found {
     pub seen: Seen,
     /// Tables of rules with `fence = true` that have none.
     pub unfenced: u64,
+    /// How far the server's own ids have come, where rules observe.
+    pub counting: Counting,
 }
 
 /// What sessions must know of a server.
@@ -252,6 +256,7 @@ async fn watch(
         }
     }
     views::views(server, &rules, &columns, &mut found).await?;
+    found.counting = counting::counting(server, config, &columns).await?;
     keyless(&rules, &mut found);
     Ok((found, rules, columns))
 }

@@ -179,7 +179,7 @@ impl Imagined {
                 construct: refused(&events).unwrap_or("too_long"),
                 message,
             },
-            (None, None) => match events.first().map(|event| event.what) {
+            (None, None) => match events.iter().map(|event| event.what).find(is_told) {
                 Some(What::Rewritten) => Fate::Rewritten {
                     text: sent.join(b"\n".as_slice()),
                 },
@@ -187,7 +187,7 @@ impl Imagined {
                     Fate::Passed { construct }
                 }
                 Some(What::Observed) => Fate::Observed,
-                None => Fate::Untouched,
+                Some(What::Native(_)) | None => Fate::Untouched,
             },
         };
         let asked = self.asked.take();
@@ -276,8 +276,16 @@ impl Imagined {
 fn refused(events: &[Event]) -> Option<&'static str> {
     events.iter().find_map(|event| match event.what {
         What::Refused(construct) => Some(construct),
-        What::Rewritten | What::Observed | What::Passed(_) => None,
+        What::Rewritten | What::Observed | What::Native(_) | What::Passed(_) => None,
     })
+}
+
+/// Whether it says what becomes of a statement.
+fn is_told(what: &What) -> bool {
+    match what {
+        What::Rewritten | What::Observed | What::Refused(_) | What::Passed(_) => true,
+        What::Native(_) => false,
+    }
 }
 
 /// The message of an error packet.

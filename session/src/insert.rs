@@ -11,7 +11,7 @@ use crate::bytes::{HEADER_BYTES, Header, make_packet};
 use crate::context::PROBE_COLUMNS;
 use crate::last_id::names_row_count;
 use crate::load::Loading;
-use crate::native::LeavesOut;
+use crate::native::Native;
 use crate::packets::{COM_QUERY, error_of, only_row, write_error};
 use crate::plan::Planned;
 use crate::question::KeyThere;
@@ -105,11 +105,11 @@ impl Session {
                 self.note(Some(index), what);
             }
             return match plan.returning() {
-                true => self.pass_query(header, bytes, text, After::Nothing),
-                false => {
-                    let leaves_out = LeavesOut::of(&plan);
-                    self.pass_native_query(header, bytes, text, (index, leaves_out))
+                true => {
+                    self.note_native(index, Native::of(index, &plan).rows_max);
+                    self.pass_query(header, bytes, text, After::Nothing)
                 }
+                false => self.pass_native_query(header, bytes, text, Native::of(index, &plan)),
             };
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {

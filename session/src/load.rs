@@ -177,6 +177,7 @@ impl Session {
                     Verdict::Unsupported(what) => What::Passed(Unsupported::LoadWith(what).label()),
                 },
             );
+            self.note_native(index, None);
             return self.pass_query(header, bytes, text, After::Nothing);
         }
         match verdict {

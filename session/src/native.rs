@@ -12,7 +12,7 @@ use crate::answer::{End, Shape};
 use crate::bytes::{Header, Reader};
 use crate::packets::{error_of, packets, single_ok};
 use crate::session::{Gather, Session, Turn};
-use crate::step::Step;
+use crate::step::{Step, What};
 
 /// The servers' errors where they cannot make another key.
 const AT_FENCE: [u16; 2] = [167, 1467];
@@ -52,6 +52,28 @@ impl LeavesOut {
     }
 }
 
+/// How an INSERT goes out natively.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Native {
+    pub(crate) rule: usize,
+    pub(crate) leaves_out: LeavesOut,
+    /// Rows for which the server makes an id at most, if that is known.
+    pub(crate) rows_max: Option<u64>,
+}
+
+impl Native {
+    /// Of an INSERT with rows of its own.
+    pub(crate) fn of(rule: usize, plan: &Plan) -> Self {
+        // A key of the application's may move the server's counter far on.
+        let is_plain = !plan.explicit() && plan.key_parameters().is_empty();
+        Self {
+            rule,
+            leaves_out: LeavesOut::of(plan),
+            rows_max: is_plain.then(|| plan.rows()),
+        }
+    }
+}
+
 /// A native INSERT that the server was sent.
 #[derive(Debug)]
 pub(crate) struct Sent {
@@ -86,8 +108,12 @@ impl Session {
         header: Header,
         bytes: &[u8],
         (shape, after): (Shape, After),
-        (rule, leaves_out): (usize, LeavesOut),
+        native: Native,
     ) -> Step {
+        let Native {
+            rule, leaves_out, ..
+        } = native;
+        self.note_native(rule, native.rows_max);
         let whole = bytes.get(..header.total());
         let (Some(whole), true) = (whole, self.rules.is_switched(rule)) else {
             return self.pass(header, bytes, shape, after);
@@ -99,6 +125,14 @@ impl Session {
         self.turn = Turn::Gather(Gather::Native(Sent { after, leaves_out }));
         // It stays at the front until it has its answer.
         Step::Consumed(0)
+    }
+
+    /// The server makes ids for a statement of a rule that gives none.
+    pub(crate) fn note_native(&mut self, rule: usize, rows_max: Option<u64>) {
+        if !self.rewrites(rule) {
+            let ids = rows_max.map(|rows| rows.saturating_mul(self.context.increment.max(1)));
+            self.note(Some(rule), What::Native(ids));
+        }
     }
 
     /// The server's answer to it.

@@ -6,7 +6,9 @@ use crate::after::After;
 use crate::answer::Shape;
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::insert::Stage;
+use crate::native::Native;
 use crate::observed::Execution;
+use crate::packets::COM_STMT_BULK_EXECUTE;
 use crate::question::KeyThere;
 use crate::session::{Session, Turn};
 use crate::statements::{ByMode, Changes, Keyless, ObservedInsert};
@@ -116,15 +118,22 @@ impl Session {
         if let Some(observed) = &passed.observed
             && let ObservedInsert::Rows {
                 returning: false,
-                leaves_out,
+                native,
                 ..
             } = observed.insert
             && self.statements.upstream(named) == named
             && flags == 0
         {
             let shape = Shape::of_execution(flags);
-            let rule = (observed.rule, leaves_out);
-            return self.pass_native(header, bytes, (shape, after), rule);
+            let is_bulk = bytes.get(HEADER_BYTES) == Some(&COM_STMT_BULK_EXECUTE);
+            let native = Native {
+                rows_max: native.rows_max.filter(|_| !is_bulk),
+                ..native
+            };
+            return self.pass_native(header, bytes, (shape, after), native);
+        }
+        if let Some(observed) = &passed.observed {
+            self.note_native(observed.rule, None);
         }
         self.pass_named(header, bytes, named, Shape::of_execution(flags), after)
     }

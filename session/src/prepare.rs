@@ -14,7 +14,7 @@ use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
 use crate::context::is_harmless_set;
 use crate::kinds::is_opaque;
 use crate::last_id::names_row_count;
-use crate::native::LeavesOut;
+use crate::native::Native;
 use crate::packets::{COM_STMT_PREPARE, without_injected, write_close, write_command};
 use crate::plan::Planned;
 use crate::refuse::observed;
@@ -235,7 +235,7 @@ impl Session {
             text: text.to_vec(),
             parameters: usize::try_from(plan.parameters()).unwrap_or(usize::MAX),
             returning: plan.returning(),
-            leaves_out: LeavesOut::of(plan),
+            native: Native::of(rule, plan),
             held: Arc::new(held),
         };
         self.note_observed(header, bytes, text, Observed { rule, insert })

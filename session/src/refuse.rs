@@ -87,6 +87,7 @@ impl Session {
         }
         self.lid = None;
         self.note(rule, What::Passed(what.label()));
+        self.note(rule, What::Native(None));
         self.pass(header, bytes, Shape::Results, after)
     }
 

@@ -12,7 +12,7 @@ use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{Header, write_packet};
 use crate::last_id::{Reply, names_row_count};
-use crate::native::LeavesOut;
+use crate::native::{LeavesOut, Native};
 use crate::packets::{COM_QUERY, error_text, single_ok, write_error};
 use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
 use crate::session::{Gather, Session, Turn};
@@ -116,7 +116,12 @@ impl Session {
                 true => LeavesOut::Some,
                 false => LeavesOut::Nothing,
             };
-            return self.pass_native_query(header, bytes, text, (index, leaves_out));
+            let native = Native {
+                rule: index,
+                leaves_out,
+                rows_max: None,
+            };
+            return self.pass_native_query(header, bytes, text, native);
         }
         match verdict {
             Verdict::Leave => return self.pass_query(header, bytes, text, After::Nothing),

@@ -9,7 +9,7 @@ use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Unsupported, Variant
 use crate::after::Named;
 use crate::budget::Held;
 use crate::last_id::Effect;
-use crate::native::LeavesOut;
+use crate::native::Native;
 use crate::params::Type;
 use crate::select_prepared::SelectStatement;
 
@@ -126,7 +126,7 @@ pub(crate) enum ObservedInsert {
         text: Vec<u8>,
         parameters: usize,
         returning: bool,
-        leaves_out: LeavesOut,
+        native: Native,
         held: Arc<Held>,
     },
     /// Its rows come from a query: there is no other text of it.

@@ -105,6 +105,8 @@ pub enum What {
     Rewritten,
     /// It would have got keys were the rule not observing.
     Observed,
+    /// It went to the server as it is, which makes up to so many ids for it; `None`: nobody knows how many.
+    Native(Option<u64>),
     /// It was refused for this construct.
     Refused(&'static str),
     /// It was passed although this construct could not be rewritten.

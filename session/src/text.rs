@@ -10,7 +10,7 @@ use crate::answer::Shape;
 use crate::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
 use crate::bytes::{Header, Joined, joined};
 use crate::context::is_harmless_set;
-use crate::native::LeavesOut;
+use crate::native::Native;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 use crate::text_prepare::TextStatement;
@@ -133,14 +133,14 @@ impl Session {
         header: Header,
         bytes: &[u8],
         text: &[u8],
-        rule: (usize, LeavesOut),
+        native: Native,
     ) -> Step {
         let effect = self.effect(text);
         if self.pending_lid.is_some() && effect.sees {
             return self.update_lid(effect.counts);
         }
         let after = self.note_effect(effect, After::Nothing);
-        self.pass_native(header, bytes, (Shape::Results, after), rule)
+        self.pass_native(header, bytes, (Shape::Results, after), native)
     }
 
     /// Asks the server what must be known of its state before the command is looked at again.

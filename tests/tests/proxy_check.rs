@@ -1,14 +1,20 @@
 //! What `check` tells of a switch before it begins, and what keeps the proxy from starting.
 
+use std::time::{Duration, Instant};
+
 use keywright_tests::{
-    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, make_store,
-    wait_until,
+    Flavour, Login, Param, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, Wire, assert_has,
+    make_store, wait_until,
 };
+
+/// While the proxy looks every second.
+const SEVERAL_LOOKS: Duration = Duration::from_millis(3_200);
 
 keywright_tests::on_both_flavours!(
     a_table_that_keeps_no_fence_is_refused,
     what_the_admin_account_may_not_do_is_told,
     replicas_of_each_other_are_told,
+    writers_past_the_program_are_named,
 );
 
 /// A server of the test's own with a table, and a store with a tag.
@@ -204,6 +210,66 @@ fn replicas_of_each_other_are_told(flavour: Flavour) -> Result<()> {
     wait_until("the switch", WAIT_MAX, || {
         let insert = "INSERT INTO orders (a) VALUES (1)";
         Ok(proxy.wire("shop")?.run(insert)?.last_insert_id >= 1000)
+    })?;
+    Ok(())
+}
+
+fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()> {
+    let (server, config) = shop(flavour, &[])?;
+    server.run(
+        "shop",
+        "CREATE USER batch@'127.0.0.1'; GRANT INSERT ON shop.* TO batch@'127.0.0.1';
+         CREATE PROCEDURE fill() INSERT INTO orders (a) VALUES (8), (9)",
+    )?;
+    let mut config = with(&config, rule("shop.orders", "observe", true));
+    config.more = "[limits]\nlook_s = 1\n".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    let past = || -> Result<u64> {
+        let name = "keywright_ids_unseen_total{rule=\"shop.orders.id\"} ";
+        let (_, figures) = proxy.http_get("/metrics")?;
+        let line = figures.lines().find_map(|line| line.strip_prefix(name));
+        Ok(line.map_or(Ok(0), str::parse)?)
+    };
+    // What goes by is no stranger's, whatever becomes of it, over several looks.
+    let mut wire = proxy.wire("shop")?;
+    let bound = wire.prepare("INSERT INTO orders (a) VALUES (?), (2)")??;
+    let began = Instant::now();
+    while began.elapsed() < SEVERAL_LOOKS {
+        wire.run("INSERT INTO orders (a) VALUES (1), (2), (3)")?;
+        wire.execute(&bound, &[Param::Signed(1)])?;
+        wire.run("BEGIN")?;
+        wire.run("INSERT INTO orders (a) VALUES (5)")?;
+        wire.run("ROLLBACK")?;
+    }
+    assert_eq!(past()?, 0, "{}", proxy.log());
+    let began = Instant::now();
+    while began.elapsed() < SEVERAL_LOOKS {
+        wire.run("INSERT INTO orders (a) SELECT a FROM (SELECT 4 a UNION SELECT 5 UNION SELECT 6) AS rows_of_three")?;
+        wire.run("INSERT INTO orders (id, a) VALUES (LAST_INSERT_ID() + 100, 6)")?;
+    }
+    assert_eq!(past()?, 0, "{}", proxy.log());
+    let login = Login {
+        user: "batch".to_owned(),
+        ..Login::root("shop")
+    };
+    let mut batch = Wire::connect_tcp(server.port(), &login)?;
+    wait_until("a stranger's ids to be told", WAIT_MAX, || {
+        batch.run("INSERT INTO orders (a) VALUES (1), (2), (3)")?;
+        Ok(past()? > 0)
+    })?;
+    assert_has(
+        &proxy.log(),
+        &[
+            " ids of shop.orders since ",
+            "came by no INSERT through this program",
+            "batch@127.0.0.1 (",
+        ],
+    );
+    // Nor is a procedure's.
+    let before = past()?;
+    wait_until("a procedure's ids to be told", WAIT_MAX, || {
+        wire.run("CALL fill()")?;
+        Ok(past()? > before + 3)
     })?;
     Ok(())
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::tables::{self, Found, Seen};
+use keywright_proxy::tables::{self, Counting, Found, Seen};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::check;
+use super::strangers::Strangers;
 
 /// How much later than the rules the fence comes where clients are connected, milliseconds: by then what they sent by the old rules
 /// has reached the server.
@@ -22,6 +23,7 @@ pub(super) struct Looks {
     counters: Arc<Counters>,
     /// By listener.
     known: Vec<Known>,
+    strangers: Strangers,
     ticks: Interval,
     under_way: JoinSet<Vec<Option<Found>>>,
     /// How often tables had been changed when that began.
@@ -50,6 +52,9 @@ impl Looks {
         if lacks_fence && now {
             looked = look_at_all(&config, true).await?;
         }
+        let mut strangers = Strangers::default();
+        let countings: Vec<&Counting> = looked.iter().map(|found| &found.counting).collect();
+        strangers.learn(&config, &countings, &counters);
         let listeners = config.listeners.iter().zip(looked);
         let known = listeners
             .map(|(listener, found)| {
@@ -70,6 +75,7 @@ impl Looks {
             config,
             counters,
             known,
+            strangers,
             ticks,
             under_way: JoinSet::new(),
             began_at,
@@ -79,6 +85,7 @@ impl Looks {
     /// Looks by another configuration from now on, with the same listeners and rules.
     pub(super) fn follow(&mut self, config: Arc<Config>) {
         self.config = config;
+        self.strangers.forget();
     }
 
     /// What sessions must know, by listener.
@@ -111,6 +118,17 @@ impl Looks {
     }
 
     fn learn(&mut self, found: Vec<Option<Found>>) {
+        let countings: Vec<&Counting> = found
+            .iter()
+            .flatten()
+            .map(|found| &found.counting)
+            .collect();
+        for told in self
+            .strangers
+            .learn(&self.config, &countings, &self.counters)
+        {
+            tracing::warn!("{told}");
+        }
         let listeners = self.config.listeners.iter().zip(&mut self.known);
         for ((listener, known), found) in listeners.zip(found) {
             if let Some(found) = found {

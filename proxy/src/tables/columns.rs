@@ -34,6 +34,8 @@ pub struct Column {
     pub fence: u64,
     /// Whether that is what the table has.
     pub fenced: bool,
+    /// The next id that the server would make, as far as it tells.
+    pub counter: Option<u64>,
     /// The table's engine.
     pub engine: String,
 }
@@ -149,12 +151,13 @@ fn column(row: &Row, rules: &Rules, flavour: Flavour) -> Option<Column> {
         auto_increment: text(row, 5).contains("auto_increment"),
         fence: u64::MAX,
         fenced: false,
+        counter: number(row, 6),
         engine: text(row, 7),
     })?;
     let fence = column.fence_on(flavour);
     Some(Column {
         fence,
-        fenced: number(row, 6) == Some(fence),
+        fenced: column.counter == Some(fence),
         ..column
     })
 }

@@ -282,7 +282,7 @@ pub(crate) fn drive(
                 match event.what {
                     What::Rewritten => heard.rewritten += 1,
                     What::Refused(construct) => heard.refused.push(construct),
-                    What::Observed | What::Passed(_) => {}
+                    What::Observed | What::Native(_) | What::Passed(_) => {}
                 }
             }
             if moved {
