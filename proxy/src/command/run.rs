@@ -51,13 +51,19 @@ pub(crate) fn run(file: &File) -> Result<()> {
         })
     };
     runtime.block_on(async {
-        tokio::select! {
-            () = signals.stop.said() => {}
-            _ = &mut has_ended => {}
-            () = running.follow(&mut signals.hangup) => {}
-        }
+        let is_over = tokio::select! {
+            () = signals.stop.said() => false,
+            _ = &mut has_ended => true,
+            () = running.follow(&mut signals.hangup) => false,
+        };
         // Nobody may listen any more.
         let _ = stop.send(true);
+        if !is_over {
+            tokio::select! {
+                _ = &mut has_ended => {}
+                () = running.drain() => {}
+            }
+        }
     });
     let served = match serving.join() {
         Ok(served) => served,
@@ -255,6 +261,19 @@ impl<'a> Running<'a> {
                 Ok(()) => tracing::info!("{changed}"),
                 Err(error) => tracing::error!("the rules stay as they were: {error:#}"),
             }
+        }
+    }
+
+    /// Clients finish what they are at: what waits for the switch goes on when that is over, and others' attempts do not wait for
+    /// this program. Does not end.
+    async fn drain(&mut self) {
+        let Some(switching) = &mut self.switching else {
+            return std::future::pending().await;
+        };
+        switching.begin_nothing();
+        loop {
+            switching.step().await;
+            switching.pause().await;
         }
     }
 

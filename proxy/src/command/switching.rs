@@ -164,6 +164,11 @@ impl Switching {
         self.tries = 0;
     }
 
+    /// From now on it goes along with others, and finishes what it has begun.
+    pub(super) fn begin_nothing(&mut self) {
+        self.is_due = false;
+    }
+
     /// Returns when it is time for the next step.
     pub(super) async fn pause(&self) {
         sleep(Duration::from_millis(match self.is_idle {

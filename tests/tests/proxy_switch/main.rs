@@ -26,6 +26,7 @@ keywright_tests::on_both_flavours!(
     tables_without_a_fence_go_over_above_their_counters,
     a_server_that_took_over_gets_keys_above_its_ids,
     what_a_program_sends_that_was_away_is_not_left_out,
+    a_program_that_stops_goes_along_until_its_connections_have_ended,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
@@ -553,5 +554,38 @@ fn a_table_that_comes_later_is_fenced_below_its_tag(flavour: Flavour) -> Result<
             .log()
             .contains("ids that \"segment:one\" is still to give"))
     })?;
+    Ok(())
+}
+
+fn a_program_that_stops_goes_along_until_its_connections_have_ended(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut begins = ProxyProcess::start(shop.with("one", "observe"))?;
+    let mut stops = ProxyProcess::start(shop.with("one", "observe"))?;
+    let mut open = begins.wire("shop")?;
+    let (mut held, mut last) = (stops.wire("shop")?, stops.wire("shop")?);
+    open.run("BEGIN")?;
+    open.run("INSERT INTO orders (a) VALUES (1)")?;
+    last.run("BEGIN")?;
+    begins.reload(shop.with("one", "rewrite"))?;
+    wait_until("the hold of the other", WAIT_MAX, || {
+        let held = "SELECT COUNT(*) FROM keywright.keywright_program WHERE held IS NOT NULL";
+        Ok(shop.server.wire("shop")?.rows(held)? == [["1"]])
+    })?;
+    held.send_query("INSERT INTO orders (a) VALUES (2)")?;
+    stops.begin_stop()?;
+    wait_until("the end of new connections", WAIT_MAX, || {
+        Ok(stops.wire("shop").is_err())
+    })?;
+    // What waits there goes on when the attempt is over, however that ends.
+    open.run("COMMIT")?;
+    id(held.read_query()?)?;
+    shop.wait_for(Some("one"))?;
+    // The next one is not held up either.
+    begins.reload(shop.with("two", "rewrite"))?;
+    shop.wait_for(Some("two"))?;
+    assert!(stops.is_running()?, "{}", begins.log());
+    last.run("COMMIT")?;
     Ok(())
 }
