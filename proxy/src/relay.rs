@@ -222,7 +222,11 @@ impl Relay {
                 return Poll::Ready(Ok(halt));
             }
             if !self.read(context)? {
-                return self.poll_rest(context).map(Ok);
+                match self.poll_rest(context) {
+                    // A question of the session's own is to go out.
+                    Poll::Pending if self.is_due => continue,
+                    rest => return rest.map(Ok),
+                }
             }
             self.is_due = true;
         }
@@ -303,12 +307,17 @@ impl Relay {
         if self.cannot_follow(context) {
             return Poll::Ready(Halt::Outdated);
         }
+        if self.is_idle() && self.session.ask_whether_open() {
+            self.upstream
+                .take_own(&mut self.client, self.session.to_upstream());
+            self.is_due = true;
+        }
         Poll::Pending
     }
 
     /// Takes newer rules if it can now; whether the connection must end, since it cannot.
     fn cannot_follow(&mut self, context: &mut Context<'_>) -> bool {
-        let is_idle = self.client.input.there().is_empty() && self.is_quiet();
+        let is_idle = self.is_idle();
         let Some(newer) = &mut self.newer else {
             return false;
         };
@@ -393,9 +402,12 @@ impl Relay {
 
     /// Whether no command is under way and nothing waits to be sent.
     fn is_between_commands(&self) -> bool {
-        self.session.is_between_commands()
-            && self.client.input.there().is_empty()
-            && self.is_quiet()
+        self.session.is_between_commands() && self.is_idle()
+    }
+
+    /// Whether nothing has come of the client that is still to be looked at, and nothing waits to be sent.
+    fn is_idle(&self) -> bool {
+        self.client.input.there().is_empty() && self.is_quiet()
     }
 
     /// Whether nothing waits to be sent.

@@ -3,7 +3,7 @@
 use crate::after::After;
 use crate::answer::Shape;
 use crate::bytes::{HEADER_BYTES, Header, whole};
-use crate::packets::{COM_QUERY, COM_STMT_PREPARE};
+use crate::packets::{COM_QUERY, COM_SET_OPTION, COM_STMT_PREPARE};
 use crate::session::Session;
 use crate::step::Step;
 
@@ -62,8 +62,7 @@ impl Session {
             },
             // COM_BINLOG_DUMP, COM_TABLE_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE
             0x12 | 0x13 | 0x1E | 0x20 => self.stream(header, bytes),
-            // COM_SET_OPTION
-            0x1B => match self.short(header, bytes) {
+            COM_SET_OPTION => match self.short(header, bytes) {
                 Ok(option) => {
                     let after = After::Multi(option.first() == Some(&0));
                     self.pass(header, bytes, Shape::Simple, after)

@@ -284,6 +284,8 @@ impl Session {
             Gather::Native(sent) => self.answer_native(sent, end, answer),
             Gather::Warnings(answered) => self.answer_warnings(answered, answer),
             Gather::Nothing => {}
+            // Asked once, whatever came of it.
+            Gather::Status => self.is_status_old = false,
             Gather::Lid => self.answer_lid(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
             Gather::LastId => self.answer_last_id(answer),

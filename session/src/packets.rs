@@ -9,6 +9,7 @@ pub(crate) const COM_QUERY: u8 = 0x03;
 pub(crate) const COM_STMT_PREPARE: u8 = 0x16;
 pub(crate) const COM_STMT_CLOSE: u8 = 0x19;
 pub(crate) const COM_STMT_RESET: u8 = 0x1A;
+pub(crate) const COM_SET_OPTION: u8 = 0x1B;
 /// MariaDB's.
 pub(crate) const COM_STMT_BULK_EXECUTE: u8 = 0xFA;
 

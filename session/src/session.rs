@@ -58,6 +58,8 @@ pub struct Session {
     events: Vec<Event>,
     /// The last status flags.
     pub(crate) last_status: u16,
+    /// An error has come since, which may have ended the transaction, or begun one: it says nothing of that.
+    pub(crate) is_status_old: bool,
     /// Whether the client gets an answer to SHOW KEYWRIGHT STATUS.
     pub(crate) sees_status: bool,
     /// The command at the front was answered already, with the error of a question of ours.
@@ -156,6 +158,8 @@ pub(crate) enum Gather {
     Native(Sent),
     /// The warnings of one.
     Warnings(Answered),
+    /// Status flags.
+    Status,
     /// Nothing.
     Nothing,
 }
@@ -189,6 +193,7 @@ impl Session {
             down: Vec::new(),
             events: Vec::new(),
             last_status,
+            is_status_old: false,
             sees_status: false,
             drop_command: false,
             pieces: None,
@@ -436,9 +441,13 @@ impl Session {
         match end {
             Some(End::Ok(done)) => {
                 self.last_status = done.status;
+                self.is_status_old = false;
                 self.row_count = (!done.ends_rows).then_some(done.affected_rows);
             }
-            Some(End::Error) => self.row_count = None,
+            Some(End::Error) => {
+                self.is_status_old = true;
+                self.row_count = None;
+            }
             Some(End::Prepared { .. }) | None => {}
         }
     }

@@ -11,10 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use keywright_core::Cause;
 use memchr::memmem::Finder;
 
+use crate::answer::Shape;
 use crate::bytes::Header;
 use crate::insert::Stage;
+use crate::packets::{COM_SET_OPTION, write_command};
 use crate::rules::{Mode, Rules};
-use crate::session::{Session, Turn};
+use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step};
 
 /// What all connections of one program have under way, by rule.
@@ -311,10 +313,30 @@ impl Session {
 
     /// An answer has ended, or a command was refused: what it had under way ends with it, unless its transaction goes on.
     pub(crate) fn leave(&mut self) {
-        if self.last_status & IN_TRANSACTION == 0 && !self.stage.is_half_way() {
+        if !self.may_be_open() && !self.stage.is_half_way() {
             self.under_way.clear();
             self.goes_on = None;
         }
+    }
+
+    fn may_be_open(&self) -> bool {
+        self.last_status & IN_TRANSACTION != 0
+            || (self.is_status_old && self.last_status & AUTOCOMMIT == 0)
+    }
+
+    /// Asks the server whether a transaction that others wait for is still open, where the last it said was an error: that may have
+    /// ended it, and does not say so. Between two commands; false: there is nothing to ask.
+    pub fn ask_whether_open(&mut self) -> bool {
+        let is_waited_for = self.goes_on.is_some() && self.is_status_old;
+        if !is_waited_for || !self.is_at_command() || self.pieces.is_some() {
+            return false;
+        }
+        // What is in force already: unlike others' its answer leaves ROW_COUNT() as it is after an error, and warnings.
+        let option = u16::from(!self.allows_several());
+        write_command(COM_SET_OPTION, &option.to_le_bytes(), &mut self.up);
+        self.answer.expect(Shape::Simple);
+        self.turn = Turn::Gather(Gather::Status);
+        true
     }
 
     /// After [`Step::Wait`]: nothing has changed for too long. The command at the front is refused.

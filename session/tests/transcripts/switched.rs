@@ -177,6 +177,71 @@ fn a_transaction_that_has_touched_the_table_goes_on() {
     }
 }
 
+/// COM_SET_OPTION: several statements are not allowed.
+const SET_OPTION: &[u8] = b"\x03\0\0\0\x1b\x01\0";
+const ERROR: &[u8] =
+    b"\xff\xbd\x04#40001Deadlock found when trying to get lock; try restarting transaction";
+
+/// The EOF packet that answers it, with these status flags.
+fn eof_in(status: u8) -> Vec<u8> {
+    packet(1, &[0xFE, 0, 0, status, 0, 0, 0])
+}
+
+#[test]
+fn an_error_that_has_ended_a_transaction_is_found_out_while_others_wait() {
+    for (status, under_way) in [(2, 0), (3, 1)] {
+        let mut program = Program::new(Mode::Observe);
+        program.r.query("BEGIN");
+        program.r.answer(&ok_in(3));
+        program.r.query(INSERT);
+        program.r.answer(&ok_in(3));
+        program.r.query("UPDATE t SET a = 1");
+        program.r.answer(&packet(1, ERROR));
+        assert!(!program.r.s.ask_whether_open(), "nobody waits");
+        assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
+        program.r.told();
+        program.sent();
+        assert!(program.r.s.ask_whether_open());
+        assert!(!program.r.s.ask_whether_open(), "once");
+        program.r.run();
+        assert_eq!(std::mem::take(&mut program.r.to_server), SET_OPTION);
+        program.r.answer(&eof_in(status));
+        assert_eq!(program.traffic.under_way("t"), under_way, "{status}");
+        assert!(program.r.told().is_empty());
+        assert!(!program.r.s.ask_whether_open(), "once");
+        // One that is over waits like any other.
+        assert_eq!(program.r.query(INSERT).is_empty(), under_way == 0);
+    }
+}
+
+#[test]
+fn a_command_behind_that_question_waits_for_its_answer() {
+    let mut program = Program::new(Mode::Observe);
+    program.r.query("BEGIN");
+    program.r.answer(&ok_in(3));
+    program.r.query(INSERT);
+    program.r.answer(&packet(1, ERROR));
+    assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
+    program.sent();
+    assert!(program.r.s.ask_whether_open());
+    assert_eq!(program.r.query("COMMIT"), SET_OPTION);
+    assert!(has(&program.r.answer(&eof_in(3)), "COMMIT"));
+}
+
+#[test]
+fn an_error_may_have_begun_a_transaction_without_autocommit() {
+    let mut program = Program::new(Mode::Observe);
+    program.r.query("SET autocommit = 0");
+    program.r.answer(&ok_in(0));
+    program.r.query(INSERT);
+    program.r.answer(&packet(1, ERROR));
+    assert_eq!(program.traffic.under_way("t"), 1);
+    assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
+    assert!(program.r.s.ask_whether_open());
+    program.r.answer(&eof_in(0));
+    assert_eq!(program.traffic.under_way("t"), 0);
+}
+
 #[test]
 fn a_transaction_that_has_not_touched_it_waits() {
     let mut program = Program::new(Mode::Observe);

@@ -27,6 +27,7 @@ keywright_tests::on_both_flavours!(
     a_server_that_took_over_gets_keys_above_its_ids,
     what_a_program_sends_that_was_away_is_not_left_out,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
+    a_transaction_that_an_error_has_ended_holds_nothing_up,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
@@ -587,5 +588,61 @@ fn a_program_that_stops_goes_along_until_its_connections_have_ended(
     shop.wait_for(Some("two"))?;
     assert!(stops.is_running()?, "{}", begins.log());
     last.run("COMMIT")?;
+    Ok(())
+}
+
+fn a_transaction_that_an_error_has_ended_holds_nothing_up(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
+    let begun = |proxy: &ProxyProcess, sql: &str| -> Result<keywright_tests::Wire> {
+        let mut wire = proxy.wire("shop")?;
+        for sql in ["BEGIN", "INSERT INTO orders (a) VALUES (1)", sql] {
+            wire.run(sql)?;
+        }
+        Ok(wire)
+    };
+    let failed = |replies: Vec<Reply>, errno: u16| {
+        assert!(
+            matches!(replies.as_slice(), [Reply::Failed(fault)] if fault.errno == errno),
+            "{replies:?}"
+        );
+    };
+    // A deadlock, of which one is the victim, and definitions that commit what was before them.
+    let mut first = begun(&proxy, "UPDATE orders SET a = 2 WHERE id = 500")?;
+    let mut second = begun(&proxy, "UPDATE orders SET a = 2 WHERE id = 501")?;
+    first.send_query("UPDATE orders SET a = 3 WHERE id = 501")?;
+    let replies = second.query("UPDATE orders SET a = 3 WHERE id = 500")?;
+    let mut survivor = match replies.as_slice() {
+        [Reply::Failed(_)] => {
+            failed(replies, 1213);
+            first.read_query()?;
+            first
+        }
+        _ => {
+            failed(first.read_query()?, 1213);
+            second
+        }
+    };
+    survivor.run("COMMIT")?;
+    let (mut counts, mut warns) = (begun(&proxy, "DO 0")?, begun(&proxy, "DO 0")?);
+    for wire in [&mut counts, &mut warns] {
+        failed(wire.query("CREATE TABLE line (a INT)")?, 1050);
+    }
+    // Its transaction is still there.
+    let mut open = begun(&proxy, "DO 0")?;
+    failed(open.query("INSERT INTO line (id) VALUES (1), (1)")?, 1062);
+    proxy.reload(shop.with("one", "rewrite"))?;
+    wait_until("the hold", WAIT_MAX, || {
+        let phase = "SELECT COUNT(*) FROM keywright.keywright_switch WHERE phase = 'holding'";
+        Ok(shop.server.wire("shop")?.rows(phase)? == [["1"]])
+    })?;
+    assert_eq!(shop.in_force()?, None);
+    open.run("COMMIT")?;
+    shop.wait_for(Some("one"))?;
+    // Nobody sees that the server was asked.
+    assert_eq!(counts.rows("SELECT ROW_COUNT()")?, [["-1"]]);
+    let warnings = warns.rows("SHOW WARNINGS")?;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_eq!(warnings[0][1], "1050");
     Ok(())
 }
