@@ -3,6 +3,7 @@
 
 use crate::after::After;
 use crate::answer::{End, Shape};
+use crate::bulk::Bulk;
 use crate::bytes::{Header, write_packet};
 use crate::packets::{COM_STMT_BULK_EXECUTE, COM_STMT_PREPARE, write_command};
 use crate::params::Execution;
@@ -35,7 +36,19 @@ impl Session {
             Ok(known) => known,
             Err(step) => return step,
         };
-        let payload = [&number.to_le_bytes(), rest].concat();
+        let mut payload = number.to_le_bytes().to_vec();
+        let read = self.statements.ours.get_mut(&id).and_then(|statement| {
+            let count = usize::try_from(statement.plan.parameters()).ok()?;
+            let bulk = Bulk::read(rest, count, statement.types.as_deref()).ok()?;
+            statement.types = Some(bulk.types.clone());
+            Some(bulk)
+        });
+        match read {
+            // They may have come while there were keys: this text of the client's has not had them.
+            Some(bulk) => bulk.write_with_types(&mut payload),
+            // The server will say what is wrong with it.
+            None => payload.extend_from_slice(rest),
+        }
         write_command(COM_STMT_BULK_EXECUTE, &payload, &mut self.up);
         self.answer.expect(Shape::Results);
         self.turn = Turn::Answer(after);

@@ -121,6 +121,13 @@ impl<'a> Bulk<'a> {
         self.flags & UNIT_RESULTS != 0
     }
 
+    /// Appends it as it was sent, with the types that are in force.
+    pub(crate) fn write_with_types(&self, out: &mut Vec<u8>) {
+        out.extend((self.flags | SEND_TYPES).to_le_bytes());
+        out.extend(self.types.iter().flatten());
+        out.extend_from_slice(self.values);
+    }
+
     /// The next row; false behind the last.
     fn row(&self, reader: &mut Reader<'a>, row: &mut Vec<Cell<'a>>) -> Result<bool, Strange> {
         row.clear();

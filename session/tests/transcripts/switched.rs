@@ -26,11 +26,15 @@ struct Program {
 impl Program {
     /// With one connection that knows its server's state.
     fn new(mode: Mode) -> Program {
+        Program::with(mode, DEPRECATE_EOF)
+    }
+
+    fn with(mode: Mode, capabilities: u64) -> Program {
         let mut program = Program {
             traffic: Arc::default(),
             servers: None,
             is_unsure: false,
-            r: rig(KeyForm::Integer, DEPRECATE_EOF),
+            r: rig(KeyForm::Integer, capabilities),
         };
         let rules = program.rules(0, mode, false);
         program.r.s = Session::new(rules, program.r.facts());
@@ -436,4 +440,47 @@ fn rows_that_are_in_do_not_go_out_again() {
     program.r.answer(&ok_with_warnings(1, 1));
     assert!(program.r.answer(&warning("1062")).is_empty());
     assert_eq!(program.r.told(), ok_with_warnings(1, 1));
+}
+
+/// COM_STMT_BULK_EXECUTE of a statement, with what follows its number.
+fn bulk(id: u32, rest: &[u8]) -> Vec<u8> {
+    [&[0xFA], id.to_le_bytes().as_slice(), rest].concat()
+}
+
+#[test]
+fn rows_of_parameters_go_back_with_the_types_they_had() {
+    const TYPED: &[u8] = b"\x80\x00\xfd\x00\x00\x01x";
+    const UNTYPED: &[u8] = b"\x00\x00\x00\x01x";
+    let mut program = Program::with(Mode::Rewrite, DEPRECATE_EOF | BULK);
+    stmt_prepare(&mut program.r, "INSERT INTO t (a) VALUES (?)", "1");
+    program.r.answer(&prepared(7, 2));
+    // Nobody knows them yet, and the server says so.
+    program.publish(Mode::Observe, false);
+    program.r.say(&bulk(7, UNTYPED));
+    let sent = program.r.answer(&prepared(8, 1));
+    assert_eq!(sent, packet(0, &bulk(8, UNTYPED)));
+    program.r.answer(&ok(1, 7));
+    // They are sent once, while there are keys.
+    program.publish(Mode::Rewrite, false);
+    program.r.say(&bulk(7, TYPED));
+    program.r.answer(&prepared(9, 2));
+    program.r.answer(&ok(1, 100));
+    program.publish(Mode::Observe, false);
+    let sent = program.r.say(&bulk(7, UNTYPED));
+    assert!(has(&sent, "SET last_insert_id=100"), "{sent:?}");
+    let sent = program.r.answer(&ok(0, 0));
+    assert_eq!(sent, packet(0, &bulk(8, TYPED)));
+    program.r.answer(&ok(1, 8));
+    // Or while there are none.
+    let other = b"\x80\x00\xfc\x00\x00\x01x";
+    let sent = program.r.say(&bulk(7, other));
+    assert_eq!(sent, packet(0, &bulk(8, other)));
+    program.r.answer(&ok(1, 9));
+    program.publish(Mode::Rewrite, false);
+    let sent = program.r.say(&bulk(7, UNTYPED));
+    let of_key_and_value = [0x08, 0x80, 0xfc, 0x00];
+    assert!(
+        sent.windows(4).any(|part| part == of_key_and_value),
+        "{sent:?}"
+    );
 }

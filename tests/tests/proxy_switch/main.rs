@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use ignore::what_a_program_sends_that_was_away_is_not_left_out;
 use keywright_tests::{
-    AT_FENCE, Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
-    assert_has, make_store, wait_until,
+    AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
+    Wire, assert_has, capability, command, make_store, wait_until,
 };
 
 keywright_tests::on_both_flavours!(
@@ -104,7 +104,7 @@ fn open_connections_go_over_and_back(flavour: Flavour) -> Result<()> {
     let mut wire = proxy.wire("shop")?;
     let prepared = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
     let mut ids = Vec::new();
-    let mut insert = |wire: &mut keywright_tests::Wire| -> Result<[u64; 2]> {
+    let mut insert = |wire: &mut Wire| -> Result<[u64; 2]> {
         let text = id(wire.query("INSERT INTO orders (a) VALUES (1)")?)?;
         let bound = id(wire.execute(&prepared, &[Param::Signed(2)])?)?;
         ids.extend([text, bound]);
@@ -594,7 +594,7 @@ fn a_program_that_stops_goes_along_until_its_connections_have_ended(
 fn a_transaction_that_an_error_has_ended_holds_nothing_up(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;
     let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
-    let begun = |proxy: &ProxyProcess, sql: &str| -> Result<keywright_tests::Wire> {
+    let begun = |proxy: &ProxyProcess, sql: &str| -> Result<Wire> {
         let mut wire = proxy.wire("shop")?;
         for sql in ["BEGIN", "INSERT INTO orders (a) VALUES (1)", sql] {
             wire.run(sql)?;
@@ -644,5 +644,38 @@ fn a_transaction_that_an_error_has_ended_holds_nothing_up(flavour: Flavour) -> R
     let warnings = warns.rows("SHOW WARNINGS")?;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert_eq!(warnings[0][1], "1050");
+    Ok(())
+}
+
+#[test]
+fn rows_of_parameters_go_over_and_back_with_the_types_they_had() -> Result<()> {
+    if !Flavour::MariaDb.is_wanted() {
+        return Ok(());
+    }
+    let shop = Shop::new(Flavour::MariaDb)?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    let mut login = Login::root("shop");
+    login.capabilities |= capability::MARIADB_BULK;
+    let mut wire = Wire::connect_tcp(proxy.port(), &login)?;
+    let statement = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
+    let mut insert = |rest: &[u8]| -> Result<u64> {
+        let payload = [statement.id.to_le_bytes().as_slice(), rest].concat();
+        id(wire.binary_command(command::STMT_BULK_EXECUTE, &payload)?)
+    };
+    // LONG, and no types; one row.
+    let (typed, untyped) = (b"\x80\0\x03\0\0\x05\0\0\0", b"\0\0\0\x06\0\0\0");
+    let first = insert(typed)?;
+    proxy.reload(shop.with("one", "observe"))?;
+    shop.wait_for(None)?;
+    let second = insert(untyped)?;
+    assert!(second > first, "{first} {second}");
+    proxy.reload(shop.with("one", "rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    assert!(insert(untyped)? > second);
+    let rows = shop
+        .server
+        .wire("shop")?
+        .rows("SELECT a FROM orders ORDER BY id")?;
+    assert_eq!(rows, [["5"], ["6"], ["6"]]);
     Ok(())
 }
