@@ -190,7 +190,10 @@ impl<C: Crew> Conductor<C> {
         let own = self.own_fences(attempt, standing).await?;
         let mut servers = servers::connect(&self.config).await?;
         for server in &mut servers {
-            let found = obstacles(&mut server.conn, &self.config).await?.found;
+            let mut found = obstacles(&mut server.conn, &self.config).await?.found;
+            if !is_back {
+                found.extend(servers::narrow(server, &self.config, &names).await?);
+            }
             if !found.is_empty() {
                 self.give_up(attempt, found.join("; ")).await?;
             }

@@ -162,6 +162,21 @@ pub(super) async fn tables_of(
     Ok(found)
 }
 
+/// Which of these tables have no room for keys, for people.
+pub(super) async fn narrow(
+    server: &mut Server,
+    config: &Config,
+    names: &BTreeSet<RuleName>,
+) -> Result<Vec<String>> {
+    let tables = tables_of(server, config, names).await?;
+    let lacks = tables.iter().filter_map(|(_, column)| {
+        let lack = column.lacks_room(config.rules.get(column.rule)?)?;
+        let (table, name) = (column.quoted_table(), column.quoted_name());
+        Some(format!("{table}.{name} {lack}"))
+    });
+    Ok(lacks.collect())
+}
+
 /// What was recorded of one server, with the columns as they are.
 pub(super) async fn recorded_on(
     server: &mut Server,

@@ -206,7 +206,7 @@ impl Column {
     }
 
     /// What keeps the keys of a rule from fitting in, if anything.
-    pub(super) fn lacks_room(&self, configured: &Configured) -> Option<String> {
+    pub(crate) fn lacks_room(&self, configured: &Configured) -> Option<String> {
         let kind = &self.data_type;
         match configured.spec.kind() {
             KeyKind::Number => {

@@ -28,6 +28,7 @@ keywright_tests::on_both_flavours!(
     what_a_program_sends_that_was_away_is_not_left_out,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
     a_transaction_that_an_error_has_ended_holds_nothing_up,
+    a_column_without_room_for_keys_stays_native,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
@@ -677,5 +678,43 @@ fn rows_of_parameters_go_over_and_back_with_the_types_they_had() -> Result<()> {
         .wire("shop")?
         .rows("SELECT a FROM orders ORDER BY id")?;
     assert_eq!(rows, [["5"], ["6"], ["6"]]);
+    Ok(())
+}
+
+fn a_column_without_room_for_keys_stays_native(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    shop.server.run(
+        "shop",
+        "CREATE TABLE orders_small (id INT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let config = |mode| {
+        let mut config = shop.config.clone();
+        let rule = rule("one", mode).replace("shop.orders", "shop.orders*");
+        config.rules.push(rule);
+        config
+    };
+    let mut proxy = ProxyProcess::start(config("observe"))?;
+    proxy.reload(config("rewrite"))?;
+    wait_until("the refusal", WAIT_MAX, || {
+        let told = [
+            "the switch is given up: ",
+            "`shop`.`orders_small`.`id` is int",
+        ];
+        Ok(told.iter().all(|told| proxy.log().contains(told)))
+    })?;
+    assert_eq!(shop.in_force()?, None);
+    // Nothing was done to the others either.
+    let mut wire = proxy.wire("shop")?;
+    for (table, id) in [("orders", 500), ("orders_small", 1)] {
+        let insert = format!("INSERT INTO {table} (a) VALUES (1)");
+        assert_eq!(wire.run(insert)?.last_insert_id, id, "{table}");
+    }
+    shop.server.run(
+        "shop",
+        "ALTER TABLE orders_small MODIFY id BIGINT AUTO_INCREMENT",
+    )?;
+    shop.wait_for(Some("one"))?;
+    let insert = "INSERT INTO orders_small (a) VALUES (1)";
+    assert!(wire.run(insert)?.last_insert_id > 500);
     Ok(())
 }
