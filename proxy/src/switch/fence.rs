@@ -71,6 +71,9 @@ pub enum SwitchError {
     /// The table is not there any more, or is no table with a counter.
     #[error("{0} has no AUTO_INCREMENT")]
     NoCounter(String),
+    /// A session cannot be told from others.
+    #[error("the lock \"{0}\" is somebody else's")]
+    NotMarked(String),
     /// A session does not end.
     #[error("connection {0} was killed, and is still there")]
     StillThere(u64),
@@ -101,6 +104,11 @@ pub async fn fence<R>(
 where
     R: AsyncFnOnce(Reading) -> Result<bool, keywright_store::Failure>,
 {
+    let mark = mark(u64::from(conn.id()));
+    let marked: Option<i64> = conn.exec_first("SELECT GET_LOCK(?, 0)", (&mark,)).await?;
+    if marked != Some(1) {
+        return Err(SwitchError::NotMarked(mark));
+    }
     if !lock(conn, column).await? {
         return Ok(Outcome::Blocked(blocker(conn).await));
     }
@@ -162,11 +170,27 @@ pub(super) async fn probe(
     Ok(None)
 }
 
-/// Kills a connection, and waits until it is gone: what it was told last is carried out or not, but never later.
+/// The user lock that a connection has from before it fences until it is gone, with all that it was told carried out or not: by its
+/// number alone it may be a stranger, since a server that starts again counts from the beginning.
+fn mark(session: u64) -> String {
+    format!("keywright fences by {session}")
+}
+
+/// Whether a connection that fences is there.
+async fn is_there(conn: &mut Conn, session: u64) -> Result<bool, SwitchError> {
+    let select = "SELECT IS_USED_LOCK(?)";
+    let holder: Option<Option<u64>> = conn.exec_first(select, (mark(session),)).await?;
+    Ok(holder.flatten() == Some(session))
+}
+
+/// Kills a connection that fences, and waits until it is gone: what it was told last is carried out or not, but never later.
 ///
 /// # Errors
 /// The server fails, or the connection stays.
 pub async fn kill(conn: &mut Conn, session: u64) -> Result<(), SwitchError> {
+    if !is_there(conn, session).await? {
+        return Ok(());
+    }
     match conn.query_drop(format!("KILL {session}")).await {
         Ok(()) => {}
         Err(mysql_async::Error::Server(error)) if error.code == NO_SUCH_THREAD => return Ok(()),
@@ -174,9 +198,7 @@ pub async fn kill(conn: &mut Conn, session: u64) -> Result<(), SwitchError> {
     }
     let end = Instant::now() + Duration::from_millis(KILL_WAIT_MS_MAX);
     loop {
-        let select = "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?";
-        let there: Option<u64> = conn.exec_first(select, (session,)).await?;
-        if there == Some(0) {
+        if !is_there(conn, session).await? {
             return Ok(());
         }
         if Instant::now() > end {

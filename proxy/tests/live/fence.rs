@@ -6,6 +6,7 @@ use keywright_session::Rules;
 use keywright_tests::{AT_FENCE, Flavour, Reply, Result, Upstream, on_both_flavours};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
+use tokio::sync::oneshot;
 
 on_both_flavours!(
     a_counter_is_recorded_that_no_row_shows,
@@ -13,6 +14,7 @@ on_both_flavours!(
     who_is_over_changes_nothing,
     a_table_that_is_in_use_names_who_uses_it,
     a_killed_session_is_gone,
+    a_stranger_of_the_same_number_is_not_killed,
 );
 
 /// A server's schema of a test's own, with a table, and a connection that switches it.
@@ -184,8 +186,16 @@ fn a_killed_session_is_gone(flavour: Flavour) -> Result<()> {
     runtime()?.block_on(async {
         let mut table = table(flavour, "sw_killed").await?;
         let mut paused = connect(&table.server, &table.schema).await?;
-        paused.query_drop("LOCK TABLES t WRITE").await?;
-        let session = u64::from(paused.id());
+        let (begins, begun) = oneshot::channel();
+        let record = async move |reading: Reading| {
+            let _ = begins.send(reading.session);
+            std::future::pending().await
+        };
+        let session = tokio::select! {
+            fenced = fence(&mut paused, &table.column, true, record) => anyhow::bail!("{fenced:?}"),
+            session = begun => session?,
+        };
+        assert_eq!(session, u64::from(paused.id()));
         kill(&mut table.conn, session).await?;
         // It is no trouble that it is gone already.
         kill(&mut table.conn, session).await?;
@@ -196,6 +206,20 @@ fn a_killed_session_is_gone(flavour: Flavour) -> Result<()> {
                 .is_err()
         );
         assert_eq!(table.insert()?, Some(1));
+        Ok(())
+    })
+}
+
+/// A server that has started again counts its connections from the beginning.
+fn a_stranger_of_the_same_number_is_not_killed(flavour: Flavour) -> Result<()> {
+    runtime()?.block_on(async {
+        let mut table = table(flavour, "sw_stranger").await?;
+        let mut stranger = connect(&table.server, &table.schema).await?;
+        kill(&mut table.conn, u64::from(stranger.id())).await?;
+        stranger.query_drop("INSERT INTO t (a) VALUES (1)").await?;
+        // Nor is it waited for.
+        let own = u64::from(table.conn.id());
+        kill(&mut table.conn, own).await?;
         Ok(())
     })
 }
