@@ -14,6 +14,7 @@ pub mod in_force;
 mod input;
 mod keepalive;
 pub mod known;
+mod leaving;
 mod linger;
 pub mod listener;
 pub mod means;

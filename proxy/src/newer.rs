@@ -4,9 +4,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 
-use keywright_session::{Rules, Unread};
+use keywright_session::{Rest, Rules, Unread};
 use tokio::sync::watch;
 
+use crate::leaving::Leaving;
 use crate::serve::Orders;
 
 type Changed = Pin<Box<dyn Future<Output = watch::Receiver<Arc<Orders>>> + Send>>;
@@ -30,7 +31,9 @@ pub(crate) struct Newer {
     /// There may be newer ones.
     is_due: bool,
     /// The connection's bytes are not read, since there were no rules when it began: whoever wants that changed waits for its end.
-    pub(crate) unread: Option<Unread>,
+    unread: Option<Unread>,
+    /// There are rules now.
+    leaving: Option<Leaving>,
 }
 
 fn changed(mut orders: watch::Receiver<Arc<Orders>>) -> Changed {
@@ -54,7 +57,25 @@ impl Newer {
             // Some may have come while the client logged in.
             is_due: true,
             unread,
+            leaving: None,
         }
+    }
+
+    /// Whether the connection's bytes pass unread.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.unread.is_some()
+    }
+
+    /// Whether such a connection is to end now, since there are rules.
+    pub(crate) fn poll_end(&mut self, rest: Rest, context: &mut Context<'_>) -> bool {
+        let rules = self.rules(&self.orders());
+        if rules.is_none_or(|rules| rules.is_empty()) {
+            self.leaving = None;
+            self.done();
+            return false;
+        }
+        let leaving = self.leaving.get_or_insert_with(Leaving::new);
+        leaving.poll(rest, context)
     }
 
     /// Whether newer orders may be there that nobody has looked at; if not, the task is woken when there are.

@@ -324,10 +324,8 @@ impl Relay {
         if !newer.poll(context) || !is_idle {
             return false;
         }
-        if newer.unread.is_some() {
-            let rules = newer.rules(&newer.orders());
-            newer.done();
-            return rules.is_some_and(|rules| !rules.is_empty());
+        if newer.is_unread() {
+            return newer.poll_end(self.session.rest(), context);
         }
         match self.follow() {
             Adopted::Yes | Adopted::GoesOn => {

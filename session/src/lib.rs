@@ -12,7 +12,7 @@
 //! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state; `question`: what is asked of
 //!   tables.
 //! - `attributes`: what clients of MySQL send with statements.
-//! - `traffic`: what is under way on rules' tables, so that rules can change while connections are open.
+//! - `traffic`: what is under way on rules' tables, so that rules can change while connections are open; `flow`: where nobody reads.
 //! - `budget`: what prepared statements take of the driver's memory.
 //! - `bytes`, `packets`, `params`, `bulk`, `values`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
@@ -31,6 +31,7 @@ mod context;
 mod done;
 mod execute;
 mod execute_bulk;
+mod flow;
 pub mod imagine;
 mod in_place;
 mod insert;
@@ -67,6 +68,7 @@ mod traffic;
 mod values;
 
 pub use budget::Budget;
+pub use flow::Rest;
 pub use in_place::Room;
 pub use rules::{
     Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, SeenTable,

@@ -10,6 +10,7 @@ use crate::answer::{Answer, End, Outcome};
 use crate::budget::{Budget, Held};
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::context::Context;
+use crate::flow::Flow;
 use crate::in_place::Rewriting;
 use crate::insert::Stage;
 use crate::last_id::{PendingLid, Reply};
@@ -42,6 +43,8 @@ pub struct Session {
     /// What is known of the command that is at the front of the client's bytes.
     pub(crate) stage: Stage,
     pub(crate) turn: Turn,
+    /// Where bytes pass unread.
+    pub(crate) flow: Flow,
     /// A command whose rest is still to be passed on.
     pub(crate) passing: Option<Passing>,
     pub(crate) answer: Answer,
@@ -184,6 +187,7 @@ impl Session {
             familiars: Familiars::default(),
             stage: Stage::default(),
             turn,
+            flow: Flow::new(last_status),
             passing: None,
             gathered: Vec::new(),
             lid: Some(0),
@@ -346,7 +350,10 @@ impl Session {
         }
         match self.turn {
             Turn::Blind if bytes.is_empty() => Step::More { at_least: 1 },
-            Turn::Blind => Step::Forward(bytes.len()),
+            Turn::Blind => {
+                self.flow.on_client(bytes);
+                Step::Forward(bytes.len())
+            }
             Turn::Command => self.command(bytes),
             Turn::Answer(_) if self.answer.wants_local_file() => self.local_file(bytes),
             Turn::Gather(Gather::Load) if self.answer.wants_local_file() => self.send_file(bytes),
@@ -369,7 +376,11 @@ impl Session {
     pub(crate) fn on_upstream_plain(&mut self, bytes: &[u8]) -> Step {
         match self.turn {
             // Nobody asked: the server says why it is about to close.
-            Turn::Blind | Turn::Command | Turn::File | Turn::Keys => Step::Forward(bytes.len()),
+            Turn::Command | Turn::File | Turn::Keys => Step::Forward(bytes.len()),
+            Turn::Blind => {
+                self.flow.on_upstream(bytes);
+                Step::Forward(bytes.len())
+            }
             Turn::Answer(_) => self.pass_answer(bytes),
             Turn::Gather(_) => self.gather(bytes),
         }

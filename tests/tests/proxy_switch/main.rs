@@ -17,6 +17,7 @@ keywright_tests::on_both_flavours!(
     a_table_that_somebody_locks_is_named_and_nothing_changes,
     a_restart_switches_too_and_an_old_file_takes_nothing_back,
     a_connection_without_rules_is_ended_before_a_switch,
+    one_that_is_at_something_is_ended_behind_it,
     what_is_in_the_way_is_told_before,
     a_fence_of_another_rule_is_not_taken_for_ones_own,
     a_fence_comes_where_keys_are_in_force,
@@ -716,5 +717,33 @@ fn a_column_without_room_for_keys_stays_native(flavour: Flavour) -> Result<()> {
     shop.wait_for(Some("one"))?;
     let insert = "INSERT INTO orders_small (a) VALUES (1)";
     assert!(wire.run(insert)?.last_insert_id > 500);
+    Ok(())
+}
+
+fn one_that_is_at_something_is_ended_behind_it(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.config.clone())?;
+    let (mut idle, mut waits) = (proxy.wire("shop")?, proxy.wire("shop")?);
+    let mut open = proxy.wire("shop")?;
+    let mut locks = shop.server.wire("shop")?;
+    assert!(locks.rows("SELECT GET_LOCK('slow', 0)")? == [["1"]]);
+    waits.send_query("SELECT GET_LOCK('slow', 60)")?;
+    open.run("BEGIN")?;
+    open.run("INSERT INTO orders (a) VALUES (1)")?;
+    proxy.reload(shop.with("one", "observe"))?;
+    let (told, _) = idle.read_to_end();
+    assert!(!told.is_empty(), "it is told why");
+    // Each of them got the same orders at the same time.
+    assert_eq!(open.rows("SELECT COUNT(*) FROM orders")?, [["1"]]);
+    locks.run("DO RELEASE_LOCK('slow')")?;
+    match waits.read_query()?.as_slice() {
+        [Reply::Rows(rows)] => assert_eq!(rows.as_text(), [["1"]]),
+        other => panic!("{other:?}"),
+    }
+    open.run("COMMIT")?;
+    for wire in [&mut open, &mut waits] {
+        let (told, _) = wire.read_to_end();
+        assert!(!told.is_empty(), "it is told why");
+    }
     Ok(())
 }
