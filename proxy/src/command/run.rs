@@ -59,10 +59,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
         // Nobody may listen any more.
         let _ = stop.send(true);
         if !is_over {
-            tokio::select! {
-                _ = &mut has_ended => {}
-                () = running.drain() => {}
-            }
+            running.drain(has_ended).await;
         }
     });
     let served = match serving.join() {
@@ -265,15 +262,19 @@ impl<'a> Running<'a> {
     }
 
     /// Clients finish what they are at: what waits for the switch goes on when that is over, and others' attempts do not wait for
-    /// this program. Does not end.
-    async fn drain(&mut self) {
+    /// this program.
+    async fn drain(&mut self, mut has_ended: oneshot::Receiver<()>) {
         let Some(switching) = &mut self.switching else {
-            return std::future::pending().await;
+            return;
         };
         switching.begin_nothing();
         loop {
+            // To its end: behind it the store is told that the program is gone.
             switching.step().await;
-            switching.pause().await;
+            tokio::select! {
+                _ = &mut has_ended => return,
+                () = switching.pause() => {}
+            }
         }
     }
 
