@@ -38,6 +38,8 @@ pub(super) struct Switching {
     changed: BTreeSet<RuleName>,
     /// Whether the configuration may want what is not in force.
     is_due: bool,
+    /// The program is to end, and begins nothing.
+    is_stopping: bool,
     next_try: Instant,
     retry_ms: u64,
     /// How many attempts were begun since the configuration, and how many rules the last one of them left.
@@ -133,6 +135,7 @@ impl Switching {
             board,
             place: place.chars().take(PLACE_CHARS_MAX).collect(),
             is_due: true,
+            is_stopping: false,
             config,
             changed: BTreeSet::new(),
             next_try: Instant::now(),
@@ -166,7 +169,7 @@ impl Switching {
 
     /// From now on it goes along with others, and finishes what it has begun.
     pub(super) fn begin_nothing(&mut self) {
-        self.is_due = false;
+        self.is_stopping = true;
     }
 
     /// Returns when it is time for the next step.
@@ -210,6 +213,9 @@ impl Switching {
         if next != Next::Follow {
             self.last_busy = Some(now);
             return Ok(false);
+        }
+        if self.is_stopping {
+            return Ok(true);
         }
         let turn = Duration::from_millis(TURN_MS);
         let is_turn_over = self.last_busy.is_none_or(|busy| busy + turn < now);
