@@ -359,13 +359,13 @@ async fn last_words_of_a_server_reach_a_client_that_still_sends() -> Result<()> 
 /// What the session asks of the server's state, answered: sql_mode, character set, database, increment, insert_id.
 fn state() -> Vec<u8> {
     let eof = |number| packet(number, &[0xFE, 0, 0, 2, 0]);
-    let mut answer = packet(1, &[5]);
-    for number in 2..7 {
+    let mut answer = packet(1, &[6]);
+    for number in 2..8 {
         answer.extend(packet(number, b"\x03def, and more"));
     }
-    answer.extend(eof(7));
-    answer.extend(packet(8, b"\0\x07utf8mb4\x01d\x011\x010"));
-    answer.extend(eof(9));
+    answer.extend(eof(8));
+    answer.extend(packet(9, b"\0\x07utf8mb4\x01d\x011\x010\x09uuid=here"));
+    answer.extend(eof(10));
     answer
 }
 
