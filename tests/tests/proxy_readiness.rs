@@ -99,7 +99,9 @@ fn a_server_that_waits_less_long_than_the_proxy_is_told(flavour: Flavour) -> Res
 
 fn a_table_without_room_stops_no_others(flavour: Flavour) -> Result<()> {
     let (_server, config) = shop(flavour, &[])?;
-    let config = config.rule("shop.*", "segment:orders");
+    let config = config
+        .rule("shop.small", "snowflake")
+        .rule("shop.*", "segment:orders");
     let output = ProxyProcess::command(&config, &["check"])?;
     assert!(!output.status.success());
     let lack = "shop.small.id is int";
