@@ -405,6 +405,9 @@ impl<C: Crew> Conductor<C> {
         server: &mut Server,
         (name, column): (&RuleName, &Column),
     ) -> Result<Outcome> {
+        if !self.is_holding_for(attempt).await? {
+            return Ok(Outcome::Over);
+        }
         let Server { conn, identity } = server;
         let is_fenced = servers::wants_fence(&self.config, name);
         let record = async |reading: Reading| {
@@ -414,8 +417,19 @@ impl<C: Crew> Conductor<C> {
         Ok(fence(conn, column, is_fenced, record).await?)
     }
 
+    /// Before a lock is waited for: where nobody holds any more, transactions on the table would be its victims (1213).
+    async fn is_holding_for(&self, attempt: u64) -> Result<bool> {
+        self.board
+            .is_in(attempt, Phase::Holding)
+            .await
+            .map_err(told)
+    }
+
     /// For whoever completes it.
     async fn note(&self, attempt: u64, server: &mut Server, column: &Column) -> Result<Outcome> {
+        if !self.is_holding_for(attempt).await? {
+            return Ok(Outcome::Over);
+        }
         // Behind the commit there is only one way, and it needs the lock.
         if let Some(blocked) = probe(&mut server.conn, column).await? {
             return Ok(blocked);
