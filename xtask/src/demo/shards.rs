@@ -135,7 +135,10 @@ impl Shards {
         run(Command::new("kill").arg("-HUP").arg(proxy.id().to_string()))?;
         let [first, _] = &self.servers;
         wait_until("the switch", WAIT_MAX, || {
-            let keys = first.run("keywright", "SELECT key_space FROM keywright_rule")?;
+            let keys = first.run(
+                "keywright",
+                "SELECT key_space FROM keywright_rule WHERE table_pattern = 'shop.orders'",
+            )?;
             Ok(keys == [["segment:orders"]])
         })?;
         println!(
