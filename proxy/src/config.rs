@@ -213,6 +213,12 @@ impl Config {
         self.switch_wait_ms_max.saturating_add(HELD_LONGER_MS)
     }
 
+    /// Rules that only observe.
+    pub fn observing(&self) -> impl Iterator<Item = &Configured> {
+        let rules = self.rules.iter();
+        rules.filter(|configured| configured.rule.mode == Mode::Observe)
+    }
+
     /// The tags that rules name, each once.
     pub fn tags(&self) -> Vec<Tag> {
         let mut tags: Vec<Tag> = Vec::new();

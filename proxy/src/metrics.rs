@@ -175,7 +175,7 @@ impl Counters {
         }
     }
 
-    /// So many ids of a rule's tables came otherwise than by a statement of this program's clients.
+    /// So many ids of a rule's tables came otherwise than by a statement through a program.
     pub fn strange_ids(&self, rule: &str, ids: u64) {
         let mut rules = locked(&self.rules);
         let counters = rules.entry(rule.to_owned()).or_default();
@@ -251,7 +251,7 @@ impl Counters {
         let plain: [Plain; 3] = [
             (
                 "ids_unseen_total",
-                "Ids of tables whose rule observes that came by no INSERT through this program.",
+                "Ids of tables whose rule observes that came by no INSERT through a program.",
                 |of| &of.strange,
             ),
             (

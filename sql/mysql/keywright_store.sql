@@ -118,3 +118,14 @@ CREATE TABLE IF NOT EXISTS keywright_wish (
     key_space      VARCHAR(140) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'segment:TAG or snowflake; NULL: native auto-increment',
     PRIMARY KEY (place, table_pattern, column_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: what configurations wanted';
+
+-- What went by each proxy on tables of rules that observe: ids that no proxy asked for are somebody else's.
+CREATE TABLE IF NOT EXISTS keywright_native (
+    program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'unique to one run of one proxy',
+    table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
+    column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    ids            BIGINT UNSIGNED NOT NULL COMMENT 'native ids that its statements asked for since it began, at most',
+    unknown        BIGINT UNSIGNED NOT NULL COMMENT 'grows with statements of which nobody knows how many ids they ask for',
+    noted_at       DATETIME(3) NOT NULL COMMENT 'UTC; all that went by before is in it',
+    PRIMARY KEY (program, table_pattern, column_name)
+) ENGINE = InnoDB COMMENT = 'Keywright: native ids that proxies asked for';

@@ -3,6 +3,7 @@
 pub(crate) mod advance;
 pub(crate) mod identity;
 pub(crate) mod lease_rows;
+pub(crate) mod native;
 pub(crate) mod returned;
 pub(crate) mod schema;
 pub(crate) mod switch_commit;

@@ -144,3 +144,34 @@ pub struct Recorded {
     /// The connection that fences it.
     pub session_id: u64,
 }
+
+/// What went by a program on the tables of a rule that observes, since the program began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WentBy {
+    /// Native ids that statements asked for, at most.
+    pub ids: u64,
+    /// Grows with statements of which nobody knows how many.
+    pub unknown: u64,
+}
+
+/// What another program has noted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    /// Unique to one run.
+    pub program: String,
+    /// The rule.
+    pub rule: RuleName,
+    /// All that went by before it was noted is in it.
+    pub went_by: WentBy,
+    /// When, unix milliseconds by the store's clock.
+    pub at_ms: u64,
+}
+
+/// What a program hears of the others when it has noted its own figures.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// The moment just before, unix milliseconds by the store's clock.
+    pub at_ms: u64,
+    /// By all others that were not forgotten.
+    pub noted: Vec<Noted>,
+}

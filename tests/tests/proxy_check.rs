@@ -15,6 +15,7 @@ keywright_tests::on_both_flavours!(
     what_the_admin_account_may_not_do_is_told,
     replicas_of_each_other_are_told,
     writers_past_the_program_are_named,
+    programs_are_no_strangers_to_each_other,
 );
 
 /// A server of the test's own with a table, and a store with a tag.
@@ -214,6 +215,13 @@ fn replicas_of_each_other_are_told(flavour: Flavour) -> Result<()> {
     Ok(())
 }
 
+fn ids_unseen(proxy: &ProxyProcess) -> Result<u64> {
+    let name = "keywright_ids_unseen_total{rule=\"shop.orders.id\"} ";
+    let (_, figures) = proxy.http_get("/metrics")?;
+    let line = figures.lines().find_map(|line| line.strip_prefix(name));
+    Ok(line.map_or(Ok(0), str::parse)?)
+}
+
 fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()> {
     let (server, config) = shop(flavour, &[])?;
     server.run(
@@ -224,12 +232,7 @@ fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()> {
     let mut config = with(&config, rule("shop.orders", "observe", true));
     config.more = "[limits]\nlook_s = 1\n".to_owned();
     let proxy = ProxyProcess::start(config)?;
-    let past = || -> Result<u64> {
-        let name = "keywright_ids_unseen_total{rule=\"shop.orders.id\"} ";
-        let (_, figures) = proxy.http_get("/metrics")?;
-        let line = figures.lines().find_map(|line| line.strip_prefix(name));
-        Ok(line.map_or(Ok(0), str::parse)?)
-    };
+    let past = || ids_unseen(&proxy);
     // What goes by is no stranger's, whatever becomes of it, over several looks.
     let mut wire = proxy.wire("shop")?;
     let bound = wire.prepare("INSERT INTO orders (a) VALUES (?), (2)")??;
@@ -261,7 +264,7 @@ fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()> {
         &proxy.log(),
         &[
             " ids of shop.orders since ",
-            "came by no INSERT through this program",
+            "came by no INSERT through this program or another one",
             "batch@127.0.0.1 (",
         ],
     );
@@ -271,5 +274,52 @@ fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()> {
         wire.run("CALL fill()")?;
         Ok(past()? > before + 3)
     })?;
+    Ok(())
+}
+
+fn programs_are_no_strangers_to_each_other(flavour: Flavour) -> Result<()> {
+    let (server, config) = shop(flavour, &[])?;
+    let mut config = with(&config, rule("shop.orders", "observe", true));
+    config.more = "[limits]\nlook_s = 1\n".to_owned();
+    let (one, other) = (
+        ProxyProcess::start(config.clone())?,
+        ProxyProcess::start(config)?,
+    );
+    // Of both the store has what goes by them.
+    let noted = || -> Result<bool> {
+        let noted =
+            "SELECT COUNT(DISTINCT program) FROM keywright.keywright_native WHERE ids >= 100";
+        Ok(server.run("keywright", noted)? == [["2"]])
+    };
+    let mut wires = [one.wire("shop")?, other.wire("shop")?];
+    let insert = "INSERT INTO orders (a) VALUES (1), (2), (3)";
+    let mut inserts = || -> Result<()> {
+        let began = Instant::now();
+        while began.elapsed() < SEVERAL_LOOKS {
+            for wire in &mut wires {
+                wire.run(insert)?;
+            }
+        }
+        // One alone, while the other has nothing to note but that.
+        let began = Instant::now();
+        while began.elapsed() < SEVERAL_LOOKS {
+            wires[0].run(insert)?;
+        }
+        Ok(())
+    };
+    inserts()?;
+    wait_until("what went by to be noted", WAIT_MAX, noted)?;
+    inserts()?;
+    for proxy in [&one, &other] {
+        assert_eq!(ids_unseen(proxy)?, 0, "{}", proxy.log());
+    }
+    let mut past = Wire::connect_tcp(server.port(), &Login::root("shop"))?;
+    wait_until("both to tell a stranger's ids", WAIT_MAX, || {
+        past.run(insert)?;
+        Ok(ids_unseen(&one)? > 0 && ids_unseen(&other)? > 0)
+    })?;
+    for proxy in [&one, &other] {
+        assert_has(&proxy.log(), &[" ids of shop.orders since "]);
+    }
     Ok(())
 }

@@ -7,11 +7,12 @@ use anyhow::{Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::tables::{self, Counting, Found, Seen};
+use keywright_store::switch::{Heard, Switchboard};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::check;
-use super::strangers::Strangers;
+use super::strangers::{self, Strangers};
 
 /// How much later than the rules the fence comes where clients are connected, milliseconds: by then what they sent by the old rules
 /// has reached the server.
@@ -21,13 +22,25 @@ const FENCE_LATER_MS: u64 = 1_000;
 pub(super) struct Looks {
     config: Arc<Config>,
     counters: Arc<Counters>,
+    board: Switchboard,
     /// By listener.
     known: Vec<Known>,
     strangers: Strangers,
+    /// Looks at which there were connections that nobody reads.
+    unread: u64,
     ticks: Interval,
-    under_way: JoinSet<Vec<Option<Found>>>,
+    under_way: JoinSet<Looked>,
     /// How often tables had been changed when that began.
     began_at: u64,
+}
+
+/// What a look has found.
+#[derive(Default)]
+struct Looked {
+    /// By listener; `None` where the server could not be asked.
+    found: Vec<Option<Found>>,
+    /// What went by the other programs; `None` where no rule observes, or not all is known.
+    heard: Option<Heard>,
 }
 
 #[derive(Default)]
@@ -43,6 +56,7 @@ impl Looks {
     pub(super) async fn begin(
         config: Arc<Config>,
         counters: Arc<Counters>,
+        board: Switchboard,
         now: bool,
     ) -> Result<Looks> {
         let began_at = counters.schema.defined();
@@ -52,9 +66,8 @@ impl Looks {
         if lacks_fence && now {
             looked = look_at_all(&config, true).await?;
         }
-        let mut strangers = Strangers::default();
-        let countings: Vec<&Counting> = looked.iter().map(|found| &found.counting).collect();
-        strangers.learn(&config, &countings, &counters);
+        // Before anybody is served the others know that there is one more.
+        heard(&config, &counters, &board, 0).await;
         let listeners = config.listeners.iter().zip(looked);
         let known = listeners
             .map(|(listener, found)| {
@@ -74,8 +87,10 @@ impl Looks {
         Ok(Looks {
             config,
             counters,
+            board,
             known,
-            strangers,
+            strangers: Strangers::default(),
+            unread: 0,
             ticks,
             under_way: JoinSet::new(),
             began_at,
@@ -100,7 +115,7 @@ impl Looks {
                 _ = self.ticks.tick() => {
                     if self.under_way.is_empty() && !self.config.rules.is_empty() {
                         self.began_at = self.counters.schema.defined();
-                        self.under_way.spawn(look(Arc::clone(&self.config), Arc::clone(&self.counters)));
+                        self.look();
                     }
                 }
                 Some(done) = self.under_way.join_next() => {
@@ -117,23 +132,38 @@ impl Looks {
         }
     }
 
-    fn learn(&mut self, found: Vec<Option<Found>>) {
-        let countings: Vec<&Counting> = found
-            .iter()
-            .flatten()
-            .map(|found| &found.counting)
-            .collect();
-        for told in self
-            .strangers
-            .learn(&self.config, &countings, &self.counters)
-        {
-            tracing::warn!("{told}");
+    fn look(&mut self) {
+        let has_unread = self.counters.traffic.unread() > 0;
+        self.unread = self.unread.saturating_add(u64::from(has_unread));
+        let (config, counters) = (Arc::clone(&self.config), Arc::clone(&self.counters));
+        let look = look(config, counters, self.board.clone(), self.unread);
+        self.under_way.spawn(look);
+    }
+
+    fn learn(&mut self, looked: Looked) {
+        let Looked { found, heard } = looked;
+        match heard {
+            Some(heard) => self.learn_of_strangers(&found, &heard),
+            None => self.strangers.forget(),
         }
         let listeners = self.config.listeners.iter().zip(&mut self.known);
         for ((listener, known), found) in listeners.zip(found) {
             if let Some(found) = found {
                 known.learn(&listener.bind, &found, &self.counters);
             }
+        }
+    }
+
+    fn learn_of_strangers(&mut self, found: &[Option<Found>], heard: &Heard) {
+        let found = found.iter().flatten();
+        let countings: Vec<&Counting> = found.map(|found| &found.counting).collect();
+        let (config, counters) = (&self.config, &self.counters);
+        let own = strangers::went_by(config, counters, self.unread);
+        let told = self
+            .strangers
+            .learn(config, &countings, &own, heard, counters);
+        for told in told {
+            tracing::warn!("{told}");
         }
     }
 }
@@ -180,18 +210,24 @@ async fn look_at_all(config: &Config, apply_fence: bool) -> Result<Vec<Found>> {
     Ok(looked)
 }
 
-/// By listener; `None` where the server could not be asked.
-async fn look(config: Arc<Config>, counters: Arc<Counters>) -> Vec<Option<Found>> {
-    let mut all = Vec::new();
+async fn look(
+    config: Arc<Config>,
+    counters: Arc<Counters>,
+    board: Switchboard,
+    unread: u64,
+) -> Looked {
+    let mut found = Vec::new();
+    let mut is_all = true;
     for listener in &config.listeners {
         let Some(admin) = &listener.admin else {
-            all.push(None);
+            found.push(None);
             continue;
         };
-        all.push(match tables::look_again(&config, admin, true).await {
+        found.push(match tables::look_again(&config, admin, true).await {
             Ok(found) => Some(found),
             Err(error) => {
                 counters.look_failed();
+                is_all = false;
                 let listener = &listener.bind;
                 tracing::warn!(
                     listener,
@@ -201,5 +237,32 @@ async fn look(config: Arc<Config>, counters: Arc<Counters>) -> Vec<Option<Found>
             }
         });
     }
-    all
+    // After the servers were read: what they have made has gone by before.
+    let heard = heard(&config, &counters, &board, unread).await;
+    Looked {
+        found,
+        heard: heard.filter(|_| is_all),
+    }
+}
+
+/// Notes in the store what went by this program, and reads what went by the others.
+async fn heard(
+    config: &Arc<Config>,
+    counters: &Arc<Counters>,
+    board: &Switchboard,
+    unread: u64,
+) -> Option<Heard> {
+    config.observing().next()?;
+    let (config, counters) = (Arc::clone(config), Arc::clone(counters));
+    let figures = move || strangers::went_by(&config, &counters, unread);
+    match board.note_native(figures).await {
+        Ok(heard) => Some(heard),
+        Err(failure) => {
+            tracing::warn!(
+                %failure,
+                "what went by other programs is not known: nothing is said of ids that came by none"
+            );
+            None
+        }
+    }
 }

@@ -136,6 +136,8 @@ struct Running<'a> {
     config: Arc<Config>,
     looks: Looks,
     keys: Keys,
+    /// What is noted there is of this program, whatever its configuration.
+    board: Switchboard,
     counters: Arc<Counters>,
     in_force: Arc<InForce>,
     /// Where a rule is switched.
@@ -183,7 +185,8 @@ impl<'a> Running<'a> {
         let standing = standing(&config, &keys).await;
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
-        let looks = Looks::begin(effective, Arc::clone(&counters), true).await?;
+        let board = Switchboard::new(&keys);
+        let looks = Looks::begin(effective, Arc::clone(&counters), board.clone(), true).await?;
         let in_force = InForce::new(
             keys.clone(),
             Arc::clone(&counters),
@@ -196,6 +199,7 @@ impl<'a> Running<'a> {
             config,
             looks,
             keys,
+            board,
             counters,
             in_force: Arc::new(in_force),
             switching: None,
@@ -308,7 +312,8 @@ impl<'a> Running<'a> {
         }
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
-        let looks = Looks::begin(effective, Arc::clone(&self.counters), false).await?;
+        let (counters, board) = (Arc::clone(&self.counters), self.board.clone());
+        let looks = Looks::begin(effective, counters, board, false).await?;
         self.in_force
             .configure(Arc::clone(&config), looks.seen(), standing.as_ref())?;
         self.looks = looks;

@@ -1,10 +1,20 @@
-//! Writers past this program: ids that tables of observing rules have made, and that no statement of its clients asked for.
+//! Writers past the programs: ids that tables of observing rules have made, and that no statement through a program asked for.
+//!
+//! Programs look at different moments. So ids are judged some looks later, when all programs have noted what went by them after the
+//! ids were read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use keywright_proxy::config::Config;
-use keywright_proxy::metrics::{Counters, Native};
+use keywright_proxy::metrics::Counters;
+use keywright_proxy::switch::rule_name;
 use keywright_proxy::tables::{Count, Counting};
+use keywright_store::switch::{Heard, RuleName, WentBy};
+
+/// A program that has noted nothing for so many looks has ended,
+const GONE_LOOKS: u64 = 3;
+/// and for at least so long, milliseconds.
+const GONE_MS_MIN: u64 = 60_000;
 
 /// What is known from earlier looks.
 #[derive(Default)]
@@ -15,13 +25,29 @@ pub(super) struct Strangers {
     rules: BTreeMap<String, Known>,
 }
 
+/// What went by, by program.
+type Figures = BTreeMap<String, WentBy>;
+
 #[derive(Default)]
 struct Known {
-    native: Native,
+    /// When ids were judged last.
+    last: Figures,
+    /// When they were judged before that.
+    before: Figures,
     /// Ids that statements may still make that have gone by before.
     under_way: u64,
+    judged_next: Option<Read>,
+    /// What was made after that.
+    later: Made,
     ids: u64,
     first: String,
+}
+
+/// What is judged when all programs have noted what went by them after it was read.
+struct Read {
+    made: Made,
+    /// By the store's clock, unix milliseconds.
+    at_ms: u64,
 }
 
 /// Ids of one rule that were made between two looks.
@@ -34,19 +60,86 @@ struct Made {
     own_host: String,
 }
 
+/// Whether the programs have noted what went by them up to some moment.
+enum Others {
+    HaveNoted,
+    WillNote,
+    /// One has ended since, and what went by it last is not known.
+    HaveEnded,
+}
+
+/// What went by this program on tables of rules that observe; `unread`: grows while connections are there that nobody reads.
+pub(super) fn went_by(
+    config: &Config,
+    counters: &Counters,
+    unread: u64,
+) -> Vec<(RuleName, WentBy)> {
+    let rules = config.observing();
+    rules
+        .map(|configured| {
+            let native = counters.native(&configured.name());
+            let went_by = WentBy {
+                ids: native.ids_max,
+                unknown: native.unknown.saturating_add(unread),
+            };
+            (rule_name(configured), went_by)
+        })
+        .collect()
+}
+
 impl Strangers {
     /// Forgets how far ids had come: tables may have gone over to keys meanwhile, and back.
     pub(super) fn forget(&mut self) {
         self.next.clear();
+        self.rules.values_mut().for_each(Known::forget);
     }
 
-    /// What has come otherwise since the last look, for people, and counted.
+    /// What has come otherwise, for people, and counted. `own`: what has gone by this program after the servers were read; `heard`:
+    /// by the others.
     pub(super) fn learn(
         &mut self,
         config: &Config,
         looked: &[&Counting],
+        own: &[(RuleName, WentBy)],
+        heard: &Heard,
         counters: &Counters,
     ) -> Vec<String> {
+        let gone_ms = config.look_s.saturating_mul(GONE_LOOKS * 1_000);
+        let gone_ms = gone_ms.max(GONE_MS_MIN);
+        let mut told = Vec::new();
+        for (rule, made) in self.made(config, looked) {
+            let Some(configured) = config.rules.get(rule) else {
+                continue;
+            };
+            let (name, rule) = (configured.name(), rule_name(configured));
+            let known = self.rules.entry(name.clone()).or_default();
+            let now = figures(&rule, own, heard);
+            let Some(read) = known.judged_next.take() else {
+                known.begin(made, now, heard.at_ms);
+                continue;
+            };
+            known.later.add(made);
+            match others(&rule, heard, read.at_ms, gone_ms) {
+                Others::HaveNoted => {
+                    known.judged_next = Some(Read {
+                        made: std::mem::take(&mut known.later),
+                        at_ms: heard.at_ms,
+                    });
+                    let (strange, text) = known.judge(read.made, now);
+                    if strange > 0 {
+                        counters.strange_ids(&name, strange);
+                    }
+                    told.extend(text);
+                }
+                Others::WillNote => known.judged_next = Some(read),
+                Others::HaveEnded => known.forget(),
+            }
+        }
+        told
+    }
+
+    /// By rule, what was made since the last look.
+    fn made(&mut self, config: &Config, looked: &[&Counting]) -> BTreeMap<usize, Made> {
         let mut made: BTreeMap<usize, Made> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for counting in looked
@@ -54,10 +147,17 @@ impl Strangers {
             .filter(|counting| seen.insert(&counting.server))
         {
             for Count { rule, table, next } in &counting.counts {
-                let key = (counting.server.clone(), table.clone());
-                let before = self.next.insert(key, *next);
                 let its = made.entry(*rule).or_default();
                 its.at.clone_from(&counting.at);
+                let key = (counting.server.clone(), table.clone());
+                let name = config.rules.get(*rule).map(|rule| rule.name());
+                let known = name.and_then(|name| self.rules.get(&name));
+                if known.is_none_or(|known| known.judged_next.is_none()) {
+                    // What is under way now has gone by before anything is known.
+                    self.next.remove(&key);
+                    continue;
+                }
+                let before = self.next.insert(key, *next);
                 let ids = before.map_or(0, |before| next.saturating_sub(before));
                 if ids > 0 {
                     its.ids = its.ids.saturating_add(ids);
@@ -67,37 +167,103 @@ impl Strangers {
                 }
             }
         }
-        let rules = made.into_iter();
-        let told = rules.filter_map(|(rule, made)| {
-            let name = config.rules.get(rule)?.name();
-            self.judge(&name, made, counters)
-        });
-        told.collect()
+        made
+    }
+}
+
+fn figures(rule: &RuleName, own: &[(RuleName, WentBy)], heard: &Heard) -> Figures {
+    let own = own.iter().filter(|(of, _)| of == rule);
+    let others = heard.noted.iter().filter(|noted| noted.rule == *rule);
+    let others = others.map(|noted| (noted.program.clone(), noted.went_by));
+    // No program that the store knows has this name.
+    own.map(|(_, went_by)| (String::new(), *went_by))
+        .chain(others)
+        .collect()
+}
+
+/// Up to the moment `read_ms`.
+fn others(rule: &RuleName, heard: &Heard, read_ms: u64, gone_ms: u64) -> Others {
+    let mut found = Others::HaveNoted;
+    let of_rule = heard.noted.iter().filter(|noted| noted.rule == *rule);
+    for noted in of_rule.filter(|noted| noted.at_ms <= read_ms) {
+        if heard.at_ms.saturating_sub(noted.at_ms) < gone_ms {
+            return Others::WillNote;
+        }
+        if read_ms.saturating_sub(noted.at_ms) < gone_ms {
+            found = Others::HaveEnded;
+        }
+    }
+    found
+}
+
+/// By all programs together.
+fn ids_since(now: &Figures, then: &Figures) -> u64 {
+    let ids = now.iter().map(|(program, now)| {
+        let before = then.get(program).map_or(0, |then| then.ids);
+        now.ids.saturating_sub(before)
+    });
+    ids.fold(0, u64::saturating_add)
+}
+
+/// Whether of all statements since it is known how many ids they made.
+fn is_known_since(now: &Figures, then: &Figures) -> bool {
+    now.iter().all(|(program, now)| {
+        let before = then.get(program).map_or(0, |then| then.unknown);
+        now.unknown == before
+    })
+}
+
+impl Made {
+    fn add(&mut self, made: Made) {
+        let Made {
+            ids,
+            tables,
+            at,
+            accounts,
+            own_host,
+        } = made;
+        self.at = at;
+        if ids > 0 {
+            self.ids = self.ids.saturating_add(ids);
+            self.tables.extend(tables);
+            self.accounts = accounts;
+            self.own_host = own_host;
+        }
+    }
+}
+
+impl Known {
+    fn forget(&mut self) {
+        self.judged_next = None;
+        self.later = Made::default();
+        self.under_way = 0;
     }
 
-    fn judge(&mut self, rule: &str, made: Made, counters: &Counters) -> Option<String> {
-        let known = self.rules.entry(rule.to_owned()).or_default();
-        // Behind the look: what it has seen was counted before.
-        let native = counters.native(rule);
-        let went_by = native.ids_max.saturating_sub(known.native.ids_max);
-        // Of connections that nobody reads nothing is known.
-        let is_known = native.unknown == known.native.unknown && counters.traffic.unread() == 0;
-        known.native = native;
-        let may_be = went_by.saturating_add(known.under_way);
-        let strange = match is_known {
+    fn begin(&mut self, made: Made, now: Figures, at_ms: u64) {
+        self.before.clone_from(&now);
+        self.last = now;
+        self.judged_next = Some(Read { made, at_ms });
+    }
+
+    /// How many ids came otherwise, and what is said of them.
+    fn judge(&mut self, made: Made, now: Figures) -> (u64, Option<String>) {
+        let may_be = ids_since(&now, &self.last).saturating_add(self.under_way);
+        // What was counted before the last judgement may have made ids that were read after it.
+        let strange = match is_known_since(&now, &self.before) {
             true => made.ids.saturating_sub(may_be),
             false => 0,
         };
         // Of those that went by long ago none is under way.
-        known.under_way = went_by.min(may_be.saturating_sub(made.ids));
+        let rest = may_be.saturating_sub(made.ids);
+        self.under_way = ids_since(&now, &self.before).min(rest);
+        self.before = std::mem::replace(&mut self.last, now);
         if strange == 0 {
-            if known.ids == 0 {
-                known.first = made.at;
+            if self.ids == 0 {
+                self.first = made.at;
             }
-            return None;
+            return (0, None);
         }
-        known.ids = known.ids.saturating_add(strange);
-        counters.strange_ids(rule, strange);
+        self.ids = self.ids.saturating_add(strange);
         let Made {
             tables,
             at,
@@ -105,89 +271,18 @@ impl Strangers {
             own_host,
             ..
         } = made;
-        Some(format!(
-            "about {} ids of {} since {} UTC, the last before {at}, came by no INSERT through this program (those of procedures and triggers \
-             count as none): behind the fence such an INSERT fails. Accounts that the server knows, with their connections: {}; this program \
-             comes from {own_host}",
-            known.ids,
+        let text = format!(
+            "about {} ids of {} since {} UTC, the last before {at}, came by no INSERT through this program or another one that knows the \
+             rule (those of procedures and triggers count as none): behind the fence such an INSERT fails. Accounts that the server \
+             knows, with their connections: {}; this program comes from {own_host}",
+            self.ids,
             tables.into_iter().collect::<Vec<_>>().join(", "),
-            known.first,
+            self.first,
             accounts.join(", "),
-        ))
+        );
+        (strange, Some(text))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use keywright_session::{Event, What};
-
-    use super::*;
-
-    fn looked(server: &str, next: u64) -> Counting {
-        Counting {
-            server: server.to_owned(),
-            at: format!("then {next}"),
-            counts: vec![Count {
-                rule: 0,
-                table: "d.t".to_owned(),
-                next,
-            }],
-            accounts: vec!["batch@there (3)".to_owned()],
-            own_host: "here".to_owned(),
-        }
-    }
-
-    #[test]
-    fn ids_that_nothing_went_by_for_are_told() {
-        let text = "[store]\nurl = \"mysql://k@127.0.0.1/k\"\n[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"\n\
-                    [[rule]]\ntable = \"d.t\"\ncolumn = \"id\"\nkey = \"segment:t\"\nmode = \"observe\"\nfence = true\n";
-        let config = Config::parse(text).unwrap();
-        let counters = Counters::default();
-        let tally = counters.tally(["d.t.id"].into_iter());
-        let goes_by = |ids| {
-            let what = What::Native(ids);
-            tally.note(&mut vec![Event {
-                rule: Some(0),
-                what,
-            }]);
-        };
-        let mut strangers = Strangers::default();
-        let mut told = |next: u64| {
-            // The same server behind two listeners.
-            let looked = [looked("one", next), looked("one", next)];
-            strangers.learn(&config, &looked.each_ref(), &counters)
-        };
-        assert!(told(100).is_empty());
-        goes_by(Some(10));
-        assert!(told(110).is_empty());
-        // Some of it is still under way.
-        goes_by(Some(10));
-        assert!(told(112).is_empty());
-        assert!(told(120).is_empty());
-        let strange = told(123).join("");
-        assert!(
-            strange.contains("about 3 ids of d.t since then 120 UTC, the last before then 123"),
-            "{strange}"
-        );
-        assert!(
-            strange.contains("batch@there (3); this program comes from here"),
-            "{strange}"
-        );
-        // Nobody knows how many of these there were.
-        goes_by(None);
-        assert!(told(200).is_empty());
-        assert!(told(201).join("").contains("about 4 ids"));
-        assert!(told(201).is_empty());
-        // A counter that was set back.
-        assert!(told(50).is_empty());
-        assert!(
-            counters
-                .render(&[])
-                .contains("keywright_ids_unseen_total{rule=\"d.t.id\"} 4\n")
-        );
-        // Tables that were switched meanwhile begin anew.
-        strangers.forget();
-        let looked = [&looked("one", 9_000)];
-        assert!(strangers.learn(&config, &looked, &counters).is_empty());
-    }
-}
+mod tests;

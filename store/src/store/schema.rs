@@ -144,8 +144,21 @@ const WISH: Shape = Shape {
     ],
 };
 
+const NATIVE: Shape = Shape {
+    table: "keywright_native",
+    key_columns: 3,
+    columns: &[
+        ("program", "varchar"),
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("ids", "bigint"),
+        ("unknown", "bigint"),
+        ("noted_at", "datetime"),
+    ],
+};
+
 /// All of them; the first is not used where tags are another system's.
-const SHAPES: [&Shape; 9] = [
+const SHAPES: [&Shape; 10] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
@@ -155,10 +168,11 @@ const SHAPES: [&Shape; 9] = [
     &SWITCH_TABLE,
     &PROGRAM,
     &WISH,
+    &NATIVE,
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 9] = [
+pub const OWN_TABLES: [&str; 10] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
@@ -168,6 +182,7 @@ pub const OWN_TABLES: [&str; 9] = [
     SWITCH_TABLE.table,
     PROGRAM.table,
     WISH.table,
+    NATIVE.table,
 ];
 
 /// Creates what is missing.
@@ -219,7 +234,9 @@ impl AsyncTalk<Seen> for Look {
     async fn with(self, link: &mut Link) -> Result<Seen, StoreError> {
         let own: &[&Shape] = match self.store.dialect {
             Dialect::Keywright => &SHAPES,
-            Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => &[&WORKER, &RETURNED],
+            Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => {
+                &[&WORKER, &RETURNED, &NATIVE]
+            }
         };
         let mut seen = Seen {
             problems: Vec::new(),

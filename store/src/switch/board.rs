@@ -2,9 +2,10 @@
 
 use keywright_core::Cause;
 
-use super::{Change, KeySpace, Phase, Recorded, Standing, Wish};
+use super::{Change, Heard, KeySpace, Phase, Recorded, RuleName, Standing, WentBy, Wish};
 use crate::failure::Failure;
 use crate::keys::Keys;
+use crate::store::native::NoteNative;
 pub use crate::store::switch_commit::Committed;
 use crate::store::switch_commit::{Commit, ReadRecorded, ReadSnowflakeBound, Record};
 use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding};
@@ -71,6 +72,18 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn wishes(&self) -> Result<Vec<(String, Wish)>, Failure> {
         self.keys.talk(ReadWishes).await
+    }
+
+    /// Notes what went by this program, as it is then, and reads what the others have noted.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn note_native(
+        &self,
+        figures: impl FnOnce() -> Vec<(RuleName, WentBy)> + Send + 'static,
+    ) -> Result<Heard, Failure> {
+        let program = self.program.clone();
+        self.keys.talk(NoteNative { program, figures }).await
     }
 
     /// The first id that was not reserved yet; `None`: there is no such tag.

@@ -3,6 +3,7 @@
 use keywright_core::Cause;
 use keywright_store::switch::{
     Change, CommitRefusal, Committed, KeySpace, Phase, Recorded, RuleName, Standing, Switchboard,
+    WentBy,
 };
 use keywright_store::{KeySpec, RawStoreSettings};
 use keywright_tests::{Flavour, Result};
@@ -267,6 +268,47 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
             keys.follow(&KeySpace::Snowflake, 3);
             let first = source.take(1, true).await?.number(0).unwrap_or(0);
             assert!(first >= native, "{first} {native}");
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn programs_hear_what_went_by_the_others() -> Result<()> {
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        let schema = Schema::on(flavour, "kw_native")?;
+        runtime()?.block_on(async {
+            let keys = open(&schema.raw())?;
+            keys.init().await?;
+            let (one, other) = (Switchboard::new(&keys), Switchboard::new(&keys));
+            let rule = || change(None, None).rule;
+            let went_by = |ids, unknown| WentBy { ids, unknown };
+            let noted = |board: &Switchboard, ids| {
+                let board = board.clone();
+                async move {
+                    board
+                        .note_native(move || vec![(rule(), went_by(ids, 1))])
+                        .await
+                }
+            };
+            let first = noted(&one, 10).await?;
+            assert_eq!(first.noted, []);
+            let heard = noted(&other, 5).await?;
+            assert_eq!(heard.noted.len(), 1);
+            assert_eq!(heard.noted[0].program, one.program());
+            assert_eq!(heard.noted[0].rule, rule());
+            assert_eq!(heard.noted[0].went_by, went_by(10, 1));
+            assert_eq!(heard.noted[0].at_ms, first.at_ms);
+            assert!(heard.at_ms >= first.at_ms);
+            noted(&one, 12).await?;
+            let heard = noted(&other, 5).await?;
+            assert_eq!(heard.noted.len(), 1);
+            assert_eq!(heard.noted[0].went_by, went_by(12, 1));
+            // Long gone.
+            schema.sql("UPDATE keywright_native SET noted_at = noted_at - INTERVAL 25 HOUR")?;
+            assert_eq!(noted(&other, 6).await?.noted, []);
+            assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_native")?, 1);
             Ok::<(), anyhow::Error>(())
         })?;
     }

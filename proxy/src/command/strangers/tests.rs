@@ -1,0 +1,166 @@
+//! Looks of one program, and what others note meanwhile.
+
+use keywright_session::{Event, What};
+use keywright_store::switch::Noted;
+
+use super::*;
+
+const TEXT: &str = "[store]\nurl = \"mysql://k@127.0.0.1/k\"\n[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"\n\
+                    [[rule]]\ntable = \"d.t\"\ncolumn = \"id\"\nkey = \"segment:t\"\nmode = \"observe\"\nfence = true\n";
+const LOOK_MS: u64 = 60_000;
+
+fn looked(server: &str, next: u64) -> Counting {
+    Counting {
+        server: server.to_owned(),
+        at: format!("then {next}"),
+        counts: vec![Count {
+            rule: 0,
+            table: "d.t".to_owned(),
+            next,
+        }],
+        accounts: vec!["batch@there (3)".to_owned()],
+        own_host: "here".to_owned(),
+    }
+}
+
+/// A program that looks every minute.
+struct Program {
+    config: Config,
+    counters: Counters,
+    strangers: Strangers,
+    at_ms: u64,
+    others: Vec<Noted>,
+}
+
+impl Program {
+    fn new() -> Program {
+        Program {
+            config: Config::parse(TEXT).unwrap(),
+            counters: Counters::default(),
+            strangers: Strangers::default(),
+            at_ms: 1_000 * LOOK_MS,
+            others: Vec::new(),
+        }
+    }
+
+    fn goes_by(&self, ids: Option<u64>) {
+        let tally = self.counters.tally(["d.t.id"].into_iter());
+        let what = What::Native(ids);
+        let rule = Some(0);
+        tally.note(&mut vec![Event { rule, what }]);
+    }
+
+    /// Another program notes, so long before the next look.
+    fn other_notes(&mut self, ids: u64, unknown: u64, before_ms: u64) {
+        self.others = vec![Noted {
+            program: "other".to_owned(),
+            rule: rule_name(&self.config.rules[0]),
+            went_by: WentBy { ids, unknown },
+            at_ms: self.at_ms + LOOK_MS - before_ms,
+        }];
+    }
+
+    fn told(&mut self, next: u64) -> String {
+        self.at_ms += LOOK_MS;
+        let heard = Heard {
+            at_ms: self.at_ms,
+            noted: self.others.clone(),
+        };
+        // The same server behind two listeners.
+        let looked = [looked("one", next), looked("one", next)];
+        let own = went_by(&self.config, &self.counters, 0);
+        let (config, counters) = (&self.config, &self.counters);
+        let told = self
+            .strangers
+            .learn(config, &looked.each_ref(), &own, &heard, counters);
+        told.join("")
+    }
+}
+
+#[test]
+fn ids_that_nothing_went_by_for_are_told() {
+    let mut program = Program::new();
+    assert_eq!(program.told(90), "");
+    assert_eq!(program.told(100), "");
+    program.goes_by(Some(10));
+    assert_eq!(program.told(110), "");
+    // Some of it is still under way.
+    program.goes_by(Some(10));
+    for next in [112, 120, 120, 123] {
+        assert_eq!(program.told(next), "");
+    }
+    let strange = program.told(123);
+    assert!(
+        strange.contains("about 3 ids of d.t since then 120 UTC, the last before then 123"),
+        "{strange}"
+    );
+    assert!(
+        strange.contains("batch@there (3); this program comes from here"),
+        "{strange}"
+    );
+    // Nobody knows how many of these there were.
+    program.goes_by(None);
+    for next in [200, 200, 201] {
+        assert_eq!(program.told(next), "");
+    }
+    assert!(program.told(201).contains("about 4 ids"));
+    assert_eq!(program.told(201), "");
+    // A counter that was set back.
+    for next in [50, 50] {
+        assert_eq!(program.told(next), "");
+    }
+    let figures = program.counters.render(&[]);
+    assert!(figures.contains("keywright_ids_unseen_total{rule=\"d.t.id\"} 4\n"));
+    // Tables that were switched meanwhile begin anew.
+    program.strangers.forget();
+    for next in [9_000, 9_500, 9_500, 9_500] {
+        assert_eq!(program.told(next), "");
+    }
+}
+
+#[test]
+fn what_goes_by_another_program_is_no_strangers() {
+    let mut program = Program::new();
+    program.other_notes(1_000, 7, 1);
+    for next in [100, 100, 100, 100] {
+        assert_eq!(program.told(next), "");
+        program.other_notes(1_000, 7, 1);
+    }
+    // It notes late what was read before.
+    assert_eq!(program.told(150), "");
+    assert_eq!(program.told(150), "");
+    program.other_notes(1_050, 7, 1);
+    for next in [150, 150] {
+        assert_eq!(program.told(next), "");
+        program.other_notes(1_050, 7, 1);
+    }
+    assert_eq!(program.told(155), "");
+    program.other_notes(1_050, 7, 1);
+    assert!(program.told(155).contains("about 5 ids"));
+    // Statements of which it does not know how many.
+    program.other_notes(1_050, 8, 1);
+    assert_eq!(program.told(200), "");
+    program.other_notes(1_050, 8, 1);
+    assert_eq!(program.told(200), "");
+}
+
+#[test]
+fn a_program_that_has_ended_is_waited_for_once() {
+    let mut program = Program::new();
+    for next in [100, 100, 100] {
+        program.other_notes(0, 0, 1);
+        assert_eq!(program.told(next), "");
+    }
+    // Nobody knows what went by it last.
+    for next in [140, 140, 140, 140, 140, 140] {
+        assert_eq!(program.told(next), "");
+    }
+    assert_eq!(program.told(142), "");
+    assert!(program.told(142).contains("about 2 ids"));
+    // Nor is anything strange when the store has forgotten it.
+    program.others.clear();
+    program.goes_by(Some(5));
+    for next in [147, 147, 147] {
+        assert_eq!(program.told(next), "");
+    }
+}

@@ -1,0 +1,68 @@
+//! What went by each program on tables of rules that observe, so that none takes the others' ids for a stranger's.
+
+use mysql_async::Row;
+use mysql_async::prelude::Queryable;
+
+use super::{AsyncTalk, Link, StoreError, column};
+use crate::switch::{Heard, Noted, RuleName, WentBy};
+
+/// Programs that noted nothing for so long are forgotten, hours.
+const FORGET_H: u64 = 24;
+
+/// Notes a program's figures, and reads the others'.
+#[derive(Debug)]
+pub(crate) struct NoteNative<F> {
+    pub(crate) program: String,
+    pub(crate) figures: F,
+}
+
+impl<F: FnOnce() -> Vec<(RuleName, WentBy)> + Send> AsyncTalk<Heard> for NoteNative<F> {
+    /// The figures are taken after the moment that is noted with them: whoever knows a moment before it knows that they have all.
+    async fn with(self, link: &mut Link) -> Result<Heard, StoreError> {
+        const NOW: &str = "SELECT CAST(now AS CHAR) AS now, \
+            CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', now) DIV 1000 AS UNSIGNED) AS at_ms \
+            FROM (SELECT UTC_TIMESTAMP(3) AS now) AS moment";
+        const WRITE: &str = "INSERT INTO keywright_native (program, table_pattern, column_name, ids, unknown, noted_at) \
+            VALUES (?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE ids = ?, unknown = ?, noted_at = ?";
+        const READ: &str = "SELECT program, table_pattern, column_name, ids, unknown, \
+            CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', noted_at) DIV 1000 AS UNSIGNED) AS at_ms \
+            FROM keywright_native WHERE program <> ?";
+        let conn = &mut link.conn;
+        let now: Option<Row> = conn.query_first(NOW).await?;
+        let now = now.ok_or_else(|| StoreError::Column {
+            column: "now".to_owned(),
+            value: "nothing".to_owned(),
+        })?;
+        let (at, at_ms): (String, u64) = (column(&now, "now")?, column(&now, "at_ms")?);
+        for (rule, WentBy { ids, unknown }) in (self.figures)() {
+            let key = (&self.program, &rule.tables, &rule.column);
+            let values = (key.0, key.1, key.2, ids, unknown, &at, ids, unknown, &at);
+            conn.exec_drop(WRITE, values).await?;
+        }
+        let rows: Vec<Row> = conn.exec(READ, (&self.program,)).await?;
+        let mut noted = Vec::with_capacity(rows.len());
+        for row in &rows {
+            noted.push(Noted {
+                program: column(row, "program")?,
+                rule: RuleName {
+                    tables: column(row, "table_pattern")?,
+                    column: column(row, "column_name")?,
+                },
+                went_by: WentBy {
+                    ids: column(row, "ids")?,
+                    unknown: column(row, "unknown")?,
+                },
+                at_ms: column(row, "at_ms")?,
+            });
+        }
+        let oldest_ms = at_ms.saturating_sub(FORGET_H.saturating_mul(3_600_000));
+        if noted.iter().any(|noted| noted.at_ms < oldest_ms) {
+            let forget = format!(
+                "DELETE FROM keywright_native WHERE noted_at < UTC_TIMESTAMP(3) - INTERVAL {FORGET_H} HOUR"
+            );
+            conn.query_drop(forget).await?;
+            noted.retain(|noted| noted.at_ms >= oldest_ms);
+        }
+        Ok(Heard { at_ms, noted })
+    }
+}
