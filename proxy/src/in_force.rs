@@ -365,8 +365,9 @@ fn held_by(standing: &Standing) -> BTreeSet<RuleName> {
 }
 
 impl Crew for Arc<InForce> {
-    fn hold(&self, standing: &Standing) {
-        self.learn(standing);
+    fn hold(&self, standing: &Standing) -> bool {
+        // Another attempt may have ended while this program was silent.
+        self.follow(standing)
     }
 
     fn is_quiet(&self) -> bool {

@@ -94,6 +94,27 @@ fn is_news(wish: &Wish, last: Option<&Wish>, was_switched: bool) -> bool {
     }
 }
 
+/// The same keys once more for a rule in force, where a server behind a listener is none of those on which they are: whatever this
+/// program's configuration says, it serves by what is in force.
+fn repeated(
+    rule: &RuleName,
+    keys: Option<KeySpace>,
+    strange: &BTreeSet<RuleName>,
+) -> Option<Change> {
+    if !strange.contains(rule) {
+        return None;
+    }
+    tracing::warn!(
+        rule = rule.tables,
+        "a server behind a listener is none of those on which the keys were brought into force: that is repeated"
+    );
+    Some(Change {
+        rule: rule.clone(),
+        from: keys.clone(),
+        to: keys,
+    })
+}
+
 /// Those changes that must go together with one of them, since they share keys that are left or come: each has its turn.
 fn one_of_groups(changes: Vec<Change>, turn: usize) -> Vec<Change> {
     let mut groups: Vec<Vec<Change>> = Vec::new();
@@ -260,18 +281,7 @@ impl Switching {
             let was_switched = from.is_some() || of_rule().any(|(_, its)| its.keys.is_some());
             if from == wish.keys {
                 self.changed.remove(&wish.rule);
-                if strange.contains(&wish.rule) {
-                    tracing::warn!(
-                        rule = wish.rule.tables,
-                        "a server behind a listener is none of those on which the keys were brought into force: that is repeated"
-                    );
-                    let to = wish.keys.clone();
-                    changes.push(Change {
-                        rule: wish.rule.clone(),
-                        from,
-                        to,
-                    });
-                }
+                changes.extend(repeated(&wish.rule, from, &strange));
                 if before != Some(&wish) {
                     let recorded = self.board.record_wish(&self.place, wish).await;
                     recorded.map_err(failed)?;
@@ -284,6 +294,7 @@ impl Switching {
                 });
             } else {
                 self.say_others(&wish, from.as_ref());
+                changes.extend(repeated(&wish.rule, from, &strange));
             }
         }
         // One attempt goes one way.
@@ -291,6 +302,8 @@ impl Switching {
         changes.retain(|change| change.to.is_some() == goes_on);
         if changes.is_empty() {
             self.is_due = false;
+            // What comes next, a failover for instance, does not pay for what was in the way before.
+            (self.tries, self.rules_left, self.retry_ms) = (0, 0, RETRY_MS);
             return Ok(true);
         }
         if !self.conductor.can_lead() {

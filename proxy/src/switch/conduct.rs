@@ -23,8 +23,9 @@ const BEAT_MS: u64 = 1_000;
 
 /// The connections of a program's clients.
 pub trait Crew {
-    /// New statements on the tables that the attempt is about wait from now on.
-    fn hold(&self, standing: &Standing);
+    /// New statements on the tables that the attempt is about wait from now on. False: something is under way by what was in force
+    /// before.
+    fn hold(&self, standing: &Standing) -> bool;
     /// Whether nothing is under way on these tables.
     fn is_quiet(&self) -> bool;
     /// All follow what is in force, and nobody waits any more. False: something is under way by what was in force before.
@@ -130,7 +131,10 @@ impl<C: Crew> Conductor<C> {
                 self.say_again(None).await?;
             }
             Next::Hold(attempt) => {
-                self.crew.hold(&standing);
+                if !self.crew.hold(&standing) {
+                    self.say_again(None).await?;
+                    return Ok(Next::Wait);
+                }
                 self.holds = Some(attempt);
             }
             Next::Acknowledge(attempt) => self.say(Some(attempt)).await?,

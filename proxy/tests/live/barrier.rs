@@ -30,8 +30,9 @@ pub struct Clients {
 }
 
 impl Crew for Clients {
-    fn hold(&self, _: &Standing) {
+    fn hold(&self, _: &Standing) -> bool {
         self.holds.set(true);
+        true
     }
 
     fn is_quiet(&self) -> bool {
