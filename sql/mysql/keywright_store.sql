@@ -129,3 +129,13 @@ CREATE TABLE IF NOT EXISTS keywright_native (
     noted_at       DATETIME(3) NOT NULL COMMENT 'UTC; all that went by before is in it',
     PRIMARY KEY (program, table_pattern, column_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: native ids that proxies asked for';
+
+CREATE TABLE IF NOT EXISTS keywright_unseen (
+    program        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the run of a proxy that found them',
+    table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
+    column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    ids            BIGINT UNSIGNED NOT NULL COMMENT 'about so many native ids came by no proxy',
+    report         TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'tables, first and last moment, accounts: for people',
+    noted_at       DATETIME(3) NOT NULL COMMENT 'UTC',
+    PRIMARY KEY (program, table_pattern, column_name)
+) ENGINE = InnoDB COMMENT = 'Keywright: native ids that came by no proxy while rules observe';

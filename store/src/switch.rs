@@ -167,6 +167,17 @@ pub struct Noted {
     pub at_ms: u64,
 }
 
+/// Native ids of a rule that observes which came by no program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unseen {
+    /// The rule.
+    pub rule: RuleName,
+    /// About so many.
+    pub ids: u64,
+    /// Tables, first and last moment, and accounts, for people.
+    pub report: String,
+}
+
 /// What a program hears of the others when it has noted its own figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heard {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use crate::{Flavour, Result};
 use grammar::Case;
@@ -116,7 +116,9 @@ fn round(rig: &Rig, flavour: Flavour, seed: u64, found: &mut Found) -> Result<()
     let mut sessions = rig.sessions(&prelude)?;
     for _ in 0..ROUND {
         let case = Case::draw(&mut random, flavour);
-        let outcome = sessions.run(&case)?;
+        let outcome = sessions
+            .run(&case)
+            .with_context(|| format!("seed {seed}, {}: {prelude:?}", flavour.name()))?;
         found.statements += 1;
         found.accepted += usize::from(outcome.accepted);
         match outcome.verdict {

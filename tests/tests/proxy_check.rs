@@ -231,7 +231,7 @@ fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()> {
     )?;
     let mut config = with(&config, rule("shop.orders", "observe", true));
     config.more = "[limits]\nlook_s = 1\n".to_owned();
-    let proxy = ProxyProcess::start(config)?;
+    let proxy = ProxyProcess::start(config.clone())?;
     let past = || ids_unseen(&proxy);
     // What goes by is no stranger's, whatever becomes of it, over several looks.
     let mut wire = proxy.wire("shop")?;
@@ -264,10 +264,14 @@ fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()> {
         &proxy.log(),
         &[
             " ids of shop.orders since ",
-            "came by no INSERT through this program or another one",
+            "came by no INSERT through a proxy that knows the rule",
             "batch@127.0.0.1 (",
         ],
     );
+    wait_until("check to say so", WAIT_MAX, || {
+        let said = ProxyProcess::said(&config, &["check"])?;
+        Ok(said.contains("store: warning: about ") && said.contains("batch@127.0.0.1 ("))
+    })?;
     // Nor is a procedure's.
     let before = past()?;
     wait_until("a procedure's ids to be told", WAIT_MAX, || {

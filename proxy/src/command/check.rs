@@ -6,9 +6,10 @@ use keywright_core::Tag;
 use keywright_proxy::config::{Config, Configured, Listener, Unchecked};
 use keywright_proxy::highest::{self, Highest, Unknown};
 use keywright_proxy::in_force;
+use keywright_proxy::switch::rule_name;
 use keywright_proxy::tables::{self, Found};
 use keywright_session::Mode;
-use keywright_store::switch::Switchboard;
+use keywright_store::switch::{RuleName, Switchboard};
 use keywright_store::{Keys, Severity};
 
 use super::{File, runtime};
@@ -52,6 +53,9 @@ impl Check {
                 bad += 1;
             }
             for warning in beneath(&config, &keys).await {
+                println!("store: warning: {warning}");
+            }
+            for warning in unseen(&config, &keys).await {
                 println!("store: warning: {warning}");
             }
             if bad > 0 {
@@ -116,6 +120,18 @@ async fn beneath(config: &Config, keys: &Keys) -> Vec<String> {
             )
         })
         .chain(unknown)
+        .collect()
+}
+
+/// What programs have found of ids that came by none of them, on tables of rules that observe. That the store cannot be asked is told
+/// elsewhere.
+async fn unseen(config: &Config, keys: &Keys) -> Vec<String> {
+    let observing: Vec<RuleName> = config.observing().map(rule_name).collect();
+    let unseen = Switchboard::new(keys).unseen().await.unwrap_or_default();
+    unseen
+        .into_iter()
+        .filter(|unseen| observing.contains(&unseen.rule))
+        .map(|unseen| unseen.report)
         .collect()
 }
 

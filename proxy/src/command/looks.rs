@@ -162,8 +162,14 @@ impl Looks {
         let told = self
             .strangers
             .learn(config, &countings, &own, heard, counters);
-        for told in told {
-            tracing::warn!("{told}");
+        for unseen in told {
+            tracing::warn!("{}", unseen.report);
+            let board = self.board.clone();
+            tokio::spawn(async move {
+                if let Err(failure) = board.note_unseen(unseen).await {
+                    tracing::warn!(%failure, "check will not know of these ids");
+                }
+            });
         }
     }
 }

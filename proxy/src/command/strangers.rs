@@ -9,7 +9,7 @@ use keywright_proxy::config::Config;
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::switch::rule_name;
 use keywright_proxy::tables::{Count, Counting};
-use keywright_store::switch::{Heard, RuleName, WentBy};
+use keywright_store::switch::{Heard, RuleName, Unseen, WentBy};
 
 /// A program that has noted nothing for so many looks has ended,
 const GONE_LOOKS: u64 = 3;
@@ -103,7 +103,7 @@ impl Strangers {
         own: &[(RuleName, WentBy)],
         heard: &Heard,
         counters: &Counters,
-    ) -> Vec<String> {
+    ) -> Vec<Unseen> {
         let gone_ms = config.look_s.saturating_mul(GONE_LOOKS * 1_000);
         let gone_ms = gone_ms.max(GONE_MS_MIN);
         let mut told = Vec::new();
@@ -114,8 +114,9 @@ impl Strangers {
             let (name, rule) = (configured.name(), rule_name(configured));
             let known = self.rules.entry(name.clone()).or_default();
             let now = figures(&rule, own, heard);
+            let at_ms = heard.at_ms;
             let Some(read) = known.judged_next.take() else {
-                known.begin(made, now, heard.at_ms);
+                known.begin(made, now, at_ms);
                 continue;
             };
             known.later.add(made);
@@ -123,13 +124,14 @@ impl Strangers {
                 Others::HaveNoted => {
                     known.judged_next = Some(Read {
                         made: std::mem::take(&mut known.later),
-                        at_ms: heard.at_ms,
+                        at_ms,
                     });
-                    let (strange, text) = known.judge(read.made, now);
+                    let (strange, report) = known.judge(read.made, now);
                     if strange > 0 {
                         counters.strange_ids(&name, strange);
                     }
-                    told.extend(text);
+                    let ids = known.ids;
+                    told.extend(report.map(|report| Unseen { rule, ids, report }));
                 }
                 Others::WillNote => known.judged_next = Some(read),
                 Others::HaveEnded => known.forget(),
@@ -272,9 +274,8 @@ impl Known {
             ..
         } = made;
         let text = format!(
-            "about {} ids of {} since {} UTC, the last before {at}, came by no INSERT through this program or another one that knows the \
-             rule (those of procedures and triggers count as none): behind the fence such an INSERT fails. Accounts that the server \
-             knows, with their connections: {}; this program comes from {own_host}",
+            "about {} ids of {} since {} UTC, the last before {at}, came by no INSERT through a proxy that knows the rule (those of procedures and triggers count as none): behind the fence such an INSERT fails. Accounts that the server \
+             knows, with their connections: {}; the proxy comes from {own_host}",
             self.ids,
             tables.into_iter().collect::<Vec<_>>().join(", "),
             self.first,

@@ -23,6 +23,9 @@ const BUSY_MS: u64 = 10;
 /// How long is paused after an attempt that was given up, milliseconds: at first, and at most.
 const RETRY_MS: u64 = 1_000;
 const RETRY_MS_MAX: u64 = 60_000;
+/// How often the servers are looked at because statements have met a fence or a server that is not known, milliseconds at least: one
+/// whose column is full meets the fence at every INSERT.
+const LOOK_INTO_MS_MIN: u64 = 1_000;
 /// How long nothing is begun after an attempt, milliseconds: what waited gets its turn.
 const TURN_MS: u64 = 500;
 /// Longest name of a place, characters.
@@ -47,6 +50,8 @@ pub(super) struct Switching {
     rules_left: usize,
     /// When tables in force are looked at next whether they have their fence.
     next_fence: Instant,
+    /// Before then not even if statements ask for it.
+    no_fence_before: Instant,
     /// How often statements were kept back from a server that is not known, and native ones refused at the fence, as far as that was
     /// looked into.
     looked_into: (u64, u64),
@@ -164,6 +169,7 @@ impl Switching {
             tries: 0,
             rules_left: 0,
             next_fence: Instant::now(),
+            no_fence_before: Instant::now(),
             looked_into: (0, 0),
             last_busy: None,
             told: None,
@@ -251,9 +257,11 @@ impl Switching {
     async fn look_into(&mut self, now: Instant) -> Result<()> {
         let traffic = self.conductor.crew().traffic();
         let met = (traffic.strange(), traffic.at_fence());
-        if now < self.next_fence && met == self.looked_into {
+        let is_asked_for = met != self.looked_into && now >= self.no_fence_before;
+        if now < self.next_fence && !is_asked_for {
             return Ok(());
         }
+        self.no_fence_before = now + Duration::from_millis(LOOK_INTO_MS_MIN);
         self.next_fence = now + Duration::from_secs(self.config.look_s);
         self.looked_into = met;
         self.is_due = true;

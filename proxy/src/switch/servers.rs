@@ -172,7 +172,9 @@ pub(super) async fn narrow(
     let lacks = tables.iter().filter_map(|(_, column)| {
         let lack = column.lacks_room(config.rules.get(column.rule)?)?;
         let (table, name) = (column.quoted_table(), column.quoted_name());
-        Some(format!("{table}.{name} {lack}"))
+        Some(format!(
+            "{table}.{name} {lack}, or let a rule of its own observe it, before this one"
+        ))
     });
     Ok(lacks.collect())
 }

@@ -1,13 +1,15 @@
-//! What went by each program on tables of rules that observe, so that none takes the others' ids for a stranger's.
+//! What went by each program on tables of rules that observe, so that none takes the others' ids for a stranger's, and what came by none.
 
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
 use super::{AsyncTalk, Link, StoreError, column};
-use crate::switch::{Heard, Noted, RuleName, WentBy};
+use crate::switch::{Heard, Noted, RuleName, Unseen, WentBy};
 
 /// Programs that noted nothing for so long are forgotten, hours.
 const FORGET_H: u64 = 24;
+/// What was found of ids that came by none is forgotten, days.
+const FORGET_UNSEEN_D: u64 = 30;
 
 /// Notes a program's figures, and reads the others'.
 #[derive(Debug)]
@@ -64,5 +66,54 @@ impl<F: FnOnce() -> Vec<(RuleName, WentBy)> + Send> AsyncTalk<Heard> for NoteNat
             noted.retain(|noted| noted.at_ms >= oldest_ms);
         }
         Ok(Heard { at_ms, noted })
+    }
+}
+
+/// Notes what a program found of ids that came by none.
+#[derive(Debug)]
+pub(crate) struct NoteUnseen {
+    pub(crate) program: String,
+    pub(crate) unseen: Unseen,
+}
+
+impl AsyncTalk<()> for NoteUnseen {
+    async fn with(self, link: &mut Link) -> Result<(), StoreError> {
+        const WRITE: &str = "INSERT INTO keywright_unseen (program, table_pattern, column_name, ids, report, noted_at) \
+            VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE ids = ?, report = ?, noted_at = UTC_TIMESTAMP(3)";
+        let Unseen { rule, ids, report } = self.unseen;
+        let key = (self.program, rule.tables, rule.column);
+        let values = (key.0, key.1, key.2, ids, &report, ids, &report);
+        link.conn.exec_drop(WRITE, values).await?;
+        let forget = format!(
+            "DELETE FROM keywright_unseen WHERE noted_at < UTC_TIMESTAMP(3) - INTERVAL {FORGET_UNSEEN_D} DAY"
+        );
+        Ok(link.conn.query_drop(forget).await?)
+    }
+}
+
+/// Reads it, of each rule what the program has found that found the most.
+#[derive(Debug)]
+pub(crate) struct ReadUnseen;
+
+impl AsyncTalk<Vec<Unseen>> for ReadUnseen {
+    async fn with(self, link: &mut Link) -> Result<Vec<Unseen>, StoreError> {
+        const READ: &str = "SELECT table_pattern, column_name, ids, report FROM keywright_unseen \
+            ORDER BY table_pattern, column_name, ids DESC, noted_at DESC";
+        let rows: Vec<Row> = link.conn.query(READ).await?;
+        let mut found: Vec<Unseen> = Vec::new();
+        for row in &rows {
+            let rule = RuleName {
+                tables: column(row, "table_pattern")?,
+                column: column(row, "column_name")?,
+            };
+            if found.last().is_none_or(|last| last.rule != rule) {
+                found.push(Unseen {
+                    rule,
+                    ids: column(row, "ids")?,
+                    report: column(row, "report")?,
+                });
+            }
+        }
+        Ok(found)
     }
 }

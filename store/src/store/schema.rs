@@ -157,8 +157,21 @@ const NATIVE: Shape = Shape {
     ],
 };
 
+const UNSEEN: Shape = Shape {
+    table: "keywright_unseen",
+    key_columns: 3,
+    columns: &[
+        ("program", "varchar"),
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("ids", "bigint"),
+        ("report", "text"),
+        ("noted_at", "datetime"),
+    ],
+};
+
 /// All of them; the first is not used where tags are another system's.
-const SHAPES: [&Shape; 10] = [
+const SHAPES: [&Shape; 11] = [
     &SEGMENT,
     &WORKER,
     &RETURNED,
@@ -169,10 +182,11 @@ const SHAPES: [&Shape; 10] = [
     &PROGRAM,
     &WISH,
     &NATIVE,
+    &UNSEEN,
 ];
 
 /// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 10] = [
+pub const OWN_TABLES: [&str; 11] = [
     SEGMENT.table,
     WORKER.table,
     RETURNED.table,
@@ -183,6 +197,7 @@ pub const OWN_TABLES: [&str; 10] = [
     PROGRAM.table,
     WISH.table,
     NATIVE.table,
+    UNSEEN.table,
 ];
 
 /// Creates what is missing.

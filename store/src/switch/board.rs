@@ -2,10 +2,10 @@
 
 use keywright_core::Cause;
 
-use super::{Change, Heard, KeySpace, Phase, Recorded, RuleName, Standing, WentBy, Wish};
+use super::{Change, Heard, KeySpace, Phase, Recorded, RuleName, Standing, Unseen, WentBy, Wish};
 use crate::failure::Failure;
 use crate::keys::Keys;
-use crate::store::native::NoteNative;
+use crate::store::native::{NoteNative, NoteUnseen, ReadUnseen};
 pub use crate::store::switch_commit::Committed;
 use crate::store::switch_commit::{Commit, ReadRecorded, ReadSnowflakeBound, Record};
 use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding};
@@ -84,6 +84,23 @@ impl Switchboard {
     ) -> Result<Heard, Failure> {
         let program = self.program.clone();
         self.keys.talk(NoteNative { program, figures }).await
+    }
+
+    /// Notes what this program found of native ids that came by no program.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn note_unseen(&self, unseen: Unseen) -> Result<(), Failure> {
+        let program = self.program.clone();
+        self.keys.talk(NoteUnseen { program, unseen }).await
+    }
+
+    /// What programs have found of these, by rule.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn unseen(&self) -> Result<Vec<Unseen>, Failure> {
+        self.keys.talk(ReadUnseen).await
     }
 
     /// The first id that was not reserved yet; `None`: there is no such tag.

@@ -1,5 +1,6 @@
 //! Two servers behind two programs, pooled connections with and without transactions, switched again and again: by SIGHUP of one
-//! program after the other and by restarts, first in calm, then with programs that are killed and paused.
+//! program after the other and by restarts, first in calm, then with programs that are killed and paused, and in a soak with a store that
+//! is killed too.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use fastrand::Rng;
+use keywright_core::Cause;
 use keywright_tests::{
     AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream,
     WAIT_MAX, Wire, make_store, wait_until,
@@ -15,14 +17,26 @@ use keywright_tests::{
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How often the tables go from native to a tag, to snowflake ids, to another tag, and back: at first in calm, then with kills and pauses.
+/// How often the tables go from native to a tag, to snowflake ids, to another tag, and back, in each phase. With it the store is killed too.
 const ROUNDS_VARIABLE: &str = "KEYWRIGHT_SWITCHES";
-/// By default, in each of the two.
+/// By default.
 const ROUNDS: u64 = 1;
 const CLIENTS: u64 = 32;
 /// Longest pause of a program, milliseconds: shorter than the time after which others go on without it.
 const PAUSE_MS_MAX: u64 = 800;
+/// Longest time that the store's server is away, milliseconds.
+const AWAY_MS_MAX: u64 = 2_000;
 const LIMITS: &str = "[limits]\nswitch_wait_ms_max = 4000\nswitch_peer_wait_s = 3\n";
+
+/// What happens beside the switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Calm,
+    /// Programs are killed and paused.
+    Programs,
+    /// The store's server is killed as well: inserts may be answered with the error that says so.
+    Store,
+}
 
 /// What clients saw.
 #[derive(Default)]
@@ -31,12 +45,14 @@ struct Seen {
     inserts: AtomicU64,
     longest_us: AtomicU64,
     cut: AtomicU64,
+    without_store: Mutex<BTreeMap<String, u64>>,
     errors: Mutex<BTreeMap<String, u64>>,
     ids: Mutex<Vec<u64>>,
 }
 
 struct Fleet {
     servers: [Upstream; 2],
+    store: Mutex<Upstream>,
     programs: [Mutex<ProxyProcess>; 2],
     ports: Vec<u16>,
     base: ProxyConfig,
@@ -64,9 +80,10 @@ impl Fleet {
                  CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a BIGINT)",
             )?;
         }
-        let store = make_store(&servers[0], "keywright", &[("one", 1), ("two", 1)])?;
+        // As a store has to be: what it has said it knows after a crash.
+        let store = Upstream::start_with(flavour, &["--innodb-flush-log-at-trx-commit=1"])?;
         let base = ProxyConfig {
-            store_url: store,
+            store_url: make_store(&store, "keywright", &[("one", 1), ("two", 1)])?,
             upstream_ports: servers.iter().map(Upstream::port).collect(),
             more: LIMITS.to_owned(),
             ..ProxyConfig::default()
@@ -78,6 +95,7 @@ impl Fleet {
         let programs = programs.map(Mutex::new);
         Ok(Fleet {
             servers,
+            store: Mutex::new(store),
             programs,
             ports,
             base,
@@ -86,7 +104,8 @@ impl Fleet {
 
     fn in_force(&self) -> Result<String> {
         let sql = "SELECT COALESCE(MAX(key_space), '') FROM keywright.keywright_rule";
-        let rows = self.servers[0].wire("shop")?.rows(sql)?;
+        let store = self.store.lock().unwrap();
+        let rows = store.wire("keywright")?.rows(sql)?;
         Ok(rows.into_iter().flatten().next().unwrap_or_default())
     }
 
@@ -135,6 +154,9 @@ impl Fleet {
                 Err(Trouble::Cut) => {
                     seen.cut.fetch_add(1, Ordering::Relaxed);
                 }
+                Err(Trouble::WithoutStore(what)) => {
+                    *seen.without_store.lock().unwrap().entry(what).or_default() += 1;
+                }
                 Err(Trouble::Failed(what)) => {
                     *seen.errors.lock().unwrap().entry(what).or_default() += 1;
                 }
@@ -146,6 +168,8 @@ impl Fleet {
 
 enum Trouble {
     Cut,
+    /// The store does not answer, and the statement is to be sent again later.
+    WithoutStore(String),
     Failed(String),
 }
 
@@ -155,6 +179,9 @@ const STOPPING: u16 = 1053;
 fn trouble(fault: &SqlFault) -> Trouble {
     match fault.errno {
         STOPPING => Trouble::Cut,
+        errno if errno == Cause::StoreUnavailable.mysql_errno() => {
+            Trouble::WithoutStore(String::from_utf8_lossy(&fault.message).into_owned())
+        }
         errno => Trouble::Failed(format!(
             "{errno} {}",
             String::from_utf8_lossy(&fault.message)
@@ -209,11 +236,18 @@ fn work(
     Ok(())
 }
 
-/// Kills and pauses programs until it is over.
-fn disturb(fleet: &Fleet, seed: u64, is_over: &AtomicBool) -> Result<()> {
+/// Kills and pauses programs, and kills the store, until it is over.
+fn disturb(fleet: &Fleet, phase: Phase, seed: u64, is_over: &AtomicBool) -> Result<()> {
     let mut rng = Rng::with_seed(seed);
     while !is_over.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(rng.u64(200..5_000)));
+        if phase == Phase::Store && rng.u8(..3) == 0 {
+            let mut store = fleet.store.lock().unwrap();
+            store.kill9()?;
+            std::thread::sleep(Duration::from_millis(rng.u64(1..AWAY_MS_MAX)));
+            store.restart()?;
+            continue;
+        }
         let mut program = fleet.programs[rng.usize(..2)].lock().unwrap();
         if rng.bool() {
             program.kill9()?;
@@ -250,10 +284,14 @@ keywright_tests::on_both_flavours!(a_fleet_is_switched_under_load);
 
 fn a_fleet_is_switched_under_load(flavour: Flavour) -> Result<()> {
     let wanted = std::env::var(ROUNDS_VARIABLE).ok();
+    let phases = match wanted {
+        Some(_) => &[Phase::Calm, Phase::Programs, Phase::Store][..],
+        None => &[Phase::Calm, Phase::Programs],
+    };
     let wanted = wanted.map_or(Ok(ROUNDS), |text| text.parse())?;
     let fleet = Fleet::new(flavour)?;
     let mut rng = Rng::with_seed(26);
-    for is_disturbed in [false, true] {
+    for phase in phases {
         let seen = Seen::default();
         let over = AtomicBool::new(false);
         let switched = std::thread::scope(|scope| {
@@ -261,9 +299,9 @@ fn a_fleet_is_switched_under_load(flavour: Flavour) -> Result<()> {
                 let (fleet, seen) = (&fleet, &seen);
                 scope.spawn(move || fleet.client(client, seen));
             }
-            let disturbs = is_disturbed.then(|| {
+            let disturbs = (*phase != Phase::Calm).then(|| {
                 let (fleet, over) = (&fleet, &over);
-                scope.spawn(move || disturb(fleet, 7, over))
+                scope.spawn(move || disturb(fleet, *phase, 7, over))
             });
             let switched = rounds(&fleet, wanted, &mut rng);
             over.store(true, Ordering::Release);
@@ -272,12 +310,12 @@ fn a_fleet_is_switched_under_load(flavour: Flavour) -> Result<()> {
             switched.and(disturbed)
         });
         switched?;
-        report(&fleet, &seen, is_disturbed)?;
+        report(&fleet, &seen, *phase)?;
     }
     Ok(())
 }
 
-fn report(fleet: &Fleet, seen: &Seen, is_disturbed: bool) -> Result<()> {
+fn report(fleet: &Fleet, seen: &Seen, phase: Phase) -> Result<()> {
     let errors = seen.errors.lock().unwrap().clone();
     let mut ids = Vec::new();
     for server in &fleet.servers {
@@ -293,18 +331,17 @@ fn report(fleet: &Fleet, seen: &Seen, is_disturbed: bool) -> Result<()> {
     let rows = ids.len();
     ids.sort_unstable();
     ids.dedup();
+    let without_store = seen.without_store.lock().unwrap().clone();
     println!(
-        "{} inserts answered, {rows} rows, {} distinct, {} connections cut off, longest {} ms, {}",
+        "{phase:?}: {} inserts answered, {rows} rows, {} distinct, {} connections cut off, longest {} ms, told to wait: {without_store:?}",
         seen.inserts.load(Ordering::Relaxed),
         ids.len(),
         seen.cut.load(Ordering::Relaxed),
         seen.longest_us.load(Ordering::Relaxed) / 1_000,
-        if is_disturbed {
-            "with kills and pauses"
-        } else {
-            "in calm"
-        },
     );
+    if phase != Phase::Store && !without_store.is_empty() {
+        bail!("{without_store:?}\n{}", fleet.logs());
+    }
     if !errors.is_empty() {
         bail!("{errors:?}\n{}", fleet.logs());
     }

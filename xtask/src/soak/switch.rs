@@ -8,11 +8,12 @@ use crate::shell::{cargo, run};
 
 /// Two servers behind two proxies are switched from auto-increment to keys, to another tag and back while clients insert.
 ///
-/// The proxies are told by SIGHUP and by restarts, first in calm, then killed and paused at random. It fails when an insert fails
-/// or an id comes twice, and tells the longest wait.
+/// The proxies are told by SIGHUP and by restarts, first in calm, then killed and paused at random, then the store's server is killed
+/// as well. It fails when an insert fails, but for those that are told that the store does not answer, or when an id comes twice, and
+/// tells the longest wait.
 #[derive(Args)]
 pub(crate) struct Switch {
-    /// How often the tables go all the way, in calm and then disturbed.
+    /// How often the tables go all the way in each of the three.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 }

@@ -73,7 +73,7 @@ impl Program {
         let told = self
             .strangers
             .learn(config, &looked.each_ref(), &own, &heard, counters);
-        told.join("")
+        told.into_iter().map(|unseen| unseen.report).collect()
     }
 }
 
@@ -95,7 +95,7 @@ fn ids_that_nothing_went_by_for_are_told() {
         "{strange}"
     );
     assert!(
-        strange.contains("batch@there (3); this program comes from here"),
+        strange.contains("batch@there (3); the proxy comes from here"),
         "{strange}"
     );
     // Nobody knows how many of these there were.

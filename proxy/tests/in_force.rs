@@ -1,0 +1,82 @@
+//! What connections follow of a switch that others carry out, as a program sees it that was silent meanwhile.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use keywright_core::Tag;
+use keywright_proxy::config::Config;
+use keywright_proxy::in_force::InForce;
+use keywright_proxy::metrics::Counters;
+use keywright_proxy::password::OwnKey;
+use keywright_proxy::switch::{Crew, rule_name};
+use keywright_proxy::tables::Seen;
+use keywright_store::Keys;
+use keywright_store::switch::{self, KeySpace, Phase, Standing};
+
+const TEXT: &str = "[store]\nurl = \"mysql://k@127.0.0.1:1/k\"\n[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"\n\
+                    [[rule]]\ntable = \"d.stays\"\ncolumn = \"id\"\nkey = \"segment:one\"\n\
+                    [[rule]]\ntable = \"d.leaves\"\ncolumn = \"id\"\nkey = \"segment:one\"\n";
+
+fn space(tag: &str) -> KeySpace {
+    KeySpace::Tag(Tag::parse(tag).unwrap())
+}
+
+/// Both rules had keys of one tag. `leaves`: what the second has now.
+fn standing(config: &Config, leaves: &str, next: Option<&str>, attempt: u64) -> Standing {
+    let rule = |at: usize, keys: &str, next: Option<&str>| switch::InForce {
+        rule: rule_name(&config.rules[at]),
+        keys: Some(space(keys)),
+        next: next.map(|tag| Some(space(tag))),
+        above: None,
+        servers: vec!["here".to_owned()],
+    };
+    Standing {
+        attempt,
+        phase: match next {
+            Some(_) => Phase::Holding,
+            None => Phase::None,
+        },
+        leader: None,
+        age_ms: 0,
+        rules: vec![rule(0, "one", next), rule(1, leaves, None)],
+        generations: vec![(space("one"), attempt), (space("two"), attempt)],
+        peers: Vec::new(),
+    }
+}
+
+/// Who was silent did not hold when others let a table leave its keys. What it has under way may have keys of the tag, which go on
+/// with the other table in their next generation: followed into that, they would reach the table that has left.
+#[test]
+fn keys_that_others_still_use_are_followed_only_behind_what_is_under_way() {
+    for holds_next in [false, true] {
+        let config = Arc::new(Config::parse(TEXT).unwrap());
+        let keys = Keys::open(config.store.clone()).unwrap();
+        let counters = Arc::new(Counters::default());
+        let before = standing(&config, "one", None, 1);
+        let in_force = InForce::new(
+            keys,
+            Arc::clone(&counters),
+            Arc::new(OwnKey::made_when_needed()),
+            (Arc::clone(&config), vec![Seen::default()]),
+            (Some(&before), BTreeSet::new()),
+        );
+        let in_force = Arc::new(in_force.unwrap());
+        assert!(in_force.follow(&before));
+        let under_way = counters.traffic.pass_unread();
+        let next = holds_next.then_some("two");
+        let after = standing(&config, "two", next, 2);
+        let goes_along = |in_force: &Arc<InForce>| match holds_next {
+            true => in_force.hold(&after),
+            false => in_force.follow(&after),
+        };
+        let version = in_force.version();
+        assert!(!goes_along(&in_force), "something is under way");
+        assert!(in_force.version() > version, "new statements wait");
+        let key = |rule: usize| in_force.config().rules[rule].spec.to_string();
+        assert_eq!(key(1), "segment:one", "nothing was followed");
+        drop(under_way);
+        assert!(goes_along(&in_force));
+        assert_eq!(key(1), "segment:two");
+        assert_eq!(key(0), "segment:one");
+    }
+}
