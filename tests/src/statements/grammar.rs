@@ -367,6 +367,7 @@ impl Writer<'_> {
     /// Rows out of a query.
     fn query(&mut self, columns: &[Role], text: &mut String) {
         *text += self.gap();
+        let params_before = self.params.as_ref().map(Vec::len);
         let first = self.simple(columns);
         match self.random.u8(0..16) {
             0..3 => {
@@ -393,10 +394,7 @@ impl Writer<'_> {
             3 => *text += &format!("({first})"),
             4 => *text += &format!("(({first}))"),
             5 => *text += &format!("WITH c AS ({first}) SELECT * FROM c"),
-            6 => {
-                let values = self.simple(columns);
-                *text += &format!("WITH c AS (SELECT 1 AS x) {values}");
-            }
+            6 => *text += &format!("WITH c AS (SELECT 1 AS x) {first}"),
             7 => *text += &format!("(WITH c AS (SELECT 1 AS x) {first})"),
             8 => *text += &format!("SELECT * FROM ({first}) d"),
             9 => {
@@ -404,6 +402,10 @@ impl Writer<'_> {
                 *text += &format!("SELECT * FROM ({first} UNION ALL {second}) d");
             }
             10 => {
+                // The first query is left out, with its parameters.
+                if let (Some(params), Some(before)) = (&mut self.params, params_before) {
+                    params.truncate(before);
+                }
                 *text += self.choose(&[
                     "TABLE u3",
                     "VALUES (NULL,1,'x'),(0,2,'y')",

@@ -175,9 +175,10 @@ impl Sessions {
     pub(super) fn run(&mut self, case: &Case) -> Result<Outcome> {
         self.turn += 1;
         let question = QUESTIONS[self.turn % QUESTIONS.len()];
-        let context = || format!("{case}");
-        let native = self.native.run(case, question).with_context(context)?;
-        let proxied = self.proxied.run(case, question).with_context(context)?;
+        let native = self.native.run(case, question);
+        let native = native.with_context(|| format!("natively\n{case}"))?;
+        let proxied = self.proxied.run(case, question);
+        let proxied = proxied.with_context(|| format!("through the proxy\n{case}"))?;
         let accepted = native.errno.is_none();
         let untouched = proxied.table.is_empty();
         let verdict = if proxied.errno == Some(NOT_SUPPORTED)
