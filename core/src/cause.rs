@@ -39,6 +39,7 @@ pub enum Cause {
     StatementUnsupported,
     KeyExplicit,
     StoreUnavailable,
+    TableAhead,
     UpstreamUnreachable,
     ConnectionsFull,
     MemoryFull,
@@ -102,10 +103,11 @@ impl Cause {
     ];
 
     /// Those that only a client of the MySQL proxy can meet.
-    pub const OF_PROXY: [Self; 14] = [
+    pub const OF_PROXY: [Self; 15] = [
         Self::StatementUnsupported,
         Self::KeyExplicit,
         Self::StoreUnavailable,
+        Self::TableAhead,
         Self::UpstreamUnreachable,
         Self::ConnectionsFull,
         Self::MemoryFull,
@@ -155,6 +157,7 @@ impl Cause {
             Self::StatementUnsupported => Row::of("statement_unsupported", "42000", 1235, false, "input"),
             Self::KeyExplicit          => Row::of("key_explicit", "HY000", 3105, false, "input"),
             Self::StoreUnavailable     => Row::of("store_unavailable", "HY000", NO_KEY, true, "store"),
+            Self::TableAhead           => Row::of("table_ahead", "HY000", NO_KEY, false, "state"),
             Self::UpstreamUnreachable  => Row::of("upstream_unreachable", "08S01", 1158, true, "upstream"),
             Self::ConnectionsFull      => Row::of("connections_full", "08004", 1040, true, "capacity"),
             Self::MemoryFull           => Row::of("memory_full", "HY000", 1041, true, "capacity"),

@@ -13,7 +13,7 @@ use crate::config::{Config, Configured};
 use crate::metrics::Counters;
 use crate::password::OwnKey;
 use crate::serve::Orders;
-use crate::switch::{Crew, rule_name};
+use crate::switch::{Ahead, Crew, rule_name};
 use crate::tables::Seen;
 
 /// Where the keys of each rule come from that was ever switched; `None`: native auto-increment.
@@ -74,6 +74,8 @@ struct State {
     held: BTreeSet<RuleName>,
     /// Rules that are to give keys and are not in force, of whose tables nobody knows that they are native.
     unsure: BTreeSet<RuleName>,
+    /// Tables without fence with ids of their own that are still to be given.
+    ahead: Ahead,
     version: u64,
 }
 
@@ -111,6 +113,7 @@ impl State {
             counters,
             own_key,
             (self.version, &self.held(), &self.unsure()),
+            &self.ahead,
         )
     }
 }
@@ -134,6 +137,7 @@ impl InForce {
             known: standing.map(key_spaces_of),
             held: standing.map(held_by).unwrap_or_default(),
             unsure,
+            ahead: Ahead::new(),
             version: counters.traffic.version(),
         };
         let orders = state.orders(&keys, &counters, &own_key)?;
@@ -171,6 +175,11 @@ impl InForce {
     /// What connections have under way.
     pub fn traffic(&self) -> &Traffic {
         &self.counters.traffic
+    }
+
+    /// How often connections of this program have changed tables.
+    pub fn defined(&self) -> u64 {
+        self.counters.schema.defined()
     }
 
     /// Which version of the rules that is.
@@ -365,6 +374,21 @@ fn held_by(standing: &Standing) -> BTreeSet<RuleName> {
 }
 
 impl Crew for Arc<InForce> {
+    fn note_ahead(&self, ahead: Ahead) {
+        let mut state = self.state();
+        let mut now = state.ahead.clone();
+        // What could not be looked at is as it was.
+        now.extend(ahead);
+        if now == state.ahead {
+            return;
+        }
+        let before = std::mem::replace(&mut state.ahead, now);
+        if let Err(error) = self.publish(&mut state) {
+            tracing::error!("the rules stay as they were: {error:#}");
+            state.ahead = before;
+        }
+    }
+
     fn hold(&self, standing: &Standing) -> bool {
         // Another attempt may have ended while this program was silent.
         self.follow(standing)

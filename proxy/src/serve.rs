@@ -27,6 +27,7 @@ use crate::password::OwnKey;
 use crate::relay::Relay;
 use crate::status::Status;
 use crate::stream::{Accepted, Acceptor, Bound, Stream};
+use crate::switch::Ahead;
 use crate::tables::Seen;
 use crate::threads::Threads;
 
@@ -64,6 +65,7 @@ impl Orders {
         counters: &Counters,
         own_key: &Arc<OwnKey>,
         (version, held, unsure): (u64, &[usize], &[usize]),
+        ahead: &Ahead,
     ) -> Result<Orders> {
         let sources = config
             .rules
@@ -88,7 +90,10 @@ impl Orders {
             .collect();
         let rules = (0..config.listeners.len())
             .map(|listener| {
+                let tables = ahead.get(&listener).into_iter().flatten();
+                let tables = tables.map(|(schema, name)| (schema.as_str(), name.as_str()));
                 let rules = rules_of(config, seen.get(listener))
+                    .with_ahead(tables)
                     .with_schema(Arc::clone(&counters.schema))
                     .with_traffic(&traffic, version, &doors);
                 Arc::new(rules)

@@ -3,11 +3,13 @@
 
 mod conduct;
 mod fence;
+mod later;
 mod obstacles;
 mod replication;
 mod servers;
 
 pub use conduct::{Conductor, Crew, Limits};
 pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, kill, lift};
+pub use later::Ahead;
 pub use obstacles::{Obstacles, obstacles};
 pub use servers::name_of as rule_name;

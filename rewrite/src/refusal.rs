@@ -67,6 +67,9 @@ pub enum Unsupported {
     /// The key column's type holds no keys as large as the rule's may be.
     #[error("a column without room for the rule's keys")]
     KeyNarrow,
+    /// The table has no fence, and ids that its rule is still to give.
+    #[error("a table without fence whose own ids are above the rule's keys")]
+    TableAhead,
     /// The key column came after the statement was prepared.
     #[error("a statement that was prepared before the key column was there: prepare it again")]
     KeyLater,
@@ -172,6 +175,7 @@ impl Unsupported {
             Self::ColumnsUnknown => "columns_unknown",
             Self::KeyName => "key_name",
             Self::KeyNarrow => "key_narrow",
+            Self::TableAhead => "table_ahead",
             Self::KeyLater => "key_later",
             Self::TableChanged => "table_changed",
             Self::Hidden => "temporary_table",

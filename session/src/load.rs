@@ -140,6 +140,10 @@ impl Session {
             }
             Ok(KeyThere::Yes | KeyThere::Untold) => {}
         }
+        let (schema, name) = self.named(table);
+        if self.rules.is_ahead(index, schema, name) {
+            return self.unsupported(header, bytes, Some(index), Unsupported::TableAhead);
+        }
         if self.context.insert_id_set {
             return self.pass_query(header, bytes, text, After::Nothing);
         }

@@ -47,7 +47,7 @@ impl Session {
                     let what = Unsupported::TableChanged;
                     Execution::Not(self.refuse_unsupported(header, Some(rule), what))
                 }
-                ObservedInsert::Unsupported(what) if self.refuses(Some(rule)) => {
+                ObservedInsert::Unsupported(what) if self.must_refuse(Some(rule), *what) => {
                     Execution::Not(self.refuse_unsupported(header, Some(rule), *what))
                 }
                 ObservedInsert::Unsupported(_) => Execution::Native,
@@ -89,7 +89,7 @@ impl Session {
                 self.stage = Stage::default();
                 return Execution::Native;
             }
-            Err((rule, what)) if self.refuses(rule) => {
+            Err((rule, what)) if self.must_refuse(rule, what) => {
                 return Execution::Not(self.refuse_unsupported(header, rule, what));
             }
             Err(_) => return Execution::Native,

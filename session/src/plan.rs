@@ -200,6 +200,7 @@ impl Session {
             Ok(there) => there == KeyThere::Narrow,
         };
         let (schema, name) = self.named(table);
+        let is_ahead = self.rules.is_ahead(index, schema, name);
         let was_seen = self.rules.sighting(schema, name) != Sighting::Never;
         if insert.needs_columns() {
             match &self.stage.columns {
@@ -232,6 +233,9 @@ impl Session {
         // Else the server refuses a key that is too large, and does not store another number.
         let clips = modes.strict != Some(true) || insert.ignore();
         match planned {
+            Ok(planned) if is_ahead && planned.wants_keys() => {
+                Err((Some(index), Unsupported::TableAhead))
+            }
             Ok(planned) if is_narrow && clips && planned.wants_keys() => {
                 Err((Some(index), Unsupported::KeyNarrow))
             }

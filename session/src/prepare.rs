@@ -294,7 +294,7 @@ impl Session {
         rule: Option<usize>,
         what: Unsupported,
     ) -> Step {
-        if self.refuses(rule) {
+        if self.must_refuse(rule, what) {
             return self.refuse_unsupported(header, rule, what);
         }
         self.note(rule, What::Passed(what.label()));

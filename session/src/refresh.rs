@@ -43,6 +43,9 @@ impl Session {
                 self.set_passed(id, all, true);
                 return Refreshed::Passed;
             }
+            Err((rule, Unsupported::TableAhead)) => {
+                return Refreshed::Not(self.wait_ahead(header, rule));
+            }
             Err((_, what)) => return Refreshed::Not(self.refuse_execution(header, id, what)),
         };
         self.stage = Stage::default();
@@ -92,6 +95,9 @@ impl Session {
             Ok(Planned::Plan(..) | Planned::Query(..)) => {
                 let what = Unsupported::TableChanged;
                 return Refreshed::Not(self.refuse_select_execution(header, id, what));
+            }
+            Err((rule, Unsupported::TableAhead)) => {
+                return Refreshed::Not(self.wait_ahead(header, rule));
             }
             Err((_, what)) => {
                 return Refreshed::Not(self.refuse_select_execution(header, id, what));

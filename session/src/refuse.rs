@@ -57,6 +57,13 @@ impl Session {
         }
     }
 
+    /// The same of one statement: on a table without fence the server would number its rows among the rule's keys.
+    pub(crate) fn must_refuse(&self, rule: Option<usize>, what: Unsupported) -> bool {
+        self.refuses(rule)
+            || what == Unsupported::TableAhead
+            || rule.is_some_and(|index| self.rules.has_ahead(index))
+    }
+
     pub(crate) fn unsupported(
         &mut self,
         header: Header,
@@ -76,7 +83,7 @@ impl Session {
         what: Unsupported,
         after: After,
     ) -> Step {
-        if self.refuses(rule) {
+        if self.must_refuse(rule, what) {
             return self.refuse_unsupported(header, rule, what);
         }
         if let Some(step) = self.enter(header, rule) {
@@ -97,11 +104,26 @@ impl Session {
         rule: Option<usize>,
         what: Unsupported,
     ) -> Step {
+        if what == Unsupported::TableAhead {
+            return self.wait_ahead(header, rule);
+        }
         self.note(rule, What::Refused(what.label()));
         let message = format!(
             "keywright-proxy cannot fill in a key exactly in {what}, on a table with a rule"
         );
         self.refuse(header, Cause::StatementUnsupported, &message)
+    }
+
+    /// A table that has ids which are still to be given: the statement waits until keys go on above them.
+    pub(crate) fn wait_ahead(&mut self, header: Header, rule: Option<usize>) -> Step {
+        if self.waited.take().is_none() {
+            self.note_strange();
+            return Step::Wait;
+        }
+        self.note(rule, What::Refused(Unsupported::TableAhead.label()));
+        let message = "keywright-proxy gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
+                       proxy's log says what keeps it from going on above them";
+        self.refuse(header, Cause::TableAhead, message)
     }
 
     pub(crate) fn refuse_unsure(&mut self, header: Header, rule: usize) -> Step {

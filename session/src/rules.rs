@@ -14,7 +14,7 @@ mod pattern;
 mod sighted;
 
 pub use pattern::{Pattern, PatternError};
-use sighted::Sighted;
+use sighted::{Ahead, Sighted};
 pub use sighted::{SeenTable, Sighting};
 
 /// What to do with a key that the application gives itself.
@@ -146,6 +146,7 @@ pub struct Rules {
     /// Of the views, by name and schema as they are compared: which.
     view_names: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
     sighted: Sighted,
+    ahead: Ahead,
     lower_case: bool,
     schema: Arc<SchemaChanges>,
     doors: Option<Doors>,
@@ -174,6 +175,7 @@ impl Rules {
             views: Vec::new(),
             view_names: HashMap::new(),
             sighted: Sighted::default(),
+            ahead: Ahead::default(),
             lower_case: lower_case_table_names,
             schema: Arc::default(),
             doors: None,
@@ -217,6 +219,46 @@ impl Rules {
             self.sighted.end();
         }
         self
+    }
+
+    /// With tables, by schema and name, that have no fence and ids of their own which are still to be given: they get no keys.
+    #[must_use]
+    pub fn with_ahead<'a>(mut self, tables: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        for (schema, name) in tables {
+            let rule = self.find(schema.as_bytes(), name.as_bytes());
+            // Native inserts are not in question.
+            let Some((rule, _)) = rule.filter(|(_, rule)| rule.mode == Mode::Rewrite) else {
+                continue;
+            };
+            let schema = self.folded(schema.as_bytes()).map(Cow::into_owned);
+            let name = self.folded(name.as_bytes()).map(Cow::into_owned);
+            if let (Some(schema), Some(name)) = (schema, name) {
+                self.ahead.add(self.configured(rule), schema, name);
+            }
+        }
+        self
+    }
+
+    /// Whether a table is one of these, or a view of a rule of which one is.
+    pub(crate) fn is_ahead(&self, index: usize, schema: &[u8], name: &[u8]) -> bool {
+        if self.ahead.is_empty() {
+            return false;
+        }
+        if self.view(index).is_some() {
+            return self.has_ahead(index);
+        }
+        let name = self.folded(schema).zip(self.folded(name));
+        name.is_none_or(|(schema, name)| self.ahead.has(&schema, &name))
+    }
+
+    /// Whether a rule has one of these.
+    pub(crate) fn has_ahead(&self, index: usize) -> bool {
+        self.ahead.has_rule(self.configured(index))
+    }
+
+    /// Whether these tables are others.
+    pub(crate) fn has_others_ahead(&self, other: &Rules) -> bool {
+        self.ahead != other.ahead
     }
 
     /// With what connections tell each other of changed tables.

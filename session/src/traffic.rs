@@ -67,7 +67,8 @@ impl Traffic {
         self.unread.load(Ordering::SeqCst)
     }
 
-    /// How often a statement was kept back because its keys are not in force on the server that it was for.
+    /// How often a statement was kept back because its keys are not in force on the server that it was for, or its table has ids that
+    /// are still to be given.
     pub fn strange(&self) -> u64 {
         self.strange.load(Ordering::SeqCst)
     }
@@ -304,6 +305,13 @@ impl Session {
         known.is_some_and(|(server, servers)| !servers.contains(server))
     }
 
+    /// A statement is kept back until servers were looked at.
+    pub(crate) fn note_strange(&self) {
+        if let Some(doors) = self.rules.doors() {
+            doors.traffic.strange.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
     /// A native INSERT was refused at the fence.
     pub(crate) fn note_at_fence(&self) {
         if let Some(doors) = self.rules.doors() {
@@ -376,6 +384,10 @@ impl Session {
         if !self.rules.is_same_list(rules) {
             // By the rule's place in the list.
             self.apart.clear();
+        }
+        if self.rules.has_others_ahead(rules) {
+            // What was prepared is looked at again.
+            self.context.note_renamed();
         }
         self.rules = Arc::clone(rules);
         self.stage = Stage::default();

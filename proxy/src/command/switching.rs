@@ -52,9 +52,9 @@ pub(super) struct Switching {
     next_fence: Instant,
     /// Before then not even if statements ask for it.
     no_fence_before: Instant,
-    /// How often statements were kept back from a server that is not known, and native ones refused at the fence, as far as that was
-    /// looked into.
-    looked_into: (u64, u64),
+    /// How often statements were kept back from a server or a table, native ones refused at the fence, and tables changed, as far as
+    /// that was looked into.
+    looked_into: [u64; 3],
     /// When an attempt was under way last.
     last_busy: Option<Instant>,
     /// What was logged last, and has not changed.
@@ -111,7 +111,8 @@ fn repeated(
     }
     tracing::warn!(
         rule = rule.tables,
-        "a server behind a listener is none of those on which the keys were brought into force: that is repeated"
+        "a server behind a listener is none of those on which the keys were brought into force, or a table has ids and no fence: the \
+         switch is repeated"
     );
     Some(Change {
         rule: rule.clone(),
@@ -170,7 +171,7 @@ impl Switching {
             rules_left: 0,
             next_fence: Instant::now(),
             no_fence_before: Instant::now(),
-            looked_into: (0, 0),
+            looked_into: [0; 3],
             last_busy: None,
             told: None,
             told_off: BTreeSet::new(),
@@ -247,6 +248,7 @@ impl Switching {
         let turn = Duration::from_millis(TURN_MS);
         let is_turn_over = self.last_busy.is_none_or(|busy| busy + turn < now);
         self.look_into(now).await?;
+        self.is_due |= self.conductor.has_ahead();
         if !self.is_due || now < self.next_try || !is_turn_over {
             return Ok(true);
         }
@@ -256,7 +258,11 @@ impl Switching {
     /// Puts right what a failover may have changed, now and then and when statements have met it.
     async fn look_into(&mut self, now: Instant) -> Result<()> {
         let traffic = self.conductor.crew().traffic();
-        let met = (traffic.strange(), traffic.at_fence());
+        let met = [
+            traffic.strange(),
+            traffic.at_fence(),
+            self.conductor.crew().defined(),
+        ];
         let is_asked_for = met != self.looked_into && now >= self.no_fence_before;
         if now < self.next_fence && !is_asked_for {
             return Ok(());

@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use keywright_store::Failure;
 use keywright_store::switch::{
-    Change, Committed, InForce, KeySpace, Me, Next, Phase, Recorded, RuleName, Standing,
-    Switchboard, decide,
+    Change, Committed, InForce, Me, Next, Phase, Recorded, RuleName, Standing, Switchboard, decide,
 };
 use tokio::time::{Instant, timeout};
 
 use super::fence::{Outcome, Reading, fence, kill, lift, probe};
+use super::later::Ahead;
 use super::obstacles::obstacles;
 use super::servers::{self, Server};
 use crate::config::Config;
@@ -28,6 +28,8 @@ pub trait Crew {
     fn hold(&self, standing: &Standing) -> bool;
     /// Whether nothing is under way on these tables.
     fn is_quiet(&self) -> bool;
+    /// These tables get no keys, and others do again.
+    fn note_ahead(&self, ahead: Ahead);
     /// All follow what is in force, and nobody waits any more. False: something is under way by what was in force before.
     fn follow(&self, standing: &Standing) -> bool;
 }
@@ -43,16 +45,20 @@ pub struct Limits {
 
 /// A program in the switch.
 pub struct Conductor<C> {
-    board: Switchboard,
-    config: Arc<Config>,
+    pub(super) board: Switchboard,
+    pub(super) config: Arc<Config>,
     limits: Limits,
     crew: C,
     holds: Option<u64>,
     /// What was said to the store last, and when.
     beat: Option<(Option<u64>, Instant)>,
+    /// The attempt behind which tables were looked at last, and what was in force.
+    pub(super) looked_at: Option<(u64, Vec<InForce>)>,
+    /// Rules that give keys and have tables with ids and without fence.
+    pub(super) ahead: BTreeSet<RuleName>,
 }
 
-fn told(failure: Failure) -> anyhow::Error {
+pub(super) fn told(failure: Failure) -> anyhow::Error {
     anyhow!("{failure}")
 }
 
@@ -66,6 +72,8 @@ impl<C: Crew> Conductor<C> {
             crew,
             holds: None,
             beat: None,
+            looked_at: None,
+            ahead: BTreeSet::new(),
         }
     }
 
@@ -123,6 +131,7 @@ impl<C: Crew> Conductor<C> {
         let next = decide(&me, &standing);
         match next {
             Next::Follow => {
+                self.look_before(&standing).await?;
                 if !self.crew.follow(&standing) {
                     self.say_again(None).await?;
                     return Ok(Next::Wait);
@@ -287,116 +296,6 @@ impl<C: Crew> Conductor<C> {
         })
     }
 
-    /// The rules that give keys, and a server on which these are not in force.
-    pub async fn strange(&self, standing: &Standing) -> BTreeSet<RuleName> {
-        if !self.can_lead() {
-            return BTreeSet::new();
-        }
-        let servers = self.some_servers().await;
-        let is_strange = |rule: &&InForce| {
-            let mut servers = servers.iter();
-            rule.keys.is_some() && servers.any(|server| !rule.servers.contains(&server.identity))
-        };
-        let rules = standing.rules.iter().filter(is_strange);
-        rules.map(|rule| rule.rule.clone()).collect()
-    }
-
-    /// Lifts fences of tables that are native again: a server that took over may not have heard of that.
-    ///
-    /// # Errors
-    /// The store or a server fails.
-    pub async fn lift_left(&self) -> Result<bool> {
-        let standing = self.board.standing().await.map_err(told)?;
-        let native = standing.rules.iter().filter(|rule| rule.keys.is_none());
-        let above: BTreeMap<&RuleName, u64> = native
-            .filter_map(|rule| Some((&rule.rule, rule.above?)))
-            .collect();
-        let mut has_lifted = false;
-        if !self.can_lead() || above.is_empty() || standing.phase != Phase::None {
-            return Ok(has_lifted);
-        }
-        let names = above.keys().map(|name| (*name).clone()).collect();
-        for server in &mut self.some_servers().await {
-            let mut tables = servers::columns_of(server, &self.config, &names).await?;
-            tables.retain(|(_, column)| column.auto_increment && column.fenced);
-            for (name, column) in &tables {
-                let ask = async || {
-                    let now = self.board.standing().await?;
-                    let is_native = |rule: &InForce| rule.rule == *name && rule.keys.is_none();
-                    Ok(now.phase == Phase::None && now.rules.iter().any(is_native))
-                };
-                let next = above.get(name).copied().unwrap_or(0);
-                if lift(&mut server.conn, column, next, ask).await? == Outcome::Done {
-                    tracing::info!(table = column.quoted_table(), "fence lifted");
-                    has_lifted = true;
-                }
-            }
-        }
-        Ok(has_lifted)
-    }
-
-    /// Fences tables that came later, of rules that give keys.
-    ///
-    /// # Errors
-    /// The store or a server fails, or a table has ids that are still to be given.
-    pub async fn fence_missing(&self) -> Result<()> {
-        if !self.can_lead() {
-            return Ok(());
-        }
-        let standing = self.board.standing().await.map_err(told)?;
-        let in_force: BTreeMap<RuleName, KeySpace> = standing
-            .rules
-            .into_iter()
-            .filter_map(|rule| Some((rule.rule, rule.keys?)))
-            .collect();
-        let names: BTreeSet<RuleName> = in_force.keys().cloned().collect();
-        if names.is_empty() || standing.phase != Phase::None {
-            return Ok(());
-        }
-        for server in &mut self.some_servers().await {
-            let mut tables = servers::columns_of(server, &self.config, &names).await?;
-            tables.retain(|(name, column)| {
-                servers::wants_fence(&self.config, name)
-                    && column.auto_increment
-                    && !column.fenced
-                    && servers::can_have_fence(column)
-            });
-            for (name, column) in tables {
-                let Some(keys) = in_force.get(&name) else {
-                    continue;
-                };
-                let may = async |reading: Reading| self.may_fence(&name, keys, reading).await;
-                match fence(&mut server.conn, &column, true, may).await? {
-                    Outcome::Done => {
-                        tracing::info!(table = column.quoted_table(), "fence applied");
-                    }
-                    Outcome::Over => bail!(
-                        "{} has no fence, and ids that \"{keys}\" is still to give: keywright-proxy advance raises what it gives",
-                        column.quoted_table(),
-                    ),
-                    // The next look comes back to it.
-                    Outcome::Blocked(_) => {}
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Under a table's lock: whether its rule gives keys now, all of them above its ids.
-    async fn may_fence(
-        &self,
-        name: &RuleName,
-        keys: &KeySpace,
-        reading: Reading,
-    ) -> Result<bool, Failure> {
-        let bound = self.board.bound(keys).await?;
-        let now = self.board.standing().await?;
-        let is_below = bound.is_some_and(|bound| reading.counter <= bound);
-        let mut rules = now.rules.iter();
-        let gives = rules.any(|rule| rule.rule == *name && rule.keys.as_ref() == Some(keys));
-        Ok(now.phase == Phase::None && gives && is_below)
-    }
-
     /// Always an error: why.
     async fn give_up(&self, attempt: u64, why: String) -> Result<()> {
         self.board.end(attempt).await.map_err(told)?;
@@ -412,7 +311,7 @@ impl<C: Crew> Conductor<C> {
         if !self.is_holding_for(attempt).await? {
             return Ok(Outcome::Over);
         }
-        let Server { conn, identity } = server;
+        let Server { conn, identity, .. } = server;
         let is_fenced = servers::wants_fence(&self.config, name);
         let record = async |reading: Reading| {
             let recorded = recorded(identity, column, reading);
@@ -503,7 +402,7 @@ impl<C: Crew> Conductor<C> {
     }
 
     /// The servers that can be reached soon: others wait for this program meanwhile.
-    async fn some_servers(&self) -> Vec<Server> {
+    pub(super) async fn some_servers(&self) -> Vec<Server> {
         servers::connect_to_some(&self.config, self.limits.wait_ms_max).await
     }
 

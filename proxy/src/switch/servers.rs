@@ -23,6 +23,8 @@ pub(super) struct Server {
     pub(super) conn: Conn,
     /// Which one it is.
     pub(super) identity: String,
+    /// The listeners that lead to it, by their place.
+    pub(super) listeners: Vec<usize>,
 }
 
 /// A configured rule, as the store names it.
@@ -37,8 +39,8 @@ pub fn name_of(configured: &Configured) -> RuleName {
 /// All servers, each once.
 pub(super) async fn connect(config: &Config) -> Result<Vec<Server>> {
     let mut servers = Vec::new();
-    for listener in &config.listeners {
-        let server = connect_by(config, listener).await?;
+    for (at, listener) in config.listeners.iter().enumerate() {
+        let server = connect_by(config, listener, at).await?;
         add(&mut servers, server).await?;
     }
     Ok(servers)
@@ -48,8 +50,8 @@ pub(super) async fn connect(config: &Config) -> Result<Vec<Server>> {
 pub(super) async fn connect_to_some(config: &Config, wait_ms_max: u64) -> Vec<Server> {
     let end = Instant::now() + Duration::from_millis(wait_ms_max);
     let mut servers = Vec::new();
-    for listener in &config.listeners {
-        let connected = timeout_at(end, connect_by(config, listener)).await;
+    for (at, listener) in config.listeners.iter().enumerate() {
+        let connected = timeout_at(end, connect_by(config, listener, at)).await;
         let late = || Err(anyhow::anyhow!("it does not answer"));
         match connected.unwrap_or_else(|_| late()) {
             Ok(server) => {
@@ -90,10 +92,11 @@ async fn add(servers: &mut Vec<Server>, mut new: Server) -> Result<()> {
             new.identity
         );
     }
+    known.listeners.append(&mut new.listeners);
     Ok(())
 }
 
-async fn connect_by(config: &Config, listener: &Listener) -> Result<Server> {
+async fn connect_by(config: &Config, listener: &Listener, at: usize) -> Result<Server> {
     let admin = listener.admin.as_deref();
     let admin = admin.with_context(|| format!("{}: there is no admin url", listener.bind))?;
     let mut conn = tables::connect(config, admin).await?;
@@ -101,7 +104,11 @@ async fn connect_by(config: &Config, listener: &Listener) -> Result<Server> {
     conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
         .await?;
     let identity = identity(&mut conn).await?;
-    Ok(Server { conn, identity })
+    Ok(Server {
+        conn,
+        identity,
+        listeners: vec![at],
+    })
 }
 
 pub(super) async fn identity(conn: &mut Conn) -> Result<String> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use keywright_core::{Step, Tag};
 use keywright_proxy::config::Config;
-use keywright_proxy::switch::{Conductor, Crew, Limits};
+use keywright_proxy::switch::{Ahead, Conductor, Crew, Limits};
 use keywright_store::switch::{Change, KeySpace, Next, Phase, RuleName, Standing, Switchboard};
 use keywright_store::{Keys, TagOptions};
 use keywright_tests::{AT_FENCE, Flavour, Reply, Result, Upstream, WAIT_MAX};
@@ -30,6 +30,8 @@ pub struct Clients {
 }
 
 impl Crew for Clients {
+    fn note_ahead(&self, _: Ahead) {}
+
     fn hold(&self, _: &Standing) -> bool {
         self.holds.set(true);
         true

@@ -1,6 +1,6 @@
 //! What was seen of the tables that rules match.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// What the last look at the server saw of a table that a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,5 +56,33 @@ impl Sighted {
             None if self.is_all => Sighting::Never,
             None => Sighting::With,
         }
+    }
+}
+
+/// Tables that have no fence and ids of their own which are still to be given, by schema and name as they are compared.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ahead {
+    tables: BTreeSet<(Vec<u8>, Vec<u8>)>,
+    /// Their rules.
+    rules: BTreeSet<usize>,
+}
+
+impl Ahead {
+    pub(super) fn add(&mut self, rule: usize, schema: Vec<u8>, name: Vec<u8>) {
+        self.rules.insert(rule);
+        self.tables.insert((schema, name));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    pub(super) fn has(&self, schema: &[u8], name: &[u8]) -> bool {
+        let mut tables = self.tables.iter();
+        tables.any(|(of, its)| of == schema && its == name)
+    }
+
+    pub(super) fn has_rule(&self, rule: usize) -> bool {
+        self.rules.contains(&rule)
     }
 }

@@ -70,6 +70,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         Cause::StatementUnsupported => an_unsupported_statement(shop),
         Cause::KeyExplicit => an_explicit_key(shop),
         Cause::StoreUnavailable => a_store_that_is_away(shop),
+        Cause::TableAhead => a_table_with_ids_still_to_be_given(shop),
         Cause::UpstreamUnreachable => a_server_that_is_away(shop),
         Cause::ConnectionsFull => one_connection_too_many(shop),
         Cause::MemoryFull => {
@@ -225,6 +226,38 @@ fn one_connection_too_many(shop: &Shop) -> Result<()> {
     assert_eq!(fault.message, b"Too many connections");
     drop(first);
     wait_until("a free place", WAIT_MAX, || Ok(proxy.wire("shop").is_ok()))
+}
+
+/// Its fence was lifted by hand, and a transaction of XA is in the way of going on above its ids.
+fn a_table_with_ids_still_to_be_given(shop: &Shop) -> Result<()> {
+    let proxy = shop.limited("look_s = 1\nswitch_wait_ms_max = 1000")?;
+    let mut wire = proxy.wire("shop")?;
+    let mut other = shop.server.wire("shop")?;
+    for sql in [
+        "XA START 'other'",
+        "INSERT INTO plain (a) VALUES ('b')",
+        "XA END 'other'",
+        "XA PREPARE 'other'",
+    ] {
+        other.run(sql)?;
+    }
+    let mut direct = shop.server.wire("shop")?;
+    direct.run("ALTER TABLE orders AUTO_INCREMENT = 5000000")?;
+    let insert = "INSERT INTO orders (a) VALUES ('b')";
+    let mut found = None;
+    wait_until("the look", WAIT_MAX, || {
+        found = refusal(wire.query(insert)?);
+        Ok(found.is_some())
+    })?;
+    let fault = found.context("a refusal")?;
+    expect(Cause::TableAhead, &fault, "ids of its own");
+    other.run("XA ROLLBACK 'other'")?;
+    wait_until("keys above its ids", WAIT_MAX, || {
+        Ok(refusal(wire.query(insert)?).is_none())
+    })?;
+    let is_above = wire.rows("SELECT LAST_INSERT_ID() >= 5000000")?;
+    assert_eq!(is_above, [["1"]]);
+    Ok(())
 }
 
 fn a_server_that_is_away(shop: &Shop) -> Result<()> {

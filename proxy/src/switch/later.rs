@@ -1,0 +1,208 @@
+//! What comes after a switch: servers that took over, tables that came later, and such as have ids of their own that are still to be
+//! given.
+//!
+//! A server cannot always be told from another by what it says of itself. So a table that was seen with ids and without its fence gets
+//! no keys, wherever it is, until the switch was repeated.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use keywright_store::Failure;
+use keywright_store::switch::{InForce, KeySpace, Phase, RuleName, Standing};
+
+use super::conduct::{Conductor, Crew, told};
+use super::fence::{Outcome, Reading, fence, lift};
+use super::servers::{self, Server};
+use crate::tables::Column;
+
+/// The next id of a table that has none, and never had.
+const FIRST: u64 = 1;
+
+/// Tables that have no fence and ids of their own that are still to be given, by schema and name; by the listener's place, of those
+/// whose servers could be looked at.
+pub type Ahead = BTreeMap<usize, BTreeSet<(String, String)>>;
+
+/// The keys of the rules that have some, and the servers on which they are in force.
+type Given = BTreeMap<RuleName, (KeySpace, Vec<String>)>;
+
+fn given(standing: &Standing) -> Given {
+    let rules = standing.rules.iter();
+    rules
+        .filter_map(|rule| {
+            let keys = rule.keys.clone()?;
+            Some((rule.rule.clone(), (keys, rule.servers.clone())))
+        })
+        .collect()
+}
+
+impl<C: Crew> Conductor<C> {
+    /// The rules that give keys, and have a server on which these are not in force, or a table with ids and without fence.
+    pub async fn strange(&self, standing: &Standing) -> BTreeSet<RuleName> {
+        if !self.can_lead() {
+            return BTreeSet::new();
+        }
+        let servers = self.some_servers().await;
+        let is_strange = |rule: &&InForce| {
+            let mut servers = servers.iter();
+            let is_ahead = self.ahead.contains(&rule.rule);
+            rule.keys.is_some()
+                && (is_ahead || servers.any(|server| !rule.servers.contains(&server.identity)))
+        };
+        let rules = standing.rules.iter().filter(is_strange);
+        rules.map(|rule| rule.rule.clone()).collect()
+    }
+
+    /// Whether a table of a rule that gives keys has ids and no fence.
+    pub fn has_ahead(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    /// Lifts fences of tables that are native again: a server that took over may not have heard of that.
+    ///
+    /// # Errors
+    /// The store or a server fails.
+    pub async fn lift_left(&self) -> Result<bool> {
+        let standing = self.board.standing().await.map_err(told)?;
+        let native = standing.rules.iter().filter(|rule| rule.keys.is_none());
+        let above: BTreeMap<&RuleName, u64> = native
+            .filter_map(|rule| Some((&rule.rule, rule.above?)))
+            .collect();
+        let mut has_lifted = false;
+        if !self.can_lead() || above.is_empty() || standing.phase != Phase::None {
+            return Ok(has_lifted);
+        }
+        let names = above.keys().map(|name| (*name).clone()).collect();
+        for server in &mut self.some_servers().await {
+            let mut tables = servers::columns_of(server, &self.config, &names).await?;
+            tables.retain(|(_, column)| column.auto_increment && column.fenced);
+            for (name, column) in &tables {
+                let ask = async || {
+                    let now = self.board.standing().await?;
+                    let is_native = |rule: &InForce| rule.rule == *name && rule.keys.is_none();
+                    Ok(now.phase == Phase::None && now.rules.iter().any(is_native))
+                };
+                let next = above.get(name).copied().unwrap_or(0);
+                if lift(&mut server.conn, column, next, ask).await? == Outcome::Done {
+                    tracing::info!(table = column.quoted_table(), "fence lifted");
+                    has_lifted = true;
+                }
+            }
+        }
+        Ok(has_lifted)
+    }
+
+    /// Fences tables that came later, of rules that give keys; such as have ids get no keys until keys go on above them.
+    ///
+    /// # Errors
+    /// The store or a server fails.
+    pub async fn fence_missing(&mut self) -> Result<()> {
+        if !self.can_lead() {
+            return Ok(());
+        }
+        let standing = self.board.standing().await.map_err(told)?;
+        let given = given(&standing);
+        if given.is_empty() || standing.phase != Phase::None {
+            return Ok(());
+        }
+        let mut servers = self.some_servers().await;
+        for server in &mut servers {
+            for (name, column) in self.unfenced(server, &given).await? {
+                let Some((keys, _)) = given.get(&name) else {
+                    continue;
+                };
+                let may = async |reading: Reading| self.may_fence(&name, keys, reading).await;
+                match fence(&mut server.conn, &column, true, may).await? {
+                    Outcome::Done => {
+                        tracing::info!(table = column.quoted_table(), "fence applied");
+                    }
+                    // The next look comes back to it.
+                    Outcome::Over | Outcome::Blocked(_) => {}
+                }
+            }
+        }
+        let ahead = self.ahead(&mut servers, &given).await?;
+        self.crew().note_ahead(ahead);
+        Ok(())
+    }
+
+    /// Before connections follow what is in force for the first time: looks at the tables that give keys from now on.
+    ///
+    /// # Errors
+    /// The store or a server fails.
+    pub(super) async fn look_before(&mut self, standing: &Standing) -> Result<()> {
+        let now = (standing.attempt, standing.rules.clone());
+        if !self.can_lead() || self.looked_at.as_ref() == Some(&now) {
+            return Ok(());
+        }
+        let given = given(standing);
+        if !given.is_empty() {
+            let mut servers = self.some_servers().await;
+            let ahead = self.ahead(&mut servers, &given).await?;
+            self.crew().note_ahead(ahead);
+        }
+        self.looked_at = Some(now);
+        Ok(())
+    }
+
+    /// The tables that are to have a fence and have none.
+    async fn unfenced(
+        &self,
+        server: &mut Server,
+        given: &Given,
+    ) -> Result<Vec<(RuleName, Column)>> {
+        let names = given.keys().cloned().collect();
+        let mut tables = servers::columns_of(server, &self.config, &names).await?;
+        tables.retain(|(name, column)| {
+            servers::wants_fence(&self.config, name)
+                && column.auto_increment
+                && !column.fenced
+                && servers::can_have_fence(column)
+        });
+        Ok(tables)
+    }
+
+    /// Those of them that have ids: which of these are still to be given nobody knows, as programs have ranges of their own. On a server on
+    /// which the keys are not in force nobody gets any yet.
+    async fn ahead(&mut self, servers: &mut [Server], given: &Given) -> Result<Ahead> {
+        let mut found = Ahead::new();
+        let mut all = BTreeSet::new();
+        for server in servers {
+            let mut tables = BTreeSet::new();
+            for (name, column) in self.unfenced(server, given).await? {
+                let is_here = given
+                    .get(&name)
+                    .is_some_and(|(_, of)| of.contains(&server.identity));
+                let next = column.counter.unwrap_or(FIRST);
+                if is_here && next > FIRST {
+                    if !self.ahead.contains(&name) {
+                        tracing::warn!(
+                            table = column.quoted_table(),
+                            next,
+                            "the table has ids and no fence: the switch is repeated, so that keys go on above them. What was given until now \
+                             may be among them"
+                        );
+                    }
+                    all.insert(name);
+                    tables.insert((column.schema, column.table));
+                }
+            }
+            let listeners = server.listeners.iter();
+            found.extend(listeners.map(|listener| (*listener, tables.clone())));
+        }
+        self.ahead = all;
+        Ok(found)
+    }
+
+    /// Under a table's lock: whether its rule gives keys now, and it has no ids.
+    async fn may_fence(
+        &self,
+        name: &RuleName,
+        keys: &KeySpace,
+        reading: Reading,
+    ) -> Result<bool, Failure> {
+        let now = self.board.standing().await?;
+        let mut rules = now.rules.iter();
+        let gives = rules.any(|rule| rule.rule == *name && rule.keys.as_ref() == Some(keys));
+        Ok(now.phase == Phase::None && gives && reading.counter <= FIRST)
+    }
+}

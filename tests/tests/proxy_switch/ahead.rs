@@ -1,0 +1,89 @@
+//! Tables in force without their fence that have ids of their own: keys go on above them, and until then there are none.
+
+use keywright_tests::{
+    AT_FENCE, Flavour, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, wait_until,
+};
+
+use super::{Shop, id, rule};
+
+fn is_fenced(direct: &mut Wire, table: &str) -> Result<bool> {
+    let replies = direct.query(&format!("INSERT INTO {table} (a) VALUES (0)"))?;
+    let is_refused =
+        matches!(replies.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno));
+    if !is_refused {
+        id(replies)?;
+    }
+    Ok(is_refused)
+}
+
+/// MariaDB servers of one id, host name, port and directory cannot be told from each other: here the store has been told of another
+/// server what it knows of the first.
+pub(super) fn a_server_taken_for_another_gets_no_keys_among_its_ids(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let _first = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    shop.wait_for(Some("one"))?;
+    let other = Upstream::start(flavour)?;
+    other.run(
+        "mysql",
+        "CREATE DATABASE shop; USE shop; CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 100000",
+    )?;
+    let mut direct = other.wire("shop")?;
+    let last = id(direct.query("INSERT INTO orders (a) VALUES (1), (2)")?)? + 1;
+    direct.run("DELETE FROM orders")?;
+    let identity = match flavour {
+        Flavour::MySql => "CONCAT('uuid=', @@server_uuid)",
+        Flavour::MariaDb => {
+            "CONCAT('id=', @@server_id, ' port=', @@port, ' host=', @@hostname, ' data=', @@datadir)"
+        }
+    };
+    let identity = direct
+        .rows(&format!("SELECT {identity}"))?
+        .concat()
+        .concat();
+    let mut store = shop.server.wire("keywright")?;
+    store.run(&format!(
+        "INSERT INTO keywright_rule_server SELECT table_pattern, column_name, '{identity}' FROM keywright_rule"
+    ))?;
+    let mut config = shop.with("one", "rewrite");
+    config.upstream_ports = vec![other.port()];
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("shop")?;
+    let key = id(wire.query("INSERT INTO orders (a) VALUES (3)")?)?;
+    assert!(key > last, "{key} was the table's own: {}", proxy.log());
+    assert!(is_fenced(&mut direct, "orders")?);
+    Ok(())
+}
+
+/// What is highest in a table does not tell which ids it had; and programs have ranges of the tag that are below its bound.
+pub(super) fn keys_go_on_above_a_table_that_is_renamed_into_a_rule(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut config = shop.config.clone();
+    config.rules = vec![rule("one", "rewrite").replace("shop.orders", "shop.or*")];
+    config.more = "[limits]\nlook_s = 1\n".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("shop")?;
+    let before = id(wire.query("INSERT INTO orders (a) VALUES (1)")?)?;
+    wire.run("CREATE TABLE archive (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")?;
+    let mut direct = shop.server.wire("shop")?;
+    direct.run(&format!("INSERT INTO archive VALUES ({}, 0)", before + 50))?;
+    direct.run("DELETE FROM archive")?;
+    let bound = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
+    direct.run("RENAME TABLE archive TO or_archive")?;
+    wait_until("the fence", WAIT_MAX, || {
+        is_fenced(&mut direct, "or_archive")
+    })?;
+    let highest = direct.rows("SELECT COALESCE(MAX(id), 0) FROM or_archive")?;
+    let highest: u64 = highest.concat().concat().parse()?;
+    for sql in [
+        "INSERT INTO or_archive (a) VALUES (1)",
+        "INSERT INTO orders (a) VALUES (1)",
+    ] {
+        let key = id(wire.query(sql)?)?;
+        assert!(key > highest.max(before + 50), "{sql}: {key}, {highest}");
+    }
+    let key = id(wire.execute(&bound, &[keywright_tests::Param::Signed(2)])?)?;
+    assert!(key > highest, "{key}");
+    Ok(())
+}
