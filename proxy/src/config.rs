@@ -213,6 +213,19 @@ impl Config {
         self.switch_wait_ms_max.saturating_add(HELD_LONGER_MS)
     }
 
+    /// Whether it differs in what only a start takes.
+    pub fn needs_restart(&self, newer: &Config) -> bool {
+        let taken_at_start = |of: &Config| {
+            (
+                (of.connections_max, of.limits, of.memory_bytes_max),
+                (of.connect_ms_max, of.login_ms_max, of.answer_ms_max),
+                (of.keepalive_s, of.drain_ms_max, of.switch_wait_ms_max),
+                (of.metrics.clone(), of.status_users.clone()),
+            )
+        };
+        taken_at_start(self) != taken_at_start(newer)
+    }
+
     /// Rules that only observe.
     pub fn observing(&self) -> impl Iterator<Item = &Configured> {
         let rules = self.rules.iter();

@@ -13,7 +13,7 @@ use crate::tables::{self, Column};
 pub struct Table {
     /// Its key column.
     pub column: Column,
-    /// The highest id in it; `None` where every row would have to be looked at.
+    /// The highest id in it, or that it had; `None` where every row would have to be looked at.
     pub highest: Option<u64>,
 }
 
@@ -53,7 +53,10 @@ pub async fn look(config: &Config, admin: &str) -> Result<Vec<Vec<Table>>> {
     for column in columns {
         let is_first = column.integer_max().is_some() && first.contains(&column.full_name());
         let highest = if column.auto_increment || is_first {
-            Some(highest(&mut server, &column).await?)
+            // Ids that no row has any more count too, as far as the server knows of them.
+            let next = column.counter.filter(|_| !column.fenced).unwrap_or(0);
+            let in_rows = highest(&mut server, &column).await?;
+            Some(in_rows.max(next.saturating_sub(1)))
         } else {
             None
         };

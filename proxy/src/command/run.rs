@@ -317,6 +317,11 @@ impl<'a> Running<'a> {
         self.in_force
             .configure(Arc::clone(&config), looks.seen(), standing.as_ref())?;
         self.looks = looks;
+        if self.config.needs_restart(&config) {
+            tracing::warn!(
+                "limits, metrics and status stay as they were at the start, but for look_s and switch_peer_wait_s: others take a restart"
+            );
+        }
         self.config = Arc::clone(&config);
         if let Some(switching) = &mut self.switching {
             switching.configure(config);

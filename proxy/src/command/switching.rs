@@ -99,6 +99,14 @@ fn is_news(wish: &Wish, last: Option<&Wish>, was_switched: bool) -> bool {
     }
 }
 
+/// Where keys come from, for people.
+fn named(keys: Option<&KeySpace>) -> String {
+    match keys {
+        Some(keys) => format!("\"{keys}\""),
+        None => "native auto-increment".to_owned(),
+    }
+}
+
 /// The same keys once more for a rule in force, where a server behind a listener is none of those on which they are: whatever this
 /// program's configuration says, it serves by what is in force.
 fn repeated(
@@ -185,7 +193,12 @@ impl Switching {
         let now = config.rules.iter().filter_map(wish);
         let changed = now.filter(|wish| !before.contains(wish));
         self.changed.extend(changed.map(|wish| wish.rule));
-        self.conductor.configure(Arc::clone(&config));
+        let limits = Limits {
+            // Connections know it from the start.
+            wait_ms_max: self.config.switch_wait_ms_max,
+            peer_wait_ms: peer_wait_ms(&config),
+        };
+        self.conductor.configure(Arc::clone(&config), limits);
         self.config = config;
         self.is_due = true;
         self.told_off.clear();
@@ -294,7 +307,13 @@ impl Switching {
             let before = before.map(|(_, before)| before);
             let was_switched = from.is_some() || of_rule().any(|(_, its)| its.keys.is_some());
             if from == wish.keys {
-                self.changed.remove(&wish.rule);
+                if self.changed.remove(&wish.rule) {
+                    tracing::info!(
+                        rule = wish.rule.tables,
+                        keys = named(wish.keys.as_ref()),
+                        "what the rule says is in force"
+                    );
+                }
                 changes.extend(repeated(&wish.rule, from, &strange));
                 if before != Some(&wish) {
                     let recorded = self.board.record_wish(&self.place, wish).await;
@@ -352,15 +371,12 @@ impl Switching {
     /// Once for each rule.
     fn say_others(&mut self, wish: &Wish, from: Option<&KeySpace>) {
         if self.told_off.insert(wish.rule.clone()) {
-            let name = |keys: Option<&KeySpace>| match keys {
-                Some(keys) => format!("\"{keys}\""),
-                None => "native auto-increment".to_owned(),
-            };
             tracing::warn!(
                 rule = wish.rule.tables,
-                "the keys come from {} now, as another proxy has switched them; this configuration says {}: change it, or change it and send SIGHUP to switch",
-                name(from),
-                name(wish.keys.as_ref()),
+                "the keys come from {} now, as another proxy has switched them, and this configuration says {}: what is in force stays, so set \
+                 the file to it; to switch, do that, send SIGHUP, then change the rule and send SIGHUP again",
+                named(from),
+                named(wish.keys.as_ref()),
             );
         }
     }

@@ -78,7 +78,8 @@ impl<C: Crew> Conductor<C> {
     }
 
     /// Another configuration.
-    pub fn configure(&mut self, config: Arc<Config>) {
+    pub fn configure(&mut self, config: Arc<Config>, limits: Limits) {
+        self.limits = limits;
         self.config = config;
     }
 

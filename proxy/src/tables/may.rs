@@ -19,6 +19,10 @@ use crate::switch::{Obstacles, obstacles};
 /// The servers' errors for want of a privilege: on a schema, on a table or a column.
 const DENIED_SCHEMA: &[u16] = &[1044];
 const DENIED_TABLE: &[u16] = &[1044, 1142, 1143];
+/// The same, and what a server with a binary log says to those without SUPER before it looks at TRIGGER.
+const NOT_SHOWN: &[u16] = &[1044, 1142, 1419];
+/// MariaDB's server_id unless somebody sets it.
+const DEFAULT_ID: u64 = 1;
 /// A name that neither a table nor a column has.
 const NOBODY: &str = "keywright asks whether it may";
 
@@ -36,7 +40,10 @@ pub(super) async fn switchable(
     // In a cluster even a refused ALTER TABLE would go to all nodes.
     if told.is_empty() {
         told = not_allowed(server, config, columns).await?;
+        let unseen = not_seen(server, columns).await?;
+        found.notes.extend(unseen);
     }
+    found.notes.extend(common_id(server).await?);
     let told = told
         .into_iter()
         .map(|what| format!("no table can be switched over to keys, or back: {what}"));
@@ -46,6 +53,49 @@ pub(super) async fn switchable(
         .map(|what| format!("the listener's admin account may not see {what}"));
     found.notes.extend(unknown);
     Ok(())
+}
+
+/// Of which schemas triggers and events, whose INSERTs would fail at the fence, are not shown to the account, for people.
+async fn not_seen(server: &mut Conn, columns: &[Column]) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let schemas: BTreeSet<String> = columns.iter().map(|its| quoted(&its.schema)).collect();
+    let nobody = quoted(NOBODY);
+    for schema in schemas {
+        for (what, privilege, statement) in [
+            (
+                "triggers",
+                "TRIGGER",
+                format!(
+                    "CREATE TRIGGER {schema}.{nobody} BEFORE INSERT ON {schema}.{nobody} FOR EACH ROW SET @keywright = 1"
+                ),
+            ),
+            ("events", "EVENT", format!("SHOW EVENTS FROM {schema}")),
+        ] {
+            match server.query_drop(statement).await {
+                Err(mysql_async::Error::Server(error)) if NOT_SHOWN.contains(&error.code) => {
+                    found.push(format!(
+                        "the listener's admin account may not see all {what} of {schema}, which takes {privilege}: one that inserts fails at \
+                         the fence"
+                    ));
+                }
+                Ok(()) | Err(mysql_async::Error::Server(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// MariaDB servers have no identity of their own, and many have the id that is the default.
+async fn common_id(server: &mut Conn) -> Result<Option<String>> {
+    let uuid: Option<(String, String)> = server
+        .query_first("SHOW GLOBAL VARIABLES LIKE 'server_uuid'")
+        .await?;
+    let id: Option<u64> = server.query_first("SELECT @@global.server_id").await?;
+    let is_common = uuid.is_none() && id == Some(DEFAULT_ID);
+    Ok(is_common.then(|| {
+        format!("server_id is {DEFAULT_ID}, as by default: servers of one id, host name, port and data directory are taken for one, so give each an id of its own")
+    }))
 }
 
 /// What a switch would do and may not, for people.
