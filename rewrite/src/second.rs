@@ -331,3 +331,6 @@ impl SecondReading {
             .all(|item| item == Some(&Listed::Constant))
     }
 }
+
+#[cfg(test)]
+mod tests;
