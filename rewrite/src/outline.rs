@@ -43,6 +43,8 @@ pub(crate) struct Outline {
     /// Something that must not be carried out twice, or may be such.
     pub(crate) effects: bool,
     pub(crate) on_duplicate: bool,
+    /// RETURNING behind ON DUPLICATE KEY UPDATE.
+    pub(crate) returning: bool,
     /// UNIX_TIMESTAMP() in the select list.
     pub(crate) stamps: bool,
 }
@@ -283,6 +285,7 @@ impl Reading {
             self.last = Some(Token { end, ..token });
             return Ok(());
         }
+        self.outline.returning |= may_be_clause && self.part == Part::Tail && is("RETURNING");
         if self.part == Part::Options {
             if is("DISTINCT") || is("DISTINCTROW") {
                 self.outline.distinct = true;

@@ -138,6 +138,10 @@ impl Insert {
                 }
             }
         };
+        // Its answer does not tell LAST_INSERT_ID().
+        if outline.returning {
+            return with("with RETURNING");
+        }
         self.put(&outline, span, place, key, modes, &mut plan)?;
         plan.part_from(text);
         if let Some(at) = plan.key_at().filter(|_| seen.parameters > 0) {

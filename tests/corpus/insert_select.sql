@@ -291,6 +291,9 @@ INSERT INTO t (a) SELECT x FROM source ORDER BY x ON DUPLICATE KEY UPDATE a = 1;
 @refused RETURNING
 @only mariadb
 INSERT INTO t (a) SELECT x FROM source RETURNING id;
+@refused RETURNING
+@only mariadb
+INSERT INTO t (a) SELECT 1 ON DUPLICATE KEY UPDATE a = 2 RETURNING id;
 @refused a parameter as key
 @params 1
 INSERT INTO t (id, a) SELECT ?, x FROM source;
