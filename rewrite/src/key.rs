@@ -7,7 +7,7 @@ use crate::cursor::Cursor;
 use crate::modes::Flavour;
 use crate::name::undouble;
 use crate::refusal::{KeyExpression, Unread, Unsupported};
-use crate::scan::{Seen, Stop};
+use crate::scan::Seen;
 use crate::token::{Kind, Token};
 
 /// What kind of column holds the keys.
@@ -96,11 +96,8 @@ impl Cursor<'_> {
             _ => {
                 *self = start;
                 let mut own = Seen::default();
-                let stop = self.skip_assigned(wanted.name, &mut own)?;
+                self.skip_assigned(wanted.name, &mut own)?;
                 let end = self.at;
-                if stop == Stop::Comma && start.at == end {
-                    return Err(Unread::Refused);
-                }
                 seen.add(own);
                 return Ok(Found {
                     value: Value::Explicit,

@@ -6,7 +6,7 @@ use crate::refusal::Unread;
 use crate::words::{is_blind_call, is_reserved};
 
 /// What was seen in the text walked over.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// `last_insert_id`, `@@identity`, `insert_id`.
     pub(crate) last_id: bool,
@@ -310,4 +310,33 @@ fn scope(variable: &[u8]) -> bool {
     [b"@@session".as_slice(), b"@@local", b"@@global"]
         .iter()
         .any(|known| known.eq_ignore_ascii_case(variable))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seen;
+
+    #[test]
+    fn what_was_seen_once_or_twice_was_seen() {
+        let all = |parameters| Seen {
+            last_id: true,
+            calls: true,
+            query: true,
+            from: true,
+            name: true,
+            name_in_query: true,
+            returning: true,
+            by_mode: true,
+            parameters,
+        };
+        let mut seen = Seen::default();
+        seen.add(Seen::default());
+        assert_eq!(seen, Seen::default());
+        seen.add(all(3));
+        assert_eq!(seen, all(3));
+        seen.add(all(4));
+        assert_eq!(seen, all(7));
+        seen.add(Seen::default());
+        assert_eq!(seen, all(7));
+    }
 }
