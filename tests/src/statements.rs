@@ -6,6 +6,7 @@
 
 mod grammar;
 mod listed;
+mod queries;
 mod sides;
 mod values;
 

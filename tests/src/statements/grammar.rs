@@ -4,12 +4,12 @@ use std::fmt;
 
 use fastrand::Rng;
 
-use super::values::{bound, bound_key, choose, key, number, text, usual_key_in_query};
+use super::values::{bound, bound_key, choose, key, number, text};
 use crate::{Flavour, Param};
 
 /// What a column is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     Key,
     Number,
     Text,
@@ -134,18 +134,18 @@ impl Case {
     }
 }
 
-struct Writer<'a> {
-    random: &'a mut Rng,
+pub(super) struct Writer<'a> {
+    pub(super) random: &'a mut Rng,
     flavour: Flavour,
-    params: Option<Vec<Param>>,
+    pub(super) params: Option<Vec<Param>>,
 }
 
 impl Writer<'_> {
-    fn one_in(&mut self, times: u8) -> bool {
+    pub(super) fn one_in(&mut self, times: u8) -> bool {
         self.random.u8(0..times) == 0
     }
 
-    fn choose(&mut self, pool: &[&'static str]) -> &'static str {
+    pub(super) fn choose(&mut self, pool: &[&'static str]) -> &'static str {
         choose(self.random, pool)
     }
 
@@ -154,7 +154,7 @@ impl Writer<'_> {
     }
 
     /// What may stand between two words.
-    fn gap(&mut self) -> &'static str {
+    pub(super) fn gap(&mut self) -> &'static str {
         if self.one_in(12) {
             self.choose(&[
                 "\n",
@@ -174,7 +174,7 @@ impl Writer<'_> {
     }
 
     /// What may stand where nothing needs to.
-    fn nothing(&mut self) -> &'static str {
+    pub(super) fn nothing(&mut self) -> &'static str {
         if self.one_in(10) { self.gap() } else { "" }
     }
 
@@ -286,7 +286,7 @@ impl Writer<'_> {
         columns
     }
 
-    fn value(&mut self, role: Role) -> &'static str {
+    pub(super) fn value(&mut self, role: Role) -> &'static str {
         if let Some(params) = &mut self.params
             && self.random.bool()
         {
@@ -362,207 +362,5 @@ impl Writer<'_> {
             "a = n.a",
             "b = DEFAULT",
         ]);
-    }
-
-    /// Rows out of a query.
-    fn query(&mut self, columns: &[Role], text: &mut String) {
-        *text += self.gap();
-        let params_before = self.params.as_ref().map(Vec::len);
-        let first = self.simple(columns);
-        match self.random.u8(0..16) {
-            0..3 => {
-                let second = self.simple(columns);
-                let operator = self.choose(&[
-                    "UNION",
-                    "UNION ALL",
-                    "UNION DISTINCT",
-                    "EXCEPT",
-                    "INTERSECT",
-                    "union all",
-                    "MINUS",
-                    "UNION/**/ALL",
-                ]);
-                *text += &match self.random.u8(0..4) {
-                    0 => format!("({first}) {operator} ({second})"),
-                    1 => format!("{first} {operator} ({second})"),
-                    _ => format!("{first} {operator} {second}"),
-                };
-                if self.one_in(4) {
-                    *text += self.choose(&[" ORDER BY 1", " LIMIT 2", " ORDER BY a LIMIT 1"]);
-                }
-            }
-            3 => *text += &format!("({first})"),
-            4 => *text += &format!("(({first}))"),
-            5 => *text += &format!("WITH c AS ({first}) SELECT * FROM c"),
-            6 => *text += &format!("WITH c AS (SELECT 1 AS x) {first}"),
-            7 => *text += &format!("(WITH c AS (SELECT 1 AS x) {first})"),
-            8 => *text += &format!("SELECT * FROM ({first}) d"),
-            9 => {
-                let second = self.simple(columns);
-                *text += &format!("SELECT * FROM ({first} UNION ALL {second}) d");
-            }
-            10 => {
-                // The first query is left out, with its parameters.
-                if let (Some(params), Some(before)) = (&mut self.params, params_before) {
-                    params.truncate(before);
-                }
-                *text += self.choose(&[
-                    "TABLE u3",
-                    "VALUES (NULL,1,'x'),(0,2,'y')",
-                    "SELECT * FROM u3",
-                    "SELECT u3.* FROM u3",
-                    "VALUES ROW(NULL,1,'x'),ROW(790,2,'y')",
-                ])
-            }
-            _ => *text += &first,
-        }
-    }
-
-    fn simple(&mut self, columns: &[Role]) -> String {
-        let mut text = self
-            .choose(&[
-                "SELECT",
-                "SELECT",
-                "SELECT",
-                "select",
-                "SELECT DISTINCT",
-                "SELECT ALL",
-                "SELECT STRAIGHT_JOIN",
-                "SELECT SQL_NO_CACHE",
-                "SELECT SQL_SMALL_RESULT",
-            ])
-            .to_owned();
-        text += self.gap();
-        let from = !self.one_in(3);
-        let mut grouped = false;
-        for (number, &role) in columns.iter().enumerate() {
-            if number > 0 {
-                text += ",";
-                text += self.nothing();
-            }
-            let value = match role {
-                Role::Key if from && self.one_in(5) => self.choose(&[
-                    "n",
-                    "u.n",
-                    "a",
-                    "MAX(n)",
-                    "MIN(a)",
-                    "COUNT(*)",
-                    "SUM(n)",
-                    "ROW_NUMBER() OVER ()",
-                    "GROUPING(a)",
-                    "d.n",
-                    "minus",
-                    "a+n",
-                ]),
-                Role::Key if self.one_in(2) => usual_key_in_query(self.random),
-                Role::Number if from && self.one_in(2) => self.choose(&[
-                    "a",
-                    "u.a",
-                    "a+1",
-                    "MAX(a)",
-                    "COUNT(*)",
-                    "minus",
-                    "`offset`",
-                    "RANK() OVER (ORDER BY a)",
-                ]),
-                Role::Text if from && self.one_in(2) => {
-                    self.choose(&["b", "u.b", "MAX(b)", "GROUP_CONCAT(b)", "UPPER(b)"])
-                }
-                Role::Key | Role::Number | Role::Text => self.value(role),
-            };
-            text += value;
-            if self.one_in(10) {
-                text += self.choose(&[" AS x", " y", " AS `z`", " AS 'w'"]);
-            }
-        }
-        if !from {
-            if self.one_in(4) {
-                text += self.choose(&[
-                    " FROM DUAL",
-                    " FROM dual WHERE 1",
-                    " WHERE 1",
-                    " HAVING 1",
-                    " LIMIT 1",
-                    " WHERE NOT EXISTS (SELECT 1 FROM u WHERE 0)",
-                ]);
-            }
-            return text;
-        }
-        text += self.gap();
-        text += "FROM";
-        text += self.gap();
-        text += self.choose(&[
-            "u",
-            "u",
-            "u",
-            "`u`",
-            "{db}.u",
-            "u AS d",
-            "u d",
-            "(SELECT * FROM u) d",
-            "u JOIN u v USING (a)",
-            "u minus",
-            "u LEFT JOIN u v ON u.a = v.n",
-            "u, (SELECT 1 AS one) o",
-            "(u)",
-        ]);
-        if self.one_in(3) {
-            text += self.gap();
-            text += self.choose(&[
-                "WHERE a > 1",
-                "WHERE 1",
-                "WHERE a IN (1,3)",
-                "WHERE b LIKE '%'",
-                "WHERE n IS NULL",
-                "WHERE a = @k",
-                "WHERE a BETWEEN 1 AND 2",
-            ]);
-        }
-        if self.one_in(4) {
-            grouped = true;
-            text += self.gap();
-            text += self.choose(&[
-                "GROUP BY a",
-                "GROUP BY a WITH ROLLUP",
-                "GROUP BY 1",
-                "GROUP BY 1 WITH ROLLUP",
-                "GROUP BY 1 WITH ROLLUP",
-                "GROUP BY 1, 2 WITH ROLLUP",
-                "GROUP BY b",
-                "GROUP BY ROLLUP (a)",
-                "GROUP BY a, b WITH ROLLUP",
-                "GROUP BY n",
-            ]);
-        }
-        if self.one_in(if grouped { 3 } else { 15 }) {
-            text += self.gap();
-            text += self.choose(&["HAVING a > 1", "HAVING COUNT(*) > 0", "HAVING 1"]);
-        }
-        if self.one_in(5) {
-            text += self.gap();
-            text += self.choose(&[
-                "ORDER BY a",
-                "ORDER BY a DESC",
-                "ORDER BY 2",
-                "ORDER BY `offset`",
-                "ORDER BY offset",
-                "ORDER BY minus",
-                "ORDER BY b, a",
-                "ORDER BY NULL",
-            ]);
-        }
-        if self.one_in(6) {
-            text += self.gap();
-            text += self.choose(&[
-                "LIMIT 2",
-                "LIMIT 1,1",
-                "LIMIT 1 OFFSET 1",
-                "LIMIT 0",
-                "FOR UPDATE",
-                "LOCK IN SHARE MODE",
-            ]);
-        }
-        text
     }
 }
