@@ -1,7 +1,7 @@
 //! INSERT … SELECT: tried with more keys until they are enough.
 
 use keywright_rewrite::KeyForm;
-use keywright_session::Limits;
+use keywright_session::{Limits, OnUnsure};
 
 use super::rig::*;
 
@@ -176,4 +176,21 @@ fn execute_of_one_prepared_out_of_a_text_is_refused_by_name() {
         assert_eq!(r.answer(&probe("1")), b"");
     }
     assert!(has(&r.told(), "INSERT … SELECT in PREPARE from a text"));
+}
+
+#[test]
+fn rows_that_may_not_go_in_are_refused_where_the_rule_says_so_but_for_a_single_one() {
+    for (text, is_refused) in [
+        ("INSERT IGNORE INTO t (a) SELECT a FROM u", true),
+        ("INSERT IGNORE INTO t (a) SELECT 1", false),
+        (
+            "INSERT INTO t (a) SELECT a FROM u LIMIT 1 ON DUPLICATE KEY UPDATE a = 1",
+            false,
+        ),
+        ("INSERT INTO t (a) SELECT a FROM u", false),
+    ] {
+        let mut r = rig_of_rule(|rule| rule.on_unsure = OnUnsure::Refuse);
+        let sent = r.probed(text, "1");
+        assert_eq!(sent.is_empty(), is_refused, "{text}: {sent}");
+    }
 }
