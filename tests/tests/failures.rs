@@ -200,6 +200,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         Cause::StatementUnsupported
         | Cause::KeyExplicit
         | Cause::StoreUnavailable
+        | Cause::TableAhead
         | Cause::UpstreamUnreachable
         | Cause::ConnectionsFull
         | Cause::MemoryFull

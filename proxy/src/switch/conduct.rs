@@ -132,7 +132,7 @@ impl<C: Crew> Conductor<C> {
         let next = decide(&me, &standing);
         match next {
             Next::Follow => {
-                self.look_before(&standing).await?;
+                self.look_before(&standing).await;
                 if !self.crew.follow(&standing) {
                     self.say_again(None).await?;
                     return Ok(Next::Wait);

@@ -125,23 +125,26 @@ impl<C: Crew> Conductor<C> {
         Ok(())
     }
 
-    /// Before connections follow what is in force for the first time: looks at the tables that give keys from now on.
-    ///
-    /// # Errors
-    /// The store or a server fails.
-    pub(super) async fn look_before(&mut self, standing: &Standing) -> Result<()> {
+    /// Before connections follow what is in force for the first time: looks at the tables that give keys from now on. Of a server that
+    /// cannot be asked nothing is known, as before; the next look comes back to it.
+    pub(super) async fn look_before(&mut self, standing: &Standing) {
         let now = (standing.attempt, standing.rules.clone());
         if !self.can_lead() || self.looked_at.as_ref() == Some(&now) {
-            return Ok(());
+            return;
         }
         let given = given(standing);
         if !given.is_empty() {
             let mut servers = self.some_servers().await;
-            let ahead = self.ahead(&mut servers, &given).await?;
-            self.crew().note_ahead(ahead);
+            match self.ahead(&mut servers, &given).await {
+                Ok(ahead) => self.crew().note_ahead(ahead),
+                Err(error) => {
+                    tracing::warn!(
+                        "whether tables in force have their fence is not known: {error:#}"
+                    );
+                }
+            }
         }
         self.looked_at = Some(now);
-        Ok(())
     }
 
     /// The tables that are to have a fence and have none.

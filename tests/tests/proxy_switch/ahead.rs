@@ -7,7 +7,7 @@ use keywright_tests::{
 use super::{Shop, id, rule};
 
 fn is_fenced(direct: &mut Wire, table: &str) -> Result<bool> {
-    let replies = direct.query(&format!("INSERT INTO {table} (a) VALUES (0)"))?;
+    let replies = direct.query(format!("INSERT INTO {table} (a) VALUES (0)"))?;
     let is_refused =
         matches!(replies.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno));
     if !is_refused {
@@ -38,12 +38,9 @@ pub(super) fn a_server_taken_for_another_gets_no_keys_among_its_ids(
             "CONCAT('id=', @@server_id, ' port=', @@port, ' host=', @@hostname, ' data=', @@datadir)"
         }
     };
-    let identity = direct
-        .rows(&format!("SELECT {identity}"))?
-        .concat()
-        .concat();
+    let identity = direct.rows(format!("SELECT {identity}"))?.concat().concat();
     let mut store = shop.server.wire("keywright")?;
-    store.run(&format!(
+    store.run(format!(
         "INSERT INTO keywright_rule_server SELECT table_pattern, column_name, '{identity}' FROM keywright_rule"
     ))?;
     let mut config = shop.with("one", "rewrite");
@@ -67,7 +64,7 @@ pub(super) fn keys_go_on_above_a_table_that_is_renamed_into_a_rule(flavour: Flav
     let before = id(wire.query("INSERT INTO orders (a) VALUES (1)")?)?;
     wire.run("CREATE TABLE archive (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")?;
     let mut direct = shop.server.wire("shop")?;
-    direct.run(&format!("INSERT INTO archive VALUES ({}, 0)", before + 50))?;
+    direct.run(format!("INSERT INTO archive VALUES ({}, 0)", before + 50))?;
     direct.run("DELETE FROM archive")?;
     let bound = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
     direct.run("RENAME TABLE archive TO or_archive")?;
