@@ -67,7 +67,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
         Err(_) => bail!("the proxy's threads panicked"),
     };
     runtime.block_on(async {
-        if let Some(switching) = &running.switching {
+        if let Some(switching) = &mut running.switching {
             switching.leave().await;
         }
         keys.hand_back().await;

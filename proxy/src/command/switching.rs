@@ -262,10 +262,15 @@ impl Switching {
         let is_turn_over = self.last_busy.is_none_or(|busy| busy + turn < now);
         self.look_into(now).await?;
         self.is_due |= self.conductor.has_ahead();
-        if !self.is_due || now < self.next_try || !is_turn_over {
+        if !self.is_due {
             return Ok(true);
         }
-        self.begin().await
+        // At once: whoever starts again, or is told something else, goes by what was in force.
+        let standing = self.record_wishes().await?;
+        if now < self.next_try || !is_turn_over {
+            return Ok(true);
+        }
+        self.begin(&standing).await
     }
 
     /// Puts right what a failover may have changed, now and then and when statements have met it.
@@ -290,35 +295,50 @@ impl Switching {
         self.conductor.fence_missing().await
     }
 
+    /// Notes in the store what the configuration wants and is in force; that differs from this before a switch.
+    async fn record_wishes(&mut self) -> Result<Standing> {
+        let standing = self.conductor.standing().await?;
+        let wishes: Vec<Wish> = self.config.rules.iter().filter_map(wish).collect();
+        let is_in_force = |wish: &Wish| in_force(&standing, &wish.rule) == wish.keys;
+        if standing.phase != Phase::None || !wishes.iter().any(is_in_force) {
+            return Ok(standing);
+        }
+        let all = self.board.wishes().await.map_err(failed)?;
+        for wish in wishes.into_iter().filter(is_in_force) {
+            if self.changed.remove(&wish.rule) {
+                tracing::info!(
+                    rule = wish.rule.tables,
+                    keys = named(wish.keys.as_ref()),
+                    "what the rule says is in force"
+                );
+            }
+            let is_recorded =
+                |(place, before): &(String, Wish)| *place == self.place && *before == wish;
+            if !all.iter().any(is_recorded) {
+                let recorded = self.board.record_wish(&self.place, wish).await;
+                recorded.map_err(failed)?;
+            }
+        }
+        Ok(standing)
+    }
+
     /// Begins to switch what the configuration wants anew. True: there is nothing of that.
-    async fn begin(&mut self) -> Result<bool> {
-        let standing = self.board.standing().await.map_err(failed)?;
+    async fn begin(&mut self, standing: &Standing) -> Result<bool> {
         if standing.phase != Phase::None {
             return Ok(false);
         }
         let all = self.board.wishes().await.map_err(failed)?;
         let mut changes = Vec::new();
-        let strange = self.conductor.strange(&standing).await;
+        let strange = self.conductor.strange(standing).await;
         let wishes: Vec<Wish> = self.config.rules.iter().filter_map(wish).collect();
         for wish in wishes {
-            let from = in_force(&standing, &wish.rule);
+            let from = in_force(standing, &wish.rule);
             let of_rule = || all.iter().filter(|(_, its)| its.rule == wish.rule);
             let before = of_rule().find(|(place, _)| *place == self.place);
             let before = before.map(|(_, before)| before);
             let was_switched = from.is_some() || of_rule().any(|(_, its)| its.keys.is_some());
             if from == wish.keys {
-                if self.changed.remove(&wish.rule) {
-                    tracing::info!(
-                        rule = wish.rule.tables,
-                        keys = named(wish.keys.as_ref()),
-                        "what the rule says is in force"
-                    );
-                }
                 changes.extend(repeated(&wish.rule, from, &strange));
-                if before != Some(&wish) {
-                    let recorded = self.board.record_wish(&self.place, wish).await;
-                    recorded.map_err(failed)?;
-                }
             } else if self.changed.contains(&wish.rule) || is_news(&wish, before, was_switched) {
                 changes.push(Change {
                     rule: wish.rule,
@@ -345,7 +365,7 @@ impl Switching {
                 "this proxy switches no tables, since a listener has no admin url: they stay as they are until another proxy does"
             );
         }
-        if let Some(Peer { holder, .. }) = missing(peer_wait_ms(&self.config), &standing) {
+        if let Some(Peer { holder, .. }) = missing(peer_wait_ms(&self.config), standing) {
             bail!(
                 "tables are not switched yet: {holder} is not heard of, and may come back until it was silent for {} s",
                 self.config.switch_peer_wait_s
@@ -401,7 +421,10 @@ impl Switching {
     }
 
     /// The program ends: nobody is to wait for it.
-    pub(super) async fn leave(&self) {
+    pub(super) async fn leave(&mut self) {
+        if let Err(error) = self.record_wishes().await {
+            tracing::debug!("what is in force here was not noted in the store: {error:#}");
+        }
         if let Err(failure) = self.board.leave().await {
             tracing::debug!(%failure, "the store was not told that this proxy ends");
         }

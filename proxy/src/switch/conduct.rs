@@ -52,6 +52,10 @@ pub struct Conductor<C> {
     holds: Option<u64>,
     /// What was said to the store last, and when.
     beat: Option<(Option<u64>, Instant)>,
+    /// The store did not answer the last time.
+    has_lost_store: bool,
+    /// Since when it answers again; `None`: it always did.
+    answers_since: Option<Instant>,
     /// The attempt behind which tables were looked at last, and what was in force.
     pub(super) looked_at: Option<(u64, Vec<InForce>)>,
     /// Rules that give keys and have tables with ids and without fence.
@@ -72,6 +76,8 @@ impl<C: Crew> Conductor<C> {
             crew,
             holds: None,
             beat: None,
+            has_lost_store: false,
+            answers_since: None,
             looked_at: None,
             ahead: BTreeSet::new(),
         }
@@ -120,7 +126,7 @@ impl<C: Crew> Conductor<C> {
             // Before anything else, so that everybody waits for it.
             self.say(None).await?;
         }
-        let standing = self.board.standing().await.map_err(told)?;
+        let standing = self.standing().await?;
         let me = Me {
             program: self.board.program(),
             can_lead: self.can_lead(),
@@ -161,8 +167,30 @@ impl<C: Crew> Conductor<C> {
         Ok(next)
     }
 
+    /// What the store says. While it was away nobody was heard of: that is no silence of theirs.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn standing(&mut self) -> Result<Standing> {
+        let standing = self.board.standing().await;
+        let had_lost_store = std::mem::replace(&mut self.has_lost_store, standing.is_err());
+        let mut standing = standing.map_err(told)?;
+        if had_lost_store {
+            self.answers_since = Some(Instant::now());
+        }
+        if let Some(since) = self.answers_since {
+            let answers_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+            for peer in &mut standing.peers {
+                peer.silent_ms = peer.silent_ms.min(answers_ms);
+            }
+        }
+        Ok(standing)
+    }
+
     async fn say(&mut self, held: Option<u64>) -> Result<()> {
-        self.board.beat(held).await.map_err(told)?;
+        let said = self.board.beat(held).await;
+        self.has_lost_store |= said.is_err();
+        said.map_err(told)?;
         self.beat = Some((held, Instant::now()));
         Ok(())
     }

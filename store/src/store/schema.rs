@@ -82,6 +82,7 @@ const SWITCH: Shape = Shape {
         ("begun_at", "datetime"),
         ("snowflake_generation", "bigint"),
         ("snowflake_floor_ms", "bigint"),
+        ("snowflake_first", "bigint"),
     ],
 };
 

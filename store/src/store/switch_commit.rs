@@ -10,7 +10,7 @@ use mysql_async::{Conn, Row};
 use super::lease_rows::all_rows;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
 use super::{AsyncTalk, Link, Store, StoreError, column};
-use crate::lease::{LeaseRow, first_above};
+use crate::lease::first_above;
 use crate::switch::{
     Bound, CommitRefusal, InForce, KeySpace, Phase, Recorded, bound_after, floor_after,
 };
@@ -227,10 +227,7 @@ impl Commit {
     async fn bound(&self, keys: &KeySpace, link: &mut Link) -> Result<Option<Bound>, StoreError> {
         match keys {
             KeySpace::Tag(tag) => self.bound_of_tag(tag, link).await,
-            KeySpace::Snowflake => {
-                let rows = all_rows(&mut link.conn, Space::Snowflake.name()).await?;
-                Ok(Some(bound_of(&rows, &link.server.identity)))
-            }
+            KeySpace::Snowflake => Ok(Some(bound_of_snowflakes(link).await?)),
         }
     }
 
@@ -264,7 +261,7 @@ impl Commit {
                 let now = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
                 let now_ms: Option<i64> = link.conn.query_first(now).await?;
                 match floor_after(first, &self.layout, now_ms.unwrap_or(0)) {
-                    Ok(floor_ms) => raise_leases(floor_ms, link).await?,
+                    Ok(floor_ms) => raise_leases(floor_ms, first, link).await?,
                     Err(refusal) => return Ok(Err(refusal)),
                 }
             }
@@ -276,7 +273,7 @@ impl Commit {
     async fn leave(&self, keys: &KeySpace, link: &mut Link) -> Result<(), StoreError> {
         match keys {
             KeySpace::Tag(tag) => self.raise(tag, None, link).await,
-            KeySpace::Snowflake => raise_leases(0, link).await,
+            KeySpace::Snowflake => raise_leases(0, 0, link).await,
         }
     }
 
@@ -297,30 +294,34 @@ impl Commit {
     }
 }
 
-/// What all leases together may have issued.
-fn bound_of(rows: &[LeaseRow], identity: &str) -> Bound {
-    Bound {
-        hi: rows.iter().map(first_above).max().unwrap_or(0),
+/// What all leases together may have issued, and what they are to begin above: as long as there is none, that is all there is.
+async fn bound_of_snowflakes(link: &mut Link) -> Result<Bound, StoreError> {
+    let rows = all_rows(&mut link.conn, Space::Snowflake.name()).await?;
+    let begin = "SELECT snowflake_first FROM keywright_switch WHERE id = 1";
+    let begin: Option<u64> = link.conn.query_first(begin).await?;
+    let used = rows.iter().map(first_above).max().unwrap_or(0);
+    Ok(Bound {
+        hi: used.max(begin.unwrap_or(0)),
         id_max: u64::MAX >> 1,
-        is_foreign: rows.iter().any(|row| row.server != identity),
-    }
+        is_foreign: rows.iter().any(|row| row.server != link.server.identity),
+    })
 }
 
-/// Raises the generation of all leases of snowflake ids, and the moment at which these begin.
-async fn raise_leases(floor_ms: i64, link: &mut Link) -> Result<(), StoreError> {
+/// Raises the generation of all leases of snowflake ids, and the moment and the id at which these begin.
+async fn raise_leases(floor_ms: i64, first: u64, link: &mut Link) -> Result<(), StoreError> {
     let update = "UPDATE keywright_switch SET snowflake_generation = snowflake_generation + 1, \
-                  snowflake_floor_ms = GREATEST(snowflake_floor_ms, ?) WHERE id = 1";
-    link.conn.exec_drop(update, (floor_ms,)).await?;
+                  snowflake_floor_ms = GREATEST(snowflake_floor_ms, ?), \
+                  snowflake_first = GREATEST(snowflake_first, ?) WHERE id = 1";
+    link.conn.exec_drop(update, (floor_ms, first)).await?;
     Ok(())
 }
 
-/// The first snowflake id above all that leases may have issued by now.
+/// The first snowflake id above all that leases may have issued by now, and above what these are to begin above.
 #[derive(Debug)]
 pub(crate) struct ReadSnowflakeBound;
 
 impl AsyncTalk<u64> for ReadSnowflakeBound {
     async fn with(self, link: &mut Link) -> Result<u64, StoreError> {
-        let rows = all_rows(&mut link.conn, Space::Snowflake.name()).await?;
-        Ok(bound_of(&rows, &link.server.identity).hi)
+        Ok(bound_of_snowflakes(link).await?.hi)
     }
 }

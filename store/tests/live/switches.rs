@@ -274,6 +274,42 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
     Ok(())
 }
 
+/// Nobody has had a lease since tables went over from a tag to snowflake ids: what comes next begins above the tag's keys all the same.
+#[test]
+fn snowflake_ids_that_nobody_has_had_are_left_above_what_was_before() -> Result<()> {
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        for next in [None, Some("b")] {
+            let schema = format!("kw_switch_unleased_{}", next.unwrap_or("off"));
+            let schema = Schema::on(flavour, &schema)?;
+            runtime()?.block_on(async {
+                let keys = open(&schema.raw())?;
+                keys.init().await?;
+                for tags in ["a", "b"] {
+                    keys.create_tag(&tag(tags), &small_steps(100)).await?;
+                }
+                let board = Switchboard::new(&keys);
+                for (from, to) in [(None, Some("a")), (Some("a"), Some("snowflake"))] {
+                    let attempt = board.begin(&[change(from, to)]).await?.unwrap();
+                    let committed = board.commit(attempt, 700_000, here()).await?;
+                    assert_eq!(committed, Committed::Done);
+                }
+                let bound = board.bound(&KeySpace::Snowflake).await?;
+                assert!(bound >= Some(700_000), "{bound:?}");
+                let attempt = board.begin(&[change(Some("snowflake"), next)]).await?;
+                let committed = board.commit(attempt.unwrap(), 0, here()).await?;
+                assert_eq!(committed, Committed::Done);
+                let first = match next {
+                    None => board.standing().await?.rules[0].above,
+                    Some(tag) => board.bound(&space(tag)).await?,
+                };
+                assert!(first >= Some(700_000), "{first:?}");
+                Ok::<(), anyhow::Error>(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn programs_hear_what_went_by_the_others() -> Result<()> {
     for flavour in [Flavour::MariaDb, Flavour::MySql] {

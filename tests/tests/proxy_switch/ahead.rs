@@ -53,6 +53,21 @@ pub(super) fn a_server_taken_for_another_gets_no_keys_among_its_ids(
     Ok(())
 }
 
+/// A program that starts again goes by what its file said when that was in force, however short that was ago.
+pub(super) fn a_restart_right_behind_a_switch_switches_back(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
+    for _ in 0..3 {
+        for (mode, wanted) in [("rewrite", Some("one")), ("observe", None)] {
+            proxy.stop()?;
+            proxy.reconfigure(shop.with("one", mode));
+            proxy.restart()?;
+            shop.wait_for(wanted)?;
+        }
+    }
+    Ok(())
+}
+
 /// What is highest in a table does not tell which ids it had; and programs have ranges of the tag that are below its bound.
 pub(super) fn keys_go_on_above_a_table_that_is_renamed_into_a_rule(flavour: Flavour) -> Result<()> {
     let shop = Shop::new(flavour)?;

@@ -7,6 +7,7 @@ mod storm;
 use std::time::Instant;
 
 use ahead::{
+    a_restart_right_behind_a_switch_switches_back,
     a_server_taken_for_another_gets_no_keys_among_its_ids,
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
 };
@@ -35,6 +36,7 @@ keywright_tests::on_both_flavours!(
     a_program_that_stops_goes_along_until_its_connections_have_ended,
     a_transaction_that_an_error_has_ended_holds_nothing_up,
     a_column_without_room_for_keys_stays_native,
+    a_restart_right_behind_a_switch_switches_back,
     a_server_taken_for_another_gets_no_keys_among_its_ids,
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
 );
