@@ -114,9 +114,12 @@ impl Session {
         self.refuse(header, Cause::StatementUnsupported, &message)
     }
 
-    /// A table that has ids which are still to be given: the statement waits until keys go on above them.
+    /// A table that has ids which are still to be given: the statement waits until keys go on above them. In a transaction that has touched
+    /// another table of the rule it is refused at once: for that one the others wait.
     pub(crate) fn wait_ahead(&mut self, header: Header, rule: Option<usize>) -> Step {
-        if self.waited.take().is_none() {
+        self.leave();
+        let is_waited_for = rule.is_some_and(|rule| self.has_touched(rule));
+        if self.waited.take().is_none() && !is_waited_for {
             self.note_strange();
             return Step::Wait;
         }

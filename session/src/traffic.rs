@@ -298,6 +298,13 @@ impl Session {
         }
     }
 
+    /// Whether a transaction that is open has touched a table of a rule.
+    pub(crate) fn has_touched(&self, rule: usize) -> bool {
+        let doors = self.rules.doors().map_or(&[][..], |doors| &doors.doors);
+        let door = doors.get(self.rules.configured(rule));
+        door.is_some_and(|door| self.under_way.iter().any(|is| is.is_of(door)))
+    }
+
     /// Whether the server is none of those on which the rule's keys are in force. One that was not asked yet is asked before anything
     /// is rewritten, and then the statement comes here again.
     fn is_strange(&self, door: &OneDoor) -> bool {

@@ -1,5 +1,9 @@
 //! Tables in force without their fence that have ids of their own: keys go on above them, and until then there are none.
 
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use keywright_core::Cause;
 use keywright_tests::{
     AT_FENCE, Flavour, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, wait_until,
 };
@@ -82,7 +86,22 @@ pub(super) fn keys_go_on_above_a_table_that_is_renamed_into_a_rule(flavour: Flav
     direct.run(format!("INSERT INTO archive VALUES ({}, 0)", before + 50))?;
     direct.run("DELETE FROM archive")?;
     let bound = wire.prepare("INSERT INTO orders (a) VALUES (?)")??;
+    // One that has touched another table of the rule is waited for: it does not wait in turn.
+    let mut open = proxy.wire("shop")?;
+    open.run("BEGIN")?;
+    open.run("INSERT INTO orders (a) VALUES (1)")?;
     direct.run("RENAME TABLE archive TO or_archive")?;
+    wait_until("the look", WAIT_MAX, || {
+        Ok(proxy.log().contains("the table has ids and no fence"))
+    })?;
+    let began = Instant::now();
+    let replies = open.query("INSERT INTO or_archive (a) VALUES (1)")?;
+    let [Reply::Failed(fault)] = replies.as_slice() else {
+        bail!("{replies:?}");
+    };
+    assert_eq!(fault.errno, Cause::TableAhead.mysql_errno());
+    assert!(began.elapsed() < Duration::from_secs(2), "{fault}");
+    open.run("ROLLBACK")?;
     wait_until("the fence", WAIT_MAX, || {
         is_fenced(&mut direct, "or_archive")
     })?;
