@@ -177,11 +177,6 @@ impl InForce {
         &self.counters.traffic
     }
 
-    /// How often connections of this program have changed tables.
-    pub fn defined(&self) -> u64 {
-        self.counters.schema.defined()
-    }
-
     /// Which version of the rules that is.
     pub fn version(&self) -> u64 {
         self.state().version

@@ -52,9 +52,9 @@ pub(super) struct Switching {
     next_fence: Instant,
     /// Before then not even if statements ask for it.
     no_fence_before: Instant,
-    /// How often statements were kept back from a server or a table, native ones refused at the fence, and tables changed, as far as
-    /// that was looked into.
-    looked_into: [u64; 3],
+    /// How often statements were kept back from a server or a table, and native ones refused at the fence, as far as that was looked
+    /// into.
+    looked_into: (u64, u64),
     /// When an attempt was under way last.
     last_busy: Option<Instant>,
     /// What was logged last, and has not changed.
@@ -179,7 +179,7 @@ impl Switching {
             rules_left: 0,
             next_fence: Instant::now(),
             no_fence_before: Instant::now(),
-            looked_into: [0; 3],
+            looked_into: (0, 0),
             last_busy: None,
             told: None,
             told_off: BTreeSet::new(),
@@ -276,11 +276,7 @@ impl Switching {
     /// Puts right what a failover may have changed, now and then and when statements have met it.
     async fn look_into(&mut self, now: Instant) -> Result<()> {
         let traffic = self.conductor.crew().traffic();
-        let met = [
-            traffic.strange(),
-            traffic.at_fence(),
-            self.conductor.crew().defined(),
-        ];
+        let met = (traffic.strange(), traffic.at_fence());
         let is_asked_for = met != self.looked_into && now >= self.no_fence_before;
         if now < self.next_fence && !is_asked_for {
             return Ok(());

@@ -2,7 +2,7 @@
 //! given.
 //!
 //! A server cannot always be told from another by what it says of itself. So a table that was seen with ids and without its fence gets
-//! no keys, wherever it is, until the switch was repeated.
+//! no keys, wherever it is, until the switch was repeated, if these are above all that its keys' source has reserved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,6 @@ use super::conduct::{Conductor, Crew, told};
 use super::fence::{Outcome, Reading, fence, lift};
 use super::servers::{self, Server};
 use crate::tables::Column;
-
-/// The next id of a table that has none, and never had.
-const FIRST: u64 = 1;
 
 /// Tables that have no fence and ids of their own that are still to be given, by schema and name; by the listener's place, of those
 /// whose servers could be looked at.
@@ -164,19 +161,21 @@ impl<C: Crew> Conductor<C> {
         Ok(tables)
     }
 
-    /// Those of them that have ids: which of these are still to be given nobody knows, as programs have ranges of their own. On a server on
-    /// which the keys are not in force nobody gets any yet.
+    /// Those of them whose next id is above all that was reserved of their keys, so that the server has made some. On a server on which the
+    /// keys are not in force nobody gets any yet.
     async fn ahead(&mut self, servers: &mut [Server], given: &Given) -> Result<Ahead> {
         let mut found = Ahead::new();
         let mut all = BTreeSet::new();
         for server in servers {
             let mut tables = BTreeSet::new();
             for (name, column) in self.unfenced(server, given).await? {
-                let is_here = given
-                    .get(&name)
-                    .is_some_and(|(_, of)| of.contains(&server.identity));
-                let next = column.counter.unwrap_or(FIRST);
-                if is_here && next > FIRST {
+                let Some((keys, of)) = given.get(&name) else {
+                    continue;
+                };
+                let next = column.counter.unwrap_or(0);
+                let bound = self.board.bound(keys).await.map_err(told)?;
+                let is_above = bound.is_none_or(|bound| next > bound);
+                if of.contains(&server.identity) && is_above {
                     if !self.ahead.contains(&name) {
                         tracing::warn!(
                             table = column.quoted_table(),
@@ -196,16 +195,18 @@ impl<C: Crew> Conductor<C> {
         Ok(found)
     }
 
-    /// Under a table's lock: whether its rule gives keys now, and it has no ids.
+    /// Under a table's lock: whether its rule gives keys now, and its ids are not above all that was reserved of these.
     async fn may_fence(
         &self,
         name: &RuleName,
         keys: &KeySpace,
         reading: Reading,
     ) -> Result<bool, Failure> {
+        let bound = self.board.bound(keys).await?;
+        let is_below = bound.is_some_and(|bound| reading.counter <= bound);
         let now = self.board.standing().await?;
         let mut rules = now.rules.iter();
         let gives = rules.any(|rule| rule.rule == *name && rule.keys.as_ref() == Some(keys));
-        Ok(now.phase == Phase::None && gives && reading.counter <= FIRST)
+        Ok(now.phase == Phase::None && gives && is_below)
     }
 }
