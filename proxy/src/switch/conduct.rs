@@ -60,6 +60,8 @@ pub struct Conductor<C> {
     pub(super) looked_at: Option<(u64, Vec<InForce>)>,
     /// Rules that give keys and have tables with ids and without fence.
     pub(super) ahead: BTreeSet<RuleName>,
+    /// These tables, by server.
+    pub(super) held_back: BTreeSet<(String, String)>,
 }
 
 pub(super) fn told(failure: Failure) -> anyhow::Error {
@@ -80,6 +82,7 @@ impl<C: Crew> Conductor<C> {
             answers_since: None,
             looked_at: None,
             ahead: BTreeSet::new(),
+            held_back: BTreeSet::new(),
         }
     }
 

@@ -15,6 +15,9 @@ use super::fence::{Outcome, Reading, fence, lift};
 use super::servers::{self, Server};
 use crate::tables::Column;
 
+/// The next id of a table that never had one.
+const FIRST: u64 = 1;
+
 /// Tables that have no fence and ids of their own that are still to be given, by schema and name; by the listener's place, of those
 /// whose servers could be looked at.
 pub type Ahead = BTreeMap<usize, BTreeSet<(String, String)>>;
@@ -104,7 +107,11 @@ impl<C: Crew> Conductor<C> {
         let mut servers = self.some_servers().await;
         for server in &mut servers {
             for (name, column) in self.unfenced(server, &given).await? {
-                let Some((keys, _)) = given.get(&name) else {
+                let table = (server.identity.clone(), column.quoted_table());
+                let Some((keys, _)) = given
+                    .get(&name)
+                    .filter(|_| !self.held_back.contains(&table))
+                else {
                     continue;
                 };
                 let may = async |reading: Reading| self.may_fence(&name, keys, reading).await;
@@ -117,12 +124,13 @@ impl<C: Crew> Conductor<C> {
                 }
             }
         }
-        let ahead = self.ahead(&mut servers, &given).await?;
+        let ahead = self.ahead(&mut servers, &given, false).await?;
         self.crew().note_ahead(ahead);
         Ok(())
     }
 
-    /// Before connections follow what is in force for the first time: looks at the tables that give keys from now on. Of a server that
+    /// Before connections follow what is in force for the first time: looks at the tables that give keys from now on. Behind a switch all
+    /// of them have their fence; one that has ids and none was not part of it, and its ids may be among those that others reserved. Of a server that
     /// cannot be asked nothing is known, as before; the next look comes back to it.
     pub(super) async fn look_before(&mut self, standing: &Standing) {
         let now = (standing.attempt, standing.rules.clone());
@@ -132,7 +140,7 @@ impl<C: Crew> Conductor<C> {
         let given = given(standing);
         if !given.is_empty() {
             let mut servers = self.some_servers().await;
-            match self.ahead(&mut servers, &given).await {
+            match self.ahead(&mut servers, &given, true).await {
                 Ok(ahead) => self.crew().note_ahead(ahead),
                 Err(error) => {
                     tracing::warn!(
@@ -161,10 +169,16 @@ impl<C: Crew> Conductor<C> {
         Ok(tables)
     }
 
-    /// Those of them whose next id is above all that was reserved of their keys, so that the server has made some. On a server on which the
-    /// keys are not in force nobody gets any yet.
-    async fn ahead(&mut self, servers: &mut [Server], given: &Given) -> Result<Ahead> {
+    /// Those of them whose next id is above all that was reserved of their keys, so that the server has made some; right behind a switch all
+    /// that have ids. They stay so until they have their fence. On a server on which the keys are not in force nobody gets any yet.
+    async fn ahead(
+        &mut self,
+        servers: &mut [Server],
+        given: &Given,
+        is_behind_switch: bool,
+    ) -> Result<Ahead> {
         let mut found = Ahead::new();
+        let mut held_back = BTreeSet::new();
         let mut all = BTreeSet::new();
         for server in servers {
             let mut tables = BTreeSet::new();
@@ -174,7 +188,10 @@ impl<C: Crew> Conductor<C> {
                 };
                 let next = column.counter.unwrap_or(0);
                 let bound = self.board.bound(keys).await.map_err(told)?;
-                let is_above = bound.is_none_or(|bound| next > bound);
+                let table = (server.identity.clone(), column.quoted_table());
+                let is_above = bound.is_none_or(|bound| next > bound)
+                    || is_behind_switch && next > FIRST
+                    || self.held_back.contains(&table);
                 if of.contains(&server.identity) && is_above {
                     if !self.ahead.contains(&name) {
                         tracing::warn!(
@@ -185,13 +202,14 @@ impl<C: Crew> Conductor<C> {
                         );
                     }
                     all.insert(name);
+                    held_back.insert(table);
                     tables.insert((column.schema, column.table));
                 }
             }
             let listeners = server.listeners.iter();
             found.extend(listeners.map(|listener| (*listener, tables.clone())));
         }
-        self.ahead = all;
+        (self.ahead, self.held_back) = (all, held_back);
         Ok(found)
     }
 

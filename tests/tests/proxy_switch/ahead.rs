@@ -25,12 +25,15 @@ pub(super) fn a_server_taken_for_another_gets_no_keys_among_its_ids(
     flavour: Flavour,
 ) -> Result<()> {
     let shop = Shop::new(flavour)?;
-    let _first = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    let first = ProxyProcess::start(shop.with("one", "rewrite"))?;
     shop.wait_for(Some("one"))?;
+    // From now on it has a range, in the middle of which the other table's own ids are.
+    let mut firsts = first.wire("shop")?;
+    id(firsts.query("INSERT INTO orders (a) VALUES (1)")?)?;
     let other = Upstream::start(flavour)?;
     other.run(
         "mysql",
-        "CREATE DATABASE shop; USE shop; CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 100000",
+        "CREATE DATABASE shop; USE shop; CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 800",
     )?;
     let mut direct = other.wire("shop")?;
     let last = id(direct.query("INSERT INTO orders (a) VALUES (1), (2)")?)? + 1;
@@ -53,6 +56,12 @@ pub(super) fn a_server_taken_for_another_gets_no_keys_among_its_ids(
     let key = id(wire.query("INSERT INTO orders (a) VALUES (3)")?)?;
     assert!(key > last, "{key} was the table's own: {}", proxy.log());
     assert!(is_fenced(&mut direct, "orders")?);
+    let key = id(firsts.query("INSERT INTO orders (a) VALUES (4)")?)?;
+    assert!(
+        key > last,
+        "{key} was the other table's own: {}",
+        first.log()
+    );
     Ok(())
 }
 
