@@ -1,9 +1,10 @@
-//! What holds for every SQL function that changes something: asked first, before it changes anything.
+//! What must hold before anything is issued or changed: preloaded, writable, no script of an extension. SQL functions ask first.
 
 use keywright_core::cause::Cause;
 
 use crate::failure::Failure;
-use crate::{store, sys};
+use crate::server::{process, transaction};
+use crate::shmem::area;
 
 /// Fails where nothing may be changed, and in the script of an extension.
 ///
@@ -13,8 +14,8 @@ use crate::{store, sys};
 /// # Errors
 /// `read_only` or `in_extension_script`.
 pub fn may_manage(function: &str) -> Result<(), Failure> {
-    store::require_writable(function)?;
-    if sys::runs_extension_script() {
+    require_writable(function)?;
+    if process::runs_extension_script() {
         return Err(Failure::new(
             Cause::InExtensionScript,
             format!("{function}() cannot be used in the script of an extension"),
@@ -23,6 +24,54 @@ pub fn may_manage(function: &str) -> Result<(), Failure> {
         .hint("Run it after CREATE EXTENSION, where the database is set up; defaults that name a tag may be made before the tag."));
     }
     // Others issue by what this changes as soon as it has committed: the commit must be on disk by then.
-    sys::force_flush_at_commit();
+    transaction::force_flush_at_commit();
     Ok(())
+}
+
+/// Fails in a transaction or on a server that may not write, as `nextval` does.
+pub fn require_writable(function: &str) -> Result<(), Failure> {
+    if !process::is_read_only() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::ReadOnly,
+        format!("cannot execute {function}() in a read-only transaction"),
+    )
+    .hint("Issue and manage ids on the primary, in a transaction that may write."))
+}
+
+/// The failure of a server that did not preload the library.
+pub fn not_preloaded() -> Failure {
+    Failure::new(
+        Cause::NotPreloaded,
+        "keywright is not preloaded, so it cannot issue ids",
+    )
+    .detail("Ids are issued from shared memory, which the server sets up when it starts.")
+    .hint("Add keywright to shared_preload_libraries in postgresql.conf and restart the server.")
+}
+
+/// Fails unless the server preloaded the library.
+pub fn require_preload() -> Result<(), Failure> {
+    if area::is_there() {
+        Ok(())
+    } else {
+        Err(not_preloaded())
+    }
+}
+
+/// Refuses to be loaded into a server that pg_upgrade started without the preload. pg_upgrade loads every library that the old
+/// cluster uses before it changes anything, and would fail half-way at the labels of databases.
+///
+/// # Errors
+/// It is such a server.
+pub fn require_preload_in_upgrade() -> Result<(), Failure> {
+    if !process::is_upgrading() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::NotPreloaded,
+        "keywright is not preloaded, so pg_upgrade cannot carry its databases over",
+    )
+    .detail("Worker ids are security labels of databases, which the new cluster restores only with the library preloaded.")
+    .hint("Add keywright to shared_preload_libraries in postgresql.conf of the new cluster."))
 }

@@ -3,59 +3,27 @@
 //! What an id may be is decided in `keywright-core`; here it meets the server. The SQL surface is
 //! `sql/postgres/keywright--*.sql`; ARCHITECTURE.md has the map.
 
-mod adopt;
-mod backend;
-mod bucket;
+mod arguments;
+mod cache;
 mod catalog;
-mod changes;
-mod claims;
-mod clock;
-mod column;
-mod decode;
-mod definition;
-mod drops;
+mod columns;
+mod durable;
 mod entry;
-mod extend;
 mod failure;
-mod figures;
-mod filler;
-mod gate;
-mod grant;
 mod guard;
-mod handover;
-mod health;
 mod identity;
-mod identity_label;
-mod ids;
-mod keys;
-mod labels;
-mod locks;
-mod lower;
+mod inspect;
+mod issue;
 mod manage;
-mod promoted;
-mod query;
-mod received;
-mod register;
-mod relatives;
-mod release;
-mod restored;
-mod reuse;
-mod session;
+mod refill;
+mod server;
 mod settings;
-mod shm;
-mod snowflake;
-mod store;
-mod suggest;
-mod sys;
-mod tag;
-mod takeover;
-mod text;
-mod upgrade;
-mod utility;
-mod words;
-mod zone;
+mod shmem;
 
+use entry::{object_access, process_utility};
 use failure::OrRaise;
+use server::process;
+use shmem::startup;
 
 pgrx::pg_module_magic!();
 
@@ -64,15 +32,15 @@ pgrx::pg_module_magic!();
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     failure::keep_backtraces_in_the_log();
-    let preloading = sys::is_preloading();
+    let preloading = process::is_preloading();
     if !preloading {
-        upgrade::require_preload().or_raise();
+        guard::require_preload_in_upgrade().or_raise();
     }
     settings::define();
-    utility::watch_statements();
+    process_utility::watch_statements();
     if preloading {
         settings::define_sizes();
-        shm::install_hooks();
-        labels::watch_drops();
+        startup::install_hooks();
+        object_access::watch_drops();
     }
 }

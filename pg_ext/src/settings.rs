@@ -4,7 +4,7 @@
 use keywright_core::policy::ClockPolicy;
 use pgrx::{GucContext, GucEnum, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 
-use crate::sys;
+use crate::server::guc;
 
 /// What to do while the clock reads earlier than it did: the setting's spelling of [`ClockPolicy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PostgresGucEnum)]
@@ -48,7 +48,7 @@ static WORKERS_MAX: GucSetting<i32> = GucSetting::<i32>::new(64);
 /// Whether this session's clock policy is `carry`, for the path that runs once per id.
 #[inline]
 pub fn carries() -> bool {
-    sys::choice(&CLOCK_POLICY) == PolicyChoice::Carry.to_ordinal()
+    guc::choice(&CLOCK_POLICY) == PolicyChoice::Carry.to_ordinal()
 }
 
 /// Clock policy of this session.
@@ -289,5 +289,5 @@ pub fn define_sizes() {
     )
     .define();
     // Only where all are defined, or the sizes would count as misspelt.
-    sys::refuse_unknown_settings();
+    guc::refuse_unknown_settings();
 }

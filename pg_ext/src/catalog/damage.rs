@@ -1,0 +1,57 @@
+//! Failures of what the extension keeps in tables: it is not as it must be, or somebody else changed or dropped it.
+
+use keywright_core::cause::Cause;
+use pgrx::pg_sys;
+
+use crate::failure::Failure;
+use crate::server::query;
+
+/// The failure of a transaction above READ COMMITTED that sees a state in which what it changes was another.
+pub fn changed_meanwhile(what: &str) -> Failure {
+    Failure::new(
+        Cause::Serialization,
+        format!("{what} was changed after this transaction began"),
+    )
+    .hint("Retry the transaction, or run it at READ COMMITTED.")
+}
+
+/// The failure of tables that do not hold what they must.
+pub fn damaged(what: &str) -> Failure {
+    Failure::new(Cause::BoundDamaged, format!("keywright's own tables are damaged: {what}"))
+        .hint("They are changed only through the functions in schema keywright; restore them from a backup.")
+}
+
+/// The failure of something of ours that is not there, which a DROP EXTENSION took if the extension is gone, too.
+pub fn missing(what: &str) -> Failure {
+    let installed = query::one_row_as(
+        pg_sys::BOOTSTRAP_SUPERUSERID.into(),
+        "SELECT oid FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'keywright'",
+        &[],
+        |row| row.get::<pg_sys::Oid>(1),
+    );
+    match installed {
+        Some(_) => damaged(&format!("{what} is missing")),
+        None => dropped_meanwhile(),
+    }
+}
+
+/// The failure of a session that waited for a DROP EXTENSION, or met one.
+pub fn dropped_meanwhile() -> Failure {
+    Failure::new(
+        Cause::VersionMismatch,
+        "extension \"keywright\" was dropped meanwhile",
+    )
+    .hint("Run CREATE EXTENSION keywright; if somebody did, ask again.")
+}
+
+/// The failure of a tag whose row is there without what says how far it came.
+pub fn bound_unknown(tag: &str) -> Failure {
+    Failure::new(
+        Cause::BoundDamaged,
+        format!("nothing says how far tag \"{tag}\" was used"),
+    )
+    .detail("Its row in keywright.tag was restored without the value of its sequence.")
+    .hint(format!(
+        "Find the largest of its ids that is in use and run SELECT keywright.advance_tag('{tag}', that_id)."
+    ))
+}

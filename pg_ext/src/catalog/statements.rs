@@ -1,0 +1,50 @@
+//! Statements that change something, as the role in force.
+
+use std::ffi::CString;
+use std::panic::AssertUnwindSafe;
+
+use pgrx::datum::DatumWithOid;
+use pgrx::spi::Spi;
+use pgrx::{PgSqlErrorCode, PgTryBuilder};
+
+use crate::catalog::damage;
+use crate::failure::Failure;
+use crate::server::query;
+
+/// Runs a statement that changes something, as the role in force, and says how many rows it changed.
+///
+/// # Errors
+/// The transaction is above READ COMMITTED and somebody else changed the row since it began. Nothing may be done after that but
+/// to pass it on.
+pub fn run(statement: &str, arguments: &[DatumWithOid]) -> Result<usize, Failure> {
+    PgTryBuilder::new(AssertUnwindSafe(|| {
+        Spi::connect_mut(|client| Ok(client.update(statement, None, arguments)?.len()))
+            .map_err(|error: pgrx::spi::Error| damage::damaged(&error.to_string()))
+    }))
+    .catch_when(PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE, |_| {
+        Err(damage::changed_meanwhile(
+            "what keywright keeps of this database",
+        ))
+    })
+    .execute()
+}
+
+/// Runs the statements that a query makes, as the role in force.
+///
+/// # Errors
+/// None of its own; raises what they raise.
+pub fn carry_out(query: &str, arguments: &[DatumWithOid]) -> Result<(), Failure> {
+    for statement in texts(query, arguments) {
+        query::execute(&statement);
+    }
+    Ok(())
+}
+
+/// The texts that a query yields, in the database's encoding.
+pub fn texts(query: &str, arguments: &[DatumWithOid]) -> Vec<CString> {
+    query::rows(query, arguments, |row| row.get::<Vec<u8>>(1))
+        .into_iter()
+        .flatten()
+        .filter_map(|text| CString::new(text).ok())
+        .collect()
+}

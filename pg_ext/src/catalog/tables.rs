@@ -1,0 +1,26 @@
+//! Locking keywright's own tables, to read them.
+
+use std::time::{Duration, Instant};
+
+use pgrx::pg_sys;
+
+use crate::catalog::damage;
+use crate::durable::locks::Wanted;
+use crate::failure::Failure;
+use crate::server::relation;
+use crate::settings;
+
+/// Locks one of keywright's tables for reading; a transaction that keeps it locked is not waited for without end.
+///
+/// # Errors
+/// It is not free before keywright.refill_wait_ms_max has passed, or was dropped.
+pub fn lock(table: pg_sys::Oid) -> Result<(), Failure> {
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    let name = || "keywright's own tables".to_owned();
+    Wanted::to_read(table).lock(deadline, &name)?;
+    if relation::exists(table) {
+        Ok(())
+    } else {
+        Err(damage::dropped_meanwhile())
+    }
+}

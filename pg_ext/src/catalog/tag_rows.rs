@@ -1,0 +1,106 @@
+//! Rows of keywright.tag: read as the extension's owner, in the newest committed state and this transaction's own.
+
+use keywright_core::step::Step;
+use keywright_core::tag::Tag;
+use pgrx::pg_sys;
+
+use crate::catalog::extension::Extension;
+use crate::catalog::{damage, sequences, suggest, tables};
+use crate::failure::Failure;
+use crate::server::query;
+
+/// A row of keywright.tag with its sequences.
+pub struct TagRow {
+    /// Which life of the tag.
+    pub generation: u32,
+    /// The bound.
+    pub sequence: pg_sys::Oid,
+    /// The note beside it.
+    pub note: pg_sys::Oid,
+    /// First full reservation.
+    pub step: Step,
+    /// Smallest reservation the step policy may choose.
+    pub step_min: Step,
+    /// Largest.
+    pub step_max: Step,
+    /// First id.
+    pub start: u64,
+    /// One above the last id.
+    pub end_max: u64,
+}
+
+/// The definition of a tag that exists and is not dropped.
+pub fn find(tag: &Tag, extension: &Extension) -> Result<Option<TagRow>, Failure> {
+    tables::lock(extension.tag_table)?;
+    let row = query::one_row_as(
+        extension.owner,
+        "SELECT id, generation, step, step_min, step_max, start, max FROM keywright.tag \
+         WHERE tag OPERATOR(pg_catalog.=) $1 AND dropped_at IS NULL",
+        &[tag.as_str().into()],
+        |row| {
+            let numbers = [3, 4, 5, 6, 7].map(|column| row.get::<i64>(column).unwrap_or(-1));
+            (row.get::<i32>(1), row.get::<i32>(2), numbers)
+        },
+    );
+    let Some((Some(id), Some(generation), [step, step_min, step_max, start, max])) = row else {
+        return Ok(None);
+    };
+    let step_of = |number| Step::new(number).map_err(|error| damage::damaged(&error.to_string()));
+    let unsigned = |number: i64| {
+        u64::try_from(number).map_err(|_| damage::damaged("a tag's range is negative"))
+    };
+    Ok(Some(TagRow {
+        generation: u32::try_from(generation)
+            .map_err(|_| damage::damaged("a tag's generation is negative"))?,
+        sequence: sequences::of_tag(id).map_err(|_| damage::bound_unknown(tag.as_str()))?,
+        note: sequences::note_of_tag(id).map_err(|_| damage::bound_unknown(tag.as_str()))?,
+        step: step_of(step)?,
+        step_min: step_of(step_min)?,
+        step_max: step_of(step_max)?,
+        start: unsigned(start)?,
+        end_max: unsigned(max)?.saturating_add(1),
+    }))
+}
+
+/// A row of keywright.tag as far as managing needs it.
+pub struct Known {
+    /// What its sequences are named after.
+    pub id: i32,
+    /// Which life of the tag.
+    pub generation: i32,
+    /// Whether it issues no more.
+    pub dropped: bool,
+}
+
+/// The row of a tag, dropped or not.
+///
+/// # Errors
+/// It cannot be read.
+pub fn known(tag: &Tag, extension: &Extension) -> Result<Option<Known>, Failure> {
+    tables::lock(extension.tag_table)?;
+    let row = query::one_row_as(
+        extension.owner,
+        "SELECT id, generation, dropped_at IS NOT NULL FROM keywright.tag WHERE tag OPERATOR(pg_catalog.=) $1",
+        &[tag.as_str().into()],
+        |row| (row.get::<i32>(1), row.get::<i32>(2), row.get::<bool>(3)),
+    );
+    match row {
+        None => Ok(None),
+        Some((Some(id), Some(generation), Some(dropped))) => Ok(Some(Known {
+            id,
+            generation,
+            dropped,
+        })),
+        Some((_, _, _)) => Err(damage::damaged("a row of keywright.tag has nulls")),
+    }
+}
+
+/// The row of a tag that is there and not dropped.
+///
+/// # Errors
+/// There is none.
+pub fn existing(tag: &Tag, extension: &Extension) -> Result<Known, Failure> {
+    known(tag, extension)?
+        .filter(|known| !known.dropped)
+        .ok_or_else(|| suggest::unknown_tag(tag))
+}

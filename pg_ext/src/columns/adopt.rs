@@ -1,0 +1,160 @@
+//! keywright.adopt and adopt_snowflake: a column goes over to a tag or to snowflake ids. They run as the caller, who must own
+//! the table.
+
+use std::ffi::CStr;
+
+use keywright_core::cause::Cause;
+use keywright_core::layout::FloorError;
+use keywright_core::tag::Tag;
+use pgrx::{PgLogLevel, pg_extern, pg_sys};
+
+use crate::catalog::extension::Extension;
+use crate::catalog::{cached, sequences, tag_rows};
+use crate::columns::column::{Column, Purpose, refused};
+use crate::columns::filler::Filler;
+use crate::columns::relatives::{self, Parent};
+use crate::failure::{Failure, OrRaise};
+use crate::issue::snowflake;
+use crate::manage::definition::{Definition, ID_MAX};
+use crate::manage::tags;
+use crate::refill::segment;
+use crate::server::role::AsOwner;
+use crate::server::{clock, sequence};
+use crate::{arguments, guard};
+
+/// How many ids a new tag reserves at once.
+const STEP: i64 = 1_000;
+
+#[pg_extern(sql = false)]
+fn keywright_adopt(
+    tag: Option<&[u8]>,
+    relation: Option<pg_sys::Oid>,
+    column: Option<&CStr>,
+) -> i64 {
+    let adopt = || {
+        guard::may_manage("adopt")?;
+        let (Some(tag), Some(relation), Some(column)) = (tag, relation, column) else {
+            return Err(Failure::new(
+                Cause::ArgumentNull,
+                "adopt needs a tag, a table and a column; none may be null",
+            )
+            .hint("For instance SELECT keywright.adopt('orders', 'orders', 'id')."));
+        };
+        adopt(
+            &arguments::parse_tag(tag)?,
+            &Column::lock(relation, column, Purpose::Adopt)?,
+        )
+    };
+    adopt().or_raise()
+}
+
+#[pg_extern(sql = false)]
+fn keywright_adopt_snowflake(relation: Option<pg_sys::Oid>, column: Option<&CStr>) -> i64 {
+    let adopt = || {
+        guard::may_manage("adopt_snowflake")?;
+        let (Some(relation), Some(column)) = (relation, column) else {
+            return Err(Failure::new(
+                Cause::ArgumentNull,
+                "adopt_snowflake needs a table and a column; none may be null",
+            )
+            .hint("For instance SELECT keywright.adopt_snowflake('orders', 'id')."));
+        };
+        adopt_snowflake(&Column::lock(relation, column, Purpose::Adopt)?)
+    };
+    adopt().or_raise()
+}
+
+/// Returns the first id.
+fn adopt(tag: &Tag, column: &Column) -> Result<i64, Failure> {
+    if let Some(parent) = Parent::of(column) {
+        let arguments = &parent.arguments;
+        return Err(parent.refusal(&format!("SELECT keywright.adopt('{tag}', {arguments})")));
+    }
+    let filler = Filler::Tag(tag.clone());
+    let above = largest_used(column, &filler)?;
+    if above >= ID_MAX {
+        return Err(
+            refused(&format!("it is at {above}, and ids end at {ID_MAX}")).hint(
+                "Look for rows with ids far above all others, and for a sequence that was set there.",
+            ),
+        );
+    }
+    let start = {
+        let extension = cached::extension()?;
+        let _owner = AsOwner::new(extension.owner);
+        begin_above(tag, above, &extension)?
+    };
+    turn_over(column, &filler)?;
+    Ok(start)
+}
+
+/// Has the tag issue above `above`: a new one, one that was dropped, or one that was never used. Returns its first id.
+fn begin_above(tag: &Tag, above: i64, extension: &Extension) -> Result<i64, Failure> {
+    let definition = |start| Definition::new(Some(start), STEP, (None, None), ID_MAX);
+    let start = match tag_rows::known(tag, extension)? {
+        Some(known) if !known.dropped => return tags::begin_at(tag, &known, above + 1),
+        Some(known) => {
+            let issued = sequence::last(sequences::of_tag(known.id)?);
+            issued.unwrap_or(0).max(above).saturating_add(1)
+        }
+        None => above + 1,
+    };
+    tags::create(tag, &definition(start)?, false)?;
+    segment::advance(tag, start.cast_unsigned() - 1)?;
+    Ok(start)
+}
+
+/// Returns an id that was taken to compare with: every later one is greater.
+fn adopt_snowflake(column: &Column) -> Result<i64, Failure> {
+    if let Some(parent) = Parent::of(column) {
+        let arguments = &parent.arguments;
+        return Err(parent.refusal(&format!("SELECT keywright.adopt_snowflake({arguments})")));
+    }
+    let largest = largest_used(column, &Filler::Snowflake)?;
+    let next = snowflake::take(1)?.id(0);
+    if largest >= next {
+        return Err(refused(&format!(
+            "it is at {largest}, and snowflake ids are at {next}"
+        ))
+        .hint("Snowflake ids must be greater than all that is there: look for rows far above all others, or use a tag with keywright.adopt."));
+    }
+    let layout = cached::layout()?;
+    if largest > 0 && layout.floor(clock::wall_ms()) == Err(FloorError::TimeNotHighest) {
+        return Err(refused(&format!(
+            "time is not the highest field of layout \"{layout}\", so snowflake ids may come that are smaller than {largest}"
+        ))
+        .hint("Use a tag with keywright.adopt."));
+    }
+    turn_over(column, &Filler::Snowflake)?;
+    Ok(next)
+}
+
+fn turn_over(column: &Column, filler: &Filler) -> Result<(), Failure> {
+    let others = relatives::with_the_same_source(column);
+    column.set_default(&filler.default_expression())?;
+    relatives::tell_of_those_that_stay(others);
+    warn_of_narrow_references(column);
+    Ok(())
+}
+
+/// The largest of what is stored and what sequences, and sources other than `filler`, may have given out.
+fn largest_used(column: &Column, filler: &Filler) -> Result<i64, Failure> {
+    let mut largest = column.largest()?;
+    for other in column.fillers()?.iter().filter(|other| *other != filler) {
+        largest = largest.max(other.issued_up_to()?);
+    }
+    Ok(largest)
+}
+
+/// A foreign key column of 32 bits stops taking the new ids when they outgrow it.
+fn warn_of_narrow_references(column: &Column) {
+    if let Some(narrow) = column.narrow_references() {
+        Failure::new(
+            Cause::AdoptRefused,
+            "columns that refer to the adopted one are narrower than bigint",
+        )
+        .detail(format!("They are {narrow}."))
+        .hint("ALTER them to bigint before the ids outgrow them.")
+        .report(PgLogLevel::WARNING);
+    }
+}

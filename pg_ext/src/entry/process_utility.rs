@@ -1,0 +1,145 @@
+//! `SECURITY LABEL FOR keywright`, as a restored dump writes it. A registered label provider would make SECURITY LABEL ask for
+//! FOR in every session, also for the labels of others; so none is registered, and the one statement that concerns us is
+//! carried out here. Every other statement goes to the server untouched.
+
+use std::ffi::{CStr, c_char};
+
+use pgrx::pg_sys;
+
+use crate::identity::label;
+use crate::server::backend::BackendCell;
+use crate::server::security_label;
+
+// Not the binding's version: its guard would cost every utility statement a copy of the processor's state.
+mod unguarded {
+    use pgrx::pg_sys::{
+        DestReceiver, ParamListInfo, PlannedStmt, ProcessUtilityContext, QueryCompletion,
+        QueryEnvironment,
+    };
+    use std::ffi::c_char;
+
+    unsafe extern "C-unwind" {
+        pub fn standard_ProcessUtility(
+            statement: *mut PlannedStmt,
+            text: *const c_char,
+            read_only_tree: bool,
+            context: ProcessUtilityContext::Type,
+            parameters: ParamListInfo,
+            environment: *mut QueryEnvironment,
+            destination: *mut DestReceiver,
+            completion: *mut QueryCompletion,
+        );
+    }
+}
+
+static PREVIOUS: BackendCell<pg_sys::ProcessUtility_hook_type> = BackendCell::new(None);
+
+/// Has SECURITY LABEL FOR keywright understood: by every session of a server that preloads the library, and by sessions that
+/// loaded it themselves.
+pub fn watch_statements() {
+    // SAFETY: _PG_init runs this once in a process, which has one thread; the previous hook is kept and called.
+    unsafe {
+        PREVIOUS.set(pg_sys::ProcessUtility_hook);
+        pg_sys::ProcessUtility_hook = Some(on_utility);
+    }
+}
+
+/// Runs for every utility statement, so it looks at one number and passes on. It owns nothing and is not guarded: an error
+/// that the server raises below passes over it as over a function of the server's own.
+unsafe extern "C-unwind" fn on_utility(
+    statement: *mut pg_sys::PlannedStmt,
+    text: *const c_char,
+    read_only_tree: bool,
+    context: pg_sys::ProcessUtilityContext::Type,
+    parameters: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+    destination: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    // SAFETY: the server passes a planned statement whose tree starts with its tag; the tag says what it is. The provider is
+    // null or a C string. What goes on goes with exactly what came, to the hook that was there before ours, or to what the
+    // server calls without hooks.
+    unsafe {
+        let tree = (*statement).utilityStmt;
+        if (*tree).type_ == pg_sys::NodeTag::T_SecLabelStmt {
+            let label = tree.cast::<pg_sys::SecLabelStmt>();
+            let provider = (*label).provider;
+            if !provider.is_null() && CStr::from_ptr(provider) == security_label::PROVIDER {
+                set_label(label);
+                return;
+            }
+        }
+        match PREVIOUS.get() {
+            Some(previous) => previous(
+                statement,
+                text,
+                read_only_tree,
+                context,
+                parameters,
+                environment,
+                destination,
+                completion,
+            ),
+            None => unguarded::standard_ProcessUtility(
+                statement,
+                text,
+                read_only_tree,
+                context,
+                parameters,
+                environment,
+                destination,
+                completion,
+            ),
+        }
+    }
+}
+
+/// What the server does for a registered provider, with [`label::check_statement`] as the provider's word. The statement's tag
+/// and its end are the server's business; labels of databases tell no event trigger.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn set_label(statement: *const pg_sys::SecLabelStmt) {
+    const NAME: &CStr = c"SECURITY LABEL";
+    // SAFETY: these read the state of the session and raise an error or return.
+    unsafe {
+        pg_sys::PreventCommandIfReadOnly(NAME.as_ptr());
+        pg_sys::PreventCommandIfParallelMode(NAME.as_ptr());
+        pg_sys::PreventCommandDuringRecovery(NAME.as_ptr());
+    }
+    // SAFETY: the parse tree outlives the statement; its label is null or a C string.
+    let label = unsafe {
+        let label = (*statement).label;
+        (!label.is_null()).then(|| CStr::from_ptr(label).to_str().unwrap_or(""))
+    };
+    // SAFETY: as above; the kind of object is one of the server's numbers.
+    if unsafe { (*statement).objtype } != pg_sys::ObjectType::OBJECT_DATABASE {
+        label::check_statement(None, label);
+        return;
+    }
+    // SAFETY: the object is what the grammar makes of the kind's name, so the look-up reads it as such, takes the lock that
+    // the server takes for a label, and raises an error when there is none or it is another's. A database has no relation to
+    // close. The label is written only after our check, which raises an error or returns.
+    unsafe {
+        let mut relation = std::ptr::null_mut();
+        let address = pg_sys::get_object_address(
+            (*statement).objtype,
+            (*statement).object,
+            &mut relation,
+            pg_sys::ShareUpdateExclusiveLock.cast_signed(),
+            false,
+        );
+        pg_sys::check_object_ownership(
+            pg_sys::GetUserId(),
+            (*statement).objtype,
+            address,
+            (*statement).object,
+            relation,
+        );
+        label::check_statement(Some(address.objectId.to_u32()), label);
+        pg_sys::SetSecurityLabel(
+            &address,
+            security_label::PROVIDER.as_ptr(),
+            (*statement).label,
+        );
+        pg_sys::CommandCounterIncrement();
+    }
+}

@@ -1,0 +1,14 @@
+//! Which incarnation of this database writes bounds now.
+
+use keywright_core::incarnation::Incarnation;
+
+use crate::server::{cluster, process};
+
+/// Who writes bounds now.
+pub fn current() -> Incarnation {
+    Incarnation {
+        system_identifier: cluster::system_identifier(),
+        timeline: cluster::timeline(),
+        database_oid: process::database().to_u32(),
+    }
+}

@@ -1,0 +1,307 @@
+//! What a promotion costs: noticed when a database first meets a note of its server's former life, kept in sequences beside
+//! the notes.
+
+use std::time::{Duration, Instant};
+
+use keywright_core::cause::Cause;
+use keywright_core::evidence::{Loss, Promotion, Received, Word, lost_ms};
+use keywright_core::incarnation::{Incarnation, Note};
+use pgrx::pg_sys;
+
+use crate::catalog::{cached, sequences, tables};
+use crate::durable::locks::Wanted;
+use crate::durable::turn::Urgency;
+use crate::durable::{flush, wait};
+use crate::failure::Failure;
+use crate::identity::incarnation;
+use crate::server::received::{self, Alone};
+use crate::server::{clock, latch, log, query, sequence, wal};
+use crate::{guard, settings};
+
+/// What the owner can say of a promotion.
+pub const HINT: &str = "Run SELECT keywright.promoted(lost => interval '3 s') with the time for which the lost primary issued ids \
+                    that this server did not receive, at most.";
+/// Tags whose notes are looked at, of the oldest and of the newest: each look takes a lock until the transaction ends.
+const TAGS_LOOKED_AT: i64 = 50;
+
+/// The sequences that keep a promotion.
+struct Sequences {
+    promotion: pg_sys::Oid,
+    loss: pg_sys::Oid,
+    left_out: pg_sys::Oid,
+}
+
+impl Sequences {
+    fn find() -> Result<Self, Failure> {
+        Ok(Self {
+            promotion: sequences::named("promotion")?,
+            loss: sequences::named("promotion_loss")?,
+            left_out: sequences::named("promotion_left_out")?,
+        })
+    }
+}
+
+/// A promotion as it is kept.
+#[derive(Clone, Copy)]
+pub struct Kept {
+    /// When, from where, by whose word.
+    pub promotion: Promotion,
+    /// How long the primary may have gone on alone.
+    pub loss: Loss,
+}
+
+/// What keywright.health tells of promotions.
+pub enum Look {
+    /// Nothing here was written by another incarnation.
+    None,
+    /// Something was, and nothing has been issued since.
+    Unnoticed,
+    /// It was noticed, and so many ids of tags were left out.
+    Noticed(Kept, u64),
+}
+
+fn kept(sequences: &Sequences, incarnation: &Incarnation) -> Option<Kept> {
+    let kept = Kept {
+        promotion: sequence::last(sequences.promotion).and_then(Promotion::unpack)?,
+        loss: sequence::last(sequences.loss).and_then(Loss::unpack)?,
+    };
+    let mark = incarnation.mark();
+    (kept.promotion.mark == mark && kept.loss.mark == mark).then_some(kept)
+}
+
+fn alone() -> Result<Alone, Failure> {
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    loop {
+        if let Some(alone) = received::try_alone() {
+            return Ok(alone);
+        }
+        if Instant::now() >= deadline {
+            return Err(wait::timed_out("another session that notes a promotion"));
+        }
+        latch::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Ids that a tag leaves out because another incarnation wrote `note`. The caller runs as the owner of the extension.
+///
+/// # Errors
+/// Another session notes the promotion for too long.
+pub fn tag_gap(note: &Note, incarnation: &Incarnation) -> Result<u64, Failure> {
+    let kept = notice(incarnation)?;
+    Ok(note.tag_gap_after(lost_ms(note, &kept.promotion, &kept.loss)))
+}
+
+/// How far the clock of the lost primary may have been ahead when its bounds were written by another incarnation: as far as is
+/// set, or as long as the owner says that it went on. The caller runs as the owner of the extension.
+///
+/// # Errors
+/// As [`tag_gap`].
+pub fn skew_ms_max(note: Option<Note>) -> Result<u64, Failure> {
+    let skew_ms = settings::failover_skew_ms_max();
+    let incarnation = incarnation::current();
+    if note.is_none_or(|note| note.is_of(&incarnation)) {
+        return Ok(skew_ms);
+    }
+    let kept = notice(&incarnation)?;
+    Ok(match kept.promotion.word {
+        Word::Estimate => skew_ms,
+        Word::Owner => skew_ms.max(kept.loss.ms),
+    })
+}
+
+/// What is kept of this incarnation's beginning; worked out and kept now if nothing is. What only shared memory knows is
+/// gone after a restart: the notes that are left are older, never newer than the truth.
+fn notice(incarnation: &Incarnation) -> Result<Kept, Failure> {
+    let sequences = Sequences::find()?;
+    if let Some(kept) = kept(&sequences, incarnation) {
+        return Ok(kept);
+    }
+    let alone = alone()?;
+    let found = kept(&sequences, incarnation);
+    let kept = match found {
+        Some(kept) => kept,
+        None => estimate(&sequences, incarnation)?,
+    };
+    drop(alone);
+    Ok(kept)
+}
+
+fn estimate(sequences: &Sequences, incarnation: &Incarnation) -> Result<Kept, Failure> {
+    let now_ms = clock::wall_ms();
+    let parent = parent_timeline(incarnation.timeline);
+    let promotion = Promotion::new(incarnation, parent, now_ms, Word::Estimate);
+    let notes = tag_notes()?;
+    let of_parent = notes
+        .iter()
+        .filter(|note| promotion.parent == Some(note.mark));
+    let moments: Vec<i64> = of_parent.map(Note::at_ms).collect();
+    let received = Received {
+        commit_ms: received::last_commit_ms(),
+        note_ms: Received::newest_note(&moments, now_ms),
+        message: received::last_message(),
+    };
+    let before = sequence::last(sequences.loss).and_then(Loss::unpack);
+    let lag_ms_max = before.map_or(0, |loss| loss.lag_ms_max());
+    // Without any evidence each note speaks for itself.
+    let ms = received.lost_ms(now_ms, lag_ms_max).unwrap_or(Loss::MS_MAX);
+    let measured = received
+        .heard_ms()
+        .is_some_and(|heard_ms| heard_ms <= now_ms);
+    let lag_ms_max = if measured {
+        lag_ms_max.max(ms)
+    } else {
+        lag_ms_max
+    };
+    let kept = Kept {
+        promotion,
+        loss: Loss::new(promotion.mark, ms, lag_ms_max),
+    };
+    write(sequences, &kept);
+    sequence::set(sequences.left_out, 0);
+    wal::flush();
+    log::tell(&format!(
+        "database {} was promoted or copied; by estimate the original went on alone for {ms} ms at most ({received:?})",
+        incarnation.database_oid
+    ));
+    Ok(kept)
+}
+
+/// The loss first: only both together count.
+fn write(sequences: &Sequences, kept: &Kept) {
+    sequence::set(sequences.loss, kept.loss.pack());
+    sequence::set(sequences.promotion, kept.promotion.pack());
+}
+
+/// The timeline from which `timeline` branched off: the last line of its history names it.
+fn parent_timeline(timeline: u32) -> Option<u32> {
+    let history = format!("pg_wal/{timeline:08X}.history");
+    let text = query::one_row_as(
+        pg_sys::BOOTSTRAP_SUPERUSERID.into(),
+        "SELECT pg_catalog.pg_read_file($1, 0, 1000000, true)",
+        &[history.into()],
+        |row| row.get::<String>(1),
+    );
+    let text = text.flatten()?;
+    let mut ancestors = text.lines().filter_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        fields.next()?.parse().ok()
+    });
+    ancestors.next_back()
+}
+
+/// Notes of this database's tags, as many as may be looked at. Those of time words do not count as evidence: they are of a
+/// clock that goes on when the wall clock is set back.
+fn tag_notes() -> Result<Vec<Note>, Failure> {
+    let extension = cached::extension()?;
+    tables::lock(extension.tag_table)?;
+    let ids = query::one_row_as(
+        extension.owner,
+        "SELECT pg_catalog.array_agg(id) FROM (\
+         (SELECT id FROM keywright.tag ORDER BY id LIMIT $1) UNION \
+         (SELECT id FROM keywright.tag ORDER BY id DESC LIMIT $1)) t",
+        &[TAGS_LOOKED_AT.into()],
+        |row| row.get::<Vec<i32>>(1),
+    );
+    let mut notes = Vec::new();
+    for id in ids.flatten().unwrap_or_default() {
+        // A tag that was restored without its sequences tells nothing.
+        notes.extend(sequences::note_of_tag(id).ok().and_then(note_in));
+    }
+    Ok(notes)
+}
+
+/// The note in a sequence, unless somebody holds it locked against changes.
+fn note_in(sequence: pg_sys::Oid) -> Option<Note> {
+    Wanted::to_change(&[sequence]).try_lock()?;
+    sequence::last(sequence).and_then(Note::unpack)
+}
+
+/// Whether anything here was written by another incarnation and by none since.
+fn is_changed(incarnation: &Incarnation) -> Result<bool, Failure> {
+    let mut notes = tag_notes()?;
+    for name in ["snowflake_note", "readable_note"] {
+        notes.extend(note_in(sequences::named(name)?));
+    }
+    Ok(notes.iter().any(|note| !note.is_of(incarnation)))
+}
+
+/// What is known of promotions. On a standby: of its primary's.
+///
+/// # Errors
+/// keywright's own tables are damaged, or locked for too long.
+pub fn look() -> Result<Look, Failure> {
+    let sequences = Sequences::find()?;
+    if received::is_in_recovery() {
+        return Ok(Look::None);
+    }
+    let incarnation = incarnation::current();
+    if let Some(kept) = kept(&sequences, &incarnation) {
+        let left_out = sequence::last(sequences.left_out).unwrap_or(0);
+        return Ok(Look::Noticed(kept, left_out.max(0).unsigned_abs()));
+    }
+    Ok(if is_changed(&incarnation)? {
+        Look::Unnoticed
+    } else {
+        Look::None
+    })
+}
+
+/// Adds to the ids that were left out. The caller runs as the owner of the extension.
+///
+/// # Errors
+/// As [`tag_gap`].
+pub fn count_left_out(gap: u64) -> Result<(), Failure> {
+    if gap == 0 {
+        return Ok(());
+    }
+    let sequences = Sequences::find()?;
+    let alone = alone()?;
+    let before = sequence::last(sequences.left_out).unwrap_or(0);
+    let gap = i64::try_from(gap).unwrap_or(i64::MAX);
+    sequence::set(sequences.left_out, before.saturating_add(gap));
+    drop(alone);
+    Ok(())
+}
+
+/// The failure of a tag whose gap does not fit.
+pub fn stranded(tag: &str, last: u64, gap: u64) -> Failure {
+    Failure::new(
+        Cause::TagExhausted,
+        format!(
+            "tag \"{tag}\" is exhausted at {last} by what it leaves out after a promotion or copy"
+        ),
+    )
+    .detail(format!(
+        "By estimate {gap} ids are left out, because the original may have issued them."
+    ))
+    .hint(HINT)
+}
+
+/// Changes what is kept of the promotion, durably.
+pub fn change(function: &str, changed: impl FnOnce(Kept) -> Kept) -> Result<(), Failure> {
+    guard::may_manage(function)?;
+    let incarnation = incarnation::current();
+    let sequences = Sequences::find()?;
+    if kept(&sequences, &incarnation).is_none() && !is_changed(&incarnation)? {
+        return Err(Failure::new(
+            Cause::NotPromoted,
+            "this database has issued nothing before a promotion",
+        )
+        .detail(
+            "All that keywright keeps here was written by this server, on its present timeline.",
+        )
+        .hint("Look at keywright.health after a promotion, or after restoring a copy."));
+    }
+    let before = notice(&incarnation)?;
+    let alone = alone()?;
+    write(
+        &sequences,
+        &changed(kept(&sequences, &incarnation).unwrap_or(before)),
+    );
+    let urgency = Urgency::Needed {
+        deadline: Instant::now() + Duration::from_millis(settings::refill_wait_ms_max()),
+    };
+    flush::make_durable(urgency, &|| "the note of the promotion".to_owned())?;
+    drop(alone);
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Where the server's register of worker ids and readable buckets is kept: the label of an object that every server has. So it is written in the
+//! transaction that changes it, flushed and replicated with it, and outlives any database.
+
+use std::time::{Duration, Instant};
+
+use keywright_core::cause::Cause;
+use keywright_core::incarnation::Note;
+use keywright_core::register::{Floor, Held, Number, Register, Use};
+use pgrx::pg_sys;
+
+use crate::catalog::{damage, sequences};
+use crate::durable::wait;
+use crate::failure::Failure;
+use crate::identity::{incarnation, numbers};
+use crate::server::security_label::{self, Labelled};
+use crate::server::{latch, lock, process, query, sequence, text};
+use crate::settings;
+use crate::shmem::area;
+use crate::shmem::key::TimeKind;
+
+/// Keeps others from changing the register until the transaction ends.
+///
+/// # Errors
+/// Somebody else holds it for longer than a refill may take.
+pub fn lock() -> Result<(), Failure> {
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    while !lock::try_register() {
+        if Instant::now() >= deadline {
+            return Err(wait::timed_out(
+                "another transaction that sets a worker id, readable bucket or time zone, or runs keywright.lower_bound",
+            ));
+        }
+        latch::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Reads it.
+///
+/// # Errors
+/// It was damaged.
+pub fn read() -> Result<Register, Failure> {
+    match security_label::get(Labelled::Server) {
+        None => Ok(Register::default()),
+        Some(text) => Register::parse(&text)
+            .ok_or_else(|| damage::damaged("the register of worker ids cannot be read")),
+    }
+}
+
+/// Writes it, as part of the transaction. The caller holds [`lock`].
+pub fn write(register: &Register) {
+    security_label::set(Labelled::Server, &register.to_string());
+}
+
+/// What the register knows of a number of this database.
+///
+/// # Errors
+/// It was damaged.
+pub fn held_here(number: Number) -> Result<Option<Held>, Failure> {
+    Ok(read()?.held(number, process::database().to_u32()))
+}
+
+/// What is known of a number that this database may have.
+pub enum Claim {
+    /// No database of this server ever had it.
+    Unknown,
+    /// All that was issued with it on this server is covered, if anything was.
+    Known(Option<Floor>),
+}
+
+/// Whether this database may have the number, and how far it was used.
+///
+/// # Errors
+/// Another database has it, or nobody knows how far it was used and `is_above_named` does not settle that.
+pub fn claim(register: &Register, number: Number, is_above_named: bool) -> Result<Claim, Failure> {
+    let lost = |floor| {
+        if is_above_named {
+            Ok(Claim::Known(floor))
+        } else {
+            Err(lost(number))
+        }
+    };
+    match register.find(number) {
+        None => Ok(Claim::Unknown),
+        Some((_, Use::Left { floor })) => Ok(Claim::Known(floor)),
+        Some((_, Use::Lost)) => lost(None),
+        Some((database, Use::Held(held))) if database == process::database().to_u32() => {
+            // Its label was taken away. A database that was dropped unseen and made anew with the same oid is another.
+            if held.sequence == 0 || area::life() == Some(held.life) || is_bound_ours(number)? {
+                Ok(Claim::Known(held.floor))
+            } else {
+                lost(held.floor)
+            }
+        }
+        Some((database, Use::Held(held))) => match database_name(database) {
+            Some(name) => Err(Failure::new(
+                Cause::WorkerIdInUse,
+                format!(
+                    "{} belongs to database \"{name}\" of this server",
+                    numbers::name_of(number)
+                ),
+            )
+            .hint("Choose one that no other database has, on this server or any other.")),
+            None => lost(held.floor),
+        },
+    }
+}
+
+fn lost(number: Number) -> Failure {
+    let function = match number {
+        Number::Worker(_) => "set_worker_id",
+        Number::Bucket(_) => "set_readable_bucket",
+    };
+    Failure::new(
+        Cause::WorkerIdInUse,
+        format!(
+            "{} belonged to a database that was dropped, and how far its ids were used is not known",
+            numbers::name_of(number)
+        ),
+    )
+    .detail("It was dropped without being used since the server started, or while keywright was not preloaded.")
+    .hint(format!("Choose another, or name a moment that is later than all its ids: SELECT keywright.{function}(n, above => now() + interval '1 minute')."))
+}
+
+/// Whether the bound of ids with a number was written by this database and no other.
+pub fn is_bound_ours(number: Number) -> Result<bool, Failure> {
+    let name = match TimeKind::of(number) {
+        TimeKind::Snowflake => "snowflake_note",
+        TimeKind::Readable => "readable_note",
+    };
+    let note = sequence::last(sequences::named(name)?).and_then(Note::unpack);
+    Ok(note.is_some_and(|note| note.is_of(&incarnation::current())))
+}
+
+/// The name of a database of this server; `None` if there is none.
+pub fn database_name(database: u32) -> Option<String> {
+    query::one_row_as(
+        pg_sys::BOOTSTRAP_SUPERUSERID.into(),
+        "SELECT datname::text FROM pg_catalog.pg_database WHERE oid OPERATOR(pg_catalog.=) $1",
+        &[pg_sys::Oid::from(database).into()],
+        |row| row.get::<Vec<u8>>(1),
+    )
+    .flatten()
+    .map(|name| text::shown(&name))
+}

@@ -1,0 +1,368 @@
+//! keywright.health: what the promise depends on, and whether it is in force.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
+use keywright_core::cause::Cause;
+use keywright_core::evidence::{Loss, Word};
+use keywright_core::layout::TimeLeft;
+use pgrx::datum::{DatumWithOid, FromDatum, IntoDatum};
+use pgrx::iter::TableIterator;
+use pgrx::spi::Spi;
+use pgrx::{name, pg_extern};
+
+use crate::cache::time_entry;
+use crate::catalog::{cached, damage, node};
+use crate::failure::{Failure, OrRaise};
+use crate::identity::numbers;
+use crate::identity::promotion::{self, Kept, Look};
+use crate::server::{clock, process, query, timestamp};
+use crate::settings;
+use crate::shmem::key::TimeKind;
+use crate::shmem::tag_slot::TagSlot;
+use crate::shmem::time_slot::TimeSlot;
+use crate::shmem::{area, directory};
+
+/// Most tags that a row names.
+const TAGS_NAMED_MAX: i64 = 10;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Severity {
+    /// As it should be.
+    Ok,
+    /// Worth knowing.
+    Info,
+    /// Somebody should look.
+    Warning,
+    /// The promise, or the issuing of ids, is at stake.
+    Error,
+}
+
+impl Severity {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+
+    /// This one if something is wrong.
+    fn unless(self, fine: bool) -> Self {
+        if fine { Self::Ok } else { self }
+    }
+
+    fn is_fine(self) -> bool {
+        match self {
+            Self::Ok | Self::Info => true,
+            Self::Warning | Self::Error => false,
+        }
+    }
+}
+
+/// What a look found.
+struct Finding {
+    severity: Severity,
+    detail: String,
+    hint: Cow<'static, str>,
+}
+
+/// One line of the view: its name, and the look that it tells of.
+type Check = (&'static str, fn() -> Result<Finding, Failure>);
+
+const CHECKS: [Check; 12] = [
+    ("preloaded", preloaded),
+    ("fsync", fsync),
+    ("replication", replication),
+    ("promotion", promotion),
+    ("worker id", worker),
+    ("readable bucket", bucket),
+    ("tags", tags),
+    ("layout", layout_time),
+    ("lead over the clock", || Ok(lead(TimeKind::Snowflake))),
+    ("lead of readable ids", || Ok(lead(TimeKind::Readable))),
+    ("clock", clock_followed),
+    ("shared memory", room),
+];
+
+type Checks = TableIterator<
+    'static,
+    (
+        name!(name, String),
+        name!(ok, bool),
+        name!(severity, String),
+        name!(detail, String),
+        name!(hint, Option<String>),
+    ),
+>;
+
+#[pg_extern(sql = false)]
+fn keywright_health_checks() -> Checks {
+    let rows = CHECKS.into_iter().map(|(name, look)| {
+        let finding = look().or_else(damage).or_raise();
+        let severity = finding.severity;
+        let has_hint = severity != Severity::Ok && !finding.hint.is_empty();
+        (
+            name.to_owned(),
+            severity.is_fine(),
+            severity.name().to_owned(),
+            finding.detail,
+            has_hint.then(|| finding.hint.into_owned()),
+        )
+    });
+    TableIterator::new(rows.collect::<Vec<_>>())
+}
+
+/// Tables that do not hold what they must are a finding, and no reason to say nothing of the rest.
+fn damage(failure: Failure) -> Result<Finding, Failure> {
+    if failure.cause() != Cause::BoundDamaged {
+        return Err(failure);
+    }
+    Ok(Finding {
+        severity: Severity::Error,
+        detail: failure.message().to_owned(),
+        hint: failure.advice().to_owned().into(),
+    })
+}
+
+fn preloaded() -> Result<Finding, Failure> {
+    Ok(Finding {
+        severity: Severity::Error.unless(area::is_there()),
+        detail: "ids are issued from shared memory that is set up at server start".to_owned(),
+        hint: "Add keywright to shared_preload_libraries and restart the server.".into(),
+    })
+}
+
+fn fsync() -> Result<Finding, Failure> {
+    Ok(Finding {
+        severity: Severity::Error.unless(process::fsync_is_on()),
+        detail: format!(
+            "fsync is {}",
+            if process::fsync_is_on() { "on" } else { "off" }
+        ),
+        hint: "With fsync off a power loss can bring issued ids back; set fsync = on.".into(),
+    })
+}
+
+/// One value. `Spi::get_one` would take a transaction id first, which a standby has none of and looking need not cost.
+fn one_value<T: FromDatum + IntoDatum>(
+    query: &str,
+    arguments: &[DatumWithOid],
+) -> Result<Option<T>, Failure> {
+    Spi::connect(|client| client.select(query, Some(1), arguments)?.first().get_one())
+        .map_err(|error| damage::damaged(&error.to_string()))
+}
+
+fn setting(name: &str) -> Result<String, Failure> {
+    let value = one_value("SELECT pg_catalog.current_setting($1)", &[name.into()])?;
+    Ok(value.unwrap_or_default())
+}
+
+fn replication() -> Result<Finding, Failure> {
+    let standbys = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication";
+    let standbys = one_value::<i64>(standbys, &[])?.unwrap_or(0);
+    let names = setting("synchronous_standby_names")?;
+    let synchronous = !names.is_empty();
+    Ok(Finding {
+        severity: Severity::Info.unless(synchronous || standbys == 0),
+        detail: if synchronous {
+            format!("bounds wait for synchronous_standby_names = '{names}'")
+        } else if standbys == 0 {
+            "no standby is connected".to_owned()
+        } else {
+            format!("{standbys} standby(s) replicate asynchronously")
+        },
+        hint: "A promoted asynchronous standby leaves out ids by estimate; only synchronous_standby_names makes the promise \
+               unconditional.".into(),
+    })
+}
+
+fn promotion() -> Result<Finding, Failure> {
+    let (severity, detail) = match promotion::look()? {
+        Look::None => (
+            Severity::Ok,
+            "what is kept here was written by this server, on its present timeline".to_owned(),
+        ),
+        Look::Unnoticed => (
+            Severity::Warning,
+            "this server was promoted, or is a copy; nothing was issued here since".to_owned(),
+        ),
+        Look::Noticed(kept, left_out) => {
+            let at = timestamp::of_unix_ms(kept.promotion.noticed_ms())?.to_string();
+            let by = match kept.promotion.word {
+                Word::Estimate => "by estimate",
+                Word::Owner => "by the owner's word",
+            };
+            (
+                Severity::Warning.unless(kept.promotion.is_acknowledged),
+                format!(
+                    "this server was promoted, or is a copy, as noticed at {at}; tags left out {left_out} ids since, {by}: {}",
+                    lasted(&kept)
+                ),
+            )
+        }
+    };
+    Ok(Finding {
+        severity,
+        detail,
+        hint: "If you know for how long the lost primary went on alone, run SELECT keywright.promoted(lost => interval '3 s'); \
+               if the estimate will do, run SELECT keywright.acknowledge_promotion().".into(),
+    })
+}
+
+fn lasted(kept: &Kept) -> String {
+    if kept.loss.ms == Loss::MS_MAX {
+        "the original went on after each note by itself".to_owned()
+    } else {
+        format!("the original went on for {} ms at most", kept.loss.ms)
+    }
+}
+
+fn worker() -> Result<Finding, Failure> {
+    let extension = cached::extension()?;
+    let layout = node::layout_of(&extension)?;
+    let worker = numbers::worker(&layout);
+    Ok(Finding {
+        severity: match &worker {
+            Ok(_) => Severity::Ok,
+            Err(failure) if failure.cause() == Cause::WorkerIdUnset => Severity::Warning,
+            Err(_) => Severity::Error,
+        },
+        detail: match worker {
+            Ok(worker) => format!(
+                "worker id {} of 0 to {}",
+                worker.get(),
+                layout.worker_id_max()
+            ),
+            Err(failure) => failure.message().to_owned(),
+        },
+        hint: "Run SELECT keywright.set_worker_id(n) with an id that no other database has, here or elsewhere.".into(),
+    })
+}
+
+fn bucket() -> Result<Finding, Failure> {
+    let zone = cached::zone()?;
+    let bucket = numbers::bucket();
+    Ok(Finding {
+        severity: match &bucket {
+            Ok(_) => Severity::Ok,
+            // Few databases have a use for readable ids.
+            Err(failure) if failure.cause() == Cause::WorkerIdUnset => Severity::Info,
+            Err(_) => Severity::Error,
+        },
+        detail: match bucket {
+            Ok(bucket) => format!("bucket {bucket} of 0 to {}, time zone {zone}", u8::MAX),
+            Err(failure) => failure.message().to_owned(),
+        },
+        hint: "Run SELECT keywright.set_readable_bucket(n) with one that no other database has, here or elsewhere, before \
+               readable ids are issued.".into(),
+    })
+}
+
+/// Tags that a dump brought back without what says how far they were used.
+fn tags() -> Result<Finding, Failure> {
+    let extension = cached::extension()?;
+    let query = "SELECT pg_catalog.count(*), pg_catalog.string_agg(tag, ', ' ORDER BY tag) \
+                 FILTER (WHERE number OPERATOR(pg_catalog.<=) $1) \
+         FROM (SELECT tag, pg_catalog.row_number() OVER (ORDER BY tag) AS number FROM keywright.tag, \
+               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text) bound, \
+               pg_catalog.to_regclass('keywright.tag_' OPERATOR(pg_catalog.||) id::text OPERATOR(pg_catalog.||) '_note') note \
+               WHERE dropped_at IS NULL AND (bound IS NULL OR note IS NULL \
+               OR COALESCE(pg_catalog.pg_sequence_last_value(bound), pg_catalog.pg_sequence_last_value(note)) IS NULL)) t";
+    let found = query::one_row_as(extension.owner, query, &[TAGS_NAMED_MAX.into()], |row| {
+        (row.get::<i64>(1), row.get::<String>(2))
+    });
+    let (count, names) = found.unwrap_or((None, None));
+    let count = count.unwrap_or(0);
+    Ok(Finding {
+        severity: Severity::Error.unless(count == 0),
+        detail: if count == 0 {
+            "of each tag its bound is there".to_owned()
+        } else {
+            let (names, more) = (
+                names.unwrap_or_default(),
+                if count > TAGS_NAMED_MAX { ", …" } else { "" },
+            );
+            format!("nothing says how far {count} tags were used: {names}{more}")
+        },
+        hint: "They were restored without the values of their sequences. Find the largest id of each that is in use and run \
+               SELECT keywright.advance_tag(tag, that_id).".into(),
+    })
+}
+
+fn layout_time() -> Result<Finding, Failure> {
+    let layout = cached::layout()?;
+    let left = layout.check_time_left(clock::wall_ms());
+    Ok(Finding {
+        severity: match left {
+            Ok(TimeLeft::Ample) => Severity::Ok,
+            Ok(TimeLeft::WithinAYear { .. }) => Severity::Warning,
+            Err(_) => Severity::Error,
+        },
+        detail: match left {
+            Ok(TimeLeft::Ample) => format!("layout \"{layout}\" has more than a year left"),
+            Ok(TimeLeft::WithinAYear { .. }) => {
+                format!("layout \"{layout}\" runs out within a year")
+            }
+            Err(error) => format!("layout \"{layout}\": {error}"),
+        },
+        hint: "Choose a layout with SELECT keywright.set_layout(...), or a later epoch.".into(),
+    })
+}
+
+fn lead(kind: TimeKind) -> Finding {
+    let word = time_entry::key(kind).ok();
+    let found = word.and_then(|key| Some((directory::find::<TimeSlot>(&key)?, key.layout)));
+    let lead_ms = found.map_or(0, |(word, layout)| {
+        let slot = word.slot;
+        let next = slot.main.word.next() >> layout.sequence_bits();
+        if slot.taken_over.load(Ordering::Relaxed) {
+            layout.unix_ms_of(next) - clock::wall_ms()
+        } else {
+            0
+        }
+    });
+    let what = match kind {
+        TimeKind::Snowflake => "snowflake id",
+        TimeKind::Readable => "readable id",
+    };
+    Finding {
+        severity: Severity::Warning.unless(lead_ms <= settings::lead_ms_max().cast_signed()),
+        detail: format!("the next {what} lies {} ms ahead of the clock", lead_ms.max(0)),
+        hint: "The clock stepped back, or a burst ran ahead; times in ids are early by this much. If a wrong time led so far, a superuser \
+               can run SELECT keywright.lower_bound(below)."
+            .into(),
+    }
+}
+
+fn clock_followed() -> Result<Finding, Failure> {
+    let skew_ms = [TimeKind::Snowflake, TimeKind::Readable].map(|kind| {
+        let word = time_entry::key(kind).ok();
+        let found = word.and_then(|key| directory::find::<TimeSlot>(&key));
+        found.map_or(0, |word| word.slot.skew_ms.load(Ordering::Relaxed))
+    });
+    let skew_ms = skew_ms.into_iter().max().unwrap_or(0);
+    Ok(Finding {
+        severity: Severity::Warning.unless(skew_ms == 0),
+        detail: if skew_ms == 0 {
+            "ids follow the clock".to_owned()
+        } else {
+            format!("the clock jumped; ids are dated {skew_ms} ms before what it reads")
+        },
+        hint: "Set the clock right. If it is right, and nothing was issued for so long before the start, raise \
+               keywright.start_jump_days_max; after a jump while the server ran, restart it.".into(),
+    })
+}
+
+fn room() -> Result<Finding, Failure> {
+    let (tags, words) = (directory::used::<TagSlot>(), directory::used::<TimeSlot>());
+    let (tags_max, words_max) = (settings::tags_max(), settings::workers_max());
+    Ok(Finding {
+        severity: Severity::Warning
+            .unless(tags * 10 <= tags_max * 9 && words * 10 <= words_max * 9),
+        detail: format!("{tags} of {tags_max} tags and {words} of {words_max} words are in use"),
+        hint: "Raise keywright.tags_max or keywright.workers_max and restart the server before they run out.".into(),
+    })
+}

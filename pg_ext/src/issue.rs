@@ -1,0 +1,5 @@
+//! What runs when ids are taken: below the bound, without a lock; refilled when they run low.
+
+pub mod ids;
+pub mod snowflake;
+pub mod tag;

@@ -1,0 +1,198 @@
+//! Rows that a dump brings back: of keywright.tag, one without the sequences behind it or the other way round; of keywright.node,
+//! beside what was set here already.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use keywright_core::cause::Cause;
+use keywright_core::incarnation::Note;
+use keywright_core::layout::Layout;
+use keywright_core::tag::Tag;
+use pgrx::heap_tuple::PgHeapTuple;
+use pgrx::pg_trigger;
+use pgrx::pgbox::AllocatedByPostgres;
+use pgrx::trigger_support::PgTrigger;
+
+use crate::cache;
+use crate::catalog::extension::Extension;
+use crate::catalog::statements::run;
+use crate::catalog::{cached, damage, node, sequences, tag_rows};
+use crate::durable::locks::Wanted;
+use crate::failure::{Failure, OrRaise};
+use crate::identity::{incarnation, register};
+use crate::server::{clock, process, query, relation, sequence};
+use crate::shmem::key::TimeKind;
+use crate::{guard, settings};
+
+/// Called for every new row of keywright.tag, whoever inserts it: `create_tag` or a dump that is being restored.
+#[pg_trigger(sql = false)]
+fn keywright_tag_inserted<'a>(
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, Infallible> {
+    let row = trigger.new();
+    let id = row
+        .as_ref()
+        .and_then(|row| row.get_by_name::<i32>("id").ok().flatten());
+    id.ok_or_else(|| damage::damaged("a row of keywright.tag has no id"))
+        .and_then(settle_sequences)
+        .or_raise();
+    Ok(row)
+}
+
+/// Called for the first row of keywright.node, and for one that a dump brings where migrations set layout and time zone.
+#[pg_trigger(sql = false)]
+fn keywright_node_inserted<'a>(
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, Infallible> {
+    let row = trigger.new();
+    let text = |column: &str| {
+        let row = row.as_ref()?;
+        row.get_by_name::<String>(column).ok().flatten()
+    };
+    let is_needed = match (text("layout"), text("readable_zone")) {
+        (Some(layout), Some(zone)) => is_node_needed(&layout, &zone).or_raise(),
+        // Not null, says the table.
+        (None, _) | (_, None) => true,
+    };
+    Ok(row.filter(|_| is_needed))
+}
+
+/// Whether a row of keywright.node must come in, or says what is there already.
+///
+/// # Errors
+/// It says something else than what is in force: ids of the one and of the other could meet, and nobody compared them.
+fn is_node_needed(layout: &str, zone: &str) -> Result<bool, Failure> {
+    let query = "SELECT layout, readable_zone FROM keywright.node";
+    let found = query::one_row(query, &[], |row| {
+        [1, 2].map(|column| row.get::<String>(column).unwrap_or_default())
+    });
+    let refused = || {
+        Failure::new(
+            Cause::LayoutOverlap,
+            "this database has another layout or time zone than the row that comes into keywright.node",
+        )
+        .detail("Ids of the one and of the other could meet.")
+        .hint(format!(
+            "Before anything is issued or restored, run SELECT keywright.set_layout('{layout}') and \
+             SELECT keywright.set_readable_zone('{zone}')."
+        ))
+    };
+    match found {
+        Some([its_layout, its_zone]) if (layout, zone) == (&*its_layout, &*its_zone) => Ok(false),
+        Some(_) => Err(refused()),
+        // The zone of a bucket is compared before the next id.
+        None if is_layout_of_here(layout)? => Ok(true),
+        None => Err(refused()),
+    }
+}
+
+/// Whether nothing was issued here with another layout, or will be.
+fn is_layout_of_here(layout: &str) -> Result<bool, Failure> {
+    // In force without a row.
+    if layout == node::LAYOUT_DEFAULT {
+        return Ok(true);
+    }
+    let layout = Layout::parse(layout).map_err(|error| damage::damaged(&error.to_string()))?;
+    let register = register::read()?;
+    let mut workers = register
+        .held_by(process::database().to_u32())
+        .filter(|(number, _)| TimeKind::of(*number) == TimeKind::Snowflake)
+        .peekable();
+    if workers.peek().is_some() {
+        return Ok(workers.all(|(_, held)| held.layout == layout));
+    }
+    Ok(sequence::last(sequences::named("snowflake_bound")?).is_none())
+}
+
+/// Makes the sequences of the tag with this id where they are missing, and has them belong to the table of tags: a dump
+/// knows neither, because the table is the extension's.
+fn settle_sequences(id: i32) -> Result<(), Failure> {
+    for (place, name) in sequences::names_of_tag(id).into_iter().enumerate() {
+        if relation::find(c"keywright", &name).is_some() {
+            run(
+                &format!("ALTER SEQUENCE keywright.{name} OWNER TO CURRENT_USER"),
+                &[],
+            )?;
+            run(
+                &format!("ALTER SEQUENCE keywright.{name} OWNED BY keywright.tag.id"),
+                &[],
+            )?;
+            continue;
+        }
+        run(
+            &format!(
+                "CREATE SEQUENCE keywright.{name} MINVALUE 0 START 0 OWNED BY keywright.tag.id"
+            ),
+            &[],
+        )?;
+        if place == 0 {
+            run(
+                &format!("GRANT SELECT ON SEQUENCE keywright.{name} TO PUBLIC"),
+                &[],
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// A number for a new tag that no row has, nor sequences which a dump of the schema alone brought: their rows may follow.
+pub fn free_id(extension: &Extension) -> Result<i32, Failure> {
+    loop {
+        let next = "SELECT pg_catalog.nextval('keywright.tag_id_seq')::integer";
+        let id = query::one_row_as(extension.owner, next, &[], |row| row.get::<i32>(1))
+            .flatten()
+            .ok_or_else(|| damage::damaged("keywright.tag_id_seq gives no number"))?;
+        let row = "SELECT true FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1";
+        let is_taken = query::one_row_as(extension.owner, row, &[id.into()], |_| ()).is_some()
+            || sequences::names_of_tag(id)
+                .iter()
+                .any(|name| relation::find(c"keywright", name).is_some());
+        if !is_taken {
+            return Ok(id);
+        }
+    }
+}
+
+/// The last id that a tag reserved; `None` if it reserved none, or nothing says so.
+pub fn reserved_to(id: i32) -> Option<i64> {
+    let sequence = sequences::of_tag(id).ok()?;
+    sequence::last(sequence)
+}
+
+/// Whoever advances a tag says how far it was used: where nothing else says it, that is its bound from now on.
+///
+/// # Errors
+/// Not preloaded, read-only, the tag does not exist, or ends below.
+pub fn vouch(tag: &Tag, above: u64) -> Result<(), Failure> {
+    guard::require_preload()?;
+    guard::require_writable("advance_tag")?;
+    let id = tag_rows::existing(tag, &cached::extension()?)?.id;
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    if let [Some(bound), Some(note)] =
+        sequences::names_of_tag(id).map(|name| relation::find(c"keywright", &name))
+    {
+        let name = || format!("tag \"{tag}\"");
+        Wanted::to_change(&[bound, note]).lock(deadline, &name)?;
+        if sequence::last(note).is_some() || sequence::last(bound).is_some() {
+            return Ok(());
+        }
+    }
+    let last = above.cast_signed();
+    // Until the transaction ends nobody else says the same.
+    let row = "SELECT FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1 AND max OPERATOR(pg_catalog.>=) $2 FOR UPDATE";
+    if run(row, &[id.into(), last.into()])? == 0 {
+        return Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("{above} is beyond the end of tag \"{tag}\""),
+        )
+        .hint("Name the largest id in use; if it is right, the tag's row was damaged."));
+    }
+    settle_sequences(id)?;
+    let bound = sequences::of_tag(id)?;
+    let known = sequence::last(bound);
+    sequence::set(bound, known.unwrap_or(0).max(last));
+    let note = Note::new(incarnation::current(), clock::wall_ms(), 1, 0);
+    sequence::set(sequences::note_of_tag(id)?, note.pack());
+    cache::forget();
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! The SQL functions that manage tags. They run as the owner of the extension (SECURITY DEFINER); who may call them is
+//! decided by GRANT EXECUTE.
+
+use std::time::{Duration, Instant};
+
+use keywright_core::cause::Cause;
+use keywright_core::incarnation::Note;
+use keywright_core::tag::Tag;
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_extern;
+
+use crate::cache;
+use crate::catalog::extension::Extension;
+use crate::catalog::statements::run;
+use crate::catalog::tag_rows::{self, Known};
+use crate::catalog::{cached, damage, sequences, suggest};
+use crate::durable::locks::Wanted;
+use crate::failure::{Failure, OrRaise};
+use crate::identity::{drops, incarnation};
+use crate::manage::definition::{Definition, number};
+use crate::manage::restored;
+use crate::refill::segment;
+use crate::server::{changes, clock, sequence};
+use crate::shmem::area;
+use crate::{arguments, guard, settings};
+
+/// Changes the one row of a tag, or fails: a transaction above READ COMMITTED may see a state in which it is another's.
+fn change_row(tag: &Tag, statement: &str, arguments: &[DatumWithOid]) -> Result<(), Failure> {
+    match run(statement, arguments)? {
+        1 => Ok(()),
+        _ => Err(damage::changed_meanwhile(&format!("tag \"{tag}\""))),
+    }
+}
+
+/// Makes a tag, or brings a dropped one back.
+///
+/// # Errors
+/// The tag exists, or its numbers do not fit together or lie below what was issued.
+pub fn create(tag: &Tag, definition: &Definition, forget_issued: bool) -> Result<(), Failure> {
+    let extension = cached::extension()?;
+    let mut skip_to_start = None;
+    match tag_rows::known(tag, &extension)? {
+        Some(Known { dropped: false, .. }) => {
+            return Err(exists(tag));
+        }
+        Some(old) if forget_issued => {
+            drop_sequences(old.id)?;
+            insert_row(tag, definition, Some(&old), &extension)?;
+        }
+        Some(old) => {
+            revive(tag, definition, &old)?;
+            skip_to_start = definition.start.filter(|start| *start > 0);
+        }
+        None => {
+            insert_row(tag, definition, None, &extension)?;
+        }
+    }
+    changes::announce(extension.tag_table);
+    cache::forget();
+    // What is left in memory of a dropped tag lies below the start it was given now.
+    match skip_to_start {
+        Some(start) if area::is_there() => {
+            segment::advance(tag, start.cast_unsigned() - 1).map(drop)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Makes the row; its sequences come with it (see [`restored`](crate::manage::restored)).
+fn insert_row(
+    tag: &Tag,
+    definition: &Definition,
+    old: Option<&Known>,
+    extension: &Extension,
+) -> Result<(), Failure> {
+    let generation = old.map_or(1, |old| old.generation.saturating_add(1));
+    if let Some(old) = old {
+        change_row(
+            tag,
+            "DELETE FROM keywright.tag WHERE id OPERATOR(pg_catalog.=) $1",
+            &[old.id.into()],
+        )?;
+    }
+    let id = restored::free_id(extension)?;
+    // Somebody else may have made the tag meanwhile; waiting for that transaction is what a unique index does.
+    let inserted = run(
+        "INSERT INTO keywright.tag (tag, generation, step, step_min, step_max, start, max, id) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tag) DO NOTHING",
+        &[
+            tag.as_str().into(),
+            generation.into(),
+            number(definition.step).into(),
+            number(definition.step_min).into(),
+            number(definition.step_max).into(),
+            definition.start.unwrap_or(1).into(),
+            definition.max.into(),
+            id.into(),
+        ],
+    )?;
+    if inserted != 1 {
+        return Err(exists(tag));
+    }
+    // So that a standby which never got the first reservation knows, when it is promoted, that there may have been one.
+    let step = definition.step.get();
+    let note = Note::new(incarnation::current(), clock::wall_ms(), step, step);
+    sequence::set(sequences::note_of_tag(id)?, note.pack());
+    Ok(())
+}
+
+fn exists(tag: &Tag) -> Failure {
+    Failure::new(Cause::TagExists, format!("tag \"{tag}\" exists already"))
+        .hint("Change it with keywright.alter_tag or keywright.advance_tag.")
+}
+
+/// Has an existing tag that has issued nothing yet begin at `start` or later. Nobody can begin to use it before the
+/// transaction ends, and then it begins there. Returns its first id.
+///
+/// # Errors
+/// It has issued ids, ends before `start`, or is held up by another transaction.
+pub fn begin_at(tag: &Tag, known: &Known, start: i64) -> Result<i64, Failure> {
+    let extension = cached::extension()?;
+    let sequence = sequences::of_tag(known.id)?;
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    let unused = || sequence::last(sequence).is_none();
+    if unused() {
+        Wanted::alone(&[sequence]).lock(deadline, &|| format!("tag \"{tag}\""))?;
+    }
+    if !unused() {
+        return Err(Failure::new(
+            Cause::TagExists,
+            format!("tag \"{tag}\" exists already and has issued ids"),
+        )
+        .hint("Choose another tag; or drop this one with keywright.drop_tag, if nothing uses it, to go on above its ids."));
+    }
+    let row = tag_rows::find(tag, &extension)?.ok_or_else(|| suggest::unknown_tag(tag))?;
+    let start = start.max(row.start.cast_signed());
+    if start >= row.end_max.cast_signed() {
+        return Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("tag \"{tag}\" ends before {start}"),
+        )
+        .hint(format!(
+            "Raise its end first with SELECT keywright.alter_tag('{tag}', max => n)."
+        )));
+    }
+    change_row(
+        tag,
+        "UPDATE keywright.tag SET start = $2 WHERE id OPERATOR(pg_catalog.=) $1",
+        &[known.id.into(), start.into()],
+    )?;
+    changes::announce(extension.tag_table);
+    cache::forget();
+    Ok(start)
+}
+
+fn drop_sequences(id: i32) -> Result<(), Failure> {
+    run(
+        &format!("DROP SEQUENCE IF EXISTS keywright.tag_{id}, keywright.tag_{id}_note"),
+        &[],
+    )
+    .map(drop)
+}
+
+/// Brings a dropped tag back. Its sequences were kept, so it goes on above what was issued.
+fn revive(tag: &Tag, definition: &Definition, old: &Known) -> Result<(), Failure> {
+    let issued = restored::reserved_to(old.id);
+    if let Some(issued) = issued
+        && definition.max <= issued
+    {
+        return Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("tag \"{tag}\" cannot end at {}", definition.max),
+        )
+        .detail(format!("It was dropped after issuing ids up to {issued}."))
+        .hint(format!("Choose a max above {issued}.")));
+    }
+    if let (Some(start), Some(issued)) = (definition.start, issued)
+        && start <= issued
+    {
+        return Err(Failure::new(
+            Cause::TagExists,
+            format!("tag \"{tag}\" was dropped after issuing ids up to {issued}, and {start} lies below"),
+        )
+        .hint("Leave start out to go on above; or, if no such id is kept anywhere, say forget_issued => true."));
+    }
+    change_row(
+        tag,
+        "UPDATE keywright.tag SET dropped_at = NULL, step = $2, step_min = $3, step_max = $4, start = $5, max = $6 \
+         WHERE id OPERATOR(pg_catalog.=) $1",
+        &[
+            old.id.into(),
+            number(definition.step).into(),
+            number(definition.step_min).into(),
+            number(definition.step_max).into(),
+            definition.start.unwrap_or(1).into(),
+            definition.max.into(),
+        ],
+    )
+}
+
+#[pg_extern(sql = false)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the arguments of the SQL function"
+)]
+fn keywright_create_tag(
+    tag: Option<&[u8]>,
+    start: Option<i64>,
+    step: Option<i64>,
+    step_min: Option<i64>,
+    step_max: Option<i64>,
+    max: Option<i64>,
+    forget_issued: Option<bool>,
+) {
+    let make = || {
+        guard::may_manage("create_tag")?;
+        let tag = arguments::tag_of(tag)?;
+        let definition = Definition::new(
+            start,
+            arguments::required(step, "step")?,
+            (step_min, step_max),
+            arguments::required(max, "max")?,
+        )?;
+        create(&tag, &definition, forget_issued.unwrap_or(false))
+    };
+    make().or_raise();
+}
+
+#[pg_extern(sql = false)]
+fn keywright_alter_tag(
+    tag: Option<&[u8]>,
+    step: Option<i64>,
+    step_min: Option<i64>,
+    step_max: Option<i64>,
+    max: Option<i64>,
+) {
+    let alter = || {
+        guard::may_manage("alter_tag")?;
+        let tag = arguments::tag_of(tag)?;
+        let extension = cached::extension()?;
+        let old = tag_rows::existing(&tag, &extension)?;
+        let row = tag_rows::find(&tag, &extension)?.ok_or_else(|| suggest::unknown_tag(&tag))?;
+        let max_now = (row.end_max - 1).cast_signed();
+        let definition = Definition::new(
+            None,
+            step.unwrap_or_else(|| number(row.step)),
+            (
+                Some(step_min.unwrap_or_else(|| number(row.step_min))),
+                Some(step_max.unwrap_or_else(|| number(row.step_max))),
+            ),
+            max.unwrap_or(max_now),
+        )?;
+        let reserved = sequence::last(row.sequence).unwrap_or(0);
+        if definition.max < reserved {
+            return Err(Failure::new(
+                Cause::ArgumentOutOfRange,
+                format!("tag \"{tag}\" cannot end at {}", definition.max),
+            )
+            .detail(format!("Ids up to {reserved} are reserved already."))
+            .hint(format!("Choose a max from {reserved} on.")));
+        }
+        change_row(
+            &tag,
+            "UPDATE keywright.tag SET step = $2, step_min = $3, step_max = $4, max = $5 WHERE id OPERATOR(pg_catalog.=) $1",
+            &[
+                old.id.into(),
+                number(definition.step).into(),
+                number(definition.step_min).into(),
+                number(definition.step_max).into(),
+                definition.max.into(),
+            ],
+        )?;
+        changes::announce(extension.tag_table);
+        cache::forget();
+        Ok(())
+    };
+    alter().or_raise();
+}
+
+#[pg_extern(sql = false)]
+fn keywright_drop_tag(tag: Option<&[u8]>) {
+    let drop_it = || {
+        guard::may_manage("drop_tag")?;
+        let tag = arguments::tag_of(tag)?;
+        let extension = cached::extension()?;
+        let old = tag_rows::existing(&tag, &extension)?;
+        change_row(
+            &tag,
+            "UPDATE keywright.tag SET dropped_at = pg_catalog.now() WHERE id OPERATOR(pg_catalog.=) $1",
+            &[old.id.into()],
+        )?;
+        drops::close_tag(sequences::of_tag(old.id)?);
+        changes::announce(extension.tag_table);
+        cache::forget();
+        Ok(())
+    };
+    drop_it().or_raise();
+}
+
+#[pg_extern(sql = false)]
+fn keywright_advance_tag(tag: Option<&[u8]>, above: Option<i64>) -> i64 {
+    let advance = || {
+        guard::may_manage("advance_tag")?;
+        let tag = arguments::tag_of(tag)?;
+        let above = arguments::required(above, "the id to advance beyond")?;
+        let above = u64::try_from(above).map_err(|_| {
+            Failure::new(
+                Cause::ArgumentOutOfRange,
+                format!("a tag advances beyond ids from 0 on, not {above}"),
+            )
+            .hint("Name the largest id in use; every later one is greater.")
+        })?;
+        restored::vouch(&tag, above)?;
+        segment::advance(&tag, above)
+    };
+    advance().or_raise().cast_signed()
+}
+
+#[pg_extern(sql = false)]
+fn keywright_tag_reserved_to(id: i32) -> Option<i64> {
+    restored::reserved_to(id)
+}

@@ -1,0 +1,82 @@
+//! keywright.set_worker_id: the worker id is in a security label of the database and an entry in the server's register, so that
+//! two databases cannot be given the same one.
+
+use keywright_core::cause::Cause;
+use keywright_core::layout::WorkerId;
+use keywright_core::register::{Number, Use};
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_extern;
+
+use crate::cache;
+use crate::catalog::{cached, node};
+use crate::failure::{Failure, OrRaise};
+use crate::guard;
+use crate::identity::claims::{self, Vouched};
+use crate::identity::label::IdentityLabel;
+use crate::identity::{bounds, numbers, register, uncommitted};
+use crate::manage::bucket;
+use crate::server::security_label::{self, Labelled};
+use crate::server::{changes, process};
+use crate::shmem::key::TimeKind;
+
+const WORKER_HINT: &str = "Give one that fits the layout and that no other database has; where the layout has a \
+                           datacenter it is part of the number.";
+
+#[pg_extern(sql = false)]
+fn keywright_set_worker_id(
+    worker_id: Option<i32>,
+    above: Option<TimestampWithTimeZone>,
+    unused: Option<bool>,
+    force: Option<bool>,
+) {
+    let set = || {
+        let (is_unused, is_forced) = (unused.unwrap_or(false), force.unwrap_or(false));
+        set_worker_id(worker_id, &Vouched::new(above, is_unused, is_forced)?)
+    };
+    set().or_raise();
+}
+
+fn set_worker_id(worker_id: Option<i32>, vouched: &Vouched) -> Result<(), Failure> {
+    guard::may_manage("set_worker_id")?;
+    let extension = cached::extension()?;
+    let layout = node::layout_of(&extension)?;
+    let worker_id = worker_id.ok_or_else(|| {
+        Failure::new(Cause::ArgumentNull, "the worker id must not be null").hint(WORKER_HINT)
+    })?;
+    let worker = WorkerId::new(i64::from(worker_id), &layout).map_err(|error| {
+        Failure::new(Cause::ArgumentOutOfRange, error.to_string()).hint(WORKER_HINT)
+    })?;
+    vouched.require_before(
+        layout.runs_out_at_ms(),
+        &format!("the ids of layout \"{layout}\""),
+    )?;
+    let number = Number::Worker(worker.get());
+    register::lock()?;
+    uncommitted::has_past()?;
+    let mut register = register::read()?;
+    let ours = process::database().to_u32();
+    let claim = register::claim(&register, number, vouched.above_ms.is_some())?;
+    let label = numbers::label()?.filter(IdentityLabel::is_of_here);
+    let had_it = register.held(number, ours).is_some()
+        && label.is_some_and(|label| label.worker == Some(worker.get()));
+    claims::give_up_others(&mut register, TimeKind::Snowflake, Some(number))?;
+    if !had_it {
+        let used = claims::used(number, &claim)?;
+        let held = claims::take(number, layout, used, vouched)?;
+        register.set(number, ours, Use::Held(held));
+    } else {
+        claims::tell_if_unused(number, vouched);
+        if let Some(above_ms) = vouched.above_ms {
+            bounds::raise(number, above_ms)?;
+        }
+    }
+    let bucket = bucket::follow_worker(&mut register, label, worker.get(), vouched)?;
+    let new_label = IdentityLabel::here(Some(worker.get()), bucket);
+    if label != Some(new_label) {
+        security_label::set(Labelled::Database, &new_label.to_string());
+    }
+    register::write(&register);
+    changes::announce(extension.node_table);
+    cache::forget();
+    Ok(())
+}

@@ -1,0 +1,369 @@
+//! Refilling a tag: its next segment is made durable and published by the backend that needs it.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use keywright_core::cause::Cause;
+use keywright_core::incarnation::{Incarnation, Note};
+use keywright_core::segment::{RefillPlan, RefillRequest, plan_refill, refill_at};
+use keywright_core::step::{RateWindow, Step, StepPolicy};
+use keywright_core::tag::Tag;
+
+use crate::cache;
+use crate::cache::tag_entry::{self, TagEntry};
+use crate::catalog::damage;
+use crate::durable::flush;
+use crate::durable::locks::Wanted;
+use crate::durable::turn::{self, Urgency};
+use crate::failure::Failure;
+use crate::identity::{incarnation, promotion};
+use crate::server::role::AsOwner;
+use crate::server::{clock, log, sequence, wal};
+use crate::shmem::gate::Held;
+use crate::shmem::tag_slot::TagSlot;
+use crate::shmem::{directory, reuse};
+use crate::{arguments, guard, settings};
+
+/// Reserves the next segment unless somebody else just did, or is doing so and it is early.
+pub fn refill(entry: &TagEntry, need: u64, urgency: Urgency) -> Result<(), Failure> {
+    let slot = entry.slot();
+    let enough = || match urgency {
+        Urgency::Early => slot.word.cursor() <= slot.refill_at.load(Ordering::Relaxed),
+        Urgency::Needed { .. } => slot.word.remaining() >= need,
+    };
+    let Some(held) = turn::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), enough)? else {
+        return Ok(());
+    };
+    if enough() {
+        return Ok(());
+    }
+    if !entry.at.is_current() {
+        return Ok(());
+    }
+    let wanted = wanted(entry);
+    if wanted.try_lock().is_none() {
+        drop(held);
+        return wait_for_locks(entry, &wanted, urgency);
+    }
+    if !tag_entry::is_known(&arguments::parse_tag(entry.key.tag_bytes())?, entry) {
+        // The tag may have become another; the caller looks it up again, outside the gate.
+        return Ok(());
+    }
+    match (reserve(entry, need, urgency, &held), urgency) {
+        (Err(failure), Urgency::Early) if failure.cause() == Cause::TagExhausted => {
+            // The rest of the range is reserved already; whoever finds it empty is told.
+            slot.refill_at.store(u64::MAX, Ordering::Relaxed);
+            Ok(())
+        }
+        (Err(failure), Urgency::Early) if failure.cause() == Cause::RefillTimeout => {
+            postpone(entry);
+            Ok(())
+        }
+        (outcome, Urgency::Early | Urgency::Needed { .. }) => outcome,
+    }
+}
+
+/// Waits for the locks that a refill needs, outside the gate: who has them may be waiting for it. They are kept until the
+/// transaction ends, so that the next attempt finds them free.
+fn wait_for_locks(entry: &TagEntry, wanted: &Wanted, urgency: Urgency) -> Result<(), Failure> {
+    match urgency {
+        Urgency::Early => {
+            postpone(entry);
+            Ok(())
+        }
+        Urgency::Needed { deadline } => {
+            let figures = (&entry.slot().waits, &entry.slot().wait_us);
+            turn::counted(figures, || wanted.lock(deadline, &|| name(entry)))
+        }
+    }
+}
+
+fn wanted(entry: &TagEntry) -> Wanted {
+    Wanted::to_change(&[entry.sequence, entry.note])
+}
+
+/// What to call the tag in messages.
+fn name(entry: &TagEntry) -> String {
+    format!("tag \"{}\"", entry.key.tag())
+}
+
+/// Makes the next early attempt come when half of what is left now is gone.
+fn postpone(entry: &TagEntry) {
+    let word = &entry.slot().word;
+    let at = word.cursor().saturating_add(word.remaining() / 2 + 1);
+    entry.slot().refill_at.store(at, Ordering::Relaxed);
+}
+
+fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Result<(), Failure> {
+    let slot = entry.slot();
+    let readings = clock::readings();
+    let first = !slot.taken_over.load(Ordering::Relaxed);
+    let before = wal::last_record();
+    let (step, want) = next_size(entry, first, readings.boot_ms);
+    let plan = {
+        let _owner = AsOwner::new(entry.owner);
+        let bound = sequence::last(entry.sequence);
+        let note = sequence::last(entry.note).and_then(Note::unpack);
+        refuse_if_lower(entry, bound)?;
+        let incarnation = incarnation::current();
+        let gap = if first {
+            gap_of(entry, (bound, note), &incarnation)?
+        } else {
+            0
+        };
+        let plan = plan(entry, bound, (need, want), gap)?;
+        promotion::count_left_out(gap)?;
+        slot.attempted_start.store(plan.start, Ordering::Relaxed);
+        slot.attempted_end.store(plan.end, Ordering::Relaxed);
+        let rate = rate(entry, readings.boot_ms);
+        sequence::set(entry.sequence, flush::last_of(plan.end)?);
+        sequence::set(
+            entry.note,
+            Note::new(incarnation, readings.wall_ms, step.max(want), rate)
+                .at_peak_since(note.as_ref())
+                .pack(),
+        );
+        plan
+    };
+    flush::make_refill_durable(before, urgency, &|| name(entry))?;
+    publish(
+        entry,
+        &plan,
+        (step, readings.boot_ms, readings.wall_ms),
+        held,
+    );
+    Ok(())
+}
+
+/// A sequence of ours only grows. One that reads lower than what was published was set by somebody else.
+fn refuse_if_lower(entry: &TagEntry, bound: Option<i64>) -> Result<(), Failure> {
+    let (found, published) = (end_of(bound), entry.slot().word.hi());
+    if found >= published {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::BoundDamaged,
+        format!(
+            "the bound of tag \"{}\" is at {found}, lower than the {published} that was written last",
+            entry.key.tag()
+        ),
+    )
+    .detail("Something other than keywright changed its sequence, for instance setval or ALTER SUBSCRIPTION … REFRESH SEQUENCES.")
+    .hint("Run SELECT keywright.advance_tag(tag, above) with the largest id in use."))
+}
+
+/// The first id above a bound.
+fn end_of(bound: Option<i64>) -> u64 {
+    let last = bound.and_then(|last| u64::try_from(last).ok());
+    last.map_or(0, |last| last.saturating_add(1))
+}
+
+/// The step in force and what to reserve now: a tenth of the step first, because many tags are used little.
+fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
+    let slot = entry.slot();
+    if first {
+        return (entry.step.get(), StepPolicy::first_load(entry.step));
+    }
+    let previous = Step::new(slot.step.load(Ordering::Relaxed).cast_signed()).unwrap_or(entry.step);
+    // The first, short reservation says nothing about how long a full one lasts.
+    let lasted_ms = (slot.last_size.load(Ordering::Relaxed) >= previous.get())
+        .then(|| boot_ms.saturating_sub(slot.last_refill_boot_ms.load(Ordering::Relaxed)));
+    let step = entry.policy.next(previous, lasted_ms).get();
+    (step, step)
+}
+
+/// Ids to leave out because another incarnation wrote the bound and may have issued beyond what reached us. A note is written
+/// when the tag is created, so also a bound that never reached us is told from a tag that was never used.
+fn gap_of(
+    entry: &TagEntry,
+    (bound, note): (Option<i64>, Option<Note>),
+    incarnation: &Incarnation,
+) -> Result<u64, Failure> {
+    let gap = match (bound, note) {
+        (_, Some(note)) if note.is_of(incarnation) => return Ok(0),
+        (_, Some(note)) => promotion::tag_gap(&note, incarnation)?,
+        (Some(_), None) => entry.step.get(),
+        // The row came back from a dump without them: a tag that was made here has a note.
+        (None, None) => return Err(damage::bound_unknown(&entry.key.tag())),
+    };
+    log::tell(&format!(
+        "tag \"{}\" was last reserved by another incarnation of this server; leaving out {gap} ids",
+        entry.key.tag()
+    ));
+    Ok(gap)
+}
+
+/// A reservation whose outcome was unknown is ours still if nothing was written since: it is made again, not skipped.
+fn bound_end(entry: &TagEntry, bound: Option<i64>) -> Option<u64> {
+    let end = u64::try_from(bound?).ok()?.saturating_add(1);
+    let slot = entry.slot();
+    if end == slot.attempted_end.load(Ordering::Relaxed) {
+        Some(slot.attempted_start.load(Ordering::Relaxed))
+    } else {
+        Some(end)
+    }
+}
+
+/// The first id above all that the tag issued before its creation was rolled back and done again.
+fn above_siblings(entry: &TagEntry) -> u64 {
+    directory::slots::<TagSlot>()
+        .into_iter()
+        .filter(|(tag, key)| {
+            key.shares_ids_with(entry.key)
+                && !tag.is_same(&entry.at)
+                // A committed DROP EXTENSION forgets.
+                && !reuse::is_dropped(tag.slot)
+        })
+        .map(|(tag, _)| tag.slot.word.hi())
+        .max()
+        .unwrap_or(0)
+}
+
+fn plan(
+    entry: &TagEntry,
+    bound: Option<i64>,
+    (need, want): (u64, u64),
+    gap: u64,
+) -> Result<RefillPlan, Failure> {
+    let slot = entry.slot();
+    let request = RefillRequest {
+        bound_end: bound_end(entry, bound),
+        start: entry.start.max(if slot.taken_over.load(Ordering::Relaxed) {
+            0
+        } else {
+            above_siblings(entry)
+        }),
+        end_max: entry.end_max,
+        word_hi: slot.word.hi(),
+        remaining: slot.word.remaining(),
+        need,
+        want,
+        gap,
+    };
+    let written_end = end_of(bound);
+    plan_refill(&request)
+        .map(|plan| RefillPlan {
+            end: plan.end.max(written_end),
+            ..plan
+        })
+        .map_err(|_| {
+            if gap > 0 && plan_refill(&RefillRequest { gap: 0, ..request }).is_ok() {
+                return promotion::stranded(&entry.key.tag(), entry.end_max - 1, gap);
+            }
+            Failure::new(
+                Cause::TagExhausted,
+                format!(
+                    "tag \"{}\" is exhausted at {}",
+                    entry.key.tag(),
+                    entry.end_max - 1
+                ),
+            )
+            .detail(format!(
+                "{} ids are left and {need} were asked for.",
+                slot.word.remaining()
+            ))
+            .hint(if entry.end_max < i64::MAX.unsigned_abs() {
+                format!(
+                    "Raise its end with SELECT keywright.alter_tag('{}', max => n), or use another tag.",
+                    entry.key.tag()
+                )
+            } else {
+                "Use another tag: this one ends where bigint does.".to_owned()
+            })
+        })
+}
+
+/// Ids per second of late, rounded up; the last reservation counts as used.
+fn rate(entry: &TagEntry, boot_ms: u64) -> u64 {
+    let slot = entry.slot();
+    let window = RateWindow {
+        since_boot_ms: slot.rate_since_boot_ms.load(Ordering::Relaxed),
+        ids: slot.rate_ids.load(Ordering::Relaxed),
+    };
+    let (next, rate_per_s) = window.add(slot.last_size.load(Ordering::Relaxed), boot_ms);
+    slot.rate_since_boot_ms
+        .store(next.since_boot_ms, Ordering::Relaxed);
+    slot.rate_ids.store(next.ids, Ordering::Relaxed);
+    rate_per_s
+}
+
+fn publish(
+    entry: &TagEntry,
+    plan: &RefillPlan,
+    (step, boot_ms, wall_ms): (u64, u64, i64),
+    _held: &Held<'_>,
+) {
+    let slot = entry.slot();
+    let size = plan.end.saturating_sub(plan.start);
+    slot.word.publish(plan.start, plan.end);
+    let early = refill_at(plan.start, plan.end, settings::refill_threshold_percent());
+    slot.refill_at.store(early, Ordering::Relaxed);
+    slot.step.store(step, Ordering::Relaxed);
+    slot.last_size.store(size, Ordering::Relaxed);
+    slot.last_refill_ms.store(wall_ms, Ordering::Relaxed);
+    slot.last_refill_boot_ms.store(boot_ms, Ordering::Relaxed);
+    slot.refills.fetch_add(1, Ordering::Relaxed);
+    slot.taken_over.store(true, Ordering::Release);
+}
+
+/// Makes every later id of the tag greater than `above`; returns the first id not reserved then.
+///
+/// # Errors
+/// As for taking an id; also when `above` is not below the end of the range.
+pub fn advance(tag: &Tag, above: u64) -> Result<u64, Failure> {
+    guard::require_preload()?;
+    guard::require_writable("advance_tag")?;
+    let (entry, _) = tag_entry::find(tag)?;
+    let slot = entry.slot();
+    if above >= entry.end_max {
+        return Err(Failure::new(
+            Cause::ArgumentOutOfRange,
+            format!("{above} is beyond the end of tag \"{}\"", entry.key.tag()),
+        )
+        .detail(format!("The tag ends at {}.", entry.end_max - 1))
+        .hint(format!(
+            "Raise its end first with SELECT keywright.alter_tag('{tag}', max => n)."
+        )));
+    }
+    let deadline = Instant::now() + Duration::from_millis(settings::refill_wait_ms_max());
+    let urgency = Urgency::Needed { deadline };
+    wanted(&entry).lock(deadline, &|| name(&entry))?;
+    if !tag_entry::is_known(tag, &entry) {
+        return advance(tag, above);
+    }
+    let Some(held) = turn::enter(&slot.gate, urgency, (&slot.waits, &slot.wait_us), || false)?
+    else {
+        return Err(turn::held_up(&slot.gate));
+    };
+    if !entry.at.is_current() {
+        drop(held);
+        cache::forget();
+        return advance(tag, above);
+    }
+    let target = above + 1;
+    if !slot.taken_over.load(Ordering::Relaxed) {
+        reserve(&entry, 1, urgency, &held)?;
+    }
+    let hi = slot.word.hi();
+    let needed_end = target.max(hi);
+    let bound = {
+        let _owner = AsOwner::new(entry.owner);
+        sequence::last(entry.sequence)
+    };
+    // Lower than what was published: damaged, and mended by this.
+    if end_of(bound) < needed_end {
+        {
+            let _owner = AsOwner::new(entry.owner);
+            sequence::set(entry.sequence, flush::last_of(needed_end)?);
+        }
+        flush::make_durable(urgency, &|| name(&entry))?;
+    }
+    if target > hi {
+        slot.word.publish(target, target);
+        slot.refill_at.store(target, Ordering::Relaxed);
+    } else {
+        slot.word.advance(target);
+    }
+    drop(held);
+    Ok(slot.word.cursor())
+}

@@ -1,0 +1,81 @@
+//! The piece of the server's shared memory that is ours: sizes, the two slot arrays, and which database is being dropped.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pgrx::pg_sys;
+
+use crate::server::backend::BackendCell;
+use crate::shmem::tag_slot::TagSlot;
+use crate::shmem::time_slot::TimeSlot;
+
+/// Sizes and fill of the two slot arrays that follow it in shared memory.
+#[repr(C, align(128))]
+pub struct Directory {
+    pub(super) life: u64,
+    pub(super) tags_max: u32,
+    pub(super) words_max: u32,
+    pub(super) tags_used: AtomicU32,
+    pub(super) words_used: AtomicU32,
+    /// The database that was dropped last, or is being dropped now, and the transaction that drops it.
+    pub(super) dropped: AtomicU32,
+    pub(super) dropped_by: AtomicU64,
+}
+
+/// Where the pieces lie in this process; the same for all, they are mapped before the fork.
+#[derive(Clone, Copy)]
+pub struct Area {
+    pub(super) directory: &'static Directory,
+    pub(super) tags: *mut TagSlot,
+    pub(super) words: *mut TimeSlot,
+    pub(super) lock: *mut pg_sys::LWLock,
+}
+
+/// None in a server that did not preload the library.
+pub(super) static AREA: BackendCell<Option<Area>> = BackendCell::new(None);
+
+/// One of the two slot arrays. Its first `used` slots have belonged to a key.
+pub struct Array<S: 'static> {
+    pub(super) base: *mut S,
+    pub(super) used: &'static AtomicU32,
+    pub(super) room: u32,
+}
+
+impl<S> Array<S> {
+    pub(super) fn used(&self) -> &'static [S] {
+        let used = usize::try_from(self.used.load(Ordering::Acquire)).unwrap_or(0);
+        // SAFETY: `base` is the start of an array of `room` slots in the server's shared memory, which stays mapped for the
+        // life of the process; all are initialised when the server starts, and `used` never exceeds `room`.
+        unsafe { std::slice::from_raw_parts(self.base, used) }
+    }
+
+    pub(super) fn room(&self) -> usize {
+        usize::try_from(self.room).unwrap_or(0)
+    }
+}
+
+/// A number of this life of shared memory: another one after every start of the server and every crash.
+pub fn life() -> Option<u64> {
+    AREA.get().map(|area| area.directory.life)
+}
+
+/// Tells all sessions that a transaction drops a database. One at a time: the caller holds the lock on the register.
+pub fn announce_drop(database: u32, transaction: u64) {
+    if let Some(area) = AREA.get() {
+        area.directory
+            .dropped_by
+            .store(transaction, Ordering::Relaxed);
+        area.directory.dropped.store(database, Ordering::Release);
+    }
+}
+
+/// The transaction that drops the database, or did, if it is the one of which was told last.
+pub fn dropped_by(database: u32) -> Option<u64> {
+    let directory = AREA.get()?.directory;
+    (directory.dropped.load(Ordering::Acquire) == database)
+        .then(|| directory.dropped_by.load(Ordering::Relaxed))
+}
+
+/// Whether the server preloaded this library.
+pub fn is_there() -> bool {
+    AREA.get().is_some()
+}

@@ -1,0 +1,118 @@
+//! The refill flag of a slot: one backend at a time makes a bound durable, the others wait for it.
+//!
+//! It is not a lock of the server: the holder sleeps, reads tables and flushes. But it waits for no lock: who has that one may
+//! be waiting for the gate. And it must come free however the
+//! holder ends: an error unwinds and drops [`Held`]; a terminated backend runs [`release_at_exit`]; a killed one
+//! makes the server start over with fresh shared memory.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Instant;
+
+use pgrx::pg_sys;
+
+use crate::server::backend::BackendCell;
+use crate::server::{latch, process};
+
+/// Longest single sleep; a waiter then looks again even if nobody woke it.
+const SLEEP_MS_MAX: u64 = 100;
+
+/// A refill flag with the queue of those who wait for it.
+#[repr(C)]
+pub struct Gate {
+    /// Process id of the holder, 0 when free.
+    holder: AtomicI32,
+    queue: UnsafeCell<pg_sys::ConditionVariable>,
+}
+
+/// The gate this backend holds, for the exit callback. A backend holds one at a time.
+static HELD: BackendCell<Option<&'static Gate>> = BackendCell::new(None);
+static EXIT_CALLBACK: BackendCell<bool> = BackendCell::new(false);
+
+/// Proof that this backend holds a gate; dropping it opens the gate.
+pub struct Held<'gate> {
+    gate: &'gate Gate,
+}
+
+impl Gate {
+    /// Prepares the queue; once, before other processes see the gate.
+    ///
+    /// # Safety
+    /// The gate must lie in shared memory that nobody else uses yet.
+    pub unsafe fn init(&self) {
+        // SAFETY: the caller's promise makes the pointer valid and exclusive.
+        unsafe { pg_sys::ConditionVariableInit(self.queue.get()) };
+    }
+
+    /// Takes the gate if it is free and this backend holds no other.
+    pub fn try_enter(&'static self) -> Option<Held<'static>> {
+        register_exit_callback();
+        if HELD.get().is_some() {
+            return None;
+        }
+        self.holder
+            .compare_exchange(
+                0,
+                process::process_id(),
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            )
+            .ok()?;
+        HELD.set(Some(self));
+        Some(Held { gate: self })
+    }
+
+    /// The process that is in it.
+    pub fn holder(&self) -> Option<i32> {
+        Some(self.holder.load(Ordering::Relaxed)).filter(|process| *process != 0)
+    }
+
+    /// Sleeps until the gate was opened, `deadline` passed or a moment went by. Raises the error of a cancelled or
+    /// timed-out statement.
+    pub fn wait(&'static self, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let sleep_ms = u64::try_from(left.as_millis())
+            .unwrap_or(SLEEP_MS_MAX)
+            .clamp(1, SLEEP_MS_MAX);
+        // SAFETY: `init` ran before the slot was published. An error raised inside (cancel) leaves the queue through
+        // the server's own abort processing; the normal way leaves it here.
+        unsafe {
+            pg_sys::ConditionVariablePrepareToSleep(self.queue.get());
+            if self.holder.load(Ordering::Acquire) != 0 {
+                pg_sys::ConditionVariableTimedSleep(
+                    self.queue.get(),
+                    i64::try_from(sleep_ms).unwrap_or(1),
+                    latch::wait_event(),
+                );
+            }
+            pg_sys::ConditionVariableCancelSleep();
+        }
+    }
+
+    fn open(&self) {
+        self.holder.store(0, Ordering::Release);
+        // SAFETY: initialised by `init`; broadcasting takes only the queue's own spin lock and raises no error.
+        unsafe { pg_sys::ConditionVariableBroadcast(self.queue.get()) };
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        HELD.set(None);
+        self.gate.open();
+    }
+}
+
+fn register_exit_callback() {
+    if !EXIT_CALLBACK.replace(true) {
+        // SAFETY: the callback is a function of this library, which the server never unloads.
+        unsafe { pg_sys::before_shmem_exit(Some(release_at_exit), pg_sys::Datum::from(0usize)) };
+    }
+}
+
+#[pgrx::pg_guard]
+extern "C-unwind" fn release_at_exit(_code: i32, _argument: pg_sys::Datum) {
+    if let Some(gate) = HELD.replace(None) {
+        gate.open();
+    }
+}

@@ -1,0 +1,198 @@
+//! What a slot of shared memory belongs to. A word belongs to the sequence that is its durable bound: a sequence that was
+//! created in a transaction that rolled back takes its word along. Words whose ids could meet know each other, so that
+//! whichever is taken over starts above all of them.
+
+use keywright_core::layout::{Layout, WorkerId};
+use keywright_core::register::Number;
+use keywright_core::tag::Tag;
+use keywright_core::zone::Zone;
+use pgrx::pg_sys;
+
+/// Which tag a slot belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct TagKey {
+    database: u32,
+    extension: u32,
+    generation: u32,
+    sequence: u32,
+    tag_bytes: u32,
+    tag: [u8; Tag::BYTES_MAX],
+}
+
+impl TagKey {
+    /// The key of `tag` in one database, one CREATE EXTENSION, one generation of the tag, bounded by `sequence`.
+    pub fn new(
+        database: pg_sys::Oid,
+        extension: pg_sys::Oid,
+        (generation, sequence): (u32, pg_sys::Oid),
+        tag: &Tag,
+    ) -> Self {
+        let mut bytes = [0; Tag::BYTES_MAX];
+        for (slot, byte) in bytes.iter_mut().zip(tag.as_bytes()) {
+            *slot = *byte;
+        }
+        Self {
+            database: database.to_u32(),
+            extension: extension.to_u32(),
+            generation,
+            sequence: sequence.to_u32(),
+            tag_bytes: u32::try_from(tag.as_bytes().len()).unwrap_or(0),
+            tag: bytes,
+        }
+    }
+
+    /// The tag's text.
+    pub fn tag(&self) -> String {
+        String::from_utf8_lossy(self.tag_bytes()).into_owned()
+    }
+
+    /// The tag's bytes.
+    #[inline]
+    pub fn tag_bytes(&self) -> &[u8] {
+        let bytes = usize::try_from(self.tag_bytes).unwrap_or(0);
+        self.tag.get(..bytes).unwrap_or_default()
+    }
+
+    /// Whether it is a tag of this database.
+    pub fn is_in(&self, database: u32) -> bool {
+        self.database == database
+    }
+
+    /// Whether the slot belongs to this database and this CREATE EXTENSION.
+    pub fn is_of(&self, database: pg_sys::Oid, extension: pg_sys::Oid) -> bool {
+        self.database == database.to_u32() && self.extension == extension.to_u32()
+    }
+
+    /// Which life of the tag: dropped and re-created with its numbers forgotten is the next one.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The sequence that is the bound.
+    pub fn sequence(&self) -> pg_sys::Oid {
+        pg_sys::Oid::from(self.sequence)
+    }
+
+    /// Whether both stand for one life of one tag: its creation, or that of the extension, was rolled back and done again.
+    pub fn shares_ids_with(&self, other: &Self) -> bool {
+        Self {
+            extension: other.extension,
+            sequence: other.sequence,
+            ..*self
+        } == *other
+    }
+}
+
+/// What a time word counts for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct TimeKey {
+    /// The layout the word's states belong to.
+    pub layout: Layout,
+    /// The worker's bits in its ids, and those of its spare.
+    worker_parts: [u64; 2],
+    /// The worker id, or the bucket of a readable word.
+    number: u32,
+    /// 1 for a readable word, 0 for a snowflake word.
+    is_readable: u32,
+    /// Database and sequence of the bound.
+    bound: [u32; 2],
+}
+
+impl TimeKey {
+    /// The key of a worker's snowflake ids, bounded by `sequence` of `database`.
+    pub fn snowflake(
+        worker: WorkerId,
+        layout: Layout,
+        database: pg_sys::Oid,
+        sequence: pg_sys::Oid,
+    ) -> Self {
+        Self {
+            layout,
+            worker_parts: [false, layout.has_spare()]
+                .map(|spare| layout.worker_part(worker, spare)),
+            number: worker.get(),
+            is_readable: 0,
+            bound: [database.to_u32(), sequence.to_u32()],
+        }
+    }
+
+    /// The key of a bucket's readable ids, bounded by `sequence` of `database`.
+    pub fn readable(bucket: u8, zone: Zone, database: pg_sys::Oid, sequence: pg_sys::Oid) -> Self {
+        Self {
+            layout: zone.layout(),
+            worker_parts: [0, 0],
+            number: bucket.into(),
+            is_readable: 1,
+            bound: [database.to_u32(), sequence.to_u32()],
+        }
+    }
+
+    /// The worker's bits in its ids, or those of its spare.
+    #[inline]
+    pub fn worker_part(&self, spare: bool) -> u64 {
+        let [main, other] = self.worker_parts;
+        if spare { other } else { main }
+    }
+
+    /// Whether its bound is kept in this database.
+    pub fn is_in(&self, database: u32) -> bool {
+        let [ours, _] = self.bound;
+        ours == database
+    }
+
+    /// The sequence that is its bound.
+    pub fn sequence(&self) -> u32 {
+        let [_, sequence] = self.bound;
+        sequence
+    }
+
+    /// The number that the word issues with.
+    pub fn number(&self) -> Number {
+        if self.is_readable == 0 {
+            Number::Worker(self.number)
+        } else {
+            Number::Bucket(self.bucket())
+        }
+    }
+
+    /// The bucket of a readable word.
+    #[inline]
+    pub fn bucket(&self) -> u8 {
+        let [bucket, ..] = self.number.to_le_bytes();
+        bucket
+    }
+
+    /// Whether the ids of both could meet: those of one worker, or of one bucket, whichever database it was.
+    pub fn shares_ids_with(&self, other: &Self) -> bool {
+        (self.is_readable, self.number) == (other.is_readable, other.number)
+    }
+}
+
+/// What a time word is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeKind {
+    /// snowflake_id()
+    Snowflake,
+    /// readable_id(biz)
+    Readable,
+}
+
+impl TimeKind {
+    /// What a number is given for.
+    pub fn of(number: Number) -> Self {
+        match number {
+            Number::Worker(_) => Self::Snowflake,
+            Number::Bucket(_) => Self::Readable,
+        }
+    }
+
+    /// What to call the bound in messages.
+    pub fn bound_name(self) -> &'static str {
+        match self {
+            Self::Snowflake => "the snowflake bound",
+            Self::Readable => "the bound of readable ids",
+        }
+    }
+}

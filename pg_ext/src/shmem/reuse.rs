@@ -1,0 +1,113 @@
+//! Finding a slot for a key. When none is left, one is passed on whose key can never come again, or whose ids are all
+//! recorded where its next owner looks. Where that is not certain the slot is kept.
+
+use std::sync::atomic::Ordering;
+
+use keywright_core::register::{Floor, Register, Use};
+
+use crate::server::security_label::{self, Labelled};
+use crate::server::transaction::{self, Outcome};
+use crate::shmem::directory::{self, Full};
+use crate::shmem::key::{TagKey, TimeKey};
+use crate::shmem::slot::{Attached, Slot};
+use crate::shmem::tag_slot::TagSlot;
+use crate::shmem::time_slot::TimeSlot;
+
+/// The slot of a tag; `None` when the server did not preload the library.
+pub fn tag_slot(key: &TagKey) -> Option<Result<Attached<TagSlot>, Full>> {
+    attach_or_reuse(key, |slot: &TagSlot, _| is_dropped(slot))
+}
+
+/// The slot of a time word; `None` when the server did not preload the library.
+pub fn time_slot(key: &TimeKey) -> Option<Result<Attached<TimeSlot>, Full>> {
+    let mut register = None;
+    attach_or_reuse(key, |slot: &TimeSlot, owner| {
+        is_dropped(slot)
+            || register
+                .get_or_insert_with(committed_register)
+                .as_ref()
+                .is_some_and(|register| is_covered(slot, owner, register))
+    })
+}
+
+fn attach_or_reuse<S: Slot>(
+    key: &S::Key,
+    mut is_free: impl FnMut(&S, &S::Key) -> bool,
+) -> Option<Result<Attached<S>, Full>> {
+    let full = match directory::attach(key)? {
+        Ok(found) => return Some(Ok(renewed(found, key))),
+        Err(full) => full,
+    };
+    for (old, owner) in directory::slots::<S>() {
+        // Whoever holds a gate is using it; there is no hurry that would be worth a wait.
+        let Some(held) = old.slot.gate().try_enter() else {
+            continue;
+        };
+        if old.is_current() && is_free(old.slot, &owner) {
+            old.slot.drain();
+            return Some(Ok(directory::pass_on(old.slot, key, &held)));
+        }
+    }
+    Some(Err(full))
+}
+
+/// A slot whose owner was dropped, if the very same key comes again: a database that was made anew with the same object id, of
+/// a template that has the others. It is passed on as to any other key.
+fn renewed<S: Slot>(found: Attached<S>, key: &S::Key) -> Attached<S> {
+    if !is_dropped(found.slot) {
+        return found;
+    }
+    // Somebody in the gate is renewing it, and finds it closed no more; else the next look-up does.
+    let Some(held) = found.slot.gate().try_enter() else {
+        return found;
+    };
+    if !found.is_current() || !is_dropped(found.slot) {
+        return found;
+    }
+    found.slot.drain();
+    directory::renew(found.slot, key, &held)
+}
+
+/// Whether what the slot belonged to was dropped, for good. Who dropped it noted in the same transaction how far it had come.
+pub fn is_dropped(slot: &impl Slot) -> bool {
+    match slot.closed_by().load(Ordering::Acquire) {
+        0 => false,
+        transaction => match transaction::outcome(transaction) {
+            Outcome::Committed => true,
+            Outcome::Open | Outcome::Failed | Outcome::Forgotten => false,
+        },
+    }
+}
+
+/// The register, if it is as it was committed last: what this transaction wrote may yet be undone.
+fn committed_register() -> Option<Register> {
+    if security_label::is_uncommitted(Labelled::Server) {
+        return None;
+    }
+    Register::parse(&security_label::get(Labelled::Server)?)
+}
+
+/// Whether all that the word issued is at or below what the register knows of its number, and it is not the word that its
+/// database issues from now.
+fn is_covered(slot: &TimeSlot, owner: &TimeKey, register: &Register) -> bool {
+    let hi = slot.main.word.hi().max(slot.spare.word.hi());
+    let used = (hi > 0).then(|| Floor::below_state(owner.layout, hi));
+    let known = match register.find(owner.number()) {
+        None | Some((_, Use::Lost)) => return false,
+        Some((_, Use::Left { floor })) => floor,
+        Some((database, Use::Held(held))) => {
+            let is_in_force = owner.is_in(database)
+                && owner.sequence() == held.sequence
+                && owner.layout == held.layout;
+            if is_in_force {
+                return false;
+            }
+            held.floor
+        }
+    };
+    match (used, known) {
+        (None, Some(_) | None) => true,
+        (Some(_), None) => false,
+        (Some(used), Some(known)) => known.covers(&used),
+    }
+}

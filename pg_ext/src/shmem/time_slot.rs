@@ -1,0 +1,84 @@
+//! The slot of one snowflake or readable word.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use keywright_core::clock::VirtualClock;
+use keywright_core::generation::Generation;
+use keywright_core::snowflake::SnowflakeWord;
+
+use crate::shmem::gate::{Gate, Held};
+use crate::shmem::key::TimeKey;
+
+/// No sequence of ours has this value.
+const NO_BOUND_MS: i64 = -1;
+
+/// One of the two words of a worker: the normal one or the spare.
+#[repr(C)]
+pub struct TimeTrack {
+    /// Next state and bound.
+    pub word: SnowflakeWord,
+    /// States from here on ask for the next extension.
+    pub extend_at: AtomicU64,
+    /// The durable bound, unix milliseconds; 0 before takeover.
+    pub bound_ms: AtomicI64,
+    /// The bound that was written last, durable or not: one that is found again is our own unfinished work.
+    pub attempted_ms: AtomicI64,
+}
+
+/// The state of one worker id under one layout, or of one database's readable ids.
+#[repr(C, align(128))]
+pub struct TimeSlot {
+    /// The normal word.
+    pub main: TimeTrack,
+    pub(super) generation: Generation,
+    /// What the wall clock reads too much, milliseconds: subtracted before use.
+    pub skew_ms: AtomicI64,
+    /// Highest reading of the wall clock, less its skew, that ids were issued with under a policy other than carry.
+    pub highest_ms: AtomicI64,
+    /// Set once the bound has been taken over since the server started.
+    pub taken_over: AtomicBool,
+    /// The transaction that drops what the slot belongs to; 0 when none does.
+    pub(super) closed_by: AtomicU64,
+    /// The spare worker's word.
+    pub spare: TimeTrack,
+    pub(super) key: UnsafeCell<TimeKey>,
+    /// The refill flag.
+    pub gate: Gate,
+    pub(super) clock: UnsafeCell<VirtualClock>,
+    /// Ids issued since the server started, added at the end of each transaction.
+    pub issued: AtomicU64,
+    /// Extensions of the bound.
+    pub refills: AtomicU64,
+    /// When the last one was, unix milliseconds of the virtual clock.
+    pub last_refill_ms: AtomicI64,
+    /// Calls that had to wait.
+    pub waits: AtomicU64,
+    /// Their waiting time, microseconds.
+    pub wait_us: AtomicU64,
+}
+
+// SAFETY: as for TagSlot.
+unsafe impl Sync for TimeSlot {}
+
+impl TimeSlot {
+    /// Has the word taken over anew before it issues again: no bound that is found will be the one it wrote.
+    pub fn forget_bounds(&self) {
+        for track in [&self.main, &self.spare] {
+            track.bound_ms.store(NO_BOUND_MS, Ordering::Relaxed);
+            track.attempted_ms.store(NO_BOUND_MS, Ordering::Relaxed);
+        }
+    }
+
+    /// Runs `work` on the slot's clock. `_held` shows that the caller holds the slot's gate.
+    pub fn with_clock<T>(&self, _held: &Held<'_>, work: impl FnOnce(&mut VirtualClock) -> T) -> T {
+        // SAFETY: the gate admits one backend at a time, the borrow ends with `work`, and `work` gets no way to
+        // reach the clock a second time.
+        work(unsafe { &mut *self.clock.get() })
+    }
+
+    /// The word in use and its bound: the spare one after a step back under policy spare_worker.
+    pub fn track(&self, spare: bool) -> &TimeTrack {
+        if spare { &self.spare } else { &self.main }
+    }
+}
