@@ -282,7 +282,7 @@ COMMENT ON FUNCTION keywright.tag_figures() IS 'what shared memory says of this 
 CREATE FUNCTION keywright.word_figures(OUT kind text, OUT worker_id integer, OUT layout text, OUT bucket integer, OUT zone text,
         OUT current_id bigint, OUT issued bigint,
         OUT bound timestamptz, OUT lead_ms bigint, OUT refills bigint, OUT last_refill timestamptz,
-        OUT waits bigint, OUT wait_ms double precision, OUT fenced boolean) RETURNS SETOF record
+        OUT waits bigint, OUT wait_ms double precision, OUT suspended boolean) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'keywright_word_figures_wrapper';
 COMMENT ON FUNCTION keywright.word_figures() IS 'what shared memory says of this database''s snowflake and readable ids; see keywright.stats';
@@ -309,13 +309,13 @@ COMMENT ON VIEW keywright.tags IS 'every tag and how it is set; reserved_to is t
 CREATE VIEW keywright.stats AS
     SELECT 'tag'::text AS kind, t.tag, NULL::integer AS worker_id, NULL::text AS layout, NULL::integer AS bucket, NULL::text AS zone,
            f.current_id, f.remaining,
-           COALESCE(f.step, t.step) AS step, NULL::bigint AS issued, NULL::timestamptz AS bound, NULL::bigint AS lead_ms, false AS fenced,
+           COALESCE(f.step, t.step) AS step, NULL::bigint AS issued, NULL::timestamptz AS bound, NULL::bigint AS lead_ms, false AS suspended,
            COALESCE(f.refills, 0) AS refills, f.last_refill, COALESCE(f.waits, 0) AS waits, COALESCE(f.wait_ms, 0) AS wait_ms
     FROM keywright.tag t
     LEFT JOIN keywright.tag_figures() f ON f.tag OPERATOR(pg_catalog.=) t.tag AND f.generation OPERATOR(pg_catalog.=) t.generation
     WHERE t.dropped_at IS NULL
     UNION ALL
-    SELECT w.kind, NULL, w.worker_id, w.layout, w.bucket, w.zone, w.current_id, NULL, NULL, w.issued, w.bound, w.lead_ms, w.fenced,
+    SELECT w.kind, NULL, w.worker_id, w.layout, w.bucket, w.zone, w.current_id, NULL, NULL, w.issued, w.bound, w.lead_ms, w.suspended,
            w.refills, w.last_refill, w.waits, w.wait_ms
     FROM keywright.word_figures() w;
 COMMENT ON VIEW keywright.stats IS 'figures since the server started: a row per tag, one for snowflake and one for readable ids';

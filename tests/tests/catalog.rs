@@ -170,7 +170,7 @@ fn views_have_these_columns() -> Result<()> {
         (
             "stats",
             "kind text, tag text, worker_id int4, layout text, bucket int4, zone text, current_id int8, remaining int8, step int8, issued int8, \
-             bound timestamptz, lead_ms int8, fenced bool, refills int8, last_refill timestamptz, waits int8, wait_ms float8",
+             bound timestamptz, lead_ms int8, suspended bool, refills int8, last_refill timestamptz, waits int8, wait_ms float8",
         ),
         (
             "health",

@@ -134,7 +134,7 @@ fn figures_of_snowflakes_tell_what_was_issued() -> Result<()> {
     log.record(run);
     let mut other = database.client()?;
     let row = other.query_one(
-        "SELECT worker_id, layout, current_id, issued, bound > clock_timestamp(), lead_ms, fenced, refills,
+        "SELECT worker_id, layout, current_id, issued, bound > clock_timestamp(), lead_ms, suspended, refills,
                 last_refill BETWEEN clock_timestamp() - interval '1 min' AND clock_timestamp() + interval '1 min',
                 bound = (SELECT to_timestamp(last_value / 1000.0) FROM keywright.snowflake_bound)
          FROM keywright.stats WHERE kind = 'snowflake'",
@@ -158,16 +158,16 @@ fn figures_of_snowflakes_tell_what_was_issued() -> Result<()> {
 }
 
 #[test]
-fn database_without_worker_id_is_shown_as_fenced() -> Result<()> {
+fn database_without_worker_id_is_shown_as_suspended() -> Result<()> {
     let database = SERVER.database(PgServer::builder)?;
     let mut admin = database.client()?;
     admin.batch_execute("CREATE DATABASE nobody")?;
     let mut client = database.server().client("nobody")?;
     client.batch_execute("CREATE EXTENSION keywright")?;
-    let fenced = "SELECT count(*) FROM keywright.stats WHERE kind = 'snowflake' AND fenced AND worker_id IS NULL";
-    assert_eq!(query_i64(&mut client, fenced)?, 1);
+    let suspended = "SELECT count(*) FROM keywright.stats WHERE kind = 'snowflake' AND suspended AND worker_id IS NULL";
+    assert_eq!(query_i64(&mut client, suspended)?, 1);
     client.batch_execute("SELECT keywright.set_worker_id(800)")?;
-    assert_eq!(query_i64(&mut client, fenced)?, 0);
+    assert_eq!(query_i64(&mut client, suspended)?, 0);
     assert!(query_i64(&mut client, "SELECT snowflake_id()")? > 0);
     Ok(())
 }

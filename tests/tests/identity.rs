@@ -82,7 +82,7 @@ fn changed_identity_issues_nothing_before_its_commit() -> Result<()> {
             refused(&mut client, ONE, part);
             client.batch_execute("ROLLBACK TO a")?;
             let stopped =
-                "SELECT count(*) FROM keywright.stats WHERE kind = 'snowflake' AND fenced";
+                "SELECT count(*) FROM keywright.stats WHERE kind = 'snowflake' AND suspended";
             assert_eq!(query_i64(&mut client, stopped)?, 1, "{change}");
             if change.contains("DROP EXTENSION") {
                 client.batch_execute("SELECT keywright.create_tag('orders'); SAVEPOINT a")?;

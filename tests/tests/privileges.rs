@@ -202,7 +202,8 @@ fn monitors_read_the_views_and_only_them() -> Result<()> {
     let mut monitor = scene.visitor()?;
     let tag = "SELECT current_id, remaining, refills FROM keywright.stats WHERE tag = 't'";
     assert_eq!(text_rows(&mut monitor, tag)?, [["1", "99", "1"]]);
-    let word = "SELECT fenced, worker_id IS NOT NULL FROM keywright.stats WHERE kind = 'snowflake'";
+    let word =
+        "SELECT suspended, worker_id IS NOT NULL FROM keywright.stats WHERE kind = 'snowflake'";
     assert_eq!(text_rows(&mut monitor, word)?, [["f", "t"]]);
     let reserved = "SELECT tag, reserved_to FROM keywright.tags";
     assert_eq!(text_rows(&mut monitor, reserved)?, [["t", "100"]]);

@@ -51,7 +51,7 @@ pub struct Kept {
 }
 
 /// What keywright.health tells of promotions.
-pub enum Look {
+pub enum Status {
     /// Nothing here was written by another incarnation.
     None,
     /// Something was, and nothing has been issued since.
@@ -229,20 +229,20 @@ fn is_changed(incarnation: &Incarnation) -> Result<bool, Failure> {
 ///
 /// # Errors
 /// keywright's own tables are damaged, or locked for too long.
-pub fn look() -> Result<Look, Failure> {
+pub fn status() -> Result<Status, Failure> {
     let sequences = Sequences::find()?;
     if received::is_in_recovery() {
-        return Ok(Look::None);
+        return Ok(Status::None);
     }
     let incarnation = incarnation::current();
     if let Some(kept) = kept(&sequences, &incarnation) {
         let left_out = sequence::last(sequences.left_out).unwrap_or(0);
-        return Ok(Look::Noticed(kept, left_out.max(0).unsigned_abs()));
+        return Ok(Status::Noticed(kept, left_out.max(0).unsigned_abs()));
     }
     Ok(if is_changed(&incarnation)? {
-        Look::Unnoticed
+        Status::Unnoticed
     } else {
-        Look::None
+        Status::None
     })
 }
 

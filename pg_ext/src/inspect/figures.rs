@@ -97,7 +97,7 @@ type WordFigures = TableIterator<
         name!(last_refill, Option<TimestampWithTimeZone>),
         name!(waits, i64),
         name!(wait_ms, f64),
-        name!(fenced, bool),
+        name!(suspended, bool),
     ),
 >;
 
@@ -153,10 +153,10 @@ impl Who {
     }
 
     /// The row of a word that issued nothing since the server started.
-    fn unused_row(&self, fenced: bool) -> WordRow {
+    fn unused_row(&self, suspended: bool) -> WordRow {
         let (kind, worker_id, layout, bucket, zone) = self.fields();
         (
-            kind, worker_id, layout, bucket, zone, None, 0, None, None, 0, None, 0, 0.0, fenced,
+            kind, worker_id, layout, bucket, zone, None, 0, None, None, 0, None, 0, 0.0, suspended,
         )
     }
 }
@@ -196,7 +196,7 @@ fn word_row(key: &TimeKey) -> Result<WordRow, Failure> {
     ))
 }
 
-fn is_fenced(cause: Cause) -> bool {
+fn is_suspended(cause: Cause) -> bool {
     matches!(
         cause,
         Cause::Fenced | Cause::WorkerIdUnset | Cause::IdentityUncommitted
@@ -219,7 +219,7 @@ fn keywright_word_figures() -> WordFigures {
 fn figures_of(kind: TimeKind) -> Result<WordRow, Failure> {
     match time_entry::key(kind) {
         Ok(key) => word_row(&key),
-        Err(failure) if is_fenced(failure.cause()) => {
+        Err(failure) if is_suspended(failure.cause()) => {
             let layout = match kind {
                 TimeKind::Snowflake => cached::layout()?,
                 TimeKind::Readable => cached::zone()?.layout(),

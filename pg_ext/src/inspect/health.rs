@@ -15,7 +15,7 @@ use crate::cache::time_entry;
 use crate::catalog::{cached, damage, node};
 use crate::failure::{Failure, OrRaise};
 use crate::identity::numbers;
-use crate::identity::promotion::{self, Kept, Look};
+use crate::identity::promotion::{self, Kept, Status};
 use crate::server::{clock, process, query, timestamp};
 use crate::settings;
 use crate::shmem::key::TimeKind;
@@ -62,14 +62,14 @@ impl Severity {
     }
 }
 
-/// What a look found.
+/// What a check found.
 struct Finding {
     severity: Severity,
     detail: String,
     hint: Cow<'static, str>,
 }
 
-/// One line of the view: its name, and the look that it tells of.
+/// One line of the view: its name, and the function that it tells of.
 type Check = (&'static str, fn() -> Result<Finding, Failure>);
 
 const CHECKS: [Check; 12] = [
@@ -100,8 +100,8 @@ type Checks = TableIterator<
 
 #[pg_extern(sql = false)]
 fn keywright_health_checks() -> Checks {
-    let rows = CHECKS.into_iter().map(|(name, look)| {
-        let finding = look().or_else(damage).or_raise();
+    let rows = CHECKS.into_iter().map(|(name, check)| {
+        let finding = check().or_else(damage).or_raise();
         let severity = finding.severity;
         let has_hint = severity != Severity::Ok && !finding.hint.is_empty();
         (
@@ -180,16 +180,16 @@ fn replication() -> Result<Finding, Failure> {
 }
 
 fn promotion() -> Result<Finding, Failure> {
-    let (severity, detail) = match promotion::look()? {
-        Look::None => (
+    let (severity, detail) = match promotion::status()? {
+        Status::None => (
             Severity::Ok,
             "what is kept here was written by this server, on its present timeline".to_owned(),
         ),
-        Look::Unnoticed => (
+        Status::Unnoticed => (
             Severity::Warning,
             "this server was promoted, or is a copy; nothing was issued here since".to_owned(),
         ),
-        Look::Noticed(kept, left_out) => {
+        Status::Noticed(kept, left_out) => {
             let at = timestamp::of_unix_ms(kept.promotion.noticed_ms())?.to_string();
             let by = match kept.promotion.word {
                 Word::Estimate => "by estimate",

@@ -19,7 +19,7 @@ use crate::settings;
 use crate::shmem::gate::Held;
 use crate::shmem::key::TimeKind;
 
-/// First use since the server started, or since something else wrote the bound: nothing below what the store recorded may
+/// First use since the server started, or since something else wrote the bound: nothing below what was recorded may
 /// be issued again.
 ///
 /// # Errors

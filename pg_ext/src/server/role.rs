@@ -37,8 +37,8 @@ pub fn is_superuser() -> bool {
 pub fn may_use_sequence(sequence: pg_sys::Oid, user: pg_sys::Oid) -> bool {
     let wanted = pg_sys::AclMode::from(pg_sys::ACL_SELECT);
     // SAFETY: a catalogue look-up by object id; a relation that is gone raises an ordinary error.
-    let verdict = unsafe { pg_sys::pg_class_aclcheck(sequence, user, wanted) };
-    verdict == pg_sys::AclResult::ACLCHECK_OK
+    let result = unsafe { pg_sys::pg_class_aclcheck(sequence, user, wanted) };
+    result == pg_sys::AclResult::ACLCHECK_OK
 }
 
 /// Runs as the owner of the extension until dropped. An error in between leaves the switch to the abort of the
