@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use keywright_core::{Layout, Tag};
 use keywright_rewrite::KeyForm;
-use keywright_session::{Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule};
+use keywright_session::{Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule};
 use keywright_store::switch::KeySpace;
 use keywright_store::{
     KeyKind, KeySpec, RawSnowflakeSettings, RawStoreSettings, StoreSettings, UuidForm,
@@ -48,7 +48,7 @@ struct RawRule {
     #[serde(default = "refuse")]
     on_unsupported: String,
     #[serde(default = "first")]
-    on_unsure: String,
+    on_ambiguous_id: String,
     #[serde(default = "rewrite")]
     mode: String,
     fence: Option<bool>,
@@ -418,7 +418,7 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
     };
     let keep = choose("on_explicit", &raw.on_explicit, ["keep", "refuse"]);
     let refuse = choose("on_unsupported", &raw.on_unsupported, ["refuse", "pass"]);
-    let first = choose("on_unsure", &raw.on_unsure, ["first", "refuse"]);
+    let first = choose("on_ambiguous_id", &raw.on_ambiguous_id, ["first", "refuse"]);
     let rewrite = choose("mode", &raw.mode, ["rewrite", "observe"]);
     if raw.column.is_empty() || !raw.column.is_ascii() {
         wrong(format!("column must be ASCII, not \"{}\"", raw.column));
@@ -444,10 +444,10 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
             } else {
                 OnUnsupported::Pass
             },
-            on_unsure: if first {
-                OnUnsure::First
+            on_ambiguous_id: if first {
+                OnAmbiguousId::First
             } else {
-                OnUnsure::Refuse
+                OnAmbiguousId::Refuse
             },
             mode: if rewrite {
                 Mode::Rewrite

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use keywright_rewrite::{InsertHead, Kind, Modes, kind};
-use keywright_session::imagine::{Fate, Imagined, State, Told};
+use keywright_session::imagine::{Explained, Fate, Imagined, State};
 use keywright_session::{Mode, Rule, Rules, SessionFacts};
 
 use crate::config::Config;
@@ -119,7 +119,7 @@ impl<'a> Explainer<'a> {
 
     fn in_words(
         &self,
-        told: &Told,
+        told: &Explained,
         text: &str,
         database: Option<&[u8]>,
     ) -> (String, Vec<(&'static str, String)>) {

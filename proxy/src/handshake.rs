@@ -58,7 +58,7 @@ pub struct Login {
     /// What the session is told.
     pub facts: SessionFacts,
     /// Whether the session must not miss another login: this one depended on what protects the legs, or on the account.
-    pub is_attentive: bool,
+    pub must_see_change_user: bool,
     challenge: Vec<u8>,
     own_key: Arc<OwnKey>,
 }
@@ -68,7 +68,7 @@ impl From<SessionFacts> for Login {
     fn from(facts: SessionFacts) -> Self {
         Self {
             facts,
-            is_attentive: false,
+            must_see_change_user: false,
             challenge: Vec::new(),
             own_key: Arc::default(),
         }
@@ -253,7 +253,7 @@ async fn enter(
     let is_local = upstream.stream.is_local();
     let mut login = Login {
         facts,
-        is_attentive: is_local || ways != Ways::Alike,
+        must_see_change_user: is_local || ways != Ways::Alike,
         challenge: Vec::new(),
         own_key: Arc::clone(own_key),
     };

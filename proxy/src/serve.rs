@@ -375,8 +375,8 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
     };
     let session = Session::new(Arc::clone(rules), login.facts.clone())
         .with_budget(Arc::<Memory>::clone(&shared.memory));
-    let session = if login.is_attentive {
-        session.attentive()
+    let session = if login.must_see_change_user {
+        session.must_see_change_user()
     } else {
         session
     };

@@ -11,7 +11,8 @@ use keywright_proxy::relay::Relay;
 use keywright_proxy::stream::Stream;
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
-    Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule, Rules, Session, SessionFacts,
+    Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules, Session,
+    SessionFacts,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixStream};
@@ -54,7 +55,7 @@ fn elsewhere() -> Result<Rule> {
         form: KeyForm::Integer,
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
-        on_unsure: OnUnsure::First,
+        on_ambiguous_id: OnAmbiguousId::First,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,
@@ -160,7 +161,7 @@ async fn a_client_that_does_not_read_is_not_answered_into_memory() -> Result<()>
         let (client, from_client) = UnixStream::pair()?;
         let (to_server, server) = pair().await?;
         let relay = relay_of(
-            Session::attentive,
+            Session::must_see_change_user,
             Means::default(),
             Vec::new(),
             Stream::Unix(from_client),

@@ -53,7 +53,7 @@ impl Plan {
         }
         let mut front = Vec::with_capacity(at.saturating_add(FRONT_BYTES_MORE));
         let mut writer = Writer::new(self, text, &mut front);
-        let mut given = Given::new(self.lid, keys);
+        let mut given = Given::new(self.last_insert_id, keys);
         given.write(front_sites, &mut writer).ok()?;
         writer.copy_to(at).ok()?;
         let next = given.rest()?;

@@ -353,7 +353,7 @@ impl Cursor<'_> {
 
     /// `LAST_INSERT_ID(7)` and `LAST_INSERT_ID(7)+1`: explicit keys, as this crate writes them.
     fn last_id_of_constant(&mut self, seen: &mut Seen) -> Result<Value, Unread> {
-        seen.last_id = true;
+        seen.last_insert_id = true;
         self.accept_mark(b'(')?;
         let number = self.token()?;
         let explicit = number.kind == Kind::Decimal

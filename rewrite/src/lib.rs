@@ -60,11 +60,11 @@ pub use others::{
     PrepareSource, execute_by, load_target, named_statement, prepare_source, tables_touched,
     use_target,
 };
-pub use plan::{KeyColumn, KeyParameter, Lid, Plan};
+pub use plan::{KeyColumn, KeyParameter, LastInsertId, Plan};
 pub use prepared::{Injected, Prepared, Variant};
 pub use refusal::{KeyExpression, Unread, Unsupported};
 pub use second::SecondReading;
-pub use sight::{LastIdChange, Sight, last_id_change, sight, sight_of};
+pub use sight::{LastInsertIdChange, Sight, last_insert_id_change, sight, sight_of};
 pub use splice::SpliceError;
 pub use split::{Piece, split, split_first, without_terminator};
 pub use view::ViewText;

@@ -128,7 +128,7 @@ impl Load {
         if key.watched {
             return with("into a table with a trigger that could see LAST_INSERT_ID()");
         }
-        if self.seen.last_id || self.seen.calls {
+        if self.seen.last_insert_id || self.seen.calls {
             return with("with values that could see LAST_INSERT_ID()");
         }
         if self.local && self.line_end.is_none() {
@@ -145,7 +145,7 @@ impl Load {
             (true, Some(true)) => {
                 return with("with keys while sql_mode has NO_AUTO_VALUE_ON_ZERO");
             }
-            (true, None) => return Err(Unsupported::ZeroUnsure.into()),
+            (true, None) => return Err(Unsupported::ZeroAmbiguous.into()),
             (true, Some(false)) | (false, _) => {}
         }
         Ok(LoadPlan {

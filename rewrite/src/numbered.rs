@@ -2,7 +2,7 @@
 
 use keywright_core::KeyBatch;
 
-use crate::plan::Lid;
+use crate::plan::LastInsertId;
 use crate::refusal::{Unread, Unsupported};
 use crate::splice::{SpliceError, is_apart};
 
@@ -16,7 +16,7 @@ pub struct QueryPlan {
     pub(crate) explicit: bool,
     pub(crate) rows_max: Option<u64>,
     pub(crate) effects: bool,
-    pub(crate) lid: Lid,
+    pub(crate) last_insert_id: LastInsertId,
     pub(crate) on_duplicate: bool,
     pub(crate) unsure: bool,
     /// A 0 stands where the key goes.
@@ -120,8 +120,8 @@ impl QueryPlan {
     }
 
     /// How LAST_INSERT_ID() comes about.
-    pub fn lid(&self) -> Lid {
-        self.lid
+    pub fn last_insert_id(&self) -> LastInsertId {
+        self.last_insert_id
     }
 
     /// Whether it says ON DUPLICATE KEY UPDATE.

@@ -30,7 +30,7 @@ pub struct KeyColumn<'a> {
 
 /// How the server comes to report the first key as LAST_INSERT_ID().
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lid {
+pub enum LastInsertId {
     /// The first generated key is written as `LAST_INSERT_ID(k)`: the server reports it in the OK packet and afterwards. Of
     /// several it is written into the second row that gets one, so that nothing is reported when the first row fails.
     Wrapped,
@@ -50,11 +50,11 @@ pub struct Plan {
     /// One per row that gets a key or whose key is a parameter, ascending.
     pub(crate) sites: Vec<Site>,
     pub(crate) parameters: u32,
-    pub(crate) lid: Lid,
+    pub(crate) last_insert_id: LastInsertId,
     rows: u64,
     keys: u64,
     explicit: bool,
-    unsure_of_zero: bool,
+    zero_is_ambiguous: bool,
     for_zero: bool,
     by_mode: bool,
     by_order: bool,
@@ -62,7 +62,7 @@ pub struct Plan {
     is_strict_behind: bool,
     key_parameters: Vec<KeyParameter>,
     on_duplicate: bool,
-    sees_last_id: bool,
+    sees_last_insert_id: bool,
     ignore: bool,
     verb: Verb,
     returning: bool,
@@ -231,15 +231,17 @@ impl Insert {
     fn finish(&self, key: &KeyColumn<'_>, modes: &Modes, walked: Walked) -> Result<Plan, Unread> {
         let edits = self.edits(key, &walked);
         if walked.unsure && walked.certain {
-            return Err(Unsupported::ZeroUnsure.into());
+            return Err(Unsupported::ZeroAmbiguous.into());
         }
-        let literal =
-            self.head.prefixed || walked.on_duplicate || walked.seen.sees_last_id() || key.watched;
-        let lid = match (key.form, modes.server.flavour) {
-            (KeyForm::Text | KeyForm::Bytes, _) => Lid::None,
-            (KeyForm::Integer, Flavour::MariaDb) if self.head.delayed => Lid::None,
-            (KeyForm::Integer, _) if literal => Lid::Literal,
-            (KeyForm::Integer, _) => Lid::Wrapped,
+        let literal = self.head.prefixed
+            || walked.on_duplicate
+            || walked.seen.sees_last_insert_id()
+            || key.watched;
+        let last_insert_id = match (key.form, modes.server.flavour) {
+            (KeyForm::Text | KeyForm::Bytes, _) => LastInsertId::None,
+            (KeyForm::Integer, Flavour::MariaDb) if self.head.delayed => LastInsertId::None,
+            (KeyForm::Integer, _) if literal => LastInsertId::Literal,
+            (KeyForm::Integer, _) => LastInsertId::Wrapped,
         };
         Ok(Plan {
             key_name: match self.source {
@@ -249,11 +251,11 @@ impl Insert {
             edits,
             sites: walked.sites,
             parameters: walked.seen.parameters,
-            lid,
+            last_insert_id,
             rows: walked.rows,
             keys: walked.keys,
             explicit: walked.explicit,
-            unsure_of_zero: walked.unsure,
+            zero_is_ambiguous: walked.unsure,
             for_zero: walked.for_zero,
             by_mode: walked.seen.by_mode,
             by_order: self.needs_columns(),
@@ -261,7 +263,7 @@ impl Insert {
             is_strict_behind: key.is_strict,
             key_parameters: walked.key_parameters,
             on_duplicate: walked.on_duplicate,
-            sees_last_id: walked.seen.sees_last_id(),
+            sees_last_insert_id: walked.seen.sees_last_insert_id(),
             ignore: self.head.ignore,
             verb: self.head.verb,
             returning: walked.seen.returning || self.head.analyze,
@@ -294,15 +296,15 @@ impl Plan {
     }
 
     /// How LAST_INSERT_ID() comes about.
-    pub fn lid(&self) -> Lid {
-        self.lid
+    pub fn last_insert_id(&self) -> LastInsertId {
+        self.last_insert_id
     }
 
     /// The same with literals only, if it was wrapped.
     #[must_use]
     pub fn unwrapped(mut self) -> Self {
-        if self.lid == Lid::Wrapped {
-            self.lid = Lid::Literal;
+        if self.last_insert_id == LastInsertId::Wrapped {
+            self.last_insert_id = LastInsertId::Literal;
         }
         self
     }
@@ -313,8 +315,8 @@ impl Plan {
     }
 
     /// Whether something in it may see LAST_INSERT_ID(), and give it another value.
-    pub fn sees_last_id(&self) -> bool {
-        self.sees_last_id
+    pub fn sees_last_insert_id(&self) -> bool {
+        self.sees_last_insert_id
     }
 
     /// Whether it says IGNORE.
@@ -338,8 +340,8 @@ impl Plan {
     }
 
     /// Whether the keys are for zeros or DEFAULTs while it is not known whether those ask for keys.
-    pub fn unsure_of_zero(&self) -> bool {
-        self.unsure_of_zero
+    pub fn zero_is_ambiguous(&self) -> bool {
+        self.zero_is_ambiguous
     }
 
     /// Whether a row asks for a key by 0 or DEFAULT, which it does only without `NO_AUTO_VALUE_ON_ZERO`.
@@ -360,7 +362,7 @@ impl Plan {
     /// What is known beside a bound key of a row: of the column, and of the server's care.
     pub fn care(&self, modes: &Modes, row: u32) -> Care {
         // A function may have written to a table that rolls nothing back: then the server only warns.
-        let is_strict = modes.strict == Some(true) && !self.ignore && !self.sees_last_id;
+        let is_strict = modes.strict == Some(true) && !self.ignore && !self.sees_last_insert_id;
         Care {
             is_signed: self.is_signed,
             zero_is_value: modes.no_auto_value_on_zero,

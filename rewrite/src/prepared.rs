@@ -1,6 +1,6 @@
 //! The text of a prepared statement: the key becomes a parameter, put in at most once where that can be.
 
-use crate::plan::{Lid, Plan, Site, SiteKind};
+use crate::plan::{LastInsertId, Plan, Site, SiteKind};
 use crate::refusal::{Unread, Unsupported};
 use crate::splice::{SpliceError, Writer};
 
@@ -52,7 +52,7 @@ impl Plan {
             (always, asking) => always.or(asking),
         };
         Variant {
-            wrapped: first.filter(|_| self.lid == Lid::Wrapped),
+            wrapped: first.filter(|_| self.last_insert_id == LastInsertId::Wrapped),
         }
     }
 
@@ -117,7 +117,7 @@ impl Plan {
 
     /// Whether later keys can be computed from the first: no row can turn out not to need its key.
     fn keys_in_text(&self) -> bool {
-        self.lid == Lid::Wrapped
+        self.last_insert_id == LastInsertId::Wrapped
             && self.keys() > 0
             && self
                 .sites

@@ -17,7 +17,7 @@ use crate::key::{KeyForm, Value, Wanted};
 use crate::modes::{Flavour, Modes};
 use crate::numbered::{Counter, QueryPlan, Spread};
 use crate::outline::{Item, Outline};
-use crate::plan::{KeyColumn, Lid, full_list, listed, site_kind};
+use crate::plan::{KeyColumn, LastInsertId, full_list, listed, site_kind};
 use crate::refusal::{KeyExpression, Unread, Unsupported};
 use crate::rows::Place;
 use crate::scan::Seen;
@@ -96,9 +96,9 @@ impl Insert {
             rows_max: outline.rows_max(),
             effects: outline.effects || seen.calls,
             // Never by the server itself: a failed try must leave nothing behind.
-            lid: match key.form {
-                KeyForm::Text | KeyForm::Bytes => Lid::None,
-                KeyForm::Integer => Lid::Literal,
+            last_insert_id: match key.form {
+                KeyForm::Text | KeyForm::Bytes => LastInsertId::None,
+                KeyForm::Integer => LastInsertId::Literal,
             },
             on_duplicate: outline.on_duplicate,
             unsure: self.head.ignore || outline.on_duplicate,
@@ -116,7 +116,7 @@ impl Insert {
                     !outline.rollup && (another == Comparison::Agrees || !outline.united);
                 match (site_kind(value, modes.no_auto_value_on_zero), value) {
                     (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
-                        return Err(Unsupported::ZeroUnsure.into());
+                        return Err(Unsupported::ZeroAmbiguous.into());
                     }
                     (_, Value::Parameter) => return with("with a parameter as key"),
                     (None, _) if !is_proved => {

@@ -87,7 +87,7 @@ pub enum Unsupported {
     Key(KeyExpression),
     /// 0 or DEFAULT beside NULL, while it is not known whether 0 asks for a key.
     #[error("0 beside NULL in the key column while sql_mode is not known")]
-    ZeroUnsure,
+    ZeroAmbiguous,
     /// A prepared statement whose 0 or DEFAULT asked for a key when it was prepared and is one now.
     #[error("0 or DEFAULT in the key column under another sql_mode than that of PREPARE")]
     ZeroChanged,
@@ -181,7 +181,7 @@ impl Unsupported {
             Self::Hidden => "temporary_table",
             Self::KeyReferred => "key_referred",
             Self::Key(_) => "key_expression",
-            Self::ZeroUnsure => "zero_unsure",
+            Self::ZeroAmbiguous => "zero_ambiguous",
             Self::ZeroChanged => "zero_changed",
             Self::Longer => "longer",
             Self::TooLong => "too_long",

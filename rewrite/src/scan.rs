@@ -3,13 +3,13 @@
 use crate::cursor::Cursor;
 use crate::marks::Class;
 use crate::refusal::Unread;
-use crate::words::{is_blind_call, is_reserved};
+use crate::words::{is_harmless_call, is_reserved};
 
 /// What was seen in the text walked over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// `last_insert_id`, `@@identity`, `insert_id`.
-    pub(crate) last_id: bool,
+    pub(crate) last_insert_id: bool,
     /// A call of what may be a stored function.
     pub(crate) calls: bool,
     /// A subquery: what it reads may be a view that sees the last id.
@@ -31,7 +31,7 @@ pub(crate) struct Seen {
 impl Seen {
     /// Adds what was seen elsewhere.
     pub(crate) fn add(&mut self, other: Self) {
-        self.last_id |= other.last_id;
+        self.last_insert_id |= other.last_insert_id;
         self.calls |= other.calls;
         self.query |= other.query;
         self.from |= other.from;
@@ -43,8 +43,8 @@ impl Seen {
     }
 
     /// Whether the text walked over could see LAST_INSERT_ID() by itself.
-    pub(crate) fn sees_last_id(&self) -> bool {
-        self.last_id || self.calls || self.query
+    pub(crate) fn sees_last_insert_id(&self) -> bool {
+        self.last_insert_id || self.calls || self.query
     }
 }
 
@@ -199,7 +199,7 @@ impl Cursor<'_> {
         walk.note_keyword(word, seen);
         match self.byte(0) {
             b')' | b',' => {}
-            b'(' => seen.calls |= !is_blind_call(word) || self.continues(start),
+            b'(' => seen.calls |= !is_harmless_call(word) || self.continues(start),
             b'\'' if matches!(word, [b'x' | b'X' | b'b' | b'B']) => {
                 self.at += 1;
                 self.skip_quoted(b'\'')?;
@@ -235,7 +235,7 @@ impl Cursor<'_> {
                 .any(|part| part.eq_ignore_ascii_case(word))
         };
         let scope_only = system && matches!(self.byte(0), b'.' | b' ' | b'\t'..=b'\r' | b'/');
-        seen.last_id |=
+        seen.last_insert_id |=
             system && (is(b"identity") || is(b"insert_id") || (scope_only && scope(variable)));
         Ok(())
     }
@@ -290,10 +290,10 @@ impl<'a> Walk<'a> {
                 self.query = self.query.or(Some(self.depth));
             }
             9 => {
-                seen.last_id |= is(b"insert_id") || is(b"variables");
+                seen.last_insert_id |= is(b"insert_id") || is(b"variables");
                 seen.returning |= self.depth == 0 && is(b"returning");
             }
-            14 => seen.last_id |= is(b"last_insert_id"),
+            14 => seen.last_insert_id |= is(b"last_insert_id"),
             _ => {}
         }
     }
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn what_was_seen_once_or_twice_was_seen() {
         let all = |parameters| Seen {
-            last_id: true,
+            last_insert_id: true,
             calls: true,
             query: true,
             from: true,

@@ -13,9 +13,9 @@ use crate::token::Kind as Token;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sight {
     /// Nothing.
-    Blind,
+    Nothing,
     /// It uses tables: a view or a trigger that the text does not show could see it.
-    Unsure,
+    Perhaps,
     /// It names it, or calls what may.
     Sees,
 }
@@ -34,7 +34,7 @@ pub fn sight_of(kind: Kind, text: &[u8], modes: &Modes) -> Sight {
 /// What one statement makes of LAST_INSERT_ID() by its own text: an INSERT that generates a key, and what a procedure does,
 /// are not looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LastIdChange {
+pub enum LastInsertIdChange {
     /// Nothing.
     Keeps,
     /// This.
@@ -44,19 +44,19 @@ pub enum LastIdChange {
 }
 
 /// Whether a statement's text sets LAST_INSERT_ID(): calls it with an argument, or assigns to its variable.
-pub fn last_id_change(text: &[u8], modes: &Modes) -> LastIdChange {
+pub fn last_insert_id_change(text: &[u8], modes: &Modes) -> LastInsertIdChange {
     let mut cursor = Cursor::new(text, modes);
     cursor
         .set_to_constant()
         .or_else(|| {
-            Some(LastIdChange::Keeps).filter(|_| Cursor::new(text, modes).keeps() == Ok(true))
+            Some(LastInsertIdChange::Keeps).filter(|_| Cursor::new(text, modes).keeps() == Ok(true))
         })
-        .unwrap_or(LastIdChange::Unknown)
+        .unwrap_or(LastInsertIdChange::Unknown)
 }
 
 impl Cursor<'_> {
     /// `SELECT LAST_INSERT_ID(5)` or `DO LAST_INSERT_ID(5)`, and nothing else.
-    fn set_to_constant(&mut self) -> Option<LastIdChange> {
+    fn set_to_constant(&mut self) -> Option<LastInsertIdChange> {
         let text = self.text;
         let verb = self.token().ok()?;
         let is_set = (verb.is(text, "SELECT") || verb.is(text, "DO"))
@@ -67,7 +67,7 @@ impl Cursor<'_> {
         let closed = self.accept_mark(b')').ok()?;
         self.accept_mark(b';').ok()?;
         let ended = self.token().ok()?.kind == Token::End;
-        (closed && ended).then_some(LastIdChange::To(value))
+        (closed && ended).then_some(LastInsertIdChange::To(value))
     }
 
     /// Whether LAST_INSERT_ID() is only read, if at all.
@@ -127,7 +127,7 @@ impl Cursor<'_> {
             | Kind::Other => {
                 return Ok(Sight::Sees);
             }
-            Kind::CreateRoutine => return Ok(Sight::Blind),
+            Kind::CreateRoutine => return Ok(Sight::Nothing),
 
             Kind::Empty
             | Kind::Lock
@@ -165,12 +165,12 @@ impl Cursor<'_> {
             self.skip_insert_head();
         }
         self.skip_statement(&mut seen)?;
-        Ok(if seen.last_id || seen.calls {
+        Ok(if seen.last_insert_id || seen.calls {
             Sight::Sees
         } else if uses_tables || seen.from {
-            Sight::Unsure
+            Sight::Perhaps
         } else {
-            Sight::Blind
+            Sight::Nothing
         })
     }
 }

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::decimal::Decimal;
 use crate::name::write_name;
-use crate::plan::{Lid, Plan, Site, SiteKind};
+use crate::plan::{LastInsertId, Plan, Site, SiteKind};
 
 /// Why no text could be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -59,7 +59,7 @@ impl Plan {
         }
         out.reserve(self.spliced_bytes(text));
         let mut writer = Writer::new(self, text, out);
-        Given::new(self.lid, keys).write(&self.sites, &mut writer)?;
+        Given::new(self.last_insert_id, keys).write(&self.sites, &mut writer)?;
         writer.finish()
     }
 }
@@ -74,10 +74,10 @@ pub(crate) struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    pub(crate) fn new(lid: Lid, keys: &'a KeyBatch) -> Self {
+    pub(crate) fn new(last_insert_id: LastInsertId, keys: &'a KeyBatch) -> Self {
         Self {
             keys,
-            wrapped: Wrapped::of(lid, keys),
+            wrapped: Wrapped::of(last_insert_id, keys),
             decimal: Decimal::default(),
             key: 0,
         }
@@ -138,8 +138,10 @@ struct Wrapped {
 }
 
 impl Wrapped {
-    fn of(lid: Lid, keys: &KeyBatch) -> Option<Self> {
-        let first = keys.number(0).filter(|_| lid == Lid::Wrapped)?;
+    fn of(last_insert_id: LastInsertId, keys: &KeyBatch) -> Option<Self> {
+        let first = keys
+            .number(0)
+            .filter(|_| last_insert_id == LastInsertId::Wrapped)?;
         let distance = keys
             .number(1)
             .and_then(|second| second.checked_sub(first))

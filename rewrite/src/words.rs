@@ -49,7 +49,7 @@ const BLIND: &[&str] = &[
 ];
 
 /// Whether `word(` is a call that does not see LAST_INSERT_ID().
-pub(crate) fn is_blind_call(word: &[u8]) -> bool {
+pub(crate) fn is_harmless_call(word: &[u8]) -> bool {
     holds(BLIND, word)
 }
 
@@ -130,7 +130,7 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::{AGGREGATES, BLIND, EFFECTS, PASSES, RESERVED, is_blind_call, is_reserved};
+    use super::{AGGREGATES, BLIND, EFFECTS, PASSES, RESERVED, is_harmless_call, is_reserved};
 
     #[test]
     fn the_tables_are_sorted() {
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn what_sees_the_last_id_is_not_in_it() {
-        assert!(is_blind_call(b"NOW"));
-        assert!(!is_blind_call(b"last_insert_id"));
-        assert!(!is_blind_call(b"my_function"));
+        assert!(is_harmless_call(b"NOW"));
+        assert!(!is_harmless_call(b"last_insert_id"));
+        assert!(!is_harmless_call(b"my_function"));
     }
 }

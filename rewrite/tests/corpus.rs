@@ -9,8 +9,8 @@ use std::path::Path;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Kind, Lid, Load, LoadPlan,
-    Modes, Plan, QueryPlan, Server, Unread, kind,
+    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Kind, LastInsertId, Load,
+    LoadPlan, Modes, Plan, QueryPlan, Server, Unread, kind,
 };
 
 struct Setting {
@@ -161,10 +161,10 @@ impl Setting {
         let mut marks = plan.rows_max().map_or("-- any rows".to_owned(), |rows| {
             format!("-- at most {rows}")
         });
-        marks.push_str(match plan.lid() {
-            Lid::Wrapped => ", wrapped",
-            Lid::Literal => ", literal",
-            Lid::None => ", no id",
+        marks.push_str(match plan.last_insert_id() {
+            LastInsertId::Wrapped => ", wrapped",
+            LastInsertId::Literal => ", literal",
+            LastInsertId::None => ", no id",
         });
         if plan.has_effects() {
             marks.push_str(", once only");
@@ -285,10 +285,10 @@ fn shown(text: &[u8]) -> String {
 }
 
 fn marks(plan: &Plan) -> String {
-    let lid = match plan.lid() {
-        Lid::Wrapped => "wrapped",
-        Lid::Literal => "literal",
-        Lid::None => "no id",
+    let last_insert_id = match plan.last_insert_id() {
+        LastInsertId::Wrapped => "wrapped",
+        LastInsertId::Literal => "literal",
+        LastInsertId::None => "no id",
     };
     let flags = [
         (plan.explicit(), "explicit"),
@@ -296,12 +296,12 @@ fn marks(plan: &Plan) -> String {
         (plan.ignore(), "ignore"),
         (plan.replace(), "replace"),
         (plan.returning(), "returning"),
-        (plan.unsure_of_zero(), "unsure of zero"),
+        (plan.zero_is_ambiguous(), "ambiguous zero"),
         (plan.for_zero(), "for 0"),
         (plan.by_mode(), "in this sql_mode"),
         (plan.by_order(), "by the order of columns"),
     ];
-    let mut marks = format!("-- {} of {}, {lid}", plan.keys(), plan.rows());
+    let mut marks = format!("-- {} of {}, {last_insert_id}", plan.keys(), plan.rows());
     for (_, flag) in flags.iter().filter(|(set, _)| *set) {
         marks.push_str(", ");
         marks.push_str(flag);
@@ -362,8 +362,8 @@ fn text() {
 }
 
 #[test]
-fn last_id() {
-    check("last_id.txt");
+fn last_insert_id() {
+    check("last_insert_id.txt");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::thread;
 
 use keywright_rewrite::{
     Flavour, Insert, InsertHead, KeyColumn, KeyForm, Load, Modes, Server, ViewText,
-    behind_set_statement, kind, last_id_change, load_target, prepare_source, sight, split,
+    behind_set_statement, kind, last_insert_id_change, load_target, prepare_source, sight, split,
     tables_filled, tables_read, tables_touched,
 };
 
@@ -37,7 +37,7 @@ fn read_in_all_ways(text: &[u8], flavour: Flavour) {
     let _ = (
         kind(text, &modes),
         sight(text, &modes),
-        last_id_change(text, &modes),
+        last_insert_id_change(text, &modes),
     );
     let _ = (
         tables_touched(text, &modes),

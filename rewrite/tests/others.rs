@@ -1,9 +1,9 @@
 //! Statements other than INSERT: what they name, and whether they see LAST_INSERT_ID().
 
 use keywright_rewrite::{
-    CharsetClass, Flavour, InsertHead, Kind, LastIdChange, Modes, PrepareSource, Server, Sight,
-    TableName, Unread, Verb, kind, last_id_change, load_target, prepare_source, sight,
-    tables_touched, use_target,
+    CharsetClass, Flavour, InsertHead, Kind, LastInsertIdChange, Modes, PrepareSource, Server,
+    Sight, TableName, Unread, Verb, kind, last_insert_id_change, load_target, prepare_source,
+    sight, tables_touched, use_target,
 };
 
 const MARIA: Modes = Modes {
@@ -147,7 +147,7 @@ fn who_sees_the_last_id() {
         "DO SLEEP(1)",
         "ROLLBACK",
     ] {
-        assert_eq!(of(text), Sight::Blind, "{text}");
+        assert_eq!(of(text), Sight::Nothing, "{text}");
     }
     for text in [
         "SELECT a FROM t",
@@ -162,7 +162,7 @@ fn who_sees_the_last_id() {
         "TABLE t",
         "LOAD DATA INFILE 'x' INTO TABLE t",
     ] {
-        assert_eq!(of(text), Sight::Unsure, "{text}");
+        assert_eq!(of(text), Sight::Perhaps, "{text}");
     }
     for text in [
         "SELECT LAST_INSERT_ID()",
@@ -214,7 +214,7 @@ fn character_sets_are_told_apart() {
 
 #[test]
 fn what_is_made_of_the_last_id() {
-    let of = |text: &str| last_id_change(text.as_bytes(), &MARIA);
+    let of = |text: &str| last_insert_id_change(text.as_bytes(), &MARIA);
     for text in [
         "SELECT LAST_INSERT_ID()",
         "SELECT last_insert_id ( ), @@identity, @@session.last_insert_id",
@@ -225,14 +225,14 @@ fn what_is_made_of_the_last_id() {
         "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 2",
         "UPDATE t SET a = 1 WHERE id = LAST_INSERT_ID()",
     ] {
-        assert_eq!(of(text), LastIdChange::Keeps, "{text}");
+        assert_eq!(of(text), LastInsertIdChange::Keeps, "{text}");
     }
     for text in [
         "SELECT LAST_INSERT_ID(5)",
         " do last_insert_id ( 5 ) ; ",
         "SELECT /* five */ LAST_INSERT_ID(5)",
     ] {
-        assert_eq!(of(text), LastIdChange::To(5), "{text}");
+        assert_eq!(of(text), LastInsertIdChange::To(5), "{text}");
     }
     for text in [
         "SELECT LAST_INSERT_ID(5) FROM t",
@@ -248,7 +248,7 @@ fn what_is_made_of_the_last_id() {
         "SELECT /*! LAST_INSERT_ID(a) */ FROM t",
         "SELECT 'open",
     ] {
-        assert_eq!(of(text), LastIdChange::Unknown, "{text}");
+        assert_eq!(of(text), LastInsertIdChange::Unknown, "{text}");
     }
 }
 

@@ -10,8 +10,8 @@ use std::time::Instant;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
-    Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule, Rules, Session, SessionFacts,
-    Step,
+    Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules, Session,
+    SessionFacts, Step,
 };
 
 /// An OK packet: one row, no id, autocommit.
@@ -35,7 +35,7 @@ fn session() -> Result<Session, Box<dyn Error>> {
         form: KeyForm::Integer,
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
-        on_unsure: OnUnsure::First,
+        on_ambiguous_id: OnAmbiguousId::First,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,

@@ -2,7 +2,7 @@
 
 use crate::answer::End;
 use crate::done::Done;
-use crate::last_id::Reply;
+use crate::last_insert_id::Reply;
 use crate::session::{MULTI_STATEMENTS, Session};
 use crate::statements::{Passed, Statements};
 use crate::step::SessionFacts;
@@ -168,7 +168,7 @@ impl Session {
             After::Inserted(before) => {
                 let none = |done: &Done| done.insert_id == 0 && !done.ends_rows;
                 if matches!(&end, Some(End::Ok(done)) if none(done)) {
-                    self.lid = before;
+                    self.last_insert_id = before;
                 }
             }
             After::TextPrepared(statement) => self.text_prepared(*statement, succeeded),
@@ -180,8 +180,8 @@ impl Session {
                 self.context.reset(&facts);
                 let max = self.facts.limits.statements_max;
                 self.statements = Statements::new(max, self.facts.server.flavour);
-                self.pending_lid = None;
-                self.lid = Some(0);
+                self.pending_last_insert_id = None;
+                self.last_insert_id = Some(0);
             }
             After::Multi(on) if succeeded => {
                 self.facts.capabilities &= !MULTI_STATEMENTS;

@@ -2,6 +2,7 @@
 
 use crate::bytes::{HEADER_BYTES, Header, Reader};
 use crate::done::{Done, MORE_RESULTS, is_progress, read_end, read_eof, read_ok};
+use crate::protocol::{EOF, ERR, LOCAL_INFILE};
 
 /// Rows wait in a cursor.
 const CURSOR_EXISTS: u16 = 0x0040;
@@ -172,29 +173,29 @@ impl Answer {
                 continue;
             }
             match self.packet(header, rest.get(HEADER_BYTES..).unwrap_or_default()) {
-                Verdict::NeedMore => return going(at),
-                Verdict::Pass => self.pass(header),
-                Verdict::End(end) => {
+                PacketEnd::NeedMore => return going(at),
+                PacketEnd::Pass => self.pass(header),
+                PacketEnd::End(end) => {
                     return Walked {
                         bytes: at + header.total(),
                         outcome: Outcome::Ended(end),
                     };
                 }
-                Verdict::LocalFile => {
+                PacketEnd::LocalFile => {
                     return Walked {
                         bytes: at + header.total(),
                         outcome: Outcome::LocalFile,
                     };
                 }
-                Verdict::Endless => {
+                PacketEnd::Endless => {
                     return Walked {
                         bytes: at,
                         outcome: Outcome::Endless,
                     };
                 }
                 // What came before it is the client's.
-                Verdict::Malformed if at > 0 => return going(at),
-                Verdict::Malformed => {
+                PacketEnd::Malformed if at > 0 => return going(at),
+                PacketEnd::Malformed => {
                     return Walked {
                         bytes: at,
                         outcome: Outcome::Malformed,
@@ -209,14 +210,14 @@ impl Answer {
         self.continued = header.continues();
     }
 
-    fn packet(&mut self, header: Header, body: &[u8]) -> Verdict {
+    fn packet(&mut self, header: Header, body: &[u8]) -> PacketEnd {
         let whole = body.get(..header.len);
         match self.phase {
-            Phase::Idle | Phase::LocalFile => Verdict::Malformed,
+            Phase::Idle | Phase::LocalFile => PacketEnd::Malformed,
             Phase::Definitions { left, then } => {
                 let may_end = left <= 1 && self.deprecate_eof && then != Then::Rows;
                 if may_end && whole.is_none() {
-                    return Verdict::NeedMore;
+                    return PacketEnd::NeedMore;
                 }
                 self.phase = if left > 1 {
                     Phase::Definitions {
@@ -228,18 +229,18 @@ impl Answer {
                 } else {
                     Phase::DefinitionsEnd { then }
                 };
-                Verdict::Pass
+                PacketEnd::Pass
             }
             Phase::DefinitionsEnd { then } => {
                 let Some(eof) = whole else {
-                    return Verdict::NeedMore;
+                    return PacketEnd::NeedMore;
                 };
                 // The statement failed while the rows for a cursor were gathered.
-                if eof.first() == Some(&0xFF) && then == Then::Rows && !is_progress(eof) {
+                if eof.first() == Some(&ERR) && then == Then::Rows && !is_progress(eof) {
                     return self.ended(None);
                 }
                 let Some(done) = read_eof(eof) else {
-                    return Verdict::Malformed;
+                    return PacketEnd::Malformed;
                 };
                 match then {
                     Then::Rows if self.is_cursor(done.status) => self.ended(Some(done)),
@@ -252,12 +253,12 @@ impl Answer {
             Phase::First => match (whole, body.first()) {
                 // What is behind an empty packet is another one's.
                 (_, Some(first))
-                    if self.shape == Shape::Stream && header.len > 0 && *first != 0xFF =>
+                    if self.shape == Shape::Stream && header.len > 0 && *first != ERR =>
                 {
-                    Verdict::Endless
+                    PacketEnd::Endless
                 }
                 (Some(payload), _) => self.first(payload),
-                (None, _) => Verdict::NeedMore,
+                (None, _) => PacketEnd::NeedMore,
             },
         }
     }
@@ -269,11 +270,11 @@ impl Answer {
     }
 
     /// The packet at hand is the last of a block of definitions.
-    fn after_definitions(&mut self, then: Then) -> Verdict {
+    fn after_definitions(&mut self, then: Then) -> PacketEnd {
         match then {
             Then::Rows => {
                 self.phase = Phase::Rows;
-                Verdict::Pass
+                PacketEnd::Pass
             }
             Then::PrepareColumns(0) | Then::PrepareEnd => self.prepared_end(),
             Then::PrepareColumns(left) => {
@@ -281,26 +282,26 @@ impl Answer {
                     left,
                     then: Then::PrepareEnd,
                 };
-                Verdict::Pass
+                PacketEnd::Pass
             }
         }
     }
 
-    fn prepared_end(&mut self) -> Verdict {
+    fn prepared_end(&mut self) -> PacketEnd {
         self.phase = Phase::Idle;
         let (statement, parameters) = self.prepared;
-        Verdict::End(Some(End::Prepared {
+        PacketEnd::End(Some(End::Prepared {
             statement,
             parameters,
         }))
     }
 
-    fn row(&mut self, header: Header, body: &[u8]) -> Verdict {
+    fn row(&mut self, header: Header, body: &[u8]) -> PacketEnd {
         if header.len == 0 {
-            return Verdict::Pass;
+            return PacketEnd::Pass;
         }
         let Some(first) = body.first() else {
-            return Verdict::NeedMore;
+            return PacketEnd::NeedMore;
         };
         // A column's definition never begins so; a row may, if its first value is 16 MB long.
         let short = if self.deprecate_eof || self.shape == Shape::Fields {
@@ -308,49 +309,49 @@ impl Answer {
         } else {
             header.len < 9
         };
-        match first {
-            0xFE if short => {
+        match *first {
+            EOF if short => {
                 let Some(payload) = body.get(..header.len) else {
-                    return Verdict::NeedMore;
+                    return PacketEnd::NeedMore;
                 };
                 match read_end(payload) {
                     Some(done) => self.ended(Some(done)),
-                    None => Verdict::Malformed,
+                    None => PacketEnd::Malformed,
                 }
             }
-            0xFF => match body.get(..header.len) {
-                None => Verdict::NeedMore,
+            ERR => match body.get(..header.len) {
+                None => PacketEnd::NeedMore,
                 // While tables are checked, reports come before their rows.
-                Some(report) if is_progress(report) => Verdict::Pass,
+                Some(report) if is_progress(report) => PacketEnd::Pass,
                 Some(_) => self.ended(None),
             },
-            _ => Verdict::Pass,
+            _ => PacketEnd::Pass,
         }
     }
 
-    fn first(&mut self, payload: &[u8]) -> Verdict {
+    fn first(&mut self, payload: &[u8]) -> PacketEnd {
         let Some(first) = payload.first() else {
-            return Verdict::Malformed;
+            return PacketEnd::Malformed;
         };
-        match (self.shape, first) {
+        match (self.shape, *first) {
             (Shape::OnePacket, _) => {
                 self.phase = Phase::Idle;
-                Verdict::End(None)
+                PacketEnd::End(None)
             }
-            (_, 0xFF) if is_progress(payload) => Verdict::Pass,
-            (_, 0xFF) => self.ended(None),
+            (_, ERR) if is_progress(payload) => PacketEnd::Pass,
+            (_, ERR) => self.ended(None),
             (Shape::Prepare, 0) => self.prepare(payload),
-            (Shape::Results | Shape::Cursor, 0xFB) => {
+            (Shape::Results | Shape::Cursor, LOCAL_INFILE) => {
                 self.phase = Phase::LocalFile;
-                Verdict::LocalFile
+                PacketEnd::LocalFile
             }
             (Shape::Simple | Shape::Results | Shape::Cursor, 0) => match read_ok(payload) {
                 Some(done) => self.ended(Some(done)),
-                None => Verdict::Malformed,
+                None => PacketEnd::Malformed,
             },
-            (Shape::Simple, 0xFE) => match read_end(payload) {
+            (Shape::Simple, EOF) => match read_end(payload) {
                 Some(done) => self.ended(Some(done)),
-                None => Verdict::Malformed,
+                None => PacketEnd::Malformed,
             },
             (Shape::Results | Shape::Cursor, _) => match Reader(payload).lenenc() {
                 Some(left) => {
@@ -358,22 +359,22 @@ impl Answer {
                         left,
                         then: Then::Rows,
                     };
-                    Verdict::Pass
+                    PacketEnd::Pass
                 }
-                None => Verdict::Malformed,
+                None => PacketEnd::Malformed,
             },
-            (Shape::Prepare | Shape::Simple, _) => Verdict::Malformed,
-            (Shape::None | Shape::Fetch | Shape::Fields | Shape::Stream, _) => Verdict::Malformed,
+            (Shape::Prepare | Shape::Simple, _) => PacketEnd::Malformed,
+            (Shape::None | Shape::Fetch | Shape::Fields | Shape::Stream, _) => PacketEnd::Malformed,
         }
     }
 
-    fn prepare(&mut self, payload: &[u8]) -> Verdict {
+    fn prepare(&mut self, payload: &[u8]) -> PacketEnd {
         let mut reader = Reader(payload);
         let _ok = reader.u8();
         let (Some(statement), Some(columns), Some(parameters)) =
             (reader.u32(), reader.u16(), reader.u16())
         else {
-            return Verdict::Malformed;
+            return PacketEnd::Malformed;
         };
         self.prepared = (statement, parameters);
         let (columns, parameters) = (u64::from(columns), u64::from(parameters));
@@ -388,23 +389,23 @@ impl Answer {
                 then: Then::PrepareColumns(columns),
             },
         };
-        Verdict::Pass
+        PacketEnd::Pass
     }
 
     /// One result is over; `None`: with an error, after which nothing follows.
-    fn ended(&mut self, done: Option<Done>) -> Verdict {
+    fn ended(&mut self, done: Option<Done>) -> PacketEnd {
         let more = done.is_some_and(|done| done.status & MORE_RESULTS != 0)
             && matches!(self.shape, Shape::Results | Shape::Cursor);
         if more {
             self.phase = Phase::First;
-            return Verdict::Pass;
+            return PacketEnd::Pass;
         }
         self.phase = Phase::Idle;
-        Verdict::End(Some(done.map_or(End::Error, End::Ok)))
+        PacketEnd::End(Some(done.map_or(End::Error, End::Ok)))
     }
 }
 
-enum Verdict {
+enum PacketEnd {
     NeedMore,
     Pass,
     End(Option<End>),

@@ -5,8 +5,9 @@ use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bulk::Bulk;
 use crate::bytes::{Header, write_packet};
-use crate::packets::{COM_STMT_BULK_EXECUTE, COM_STMT_PREPARE, write_command};
+use crate::packets::write_command;
 use crate::params::Execution;
+use crate::protocol::{COM_STMT_BULK_EXECUTE, COM_STMT_PREPARE};
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 
@@ -67,8 +68,8 @@ impl Session {
             return Err(Step::Consumed(0));
         };
         let effect = self.effect(text);
-        if self.pending_lid.is_some() && effect.sees {
-            return Err(self.update_lid(effect.counts));
+        if self.pending_last_insert_id.is_some() && effect.sees {
+            return Err(self.update_last_insert_id(effect.counts));
         }
         Ok((number, self.note_effect(effect, After::Nothing)))
     }

@@ -5,7 +5,7 @@ use keywright_rewrite::Unsupported;
 
 use crate::bytes::{HEADER_BYTES, Header, Reader};
 use crate::session::Session;
-use crate::values::{Strange, take, value};
+use crate::values::{BadValue, take, value};
 
 /// Capability: statements come with query attributes.
 const QUERY_ATTRIBUTES: u64 = 1 << 27;
@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// How many bytes stand before the text in COM_QUERY's payload.
-    pub(crate) fn front_of(&self, payload: &[u8]) -> Result<usize, Strange> {
+    pub(crate) fn front_of(&self, payload: &[u8]) -> Result<usize, BadValue> {
         match self.has_attributes() {
             false => Ok(0),
             true if payload.starts_with(NONE) => Ok(NONE.len()),
@@ -41,11 +41,11 @@ impl Session {
         &self,
         header: Header,
         bytes: &'a [u8],
-    ) -> Result<&'a [u8], Strange> {
+    ) -> Result<&'a [u8], BadValue> {
         let end = beginning_end(header).min(bytes.len());
         let payload = bytes.get(HEADER_BYTES + 1..end).unwrap_or_default();
         let front = self.front_of(payload)?;
-        payload.get(front..).ok_or(Strange::Malformed)
+        payload.get(front..).ok_or(BadValue::Malformed)
     }
 
     /// What stands before a text of our own.
@@ -73,26 +73,26 @@ pub(crate) fn beginning_end(header: Header) -> usize {
 }
 
 /// Steps over the attributes before a text.
-fn front_bytes(payload: &[u8]) -> Result<usize, Strange> {
+fn front_bytes(payload: &[u8]) -> Result<usize, BadValue> {
     let mut reader = Reader(payload);
     let count = count(&mut reader)?;
     // More sets than one are for later versions of the protocol.
     if reader.lenenc() != Some(1) {
-        return Err(Strange::Malformed);
+        return Err(BadValue::Malformed);
     }
     if count > 0 {
         let nulls = take(&mut reader, count.div_ceil(8))?;
         // Types always come: there is no statement to remember them.
         if reader.u8().is_none_or(|flag| flag == 0) {
-            return Err(Strange::Malformed);
+            return Err(BadValue::Malformed);
         }
         let mut types = Vec::new();
         for _ in 0..count {
             types.push([
-                reader.u8().ok_or(Strange::Malformed)?,
-                reader.u8().ok_or(Strange::Malformed)?,
+                reader.u8().ok_or(BadValue::Malformed)?,
+                reader.u8().ok_or(BadValue::Malformed)?,
             ]);
-            reader.text().ok_or(Strange::Malformed)?;
+            reader.text().ok_or(BadValue::Malformed)?;
         }
         for (index, of_type) in types.into_iter().enumerate() {
             if !is_null(nulls, index) {
@@ -104,12 +104,12 @@ fn front_bytes(payload: &[u8]) -> Result<usize, Strange> {
 }
 
 /// How many parameters and attributes there are.
-pub(crate) fn count(reader: &mut Reader<'_>) -> Result<usize, Strange> {
+pub(crate) fn count(reader: &mut Reader<'_>) -> Result<usize, BadValue> {
     reader
         .lenenc()
         .and_then(|count| usize::try_from(count).ok())
         .filter(|count| *count <= ATTRIBUTES_MAX)
-        .ok_or(Strange::Malformed)
+        .ok_or(BadValue::Malformed)
 }
 
 /// Whether a bit of the bitmap says NULL.
@@ -122,7 +122,7 @@ pub(crate) fn is_null(nulls: &[u8], index: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::front_bytes;
-    use crate::values::Strange;
+    use crate::values::BadValue;
 
     #[test]
     fn a_text_is_found_behind_attributes_of_every_length() {
@@ -141,7 +141,7 @@ mod tests {
         let whole = [head.as_slice(), b"SELECT 1"].concat();
         assert_eq!(front_bytes(&whole), Ok(head.len()));
         for len in 0..head.len() {
-            assert_eq!(front_bytes(&head[..len]), Err(Strange::Malformed));
+            assert_eq!(front_bytes(&head[..len]), Err(BadValue::Malformed));
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn what_is_no_head_of_attributes_is_told_from_what_is_not_known() {
         let typed = |kind: u8, flag: u8| [1, 1, 0, 1, kind, flag, 0, 0, 0, 0];
         for (kind, flag) in [(6, 0), (9, 0), (13, 0), (244, 0), (243, 0), (3, 1)] {
-            assert_eq!(front_bytes(&typed(kind, flag)), Err(Strange::Type));
+            assert_eq!(front_bytes(&typed(kind, flag)), Err(BadValue::Type));
         }
         for malformed in [
             b"".as_slice(),
@@ -161,7 +161,7 @@ mod tests {
             b"\xFB\x01",
             b"\xFE\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01",
         ] {
-            assert_eq!(front_bytes(malformed), Err(Strange::Malformed));
+            assert_eq!(front_bytes(malformed), Err(BadValue::Malformed));
         }
         // NULL needs no type that is known.
         assert_eq!(front_bytes(&[1, 1, 1, 1, 6, 0, 0]), Ok(7));

@@ -6,12 +6,12 @@ mod cast;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Care, KeyForm, KeyParameter, Prepared, Unsupported};
 
-use cast::{Cast, Seen, write_key};
+use cast::{Cast, KeyValues, write_key};
 
 use crate::bytes::Reader;
-use crate::packets::COM_STMT_BULK_EXECUTE;
 use crate::params::{Bound, Param, Type, key_type, read_types};
-use crate::values::{Strange, value};
+use crate::protocol::COM_STMT_BULK_EXECUTE;
+use crate::values::{BadValue, value};
 
 /// The client wants a result with the id of each row.
 const UNIT_RESULTS: u16 = 64;
@@ -34,11 +34,11 @@ pub(crate) enum Fault {
     Unsupported(Unsupported),
 }
 
-impl From<Strange> for Fault {
-    fn from(strange: Strange) -> Self {
+impl From<BadValue> for Fault {
+    fn from(strange: BadValue) -> Self {
         match strange {
-            Strange::Malformed => Self::Malformed,
-            Strange::Type => Self::Unsupported(Unsupported::Bulk("of a type that is not known")),
+            BadValue::Malformed => Self::Malformed,
+            BadValue::Type => Self::Unsupported(Unsupported::Bulk("of a type that is not known")),
         }
     }
 }
@@ -96,8 +96,8 @@ impl<'a> Bulk<'a> {
         rest: &'a [u8],
         count: usize,
         known: Option<&[Type]>,
-    ) -> Result<Self, Strange> {
-        let malformed = Strange::Malformed;
+    ) -> Result<Self, BadValue> {
+        let malformed = BadValue::Malformed;
         let mut reader = Reader(rest);
         let flags = reader.u16().ok_or(malformed)?;
         // Rows of no parameters would take no bytes.
@@ -129,7 +129,7 @@ impl<'a> Bulk<'a> {
     }
 
     /// The next row; false behind the last.
-    fn row(&self, reader: &mut Reader<'a>, row: &mut Vec<Cell<'a>>) -> Result<bool, Strange> {
+    fn row(&self, reader: &mut Reader<'a>, row: &mut Vec<Cell<'a>>) -> Result<bool, BadValue> {
         row.clear();
         if reader.0.is_empty() {
             return Ok(false);
@@ -140,7 +140,7 @@ impl<'a> Bulk<'a> {
                 Some(1) => Indicator::Null,
                 Some(2) => Indicator::Default,
                 Some(3) => Indicator::Ignore,
-                Some(4..) | None => return Err(Strange::Malformed),
+                Some(4..) | None => return Err(BadValue::Malformed),
             };
             let value = match indicator {
                 Indicator::Value => value(*of_type, reader)?,
@@ -159,7 +159,7 @@ impl<'a> Bulk<'a> {
             explicit: false,
             casts: Vec::new(),
         };
-        let mut seen = vec![Seen::default(); asking.keys.len()];
+        let mut seen = vec![KeyValues::default(); asking.keys.len()];
         let (mut reader, mut row) = (Reader(self.values), Vec::new());
         while self.row(&mut reader, &mut row)? {
             needs.rows += 1;
@@ -176,17 +176,17 @@ impl<'a> Bulk<'a> {
         }
         for (key, seen) in asking.keys.iter().zip(seen) {
             let of_type = self.types.get(usize::from(key.parameter));
-            let of_type = of_type.copied().ok_or(Strange::Malformed)?;
+            let of_type = of_type.copied().ok_or(BadValue::Malformed)?;
             needs.casts.push(seen.cast(of_type, asking.form)?);
         }
         Ok(needs)
     }
 
-    fn key(&self, row: &[Cell<'a>], key: KeyParameter) -> Result<(Cell<'a>, Type), Strange> {
+    fn key(&self, row: &[Cell<'a>], key: KeyParameter) -> Result<(Cell<'a>, Type), BadValue> {
         let at = usize::from(key.parameter);
         match (row.get(at), self.types.get(at)) {
             (Some(cell), Some(of_type)) => Ok((*cell, *of_type)),
-            (_, _) => Err(Strange::Malformed),
+            (_, _) => Err(BadValue::Malformed),
         }
     }
 
@@ -206,9 +206,9 @@ impl<'a> Bulk<'a> {
         out.extend((self.flags | SEND_TYPES).to_le_bytes());
         for place in &places {
             out.extend(match *place {
-                Place::Injected(_) => key_type(keys),
-                Place::Own(at, cast) => {
-                    let of_type = self.types.get(at).copied().ok_or(Strange::Malformed)?;
+                ParameterSource::Injected(_) => key_type(keys),
+                ParameterSource::Own(at, cast) => {
+                    let of_type = self.types.get(at).copied().ok_or(BadValue::Malformed)?;
                     cast.of_type(of_type, keys)
                 }
             });
@@ -221,28 +221,28 @@ impl<'a> Bulk<'a> {
             for (_, slot) in &order {
                 match *slot {
                     Slot::Injected(index) => {
-                        *injected.get_mut(index).ok_or(Strange::Malformed)? = next;
+                        *injected.get_mut(index).ok_or(BadValue::Malformed)? = next;
                         next += 1;
                     }
                     Slot::Own(key) => {
                         let (cell, of_type) = self.key(&row, key)?;
                         let asks = asking.asks(cell, of_type)?;
                         let given = given.get_mut(usize::from(key.parameter));
-                        *given.ok_or(Strange::Malformed)? = asks.then_some(next);
+                        *given.ok_or(BadValue::Malformed)? = asks.then_some(next);
                         next += u64::from(asks);
                     }
                 }
             }
             for place in &places {
                 match *place {
-                    Place::Injected(index) => {
-                        let key = injected.get(index).ok_or(Strange::Malformed)?;
+                    ParameterSource::Injected(index) => {
+                        let key = injected.get(index).ok_or(BadValue::Malformed)?;
                         write_key(keys, *key, Cast::Key, out)?;
                     }
-                    Place::Own(at, cast) => match (given.get(at), row.get(at)) {
+                    ParameterSource::Own(at, cast) => match (given.get(at), row.get(at)) {
                         (Some(Some(key)), Some(_)) => write_key(keys, *key, cast, out)?,
                         (Some(None), Some(cell)) => cell.write(cast, out)?,
-                        (_, _) => return Err(Strange::Malformed.into()),
+                        (_, _) => return Err(BadValue::Malformed.into()),
                     },
                 }
             }
@@ -256,38 +256,38 @@ impl<'a> Bulk<'a> {
         prepared: &Prepared,
         asking: Asking<'_>,
         needs: &Needs,
-    ) -> Result<Vec<Place>, Strange> {
+    ) -> Result<Vec<ParameterSource>, BadValue> {
         let mut casts = vec![Cast::Keep; self.types.len()];
         for (key, cast) in asking.keys.iter().zip(&needs.casts) {
             let place = casts.get_mut(usize::from(key.parameter));
-            *place.ok_or(Strange::Malformed)? = *cast;
+            *place.ok_or(BadValue::Malformed)? = *cast;
         }
         let mut own = casts.into_iter().enumerate();
         let mut places = Vec::new();
         for (index, injected) in prepared.injected.iter().enumerate() {
             let before = usize::from(injected.at).checked_sub(places.len());
-            let before = before.ok_or(Strange::Malformed)?;
-            places.extend(own.by_ref().take(before).map(Place::own));
+            let before = before.ok_or(BadValue::Malformed)?;
+            places.extend(own.by_ref().take(before).map(ParameterSource::own));
             if places.len() != usize::from(injected.at) {
-                return Err(Strange::Malformed);
+                return Err(BadValue::Malformed);
             }
-            places.push(Place::Injected(index));
+            places.push(ParameterSource::Injected(index));
         }
-        places.extend(own.map(Place::own));
+        places.extend(own.map(ParameterSource::own));
         Ok(places)
     }
 }
 
 /// One of the upstream's parameters.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum ParameterSource {
     /// Which of those that were put in.
     Injected(usize),
     /// Which of the client's.
     Own(usize, Cast),
 }
 
-impl Place {
+impl ParameterSource {
     fn own((at, cast): (usize, Cast)) -> Self {
         Self::Own(at, cast)
     }
@@ -332,7 +332,7 @@ impl Asking<'_> {
 }
 
 impl Cell<'_> {
-    fn write(self, cast: Cast, out: &mut Vec<u8>) -> Result<(), Strange> {
+    fn write(self, cast: Cast, out: &mut Vec<u8>) -> Result<(), BadValue> {
         out.push(match self.indicator {
             Indicator::Value => 0,
             Indicator::Null => 1,

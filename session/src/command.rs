@@ -3,7 +3,12 @@
 use crate::after::After;
 use crate::answer::Shape;
 use crate::bytes::{HEADER_BYTES, Header, whole};
-use crate::packets::{COM_QUERY, COM_SET_OPTION, COM_STMT_PREPARE};
+use crate::protocol::{
+    COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_CLONE, COM_FIELD_LIST, COM_INIT_DB,
+    COM_MULTI, COM_PROCESS_INFO, COM_QUERY, COM_QUIT, COM_RESET_CONNECTION, COM_SET_OPTION,
+    COM_STATISTICS, COM_STMT_BULK_EXECUTE, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_FETCH,
+    COM_STMT_PREPARE, COM_STMT_RESET, COM_STMT_SEND_LONG_DATA, COM_TABLE_DUMP,
+};
 use crate::session::Session;
 use crate::step::Step;
 
@@ -37,31 +42,29 @@ impl Session {
         match command {
             COM_QUERY => self.query(header, bytes),
             COM_STMT_PREPARE => self.prepare(header, bytes),
-            0x17 => self.execute(header, bytes),
-            0x18 => self.long_data(header, bytes),
-            0x19 => self.close(header, bytes),
-            0x1A => self.reset_statement(header, bytes),
-            0x1C => self.pass(header, bytes, Shape::Fetch, After::Nothing),
-            // COM_QUIT
-            0x01 => self.pass(header, bytes, Shape::None, After::Nothing),
-            0x02 => match self.short(header, bytes) {
+            COM_STMT_EXECUTE => self.execute(header, bytes),
+            COM_STMT_SEND_LONG_DATA => self.long_data(header, bytes),
+            COM_STMT_CLOSE => self.close(header, bytes),
+            COM_STMT_RESET => self.reset_statement(header, bytes),
+            COM_STMT_FETCH => self.pass(header, bytes, Shape::Fetch, After::Nothing),
+            COM_QUIT => self.pass(header, bytes, Shape::None, After::Nothing),
+            COM_INIT_DB => match self.short(header, bytes) {
                 Ok(name) => {
                     let after = After::Database(name.to_vec());
                     self.pass(header, bytes, Shape::Simple, after)
                 }
                 Err(step) => step,
             },
-            // COM_FIELD_LIST, COM_STATISTICS, COM_PROCESS_INFO
-            0x04 => self.pass(header, bytes, Shape::Fields, After::Nothing),
-            0x09 => self.pass(header, bytes, Shape::OnePacket, After::Nothing),
-            0x0A => self.pass(header, bytes, Shape::Results, After::Nothing),
-            // COM_CHANGE_USER
-            0x11 => match self.short(header, bytes) {
+            COM_FIELD_LIST => self.pass(header, bytes, Shape::Fields, After::Nothing),
+            COM_STATISTICS => self.pass(header, bytes, Shape::OnePacket, After::Nothing),
+            COM_PROCESS_INFO => self.pass(header, bytes, Shape::Results, After::Nothing),
+            COM_CHANGE_USER => match self.short(header, bytes) {
                 Ok(_) => Step::Authenticate(header.total()),
                 Err(step) => step,
             },
-            // COM_BINLOG_DUMP, COM_TABLE_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE
-            0x12 | 0x13 | 0x1E | 0x20 => self.stream(header, bytes),
+            COM_BINLOG_DUMP | COM_TABLE_DUMP | COM_BINLOG_DUMP_GTID | COM_CLONE => {
+                self.stream(header, bytes)
+            }
             COM_SET_OPTION => match self.short(header, bytes) {
                 Ok(option) => {
                     let after = After::Multi(option.first() == Some(&0));
@@ -69,11 +72,10 @@ impl Session {
                 }
                 Err(step) => step,
             },
-            // COM_RESET_CONNECTION
-            0x1F => self.pass(header, bytes, Shape::Simple, After::Reset),
-            0xFA => self.bulk_execute(header, bytes),
-            // MariaDB's COM_MULTI: the capability is not offered.
-            0xFE => self.malformed(),
+            COM_RESET_CONNECTION => self.pass(header, bytes, Shape::Simple, After::Reset),
+            COM_STMT_BULK_EXECUTE => self.bulk_execute(header, bytes),
+            // The capability is not offered.
+            COM_MULTI => self.malformed(),
             // COM_CREATE_DB, COM_DROP_DB, COM_REFRESH, COM_SHUTDOWN, COM_PROCESS_KILL, COM_DEBUG, COM_PING, …: OK, EOF or ERR.
             _ => self.pass(header, bytes, Shape::Simple, After::Nothing),
         }

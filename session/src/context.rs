@@ -6,6 +6,7 @@ use keywright_rewrite::{CharsetClass, Flavour, Modes, Server};
 
 use crate::after::Named;
 use crate::bytes::Reader;
+use crate::protocol::NULL;
 use crate::step::SessionFacts;
 use crate::temporary::{Temporary, Unseen};
 use crate::text_prepare::TextStatement;
@@ -160,8 +161,8 @@ impl Context {
         let (Some(mode), Some(charset)) = (reader.text(), reader.text()) else {
             return false;
         };
-        let database = match reader.0.first() {
-            Some(0xFB) => {
+        let database = match reader.0.first().copied() {
+            Some(NULL) => {
                 reader.u8();
                 None
             }

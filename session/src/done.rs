@@ -1,6 +1,7 @@
 //! What the packet at the end of a result says.
 
 use crate::bytes::Reader;
+use crate::protocol::{EOF, ERR};
 
 /// More results follow.
 pub(crate) const MORE_RESULTS: u16 = 0x0008;
@@ -19,7 +20,7 @@ pub(crate) struct Done {
 /// Reads an OK packet, also one that ends rows.
 pub(crate) fn read_ok(payload: &[u8]) -> Option<Done> {
     let mut reader = Reader(payload);
-    let ends_rows = reader.u8()? == 0xFE;
+    let ends_rows = reader.u8()? == EOF;
     Some(Done {
         affected_rows: reader.lenenc()?,
         insert_id: reader.lenenc()?,
@@ -32,7 +33,7 @@ pub(crate) fn read_ok(payload: &[u8]) -> Option<Done> {
 /// Reads an EOF packet.
 pub(crate) fn read_eof(payload: &[u8]) -> Option<Done> {
     let mut reader = Reader(payload);
-    (reader.u8()? == 0xFE).then_some(())?;
+    (reader.u8()? == EOF).then_some(())?;
     let warnings = reader.u16()?;
     Some(Done {
         affected_rows: 0,
@@ -54,5 +55,5 @@ pub(crate) fn read_end(payload: &[u8]) -> Option<Done> {
 /// Whether an error is MariaDB's report of progress, which is no end. With MySQL a SIGNAL may have that number; then its SQLSTATE
 /// follows, as behind any other.
 pub(crate) fn is_progress(error: &[u8]) -> bool {
-    matches!(error, [_, 0xFF, 0xFF, rest @ ..] if rest.first() != Some(&b'#'))
+    matches!(error, [_, ERR, 0xFF, rest @ ..] if rest.first() != Some(&b'#'))
 }

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Ask, Lid, Unread, Unsupported, Variant};
+use keywright_rewrite::{Ask, LastInsertId, Unread, Unsupported, Variant};
 
 use crate::answer::{End, Shape};
 use crate::attributes::UNKNOWN_TYPE;
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
-use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_close, write_command};
+use crate::packets::{write_close, write_command};
 use crate::params::{Bound, Execution, KeyValues, Param};
 use crate::place::place;
+use crate::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 use crate::refresh::Refreshed;
 use crate::rules::OnExplicit;
 use crate::session::{Gather, Session, Turn};
 use crate::statements::{Made, Statement};
 use crate::step::{KeyFailure, Step, What};
-use crate::values::Strange;
+use crate::values::BadValue;
 
 /// What an execution needs.
 struct Wanted {
@@ -73,8 +74,8 @@ impl Session {
         let matters = keys.is_some() || is_as_is || self.statements.asks_by_value(id);
         let execution = match matters.then(|| self.execution(id, rest)).transpose() {
             Ok(execution) => execution,
-            Err(Strange::Malformed) => return self.malformed(),
-            Err(Strange::Type) => return self.refuse_execution(header, id, UNKNOWN_TYPE),
+            Err(BadValue::Malformed) => return self.malformed(),
+            Err(BadValue::Type) => return self.refuse_execution(header, id, UNKNOWN_TYPE),
         };
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
@@ -83,7 +84,7 @@ impl Session {
             return self.execute_with(header, id, execution, keys);
         }
         match &execution {
-            Some(execution) if is_as_is && statement.ahead.is_empty() => {
+            Some(execution) if is_as_is && statement.long_data.is_empty() => {
                 return self.execute_as_is(header, id, execution);
             }
             Some(_) if is_as_is => {
@@ -98,9 +99,9 @@ impl Session {
             Err(what) => return self.refuse_execution(header, id, what),
         };
         let (index, asking) = (statement.rule, wanted.asking.first().copied());
-        let lid = self.lid_of_execution(statement, wanted.keys);
-        let variant = variant_of(statement, asking, lid);
-        let sees = statement.plan.lid() == Lid::Literal;
+        let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
+        let variant = variant_of(statement, asking, last_insert_id);
+        let sees = statement.plan.last_insert_id() == LastInsertId::Literal;
         if wanted.explicit
             && let rules = Arc::clone(&self.rules)
             && let Some(rule) = rules.rules().get(index)
@@ -108,16 +109,16 @@ impl Session {
         {
             return self.refuse_explicit(header, index, rule);
         }
-        if self.needs_lid(sees, lid, wanted.keys) {
-            return self.update_lid(statement.counts);
+        if self.needs_last_insert_id(sees, last_insert_id, wanted.keys) {
+            return self.update_last_insert_id(statement.counts);
         }
         let spacing = self.spacing_of(index);
         let made = statement
             .variants
             .iter()
             .position(|made| made.is_for(variant, spacing));
-        if made != Some(0) && !statement.ahead.is_empty() {
-            // What was sent ahead went to the first text.
+        if made != Some(0) && !statement.long_data.is_empty() {
+            // What was sent as long data went to the first text.
             let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
             return self.refuse_execution(header, id, what);
         }
@@ -134,13 +135,13 @@ impl Session {
     }
 
     /// Reads the parameters, and remembers their types for the next time.
-    fn execution<'a>(&mut self, id: u32, rest: &'a [u8]) -> Result<Execution<'a>, Strange> {
+    fn execution<'a>(&mut self, id: u32, rest: &'a [u8]) -> Result<Execution<'a>, BadValue> {
         let has_attributes = self.has_attributes();
         let statement = self.statements.ours.get_mut(&id);
-        let statement = statement.ok_or(Strange::Malformed)?;
+        let statement = statement.ok_or(BadValue::Malformed)?;
         let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
         let known = statement.types.as_deref();
-        let execution = Execution::read(rest, count, known, &statement.ahead, has_attributes)?;
+        let execution = Execution::read(rest, count, known, &statement.long_data, has_attributes)?;
         if let Some(types) = &execution.types
             && statement.types.as_ref() != Some(types)
         {
@@ -156,18 +157,18 @@ impl Session {
         )
     }
 
-    /// As [`Session::lid_of`]; what was sent ahead went to the first text, which must serve. Where that reports nothing, it
+    /// As [`Session::last_insert_id_of`]; what was sent as long data went to the first text, which must serve. Where that reports nothing, it
     /// is put right afterwards.
-    fn lid_of_execution(&self, statement: &Statement, keys: u64) -> Lid {
-        if statement.ahead.is_empty() {
-            return self.lid_of(&statement.plan, keys);
+    fn last_insert_id_of_execution(&self, statement: &Statement, keys: u64) -> LastInsertId {
+        if statement.long_data.is_empty() {
+            return self.last_insert_id_of(&statement.plan, keys);
         }
         let first = statement.variants.first();
-        match statement.plan.lid() {
-            Lid::Wrapped if first.is_some_and(|made| made.variant == Variant::LITERAL) => {
-                Lid::Literal
+        match statement.plan.last_insert_id() {
+            LastInsertId::Wrapped if first.is_some_and(|made| made.variant == Variant::LITERAL) => {
+                LastInsertId::Literal
             }
-            lid => lid,
+            last_insert_id => last_insert_id,
         }
     }
 
@@ -177,9 +178,9 @@ impl Session {
         }
         let modes = &self.context.modes;
         if modes.no_auto_value_on_zero.is_none() {
-            return Err(Unsupported::ZeroUnsure);
+            return Err(Unsupported::ZeroAmbiguous);
         }
-        let only_null = statement.plan.lid() == Lid::None;
+        let only_null = statement.plan.last_insert_id() == LastInsertId::None;
         let mut wanted = Wanted {
             asking: Vec::new(),
             keys: statement.plan.keys(),
@@ -283,15 +284,15 @@ impl Session {
         }) {
             Ok(keys) => keys,
             Err(failure) => {
-                self.forget_ahead(id);
+                self.forget_long_data(id);
                 return self.refuse(header, failure.cause, &failure.message);
             }
         };
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
         };
-        let lid = self.lid_of_execution(statement, wanted.keys);
-        let variant = variant_of(statement, wanted.asking.first().copied(), lid);
+        let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
+        let variant = variant_of(statement, wanted.asking.first().copied(), last_insert_id);
         let found = statement
             .variants
             .iter()
@@ -311,7 +312,7 @@ impl Session {
         let Some(params) = place(statement, prepared, execution, &wanted.asking, &values) else {
             return self.malformed();
         };
-        let reply = self.reply(&statement.plan, lid, &keys);
+        let reply = self.reply(&statement.plan, last_insert_id, &keys);
         let (rule, returning) = (statement.rule, statement.plan.returning());
         let start = self.up.len();
         self.up.extend([0; HEADER_BYTES]);
@@ -321,7 +322,7 @@ impl Session {
             return self.refuse_execution(header, id, Unsupported::Longer);
         }
         if let Some(statement) = self.statements.ours.get_mut(&id) {
-            statement.ahead.clear();
+            statement.long_data.clear();
         }
         if wanted.keys > 0 {
             self.note(Some(rule), What::Rewritten);
@@ -347,16 +348,16 @@ impl Session {
             return self.refuse_execution(header, id, what);
         };
         self.apart.insert(statement.rule, spacing);
-        if !statement.ahead.is_empty() {
-            // What was sent ahead went to the first text.
+        if !statement.long_data.is_empty() {
+            // What was sent as long data went to the first text.
             return self.refuse_execution(header, id, what);
         }
         self.prepare_variant(header, id, variant)
     }
 
-    /// Refuses an execution. What was sent ahead for it must not become part of the next one.
+    /// Refuses an execution. What was sent as long data for it must not become part of the next one.
     pub(crate) fn refuse_execution(&mut self, header: Header, id: u32, what: Unsupported) -> Step {
-        self.forget_ahead(id);
+        self.forget_long_data(id);
         let rule = self.rule_of_statement(id);
         self.refuse_unsupported(header, rule, what)
     }
@@ -368,14 +369,14 @@ impl Session {
             .map(|statement| statement.rule)
     }
 
-    fn forget_ahead(&mut self, id: u32) {
+    fn forget_long_data(&mut self, id: u32) {
         let Some(statement) = self.statements.ours.get_mut(&id) else {
             return;
         };
-        if statement.ahead.is_empty() {
+        if statement.long_data.is_empty() {
             return;
         }
-        statement.ahead.clear();
+        statement.long_data.clear();
         write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
         self.answer.expect(Shape::Simple);
         self.turn = Turn::Gather(Gather::Nothing);
@@ -383,9 +384,9 @@ impl Session {
 }
 
 /// The text for an execution: its first key is that of a row whose key is written, or of the first that asks for one.
-fn variant_of(statement: &Statement, asking: Option<u32>, lid: Lid) -> Variant {
-    match lid {
-        Lid::Wrapped => statement.plan.variant(asking),
-        Lid::Literal | Lid::None => Variant::LITERAL,
+fn variant_of(statement: &Statement, asking: Option<u32>, last_insert_id: LastInsertId) -> Variant {
+    match last_insert_id {
+        LastInsertId::Wrapped => statement.plan.variant(asking),
+        LastInsertId::Literal | LastInsertId::None => Variant::LITERAL,
     }
 }

@@ -2,13 +2,13 @@
 //! the first generated key, as that of a text with as many rows.
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Lid, Unsupported, Variant};
+use keywright_rewrite::{LastInsertId, Unsupported, Variant};
 
 use crate::answer::Shape;
 use crate::bulk::{Asking, Bulk, Fault, Needs};
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use crate::refresh::Refreshed;
-use crate::rules::{OnExplicit, OnUnsure, Rule};
+use crate::rules::{OnAmbiguousId, OnExplicit, Rule};
 use crate::session::{Session, Turn};
 use crate::statements::{Made, Statement};
 use crate::step::{KeyFailure, Step, What};
@@ -84,7 +84,7 @@ impl Session {
         if self.context.insert_id_set {
             return unsupported("after SET insert_id");
         }
-        if !statement.ahead.is_empty() {
+        if !statement.long_data.is_empty() {
             return unsupported("after COM_STMT_SEND_LONG_DATA");
         }
         if bulk.wants_unit_results() {
@@ -101,16 +101,17 @@ impl Session {
         if (needs.explicit || plan.explicit()) && rule.on_explicit == OnExplicit::Refuse {
             return Ok(self.refuse_explicit(header, index, &rule));
         }
-        let lid = literal(plan.lid());
-        let may_skip = lid != Lid::None && (plan.ignore() || plan.on_duplicate());
+        let last_insert_id = literal(plan.last_insert_id());
+        let may_skip =
+            last_insert_id != LastInsertId::None && (plan.ignore() || plan.on_duplicate());
         let is_single = needs.rows == 1 && plan.rows() == 1;
-        if may_skip && !is_single && total > 0 && rule.on_unsure == OnUnsure::Refuse {
-            return Ok(self.refuse_unsure(header, index));
+        if may_skip && !is_single && total > 0 && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
+            return Ok(self.refuse_ambiguous_id(header, index));
         }
-        let sees = plan.lid() == Lid::Literal;
-        if self.needs_lid(sees, lid, total) {
+        let sees = plan.last_insert_id() == LastInsertId::Literal;
+        if self.needs_last_insert_id(sees, last_insert_id, total) {
             let counts = statement.counts;
-            return Ok(self.update_lid(counts));
+            return Ok(self.update_last_insert_id(counts));
         }
         if made(statement, self.context.increment).is_none() {
             return Ok(self.prepare_variant(header, id, Variant::LITERAL));
@@ -141,13 +142,13 @@ impl Session {
         // A row is one of many.
         let care = statement.plan.care(&self.context.modes, u32::MAX);
         if care.zero_is_value.is_none() {
-            return Err(Unsupported::ZeroUnsure);
+            return Err(Unsupported::ZeroAmbiguous);
         }
         Ok(Asking {
             keys: statement.plan.key_parameters(),
             form: rule.form,
             care,
-            only_null: statement.plan.lid() == Lid::None,
+            only_null: statement.plan.last_insert_id() == LastInsertId::None,
         })
     }
 
@@ -191,7 +192,7 @@ impl Session {
         }
         let plan = &statement.plan;
         let rows = plan.rows().saturating_mul(needs.rows);
-        let reply = self.reply_of_bulk(plan, literal(plan.lid()), &keys, rows);
+        let reply = self.reply_of_bulk(plan, literal(plan.last_insert_id()), &keys, rows);
         let returning = plan.returning();
         if total > 0 {
             self.note(Some(index), What::Rewritten);
@@ -203,10 +204,10 @@ impl Session {
 }
 
 /// Each row would put its own key into LAST_INSERT_ID().
-fn literal(lid: Lid) -> Lid {
-    match lid {
-        Lid::Wrapped | Lid::Literal => Lid::Literal,
-        Lid::None => Lid::None,
+fn literal(last_insert_id: LastInsertId) -> LastInsertId {
+    match last_insert_id {
+        LastInsertId::Wrapped | LastInsertId::Literal => LastInsertId::Literal,
+        LastInsertId::None => LastInsertId::None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::done::{MORE_RESULTS, read_end, read_ok};
-use crate::packets::COM_STMT_CLOSE;
+use crate::protocol::{COM_STMT_CLOSE, EOF};
 use crate::session::Session;
 
 /// Status flags: a transaction is open; rows wait in a cursor.
@@ -83,7 +83,7 @@ fn status_of(part: &[u8]) -> Option<u16> {
     ENDS_BYTES.iter().find_map(|bytes| {
         let end = part.get(part.len().checked_sub(*bytes)?..)?;
         let payload = end.get(HEADER_BYTES..)?;
-        let is_end = Header::read(end)?.total() == end.len() && payload.first() == Some(&0xFE);
+        let is_end = Header::read(end)?.total() == end.len() && payload.first() == Some(&EOF);
         is_end.then(|| read_end(payload))?.map(|done| done.status)
     })
 }

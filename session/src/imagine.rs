@@ -12,7 +12,8 @@ use server::{AUTOCOMMIT, COLLATION};
 use crate::after::Named;
 use crate::bytes::Reader;
 use crate::local_file::NO_MORE;
-use crate::packets::{COM_QUERY, packets, write_command};
+use crate::packets::{packets, write_command};
+use crate::protocol::{COM_INIT_DB, COM_QUERY, ERR};
 use crate::rules::Rules;
 use crate::session::Session;
 use crate::step::{Event, KeyRequest, SessionFacts, Step, What};
@@ -89,7 +90,7 @@ pub enum Fate {
 
 /// What was said of one statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Explained {
     /// The rule of the first table, or view of one, that it inserts into with one.
     pub rule: Option<usize>,
     /// What becomes of it.
@@ -149,12 +150,12 @@ impl Imagined {
     pub fn use_database(&mut self, name: &[u8], imagine: &mut dyn Imagine) {
         self.state.database = Some(name.to_vec());
         let mut client = Vec::new();
-        write_command(0x02, name, &mut client);
+        write_command(COM_INIT_DB, name, &mut client);
         self.run(client, imagine);
     }
 
     /// Sends a statement as text, and says what became of it.
-    pub fn query(&mut self, text: &[u8], imagine: &mut dyn Imagine) -> Told {
+    pub fn query(&mut self, text: &[u8], imagine: &mut dyn Imagine) -> Explained {
         let mut client = Vec::new();
         write_command(COM_QUERY, text, &mut client);
         let said = self.run(client, imagine);
@@ -195,7 +196,7 @@ impl Imagined {
         let touched = self.rule_touched(text).filter(|touched| {
             asked.is_none_or(|asked| self.session.rules.configured(*touched) == asked)
         });
-        Told {
+        Explained {
             rule: touched.or(asked),
             fate,
         }
@@ -291,7 +292,7 @@ fn is_told(what: &What) -> bool {
 /// The message of an error packet.
 fn error(payload: &[u8]) -> Option<String> {
     let mut reader = Reader(payload);
-    (reader.u8()? == 0xFF).then_some(())?;
+    (reader.u8()? == ERR).then_some(())?;
     // Number, mark, state.
     reader.take(2 + 1 + 5)?;
     Some(String::from_utf8_lossy(reader.0).into_owned())

@@ -56,7 +56,7 @@ impl Session {
     /// As [`Session::on_client`], of bytes that may be written to: a long INSERT gets its keys where it lies, and is forwarded.
     pub fn on_client_in_place(&mut self, bytes: &mut impl Room) -> Step {
         // Statements of one text have bytes of their own.
-        self.writes_in_place = self.pieces.is_none();
+        self.writes_in_place = self.multi_statement.is_none();
         let step = self.on_client(bytes.there());
         self.writes_in_place = false;
         let Some(rewriting) = self.rewriting.take() else {

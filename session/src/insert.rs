@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{Lid, Plan, Sight, Unsupported, sight};
+use keywright_rewrite::{LastInsertId, Plan, Sight, Unsupported, sight};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, make_packet};
 use crate::context::PROBE_COLUMNS;
-use crate::last_id::names_row_count;
+use crate::last_insert_id::names_row_count;
 use crate::load::Loading;
 use crate::native::Native;
-use crate::packets::{COM_QUERY, error_of, only_row, write_error};
+use crate::packets::{error_of, only_row, write_error};
 use crate::plan::Planned;
+use crate::protocol::COM_QUERY;
 use crate::question::KeyThere;
 use crate::refuse::observed;
-use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
+use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::select::Attempt;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, Step, What};
@@ -118,19 +119,20 @@ impl Session {
         if plan.keys() == 0 {
             return self.pass_query(header, bytes, text, After::Nothing);
         }
-        if is_unsure(&plan) && rule.on_unsure == OnUnsure::Refuse {
-            return self.refuse_unsure(header, index);
+        if has_ambiguous_id(&plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
+            return self.refuse_ambiguous_id(header, index);
         }
         // Reads the whole text: only where it matters.
-        let sees = self.pending_lid.is_some() && sight(insert, &self.context.modes) == Sight::Sees;
+        let sees = self.pending_last_insert_id.is_some()
+            && sight(insert, &self.context.modes) == Sight::Sees;
         let count = plan.keys();
-        let lid = self.lid_of(&plan, count);
-        if self.needs_lid(sees, lid, count) {
-            return self.update_lid(sees && names_row_count(insert));
+        let last_insert_id = self.last_insert_id_of(&plan, count);
+        if self.needs_last_insert_id(sees, last_insert_id, count) {
+            return self.update_last_insert_id(sees && names_row_count(insert));
         }
-        let plan = match lid {
-            Lid::Literal => plan.unwrapped(),
-            Lid::Wrapped | Lid::None => plan,
+        let plan = match last_insert_id {
+            LastInsertId::Literal => plan.unwrapped(),
+            LastInsertId::Wrapped | LastInsertId::None => plan,
         };
         self.stage.plan = Some((index, plan));
         self.stage.is_for_prepared = !std::ptr::eq(text, insert);
@@ -236,7 +238,7 @@ impl Session {
         }
         self.answer.expect(Shape::Results);
         self.note(Some(index), What::Rewritten);
-        let reply = self.reply(&plan, plan.lid(), &keys);
+        let reply = self.reply(&plan, plan.last_insert_id(), &keys);
         self.turn = Turn::of_reply(reply, plan.returning());
         if let Some(how) = in_place {
             self.rewrite_in_place(plan, how);
@@ -286,9 +288,9 @@ impl Session {
             Gather::Nothing => {}
             // Asked once, whatever came of it.
             Gather::Status => self.is_status_old = false,
-            Gather::Lid => self.answer_lid(end, answer),
+            Gather::SetLastInsertId => self.answer_last_insert_id(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
-            Gather::LastId => self.answer_last_id(answer),
+            Gather::ReadLastInsertId => self.answer_last_id(answer),
             Gather::LoadStart => self.load_started(end, answer),
             Gather::FileName => self.answer_file_name(end, answer),
             Gather::Load => self.answer_load(answer),
@@ -327,6 +329,8 @@ fn common_multiple(apart: u64, increment: u64) -> u64 {
 }
 
 /// Whether which rows go in, and so the id to report, may not be known.
-pub(crate) fn is_unsure(plan: &Plan) -> bool {
-    plan.rows() > 1 && plan.lid() != Lid::None && (plan.ignore() || plan.on_duplicate())
+pub(crate) fn has_ambiguous_id(plan: &Plan) -> bool {
+    plan.rows() > 1
+        && plan.last_insert_id() != LastInsertId::None
+        && (plan.ignore() || plan.on_duplicate())
 }

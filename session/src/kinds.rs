@@ -3,7 +3,7 @@
 use keywright_rewrite::Kind;
 
 /// Whether a statement of that kind may change LAST_INSERT_ID() although its text does not name it, and nothing tells.
-pub(crate) fn may_set_lid(kind: Kind) -> bool {
+pub(crate) fn may_set_last_insert_id(kind: Kind) -> bool {
     match kind {
         Kind::LoadData
         | Kind::SetStatement

@@ -8,8 +8,8 @@
 //! - `session`: whose turn it is. `command`, `text`, `kinds`: what the client wants. `answer`: where the upstream's answer ends.
 //!   `passing`: what is passed on untouched; `after`: what that changes.
 //! - `insert`, `select`, `load`, `local_file`, `prepare`, `execute`, `execute_bulk`, `select_prepared`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared; `as_is`:
-//!   those that the server gives the client's own insert_id; `observed`: those that were prepared before their rule rewrote; `native`: those that the server may refuse at the fence. `pieces`: several in one text.
-//! - `last_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state; `question`: what is asked of
+//!   those that the server gives the client's own insert_id; `observed`: those that were prepared before their rule rewrote; `native`: those that the server may refuse at the fence. `multi_statement`: several in one text.
+//! - `last_insert_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state; `question`: what is asked of
 //!   tables.
 //! - `attributes`: what clients of MySQL send with statements.
 //! - `traffic`: what is under way on rules' tables, so that rules can change while connections are open; `flow`: where nobody reads.
@@ -36,18 +36,19 @@ pub mod imagine;
 mod in_place;
 mod insert;
 mod kinds;
-mod last_id;
+mod last_insert_id;
 mod load;
 mod local_file;
+mod multi_statement;
 mod native;
 mod observed;
 mod packets;
 mod params;
 mod passing;
-mod pieces;
 mod place;
 mod plan;
 mod prepare;
+mod protocol;
 mod question;
 mod refresh;
 mod refuse;
@@ -71,7 +72,7 @@ pub use budget::Budget;
 pub use flow::Rest;
 pub use in_place::Room;
 pub use rules::{
-    Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, SeenTable,
+    Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule, Rules, SeenTable,
     Sighting, View, ViewKey,
 };
 pub use schema::SchemaChanges;

@@ -14,11 +14,12 @@ use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{HEADER_BYTES, Header, Reader, write_packet};
 use crate::insert::Stage;
-use crate::last_id::PendingLid;
+use crate::last_insert_id::PendingLastInsertId;
 use crate::local_file::{File, Sending, Taking};
-use crate::packets::{COM_QUERY, error_text, last_packet, only_row, single_ok, write_error};
+use crate::packets::{error_text, last_packet, only_row, single_ok, write_error};
+use crate::protocol::COM_QUERY;
 use crate::question::KeyThere;
-use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
+use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::select::{GROWTH, NOT_REPEATABLE, ROWS_FIRST};
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, Step, What};
@@ -61,44 +62,46 @@ pub(crate) enum Phase {
     /// The server gets the client's file.
     Sending(u64, Sending),
     /// The server has refused it, with this, before it got the client's file.
-    Told(Vec<u8>),
+    Refused(Vec<u8>),
 }
 
 /// What becomes of a LOAD DATA.
-enum Verdict {
+enum LoadDecision {
     Try,
     /// It may have no keys of its own, and could only be undone if it has.
     Explicit,
     /// Which rows go in is not known, and the rule wants it known.
-    Unsure,
+    AmbiguousId,
     Unsupported(&'static str),
 }
 
-fn verdict(rule: &Rule, plan: &LoadPlan) -> Verdict {
+fn decision(rule: &Rule, plan: &LoadPlan) -> LoadDecision {
     let refuses_given = plan.may_be_given() && rule.on_explicit == OnExplicit::Refuse;
     if refuses_given && !rule.repeatable {
-        Verdict::Explicit
-    } else if plan.may_skip() && rule.on_unsure == OnUnsure::Refuse {
-        Verdict::Unsure
+        LoadDecision::Explicit
+    } else if plan.may_skip() && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
+        LoadDecision::AmbiguousId
     } else if plan.reads() && !rule.repeatable {
-        Verdict::Unsupported("with a query that may read a view which could see LAST_INSERT_ID()")
+        LoadDecision::Unsupported(
+            "with a query that may read a view which could see LAST_INSERT_ID()",
+        )
     } else if plan.is_local() {
-        Verdict::Try
+        LoadDecision::Try
     } else if plan.has_effects() {
-        Verdict::Unsupported("with a call or an assignment that must not be carried out twice")
+        LoadDecision::Unsupported("with a call or an assignment that must not be carried out twice")
     } else if !rule.repeatable {
-        Verdict::Unsupported(NOT_REPEATABLE)
+        LoadDecision::Unsupported(NOT_REPEATABLE)
     } else {
-        Verdict::Try
+        LoadDecision::Try
     }
 }
 
 impl Loading {
     /// What LAST_INSERT_ID() is to show: the first key, if its row went in. If a row failed, that was another one if a second
     /// key was made.
-    fn shown_after(&self, first: u64, failed: bool, went_in: bool) -> PendingLid {
+    fn shown_after(&self, first: u64, failed: bool, went_in: bool) -> PendingLastInsertId {
         let before = self.before;
-        let if_above = |above| PendingLid::ToIfAbove {
+        let if_above = |above| PendingLastInsertId::ToIfAbove {
             above,
             id: first,
             before,
@@ -106,8 +109,8 @@ impl Loading {
         match (failed, went_in) {
             (true, _) => if_above(first),
             (false, true) if self.plan.may_be_given() => if_above(0),
-            (false, true) => PendingLid::To(first),
-            (false, false) => PendingLid::To(before),
+            (false, true) => PendingLastInsertId::To(first),
+            (false, false) => PendingLastInsertId::To(before),
         }
     }
 }
@@ -170,25 +173,27 @@ impl Session {
         if let Some(step) = self.enter(header, Some(index)) {
             return step;
         }
-        let verdict = verdict(&rule, &plan);
+        let decision = decision(&rule, &plan);
         if rule.mode == Mode::Observe {
             self.note(
                 Some(index),
-                match verdict {
-                    Verdict::Try => What::Observed,
-                    Verdict::Explicit => What::Passed("explicit"),
-                    Verdict::Unsure => What::Passed("unsure"),
-                    Verdict::Unsupported(what) => What::Passed(Unsupported::LoadWith(what).label()),
+                match decision {
+                    LoadDecision::Try => What::Observed,
+                    LoadDecision::Explicit => What::Passed("explicit"),
+                    LoadDecision::AmbiguousId => What::Passed("ambiguous_id"),
+                    LoadDecision::Unsupported(what) => {
+                        What::Passed(Unsupported::LoadWith(what).label())
+                    }
                 },
             );
             self.note_native(index, None);
             return self.pass_query(header, bytes, text, After::Nothing);
         }
-        match verdict {
-            Verdict::Try => self.begin_loading(index, plan, text),
-            Verdict::Explicit => self.refuse_explicit(header, index, &rule),
-            Verdict::Unsure => self.refuse_unsure(header, index),
-            Verdict::Unsupported(what) => {
+        match decision {
+            LoadDecision::Try => self.begin_loading(index, plan, text),
+            LoadDecision::Explicit => self.refuse_explicit(header, index, &rule),
+            LoadDecision::AmbiguousId => self.refuse_ambiguous_id(header, index),
+            LoadDecision::Unsupported(what) => {
                 let what = Unsupported::LoadWith(what);
                 self.unsupported(header, bytes, Some(index), what)
             }
@@ -196,10 +201,10 @@ impl Session {
     }
 
     fn begin_loading(&mut self, rule: usize, plan: LoadPlan, text: &[u8]) -> Step {
-        let Some(before) = self.shown_lid() else {
-            return match self.pending_lid {
-                Some(_) => self.update_lid(false),
-                None => self.own_query(ASK_LAST_ID, Gather::LastId),
+        let Some(before) = self.shown_last_insert_id() else {
+            return match self.pending_last_insert_id {
+                Some(_) => self.update_last_insert_id(false),
+                None => self.own_query(ASK_LAST_ID, Gather::ReadLastInsertId),
             };
         };
         let is_local = plan.is_local();
@@ -238,7 +243,7 @@ impl Session {
         let row = only_row(answer, 1, self.deprecates_eof());
         let id = row.and_then(|row| std::str::from_utf8(Reader(row).text()?).ok()?.parse().ok());
         match id {
-            Some(id) => self.lid = Some(id),
+            Some(id) => self.last_insert_id = Some(id),
             None => self.fail_own(answer),
         }
     }
@@ -290,7 +295,7 @@ impl Session {
                 }
             }
             Phase::Ready(keys) => self.send_load(header, bytes, text, &keys),
-            Phase::Told(answer) => self.tell_behind(header, answer),
+            Phase::Refused(answer) => self.reply_after_file(header, answer),
             Phase::Start(_)
             | Phase::Sent(_)
             | Phase::Asked
@@ -301,7 +306,7 @@ impl Session {
     }
 
     /// Answers the command, and the client's file if there is one, as the server did.
-    fn tell_behind(&mut self, header: Header, mut answer: Vec<u8>) -> Step {
+    fn reply_after_file(&mut self, header: Header, mut answer: Vec<u8>) -> Step {
         self.stage = Stage::default();
         if let Some(sequence) = answer.get_mut(HEADER_BYTES - 1) {
             *sequence = header.sequence.wrapping_add(1);
@@ -333,9 +338,10 @@ impl Session {
         let before = load.before;
         load.phase = match std::mem::replace(&mut load.phase, Phase::Keys) {
             Phase::Start(keys) if matches!(end, Some(End::Ok(_))) => Phase::Ready(keys),
-            _ => Phase::Told(last_packet(answer).to_vec()),
+            _ => Phase::Refused(last_packet(answer).to_vec()),
         };
-        (self.lid, self.pending_lid) = (None, Some(PendingLid::To(before)));
+        (self.last_insert_id, self.pending_last_insert_id) =
+            (None, Some(PendingLastInsertId::To(before)));
     }
 
     fn send_load(&mut self, header: Header, bytes: &[u8], text: &[u8], keys: &KeyBatch) -> Step {
@@ -380,7 +386,7 @@ impl Session {
         };
         if load.file.is_some() && matches!(load.phase, Phase::Sent(_)) {
             // The file is still there, and is answered together with its command.
-            load.phase = Phase::Told(last.to_vec());
+            load.phase = Phase::Refused(last.to_vec());
             self.stage.load = Some(load);
             return;
         }
@@ -404,7 +410,7 @@ impl Session {
         if let Phase::Sent(first) | Phase::Sending(first, _) = load.phase {
             let failed = error.is_some();
             let went_in = single_ok(last).is_some_and(|(_, _, done)| done.affected_rows > 0);
-            self.pending_lid = Some(load.shown_after(first, failed, went_in));
+            self.pending_last_insert_id = Some(load.shown_after(first, failed, went_in));
         }
     }
 

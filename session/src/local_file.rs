@@ -8,14 +8,12 @@ use crate::answer::End;
 use crate::bytes::{HEADER_BYTES, Header};
 use crate::load::Phase;
 use crate::packets::last_packet;
+use crate::protocol::LOCAL_INFILE;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 
 /// Ends a file that holds nothing.
 pub(crate) const NO_MORE: [u8; 4] = [0, 0, 0, 2];
-
-/// The first byte of an answer that asks for a file.
-pub(crate) const FILE_NAME: u8 = 0xFB;
 
 /// A file that has come whole.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +70,7 @@ impl Session {
         match self.turn {
             Turn::File => true,
             Turn::Answer(_) => self.answer.wants_local_file(),
-            Turn::Command | Turn::Gather(_) | Turn::Keys | Turn::Blind => false,
+            Turn::Command | Turn::Gather(_) | Turn::Keys | Turn::Passthrough => false,
         }
     }
 
@@ -101,7 +99,7 @@ impl Session {
 
     /// The upstream has said which file it wants, or that it wants none.
     pub(crate) fn answer_file_name(&mut self, end: Option<End>, answer: &[u8]) {
-        let asks = answer.get(HEADER_BYTES) == Some(&FILE_NAME);
+        let asks = answer.get(HEADER_BYTES) == Some(&LOCAL_INFILE);
         let request = Header::read(answer)
             .filter(|_| asks)
             .map(|header| header.total());
@@ -159,7 +157,7 @@ impl Session {
             | Phase::Sent(_)
             | Phase::Asked
             | Phase::Sending(..)
-            | Phase::Told(_) => self.malformed(),
+            | Phase::Refused(_) => self.malformed(),
         }
     }
 
@@ -265,8 +263,7 @@ impl Session {
         self.turn = Turn::Command;
         if self.memory_full {
             self.memory_full = false;
-            let message =
-                "keywright-proxy: statements that are being gathered take memory_bytes_max";
+            let message = "keywright-proxy: statement buffer limit reached (memory_bytes_max)";
             return self.refuse(header, Cause::MemoryFull, message);
         }
         let what = Unsupported::LoadWith("LOCAL of a file longer than rewrite_bytes_max");

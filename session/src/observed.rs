@@ -8,12 +8,12 @@ use keywright_rewrite::{Plan, Prepared, Unsupported, Variant};
 
 use crate::budget::Held;
 use crate::bytes::{HEADER_BYTES, Header};
-use crate::insert::{Stage, is_unsure};
-use crate::last_id::names_row_count;
-use crate::packets::COM_STMT_BULK_EXECUTE;
+use crate::insert::{Stage, has_ambiguous_id};
+use crate::last_insert_id::names_row_count;
 use crate::params::{bulk_types, execution_types};
 use crate::plan::Planned;
-use crate::rules::{OnExplicit, OnUnsure};
+use crate::protocol::COM_STMT_BULK_EXECUTE;
+use crate::rules::{OnAmbiguousId, OnExplicit};
 use crate::session::Session;
 use crate::statements::{Made, Observed, ObservedInsert, Statement};
 use crate::step::Step;
@@ -125,7 +125,7 @@ impl Session {
             sql_mode: self.sql_mode(),
             variants: vec![as_prepared],
             types: self.statements.types_of_observed.remove(&id),
-            ahead: BTreeSet::new(),
+            long_data: BTreeSet::new(),
             counts: names_row_count(text),
             schema: self.schema_changes(),
             is_passed: false,
@@ -145,7 +145,7 @@ impl Session {
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
             return Some(self.refuse_explicit(header, index, &rule));
         }
-        let is_refused = is_unsure(plan) && rule.on_unsure == OnUnsure::Refuse;
-        is_refused.then(|| self.refuse_unsure(header, index))
+        let is_refused = has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse;
+        is_refused.then(|| self.refuse_ambiguous_id(header, index))
     }
 }

@@ -4,14 +4,7 @@ use keywright_core::Cause;
 
 use crate::bytes::{HEADER_BYTES, Header, Reader, make_packet, write_lenenc, write_packet};
 use crate::done::{Done, read_ok};
-
-pub(crate) const COM_QUERY: u8 = 0x03;
-pub(crate) const COM_STMT_PREPARE: u8 = 0x16;
-pub(crate) const COM_STMT_CLOSE: u8 = 0x19;
-pub(crate) const COM_STMT_RESET: u8 = 0x1A;
-pub(crate) const COM_SET_OPTION: u8 = 0x1B;
-/// MariaDB's.
-pub(crate) const COM_STMT_BULK_EXECUTE: u8 = 0xFA;
+use crate::protocol::{COM_QUERY, COM_STMT_CLOSE, ERR};
 
 /// Types of columns.
 const TYPE_TINY: u8 = 1;
@@ -46,7 +39,7 @@ pub(crate) fn write_close(statement: u32, out: &mut Vec<u8>) {
 
 /// Appends an error.
 pub(crate) fn write_error(cause: Cause, message: &str, sequence: u8, out: &mut Vec<u8>) {
-    let mut payload = vec![0xFF];
+    let mut payload = vec![ERR];
     payload.extend(cause.mysql_errno().to_le_bytes());
     payload.push(b'#');
     let state = if Cause::OF_PROXY.contains(&cause) {
@@ -176,7 +169,7 @@ pub(crate) fn error_text(answer: &[u8]) -> Option<(u16, &[u8])> {
     let packets = packets(answer)?;
     let (_, first) = packets.first()?;
     let mut reader = Reader(first);
-    (reader.u8()? == 0xFF).then_some(())?;
+    (reader.u8()? == ERR).then_some(())?;
     Some((reader.u16()?, reader.0))
 }
 

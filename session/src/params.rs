@@ -9,7 +9,8 @@ use crate::answer::Shape;
 use crate::attributes;
 use crate::bulk::SEND_TYPES;
 use crate::bytes::{Reader, write_lenenc};
-use crate::values::{self, Strange};
+use crate::protocol::COM_STMT_EXECUTE;
+use crate::values::{self, BadValue};
 
 /// Type numbers as they stand before each value, with the flag for unsigned in the second byte.
 pub(crate) type Type = [u8; 2];
@@ -25,7 +26,7 @@ const BLOB: Type = [252, 0];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Param<'a> {
     pub(crate) of_type: Type,
-    /// As sent; `None` for NULL, and for one whose value was sent ahead.
+    /// As sent; `None` for NULL, and for one whose value was sent as long data.
     pub(crate) value: Option<&'a [u8]>,
     pub(crate) null: bool,
     /// Its name, with the length before it; nothing where it has none.
@@ -61,7 +62,7 @@ impl Bound {
     pub(crate) fn asks(self, care: Care, only_null: bool) -> Result<bool, Unsupported> {
         let zero_asks = match care.zero_is_value {
             Some(is_value) => !is_value,
-            None => return Err(Unsupported::ZeroUnsure),
+            None => return Err(Unsupported::ZeroAmbiguous),
         };
         match self {
             Self::Asks => Ok(true),
@@ -77,15 +78,15 @@ impl Bound {
 
 impl<'a> Execution<'a> {
     /// Reads what follows the statement's number. `count` parameters are the statement's own; `known` are their types at the last
-    /// execution; `ahead` those whose values were sent ahead.
+    /// execution; `long_data` those whose values were sent as long data.
     pub(crate) fn read(
         rest: &'a [u8],
         count: usize,
         known: Option<&[Type]>,
-        ahead: &BTreeSet<u16>,
+        long_data: &BTreeSet<u16>,
         has_attributes: bool,
-    ) -> Result<Self, Strange> {
-        let malformed = Strange::Malformed;
+    ) -> Result<Self, BadValue> {
+        let malformed = BadValue::Malformed;
         let mut reader = Reader(rest);
         let head = reader.take(HEAD_BYTES).ok_or(malformed)?;
         let total = match has_attributes {
@@ -112,10 +113,11 @@ impl<'a> Execution<'a> {
                     None if null && index >= count => NULL,
                     None => return Err(malformed),
                 };
-                let was_ahead = u16::try_from(index).is_ok_and(|index| ahead.contains(&index));
+                let was_long_data =
+                    u16::try_from(index).is_ok_and(|index| long_data.contains(&index));
                 let value = match index < count {
                     // Some drivers say that it is NULL as well; the server takes what was sent.
-                    true if was_ahead => None,
+                    true if was_long_data => None,
                     _ if null => None,
                     true => Some(value_of(of_type, &mut reader).ok_or(malformed)?),
                     false => Some(values::value(of_type, &mut reader)?),
@@ -123,7 +125,7 @@ impl<'a> Execution<'a> {
                 params.push(Param {
                     of_type,
                     value,
-                    null: (null || of_type[0] == 6) && !was_ahead,
+                    null: (null || of_type[0] == 6) && !was_long_data,
                     name: names.get(index).copied().unwrap_or_default(),
                 });
             }
@@ -152,7 +154,7 @@ impl<'a> Execution<'a> {
             .sum();
         // A mark for types; for each its type, and a bit for NULL.
         out.reserve(HEAD_BYTES + 6 + params.len() * 3 + values);
-        out.push(0x17);
+        out.push(COM_STMT_EXECUTE);
         out.extend(statement.to_le_bytes());
         out.extend_from_slice(self.head);
         if self.has_attributes && (!params.is_empty() || is_counted(self.head)) {
@@ -285,7 +287,7 @@ impl Param<'_> {
             return Bound::Asks;
         }
         let Some(value) = self.value else {
-            // Sent ahead: nobody has read it.
+            // Sent as long data: nobody has read it.
             return Bound::Value(Ask::Unclean);
         };
         let [_, flags] = self.of_type;

@@ -8,7 +8,7 @@ use crate::bytes::{HEADER_BYTES, Header};
 use crate::insert::Stage;
 use crate::native::Native;
 use crate::observed::Execution;
-use crate::packets::COM_STMT_BULK_EXECUTE;
+use crate::protocol::COM_STMT_BULK_EXECUTE;
 use crate::question::KeyThere;
 use crate::session::{Session, Turn};
 use crate::statements::{ByMode, Changes, Keyless, ObservedInsert};
@@ -110,8 +110,8 @@ impl Session {
         {
             return step;
         }
-        if passed.effect.sees && self.pending_lid.is_some() {
-            return self.update_lid(passed.effect.counts);
+        if passed.effect.sees && self.pending_last_insert_id.is_some() {
+            return self.update_last_insert_id(passed.effect.counts);
         }
         let after = Self::after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);
@@ -213,7 +213,7 @@ impl Session {
 
     /// Passes a command on after which nothing is understood, once the server has agreed to it, unless that must not be.
     pub(crate) fn stream(&mut self, header: Header, bytes: &[u8]) -> Step {
-        if self.is_attentive {
+        if self.must_see_change_user {
             let message = "replication and cloning: not where the proxy must see who logs in";
             return self.refuse(header, Cause::StatementUnsupported, message);
         }

@@ -51,7 +51,7 @@ type NotPlanned = (Option<usize>, Unsupported);
 
 /// A statement that was read before.
 #[derive(Debug)]
-struct Familiar {
+struct CachedPlan {
     beginning: Vec<u8>,
     modes: Modes,
     insert: Insert,
@@ -67,22 +67,23 @@ struct Query {
 
 /// The statements that were read last: up to their rows, or with their query.
 #[derive(Debug, Default)]
-pub(crate) struct Familiars {
-    beginnings: Vec<Familiar>,
+pub(crate) struct PlanCache {
+    beginnings: Vec<CachedPlan>,
     queries: Vec<Query>,
 }
 
-impl Familiars {
+impl PlanCache {
     /// One that the text begins like, taken out.
-    fn take(&mut self, text: &[u8], modes: &Modes) -> Option<Familiar> {
-        let begins = |known: &Familiar| known.modes == *modes && text.starts_with(&known.beginning);
+    fn take(&mut self, text: &[u8], modes: &Modes) -> Option<CachedPlan> {
+        let begins =
+            |known: &CachedPlan| known.modes == *modes && text.starts_with(&known.beginning);
         let at = self.beginnings.iter().position(begins)?;
         Some(self.beginnings.swap_remove(at))
     }
 
     /// Puts it back.
-    fn put(&mut self, familiar: Familiar) {
-        self.beginnings.push(familiar);
+    fn put(&mut self, plan: CachedPlan) {
+        self.beginnings.push(plan);
     }
 
     /// Keeps a statement, if others that begin like it read the same.
@@ -94,7 +95,7 @@ impl Familiars {
         if self.beginnings.len() >= FAMILIAR_MAX {
             self.beginnings.remove(0);
         }
-        self.beginnings.push(Familiar {
+        self.beginnings.push(CachedPlan {
             beginning: beginning.to_vec(),
             modes: *modes,
             insert,
@@ -128,13 +129,13 @@ impl Session {
     pub(crate) fn plan(&mut self, text: &[u8]) -> Result<Planned, NotPlanned> {
         self.context.note_defined(self.rules.schema().defined());
         let modes = self.context.modes;
-        if let Some(known) = self.familiars.take(text, &modes) {
+        if let Some(known) = self.plan_cache.take(text, &modes) {
             let planned = match self.rule_now(&known.insert.head().table) {
                 Ok(Some(index)) => self.plan_of(index, &known.insert, text, None),
                 Ok(None) => Ok(self.unruled(&known.insert.head().table)),
                 Err(question) => Ok(Planned::Ask(question)),
             };
-            self.familiars.put(known);
+            self.plan_cache.put(known);
             return planned;
         }
         let head = match InsertHead::read(text, &modes) {
@@ -152,9 +153,9 @@ impl Session {
         };
         let second = insert
             .is_query()
-            .then(|| self.familiars.read_again(&insert, text, &modes));
+            .then(|| self.plan_cache.read_again(&insert, text, &modes));
         let planned = self.plan_of(index, &insert, text, second.as_deref());
-        self.familiars.keep(insert, text, &modes);
+        self.plan_cache.keep(insert, text, &modes);
         planned
     }
 

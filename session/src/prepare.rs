@@ -13,10 +13,11 @@ use crate::attributes::beginning_end;
 use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
 use crate::context::is_harmless_set;
 use crate::kinds::is_opaque;
-use crate::last_id::names_row_count;
+use crate::last_insert_id::names_row_count;
 use crate::native::Native;
-use crate::packets::{COM_STMT_PREPARE, without_injected, write_close, write_command};
+use crate::packets::{without_injected, write_close, write_command};
 use crate::plan::Planned;
+use crate::protocol::COM_STMT_PREPARE;
 use crate::refuse::observed;
 use crate::rules::{Mode, OnExplicit};
 use crate::session::{Gather, Session, Turn};
@@ -135,7 +136,7 @@ impl Session {
                 is_outdated: false,
             }],
             types: None,
-            ahead: BTreeSet::new(),
+            long_data: BTreeSet::new(),
             counts: names_row_count(text),
             schema: self.schema_changes(),
             is_passed: false,
@@ -364,7 +365,7 @@ impl Session {
         let named = id;
         let id = self.statements.number(named);
         let moved = if let Some(statement) = self.statements.ours.get_mut(&id) {
-            statement.ahead.insert(index);
+            statement.long_data.insert(index);
             let mut moved = index;
             if let Some(made) = statement.variants.first() {
                 for injected in &made.prepared.injected {
@@ -373,10 +374,10 @@ impl Session {
             }
             moved
         } else if let Some(select) = self.statements.selects.get_mut(&id) {
-            select.send_ahead(index)
+            select.add_long_data(index)
         } else {
             let passed = self.statements.passed.get(&id);
-            self.statements.sends_ahead |= passed.is_some_and(|of| of.observed.is_some());
+            self.statements.sends_long_data |= passed.is_some_and(|of| of.observed.is_some());
             return self.pass_named(header, bytes, named, Shape::None, After::Nothing);
         };
         self.up
@@ -423,10 +424,10 @@ impl Session {
         };
         let id = self.statements.number(named);
         if let Some(statement) = self.statements.ours.get_mut(&id) {
-            statement.ahead.clear();
+            statement.long_data.clear();
         }
         if let Some(select) = self.statements.selects.get_mut(&id) {
-            select.ahead.clear();
+            select.long_data.clear();
         }
         self.pass_named(header, bytes, named, Shape::Simple, After::Nothing)
     }

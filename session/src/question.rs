@@ -6,9 +6,9 @@ use keywright_rewrite::{KeyForm, TableName};
 use crate::after::Named;
 use crate::answer::Shape;
 use crate::packets::{
-    COM_STMT_PREPARE, ColumnType, column_names, error_of, only_column, prepared_id, write_close,
-    write_command,
+    ColumnType, column_names, error_of, only_column, prepared_id, write_close, write_command,
 };
+use crate::protocol::COM_STMT_PREPARE;
 use crate::rules::{Rule, Sighting};
 use crate::session::{Gather, Session, Turn};
 use crate::status::EXTENDED_METADATA;

@@ -57,7 +57,7 @@ impl Session {
         if statement.plan == plan && statement.rule == index {
             return Refreshed::Ours;
         }
-        if !statement.ahead.is_empty() {
+        if !statement.long_data.is_empty() {
             let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a table that has changed");
             return Refreshed::Not(self.refuse_execution(header, id, what));
         }

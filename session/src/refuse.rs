@@ -6,9 +6,9 @@ use keywright_rewrite::{Plan, Unsupported};
 use crate::after::After;
 use crate::answer::Shape;
 use crate::bytes::Header;
-use crate::insert::{Stage, is_unsure};
+use crate::insert::{Stage, has_ambiguous_id};
 use crate::packets::write_error;
-use crate::rules::{Mode, OnExplicit, OnUnsupported, OnUnsure, Rule};
+use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule};
 use crate::session::Session;
 use crate::step::{Step, What};
 
@@ -17,8 +17,9 @@ pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<What> {
     let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
     if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
         Some(What::Passed("explicit"))
-    } else if wants_keys && is_unsure(plan) && rule.on_unsure == OnUnsure::Refuse {
-        Some(What::Passed("unsure"))
+    } else if wants_keys && has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse
+    {
+        Some(What::Passed("ambiguous_id"))
     } else {
         wants_keys.then_some(What::Observed)
     }
@@ -89,10 +90,10 @@ impl Session {
         if let Some(step) = self.enter(header, rule) {
             return step;
         }
-        if self.pending_lid.is_some() {
-            return self.update_lid(false);
+        if self.pending_last_insert_id.is_some() {
+            return self.update_last_insert_id(false);
         }
-        self.lid = None;
+        self.last_insert_id = None;
         self.note(rule, What::Passed(what.label()));
         self.note(rule, What::Native(None));
         self.pass(header, bytes, Shape::Results, after)
@@ -129,8 +130,8 @@ impl Session {
         self.refuse(header, Cause::TableAhead, message)
     }
 
-    pub(crate) fn refuse_unsure(&mut self, header: Header, rule: usize) -> Step {
-        self.note(Some(rule), What::Refused("unsure"));
+    pub(crate) fn refuse_ambiguous_id(&mut self, header: Header, rule: usize) -> Step {
+        self.note(Some(rule), What::Refused("ambiguous_id"));
         let message = "keywright-proxy cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE";
         self.refuse(header, Cause::StatementUnsupported, message)
     }

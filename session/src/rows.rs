@@ -1,6 +1,7 @@
 //! Answers that a session makes up: OK, and results of text.
 
 use crate::bytes::{write_lenenc, write_packet};
+use crate::protocol::{EOF, NULL};
 
 /// A result that is written whole.
 pub(crate) struct Made<'a> {
@@ -76,7 +77,7 @@ impl Made<'_> {
             for value in row {
                 match value {
                     Some(value) => write_text(value, &mut payload),
-                    None => payload.push(0xFB),
+                    None => payload.push(NULL),
                 }
             }
             sequence = write_packet(&payload, sequence, out);
@@ -87,9 +88,9 @@ impl Made<'_> {
     fn write_end(&self, sequence: u8, out: &mut Vec<u8>) -> u8 {
         let [low, high] = self.status.to_le_bytes();
         if self.deprecate_eof {
-            write_packet(&[0xFE, 0, 0, low, high, 0, 0], sequence, out)
+            write_packet(&[EOF, 0, 0, low, high, 0, 0], sequence, out)
         } else {
-            write_packet(&[0xFE, 0, 0, low, high], sequence, out)
+            write_packet(&[EOF, 0, 0, low, high], sequence, out)
         }
     }
 }

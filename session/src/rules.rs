@@ -37,7 +37,7 @@ pub enum OnUnsupported {
 
 /// What to do when several rows may or may not go in (IGNORE, ON DUPLICATE KEY UPDATE), so that the id to report is not sure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnUnsure {
+pub enum OnAmbiguousId {
     /// Report the first key proposed.
     First,
     /// Refuse the statement.
@@ -67,7 +67,7 @@ pub struct Rule {
     /// What to do with statements that cannot be rewritten exactly.
     pub on_unsupported: OnUnsupported,
     /// What to do when the id to report is not sure.
-    pub on_unsure: OnUnsure,
+    pub on_ambiguous_id: OnAmbiguousId,
     /// Whether statements are changed.
     pub mode: Mode,
     /// Bits of the largest key: 63, or 53 for clients that read numbers as doubles.
@@ -401,8 +401,8 @@ mod tests {
     use keywright_rewrite::KeyForm;
 
     use super::{
-        Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, PatternError, Rule, Rules, SeenTable,
-        Sighting, View, ViewKey,
+        Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule, Rules,
+        SeenTable, Sighting, View, ViewKey,
     };
 
     fn rules(pattern: &str, lower_case: bool) -> Result<Rules, PatternError> {
@@ -412,7 +412,7 @@ mod tests {
             form: KeyForm::Integer,
             on_explicit: OnExplicit::Keep,
             on_unsupported: OnUnsupported::Refuse,
-            on_unsure: OnUnsure::First,
+            on_ambiguous_id: OnAmbiguousId::First,
             mode: Mode::Rewrite,
             bits_max: 63,
             keys_max: u64::MAX,

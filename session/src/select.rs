@@ -11,10 +11,11 @@ use keywright_rewrite::{QueryPlan, Sight, Unsupported, is_out_of_range, sight};
 use crate::after::After;
 use crate::answer::{End, Shape};
 use crate::bytes::{Header, write_packet};
-use crate::last_id::{Reply, names_row_count};
+use crate::last_insert_id::{Reply, names_row_count};
 use crate::native::{LeavesOut, Native};
-use crate::packets::{COM_QUERY, error_text, single_ok, write_error};
-use crate::rules::{Mode, OnExplicit, OnUnsure, Rule};
+use crate::packets::{error_text, single_ok, write_error};
+use crate::protocol::COM_QUERY;
+use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 
@@ -44,50 +45,50 @@ pub(crate) enum NoKeys {
 }
 
 /// What becomes of an INSERT … SELECT.
-pub(crate) enum Verdict {
+pub(crate) enum SelectDecision {
     /// It has a key of its own.
     Leave,
     /// It may have none of its own.
     Explicit,
     /// Which rows go in is not known, and the rule wants it known.
-    Unsure,
+    AmbiguousId,
     /// Its rows may be more than the first try has keys for, and it must not be tried twice.
     Once(&'static str),
     Try,
 }
 
-impl Verdict {
+impl SelectDecision {
     /// What an observing rule counts.
     pub(crate) fn observed(&self) -> Option<What> {
         match self {
             Self::Leave => None,
             Self::Explicit => Some(What::Passed("explicit")),
-            Self::Unsure => Some(What::Passed("unsure")),
+            Self::AmbiguousId => Some(What::Passed("ambiguous_id")),
             Self::Once(what) => Some(What::Passed(Unsupported::SelectWith(what).label())),
             Self::Try => Some(What::Observed),
         }
     }
 }
 
-pub(crate) fn verdict(rule: &Rule, plan: &QueryPlan) -> Verdict {
+pub(crate) fn decision(rule: &Rule, plan: &QueryPlan) -> SelectDecision {
     if plan.explicit() {
         return match rule.on_explicit {
-            OnExplicit::Refuse => Verdict::Explicit,
-            OnExplicit::Keep => Verdict::Leave,
+            OnExplicit::Refuse => SelectDecision::Explicit,
+            OnExplicit::Keep => SelectDecision::Leave,
         };
     }
-    if plan.may_skip() && !plan.is_single() && rule.on_unsure == OnUnsure::Refuse {
-        return Verdict::Unsure;
+    if plan.may_skip() && !plan.is_single() && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
+        return SelectDecision::AmbiguousId;
     }
     if plan.rows_max().is_some_and(|rows| rows <= ROWS_FIRST) {
-        return Verdict::Try;
+        return SelectDecision::Try;
     }
     if plan.has_effects() {
-        Verdict::Once("with a call that must not be carried out twice")
+        SelectDecision::Once("with a call that must not be carried out twice")
     } else if !rule.repeatable {
-        Verdict::Once(NOT_REPEATABLE)
+        SelectDecision::Once(NOT_REPEATABLE)
     } else {
-        Verdict::Try
+        SelectDecision::Try
     }
 }
 
@@ -107,9 +108,9 @@ impl Session {
         if let Some(step) = self.enter(header, Some(index)) {
             return step;
         }
-        let verdict = verdict(&rule, &plan);
+        let decision = decision(&rule, &plan);
         if rule.mode == Mode::Observe {
-            if let Some(what) = verdict.observed() {
+            if let Some(what) = decision.observed() {
                 self.note(Some(index), what);
             }
             let leaves_out = match plan.may_skip() {
@@ -123,19 +124,21 @@ impl Session {
             };
             return self.pass_native_query(header, bytes, text, native);
         }
-        match verdict {
-            Verdict::Leave => return self.pass_query(header, bytes, text, After::Nothing),
-            Verdict::Explicit => return self.refuse_explicit(header, index, &rule),
-            Verdict::Unsure => return self.refuse_unsure(header, index),
-            Verdict::Once(what) => {
+        match decision {
+            SelectDecision::Leave => return self.pass_query(header, bytes, text, After::Nothing),
+            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule),
+            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index),
+            SelectDecision::Once(what) => {
                 let what = Unsupported::SelectWith(what);
                 return self.unsupported(header, bytes, Some(index), what);
             }
-            Verdict::Try => {}
+            SelectDecision::Try => {}
         }
         // What is read may be a view of it.
-        if self.pending_lid.is_some() && sight(text, &self.context.modes) != Sight::Blind {
-            return self.update_lid(names_row_count(text));
+        if self.pending_last_insert_id.is_some()
+            && sight(text, &self.context.modes) != Sight::Nothing
+        {
+            return self.update_last_insert_id(names_row_count(text));
         }
         self.first_attempt(index, Arc::new(plan))
     }
@@ -254,7 +257,7 @@ impl Session {
         match single_ok(answer) {
             // No row, no id; but perhaps what the SELECT has given LAST_INSERT_ID().
             Some((_, _, done)) if done.affected_rows == 0 => {
-                self.lid = None;
+                self.last_insert_id = None;
                 self.down.extend_from_slice(answer);
             }
             Some(_) | None => self.answer_insert(reply, end, answer),

@@ -11,16 +11,17 @@ use crate::answer::{End, Shape};
 use crate::attributes::UNKNOWN_TYPE;
 use crate::budget::Held;
 use crate::bytes::{Header, Joined, joined, write_packet};
-use crate::last_id::names_row_count;
-use crate::packets::{COM_STMT_PREPARE, COM_STMT_RESET, write_command};
+use crate::last_insert_id::names_row_count;
+use crate::packets::write_command;
 use crate::params::{Execution, KeyValues, Param, Type};
+use crate::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 use crate::refresh::Refreshed;
 use crate::rules::Mode;
-use crate::select::{NoKeys, Verdict, verdict};
+use crate::select::{NoKeys, SelectDecision, decision};
 use crate::session::{Gather, Session, Turn};
 use crate::statements::{Changes, Observed, ObservedInsert};
 use crate::step::Step;
-use crate::values::Strange;
+use crate::values::BadValue;
 
 /// A prepared INSERT … SELECT.
 #[derive(Debug)]
@@ -39,17 +40,17 @@ pub(crate) struct SelectStatement {
     at: u16,
     injected: &'static [InQuery],
     types: Option<Vec<Type>>,
-    /// Parameters whose values were sent ahead.
-    pub(crate) ahead: BTreeSet<u16>,
+    /// Parameters whose values were sent as long data.
+    pub(crate) long_data: BTreeSet<u16>,
     sees: bool,
     /// It asks for ROW_COUNT().
     counts: bool,
 }
 
 impl SelectStatement {
-    /// A parameter's value is sent ahead: where the server has that parameter.
-    pub(crate) fn send_ahead(&mut self, index: u16) -> u16 {
-        self.ahead.insert(index);
+    /// A parameter's value is sent as long data: where the server has that parameter.
+    pub(crate) fn add_long_data(&mut self, index: u16) -> u16 {
+        self.long_data.insert(index);
         let more = u16::try_from(self.injected.len()).unwrap_or(u16::MAX);
         index.saturating_add(if index >= self.at { more } else { 0 })
     }
@@ -72,9 +73,9 @@ impl Session {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.prepare_passed(header, bytes, text, Changes::Nothing);
         };
-        let verdict = verdict(&rule, &plan);
+        let decision = decision(&rule, &plan);
         if rule.mode == Mode::Observe {
-            if let Some(what) = verdict.observed() {
+            if let Some(what) = decision.observed() {
                 self.note(Some(index), what);
             }
             let insert = ObservedInsert::Query;
@@ -84,19 +85,21 @@ impl Session {
             };
             return self.note_observed(header, bytes, text, observed);
         }
-        match verdict {
-            Verdict::Leave => {
+        match decision {
+            SelectDecision::Leave => {
                 let by_mode = plan.by_mode().then_some(index);
                 return self.prepare_explicit(header, bytes, text, by_mode);
             }
-            Verdict::Explicit => return self.refuse_explicit(header, index, &rule),
-            Verdict::Unsure => return self.refuse_unsure(header, index),
-            Verdict::Once(what) => {
+            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule),
+            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index),
+            SelectDecision::Once(what) => {
                 let what = Unsupported::SelectWith(what);
                 return self.unsupported_prepare(header, bytes, text, Some(index), what);
             }
-            Verdict::Try if self.statements.is_full() => return self.refuse_statement(header),
-            Verdict::Try => {}
+            SelectDecision::Try if self.statements.is_full() => {
+                return self.refuse_statement(header);
+            }
+            SelectDecision::Try => {}
         }
         let Some(held) = self.hold(text.len()) else {
             return self.refuse_texts(header);
@@ -128,8 +131,8 @@ impl Session {
             at,
             injected,
             types: None,
-            ahead: BTreeSet::new(),
-            sees: sight(text, &self.context.modes) != Sight::Blind,
+            long_data: BTreeSet::new(),
+            sees: sight(text, &self.context.modes) != Sight::Nothing,
             counts: names_row_count(text),
         })));
         Step::Consumed(header.total())
@@ -170,10 +173,10 @@ impl Session {
             payload.get(4..).unwrap_or_default(),
             select.types.as_deref(),
         );
-        let execution = match Execution::read(rest, count, known, &select.ahead, named) {
+        let execution = match Execution::read(rest, count, known, &select.long_data, named) {
             Ok(execution) => execution,
-            Err(Strange::Malformed) => return self.malformed(),
-            Err(Strange::Type) => return self.refuse_select_execution(header, id, UNKNOWN_TYPE),
+            Err(BadValue::Malformed) => return self.malformed(),
+            Err(BadValue::Type) => return self.refuse_select_execution(header, id, UNKNOWN_TYPE),
         };
         if let Some(types) = &execution.types {
             select.types = Some(types.clone());
@@ -188,10 +191,11 @@ impl Session {
         let Some(select) = self.statements.selects.get(&id) else {
             return self.malformed();
         };
-        let (is_sent_ahead, sees, counts) = (!select.ahead.is_empty(), select.sees, select.counts);
+        let (has_long_data, sees, counts) =
+            (!select.long_data.is_empty(), select.sees, select.counts);
         let zero_is_value = select.zero_is_value;
         let is_as_is = is_passed || self.context.insert_id_set || !self.rewrites(rule);
-        if is_as_is && !is_sent_ahead {
+        if is_as_is && !has_long_data {
             return self.execute_as_is(header, id, &execution);
         }
         if is_as_is {
@@ -201,14 +205,14 @@ impl Session {
         if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
             return self.refuse_select_execution(header, id, Unsupported::ZeroChanged);
         }
-        if is_sent_ahead && !self.is_tried_once(rule, &plan) {
-            // The server forgets with the first try what was sent ahead.
+        if has_long_data && !self.is_tried_once(rule, &plan) {
+            // The server forgets with the first try what was sent as long data.
             let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
             return self.refuse_select_execution(header, id, what);
         }
         // What is read may be a view of it.
-        if self.pending_lid.is_some() && sees {
-            return self.update_lid(counts);
+        if self.pending_last_insert_id.is_some() && sees {
+            return self.update_last_insert_id(counts);
         }
         self.first_attempt(rule, plan)
     }
@@ -218,7 +222,7 @@ impl Session {
             Ok(keys) => keys,
             Err(NoKeys::Yet(step)) => return step,
             Err(NoKeys::Failed(failure)) => {
-                self.forget_ahead_of_select(id);
+                self.forget_long_data_of_select(id);
                 return self.refuse(header, failure.cause, &failure.message);
             }
         };
@@ -235,7 +239,7 @@ impl Session {
             return self.malformed();
         };
         params.splice(at..at, injected);
-        select.ahead.clear();
+        select.long_data.clear();
         let mut payload = Vec::new();
         execution.write(id, &params, &mut payload);
         let plan = Arc::clone(&select.plan);
@@ -246,27 +250,27 @@ impl Session {
         Step::Consumed(0)
     }
 
-    /// Refuses an execution. What was sent ahead for it must not become part of the next one.
+    /// Refuses an execution. What was sent as long data for it must not become part of the next one.
     pub(crate) fn refuse_select_execution(
         &mut self,
         header: Header,
         id: u32,
         what: Unsupported,
     ) -> Step {
-        self.forget_ahead_of_select(id);
+        self.forget_long_data_of_select(id);
         let select = self.statements.selects.get(&id);
         let rule = select.map(|select| select.rule);
         self.refuse_unsupported(header, rule, what)
     }
 
-    fn forget_ahead_of_select(&mut self, id: u32) {
+    fn forget_long_data_of_select(&mut self, id: u32) {
         let Some(select) = self.statements.selects.get_mut(&id) else {
             return;
         };
-        if select.ahead.is_empty() {
+        if select.long_data.is_empty() {
             return;
         }
-        select.ahead.clear();
+        select.long_data.clear();
         write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
         self.answer.expect(Shape::Simple);
         self.turn = Turn::Gather(Gather::Nothing);

@@ -13,11 +13,11 @@ use crate::context::Context;
 use crate::flow::Flow;
 use crate::in_place::Rewriting;
 use crate::insert::Stage;
-use crate::last_id::{PendingLid, Reply};
+use crate::last_insert_id::{PendingLastInsertId, Reply};
+use crate::multi_statement::MultiStatement;
 use crate::native::{Answered, AtFence, Sent};
 use crate::passing::Passing;
-use crate::pieces::Pieces;
-use crate::plan::Familiars;
+use crate::plan::PlanCache;
 use crate::rules::Rules;
 use crate::select_prepared::SelectStatement;
 use crate::statements::Statements;
@@ -39,7 +39,7 @@ pub struct Session {
     pub(crate) facts: SessionFacts,
     pub(crate) context: Context,
     pub(crate) statements: Statements,
-    pub(crate) familiars: Familiars,
+    pub(crate) plan_cache: PlanCache,
     /// What is known of the command that is at the front of the client's bytes.
     pub(crate) stage: Stage,
     pub(crate) turn: Turn,
@@ -51,9 +51,9 @@ pub struct Session {
     /// The upstream's answer to a statement of our own, or one that is to be corrected, as far as it has come.
     pub(crate) gathered: Vec<u8>,
     /// What LAST_INSERT_ID() is on the server, as far as that is known.
-    pub(crate) lid: Option<u64>,
+    pub(crate) last_insert_id: Option<u64>,
     /// What LAST_INSERT_ID() has to become before anybody can see it.
-    pub(crate) pending_lid: Option<PendingLid>,
+    pub(crate) pending_last_insert_id: Option<PendingLastInsertId>,
     /// What ROW_COUNT() is on the server; `None`: -1.
     pub(crate) row_count: Option<u64>,
     pub(crate) up: Vec<u8>,
@@ -68,9 +68,9 @@ pub struct Session {
     /// The command at the front was answered already, with the error of a question of ours.
     pub(crate) drop_command: bool,
     /// Statements of one text that are sent one by one.
-    pub(crate) pieces: Option<Pieces>,
+    pub(crate) multi_statement: Option<MultiStatement>,
     /// Whether COM_CHANGE_USER must not be missed.
-    pub(crate) is_attentive: bool,
+    pub(crate) must_see_change_user: bool,
     /// The driver has no memory to gather the command at the front.
     pub(crate) memory_full: bool,
     /// Bytes of query attributes before the text at the front.
@@ -107,7 +107,7 @@ pub(crate) enum Turn {
     /// The client's: the file that it was asked for.
     File,
     /// Nobody's: bytes pass both ways until the end.
-    Blind,
+    Passthrough,
 }
 
 impl Turn {
@@ -134,13 +134,13 @@ pub(crate) enum Gather {
     /// Whether this table has the column of this rule.
     Key(Named, usize),
     /// LAST_INSERT_ID() was brought up to date.
-    Lid,
+    SetLastInsertId,
     /// A rewritten INSERT.
     Insert(Reply),
     /// A try of an INSERT … SELECT.
     Select(Reply),
     /// What LAST_INSERT_ID() is.
-    LastId,
+    ReadLastInsertId,
     /// LAST_INSERT_ID() is made 0 for a LOAD DATA.
     LoadStart,
     /// Which file a LOAD DATA LOCAL wants.
@@ -168,10 +168,10 @@ pub(crate) enum Gather {
 }
 
 impl Session {
-    /// A session whose authentication has just succeeded. Without rules it is blind.
+    /// A session whose authentication has just succeeded. Without rules it is a passthrough.
     pub fn new(rules: Arc<Rules>, facts: SessionFacts) -> Self {
         let turn = if rules.is_empty() {
-            Turn::Blind
+            Turn::Passthrough
         } else {
             Turn::Command
         };
@@ -184,14 +184,14 @@ impl Session {
             statements: Statements::new(facts.limits.statements_max, facts.server.flavour),
             rules,
             facts,
-            familiars: Familiars::default(),
+            plan_cache: PlanCache::default(),
             stage: Stage::default(),
             turn,
             flow: Flow::new(last_status),
             passing: None,
             gathered: Vec::new(),
-            lid: Some(0),
-            pending_lid: None,
+            last_insert_id: Some(0),
+            pending_last_insert_id: None,
             row_count: Some(0),
             up: Vec::new(),
             down: Vec::new(),
@@ -200,8 +200,8 @@ impl Session {
             is_status_old: false,
             sees_status: false,
             drop_command: false,
-            pieces: None,
-            is_attentive: false,
+            multi_statement: None,
+            must_see_change_user: false,
             memory_full: false,
             front: 0,
             apart: BTreeMap::new(),
@@ -215,12 +215,12 @@ impl Session {
         }
     }
 
-    /// The same, but never blind: whoever authenticates on this connection does so through the driver.
+    /// The same, but never a passthrough: whoever authenticates on this connection does so through the driver.
     #[must_use]
-    pub fn attentive(self) -> Self {
+    pub fn must_see_change_user(self) -> Self {
         Self {
             turn: Turn::Command,
-            is_attentive: true,
+            must_see_change_user: true,
             ..self
         }
     }
@@ -258,7 +258,7 @@ impl Session {
         let (cause, message) = match self.memory_full {
             true => (
                 Cause::MemoryFull,
-                "keywright-proxy: statements that are being gathered take memory_bytes_max",
+                "keywright-proxy: statement buffer limit reached (memory_bytes_max)",
             ),
             false => (Cause::PacketTooLarge, too_long),
         };
@@ -277,8 +277,8 @@ impl Session {
             budget: self.budget.take(),
             ..Self::new(Arc::clone(&self.rules), facts)
         };
-        *self = if self.is_attentive {
-            fresh.attentive()
+        *self = if self.must_see_change_user {
+            fresh.must_see_change_user()
         } else {
             fresh
         };
@@ -294,7 +294,7 @@ impl Session {
         };
         self.reset(facts);
         self.sees_status = sees_status;
-        self.lid = None;
+        self.last_insert_id = None;
     }
 
     /// Bytes to be sent to the upstream before anything else.
@@ -321,7 +321,7 @@ impl Session {
     pub fn is_between_commands(&self) -> bool {
         matches!(self.turn, Turn::Command)
             && self.passing.is_none()
-            && self.pieces.is_none()
+            && self.multi_statement.is_none()
             && self.last_status & IN_TRANSACTION == 0
     }
 
@@ -335,8 +335,8 @@ impl Session {
 
     /// What to do with the client's bytes that were not consumed yet.
     pub fn on_client(&mut self, bytes: &[u8]) -> Step {
-        match self.pieces.take() {
-            Some(pieces) => self.on_client_of_pieces(pieces),
+        match self.multi_statement.take() {
+            Some(multi_statement) => self.on_client_of_pieces(multi_statement),
             None => match self.status_asked(bytes) {
                 Some(step) => step,
                 None => self.on_client_plain(bytes),
@@ -349,8 +349,8 @@ impl Session {
             return self.pass_on(bytes);
         }
         match self.turn {
-            Turn::Blind if bytes.is_empty() => Step::More { at_least: 1 },
-            Turn::Blind => {
+            Turn::Passthrough if bytes.is_empty() => Step::More { at_least: 1 },
+            Turn::Passthrough => {
                 self.flow.on_client(bytes);
                 Step::Forward(bytes.len())
             }
@@ -367,8 +367,8 @@ impl Session {
         if bytes.is_empty() {
             return Step::More { at_least: 1 };
         }
-        match self.pieces.take() {
-            Some(pieces) => self.on_upstream_of_pieces(pieces, bytes),
+        match self.multi_statement.take() {
+            Some(multi_statement) => self.on_upstream_of_pieces(multi_statement, bytes),
             None => self.on_upstream_plain(bytes),
         }
     }
@@ -377,7 +377,7 @@ impl Session {
         match self.turn {
             // Nobody asked: the server says why it is about to close.
             Turn::Command | Turn::File | Turn::Keys => Step::Forward(bytes.len()),
-            Turn::Blind => {
+            Turn::Passthrough => {
                 self.flow.on_upstream(bytes);
                 Step::Forward(bytes.len())
             }
@@ -402,7 +402,7 @@ impl Session {
                 Step::Forward(walked.bytes)
             }
             Outcome::Endless => {
-                self.turn = Turn::Blind;
+                self.turn = Turn::Passthrough;
                 Step::Forward(bytes.len())
             }
             Outcome::Malformed => self.malformed(),
@@ -439,7 +439,11 @@ impl Session {
                         self.gathered(gather, end, answer);
                         self.leave();
                     }
-                    Turn::Command | Turn::Answer(_) | Turn::File | Turn::Keys | Turn::Blind => {}
+                    Turn::Command
+                    | Turn::Answer(_)
+                    | Turn::File
+                    | Turn::Keys
+                    | Turn::Passthrough => {}
                 }
                 Step::Consumed(walked.bytes)
             }

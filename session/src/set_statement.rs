@@ -4,31 +4,31 @@ use keywright_rewrite::{Kind, Unsupported, behind_set_statement, kind, load_targ
 
 use crate::after::After;
 use crate::session::Session;
-use crate::text::Look;
+use crate::text::Reading;
 
 impl Session {
     /// A statement behind `SET STATEMENT … FOR` that is no INSERT.
-    pub(crate) fn behind_set(&self, text: &[u8]) -> Look {
+    pub(crate) fn behind_set(&self, text: &[u8]) -> Reading {
         let modes = &self.context.modes;
         let Some(behind) = behind_set_statement(text, modes) else {
-            return Look::Pass(After::ANYTHING);
+            return Reading::Pass(After::ANYTHING);
         };
         match kind(behind, modes) {
             Kind::LoadData => match load_target(behind, modes) {
-                Some(table) => Look::Unsupported(
+                Some(table) => Reading::Unsupported(
                     table,
                     Unsupported::SetStatementFor("LOAD DATA"),
                     After::ANYTHING,
                 ),
-                None => Look::Pass(After::ANYTHING),
+                None => Reading::Pass(After::ANYTHING),
             },
             Kind::Insert | Kind::Replace | Kind::SetStatement => {
-                Look::Hidden(Unsupported::SetStatementFor("another SET STATEMENT"))
+                Reading::Hidden(Unsupported::SetStatementFor("another SET STATEMENT"))
             }
             Kind::Prepare | Kind::Execute | Kind::ExecuteImmediate => {
-                Look::Hidden(Unsupported::SetStatementFor("PREPARE or EXECUTE"))
+                Reading::Hidden(Unsupported::SetStatementFor("PREPARE or EXECUTE"))
             }
-            Kind::Compound => Look::Hidden(Unsupported::SetStatementFor("a compound statement")),
+            Kind::Compound => Reading::Hidden(Unsupported::SetStatementFor("a compound statement")),
             Kind::Empty
             | Kind::Select
             | Kind::With
@@ -57,7 +57,7 @@ impl Session {
             | Kind::DropTable
             | Kind::CreateRoutine
             | Kind::Ddl
-            | Kind::Other => Look::Pass(After::ANYTHING),
+            | Kind::Other => Reading::Pass(After::ANYTHING),
         }
     }
 
@@ -65,11 +65,13 @@ impl Session {
     /// it is carried out.
     pub(crate) fn hidden_behind_set(&self, text: &[u8]) -> Option<(Option<usize>, Unsupported)> {
         match self.behind_set(text) {
-            Look::Unsupported(table, what, _) => Some((Some(self.rule_behind(&table)?), what)),
-            Look::Hidden(what) => Some((None, what)),
-            Look::Pass(_) | Look::Insert | Look::Load(_) | Look::Prepare(_) | Look::Execute(_) => {
-                None
-            }
+            Reading::Unsupported(table, what, _) => Some((Some(self.rule_behind(&table)?), what)),
+            Reading::Hidden(what) => Some((None, what)),
+            Reading::Pass(_)
+            | Reading::Insert
+            | Reading::Load(_)
+            | Reading::Prepare(_)
+            | Reading::Execute(_) => None,
         }
     }
 }

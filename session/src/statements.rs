@@ -8,7 +8,7 @@ use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Unsupported, Variant
 
 use crate::after::Named;
 use crate::budget::Held;
-use crate::last_id::Effect;
+use crate::last_insert_id::Effect;
 use crate::native::Native;
 use crate::params::Type;
 use crate::select_prepared::SelectStatement;
@@ -34,8 +34,8 @@ pub(crate) struct Statement {
     /// What it was prepared as: the first is the one the client knows.
     pub(crate) variants: Vec<Made>,
     pub(crate) types: Option<Vec<Type>>,
-    /// Parameters whose values were sent ahead.
-    pub(crate) ahead: BTreeSet<u16>,
+    /// Parameters whose values were sent as long data.
+    pub(crate) long_data: BTreeSet<u16>,
     /// It asks for ROW_COUNT().
     pub(crate) counts: bool,
     /// [`crate::SchemaChanges::all`] when it was last seen to be right for its table.
@@ -193,8 +193,8 @@ pub(crate) struct Statements {
     pub(crate) preparing: Option<Statement>,
     /// Of statements that were prepared while their rule observed: the types of their parameters at the last execution.
     pub(crate) types_of_observed: BTreeMap<u32, Vec<Type>>,
-    /// Whether a value was sent ahead for one of them: what is sent so goes to the text that the client knows.
-    pub(crate) sends_ahead: bool,
+    /// Whether a value was sent as long data for one of them: what is sent so goes to the text that the client knows.
+    pub(crate) sends_long_data: bool,
     /// The text of a further variant that is being prepared, and for which statement.
     pub(crate) variant: Option<(u32, Made)>,
 }
@@ -215,7 +215,7 @@ impl Statements {
             max,
             preparing: None,
             types_of_observed: BTreeMap::new(),
-            sends_ahead: false,
+            sends_long_data: false,
             variant: None,
         }
     }
@@ -249,12 +249,12 @@ impl Statements {
     }
 
     /// Whether there is an INSERT on the table of such a rule that cannot go over to keys: it takes its rows from a query, of which
-    /// there is no other text than the client's, or values are sent ahead for it.
+    /// there is no other text than the client's, or values are sent as long data for it.
     pub(crate) fn keeps_native(&self, is_such: impl Fn(usize) -> bool) -> bool {
         let mut observed = self.passed.values().filter_map(|of| of.observed.as_ref());
         observed.any(|of| match of.insert {
             ObservedInsert::Query => is_such(of.rule),
-            ObservedInsert::Rows { .. } => self.sends_ahead && is_such(of.rule),
+            ObservedInsert::Rows { .. } => self.sends_long_data && is_such(of.rule),
             ObservedInsert::Unsupported(_) => false,
         })
     }

@@ -4,7 +4,8 @@
 use keywright_core::Cause;
 
 use crate::bytes::{HEADER_BYTES, Header, whole};
-use crate::packets::{COM_QUERY, write_error};
+use crate::packets::write_error;
+use crate::protocol::COM_QUERY;
 use crate::rows::Made;
 use crate::session::{Session, Turn};
 use crate::step::Step;

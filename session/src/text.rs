@@ -14,10 +14,10 @@ use crate::native::Native;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 use crate::text_prepare::TextStatement;
-use crate::values::Strange;
+use crate::values::BadValue;
 
 /// What is known of one statement before it is carried out.
-pub(crate) enum Look {
+pub(crate) enum Reading {
     /// Pass it on.
     Pass(After),
     /// It is an INSERT or REPLACE on a table with a rule, or may be.
@@ -46,8 +46,8 @@ impl Session {
         };
         self.front = match self.front_of(&payload) {
             Ok(front) => front,
-            Err(Strange::Malformed) => return self.malformed(),
-            Err(Strange::Type) => return self.unsupported(header, bytes, None, UNKNOWN_TYPE),
+            Err(BadValue::Malformed) => return self.malformed(),
+            Err(BadValue::Type) => return self.unsupported(header, bytes, None, UNKNOWN_TYPE),
         };
         let text = self.ended(payload.get(self.front..).unwrap_or_default());
         if self.stage.plan.is_none() {
@@ -77,22 +77,22 @@ impl Session {
 
     /// One statement.
     pub(crate) fn one(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
-        let look = match self.look(text) {
+        let look = match self.read_statement(text) {
             Ok(look) => look,
             Err(()) => return self.ask_context(),
         };
         match look {
             // It is known, as the statement would not be looked at so otherwise.
-            Look::Insert if self.context.insert_id_set => {
+            Reading::Insert if self.context.insert_id_set => {
                 self.pass_query(header, bytes, text, After::Nothing)
             }
-            Look::Insert => self.insert(header, bytes, text),
-            Look::Load(table) => self.load(header, bytes, text, &table),
-            Look::Pass(after) => match self.enter_named(header, text) {
+            Reading::Insert => self.insert(header, bytes, text),
+            Reading::Load(table) => self.load(header, bytes, text, &table),
+            Reading::Pass(after) => match self.enter_named(header, text) {
                 Some(step) => step,
                 None => self.pass_query(header, bytes, text, after),
             },
-            Look::Unsupported(table, what, after) => {
+            Reading::Unsupported(table, what, after) => {
                 let rule = match after.names_text() {
                     true => self.rule_behind(&table),
                     false => match self.rule_now(&table) {
@@ -105,9 +105,11 @@ impl Session {
                     None => self.pass_query(header, bytes, text, after),
                 }
             }
-            Look::Hidden(what) => self.unsupported_then(header, bytes, None, what, After::ANYTHING),
-            Look::Prepare(statement) => self.prepare_text(header, bytes, text, *statement),
-            Look::Execute(name) => self.execute_text(header, bytes, text, &name),
+            Reading::Hidden(what) => {
+                self.unsupported_then(header, bytes, None, what, After::ANYTHING)
+            }
+            Reading::Prepare(statement) => self.prepare_text(header, bytes, text, *statement),
+            Reading::Execute(name) => self.execute_text(header, bytes, text, &name),
         }
     }
 
@@ -120,8 +122,8 @@ impl Session {
         after: After,
     ) -> Step {
         let effect = self.effect(text);
-        if self.pending_lid.is_some() && effect.sees {
-            return self.update_lid(effect.counts);
+        if self.pending_last_insert_id.is_some() && effect.sees {
+            return self.update_last_insert_id(effect.counts);
         }
         let after = self.note_effect(effect, after);
         self.pass(header, bytes, Shape::Results, after)
@@ -136,8 +138,8 @@ impl Session {
         native: Native,
     ) -> Step {
         let effect = self.effect(text);
-        if self.pending_lid.is_some() && effect.sees {
-            return self.update_lid(effect.counts);
+        if self.pending_last_insert_id.is_some() && effect.sees {
+            return self.update_last_insert_id(effect.counts);
         }
         let after = self.note_effect(effect, After::Nothing);
         self.pass_native(header, bytes, (Shape::Results, after), native)
@@ -161,17 +163,17 @@ impl Session {
 
     /// Looks at one statement, which may never be carried out: so nothing is noted yet. `Err`: the server's modes must be known
     /// first.
-    pub(crate) fn look(&self, text: &[u8]) -> Result<Look, ()> {
+    pub(crate) fn read_statement(&self, text: &[u8]) -> Result<Reading, ()> {
         let modes = self.context.modes;
         Ok(match kind(text, &modes) {
             Kind::Insert | Kind::Replace => {
                 // Where the server's modes are known its table is read once, when it is planned.
                 if self.context.known {
-                    Look::Insert
+                    Reading::Insert
                 } else if self.may_be_ruled(text) {
                     return Err(());
                 } else {
-                    Look::Pass(After::Nothing)
+                    Reading::Pass(After::Nothing)
                 }
             }
             Kind::LoadData => {
@@ -179,37 +181,37 @@ impl Session {
                     return Err(());
                 }
                 match load_target(text, &modes) {
-                    Some(table) => Look::Load(table),
-                    None => Look::Pass(After::Nothing),
+                    Some(table) => Reading::Load(table),
+                    None => Reading::Pass(After::Nothing),
                 }
             }
             Kind::Use => match use_target(text, &modes) {
-                Some(name) => Look::Pass(After::Database(name)),
-                None => Look::Pass(After::Unknown),
+                Some(name) => Reading::Pass(After::Database(name)),
+                None => Reading::Pass(After::Unknown),
             },
-            Kind::Set => Look::Pass(if is_harmless_set(text) {
+            Kind::Set => Reading::Pass(if is_harmless_set(text) {
                 After::Nothing
             } else {
                 After::Unknown
             }),
-            Kind::Prepare => self.look_into(prepare_source(text, &modes))?,
-            Kind::ExecuteImmediate => self.look_into(prepare_source(text, &modes))?,
-            Kind::Execute => self.look_at_execute(text),
+            Kind::Prepare => self.read_source(prepare_source(text, &modes))?,
+            Kind::ExecuteImmediate => self.read_source(prepare_source(text, &modes))?,
+            Kind::Execute => self.read_execute(text),
             Kind::Deallocate => {
                 let name = named_statement(text, &modes).map(|name| name.to_ascii_lowercase());
-                Look::Pass(After::Texts {
+                Reading::Pass(After::Texts {
                     texts: name.map_or(Texts::Doubtful, Texts::Gone),
                     unknown: false,
                 })
             }
-            Kind::CreateTemporary => Look::Pass(match self.tables_named(text) {
+            Kind::CreateTemporary => Reading::Pass(match self.tables_named(text) {
                 Some(made) => After::Tables {
                     dropped: Vec::new(),
                     made,
                 },
                 None => After::ANYTHING,
             }),
-            Kind::DropTable => Look::Pass(match self.tables_named(text) {
+            Kind::DropTable => Reading::Pass(match self.tables_named(text) {
                 Some(dropped) => After::Tables {
                     dropped,
                     made: Vec::new(),
@@ -218,8 +220,8 @@ impl Session {
             }),
             Kind::SetStatement if !self.context.known => return Err(()),
             Kind::SetStatement => self.behind_set(text),
-            Kind::Call | Kind::Compound | Kind::Other => Look::Pass(After::ANYTHING),
-            Kind::Ddl => Look::Pass(After::Defined),
+            Kind::Call | Kind::Compound | Kind::Other => Reading::Pass(After::ANYTHING),
+            Kind::Ddl => Reading::Pass(After::Defined),
             Kind::Empty
             | Kind::Select
             | Kind::With
@@ -240,7 +242,7 @@ impl Session {
             | Kind::Rollback
             | Kind::Savepoint
             | Kind::Xa
-            | Kind::CreateRoutine => Look::Pass(After::Nothing),
+            | Kind::CreateRoutine => Reading::Pass(After::Nothing),
         })
     }
 
@@ -255,12 +257,12 @@ impl Session {
         Some(tables.into_iter().map(full).collect())
     }
 
-    fn look_at_execute(&self, text: &[u8]) -> Look {
+    fn read_execute(&self, text: &[u8]) -> Reading {
         let name = named_statement(text, &self.context.modes).map(|name| name.to_ascii_lowercase());
         match name.filter(|name| self.context.may_execute(name)) {
-            Some(name) => Look::Execute(name),
+            Some(name) => Reading::Execute(name),
             // It may be a CALL.
-            None => Look::Pass(After::ANYTHING),
+            None => Reading::Pass(After::ANYTHING),
         }
     }
 
@@ -326,10 +328,10 @@ impl Session {
 
     /// Passes a statement on whose text is not read to its end.
     fn pass_unread(&mut self, header: Header, bytes: &[u8], after: After) -> Step {
-        if self.pending_lid.is_some() {
-            return self.update_lid(false);
+        if self.pending_last_insert_id.is_some() {
+            return self.update_last_insert_id(false);
         }
-        self.lid = None;
+        self.last_insert_id = None;
         self.pass(header, bytes, Shape::Results, after)
     }
 

@@ -16,11 +16,12 @@ use crate::budget::Held;
 use crate::bytes::Header;
 use crate::context::Context;
 use crate::insert::Stage;
-use crate::last_id::Reply;
-use crate::packets::{COM_QUERY, write_command};
+use crate::last_insert_id::Reply;
+use crate::packets::write_command;
+use crate::protocol::COM_QUERY;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
-use crate::text::Look;
+use crate::text::Reading;
 
 /// The proxy's own statement: its keys are used, so nobody else may execute it.
 const OWN_NAME: &str = "keywright execute";
@@ -106,7 +107,7 @@ fn is_plain_name(name: &[u8]) -> bool {
 
 impl Session {
     /// What a PREPARE out of a text means for the rules. `Err`: the server's modes must be known first.
-    pub(crate) fn look_into(&self, source: PrepareSource) -> Result<Look, ()> {
+    pub(crate) fn read_source(&self, source: PrepareSource) -> Result<Reading, ()> {
         if !self.context.known {
             return Err(());
         }
@@ -116,32 +117,32 @@ impl Session {
                 without_terminator(&text).to_vec(),
             ),
             PrepareSource::Computed { name } => {
-                return Ok(Look::Pass(after_preparing(name.to_ascii_lowercase())));
+                return Ok(Reading::Pass(after_preparing(name.to_ascii_lowercase())));
             }
-            PrepareSource::Unreadable => return Ok(Look::Pass(After::ANYTHING)),
+            PrepareSource::Unreadable => return Ok(Reading::Pass(After::ANYTHING)),
         };
         let modes = self.context.modes;
         let table = match InsertHead::read(&text, &modes) {
             Ok(head) => head.table,
-            Err(Unread::Unsupported(what)) => return Ok(Look::Hidden(what)),
+            Err(Unread::Unsupported(what)) => return Ok(Reading::Hidden(what)),
             Err(Unread::Refused) => {
                 if let Some((table, what)) = self.load_to_prepare(&text) {
-                    return Ok(Look::Unsupported(table, what, after_preparing(name)));
+                    return Ok(Reading::Unsupported(table, what, after_preparing(name)));
                 }
                 return Ok(match self.hidden_behind_set(&text) {
-                    Some((_, what)) => Look::Hidden(what),
-                    None => Look::Pass(after_preparing(name)),
+                    Some((_, what)) => Reading::Hidden(what),
+                    None => Reading::Pass(after_preparing(name)),
                 });
             }
         };
         let Some(rule) = self.rule_behind(&table) else {
-            return Ok(Look::Pass(after_preparing(name)));
+            return Ok(Reading::Pass(after_preparing(name)));
         };
         // EXECUTE IMMEDIATE has no name.
         let can_be_told = !name.is_empty() && is_plain_name(&name) && !is_own_name(&name);
         Ok(
             if can_be_told && modes.charset != CharsetClass::TrailByteMayBeBackslash {
-                Look::Prepare(Box::new(TextStatement {
+                Reading::Prepare(Box::new(TextStatement {
                     name,
                     rule,
                     text,
@@ -151,7 +152,7 @@ impl Session {
                     is_doubtful: false,
                 }))
             } else {
-                Look::Unsupported(table, Unsupported::TextPrepare, after_preparing(name))
+                Reading::Unsupported(table, Unsupported::TextPrepare, after_preparing(name))
             },
         )
     }
@@ -279,7 +280,7 @@ impl Session {
         // Whatever the answer will be.
         self.context.has_own_text = true;
         let reprepared = Reprepared {
-            reply: self.reply(&plan, plan.lid(), &keys),
+            reply: self.reply(&plan, plan.last_insert_id(), &keys),
             returning: plan.returning(),
         };
         self.own_query(&text, Gather::Reprepare(reprepared))

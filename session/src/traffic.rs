@@ -14,7 +14,8 @@ use memchr::memmem::Finder;
 use crate::answer::Shape;
 use crate::bytes::Header;
 use crate::insert::Stage;
-use crate::packets::{COM_SET_OPTION, write_command};
+use crate::packets::write_command;
+use crate::protocol::COM_SET_OPTION;
 use crate::rules::{Mode, Rules};
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step};
@@ -343,7 +344,7 @@ impl Session {
     /// ended it, and does not say so. Between two commands; false: there is nothing to ask.
     pub fn ask_whether_open(&mut self) -> bool {
         let is_waited_for = self.goes_on.is_some() && self.is_status_old;
-        if !is_waited_for || !self.is_at_command() || self.pieces.is_some() {
+        if !is_waited_for || !self.is_at_command() || self.multi_statement.is_some() {
             return false;
         }
         // What is in force already: unlike others' its answer leaves ROW_COUNT() as it is after an error, and warnings.
@@ -369,7 +370,7 @@ impl Session {
 
     /// Whether bytes pass unread, so that no rules can be taken.
     pub fn is_blind(&self) -> bool {
-        matches!(self.turn, Turn::Blind)
+        matches!(self.turn, Turn::Passthrough)
     }
 
     /// Takes other rules, between two commands or where a command waits.

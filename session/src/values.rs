@@ -4,7 +4,7 @@ use crate::bytes::Reader;
 
 /// Why values cannot be stepped over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Strange {
+pub(crate) enum BadValue {
     /// They end too early, or are none.
     Malformed,
     /// How long a value of this type is only the server knows.
@@ -12,10 +12,10 @@ pub(crate) enum Strange {
 }
 
 /// The bytes of a value that is not NULL, as its type says.
-pub(crate) fn value<'a>(of_type: [u8; 2], reader: &mut Reader<'a>) -> Result<&'a [u8], Strange> {
+pub(crate) fn value<'a>(of_type: [u8; 2], reader: &mut Reader<'a>) -> Result<&'a [u8], BadValue> {
     let [kind, flag] = of_type;
     if flag & !0x80 != 0 {
-        return Err(Strange::Type);
+        return Err(BadValue::Type);
     }
     let fixed = match kind {
         1 => 1,
@@ -25,15 +25,15 @@ pub(crate) fn value<'a>(of_type: [u8; 2], reader: &mut Reader<'a>) -> Result<&'a
         // Decimals, dates and times, VARCHAR, BIT, VECTOR, JSON, ENUM, SET, strings and blobs, geometries.
         0 | 7 | 10..=12 | 15 | 16 | 242 | 245..=255 => {
             let from = reader.0;
-            reader.text().ok_or(Strange::Malformed)?;
+            reader.text().ok_or(BadValue::Malformed)?;
             let bytes = from.len() - reader.0.len();
-            return from.get(..bytes).ok_or(Strange::Malformed);
+            return from.get(..bytes).ok_or(BadValue::Malformed);
         }
-        _ => return Err(Strange::Type),
+        _ => return Err(BadValue::Type),
     };
     take(reader, fixed)
 }
 
-pub(crate) fn take<'a>(reader: &mut Reader<'a>, count: usize) -> Result<&'a [u8], Strange> {
-    reader.take(count).ok_or(Strange::Malformed)
+pub(crate) fn take<'a>(reader: &mut Reader<'a>, count: usize) -> Result<&'a [u8], BadValue> {
+    reader.take(count).ok_or(BadValue::Malformed)
 }

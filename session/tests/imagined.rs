@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, KeyForm, Server};
-use keywright_session::imagine::{Columns, Fate, Imagine, Imagined, State, Told};
+use keywright_session::imagine::{Columns, Explained, Fate, Imagine, Imagined, State};
 use keywright_session::{
-    KeyRequest, Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule, Rules,
+    KeyRequest, Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules,
     SessionFacts,
 };
 
@@ -39,7 +39,7 @@ fn rule(on_unsupported: OnUnsupported) -> Rule {
         form: KeyForm::Integer,
         on_explicit: OnExplicit::Keep,
         on_unsupported,
-        on_unsure: OnUnsure::First,
+        on_ambiguous_id: OnAmbiguousId::First,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,
@@ -78,12 +78,12 @@ fn with(rule: Rule, charset: &str) -> Imagined {
     Imagined::new(Arc::new(Rules::new(vec![rule], false)), facts, state)
 }
 
-fn told(imagined: &mut Imagined, text: &str) -> Told {
+fn told(imagined: &mut Imagined, text: &str) -> Explained {
     imagined.query(text.as_bytes(), &mut Examples)
 }
 
-fn rewritten(text: &str) -> Told {
-    Told {
+fn rewritten(text: &str) -> Explained {
+    Explained {
         rule: Some(0),
         fate: Fate::Rewritten {
             text: text.as_bytes().to_vec(),
@@ -124,7 +124,7 @@ fn what_is_refused_is_named() {
 fn the_database_is_followed() {
     let mut it = imagined(OnUnsupported::Refuse);
     let text = "INSERT INTO orders (a) VALUES (1)";
-    let untouched = Told {
+    let untouched = Explained {
         rule: None,
         fate: Fate::Untouched,
     };
@@ -179,7 +179,7 @@ fn columns_that_nobody_knows_are_said_to_be_missing() {
 fn an_observing_rule_refuses_nothing() {
     let observing = || Rule {
         on_explicit: OnExplicit::Refuse,
-        on_unsure: OnUnsure::Refuse,
+        on_ambiguous_id: OnAmbiguousId::Refuse,
         mode: Mode::Observe,
         ..rule(OnUnsupported::Refuse)
     };
@@ -203,11 +203,11 @@ fn an_observing_rule_refuses_nothing() {
         ("INSERT INTO shop.orders (id) SELECT 1", passed("explicit")),
         (
             "INSERT IGNORE INTO shop.orders (a) SELECT b FROM u",
-            passed("unsure"),
+            passed("ambiguous_id"),
         ),
         (
             "INSERT IGNORE INTO shop.orders (a) VALUES (1), (2)",
-            passed("unsure"),
+            passed("ambiguous_id"),
         ),
         (
             "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'",

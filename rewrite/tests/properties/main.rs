@@ -141,7 +141,7 @@ fn check(text: &[u8], modes: &Modes, form: KeyForm, share: &Share) -> Result<(),
             prop_assert_eq!(&twice, &once);
         }
         // What was written for a zero whose meaning is not known is an expression, and is not filled again.
-        Err(Unread::Unsupported(Unsupported::Key(_))) if plan.unsure_of_zero() => {}
+        Err(Unread::Unsupported(Unsupported::Key(_))) if plan.zero_is_ambiguous() => {}
         Err(error) => prop_assert!(false, "{error} in {}", String::from_utf8_lossy(&once)),
     }
     Ok(())
@@ -272,7 +272,7 @@ fn accepted_statements_are_planned() {
         let is_unsafe = modes.charset == CharsetClass::TrailByteMayBeBackslash && !text.is_ascii();
         // DEFAULT for a value whose name is asked for and zeros beside NULL are the only reasons to refuse these.
         match plan(text.as_bytes(), &modes, KeyForm::Integer) {
-            Ok(_) | Err(Unread::Unsupported(Unsupported::ZeroUnsure)) => {}
+            Ok(_) | Err(Unread::Unsupported(Unsupported::ZeroAmbiguous)) => {}
             Err(Unread::Unsupported(Unsupported::Charset)) => prop_assert!(is_unsafe, "{}", text),
             Err(error) => prop_assert!(
                 modes.no_backslash_escapes || list_is_short(&text),

@@ -6,7 +6,7 @@ use keywright_rewrite::{KeyForm, Unsupported};
 use super::Fault;
 use crate::bytes::write_lenenc;
 use crate::params::{Type, key_type};
-use crate::values::Strange;
+use crate::values::BadValue;
 
 /// BIGINT.
 const LONGLONG: u8 = 8;
@@ -26,12 +26,12 @@ pub(super) enum Cast {
 
 /// What the rows bring for one key.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seen {
+pub(super) struct KeyValues {
     pub(super) asks: bool,
     pub(super) has_value: bool,
 }
 
-impl Seen {
+impl KeyValues {
     /// How keys are written beside that.
     pub(super) fn cast(self, [kind, flag]: Type, form: KeyForm) -> Result<Cast, Unsupported> {
         if !self.asks {
@@ -57,12 +57,12 @@ const NO_ROOM: Unsupported = Unsupported::Bulk("in a type that has no room for k
 
 impl Cast {
     /// Appends a value of the client's own.
-    pub(super) fn write(self, value: &[u8], out: &mut Vec<u8>) -> Result<(), Strange> {
+    pub(super) fn write(self, value: &[u8], out: &mut Vec<u8>) -> Result<(), BadValue> {
         out.extend_from_slice(value);
         if let (Self::Widen { signed }, Some(last)) = (self, value.last()) {
             let filling = if signed && last & 0x80 != 0 { 0xFF } else { 0 };
             let missing = 8_usize.checked_sub(value.len());
-            let missing = missing.ok_or(Strange::Malformed)?;
+            let missing = missing.ok_or(BadValue::Malformed)?;
             out.extend(std::iter::repeat_n(filling, missing));
         }
         Ok(())
@@ -92,10 +92,10 @@ pub(super) fn write_key(
     };
     let at = usize::try_from(index).unwrap_or(usize::MAX);
     match keys {
-        KeyBatch::Texts(texts) => text(texts.get(at).ok_or(Strange::Malformed)?.as_bytes()),
-        KeyBatch::Bytes(bytes) => text(bytes.get(at).ok_or(Strange::Malformed)?),
+        KeyBatch::Texts(texts) => text(texts.get(at).ok_or(BadValue::Malformed)?.as_bytes()),
+        KeyBatch::Bytes(bytes) => text(bytes.get(at).ok_or(BadValue::Malformed)?),
         KeyBatch::Numbers { .. } | KeyBatch::Listed(_) => {
-            let number = keys.number(index).ok_or(Strange::Malformed)?;
+            let number = keys.number(index).ok_or(BadValue::Malformed)?;
             match cast {
                 Cast::Text => text(number.to_string().as_bytes()),
                 Cast::Widen { signed: true } if i64::try_from(number).is_err() => {

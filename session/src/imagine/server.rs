@@ -7,8 +7,8 @@ use crate::after::Named;
 use crate::bytes::write_packet;
 use crate::context::probe;
 use crate::load::{ASK_LAST_ID, START};
-use crate::local_file::FILE_NAME;
-use crate::packets::{COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, packets};
+use crate::packets::packets;
+use crate::protocol::{COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, LOCAL_INFILE};
 use crate::rows::{Made, write_column, write_ok};
 use crate::temporary::SHOW_CREATE;
 
@@ -44,7 +44,7 @@ impl Imagined {
                     self.follow(text);
                     self.sent.push(text.to_vec());
                     if self.wants_file(text) {
-                        write_packet(&[FILE_NAME, b'f'], 1, answers);
+                        write_packet(&[LOCAL_INFILE, b'f'], 1, answers);
                     } else {
                         write_ok(1, AUTOCOMMIT, answers);
                     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
-    KeyFailure, KeyRequest, Limits, Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule,
+    KeyFailure, KeyRequest, Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule,
     Rules, Session, SessionFacts, Step, What,
 };
 
@@ -117,10 +117,10 @@ fn setup(choice: u8) -> (KeyForm, Rules, SessionFacts) {
         } else {
             OnUnsupported::Refuse
         },
-        on_unsure: if refuse {
-            OnUnsure::Refuse
+        on_ambiguous_id: if refuse {
+            OnAmbiguousId::Refuse
         } else {
-            OnUnsure::First
+            OnAmbiguousId::First
         },
         mode: Mode::Rewrite,
         bits_max: 53,

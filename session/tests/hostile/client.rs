@@ -112,7 +112,7 @@ fn command(has_attributes: bool, random: &mut Rng, out: &mut Vec<u8>) {
             payload.push(0x18);
             payload.extend(statement.to_le_bytes());
             payload.extend(random.u16(0..4).to_le_bytes());
-            payload.extend(b"sent ahead");
+            payload.extend(b"sent as long data");
         }
         17 => {
             payload.push(pick(random, &[0x19, 0x1A]));

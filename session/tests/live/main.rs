@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use keywright_rewrite::{Flavour as Reads, KeyForm, Server};
-use keywright_session::{Mode, OnExplicit, OnUnsupported, OnUnsure, Pattern, Rule, Rules};
+use keywright_session::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules};
 use keywright_tests::corpus::{self, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Side, TwinKeys};
 use keywright_tests::{Flavour, Result, Upstream, workspace_root};
 
@@ -19,7 +19,7 @@ fn rule(schema_ends: &str, table: &str) -> Result<Rule> {
         form: KeyForm::Integer,
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
-        on_unsure: OnUnsure::First,
+        on_ambiguous_id: OnAmbiguousId::First,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,

@@ -8,7 +8,7 @@ mod cursors;
 mod hidden;
 mod in_place;
 mod insert_id;
-mod last_id;
+mod last_insert_id;
 mod load;
 mod narrow;
 mod prepared;
@@ -50,7 +50,7 @@ fn error_row_split() {
     assert_eq!(r.told(), whole);
 }
 #[test]
-fn pending_lid_is_stale_after_wrapped_insert() {
+fn pending_last_insert_id_is_stale_after_wrapped_insert() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed("INSERT IGNORE INTO t (a) VALUES (1)", "1");
     r.answer(&ok(1, 100));
@@ -63,7 +63,7 @@ fn pending_lid_is_stale_after_wrapped_insert() {
     );
 }
 #[test]
-fn failed_insert_keeps_lid() {
+fn failed_insert_keeps_last_insert_id() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed("INSERT INTO t (a) VALUES (1)", "1");
     r.answer(&ok(1, 100));
@@ -91,7 +91,7 @@ fn use_in_several() {
         form: KeyForm::Integer,
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
-        on_unsure: OnUnsure::First,
+        on_ambiguous_id: OnAmbiguousId::First,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,

@@ -1,4 +1,4 @@
-//! INSERTs that are prepared, and values that are sent ahead of their execution.
+//! INSERTs that are prepared, and values that are sent as long data of their execution.
 
 use keywright_rewrite::*;
 

@@ -97,7 +97,7 @@ fn rig_before(server: Server, form: KeyForm, caps: u64, limits: Limits) -> Rig {
         form,
         on_explicit: OnExplicit::Keep,
         on_unsupported: OnUnsupported::Refuse,
-        on_unsure: OnUnsure::First,
+        on_ambiguous_id: OnAmbiguousId::First,
         mode: Mode::Rewrite,
         bits_max: 63,
         keys_max: u64::MAX,

@@ -1,7 +1,7 @@
 //! INSERT … SELECT: tried with more keys until they are enough.
 
 use keywright_rewrite::KeyForm;
-use keywright_session::{Limits, OnUnsure};
+use keywright_session::{Limits, OnAmbiguousId};
 
 use super::rig::*;
 
@@ -189,7 +189,7 @@ fn rows_that_may_not_go_in_are_refused_where_the_rule_says_so_but_for_a_single_o
         ),
         ("INSERT INTO t (a) SELECT a FROM u", false),
     ] {
-        let mut r = rig_of_rule(|rule| rule.on_unsure = OnUnsure::Refuse);
+        let mut r = rig_of_rule(|rule| rule.on_ambiguous_id = OnAmbiguousId::Refuse);
         let sent = r.probed(text, "1");
         assert_eq!(sent.is_empty(), is_refused, "{text}: {sent}");
     }

@@ -140,7 +140,7 @@ fn what_was_sent_ahead_cannot_be_tried_twice() {
     let (mut r, _) = with(SELECT, 5);
     r.say(&[0x18, 7, 0, 0, 0, 0, 0, b'x']);
     let sent = r.say(&two(1, 2));
-    // The server forgets what was sent ahead.
+    // The server forgets what was sent as long data.
     assert_eq!(sent, packet(0, &[0x1A, 7, 0, 0, 0]));
     assert!(has(&r.told(), "COM_STMT_SEND_LONG_DATA"));
     r.answer(&ok(0, 0));

@@ -215,7 +215,7 @@ fn many_rows_get_keys_in_their_order() -> Result<()> {
 fn what_cannot_be_done_exactly_is_refused_by_name() -> Result<()> {
     let Some(shop) = Shop::open(
         "refused",
-        "on_unsure = \"refuse\"\non_explicit = \"refuse\"\n",
+        "on_ambiguous_id = \"refuse\"\non_explicit = \"refuse\"\n",
     )?
     else {
         return Ok(());

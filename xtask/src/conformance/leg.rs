@@ -9,7 +9,7 @@ use super::Suite;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leg {
     Direct,
-    Blind,
+    Passthrough,
     Watching,
 }
 
@@ -17,7 +17,7 @@ impl Leg {
     pub(super) fn name(self) -> &'static str {
         match self {
             Leg::Direct => "direct",
-            Leg::Blind => "proxy without rules",
+            Leg::Passthrough => "proxy without rules",
             Leg::Watching => "proxy that watches all tables",
         }
     }
@@ -28,7 +28,7 @@ impl Leg {
         let config = ProxyConfig::before(server, store_url);
         match self {
             Leg::Direct => None,
-            Leg::Blind => Some(config),
+            Leg::Passthrough => Some(config),
             Leg::Watching => {
                 let mut config = config.rule("*.*", "segment:conformance");
                 for rule in &mut config.rules {

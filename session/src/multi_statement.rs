@@ -7,13 +7,14 @@ use crate::after::After;
 use crate::bytes::{HEADER_BYTES, Header, Reader};
 use crate::done::MORE_RESULTS;
 use crate::packets::write_query;
+use crate::protocol::{EOF, ERR};
 use crate::session::{Session, Turn};
 use crate::step::Step;
-use crate::text::Look;
+use crate::text::Reading;
 
 /// The statements of one text, and how far the client has been told of them.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct MultiStatement {
     /// Goes with each of them.
     attributes: Vec<u8>,
     text: Vec<u8>,
@@ -38,7 +39,7 @@ enum Several {
     Refuse(Unsupported),
 }
 
-impl Pieces {
+impl MultiStatement {
     fn new(attributes: &[u8], text: &[u8], sequence: u8) -> Self {
         Self {
             attributes: attributes.to_vec(),
@@ -100,7 +101,7 @@ impl Pieces {
 fn announce_more(packet: &mut [u8]) -> Option<()> {
     let payload = packet.get(HEADER_BYTES..)?;
     let mut reader = Reader(payload);
-    let is_eof = reader.u8()? == 0xFE && payload.len() == 5;
+    let is_eof = reader.u8()? == EOF && payload.len() == 5;
     if is_eof {
         reader.u16()?;
     } else {
@@ -130,18 +131,18 @@ impl Session {
         if !self.context.known {
             return self.ask_context();
         }
-        let pieces = split(text, &self.context.modes);
-        if pieces.len() == 1 {
+        let multi_statement = split(text, &self.context.modes);
+        if multi_statement.len() == 1 {
             return self.one(header, bytes, text);
         }
-        match self.look_at_several(text) {
+        match self.read_several(text) {
             Err(()) => self.ask_context(),
             Ok(Several::Whole(after)) => self.pass_query(header, bytes, text, after),
             Ok(Several::Refuse(what)) => self.unsupported(header, bytes, None, what),
             Ok(Several::OneByOne) => match self.attributes(bytes) {
                 Ok(attributes) => {
                     let sequence = header.sequence.wrapping_add(1);
-                    self.pieces = Some(Pieces::new(attributes, text, sequence));
+                    self.multi_statement = Some(MultiStatement::new(attributes, text, sequence));
                     Step::Consumed(header.total())
                 }
                 Err(what) => self.unsupported(header, bytes, None, what),
@@ -149,7 +150,7 @@ impl Session {
         }
     }
 
-    fn look_at_several(&mut self, text: &[u8]) -> Result<Several, ()> {
+    fn read_several(&mut self, text: &[u8]) -> Result<Several, ()> {
         let modes = self.context.modes;
         let (mut made, mut doubts_texts, mut doubts_unseen) = (Vec::new(), false, false);
         let (mut is_ruled, mut loads) = (false, false);
@@ -161,8 +162,8 @@ impl Session {
             is_ruled |= changed && piece.range.start < plain_from;
             let piece = text.get(piece.range).unwrap_or_default();
             loads |= kind(piece, &modes) == Kind::LoadData;
-            let table = match self.look(piece)? {
-                Look::Insert => match InsertHead::read(piece, &modes) {
+            let table = match self.read_statement(piece)? {
+                Reading::Insert => match InsertHead::read(piece, &modes) {
                     Ok(head) => head.table,
                     Err(Unread::Refused) => continue,
                     Err(Unread::Unsupported(_)) => {
@@ -170,16 +171,16 @@ impl Session {
                         continue;
                     }
                 },
-                Look::Load(table) | Look::Unsupported(table, _, _) => table,
-                Look::Prepare(_) | Look::Execute(_) | Look::Hidden(_) => {
+                Reading::Load(table) | Reading::Unsupported(table, _, _) => table,
+                Reading::Prepare(_) | Reading::Execute(_) | Reading::Hidden(_) => {
                     is_ruled = true;
                     continue;
                 }
-                Look::Pass(After::Tables { made: new, .. }) => {
+                Reading::Pass(After::Tables { made: new, .. }) => {
                     made.extend(new);
                     continue;
                 }
-                Look::Pass(after) => {
+                Reading::Pass(after) => {
                     doubts_texts |= matches!(after, After::Texts { .. });
                     doubts_unseen |= after.makes_unseen();
                     changed |= changes_reading(&after);
@@ -202,35 +203,39 @@ impl Session {
     }
 
     /// The client's turn while statements of one text wait: the next of them takes the place of its bytes.
-    pub(crate) fn on_client_of_pieces(&mut self, mut pieces: Pieces) -> Step {
-        if matches!(self.turn, Turn::Command) && pieces.waiting().is_empty() {
-            if !self.context.known && pieces.cut < pieces.plain_from {
-                self.pieces = Some(pieces);
+    pub(crate) fn on_client_of_pieces(&mut self, mut multi_statement: MultiStatement) -> Step {
+        if matches!(self.turn, Turn::Command) && multi_statement.waiting().is_empty() {
+            if !self.context.known && multi_statement.cut < multi_statement.plain_from {
+                self.multi_statement = Some(multi_statement);
                 return self.ask_context();
             }
-            pieces.cut_next(&self.context.modes);
+            multi_statement.cut_next(&self.context.modes);
         }
         let before = self.down.len();
-        let step = match self.on_client_plain(pieces.waiting()) {
+        let step = match self.on_client_plain(multi_statement.waiting()) {
             Step::Forward(count) => {
-                let front = pieces.waiting().get(..count).unwrap_or_default();
+                let front = multi_statement.waiting().get(..count).unwrap_or_default();
                 self.up.extend_from_slice(front);
-                pieces.consumed += count;
+                multi_statement.consumed += count;
                 Step::Consumed(0)
             }
             Step::Consumed(count) => {
-                pieces.consumed += count;
+                multi_statement.consumed += count;
                 Step::Consumed(0)
             }
             step @ (Step::Blocked | Step::Keys(_) | Step::Wait | Step::Close) => step,
             Step::More { .. } | Step::Authenticate(_) | Step::Status(_) => self.malformed(),
         };
-        self.told_of_piece(pieces, before);
+        self.reply_to_statement(multi_statement, before);
         step
     }
 
     /// The upstream's turn while statements of one text wait, or the last of them is answered.
-    pub(crate) fn on_upstream_of_pieces(&mut self, pieces: Pieces, bytes: &[u8]) -> Step {
+    pub(crate) fn on_upstream_of_pieces(
+        &mut self,
+        multi_statement: MultiStatement,
+        bytes: &[u8],
+    ) -> Step {
         let before = self.down.len();
         let step = match self.on_upstream_plain(bytes) {
             Step::Forward(count) => {
@@ -250,27 +255,27 @@ impl Session {
         if self.answer.wants_local_file() {
             return self.malformed();
         }
-        self.told_of_piece(pieces, before);
+        self.reply_to_statement(multi_statement, before);
         step
     }
 
     /// What was added to the client's output from `before` on belongs to the answer of all statements together.
-    fn told_of_piece(&mut self, mut pieces: Pieces, before: usize) {
+    fn reply_to_statement(&mut self, mut multi_statement: MultiStatement, before: usize) {
         let is_answered = matches!(self.turn, Turn::Command) && !self.is_passing();
         let part = self.down.get_mut(before..).unwrap_or_default();
-        let last = pieces.number(part);
+        let last = multi_statement.number(part);
         let Some(last) = last
             .filter(|_| is_answered)
             .and_then(|at| part.get_mut(at..))
         else {
-            self.pieces = Some(pieces);
+            self.multi_statement = Some(multi_statement);
             return;
         };
-        let failed = last.get(HEADER_BYTES) == Some(&0xFF);
-        if !failed && pieces.has_more() {
+        let failed = last.get(HEADER_BYTES) == Some(&ERR);
+        if !failed && multi_statement.has_more() {
             // An OK or EOF packet, since the answer ended with it.
             let _ = announce_more(last);
-            self.pieces = Some(pieces);
+            self.multi_statement = Some(multi_statement);
         } else {
             // The rest of the text is not carried out, and the statement at hand goes with its bytes.
             self.drop_command = false;

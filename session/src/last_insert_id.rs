@@ -6,13 +6,14 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    Kind, LastIdChange, Lid, Plan, QueryPlan, Sight, kind, last_id_change, sight_of,
+    Kind, LastInsertId, LastInsertIdChange, Plan, QueryPlan, Sight, kind, last_insert_id_change,
+    sight_of,
 };
 
 use crate::after::After;
 use crate::answer::End;
 use crate::done::Done;
-use crate::kinds::may_set_lid;
+use crate::kinds::may_set_last_insert_id;
 use crate::packets::{single_ok, write_ok_with_id};
 use crate::session::{Gather, Session};
 use crate::step::Step;
@@ -26,7 +27,7 @@ pub(crate) struct Effect {
     calls: bool,
     /// It asks for ROW_COUNT().
     pub(crate) counts: bool,
-    pub(crate) change: LastIdChange,
+    pub(crate) change: LastInsertIdChange,
     /// It is an INSERT: its OK packet says whether a key was generated.
     pub(crate) inserts: bool,
 }
@@ -37,7 +38,7 @@ impl Effect {
         sees: true,
         calls: true,
         counts: false,
-        change: LastIdChange::Unknown,
+        change: LastInsertIdChange::Unknown,
         inserts: false,
     };
 }
@@ -45,7 +46,7 @@ impl Effect {
 /// What the answer to a rewritten statement has to be measured by.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    lid: Lid,
+    last_insert_id: LastInsertId,
     rows: u64,
     keys: u64,
     /// The first key.
@@ -60,14 +61,14 @@ pub(crate) struct Reply {
 
 /// What LAST_INSERT_ID() has to become before anybody can see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PendingLid {
+pub(crate) enum PendingLastInsertId {
     /// This.
     To(u64),
     /// This if the server's is above a number, and else what it was before: it counts the keys of a LOAD DATA.
     ToIfAbove { above: u64, id: u64, before: u64 },
 }
 
-impl PendingLid {
+impl PendingLastInsertId {
     /// The number, if it is known.
     fn id(self) -> Option<u64> {
         match self {
@@ -105,18 +106,20 @@ impl Reply {
             return Reported::Before;
         };
         let nothing = self.may_skip && done.affected_rows == 0;
-        match self.lid {
-            Lid::None => Reported::Before,
-            Lid::Wrapped if nothing => Reported::NotThatKey,
-            Lid::Wrapped => Reported::Key(first),
-            Lid::Literal if !self.may_skip => Reported::Key(first),
-            Lid::Literal if self.rows == 1 && self.went_in(done, first) => Reported::Key(first),
-            Lid::Literal if self.rows == 1 || nothing => Reported::Before,
+        match self.last_insert_id {
+            LastInsertId::None => Reported::Before,
+            LastInsertId::Wrapped if nothing => Reported::NotThatKey,
+            LastInsertId::Wrapped => Reported::Key(first),
+            LastInsertId::Literal if !self.may_skip => Reported::Key(first),
+            LastInsertId::Literal if self.rows == 1 && self.went_in(done, first) => {
+                Reported::Key(first)
+            }
+            LastInsertId::Literal if self.rows == 1 || nothing => Reported::Before,
             // Several rows, and nobody says which went in: none, or as if the first did.
-            Lid::Literal if self.on_duplicate && done.affected_rows == self.rows * 2 => {
+            LastInsertId::Literal if self.on_duplicate && done.affected_rows == self.rows * 2 => {
                 Reported::Before
             }
-            Lid::Literal => Reported::Key(first),
+            LastInsertId::Literal => Reported::Key(first),
         }
     }
 
@@ -130,57 +133,75 @@ impl Reply {
 
 impl Session {
     /// What LAST_INSERT_ID() shows, as far as that is known.
-    pub(crate) fn shown_lid(&self) -> Option<u64> {
-        match self.pending_lid {
+    pub(crate) fn shown_last_insert_id(&self) -> Option<u64> {
+        match self.pending_last_insert_id {
             Some(pending) => pending.id(),
-            None => self.lid,
+            None => self.last_insert_id,
         }
     }
 
     /// How a statement of so many keys is written: when its failure would leave its key as LAST_INSERT_ID() and nobody knows
     /// what was there before, with literals.
-    pub(crate) fn lid_of(&self, plan: &Plan, keys: u64) -> Lid {
+    pub(crate) fn last_insert_id_of(&self, plan: &Plan, keys: u64) -> LastInsertId {
         let may_go_back = plan.ignore() || keys == 1;
-        let cannot = self.shown_lid().is_none() || (plan.ignore() && plan.returning());
-        match plan.lid() {
-            Lid::Wrapped if may_go_back && cannot => Lid::Literal,
-            lid => lid,
+        let cannot = self.shown_last_insert_id().is_none() || (plan.ignore() && plan.returning());
+        match plan.last_insert_id() {
+            LastInsertId::Wrapped if may_go_back && cannot => LastInsertId::Literal,
+            last_insert_id => last_insert_id,
         }
     }
 
     /// Whether LAST_INSERT_ID() must be right before such a statement: it sees it, leaves it when its first row fails, or has
     /// keys that are no numbers, beside which the server may make one of its own.
-    pub(crate) fn needs_lid(&self, sees: bool, lid: Lid, keys: u64) -> bool {
-        self.pending_lid.is_some()
-            && (sees || lid == Lid::None || (lid == Lid::Wrapped && keys > 1))
+    pub(crate) fn needs_last_insert_id(
+        &self,
+        sees: bool,
+        last_insert_id: LastInsertId,
+        keys: u64,
+    ) -> bool {
+        self.pending_last_insert_id.is_some()
+            && (sees
+                || last_insert_id == LastInsertId::None
+                || (last_insert_id == LastInsertId::Wrapped && keys > 1))
     }
 
     /// What the answer to a rewritten statement has to be measured by.
-    pub(crate) fn reply(&self, plan: &Plan, lid: Lid, keys: &KeyBatch) -> Reply {
+    pub(crate) fn reply(
+        &self,
+        plan: &Plan,
+        last_insert_id: LastInsertId,
+        keys: &KeyBatch,
+    ) -> Reply {
         Reply {
-            lid,
+            last_insert_id,
             rows: plan.rows(),
             keys: keys.len(),
             first: keys.number(0),
             may_skip: plan.ignore() || plan.on_duplicate(),
             on_duplicate: plan.on_duplicate(),
-            may_change: plan.sees_last_id(),
-            before: self.shown_lid(),
+            may_change: plan.sees_last_insert_id(),
+            before: self.shown_last_insert_id(),
         }
     }
 
     /// The same of one that is carried out with many rows of parameters.
-    pub(crate) fn reply_of_bulk(&self, plan: &Plan, lid: Lid, keys: &KeyBatch, rows: u64) -> Reply {
+    pub(crate) fn reply_of_bulk(
+        &self,
+        plan: &Plan,
+        last_insert_id: LastInsertId,
+        keys: &KeyBatch,
+        rows: u64,
+    ) -> Reply {
         Reply {
             rows,
-            ..self.reply(plan, lid, keys)
+            ..self.reply(plan, last_insert_id, keys)
         }
     }
 
     /// What the answer to an INSERT … SELECT has to be measured by: of more than one row it is not known how many.
     pub(crate) fn reply_of_query(&self, plan: &QueryPlan, keys: &KeyBatch) -> Reply {
         Reply {
-            lid: plan.lid(),
+            last_insert_id: plan.last_insert_id(),
             rows: u64::from(plan.is_single()),
             keys: keys.len(),
             first: keys.number(0),
@@ -188,7 +209,7 @@ impl Session {
             on_duplicate: plan.on_duplicate(),
             // It is not known what is in the SELECT.
             may_change: true,
-            before: self.shown_lid(),
+            before: self.shown_last_insert_id(),
         }
     }
 
@@ -205,13 +226,16 @@ impl Session {
         let id = match reply.reported(done) {
             Reported::Before => {
                 // The server may have made a number of its own, in another column than the rule's.
-                if reply.may_change || (reply.lid == Lid::None && done.insert_id != 0) {
-                    self.lid = None;
+                if reply.may_change
+                    || (reply.last_insert_id == LastInsertId::None && done.insert_id != 0)
+                {
+                    self.last_insert_id = None;
                 }
                 None
             }
             Reported::NotThatKey => {
-                (self.pending_lid, self.lid) = (reply.before.map(PendingLid::To), reply.first);
+                (self.pending_last_insert_id, self.last_insert_id) =
+                    (reply.before.map(PendingLastInsertId::To), reply.first);
                 Some(0)
             }
             Reported::Key(id) => {
@@ -231,30 +255,34 @@ impl Session {
     pub(crate) fn insert_returned(&mut self, reply: &Reply, succeeded: bool) {
         match reply.first {
             Some(id) if succeeded => self.inserted(reply, id),
-            Some(_) | None if succeeded => self.lid = None,
+            Some(_) | None if succeeded => self.last_insert_id = None,
             Some(_) | None => self.insert_failed(reply),
         }
     }
 
     fn inserted(&mut self, reply: &Reply, id: u64) {
-        match reply.lid {
-            Lid::Literal => self.pending_lid = Some(PendingLid::To(id)),
-            Lid::Wrapped => (self.pending_lid, self.lid) = (None, Some(id)),
-            Lid::None => {}
+        match reply.last_insert_id {
+            LastInsertId::Literal => {
+                self.pending_last_insert_id = Some(PendingLastInsertId::To(id))
+            }
+            LastInsertId::Wrapped => {
+                (self.pending_last_insert_id, self.last_insert_id) = (None, Some(id))
+            }
+            LastInsertId::None => {}
         }
     }
 
     /// Native auto-increment keeps LAST_INSERT_ID() when the first row failed, and else shows the first key. So does the server
     /// of several keys; of one it may have been left behind.
     fn insert_failed(&mut self, reply: &Reply) {
-        match reply.lid {
-            Lid::Wrapped => {
-                self.lid = None;
+        match reply.last_insert_id {
+            LastInsertId::Wrapped => {
+                self.last_insert_id = None;
                 let before = reply.before.filter(|_| reply.keys == 1 || reply.may_skip);
-                self.pending_lid = before.map(PendingLid::To);
+                self.pending_last_insert_id = before.map(PendingLastInsertId::To);
             }
-            Lid::Literal if !reply.may_change => {}
-            Lid::Literal | Lid::None => self.lid = None,
+            LastInsertId::Literal if !reply.may_change => {}
+            LastInsertId::Literal | LastInsertId::None => self.last_insert_id = None,
         }
     }
 
@@ -264,15 +292,15 @@ impl Session {
         let kind = kind(text, modes);
         let sight = sight_of(kind, text, modes);
         let inserts = matches!(kind, Kind::Insert | Kind::Replace);
-        let change = if may_set_lid(kind) {
-            LastIdChange::Unknown
+        let change = if may_set_last_insert_id(kind) {
+            LastInsertIdChange::Unknown
         } else if sight == Sight::Sees {
-            last_id_change(text, modes)
+            last_insert_id_change(text, modes)
         } else {
-            LastIdChange::Keeps
+            LastInsertIdChange::Keeps
         };
         Effect {
-            sees: sight != Sight::Blind,
+            sees: sight != Sight::Nothing,
             calls: sight == Sight::Sees,
             counts: sight == Sight::Sees && names_row_count(text),
             change,
@@ -282,31 +310,33 @@ impl Session {
 
     /// A statement is passed on; what follows from that, unless something else does.
     pub(crate) fn note_effect(&mut self, effect: Effect, after: After) -> After {
-        let before = self.lid;
+        let before = self.last_insert_id;
         let after = match after {
             // A function may drop a temporary table.
             After::Nothing if effect.calls && !self.context.temporary.is_empty() => After::Unknown,
             other => other,
         };
         match effect.change {
-            LastIdChange::Keeps if effect.inserts => {
-                self.lid = None;
+            LastInsertIdChange::Keeps if effect.inserts => {
+                self.last_insert_id = None;
                 return match after {
                     After::Nothing => After::Inserted(before),
                     other => other,
                 };
             }
-            LastIdChange::Keeps => {}
-            LastIdChange::To(id) => self.lid = Some(id),
-            LastIdChange::Unknown => self.lid = None,
+            LastInsertIdChange::Keeps => {}
+            LastInsertIdChange::To(id) => self.last_insert_id = Some(id),
+            LastInsertIdChange::Unknown => self.last_insert_id = None,
         }
         after
     }
 
     /// Brings LAST_INSERT_ID() up to date before the command, which is looked at again afterwards. `counts`: the command asks
     /// for ROW_COUNT(), which a statement of ours sets; then one is chosen that sets it to what it is.
-    pub(crate) fn update_lid(&mut self, counts: bool) -> Step {
-        let pending = self.pending_lid.unwrap_or(PendingLid::To(0));
+    pub(crate) fn update_last_insert_id(&mut self, counts: bool) -> Step {
+        let pending = self
+            .pending_last_insert_id
+            .unwrap_or(PendingLastInsertId::To(0));
         let id = pending.expression();
         let text = match self.row_count {
             None if counts => format!("SELECT LAST_INSERT_ID({id}) LIMIT 1"),
@@ -314,16 +344,16 @@ impl Session {
             // Unlike DO it leaves FOUND_ROWS().
             _ => format!("SET last_insert_id={id}"),
         };
-        self.own_query(text.as_bytes(), Gather::Lid)
+        self.own_query(text.as_bytes(), Gather::SetLastInsertId)
     }
 
     /// LAST_INSERT_ID() was brought up to date, or could not be.
-    pub(crate) fn answer_lid(&mut self, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn answer_last_insert_id(&mut self, end: Option<End>, answer: &[u8]) {
         if end == Some(End::Error) {
             self.fail_own(answer);
         } else {
-            self.lid = self.shown_lid();
-            self.pending_lid = None;
+            self.last_insert_id = self.shown_last_insert_id();
+            self.pending_last_insert_id = None;
         }
     }
 }
