@@ -1,15 +1,15 @@
 //! The program's commands, one module each, and what they share.
 
 pub(crate) mod advance;
-pub(crate) mod back;
 pub(crate) mod check;
 pub(crate) mod decode;
 pub(crate) mod explain;
 pub(crate) mod init;
-mod looks;
+pub(crate) mod release;
 pub(crate) mod run;
-mod strangers;
+mod schema_refresh;
 mod switching;
+mod unseen_ids;
 
 use std::path::PathBuf;
 

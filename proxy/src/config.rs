@@ -81,7 +81,7 @@ struct RawLimits {
     answer_ms_max: u64,
     keepalive_s: u32,
     drain_ms_max: u64,
-    look_s: u64,
+    schema_refresh_s: u64,
     switch_wait_ms_max: u64,
     switch_peer_wait_s: u64,
 }
@@ -100,7 +100,7 @@ impl Default for RawLimits {
             answer_ms_max: 8_000,
             keepalive_s: 60,
             drain_ms_max: 30_000,
-            look_s: 60,
+            schema_refresh_s: 60,
             switch_wait_ms_max: 3_000,
             switch_peer_wait_s: 60,
         }
@@ -153,7 +153,7 @@ pub struct Config {
     /// How long connections may go on after SIGTERM, milliseconds.
     pub drain_ms_max: u64,
     /// How often fences and triggers are looked at while the proxy runs, seconds.
-    pub look_s: u64,
+    pub schema_refresh_s: u64,
     /// How long an attempt to switch tables over to keys, or back, may take, milliseconds.
     pub switch_wait_ms_max: u64,
     /// A program that the store has not heard of for so long holds no switch up, seconds.
@@ -300,8 +300,8 @@ impl Config {
         if raw.limits.connections_max == 0 {
             problems.push("limits.connections_max is at least 1: nobody could connect".to_owned());
         }
-        if raw.limits.look_s == 0 {
-            problems.push("limits: look_s is at least 1".to_owned());
+        if raw.limits.schema_refresh_s == 0 {
+            problems.push("limits: schema_refresh_s is at least 1".to_owned());
         }
         if raw.limits.switch_wait_ms_max == 0 || raw.limits.switch_peer_wait_s == 0 {
             problems.push(
@@ -325,7 +325,7 @@ impl Config {
                 answer_ms_max: raw.limits.answer_ms_max,
                 keepalive_s: raw.limits.keepalive_s,
                 drain_ms_max: raw.limits.drain_ms_max,
-                look_s: raw.limits.look_s,
+                schema_refresh_s: raw.limits.schema_refresh_s,
                 switch_wait_ms_max: raw.limits.switch_wait_ms_max,
                 switch_peer_wait_s: raw.limits.switch_peer_wait_s,
                 status_users: raw.status.users,

@@ -39,14 +39,14 @@ mod tests {
     fn a_published_id_is_decoded() -> Result<()> {
         // Twitter's epoch is 1288834974657; one millisecond later, datacenter 1, worker 2, sequence 3.
         let id = (1_u64 << 22 | 1 << 17 | 2 << 12 | 3).to_string();
-        let told = decode(&id, &Layout::parse("twitter")?)?;
+        let report = decode(&id, &Layout::parse("twitter")?)?;
         for part in [
             "1288834974658",
             "datacenter  1",
             "worker      2",
             "sequence    3",
         ] {
-            assert!(told.contains(part), "{part} is not in\n{told}");
+            assert!(report.contains(part), "{part} is not in\n{report}");
         }
         Ok(())
     }

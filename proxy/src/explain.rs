@@ -15,7 +15,7 @@ use keywright_session::{Mode, Rule, Rules, SessionFacts};
 use crate::config::Config;
 use crate::general_log::{Entry, GeneralLog};
 use crate::known::{Examples, Known};
-use crate::tables::Seen;
+use crate::tables::TableFacts;
 
 /// Connections of a log that are open at once at most: what is known of each is kept.
 const CONNECTIONS_MAX: usize = 100_000;
@@ -35,7 +35,7 @@ impl<'a> Explainer<'a> {
             ..configured.rule.clone()
         });
         // A table that is not there may be where the statement is meant for: it is not asked of the server.
-        let seen = Seen {
+        let seen = TableFacts {
             has_all: false,
             ..known.seen.clone()
         };
@@ -77,14 +77,14 @@ impl<'a> Explainer<'a> {
     pub fn statement(&self, text: &str, database: Option<&str>) -> String {
         let database = database.map(|name| name.as_bytes().to_vec());
         let mut imagined = self.connect(database);
-        let told = imagined.query(text.as_bytes(), &mut self.examples());
+        let report = imagined.query(text.as_bytes(), &mut self.examples());
         let mut out = String::new();
         // Writing to a String cannot fail.
-        let _ = match told.rule {
+        let _ = match report.rule {
             Some(rule) => writeln!(out, "rule       {}", self.name(rule)),
             None => writeln!(out, "rule       none"),
         };
-        let (fate, more) = self.in_words(&told, text, imagined.database());
+        let (fate, more) = self.in_words(&report, text, imagined.database());
         let _ = write!(out, "statement  {fate}");
         for (name, value) in more {
             let _ = write!(out, "\n{name:10} {value}");
@@ -119,11 +119,11 @@ impl<'a> Explainer<'a> {
 
     fn in_words(
         &self,
-        told: &Explained,
+        report: &Explained,
         text: &str,
         database: Option<&[u8]>,
     ) -> (String, Vec<(&'static str, String)>) {
-        match &told.fate {
+        match &report.fate {
             Fate::Rewritten { text } => (
                 "rewritten; its keys here are examples".to_owned(),
                 vec![("becomes", String::from_utf8_lossy(text).into_owned())],
@@ -138,7 +138,7 @@ impl<'a> Explainer<'a> {
             ),
             Fate::Observed => ("passed: its rule only observes".to_owned(), Vec::new()),
             Fate::Untouched => {
-                let why = self.why_untouched(told.rule, text.as_bytes(), database);
+                let why = self.why_untouched(report.rule, text.as_bytes(), database);
                 (format!("passed as it is: {why}"), Vec::new())
             }
             Fate::ColumnsNotKnown { schema, table } => (
@@ -237,23 +237,23 @@ impl<'a> Explainer<'a> {
 
     fn count(&self, connection: &mut Connection, text: &[u8], number: u64, summary: &mut Summary) {
         let imagined = &mut connection.imagined;
-        let told = imagined.query(text, &mut self.examples());
+        let report = imagined.query(text, &mut self.examples());
         summary.statements += 1;
         if imagined.lost_sql_mode() {
             summary.lost_sql_mode.get_or_insert(number);
         }
-        let no_database = imagined.database().is_none() && told.rule.is_none();
+        let no_database = imagined.database().is_none() && report.rule.is_none();
         if no_database && self.may_be_ruled(text) {
             summary.no_database.get_or_insert((number, 0)).1 += 1;
         }
-        let (fate, message) = match told.fate {
+        let (fate, message) = match report.fate {
             Fate::Rewritten { .. } => (Counted::Rewritten, None),
             Fate::Refused { construct, message } => (Counted::Refused(construct), Some(message)),
             Fate::Passed { construct } => (Counted::Passed(construct), None),
             Fate::Untouched | Fate::Observed => (Counted::Untouched, None),
             Fate::ColumnsNotKnown { .. } => (Counted::ColumnsNotKnown, None),
         };
-        let rule = told.rule.map(|index| self.rules.configured(index));
+        let rule = report.rule.map(|index| self.rules.configured(index));
         let counted = summary.by_rule.entry((rule, fate));
         let first = Met {
             count: 0,
@@ -271,7 +271,7 @@ impl<'a> Explainer<'a> {
     }
 
     /// A summary for people.
-    pub fn told(&self, summary: &Summary) -> String {
+    pub fn report(&self, summary: &Summary) -> String {
         let mut out = String::new();
         let Summary {
             statements,
@@ -356,7 +356,7 @@ struct Met {
     count: u64,
     /// The line of the first.
     first: u64,
-    /// What its client would be told.
+    /// What its client would be report.
     message: Option<String>,
 }
 

@@ -110,7 +110,7 @@ pub async fn run(client: Stream, upstream: &mut Pending, terms: &Terms<'_>) -> i
         }
         response = client.packet() => response,
         () = sleep(terms.patience) => {
-            told(&mut client, Err::<Option<()>, _>(too_slow().into())).await?;
+            reply(&mut client, Err::<Option<()>, _>(too_slow().into())).await?;
             return Ok(Ended::Refused(client.stream));
         }
     };
@@ -127,7 +127,7 @@ pub async fn run(client: Stream, upstream: &mut Pending, terms: &Terms<'_>) -> i
     if has_decided(&entered) {
         upstream.is_over();
     }
-    Ok(match told(&mut client, entered).await? {
+    Ok(match reply(&mut client, entered).await? {
         Some(login) => {
             let upstream = upstream.take()?.stream;
             Ended::Entered(client.stream, upstream, Box::new(login))
@@ -301,13 +301,13 @@ where
     C: AsyncRead + AsyncWrite + Unpin,
     U: AsyncRead + AsyncWrite + Unpin,
 {
-    let decided = converse(client, upstream, &mut exchange, &login.own_key, patience).await?;
+    let decided = negotiate(client, upstream, &mut exchange, &login.own_key, patience).await?;
     login.challenge = exchange.challenge().to_vec();
     let Some(ok) = decided else {
         return Ok(false);
     };
     if is_local {
-        let message = match account::look(&mut upstream.stream, login.facts.capabilities).await? {
+        let message = match account::read(&mut upstream.stream, login.facts.capabilities).await? {
             Account::Proof => None,
             Account::Socket => Some(
                 "keywright: this account is known by its socket, which would be the proxy's own: use another account, or no socket",
@@ -326,7 +326,7 @@ where
 }
 
 /// The server's OK, which the client did not get yet; `None`: it refused, which the client was told.
-async fn converse<C, U>(
+async fn negotiate<C, U>(
     client: &mut Leg<C>,
     upstream: &mut Leg<U>,
     exchange: &mut Exchange,
@@ -386,7 +386,7 @@ where
 }
 
 /// Tells a client that is refused why.
-async fn told<S: AsyncRead + AsyncWrite + Unpin, T>(
+async fn reply<S: AsyncRead + AsyncWrite + Unpin, T>(
     client: &mut Leg<S>,
     outcome: Result<Option<T>, Failed>,
 ) -> io::Result<Option<T>> {
@@ -452,7 +452,7 @@ pub async fn change_user(
         Ok(Some((entered, next)))
     };
     let changed = changed.await;
-    Ok(match told(&mut client, changed).await? {
+    Ok(match reply(&mut client, changed).await? {
         Some((true, next)) => {
             *login = next;
             Change::Entered

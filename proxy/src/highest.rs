@@ -39,7 +39,7 @@ pub struct Highest {
 ///
 /// # Errors
 /// The server cannot be asked.
-pub async fn look(config: &Config, admin: &str) -> Result<Vec<Vec<Table>>> {
+pub async fn read(config: &Config, admin: &str) -> Result<Vec<Vec<Table>>> {
     let mut server = tables::connect(config, admin).await?;
     let lower_case = tables::lower_case(&mut server).await?;
     let rules = config
@@ -94,7 +94,7 @@ pub async fn by_tag(config: &Config) -> (Vec<Highest>, Vec<Unknown>) {
             not_asked("there is no admin url".to_owned());
             continue;
         };
-        let by_rule = match look(config, admin).await {
+        let by_rule = match read(config, admin).await {
             Ok(by_rule) => by_rule,
             Err(error) => {
                 not_asked(format!("{error:#}"));

@@ -12,9 +12,9 @@ use tokio::sync::watch;
 use crate::config::{Config, Configured};
 use crate::metrics::Counters;
 use crate::password::OwnKey;
-use crate::serve::Orders;
-use crate::switch::{Ahead, Crew, rule_name};
-use crate::tables::Seen;
+use crate::serve::ConfigSnapshot;
+use crate::switch::{Ahead, ClientConnections, rule_name};
+use crate::tables::TableFacts;
 
 /// Where the keys of each rule come from that was ever switched; `None`: native auto-increment.
 pub type KeySpaces = BTreeMap<RuleName, Source>;
@@ -55,25 +55,25 @@ pub fn effective(config: &Config, known: Option<&KeySpaces>) -> Config {
     }
 }
 
-/// The orders of a program, made anew whenever one of the things changes that they are made of.
+/// The snapshot of a program, made anew whenever one of the things changes that they are made of.
 pub struct InForce {
     keys: Keys,
     counters: Arc<Counters>,
     own_key: Arc<OwnKey>,
     state: Mutex<State>,
-    give: watch::Sender<Arc<Orders>>,
+    give: watch::Sender<Arc<ConfigSnapshot>>,
 }
 
 struct State {
     config: Arc<Config>,
     /// By listener.
-    seen: Vec<Seen>,
+    seen: Vec<TableFacts>,
     /// Nothing, before the store has answered.
     known: Option<KeySpaces>,
     /// The rules that an attempt is about.
     held: BTreeSet<RuleName>,
     /// Rules that are to give keys and are not in force, of whose tables nobody knows that they are native.
-    unsure: BTreeSet<RuleName>,
+    waits_for_store: BTreeSet<RuleName>,
     /// Tables without fence with ids of their own that are still to be given.
     ahead: Ahead,
     version: u64,
@@ -87,12 +87,12 @@ impl State {
 
     /// By their place: INSERTs on their tables wait. Before the store has answered nobody knows where the keys of those come from that
     /// are to have some.
-    fn unsure(&self) -> Vec<usize> {
+    fn waits_for_store(&self) -> Vec<usize> {
         self.places(|configured, name| {
             let wants_keys = configured.is_switched && configured.rule.mode == Mode::Rewrite;
             let is_known = self.known.as_ref().is_some_and(|known| {
                 let source = known.get(name);
-                !self.unsure.contains(name) || source.is_some_and(|its| its.keys.is_some())
+                !self.waits_for_store.contains(name) || source.is_some_and(|its| its.keys.is_some())
             });
             wants_keys && !is_known
         })
@@ -104,22 +104,27 @@ impl State {
         such.map(|(at, _)| at).collect()
     }
 
-    fn orders(&self, keys: &Keys, counters: &Counters, own_key: &Arc<OwnKey>) -> Result<Orders> {
+    fn snapshot(
+        &self,
+        keys: &Keys,
+        counters: &Counters,
+        own_key: &Arc<OwnKey>,
+    ) -> Result<ConfigSnapshot> {
         let config = effective(&self.config, self.known.as_ref());
-        Orders::new(
+        ConfigSnapshot::new(
             &config,
             keys,
             &self.seen,
             counters,
             own_key,
-            (self.version, &self.held(), &self.unsure()),
+            (self.version, &self.held(), &self.waits_for_store()),
             &self.ahead,
         )
     }
 }
 
 impl InForce {
-    /// Of a program that begins. `standing`: what the store said; `None` if it did not answer. `unsure`: rules whose tables may have had
+    /// Of a program that begins. `standing`: what the store said; `None` if it did not answer. `waits_for_store`: rules whose tables may have had
     /// keys without the switch, so that native ids among them could be given again: statements wait until they are switched.
     ///
     /// # Errors
@@ -128,21 +133,21 @@ impl InForce {
         keys: Keys,
         counters: Arc<Counters>,
         own_key: Arc<OwnKey>,
-        (config, seen): (Arc<Config>, Vec<Seen>),
-        (standing, unsure): (Option<&Standing>, BTreeSet<RuleName>),
+        (config, seen): (Arc<Config>, Vec<TableFacts>),
+        (standing, waits_for_store): (Option<&Standing>, BTreeSet<RuleName>),
     ) -> Result<Self> {
         let state = State {
             config,
             seen,
             known: standing.map(key_spaces_of),
             held: standing.map(held_by).unwrap_or_default(),
-            unsure,
+            waits_for_store,
             ahead: Ahead::new(),
             version: counters.traffic.version(),
         };
-        let orders = state.orders(&keys, &counters, &own_key)?;
+        let snapshot = state.snapshot(&keys, &counters, &own_key)?;
         if let Some(standing) = standing {
-            // Behind it: its sources are those of the orders.
+            // Behind it: its sources are those of the snapshot.
             follow_generations(&keys, standing);
         }
         Ok(Self {
@@ -150,12 +155,12 @@ impl InForce {
             counters,
             own_key,
             state: Mutex::new(state),
-            give: watch::channel(Arc::new(orders)).0,
+            give: watch::channel(Arc::new(snapshot)).0,
         })
     }
 
     /// What connections follow.
-    pub fn orders(&self) -> watch::Receiver<Arc<Orders>> {
+    pub fn snapshot(&self) -> watch::Receiver<Arc<ConfigSnapshot>> {
         self.give.subscribe()
     }
 
@@ -214,7 +219,7 @@ impl InForce {
     pub fn configure(
         &self,
         config: Arc<Config>,
-        seen: Vec<Seen>,
+        seen: Vec<TableFacts>,
         standing: Option<&Standing>,
     ) -> Result<()> {
         let mut state = self.state();
@@ -228,8 +233,10 @@ impl InForce {
             rules.filter(is_such).map(rule_name).collect()
         };
         let (gave, observed) = (rules(Mode::Rewrite, false), rules(Mode::Observe, true));
-        state.unsure.retain(|rule| !observed.contains(rule));
-        state.unsure.extend(gave);
+        state
+            .waits_for_store
+            .retain(|rule| !observed.contains(rule));
+        state.waits_for_store.extend(gave);
         let before = (
             std::mem::replace(&mut state.config, config),
             std::mem::replace(&mut state.seen, seen),
@@ -249,11 +256,11 @@ impl InForce {
     ///
     /// # Errors
     /// A source of keys cannot be made.
-    pub fn see(&self, seen: Vec<Seen>) -> Result<()> {
+    pub fn see(&self, seen: Vec<TableFacts>) -> Result<()> {
         let mut state = self.state();
         state.seen = seen;
-        let orders = state.orders(&self.keys, &self.counters, &self.own_key)?;
-        self.give.send_replace(Arc::new(orders));
+        let snapshot = state.snapshot(&self.keys, &self.counters, &self.own_key)?;
+        self.give.send_replace(Arc::new(snapshot));
         Ok(())
     }
 
@@ -264,10 +271,10 @@ impl InForce {
     /// Nothing is raised that is not there then.
     fn publish(&self, state: &mut State) -> Result<()> {
         state.version = state.version.saturating_add(1);
-        match state.orders(&self.keys, &self.counters, &self.own_key) {
-            Ok(orders) => {
+        match state.snapshot(&self.keys, &self.counters, &self.own_key) {
+            Ok(snapshot) => {
                 self.counters.traffic.publish(state.version);
-                self.give.send_replace(Arc::new(orders));
+                self.give.send_replace(Arc::new(snapshot));
                 Ok(())
             }
             Err(error) => Err(error),
@@ -326,7 +333,7 @@ impl InForce {
             tracing::error!("the rules stay as they were: {error:#}");
             (state.known, state.held) = before;
         }
-        // Once more, for the sources that these orders have made.
+        // Once more, for the sources that these snapshot have made.
         follow_generations(&self.keys, standing);
     }
 }
@@ -368,7 +375,7 @@ fn held_by(standing: &Standing) -> BTreeSet<RuleName> {
     rules.map(|rule| rule.rule.clone()).collect()
 }
 
-impl Crew for Arc<InForce> {
+impl ClientConnections for Arc<InForce> {
     fn note_ahead(&self, ahead: Ahead) {
         let mut state = self.state();
         let mut now = state.ahead.clone();

@@ -12,7 +12,7 @@ use mysql_async::prelude::Queryable;
 
 use crate::config::Config;
 use crate::handshake::server_of;
-use crate::tables::{self, Seen};
+use crate::tables::{self, TableFacts};
 
 /// sql_mode of a server that nobody can ask.
 const SQL_MODE: &str = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
@@ -28,7 +28,7 @@ const EXAMPLE: u64 = 1001;
 #[derive(Debug, Clone)]
 pub struct Known {
     /// Triggers, and how names are compared.
-    pub seen: Seen,
+    pub seen: TableFacts,
     /// Whose grammar it speaks.
     pub server: Server,
     /// `@@global.sql_mode`.
@@ -46,7 +46,7 @@ impl Known {
     /// Of a server that cannot be asked. `version` is as servers write it.
     pub fn assumed(version: Option<&str>) -> Known {
         Known {
-            seen: Seen::default(),
+            seen: TableFacts::default(),
             server: version
                 .and_then(|version| server_of(version.as_bytes()))
                 .unwrap_or(SERVER),
@@ -61,7 +61,7 @@ impl Known {
     /// # Errors
     /// It cannot be reached, or refuses.
     pub async fn ask(config: &Config, admin: &str) -> Result<Known> {
-        let seen = tables::look_again(config, admin, false).await?.seen;
+        let seen = tables::inspect_again(config, admin, false).await?.seen;
         let mut server = tables::connect(config, admin).await?;
         let state: Option<(String, String, u64)> = server
             .query_first("SELECT VERSION(), @@global.sql_mode, @@global.auto_increment_increment")
@@ -90,7 +90,7 @@ impl Known {
     }
 }
 
-fn folded(seen: &Seen, name: String) -> String {
+fn folded(seen: &TableFacts, name: String) -> String {
     if seen.lower_case {
         name.to_lowercase()
     } else {

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod back;
 pub mod config;
+mod config_updates;
 pub mod decode;
 pub mod explain;
 pub mod general_log;
@@ -17,13 +17,13 @@ pub mod known;
 mod leaving;
 mod linger;
 pub mod listener;
-pub mod means;
+pub mod listener_context;
 pub mod memory;
 pub mod metrics;
-mod newer;
 mod origin;
 pub mod password;
 pub mod relay;
+pub mod release;
 pub mod serve;
 mod side;
 pub mod status;

@@ -1,16 +1,16 @@
-//! `keywright-proxy`: the command line.
+//! `keywright`: the command line.
 
 mod command;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use command::{File, advance, back, check, decode, explain, init, run};
+use command::{File, advance, check, decode, explain, init, release, run};
 use tracing_subscriber::EnvFilter;
 
 /// A MySQL proxy that fills generated keys into the application's INSERTs.
 #[derive(Parser)]
-#[command(name = "keywright-proxy", version)]
+#[command(name = "keywright", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -29,7 +29,7 @@ enum Command {
     /// Say what would become of a statement, or of all statements of a general query log. Nothing is carried out.
     Explain(explain::Explain),
     /// Print the statements by which tables give keys of their own again, and in which order to go. Nothing is carried out.
-    Back(back::Back),
+    Release(release::Release),
     /// Say when and by whom a snowflake or readable id was issued.
     Decode(decode::Decode),
 }
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Command::Init(file) => init::run(&file),
         Command::Advance(advance) => advance.run(),
         Command::Explain(explain) => explain.run(),
-        Command::Back(back) => back.run(),
+        Command::Release(back) => back.run(),
         Command::Decode(of) => of.run(),
     };
     match outcome {

@@ -39,7 +39,7 @@ pub struct RuleCounters {
     native: AtomicU64,
     native_unknown: AtomicU64,
     /// Ids that came otherwise.
-    strange: AtomicU64,
+    unseen: AtomicU64,
     refused: Mutex<BTreeMap<&'static str, u64>>,
     passed: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -142,7 +142,7 @@ impl Counters {
     }
 
     /// A server could not be looked at while the proxy runs.
-    pub fn look_failed(&self) {
+    pub fn schema_refresh_failed(&self) {
         self.look_failures.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -176,10 +176,10 @@ impl Counters {
     }
 
     /// So many ids of a rule's tables came otherwise than by a statement through a program.
-    pub fn strange_ids(&self, rule: &str, ids: u64) {
+    pub fn unseen_ids(&self, rule: &str, ids: u64) {
         let mut rules = locked(&self.rules);
         let counters = rules.entry(rule.to_owned()).or_default();
-        counters.strange.fetch_add(ids, Ordering::Relaxed);
+        counters.unseen.fetch_add(ids, Ordering::Relaxed);
     }
 
     /// The figures of all rules.
@@ -252,7 +252,7 @@ impl Counters {
             (
                 "ids_unseen_total",
                 "Ids of tables whose rule observes that came by no INSERT through a program.",
-                |of| &of.strange,
+                |of| &of.unseen,
             ),
             (
                 "statements_rewritten_total",

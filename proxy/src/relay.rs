@@ -17,10 +17,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
+use crate::config_updates::ConfigUpdates;
 use crate::handshake::{self, Change, Login};
 use crate::linger::{linger, reset};
-use crate::means::Means;
-use crate::newer::Newer;
+use crate::listener_context::ListenerContext;
 use crate::side::{Side, Wants, is_pending, poll_pass};
 use crate::stopping::Stopping;
 use crate::stream::Stream;
@@ -72,7 +72,7 @@ pub struct Relay {
     upstream: Side,
     session: Session,
     login: Login,
-    means: Means,
+    context: ListenerContext,
     /// One timer for the connection's life, set anew only when it has fired: a wait for bytes costs no timer.
     idle: Pin<Box<Sleep>>,
     /// Whether the task will be woken when it fires.
@@ -83,7 +83,7 @@ pub struct Relay {
     /// Whether something has changed since the session was last asked about both sides.
     is_due: bool,
     stopping: Stopping,
-    newer: Option<Newer>,
+    updates: Option<ConfigUpdates>,
     /// Until when the statement at hand waits for newer rules.
     waits_until: Option<Instant>,
 }
@@ -95,27 +95,30 @@ impl Relay {
         upstream: Stream,
         session: Session,
         login: impl Into<Login>,
-        means: Means,
+        context: ListenerContext,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let mut session = session;
         let login = login.into();
-        session.allow_status(means.allows_status(&login.facts));
-        let is_unread = session.is_blind();
-        let newer = means.newer.clone().map(|from| Newer::new(from, is_unread));
+        session.allow_status(context.allows_status(&login.facts));
+        let is_unread = session.is_passthrough();
+        let updates = context
+            .updates
+            .clone()
+            .map(|from| ConfigUpdates::new(from, is_unread));
         Self {
-            client: Side::new(client, Arc::clone(&means.memory)),
-            upstream: Side::new(upstream, Arc::clone(&means.memory)),
+            client: Side::new(client, Arc::clone(&context.memory)),
+            upstream: Side::new(upstream, Arc::clone(&context.memory)),
             session,
             login,
-            means,
+            context,
             idle: Box::pin(sleep(Duration::from_millis(IDLE_MS))),
             is_idle_set: false,
             was_active: true,
             is_at_rest: false,
             is_due: true,
             stopping: Stopping::new(stopping),
-            newer,
+            updates,
             waits_until: None,
         }
     }
@@ -128,7 +131,7 @@ impl Relay {
         let is_cut = loop {
             match poll_fn(|context| self.poll_on(context)).await? {
                 Halt::Keys(request) => {
-                    let keys = self.means.keys(request).await;
+                    let keys = self.context.keys(request).await;
                     self.session.on_keys(keys);
                     // They took a while. Those of rules that are in force no more lie below what came after them; the statement
                     // begins anew where it can.
@@ -206,14 +209,14 @@ impl Relay {
                         Moved::Halt(halt) => {
                             self.is_due = true;
                             // Now: the session starts over for another user, and is not asked again where the connection ends.
-                            self.means.tally.note(self.session.events());
+                            self.context.tally.note(self.session.events());
                             self.pass(context)?;
                             return Poll::Ready(Ok(halt));
                         }
                     }
                 }
                 // Whoever looks at what a statement did finds it counted.
-                self.means.tally.note(self.session.events());
+                self.context.tally.note(self.session.events());
                 self.pass(context)?;
             }
             if let Some(halt) = self.end() {
@@ -345,7 +348,7 @@ impl Relay {
                 Moved::No
             }
             Step::Wait => Moved::Halt(Halt::Wait),
-            Step::Keys(request) => match self.means.try_keys(request) {
+            Step::Keys(request) => match self.context.try_keys(request) {
                 Some(keys) => {
                     self.session.on_keys(Ok(keys));
                     Moved::Yes
@@ -368,7 +371,7 @@ impl Relay {
     }
 
     fn tell_status(&mut self) {
-        if let Some(status) = &self.means.status {
+        if let Some(status) = &self.context.status {
             self.session.tell_status(&status.rows());
         }
         self.client
@@ -387,7 +390,7 @@ impl Relay {
         let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
         match handshake::change_user(client, upstream, &command, &mut self.login).await? {
             Change::Entered => {
-                let sees_status = self.means.allows_status(&self.login.facts);
+                let sees_status = self.context.allows_status(&self.login.facts);
                 self.session.reset(self.login.facts.clone());
                 self.session.allow_status(sees_status);
                 Ok(true)

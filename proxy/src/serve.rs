@@ -14,21 +14,21 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::config::{Config, Listener};
+use crate::config_updates;
 use crate::handshake::{self, Ended, Pending, Terms};
 use crate::keepalive::keep_alive;
 use crate::linger::linger;
 use crate::listener::Protection;
-use crate::means::Means;
+use crate::listener_context::ListenerContext;
 use crate::memory::Memory;
 use crate::metrics::{self, Counters, Tally};
-use crate::newer;
 use crate::origin::Origin;
 use crate::password::OwnKey;
 use crate::relay::Relay;
 use crate::status::Status;
 use crate::stream::{Accepted, Acceptor, Bound, Stream};
 use crate::switch::Ahead;
-use crate::tables::Seen;
+use crate::tables::TableFacts;
 use crate::threads::Threads;
 
 /// How long an acceptor pauses when the process has too many open files, milliseconds.
@@ -37,7 +37,7 @@ const ACCEPT_PAUSE_MS: u64 = 50;
 const DRAIN_LOOK_MS: u64 = 20;
 
 /// What new connections follow: it is replaced as a whole, and connections keep what they began with.
-pub struct Orders {
+pub struct ConfigSnapshot {
     /// By listener.
     rules: Vec<Arc<Rules>>,
     /// By listener.
@@ -51,9 +51,9 @@ pub struct Orders {
     version: u64,
 }
 
-impl Orders {
+impl ConfigSnapshot {
     /// The rules of a configuration, the sources of their keys, and TLS. `seen` is by listener; `own_key` stays the same as long
-    /// as the process lives. `held` and `unsure`: the rules whose new statements wait, and whose INSERTs, by their place. Open connections follow whatever has
+    /// as the process lives. `held` and `waits_for_store`: the rules whose new statements wait, and whose INSERTs, by their place. Open connections follow whatever has
     /// another version.
     ///
     /// # Errors
@@ -61,12 +61,12 @@ impl Orders {
     pub fn new(
         config: &Config,
         keys: &Keys,
-        seen: &[Seen],
+        seen: &[TableFacts],
         counters: &Counters,
         own_key: &Arc<OwnKey>,
-        (version, held, unsure): (u64, &[usize], &[usize]),
+        (version, held, waits_for_store): (u64, &[usize], &[usize]),
         ahead: &Ahead,
-    ) -> Result<Orders> {
+    ) -> Result<ConfigSnapshot> {
         let sources = config
             .rules
             .iter()
@@ -83,7 +83,7 @@ impl Orders {
             .map(|(at, rule)| Door {
                 name: rule.name(),
                 is_held: held.contains(&at),
-                is_unsure: unsure.contains(&at),
+                waits_for_store: waits_for_store.contains(&at),
                 is_switched: rule.is_switched,
                 servers: rule.servers.clone(),
             })
@@ -106,7 +106,7 @@ impl Orders {
             .iter()
             .map(|listener| Arc::clone(&listener.protection))
             .collect();
-        Ok(Orders {
+        Ok(ConfigSnapshot {
             rules,
             protection,
             own_key: Arc::clone(own_key),
@@ -142,7 +142,7 @@ impl Orders {
 struct Shared {
     config: Config,
     keys: Keys,
-    orders: watch::Receiver<Arc<Orders>>,
+    snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     counters: Arc<Counters>,
     status: Arc<Status>,
     memory: Arc<Memory>,
@@ -157,7 +157,7 @@ struct Shared {
 pub fn serve(
     config: Config,
     keys: Keys,
-    orders: watch::Receiver<Arc<Orders>>,
+    snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     counters: Arc<Counters>,
     stopping: watch::Receiver<bool>,
 ) -> Result<()> {
@@ -182,7 +182,7 @@ pub fn serve(
         threads,
         config,
         keys,
-        orders,
+        snapshot,
         status: Arc::new(status),
         counters,
         stopping,
@@ -216,11 +216,11 @@ pub fn serve(
 }
 
 /// A listener that was not looked through knows of nothing.
-fn rules_of(config: &Config, seen: Option<&Seen>) -> Rules {
+fn rules_of(config: &Config, seen: Option<&TableFacts>) -> Rules {
     let rules = config.rules.iter().map(|configured| &configured.rule);
     match seen {
         Some(seen) => seen.rules(rules.cloned()),
-        None => Seen::default().rules(rules.cloned()),
+        None => TableFacts::default().rules(rules.cloned()),
     }
 }
 
@@ -288,7 +288,7 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
 
 async fn serve_client(client: Accepted, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
     let client = client.here()?;
-    let (place, open) = Place::take(&shared.counters);
+    let (place, open) = ConnectionSlot::take(&shared.counters);
     if let Some((cause, message)) = turned_away(open, shared) {
         // It takes nobody's place while it reads why.
         drop(place);
@@ -298,9 +298,9 @@ async fn serve_client(client: Accepted, index: usize, shared: &Arc<Shared>) -> s
 }
 
 /// A connection that is counted until it is dropped, however its task ends.
-struct Place<'a>(&'a Counters);
+struct ConnectionSlot<'a>(&'a Counters);
 
-impl<'a> Place<'a> {
+impl<'a> ConnectionSlot<'a> {
     /// With how many there are then.
     fn take(counters: &'a Counters) -> (Self, u64) {
         let open = counters.opened();
@@ -308,7 +308,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for ConnectionSlot<'_> {
     fn drop(&mut self) {
         self.0.closed();
     }
@@ -334,7 +334,7 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
         Ok(origin) => origin,
         // Also whoever waits for the server's greeting, as clients without a balancer do.
         Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::TimedOut) => {
-            let message = "keywright-proxy: the connection does not begin with a PROXY protocol v2 header, which this listener wants";
+            let message = "keywright: the connection does not begin with a PROXY protocol v2 header, which this listener wants";
             return refuse(client, Cause::PacketMalformed, message).await;
         }
         Err(error) => return Err(error),
@@ -344,14 +344,15 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
         return refuse(client, Cause::UpstreamUnreachable, &message).await;
     };
     keep_alive(&client, shared.config.keepalive_s)?;
-    let orders = Arc::clone(&shared.orders.borrow());
-    let (Some(rules), Some(protection)) = (orders.rules.get(index), orders.protection.get(index))
+    let snapshot = Arc::clone(&shared.snapshot.borrow());
+    let (Some(rules), Some(protection)) =
+        (snapshot.rules.get(index), snapshot.protection.get(index))
     else {
         return Ok(());
     };
     let terms = Terms {
         protection,
-        own_key: &orders.own_key,
+        own_key: &snapshot.own_key,
         has_rules: !rules.is_empty(),
         limits: shared.config.limits,
         patience: Duration::from_millis(shared.config.answer_ms_max),
@@ -361,8 +362,8 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
     let (client, upstream, login) = match ended {
         Ok(Ok(Ended::Entered(client, upstream, login))) => (client, upstream, *login),
         Ok(Ok(Ended::Refused(client))) => {
-            let (told, ()) = tokio::join!(linger(client), upstream.finish());
-            return told;
+            let (lingered, ()) = tokio::join!(linger(client), upstream.finish());
+            return lingered;
         }
         Ok(Err(error)) => {
             upstream.finish().await;
@@ -380,13 +381,13 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
     } else {
         session
     };
-    let means = Means {
-        sources: Arc::clone(&orders.sources),
-        tally: Arc::clone(&orders.tally),
+    let means = ListenerContext {
+        sources: Arc::clone(&snapshot.sources),
+        tally: Arc::clone(&snapshot.tally),
         status: Some(Arc::clone(&shared.status)),
         memory: Arc::clone(&shared.memory),
-        newer: Some(newer::Source {
-            orders: shared.orders.clone(),
+        updates: Some(config_updates::SnapshotReceiver {
+            snapshot: shared.snapshot.clone(),
             listener: index,
             held_ms_max: shared.config.held_ms_max(),
         }),

@@ -8,7 +8,7 @@ mod obstacles;
 mod replication;
 mod servers;
 
-pub use conduct::{Conductor, Crew, Limits};
+pub use conduct::{ClientConnections, Conductor, Limits};
 pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, kill, lift};
 pub use later::Ahead;
 pub use obstacles::{Obstacles, obstacles};

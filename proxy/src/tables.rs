@@ -35,7 +35,7 @@ const LOOK_MS_MAX: u64 = 60_000;
 
 /// What was found about the tables of rules on one server.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Inspection {
     /// What forbids starting.
     pub errors: Vec<String>,
     /// Tables that get no keys, or not all that a rule gives, and why.
@@ -47,7 +47,7 @@ pub struct Found {
     /// By rule: whether a table here has its column. Empty where nobody looked.
     pub matched: Vec<bool>,
     /// What sessions must know.
-    pub seen: Seen,
+    pub seen: TableFacts,
     /// Tables of rules with `fence = true` that have none.
     pub unfenced: u64,
     /// How far the server's own ids have come, where rules observe.
@@ -56,7 +56,7 @@ pub struct Found {
 
 /// What sessions must know of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct TableFacts {
     /// By rule: whether a trigger on a matching table runs before rows go in.
     pub watched: Vec<bool>,
     /// By rule: whether a statement that fails leaves nothing behind: all matching tables are InnoDB without triggers, and no
@@ -74,7 +74,7 @@ pub struct Seen {
     pub lower_case: bool,
 }
 
-impl Seen {
+impl TableFacts {
     /// The configured rules, in their order, as sessions of this server are to follow them.
     pub fn rules(&self, configured: impl Iterator<Item = Rule>) -> Rules {
         let of = |by_rule: &[bool], index: usize| by_rule.get(index).copied().unwrap_or(false);
@@ -108,16 +108,16 @@ pub async fn connect(config: &Config, admin: &str) -> Result<Conn> {
     .context("connecting to the upstream with the listener's admin url")
 }
 
-/// Looks at all tables of all rules through one listener's own connection, and applies the fence where it is wanted.
+/// SchemaRefresh at all tables of all rules through one listener's own connection, and applies the fence where it is wanted.
 ///
 /// # Errors
 /// The server cannot be asked.
-pub async fn look(
+pub async fn inspect(
     config: &Config,
     listener: &Listener,
     admin: &str,
     apply_fence: bool,
-) -> Result<Found> {
+) -> Result<Inspection> {
     let mut server = connect(config, admin).await?;
     let looked = async {
         let (mut found, rules, columns) = watch(&mut server, config, apply_fence).await?;
@@ -143,11 +143,11 @@ pub async fn look(
     Ok(found)
 }
 
-/// Looks only at what may change while the proxy runs: tables, their key columns, fences, triggers, engines and views.
+/// SchemaRefresh only at what may change while the proxy runs: tables, their key columns, fences, triggers, engines and views.
 ///
 /// # Errors
 /// The server cannot be asked.
-pub async fn look_again(config: &Config, admin: &str, apply_fence: bool) -> Result<Found> {
+pub async fn inspect_again(config: &Config, admin: &str, apply_fence: bool) -> Result<Inspection> {
     let mut server = connect(config, admin).await?;
     let looked = async {
         let (mut found, _, columns) = watch(&mut server, config, apply_fence).await?;
@@ -199,9 +199,9 @@ async fn watch(
     server: &mut Conn,
     config: &Config,
     apply_fence: bool,
-) -> Result<(Found, Rules, Vec<Column>)> {
-    let mut found = Found {
-        seen: Seen {
+) -> Result<(Inspection, Rules, Vec<Column>)> {
+    let mut found = Inspection {
+        seen: TableFacts {
             watched: vec![false; config.rules.len()],
             repeatable: vec![true; config.rules.len()],
             signed: vec![true; config.rules.len()],
@@ -210,7 +210,7 @@ async fn watch(
             has_all: true,
             lower_case: lower_case(server).await?,
         },
-        ..Found::default()
+        ..Inspection::default()
     };
     let rules = config
         .rules
@@ -262,7 +262,7 @@ async fn watch(
 }
 
 /// Warns of tables that a rule is not for, though it matches them: once for each rule, since a pattern may be wide.
-fn keyless(rules: &Rules, found: &mut Found) {
+fn keyless(rules: &Rules, found: &mut Inspection) {
     let mut by_rule: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let tables = found.seen.tables.iter();
     for table in tables.filter(|table| table.sighting == Sighting::Without) {
@@ -292,7 +292,7 @@ fn matched(config: &Config, columns: &[Column]) -> Vec<bool> {
 }
 
 /// Rules that no table of any server is for, of which it is known: what was looked at, by listener.
-pub fn unmatched(config: &Config, looked: &[Found]) -> Vec<String> {
+pub fn unmatched(config: &Config, looked: &[Inspection]) -> Vec<String> {
     let is_known = !looked.is_empty() && looked.iter().all(|found| !found.matched.is_empty());
     let rules = config.rules.iter().enumerate().filter(|(rule, _)| {
         is_known
@@ -314,7 +314,7 @@ pub fn unmatched(config: &Config, looked: &[Found]) -> Vec<String> {
         .collect()
 }
 
-async fn increment(server: &mut Conn, config: &Config, found: &mut Found) -> Result<()> {
+async fn increment(server: &mut Conn, config: &Config, found: &mut Inspection) -> Result<()> {
     let increment: Option<u64> = server
         .query_first("SELECT @@global.auto_increment_increment")
         .await?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use keywright_proxy::config::Config;
 
-const SAMPLE: &str = include_str!("../keywright-proxy.toml");
+const SAMPLE: &str = include_str!("../keywright.toml");
 
 /// What the sample shows in a comment and is no default.
 const WITHOUT_DEFAULT: [&str; 8] = [
@@ -51,13 +51,13 @@ fn all_problems_are_told_at_once() {
         .replace("segment:orders", "segments:orders")
         .replace("# on_explicit = \"keep\"", "on_explicit = \"maybe\"")
         .replace("# check = \"error\"", "check = \"perhaps\"")
-        .replace("# look_s = 60", "look_s = 0")
+        .replace("# schema_refresh_s = 60", "schema_refresh_s = 0")
         .replace("# bits_max = 63", "bits_max = 70");
     let told = match Config::parse(&text) {
         Ok(_) => String::new(),
         Err(error) => format!("{error:#}"),
     };
-    for part in ["segments", "maybe", "perhaps", "look_s", "70"] {
+    for part in ["segments", "maybe", "perhaps", "schema_refresh_s", "70"] {
         assert!(told.contains(part), "{part} is not in: {told}");
     }
 }

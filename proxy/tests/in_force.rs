@@ -8,8 +8,8 @@ use keywright_proxy::config::Config;
 use keywright_proxy::in_force::InForce;
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::password::OwnKey;
-use keywright_proxy::switch::{Crew, rule_name};
-use keywright_proxy::tables::Seen;
+use keywright_proxy::switch::{ClientConnections, rule_name};
+use keywright_proxy::tables::TableFacts;
 use keywright_store::Keys;
 use keywright_store::switch::{self, KeySpace, Phase, Standing};
 
@@ -57,7 +57,7 @@ fn keys_that_others_still_use_are_followed_only_behind_what_is_under_way() {
             keys,
             Arc::clone(&counters),
             Arc::new(OwnKey::made_when_needed()),
-            (Arc::clone(&config), vec![Seen::default()]),
+            (Arc::clone(&config), vec![TableFacts::default()]),
             (Some(&before), BTreeSet::new()),
         );
         let in_force = Arc::new(in_force.unwrap());

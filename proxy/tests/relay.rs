@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_proxy::means::Means;
+use keywright_proxy::listener_context::ListenerContext;
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::relay::Relay;
 use keywright_proxy::stream::Stream;
@@ -70,14 +70,14 @@ fn relay(
     from_client: Stream,
     to_server: Stream,
 ) -> JoinHandle<std::io::Result<()>> {
-    let means = Means::default();
-    relay_of(|session| session, means, rules, from_client, to_server)
+    let context = ListenerContext::default();
+    relay_of(|session| session, context, rules, from_client, to_server)
 }
 
-/// The same, of a session that is made another, and with means of its own.
+/// The same, of a session that is made another, and with context of its own.
 fn relay_of(
     made: impl FnOnce(Session) -> Session,
-    means: Means,
+    context: ListenerContext,
     rules: Vec<Rule>,
     from_client: Stream,
     to_server: Stream,
@@ -100,7 +100,7 @@ fn relay_of(
     ));
     tokio::task::spawn_local(async move {
         let (keep, stopping) = watch::channel(false);
-        let relay = Relay::new(from_client, to_server, session, facts, means, stopping);
+        let relay = Relay::new(from_client, to_server, session, facts, context, stopping);
         let outcome = relay.run().await;
         drop(keep);
         outcome
@@ -162,7 +162,7 @@ async fn a_client_that_does_not_read_is_not_answered_into_memory() -> Result<()>
         let (to_server, server) = pair().await?;
         let relay = relay_of(
             Session::must_see_change_user,
-            Means::default(),
+            ListenerContext::default(),
             Vec::new(),
             Stream::Unix(from_client),
             Stream::Tcp(to_server),
@@ -376,13 +376,13 @@ async fn a_statement_is_counted_before_what_ends_the_connection() -> Result<()> 
         let (mut client, from_client) = pair().await?;
         let (to_server, mut server) = pair().await?;
         let counters = Counters::default();
-        let means = Means {
+        let context = ListenerContext {
             tally: Arc::new(counters.tally(["elsewhere"].into_iter())),
-            ..Means::default()
+            ..ListenerContext::default()
         };
         let relay = relay_of(
             |session| session,
-            means,
+            context,
             vec![elsewhere()?],
             Stream::Tcp(from_client),
             Stream::Tcp(to_server),

@@ -153,7 +153,7 @@ impl Session {
     /// An execution is needed whole.
     pub(crate) fn refuse_long_execution(&mut self) -> Step {
         self.refuse_long(
-            "keywright-proxy: parameters of a statement on a table with a rule are longer than rewrite_bytes_max",
+            "keywright: parameters of a statement on a table with a rule are longer than rewrite_bytes_max",
         )
     }
 

@@ -201,7 +201,7 @@ impl Session {
             return Err(KeyFailure {
                 cause: Cause::TagExhausted,
                 message: format!(
-                    "keywright-proxy: key {} has more than {} bits",
+                    "keywright: key {} has more than {} bits",
                     last.unwrap_or(0),
                     rule.bits_max
                 ),
@@ -308,7 +308,7 @@ impl Session {
         if error_of(answer).is_some() {
             self.down.extend_from_slice(answer);
         } else {
-            let message = "keywright-proxy cannot read the state of the session";
+            let message = "keywright cannot read the state of the session";
             write_error(Cause::StatementUnsupported, message, 1, &mut self.down);
         }
         self.stage = Stage::default();

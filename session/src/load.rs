@@ -428,6 +428,6 @@ impl Session {
 
 fn too_many(rows_max: u64) -> String {
     format!(
-        "keywright-proxy: LOAD DATA of more than {rows_max} rows into a table with a rule (select_rows_max)"
+        "keywright: LOAD DATA of more than {rows_max} rows into a table with a rule (select_rows_max)"
     )
 }

@@ -263,7 +263,7 @@ impl Session {
         self.turn = Turn::Command;
         if self.memory_full {
             self.memory_full = false;
-            let message = "keywright-proxy: statement buffer limit reached (memory_bytes_max)";
+            let message = "keywright: statement buffer limit reached (memory_bytes_max)";
             return self.refuse(header, Cause::MemoryFull, message);
         }
         let what = Unsupported::LoadWith("LOCAL of a file longer than rewrite_bytes_max");

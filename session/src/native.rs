@@ -210,7 +210,7 @@ impl Session {
         self.finish(after, end);
         if is_newer {
             // Once more it could find its own rows.
-            let message = "keywright-proxy: the table went over to keys, and rows of this statement without one were left out; those with one are in";
+            let message = "keywright: the table went over to keys, and rows of this statement without one were left out; those with one are in";
             return Some(self.refuse(header, Cause::StoreUnavailable, message));
         }
         self.stage = crate::insert::Stage::default();

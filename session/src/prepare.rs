@@ -159,7 +159,7 @@ impl Session {
         };
         if may_bring_rows && self.rewrites_any() {
             return self.refuse_long(
-                "keywright-proxy: statement to be prepared on a table with a rule is longer than rewrite_bytes_max",
+                "keywright: statement to be prepared on a table with a rule is longer than rewrite_bytes_max",
             );
         }
         let after = After::Prepared(Box::default());
@@ -167,12 +167,12 @@ impl Session {
     }
 
     pub(crate) fn refuse_statement(&mut self, header: Header) -> Step {
-        let message = "keywright-proxy: too many prepared statements on tables with rules";
+        let message = "keywright: too many prepared statements on tables with rules";
         self.refuse(header, Cause::MemoryFull, message)
     }
 
     pub(crate) fn refuse_texts(&mut self, header: Header) -> Step {
-        let message = "keywright-proxy: texts of prepared statements take memory_bytes_max";
+        let message = "keywright: texts of prepared statements take memory_bytes_max";
         self.refuse(header, Cause::MemoryFull, message)
     }
 

@@ -109,9 +109,8 @@ impl Session {
             return self.wait_ahead(header, rule);
         }
         self.note(rule, What::Refused(what.label()));
-        let message = format!(
-            "keywright-proxy cannot fill in a key exactly in {what}, on a table with a rule"
-        );
+        let message =
+            format!("keywright cannot fill in a key exactly in {what}, on a table with a rule");
         self.refuse(header, Cause::StatementUnsupported, &message)
     }
 
@@ -121,18 +120,18 @@ impl Session {
         self.leave();
         let is_waited_for = rule.is_some_and(|rule| self.has_touched(rule));
         if self.waited.take().is_none() && !is_waited_for {
-            self.note_strange();
+            self.note_unknown_server();
             return Step::Wait;
         }
         self.note(rule, What::Refused(Unsupported::TableAhead.label()));
-        let message = "keywright-proxy gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
+        let message = "keywright gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
                        proxy's log says what keeps it from going on above them";
         self.refuse(header, Cause::TableAhead, message)
     }
 
     pub(crate) fn refuse_ambiguous_id(&mut self, header: Header, rule: usize) -> Step {
         self.note(Some(rule), What::Refused("ambiguous_id"));
-        let message = "keywright-proxy cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE";
+        let message = "keywright cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE";
         self.refuse(header, Cause::StatementUnsupported, message)
     }
 

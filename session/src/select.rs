@@ -248,7 +248,7 @@ impl Session {
                 false => "select_rows_max",
             };
             let message = format!(
-                "keywright-proxy: INSERT … SELECT of more than {rows} rows on a table with a rule ({why})"
+                "keywright: INSERT … SELECT of more than {rows} rows on a table with a rule ({why})"
             );
             write_error(Cause::StatementUnsupported, &message, 1, &mut self.down);
             return;

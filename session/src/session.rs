@@ -258,7 +258,7 @@ impl Session {
         let (cause, message) = match self.memory_full {
             true => (
                 Cause::MemoryFull,
-                "keywright-proxy: statement buffer limit reached (memory_bytes_max)",
+                "keywright: statement buffer limit reached (memory_bytes_max)",
             ),
             false => (Cause::PacketTooLarge, too_long),
         };
@@ -481,7 +481,7 @@ impl Session {
     pub(crate) fn malformed(&mut self) -> Step {
         crate::packets::write_error(
             Cause::PacketMalformed,
-            "keywright-proxy: got packets out of order",
+            "keywright: got packets out of order",
             1,
             &mut self.down,
         );

@@ -297,7 +297,7 @@ impl Session {
                     return self.pass_unread(header, bytes, After::Nothing);
                 }
                 self.refuse_long(
-                    "keywright-proxy: statement on a table with a rule is longer than rewrite_bytes_max",
+                    "keywright: statement on a table with a rule is longer than rewrite_bytes_max",
                 )
             }
             _ => self.pass_unread(header, bytes, After::ANYTHING),
@@ -308,7 +308,7 @@ impl Session {
     fn long_attributes(&mut self, header: Header, bytes: &[u8]) -> Step {
         if self.rewrites_any() {
             return self.refuse_long(
-                "keywright-proxy: query attributes of a statement longer than rewrite_bytes_max cannot be read",
+                "keywright: query attributes of a statement longer than rewrite_bytes_max cannot be read",
             );
         }
         self.pass_unread(header, bytes, After::ANYTHING)

@@ -166,7 +166,7 @@ impl Session {
         statement: TextStatement,
     ) -> Step {
         if self.context.texts.len() >= self.facts.limits.statements_max {
-            let message = "keywright-proxy: too many prepared statements on tables with rules";
+            let message = "keywright: too many prepared statements on tables with rules";
             return self.refuse(header, Cause::MemoryFull, message);
         }
         let Some(held) = self.hold(statement.text.len()) else {

@@ -27,7 +27,7 @@ pub struct Traffic {
     /// By the rule's name. Those that were in force earlier stay: a statement may still go by them.
     rules: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     unread: Arc<AtomicU64>,
-    strange: AtomicU64,
+    unknown_server: AtomicU64,
     at_fence: AtomicU64,
 }
 
@@ -70,8 +70,8 @@ impl Traffic {
 
     /// How often a statement was kept back because its keys are not in force on the server that it was for, or its table has ids that
     /// are still to be given.
-    pub fn strange(&self) -> u64 {
-        self.strange.load(Ordering::SeqCst)
+    pub fn on_unknown_server(&self) -> u64 {
+        self.unknown_server.load(Ordering::SeqCst)
     }
 
     /// How often a native INSERT was refused at the fence.
@@ -95,7 +95,7 @@ pub(crate) struct Doors {
 
 struct OneDoor {
     is_held: bool,
-    is_unsure: bool,
+    waits_for_store: bool,
     is_switched: bool,
     servers: Option<BTreeSet<Vec<u8>>>,
     under_way: Arc<AtomicU64>,
@@ -111,7 +111,7 @@ pub struct Door {
     /// New statements on its tables wait.
     pub is_held: bool,
     /// INSERTs on its tables wait.
-    pub is_unsure: bool,
+    pub waits_for_store: bool,
     /// Its tables may go over to keys and back.
     pub is_switched: bool,
     /// The servers on which its keys are in force; `None`: on any.
@@ -126,7 +126,7 @@ impl Doors {
     ) -> Self {
         let doors = rules.map(|(door, table)| OneDoor {
             is_held: door.is_held,
-            is_unsure: door.is_unsure,
+            waits_for_store: door.waits_for_store,
             is_switched: door.is_switched,
             servers: door.servers.as_ref().map(|servers| {
                 let servers = servers.iter().map(|server| server.as_bytes().to_vec());
@@ -266,12 +266,12 @@ impl Session {
         (rule, inserts): (usize, bool),
     ) -> Option<Step> {
         let door = doors.doors.get(rule)?;
-        if inserts && self.is_strange(door) {
-            doors.traffic.strange.fetch_add(1, Ordering::SeqCst);
+        if inserts && self.is_unknown_server(door) {
+            doors.traffic.unknown_server.fetch_add(1, Ordering::SeqCst);
             return Some(self.keep_back(header));
         }
         // Also where a transaction has touched the table already.
-        if inserts && door.is_unsure {
+        if inserts && door.waits_for_store {
             return Some(self.keep_back(header));
         }
         if self.under_way.iter().any(|is| is.is_of(door)) {
@@ -308,15 +308,15 @@ impl Session {
 
     /// Whether the server is none of those on which the rule's keys are in force. One that was not asked yet is asked before anything
     /// is rewritten, and then the statement comes here again.
-    fn is_strange(&self, door: &OneDoor) -> bool {
+    fn is_unknown_server(&self, door: &OneDoor) -> bool {
         let known = self.context.identity.as_ref().zip(door.servers.as_ref());
         known.is_some_and(|(server, servers)| !servers.contains(server))
     }
 
     /// A statement is kept back until servers were looked at.
-    pub(crate) fn note_strange(&self) {
+    pub(crate) fn note_unknown_server(&self) {
         if let Some(doors) = self.rules.doors() {
-            doors.traffic.strange.fetch_add(1, Ordering::SeqCst);
+            doors.traffic.unknown_server.fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -369,7 +369,7 @@ impl Session {
     }
 
     /// Whether bytes pass unread, so that no rules can be taken.
-    pub fn is_blind(&self) -> bool {
+    pub fn is_passthrough(&self) -> bool {
         matches!(self.turn, Turn::Passthrough)
     }
 
@@ -426,7 +426,7 @@ impl Session {
 fn switching() -> KeyFailure {
     KeyFailure {
         cause: Cause::StoreUnavailable,
-        message: "keywright-proxy: tables are being switched, and how that ends is not known yet"
+        message: "keywright: tables are being switched, and how that ends is not known yet"
             .to_owned(),
     }
 }

@@ -1,5 +1,5 @@
 -- Where Keywright's MySQL proxy keeps its bounds, in MySQL or MariaDB.
--- `keywright-proxy init` runs this file; running it by hand does the same:  mysql keywright < keywright_store.sql
+-- `keywright init` runs this file; running it by hand does the same:  mysql keywright < keywright_store.sql
 -- The proxy's account needs SELECT, INSERT, UPDATE and DELETE on these tables.
 --
 -- A bound is only as durable as the server makes it: innodb_flush_log_at_trx_commit = 1 and, where a replica may be
@@ -112,7 +112,7 @@ CREATE TABLE IF NOT EXISTS keywright_program (
 
 -- What the configuration of a proxy wanted for a rule when that was in force. A proxy switches tables only for what is new in its
 -- configuration: one that starts with an old file follows the others.
-CREATE TABLE IF NOT EXISTS keywright_wish (
+CREATE TABLE IF NOT EXISTS keywright_wanted (
     place          VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'host and configuration file',
     table_pattern  VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'the rule''s pattern',
     column_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,

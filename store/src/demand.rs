@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 
 use crate::failure::Failure;
 pub(crate) use waiting::PutOff;
-use waiting::{Place, PutOffs, Waiting};
+use waiting::{PutOffs, WaiterSlot, Waiting};
 
 /// One source's asking and waiting.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ impl Demand {
         }
     }
 
-    fn place(&self, need: u64) -> Result<Place<'_>, Failure> {
+    fn place(&self, need: u64) -> Result<WaiterSlot<'_>, Failure> {
         self.waiting.enter(need, self.waiters_max).ok_or_else(|| {
             Failure::new(
                 Cause::RefillTimeout,
@@ -241,9 +241,9 @@ impl Demand {
         self.figures.refill_failures.fetch_add(1, Ordering::Relaxed);
         let (need, failure) = (put_off.need, put_off.failure.clone());
         if self.put_offs.add(put_off) {
-            warn!(source = self.name, cause = failure.cause().name(), need, %failure, "so many keys cannot be had");
+            warn!(source = self.name, cause = failure.cause().name(), need, %failure, "batch too large");
         } else {
-            debug!(source = self.name, cause = failure.cause().name(), need, %failure, "so many keys cannot be had");
+            debug!(source = self.name, cause = failure.cause().name(), need, %failure, "batch too large");
         }
         self.answered.notify_waiters();
     }

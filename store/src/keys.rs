@@ -21,10 +21,10 @@ use crate::stats::SourceStats;
 use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
 use crate::store::lease_rows::{ListLeases, WorkerRow};
 use crate::store::returned::Return;
-use crate::store::schema::{Init, Look};
+use crate::store::schema::{Init, InspectSchema};
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
 use crate::store::tag_rows::unknown;
-use crate::store::{AsyncTalk, Store};
+use crate::store::{Store, Transaction};
 use crate::switch::KeySpace;
 use crate::time::{self, Space, TimeSupply};
 use crate::uuids::UuidMaker;
@@ -209,22 +209,22 @@ impl Keys {
     }
 
     /// A conversation on the store's thread.
-    pub(crate) async fn talk<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
-        talk: impl AsyncTalk<T> + 'static,
+        transaction: impl Transaction<T> + 'static,
     ) -> Result<T, Failure> {
-        self.talk_within(self.0.settings.limits.store_ms_max, talk)
+        self.run_within(self.0.settings.limits.store_ms_max, transaction)
             .await
     }
 
-    async fn talk_within<T: Send + 'static>(
+    async fn run_within<T: Send + 'static>(
         &self,
         ms: u64,
-        talk: impl AsyncTalk<T> + 'static,
+        transaction: impl Transaction<T> + 'static,
     ) -> Result<T, Failure> {
         let store = Arc::clone(&self.0.store);
         let conversation = self.0.runtime.spawn(async move {
-            let result = store.converse_within(ms, talk).await;
+            let result = store.run_within(ms, transaction).await;
             result.map_err(|error| store.failure(&error))
         });
         conversation.await.unwrap_or_else(|error| {
@@ -247,10 +247,10 @@ impl Keys {
     /// Looks at the store and changes nothing: is it there, are its tables and these tags, would a commit survive.
     pub async fn check(&self, tags: &[Tag]) -> Vec<Finding> {
         let finding = |severity| move |message| Finding { severity, message };
-        let look = Look {
+        let look = InspectSchema {
             store: Arc::clone(&self.0.store),
         };
-        let seen = match self.talk(look).await {
+        let seen = match self.run(look).await {
             Ok(seen) => seen,
             Err(failure) => return vec![finding(Severity::Error)(failure.to_string())],
         };
@@ -331,7 +331,7 @@ impl Keys {
     /// # Errors
     /// A table of another shape, with all that is wrong with it; the store cannot be used.
     pub async fn init(&self) -> Result<Vec<String>, Failure> {
-        let done = self.talk_within(INIT_MS_MAX, Init).await?;
+        let done = self.run_within(INIT_MS_MAX, Init).await?;
         if done.misshapen.is_empty() {
             return Ok(done.created);
         }
@@ -356,7 +356,7 @@ impl Keys {
             tag: tag.clone(),
             options: *options,
         };
-        match self.talk(create).await? {
+        match self.run(create).await? {
             true => Ok(()),
             false => Err(Failure::new(
                 Cause::TagExists,
@@ -378,7 +378,7 @@ impl Keys {
                     tag: tag.clone(),
                     id: *id,
                 };
-                return self.talk(advance).await?;
+                return self.run(advance).await?;
             }
             Above::Snowflake { id } => AdvanceLeases::above(*id, &self.0.settings.layout()),
             Above::SnowflakeMoment { unix_ms } => AdvanceLeases {
@@ -390,7 +390,7 @@ impl Keys {
                 bound_ms: *unix_ms,
             },
         };
-        Ok(self.talk(leases).await?.max(0).cast_unsigned())
+        Ok(self.run(leases).await?.max(0).cast_unsigned())
     }
 
     /// All tags of the table.
@@ -398,7 +398,7 @@ impl Keys {
     /// # Errors
     /// The store cannot be used.
     pub async fn tags(&self) -> Result<Vec<TagListing>, Failure> {
-        self.talk(ListTags {
+        self.run(ListTags {
             store: Arc::clone(&self.0.store),
         })
         .await
@@ -432,7 +432,7 @@ impl Keys {
     /// # Errors
     /// The store cannot be used.
     pub async fn workers(&self) -> Result<Vec<WorkerRow>, Failure> {
-        self.talk(ListLeases).await
+        self.run(ListLeases).await
     }
 
     /// The clean stop. No key is issued from now on; leases are given up, rests of ranges are handed back, to be used
@@ -472,7 +472,7 @@ impl Keys {
             store: Arc::clone(&self.0.store),
             rests,
         };
-        match self.talk(give).await {
+        match self.run(give).await {
             Ok(returned) => info!(ranges, returned, "handed back the rests of reservations"),
             Err(failure) => {
                 warn!(%failure, ranges, "rests could not be handed back; they are lost")

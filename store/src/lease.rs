@@ -36,7 +36,7 @@ pub struct Claimant {
     /// Unique to this process.
     pub owner: String,
     /// Only this worker id will do.
-    pub wish: Option<u32>,
+    pub wanted: Option<u32>,
     /// Largest worker id it may have.
     pub worker_id_max: u32,
     /// The layout it will issue with.
@@ -252,13 +252,13 @@ fn may_take(row: &LeaseRow, claimant: &Claimant) -> bool {
 
 fn choose(rows: &[LeaseRow], claimant: &Claimant) -> Result<u32, NoLease> {
     let row_of = |worker_id| rows.iter().find(|row| row.worker_id == worker_id);
-    if let Some(wish) = claimant.wish {
-        return match row_of(wish) {
+    if let Some(request) = claimant.wanted {
+        return match row_of(request) {
             Some(row) if !may_take(row, claimant) => Err(NoLease::InUse {
-                worker_id: wish,
+                worker_id: request,
                 owner: row.owner.clone().unwrap_or_default(),
             }),
-            Some(_) | None => Ok(wish),
+            Some(_) | None => Ok(request),
         };
     }
     let in_range = |row: &&LeaseRow| row.worker_id <= claimant.worker_id_max;

@@ -16,7 +16,7 @@ use crate::residue::Residue;
 use crate::settings::Limits;
 use crate::store::Store;
 use crate::store::returned::Rest;
-use crate::store::tag_rows::{Denied, Granted, Wish};
+use crate::store::tag_rows::{Denied, Granted, ReservationRequest};
 
 /// The keys of one tag, or of one residue class of it.
 #[derive(Debug)]
@@ -225,7 +225,7 @@ async fn reserve(
         .residue
         .get()
         .map_or(0, |residue| floor_of(*residue, supply.buffer.hi()));
-    let wish = Wish {
+    let request = ReservationRequest {
         store,
         tag: &supply.tag,
         residue: supply.wanted,
@@ -237,7 +237,7 @@ async fn reserve(
         returned: state.look_for_returned,
         generation: supply.held().generation,
     };
-    let result = store.converse(wish).await;
+    let result = store.run(request).await;
     result.map_err(|error| store.failure(&error))
 }
 

@@ -11,7 +11,7 @@ pub(crate) mod switch_rows;
 pub(crate) mod tag_admin;
 mod tag_read;
 pub(crate) mod tag_rows;
-pub(crate) mod wishes;
+pub(crate) mod wanted;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,7 +29,7 @@ use crate::dialect::{Dialect, TableName};
 use crate::failure::Failure;
 use crate::settings::{Limits, StoreSettings, TagDefaults};
 
-/// Why a conversation came to nothing. Whatever it had sent may or may not have been done.
+/// Why a run came to nothing. Whatever it had sent may or may not have been done.
 #[derive(Debug, Error)]
 pub(crate) enum StoreError {
     /// It took too long, or no connection came free.
@@ -53,7 +53,7 @@ impl StoreError {
     }
 }
 
-/// The store, and connections to it. Every conversation runs on the store's own thread.
+/// The store, and connections to it. Every transaction runs on the store's own thread.
 #[derive(Debug)]
 pub(crate) struct Store {
     opts: Mutex<Opts>,
@@ -87,26 +87,26 @@ impl Store {
         }
     }
 
-    /// Has one conversation, within the time limit. A connection on which anything failed is not used again: what it was
+    /// Runs one transaction, within the time limit. A connection on which anything failed is not used again: what it was
     /// told last may still be under way.
-    pub(crate) async fn converse<T>(&self, talk: impl AsyncTalk<T>) -> Result<T, StoreError> {
-        self.converse_within(self.limits.store_ms_max, talk).await
+    pub(crate) async fn run<T>(&self, transaction: impl Transaction<T>) -> Result<T, StoreError> {
+        self.run_within(self.limits.store_ms_max, transaction).await
     }
 
     /// The same within so many milliseconds.
-    pub(crate) async fn converse_within<T>(
+    pub(crate) async fn run_within<T>(
         &self,
         ms: u64,
-        talk: impl AsyncTalk<T>,
+        transaction: impl Transaction<T>,
     ) -> Result<T, StoreError> {
-        let conversation = async {
+        let run = async {
             let _permit = self.free.acquire().await;
             let mut link = self.link().await?;
-            let result = talk.with(&mut link).await?;
+            let result = transaction.run(&mut link).await?;
             self.keep(link);
             Ok(result)
         };
-        match timeout(Duration::from_millis(ms), conversation).await {
+        match timeout(Duration::from_millis(ms), run).await {
             Ok(result) => result,
             Err(_) => Err(StoreError::TimedOut { ms }),
         }
@@ -122,7 +122,7 @@ impl Store {
         }
         let opts = self.opts().clone();
         let mut conn = Conn::new(opts).await?;
-        let server = Arc::new(identity::look(&mut conn).await?);
+        let server = Arc::new(identity::server_facts(&mut conn).await?);
         Ok(Link { conn, server })
     }
 
@@ -169,7 +169,7 @@ impl Store {
             StoreError::Client(mysql_async::Error::Server(server)) => {
                 let failure = Failure::new(Cause::StoreUnavailable, message);
                 match server.code {
-                    1146 | 1054 => failure.hint("run keywright-proxy init"),
+                    1146 | 1054 => failure.hint("run keywright init"),
                     1044 | 1045 | 1142 | 1143 => failure.hint("check the account and its grants"),
                     _ => failure,
                 }
@@ -185,10 +185,10 @@ impl Store {
     }
 }
 
-/// What is said in one conversation. (A trait, because futures of closures that borrow the connection cannot be told to be
+/// What is done on one connection, as a whole. (A trait, because futures of closures that borrow the connection cannot be told to be
 /// `Send`.)
-pub(crate) trait AsyncTalk<T>: Send {
-    fn with(self, link: &mut Link) -> impl Future<Output = Result<T, StoreError>> + Send;
+pub(crate) trait Transaction<T>: Send {
+    fn run(self, link: &mut Link) -> impl Future<Output = Result<T, StoreError>> + Send;
 }
 
 /// Whether the server refused because the table is not there.

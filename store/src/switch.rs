@@ -121,7 +121,7 @@ pub struct Change {
 
 /// What a configuration wants for a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct WantedKeys {
     /// The rule.
     pub rule: RuleName,
     /// Where keys are to come from; `None`: native auto-increment.

@@ -43,7 +43,7 @@ impl Space {
 pub(crate) struct TimeSupply {
     pub(crate) space: Space,
     layout: Layout,
-    wish: Option<WorkerId>,
+    wanted: Option<WorkerId>,
     worker_id_max: u32,
     pub(crate) settings: SnowflakeSettings,
     pub(crate) clock: Arc<dyn Clock>,
@@ -80,7 +80,7 @@ impl TimeSupply {
         clock: Arc<dyn Clock>,
         limits: &Limits,
     ) -> Self {
-        let (layout, wish, worker_id_max) = match space {
+        let (layout, wanted, worker_id_max) = match space {
             Space::Snowflake => (
                 settings.layout,
                 settings.worker_id,
@@ -91,7 +91,7 @@ impl TimeSupply {
         Self {
             space,
             layout,
-            wish,
+            wanted,
             worker_id_max,
             settings,
             clock,

@@ -419,7 +419,7 @@ fn build() -> Result<PathBuf> {
     if !status.success() {
         bail!("the proxy could not be built: {status}");
     }
-    let program: &Path = "debug/keywright-proxy".as_ref();
+    let program: &Path = "debug/keywright".as_ref();
     Ok(target.join(program))
 }
 

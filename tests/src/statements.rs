@@ -18,7 +18,7 @@ use anyhow::{Context as _, bail};
 
 use crate::{Flavour, Result};
 use grammar::Case;
-use sides::{Rig, Verdict};
+use sides::{Comparison, Rig};
 
 /// Statements of one session.
 const ROUND: usize = 25;
@@ -123,11 +123,11 @@ fn round(rig: &Rig, flavour: Flavour, seed: u64, found: &mut Found) -> Result<()
         found.statements += 1;
         found.accepted += usize::from(outcome.accepted);
         match outcome.verdict {
-            Verdict::Same => continue,
-            Verdict::Refused(construct) => {
+            Comparison::Same => continue,
+            Comparison::Refused(construct) => {
                 *found.refused.entry(construct).or_default() += 1;
             }
-            Verdict::Differs(difference) => match listed::name(flavour, &case, &difference) {
+            Comparison::Differs(difference) => match listed::name(flavour, &case, &difference) {
                 Some(name) => *found.listed.entry(name).or_default() += 1,
                 None => found.faults.push(format!(
                     "seed {seed}, {}: {prelude:?}\n{case}\n{difference}",

@@ -181,7 +181,7 @@ fn statements(table: &str) -> Vec<String> {
 
 /// What the rewriter takes a statement for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum Fate {
     Key,
     Passed,
     Refused,
@@ -194,7 +194,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn verdict(&self, text: &str) -> Verdict {
+    fn verdict(&self, text: &str) -> Fate {
         let key = KeyColumn {
             name: b"id",
             form: KeyForm::Integer,
@@ -213,9 +213,9 @@ impl Reader {
                 false => insert.plan(text, modes, &key).map(|plan| plan.keys() > 0),
             });
         match asks {
-            Ok(true) => Verdict::Key,
-            Ok(false) | Err(Unread::Refused) => Verdict::Passed,
-            Err(Unread::Unsupported(_)) => Verdict::Refused,
+            Ok(true) => Fate::Key,
+            Ok(false) | Err(Unread::Refused) => Fate::Passed,
+            Err(Unread::Unsupported(_)) => Fate::Refused,
         }
     }
 }
@@ -281,9 +281,9 @@ fn no_constant_makes_the_server_issue(flavour: Flavour) -> Result<()> {
                     let verdict = reader.verdict(&text);
                     counts[verdict as usize] += 1;
                     let is_right = match verdict {
-                        Verdict::Key => issues,
-                        Verdict::Passed => !issues,
-                        Verdict::Refused => true,
+                        Fate::Key => issues,
+                        Fate::Passed => !issues,
+                        Fate::Refused => true,
                     };
                     if !is_right {
                         wrong.push(format!("{text} under {:?}: {verdict:?}", mode.0));
@@ -338,7 +338,7 @@ fn no_constant_of_a_later_row_makes_a_careless_engine_issue(flavour: Flavour) ->
                     ..reader(flavour, mode)
                 }
                 .verdict(&text);
-                if issued && verdict == Verdict::Passed {
+                if issued && verdict == Fate::Passed {
                     wrong.push(format!("{text} under {:?}: {verdict:?}", mode.0));
                 }
             }

@@ -24,19 +24,19 @@ const SILENT: usize = 200;
 const FLOOD_BYTES: usize = 64 << 20;
 
 /// A server behind a proxy with a rule, or whatever else stands behind it.
-struct Place {
+struct Peer {
     _server: Arc<Upstream>,
     proxy: ProxyProcess,
     before_bytes: u64,
 }
 
-impl Place {
-    fn open(schema: &str, limits: &str) -> Result<Place> {
-        Place::with_more_behind(schema, limits, &[])
+impl Peer {
+    fn open(schema: &str, limits: &str) -> Result<Peer> {
+        Peer::with_more_behind(schema, limits, &[])
     }
 
     /// The first listener leads to the server, the others to those ports.
-    fn with_more_behind(schema: &str, limits: &str, ports: &[u16]) -> Result<Place> {
+    fn with_more_behind(schema: &str, limits: &str, ports: &[u16]) -> Result<Peer> {
         let server = Upstream::shared(Flavour::MariaDb)?;
         server
             .wire("mysql")?
@@ -62,7 +62,7 @@ impl Place {
             .wire(schema)?
             .run("INSERT INTO t (a) VALUES ('first')")?;
         let before_bytes = resident_bytes(&proxy)?;
-        Ok(Place {
+        Ok(Peer {
             _server: server,
             proxy,
             before_bytes,
@@ -131,7 +131,7 @@ fn noise(seed: u64) -> Vec<u8> {
 
 #[test]
 fn noise_in_place_of_a_login() -> Result<()> {
-    let mut place = Place::open("noise_before", "login_ms_max = 10000")?;
+    let mut place = Peer::open("noise_before", "login_ms_max = 10000")?;
     let mut held = place.proxy.wire("noise_before")?;
     for seed in 0..NOISES {
         let mut stream = connect(place.proxy.port())?;
@@ -147,7 +147,7 @@ fn noise_in_place_of_a_login() -> Result<()> {
 
 #[test]
 fn noise_in_place_of_commands() -> Result<()> {
-    let mut place = Place::open("noise_after", "")?;
+    let mut place = Peer::open("noise_after", "")?;
     let mut held = place.proxy.wire("noise_after")?;
     held.run("CREATE USER guest@'%'")?;
     held.run("GRANT SELECT, INSERT ON noise_after.* TO guest@'%'")?;
@@ -180,7 +180,7 @@ fn open_connections(proxy: &ProxyProcess) -> Result<u64> {
 /// A length is only a promise: nothing is held for bytes that have not come.
 #[test]
 fn long_packets_that_never_come_take_no_memory() -> Result<()> {
-    let mut place = Place::open("promises", "login_ms_max = 3000")?;
+    let mut place = Peer::open("promises", "login_ms_max = 3000")?;
     let mut held = Vec::new();
     for command in [
         command::QUERY,
@@ -211,7 +211,7 @@ fn long_packets_that_never_come_take_no_memory() -> Result<()> {
 
 #[test]
 fn clients_that_say_nothing_are_sent_away() -> Result<()> {
-    let mut place = Place::open("silent", "login_ms_max = 1000")?;
+    let mut place = Peer::open("silent", "login_ms_max = 1000")?;
     let mut silent = (0..SILENT)
         .map(|_| connect(place.proxy.port()))
         .collect::<Result<Vec<_>>>()?;
@@ -379,7 +379,7 @@ fn upstreams_that_are_none_harm_nobody() -> Result<()> {
         .collect::<Result<Vec<_>>>()?;
     let ports: Vec<u16> = hostile.iter().map(|hostile| hostile.port).collect();
     let limits = "login_ms_max = 5000";
-    let mut place = Place::with_more_behind("upstreams", limits, &ports)?;
+    let mut place = Peer::with_more_behind("upstreams", limits, &ports)?;
     let login = Login::root("upstreams");
     let listeners = place.proxy.ports().to_vec();
     for ((port, hostile), (_, clients)) in listeners.iter().skip(1).zip(&hostile).zip(behaviours) {
@@ -399,7 +399,7 @@ fn upstreams_that_are_none_harm_nobody() -> Result<()> {
 #[test]
 fn results_that_nobody_reads_wait_at_the_server() -> Result<()> {
     let hostile = Hostile::listen(endless_rows)?;
-    let mut place = Place::with_more_behind("unread", "", &[hostile.port])?;
+    let mut place = Peer::with_more_behind("unread", "", &[hostile.port])?;
     hostile.begun.store(true, Ordering::Release);
     let port = *place.proxy.ports().get(1).context("the second listener")?;
     let mut unread = Vec::new();

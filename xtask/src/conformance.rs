@@ -15,7 +15,7 @@ use keywright_tests::{Flavour, workspace_root};
 
 use crate::needs;
 use crate::shell::step;
-use leg::{Leg, Place};
+use leg::{Leg, WorkDir};
 use outcome::Outcome;
 
 /// Run drivers' own test suites directly and through the proxy, and compare test by test.
@@ -137,7 +137,7 @@ fn run_leg(suite: Suite, source: &Path, flavour: Flavour, leg: Leg) -> Result<Ou
         flavour.name(),
         leg.name()
     ));
-    let place = Place::start(suite, flavour, leg)?;
+    let place = WorkDir::start(suite, flavour, leg)?;
     let outcome = suite.run(source, place.port(), &[])?;
     println!("    {}", outcome.summary());
     if outcome.passed() == 0 {

@@ -7,7 +7,7 @@ use keywright_proxy::config::{Config, Configured, Listener, Unchecked};
 use keywright_proxy::highest::{self, Highest, Unknown};
 use keywright_proxy::in_force;
 use keywright_proxy::switch::rule_name;
-use keywright_proxy::tables::{self, Found};
+use keywright_proxy::tables::{self, Inspection};
 use keywright_session::Mode;
 use keywright_store::switch::{RuleName, Switchboard};
 use keywright_store::{Keys, Severity};
@@ -35,7 +35,7 @@ impl Check {
                 bad += usize::from(finding.severity == Severity::Error);
             }
             for listener in &config.listeners {
-                let found = look(&config, listener, self.fence).await;
+                let found = inspect(&config, listener, self.fence).await;
                 for error in found.errors.iter().chain(&found.left_out) {
                     println!("{}: error: {error}", listener.bind);
                 }
@@ -52,7 +52,7 @@ impl Check {
                 println!("error: {error}");
                 bad += 1;
             }
-            for warning in beneath(&config, &keys).await {
+            for warning in stale_tags(&config, &keys).await {
                 println!("store: warning: {warning}");
             }
             for warning in unseen(&config, &keys).await {
@@ -93,7 +93,7 @@ fn to_be_switched(configured: &Config, config: &Config) -> Vec<String> {
 
 /// Tags that are to give ids which tables have already, and servers of which that is not known. That the store cannot be asked is told
 /// elsewhere.
-async fn beneath(config: &Config, keys: &Keys) -> Vec<String> {
+async fn stale_tags(config: &Config, keys: &Keys) -> Vec<String> {
     // A rule that gives no keys yet is switched above all ids.
     let gives_keys = |rule: &&Configured| !rule.is_switched || rule.rule.mode == Mode::Rewrite;
     let config = &Config {
@@ -136,19 +136,19 @@ async fn unseen(config: &Config, keys: &Keys) -> Vec<String> {
 }
 
 /// What is found on one listener's server; that it cannot be looked at is a finding too.
-pub(crate) async fn look(config: &Config, listener: &Listener, apply_fence: bool) -> Found {
+pub(crate) async fn inspect(config: &Config, listener: &Listener, apply_fence: bool) -> Inspection {
     if config.rules.is_empty() {
-        return Found::default();
+        return Inspection::default();
     }
     let trouble = match &listener.admin {
         None => "there is no admin url".to_owned(),
-        Some(admin) => match tables::look(config, listener, admin, apply_fence).await {
+        Some(admin) => match tables::inspect(config, listener, admin, apply_fence).await {
             Ok(found) => return found,
             Err(error) => format!("{error:#}"),
         },
     };
     let message = format!("tables could not be looked at: {trouble}");
-    let mut found = Found::default();
+    let mut found = Inspection::default();
     match listener.unchecked {
         Unchecked::Error => found.errors.push(message),
         Unchecked::Warning => found.warnings.push(format!(

@@ -43,7 +43,7 @@ impl Explain {
         let database = self.database.as_deref();
         if let Some(log) = &self.log {
             let summary = explainer.log(open(log)?, database)?;
-            print!("{}", explainer.told(&summary));
+            print!("{}", explainer.report(&summary));
         }
         if let Some(statement) = &self.statement {
             println!("{}", explainer.statement(statement, database));

@@ -16,7 +16,7 @@ use keywright_store::{Failure, Keys};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
-use super::looks::Looks;
+use super::schema_refresh::SchemaRefresh;
 use super::switching::Switching;
 use super::{File, runtime};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
         return Ok(());
     };
     let mut running = running?;
-    let orders = running.in_force.orders();
+    let snapshot = running.in_force.snapshot();
     let (stop, stopping) = watch::channel(false);
     let (serves, mut has_ended) = oneshot::channel::<()>();
     let serving = {
@@ -47,7 +47,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
         std::thread::spawn(move || {
             // Dropped however serving ends, which is what is waited for.
             let _serves = serves;
-            serve::serve(config, keys, orders, counters, stopping)
+            serve::serve(config, keys, snapshot, counters, stopping)
         })
     };
     runtime.block_on(async {
@@ -83,7 +83,7 @@ async fn are_there(keys: &Keys, tags: &[Tag], in_force: Option<&[Tag]>) -> Resul
         Ok(missing) => {
             let names: Vec<String> = missing.iter().map(|tag| format!("\"{tag}\"")).collect();
             bail!(
-                "the store has no tag {}: keywright-proxy init makes it",
+                "the store has no tag {}: keywright init makes it",
                 names.join(", ")
             )
         }
@@ -134,7 +134,7 @@ struct Running<'a> {
     file: &'a File,
     /// As it was read.
     config: Arc<Config>,
-    looks: Looks,
+    looks: SchemaRefresh,
     keys: Keys,
     /// What is noted there is of this program, whatever its configuration.
     board: Switchboard,
@@ -166,13 +166,16 @@ async fn standing(config: &Config, keys: &Keys) -> Option<Standing> {
 }
 
 /// Rules of whose tables nothing says that they were native, or switched: they may have had keys without the fence.
-async fn unsure(config: &Config, keys: &Keys) -> BTreeSet<RuleName> {
+async fn rules_that_may_have_keys(config: &Config, keys: &Keys) -> BTreeSet<RuleName> {
     if !is_switched(config) {
         return BTreeSet::new();
     }
     // Where the store does not say, none is sure.
-    let wishes = Switchboard::new(keys).wishes().await.unwrap_or_default();
-    let is_told = |rule: &RuleName| wishes.iter().any(|(_, wish)| wish.rule == *rule);
+    let all_wanted = Switchboard::new(keys)
+        .all_wanted()
+        .await
+        .unwrap_or_default();
+    let is_told = |rule: &RuleName| all_wanted.iter().any(|(_, wanted)| wanted.rule == *rule);
     let rules = config.rules.iter().filter(|rule| rule.is_switched);
     rules.map(rule_name).filter(|rule| !is_told(rule)).collect()
 }
@@ -186,13 +189,17 @@ impl<'a> Running<'a> {
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
         let board = Switchboard::new(&keys);
-        let looks = Looks::begin(effective, Arc::clone(&counters), board.clone(), true).await?;
+        let looks =
+            SchemaRefresh::begin(effective, Arc::clone(&counters), board.clone(), true).await?;
         let in_force = InForce::new(
             keys.clone(),
             Arc::clone(&counters),
             Arc::new(OwnKey::made_when_needed()),
             (Arc::clone(&config), looks.seen()),
-            (standing.as_ref(), unsure(&config, &keys).await),
+            (
+                standing.as_ref(),
+                rules_that_may_have_keys(&config, &keys).await,
+            ),
         )?;
         let mut running = Running {
             file,
@@ -209,7 +216,7 @@ impl<'a> Running<'a> {
             // So that whoever is served gets keys from the first statement on, if nothing is in the way.
             switching.settle().await;
         }
-        running.look_by_force();
+        running.refresh_schema_now();
         Ok(running)
     }
 
@@ -226,12 +233,12 @@ impl<'a> Running<'a> {
     }
 
     /// Tables that come later get the fence where keys are in force.
-    fn look_by_force(&mut self) {
+    fn refresh_schema_now(&mut self) {
         self.looks.follow(Arc::new(self.in_force.config()));
     }
 
-    /// Gives new orders whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it
-    /// leaves nothing half done: orders are given as a whole.
+    /// Gives new snapshot whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it
+    /// leaves nothing half done: snapshot are given as a whole.
     async fn follow(&mut self, hangup: &mut Signal) {
         loop {
             let switching = self.switching.as_ref();
@@ -252,7 +259,7 @@ impl<'a> Running<'a> {
                         let before = self.in_force.version();
                         switching.step().await;
                         if self.in_force.version() != before {
-                            self.look_by_force();
+                            self.refresh_schema_now();
                         }
                     }
                     continue;
@@ -313,13 +320,13 @@ impl<'a> Running<'a> {
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
         let (counters, board) = (Arc::clone(&self.counters), self.board.clone());
-        let looks = Looks::begin(effective, counters, board, false).await?;
+        let looks = SchemaRefresh::begin(effective, counters, board, false).await?;
         self.in_force
             .configure(Arc::clone(&config), looks.seen(), standing.as_ref())?;
         self.looks = looks;
         if self.config.needs_restart(&config) {
             tracing::warn!(
-                "limits, metrics and status stay as they were at the start, but for look_s and switch_peer_wait_s: others take a restart"
+                "limits, metrics and status stay as they were at the start, but for schema_refresh_s and switch_peer_wait_s: others take a restart"
             );
         }
         self.config = Arc::clone(&config);
@@ -327,7 +334,7 @@ impl<'a> Running<'a> {
             switching.configure(config);
         }
         self.begin_switching();
-        self.look_by_force();
+        self.refresh_schema_now();
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use keywright_proxy::in_force::InForce;
 use keywright_proxy::switch::{Conductor, Limits, rule_name};
 use keywright_session::Mode;
 use keywright_store::switch::{
-    Change, KeySpace, Next, Peer, Phase, RuleName, Standing, Switchboard, Wish, missing,
+    Change, KeySpace, Next, Peer, Phase, RuleName, Standing, Switchboard, WantedKeys, missing,
 };
 use keywright_store::{Failure, Keys};
 use tokio::time::{Instant, sleep};
@@ -37,7 +37,7 @@ pub(super) struct Switching {
     conductor: Conductor<Arc<InForce>>,
     config: Arc<Config>,
     place: String,
-    /// Rules whose wish has changed while this program runs.
+    /// Rules whose wanted has changed while this program runs.
     changed: BTreeSet<RuleName>,
     /// Whether the configuration may want what is not in force.
     is_due: bool,
@@ -58,18 +58,18 @@ pub(super) struct Switching {
     /// When an attempt was under way last.
     last_busy: Option<Instant>,
     /// What was logged last, and has not changed.
-    told: Option<String>,
+    reported: Option<String>,
     told_off: BTreeSet<RuleName>,
     is_idle: bool,
 }
 
 /// What a configuration wants for a rule.
-fn wish(configured: &Configured) -> Option<Wish> {
+fn wanted(configured: &Configured) -> Option<WantedKeys> {
     let keys = match configured.rule.mode {
         Mode::Rewrite => Some(KeySpace::of(&configured.spec)?),
         Mode::Observe => None,
     };
-    configured.is_switched.then(|| Wish {
+    configured.is_switched.then(|| WantedKeys {
         rule: rule_name(configured),
         keys,
     })
@@ -91,9 +91,9 @@ fn in_force(standing: &Standing, rule: &RuleName) -> Option<KeySpace> {
 
 /// Whether a program is to switch a rule's tables to what its configuration wants, and they are not: what the configuration wanted
 /// before (`last`; nothing: it is new here) says whether it has changed, or others have switched meanwhile; `was_switched`: ever.
-fn is_news(wish: &Wish, last: Option<&Wish>, was_switched: bool) -> bool {
+fn is_news(wanted: &WantedKeys, last: Option<&WantedKeys>, was_switched: bool) -> bool {
     match last {
-        Some(last) => last != wish,
+        Some(last) => last != wanted,
         // Whoever comes new to others' tables takes none of them back, or over again.
         None => !was_switched,
     }
@@ -112,9 +112,9 @@ fn named(keys: Option<&KeySpace>) -> String {
 fn repeated(
     rule: &RuleName,
     keys: Option<KeySpace>,
-    strange: &BTreeSet<RuleName>,
+    on_unknown_servers: &BTreeSet<RuleName>,
 ) -> Option<Change> {
-    if !strange.contains(rule) {
+    if !on_unknown_servers.contains(rule) {
         return None;
     }
     tracing::warn!(
@@ -181,7 +181,7 @@ impl Switching {
             no_fence_before: Instant::now(),
             looked_into: (0, 0),
             last_busy: None,
-            told: None,
+            reported: None,
             told_off: BTreeSet::new(),
             is_idle: true,
         }
@@ -189,10 +189,10 @@ impl Switching {
 
     /// Another configuration: what differs from the one before is to be switched.
     pub(super) fn configure(&mut self, config: Arc<Config>) {
-        let before: Vec<Wish> = self.config.rules.iter().filter_map(wish).collect();
-        let now = config.rules.iter().filter_map(wish);
-        let changed = now.filter(|wish| !before.contains(wish));
-        self.changed.extend(changed.map(|wish| wish.rule));
+        let before: Vec<WantedKeys> = self.config.rules.iter().filter_map(wanted).collect();
+        let now = config.rules.iter().filter_map(wanted);
+        let changed = now.filter(|wanted| !before.contains(wanted));
+        self.changed.extend(changed.map(|wanted| wanted.rule));
         let limits = Limits {
             // Connections know it from the start.
             wait_ms_max: self.config.switch_wait_ms_max,
@@ -230,12 +230,12 @@ impl Switching {
             Err(error) => (false, Some(format!("{error:#}"))),
         };
         if let Some(trouble) = &trouble
-            && self.told.as_ref() != Some(trouble)
+            && self.reported.as_ref() != Some(trouble)
         {
             tracing::warn!("{trouble}");
         }
         if trouble.is_some() || is_settled {
-            self.told = trouble;
+            self.reported = trouble;
         }
         is_settled
     }
@@ -266,7 +266,7 @@ impl Switching {
             return Ok(true);
         }
         // At once: whoever starts again, or is told something else, goes by what was in force.
-        let standing = self.record_wishes().await?;
+        let standing = self.record_wanted().await?;
         if now < self.next_try || !is_turn_over {
             return Ok(true);
         }
@@ -275,43 +275,43 @@ impl Switching {
 
     /// Puts right what a failover may have changed, now and then and when statements have met it.
     async fn look_into(&mut self, now: Instant) -> Result<()> {
-        let traffic = self.conductor.crew().traffic();
-        let met = (traffic.strange(), traffic.at_fence());
+        let traffic = self.conductor.connections().traffic();
+        let met = (traffic.on_unknown_server(), traffic.at_fence());
         let is_asked_for = met != self.looked_into && now >= self.no_fence_before;
         if now < self.next_fence && !is_asked_for {
             return Ok(());
         }
         self.no_fence_before = now + Duration::from_millis(LOOK_INTO_MS_MIN);
-        self.next_fence = now + Duration::from_secs(self.config.look_s);
+        self.next_fence = now + Duration::from_secs(self.config.schema_refresh_s);
         self.looked_into = met;
         self.is_due = true;
         if self.conductor.lift_left().await? {
-            self.conductor.crew().renew();
+            self.conductor.connections().renew();
         }
         self.conductor.fence_missing().await
     }
 
     /// Notes in the store what the configuration wants and is in force; that differs from this before a switch.
-    async fn record_wishes(&mut self) -> Result<Standing> {
+    async fn record_wanted(&mut self) -> Result<Standing> {
         let standing = self.conductor.standing().await?;
-        let wishes: Vec<Wish> = self.config.rules.iter().filter_map(wish).collect();
-        let is_in_force = |wish: &Wish| in_force(&standing, &wish.rule) == wish.keys;
-        if standing.phase != Phase::None || !wishes.iter().any(is_in_force) {
+        let all_wanted: Vec<WantedKeys> = self.config.rules.iter().filter_map(wanted).collect();
+        let is_in_force = |wanted: &WantedKeys| in_force(&standing, &wanted.rule) == wanted.keys;
+        if standing.phase != Phase::None || !all_wanted.iter().any(is_in_force) {
             return Ok(standing);
         }
-        let all = self.board.wishes().await.map_err(failed)?;
-        for wish in wishes.into_iter().filter(is_in_force) {
-            if self.changed.remove(&wish.rule) {
+        let all = self.board.all_wanted().await.map_err(failed)?;
+        for wanted in all_wanted.into_iter().filter(is_in_force) {
+            if self.changed.remove(&wanted.rule) {
                 tracing::info!(
-                    rule = wish.rule.tables,
-                    keys = named(wish.keys.as_ref()),
+                    rule = wanted.rule.tables,
+                    keys = named(wanted.keys.as_ref()),
                     "what the rule says is in force"
                 );
             }
             let is_recorded =
-                |(place, before): &(String, Wish)| *place == self.place && *before == wish;
+                |(place, before): &(String, WantedKeys)| *place == self.place && *before == wanted;
             if !all.iter().any(is_recorded) {
-                let recorded = self.board.record_wish(&self.place, wish).await;
+                let recorded = self.board.record_wanted(&self.place, wanted).await;
                 recorded.map_err(failed)?;
             }
         }
@@ -323,27 +323,28 @@ impl Switching {
         if standing.phase != Phase::None {
             return Ok(false);
         }
-        let all = self.board.wishes().await.map_err(failed)?;
+        let all = self.board.all_wanted().await.map_err(failed)?;
         let mut changes = Vec::new();
-        let strange = self.conductor.strange(standing).await;
-        let wishes: Vec<Wish> = self.config.rules.iter().filter_map(wish).collect();
-        for wish in wishes {
-            let from = in_force(standing, &wish.rule);
-            let of_rule = || all.iter().filter(|(_, its)| its.rule == wish.rule);
+        let on_unknown_servers = self.conductor.on_unknown_servers(standing).await;
+        let all_wanted: Vec<WantedKeys> = self.config.rules.iter().filter_map(wanted).collect();
+        for wanted in all_wanted {
+            let from = in_force(standing, &wanted.rule);
+            let of_rule = || all.iter().filter(|(_, its)| its.rule == wanted.rule);
             let before = of_rule().find(|(place, _)| *place == self.place);
             let before = before.map(|(_, before)| before);
             let was_switched = from.is_some() || of_rule().any(|(_, its)| its.keys.is_some());
-            if from == wish.keys {
-                changes.extend(repeated(&wish.rule, from, &strange));
-            } else if self.changed.contains(&wish.rule) || is_news(&wish, before, was_switched) {
+            if from == wanted.keys {
+                changes.extend(repeated(&wanted.rule, from, &on_unknown_servers));
+            } else if self.changed.contains(&wanted.rule) || is_news(&wanted, before, was_switched)
+            {
                 changes.push(Change {
-                    rule: wish.rule,
+                    rule: wanted.rule,
                     from,
-                    to: wish.keys,
+                    to: wanted.keys,
                 });
             } else {
-                self.say_others(&wish, from.as_ref());
-                changes.extend(repeated(&wish.rule, from, &strange));
+                self.say_others(&wanted, from.as_ref());
+                changes.extend(repeated(&wanted.rule, from, &on_unknown_servers));
             }
         }
         // One attempt goes one way.
@@ -385,14 +386,14 @@ impl Switching {
     }
 
     /// Once for each rule.
-    fn say_others(&mut self, wish: &Wish, from: Option<&KeySpace>) {
-        if self.told_off.insert(wish.rule.clone()) {
+    fn say_others(&mut self, wanted: &WantedKeys, from: Option<&KeySpace>) {
+        if self.told_off.insert(wanted.rule.clone()) {
             tracing::warn!(
-                rule = wish.rule.tables,
+                rule = wanted.rule.tables,
                 "the keys come from {} now, as another proxy has switched them, and this configuration says {}: what is in force stays, so set \
                  the file to it; to switch, do that, send SIGHUP, then change the rule and send SIGHUP again",
                 named(from),
-                named(wish.keys.as_ref()),
+                named(wanted.keys.as_ref()),
             );
         }
     }
@@ -409,7 +410,7 @@ impl Switching {
             if is_settled && (!self.is_due || has_begun) {
                 return;
             }
-            if self.told.is_some() && self.is_idle {
+            if self.reported.is_some() && self.is_idle {
                 return;
             }
             sleep(Duration::from_millis(BUSY_MS)).await;
@@ -418,7 +419,7 @@ impl Switching {
 
     /// The program ends: nobody is to wait for it.
     pub(super) async fn leave(&mut self) {
-        if let Err(error) = self.record_wishes().await {
+        if let Err(error) = self.record_wanted().await {
             tracing::debug!("what is in force here was not noted in the store: {error:#}");
         }
         if let Err(failure) = self.board.leave().await {
@@ -430,12 +431,12 @@ impl Switching {
 #[cfg(test)]
 mod tests {
     use keywright_core::Tag;
-    use keywright_store::switch::{Change, KeySpace, RuleName, Wish};
+    use keywright_store::switch::{Change, KeySpace, RuleName, WantedKeys};
 
     use super::{is_news, one_of_groups};
 
-    fn wish(tag: Option<&str>) -> Wish {
-        Wish {
+    fn wanted(tag: Option<&str>) -> WantedKeys {
+        WantedKeys {
             rule: RuleName {
                 tables: "shop.t".to_owned(),
                 column: "id".to_owned(),
@@ -477,7 +478,7 @@ mod tests {
 
     #[test]
     fn only_what_is_new_in_a_configuration_is_switched() {
-        let (native, a, b) = (wish(None), wish(Some("a")), wish(Some("b")));
+        let (native, a, b) = (wanted(None), wanted(Some("a")), wanted(Some("b")));
         for (wanted, last, was_switched, is_new) in [
             // It starts again with its old file, and another program has switched.
             (&a, Some(&a), true, false),

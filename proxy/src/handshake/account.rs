@@ -28,7 +28,7 @@ pub(super) enum Account {
 }
 
 /// Asks on a connection that is let in, between commands.
-pub(super) async fn look<S: AsyncRead + AsyncWrite + Unpin>(
+pub(super) async fn read<S: AsyncRead + AsyncWrite + Unpin>(
     upstream: &mut S,
     capabilities: u64,
 ) -> io::Result<Account> {

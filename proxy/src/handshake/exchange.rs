@@ -89,7 +89,7 @@ impl Exchange {
     ) -> (Self, Option<Vec<u8>>) {
         let plugin = introduction.plugin.unwrap_or(b"mysql_native_password");
         // What comes with the introduction may be a password already.
-        let may_pass = ways == Ways::Alike || is_blind(plugin) || is(plugin, CACHING_SHA2);
+        let may_pass = ways == Ways::Alike || passes_unread(plugin) || is(plugin, CACHING_SHA2);
         let exchange = Self {
             ways,
             challenge,
@@ -130,7 +130,7 @@ impl Exchange {
         }
         self.plugin = plugin.to_vec();
         self.awaits = Awaits::Anything;
-        if self.ways == Ways::Alike || is_blind(plugin) || is(plugin, CACHING_SHA2) {
+        if self.ways == Ways::Alike || passes_unread(plugin) || is(plugin, CACHING_SHA2) {
             return Turn::Pass;
         }
         if is(plugin, SHA256) {
@@ -217,7 +217,7 @@ fn is(plugin: &[u8], name: &[u8]) -> bool {
     plugin.eq_ignore_ascii_case(name)
 }
 
-fn is_blind(plugin: &[u8]) -> bool {
+fn passes_unread(plugin: &[u8]) -> bool {
     BLIND_TO_THE_CHANNEL.iter().any(|name| is(plugin, name))
 }
 

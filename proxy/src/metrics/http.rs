@@ -34,9 +34,9 @@ const ACCEPT_PAUSE_MS: u64 = 50;
 /// Prometheus's text format, which the short answers are too.
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// What is told.
+/// What is state.
 #[derive(Clone)]
-struct Told {
+struct HttpState {
     keys: Keys,
     counters: Arc<Counters>,
     stopping: watch::Receiver<bool>,
@@ -49,7 +49,7 @@ pub(crate) async fn serve(
     counters: Arc<Counters>,
     stopping: watch::Receiver<bool>,
 ) {
-    let told = Told {
+    let state = HttpState {
         keys,
         counters,
         stopping,
@@ -64,7 +64,7 @@ pub(crate) async fn serve(
                 {
                     first.abort();
                 }
-                let exchange = tokio::spawn(exchange(peer, told.clone()));
+                let exchange = tokio::spawn(exchange(peer, state.clone()));
                 served.push_back(exchange.abort_handle());
             }
             Err(error) => {
@@ -76,9 +76,9 @@ pub(crate) async fn serve(
 }
 
 /// One request and its answer.
-async fn exchange(peer: Stream, told: Told) {
+async fn exchange(peer: Stream, state: HttpState) {
     let answer = service_fn(|request: Request<Incoming>| {
-        let (status, body) = told.answer(request.method(), request.uri().path());
+        let (status, body) = state.answer(request.method(), request.uri().path());
         let mut response = Response::new(body);
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, TEXT);
@@ -95,7 +95,7 @@ async fn exchange(peer: Stream, told: Told) {
     }
 }
 
-impl Told {
+impl HttpState {
     fn answer(&self, method: &Method, path: &str) -> (StatusCode, String) {
         if method != Method::GET {
             return (StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());

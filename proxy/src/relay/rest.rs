@@ -1,4 +1,4 @@
-//! A connection on which there is nothing to pass: memory is given back, newer orders are taken, and statements wait for them.
+//! A connection on which there is nothing to pass: memory is given back, a newer snapshot is taken, and statements wait for them.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Halt, IDLE_MS, Relay};
-use crate::newer::Newer;
+use crate::config_updates::ConfigUpdates;
 
 /// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds.
 const AT_FENCE_MS_MAX: u64 = 3_000;
@@ -44,18 +44,18 @@ impl Relay {
     /// Takes newer rules if it can now; whether the connection must end, since it cannot.
     fn cannot_follow(&mut self, context: &mut Context<'_>) -> bool {
         let is_idle = self.is_idle();
-        let Some(newer) = &mut self.newer else {
+        let Some(updates) = &mut self.updates else {
             return false;
         };
-        if !newer.poll(context) || !is_idle {
+        if !updates.poll(context) || !is_idle {
             return false;
         }
-        if newer.is_unread() {
-            return newer.poll_end(self.session.rest(), context);
+        if updates.is_unread() {
+            return updates.poll_end(self.session.rest(), context);
         }
         match self.follow() {
             Adopted::Yes | Adopted::GoesOn => {
-                self.newer.as_mut().map(Newer::done);
+                self.updates.as_mut().map(ConfigUpdates::done);
                 false
             }
             Adopted::Later => false,
@@ -65,18 +65,18 @@ impl Relay {
 
     /// Takes the newest rules, if it can.
     pub(super) fn follow(&mut self) -> Adopted {
-        let Some(newer) = &self.newer else {
+        let Some(updates) = &self.updates else {
             return Adopted::Yes;
         };
-        let orders = newer.orders();
-        let Some(rules) = newer.rules(&orders) else {
+        let snapshot = updates.snapshot();
+        let Some(rules) = updates.rules(&snapshot) else {
             return Adopted::Never;
         };
         let adopted = self.session.adopt(&rules);
         if adopted == Adopted::Yes {
-            self.means.tally.note(self.session.events());
-            self.means.sources = orders.sources();
-            self.means.tally = orders.tally();
+            self.context.tally.note(self.session.events());
+            self.context.sources = snapshot.sources();
+            self.context.tally = snapshot.tally();
         }
         adopted
     }
@@ -95,16 +95,16 @@ impl Relay {
                 return false;
             }
         };
-        let Some(newer) = self.newer.as_ref().filter(|_| !can_go_on) else {
+        let Some(updates) = self.updates.as_ref().filter(|_| !can_go_on) else {
             return true;
         };
         let limit = match self.session.is_at_fence() {
-            true => newer.held_ms_max().min(AT_FENCE_MS_MAX),
-            false => newer.held_ms_max(),
+            true => updates.held_ms_max().min(AT_FENCE_MS_MAX),
+            false => updates.held_ms_max(),
         };
         let limit = Duration::from_millis(limit);
         let until = *self.waits_until.get_or_insert(Instant::now() + limit);
-        let other = newer.wait_for(before);
+        let other = updates.wait_for(before);
         if timeout_at(until, other).await.is_err() {
             self.waits_until = None;
             self.session.on_waited();

@@ -22,7 +22,7 @@ use crate::tables::{Column, quoted};
 const BEAT_MS: u64 = 1_000;
 
 /// The connections of a program's clients.
-pub trait Crew {
+pub trait ClientConnections {
     /// New statements on the tables that the attempt is about wait from now on. False: something is under way by what was in force
     /// before.
     fn hold(&self, standing: &Standing) -> bool;
@@ -48,7 +48,7 @@ pub struct Conductor<C> {
     pub(super) board: Switchboard,
     pub(super) config: Arc<Config>,
     limits: Limits,
-    crew: C,
+    connections: C,
     holds: Option<u64>,
     /// What was said to the store last, and when.
     beat: Option<(Option<u64>, Instant)>,
@@ -64,18 +64,18 @@ pub struct Conductor<C> {
     pub(super) held_back: BTreeSet<(String, String)>,
 }
 
-pub(super) fn told(failure: Failure) -> anyhow::Error {
+pub(super) fn store_error(failure: Failure) -> anyhow::Error {
     anyhow!("{failure}")
 }
 
-impl<C: Crew> Conductor<C> {
+impl<C: ClientConnections> Conductor<C> {
     /// Of a program that begins now.
-    pub fn new(board: Switchboard, config: Arc<Config>, limits: Limits, crew: C) -> Self {
+    pub fn new(board: Switchboard, config: Arc<Config>, limits: Limits, connections: C) -> Self {
         Self {
             board,
             config,
             limits,
-            crew,
+            connections,
             holds: None,
             beat: None,
             has_lost_store: false,
@@ -104,8 +104,8 @@ impl<C: Crew> Conductor<C> {
     }
 
     /// Its connections.
-    pub fn crew(&self) -> &C {
-        &self.crew
+    pub fn connections(&self) -> &C {
+        &self.connections
     }
 
     /// Begins to let tables go over. False: somebody else is at it, or something else is in force.
@@ -113,7 +113,7 @@ impl<C: Crew> Conductor<C> {
     /// # Errors
     /// The store cannot be used.
     pub async fn begin(&self, changes: &[Change]) -> Result<bool> {
-        let begun = self.board.begin(changes).await.map_err(told)?;
+        let begun = self.board.begin(changes).await.map_err(store_error)?;
         if let Some(attempt) = begun {
             tracing::info!(attempt, ?changes, "tables are to go over");
         }
@@ -134,7 +134,7 @@ impl<C: Crew> Conductor<C> {
             program: self.board.program(),
             can_lead: self.can_lead(),
             holds: self.holds,
-            is_quiet: self.crew.is_quiet(),
+            is_quiet: self.connections.is_quiet(),
             wait_ms_max: self.limits.wait_ms_max,
             peer_wait_ms: self.limits.peer_wait_ms,
         };
@@ -142,7 +142,7 @@ impl<C: Crew> Conductor<C> {
         match next {
             Next::Follow => {
                 self.look_before(&standing).await;
-                if !self.crew.follow(&standing) {
+                if !self.connections.follow(&standing) {
                     self.say_again(None).await?;
                     return Ok(Next::Wait);
                 }
@@ -150,7 +150,7 @@ impl<C: Crew> Conductor<C> {
                 self.say_again(None).await?;
             }
             Next::Hold(attempt) => {
-                if !self.crew.hold(&standing) {
+                if !self.connections.hold(&standing) {
                     self.say_again(None).await?;
                     return Ok(Next::Wait);
                 }
@@ -159,7 +159,7 @@ impl<C: Crew> Conductor<C> {
             Next::Acknowledge(attempt) => self.say(Some(attempt)).await?,
             Next::Carry(attempt) => self.try_to_carry(attempt, &standing).await?,
             Next::End(attempt) => {
-                if self.board.end(attempt).await.map_err(told)? {
+                if self.board.end(attempt).await.map_err(store_error)? {
                     tracing::warn!(attempt, "the switch took too long, and is given up");
                 }
             }
@@ -177,7 +177,7 @@ impl<C: Crew> Conductor<C> {
     pub async fn standing(&mut self) -> Result<Standing> {
         let standing = self.board.standing().await;
         let had_lost_store = std::mem::replace(&mut self.has_lost_store, standing.is_err());
-        let mut standing = standing.map_err(told)?;
+        let mut standing = standing.map_err(store_error)?;
         if had_lost_store {
             self.answers_since = Some(Instant::now());
         }
@@ -193,7 +193,7 @@ impl<C: Crew> Conductor<C> {
     async fn say(&mut self, held: Option<u64>) -> Result<()> {
         let said = self.board.beat(held).await;
         self.has_lost_store |= said.is_err();
-        said.map_err(told)?;
+        said.map_err(store_error)?;
         self.beat = Some((held, Instant::now()));
         Ok(())
     }
@@ -217,7 +217,7 @@ impl<C: Crew> Conductor<C> {
         };
         if carried.is_err() {
             // It may have come into force: then there is nothing to end.
-            self.board.end(attempt).await.map_err(told)?;
+            self.board.end(attempt).await.map_err(store_error)?;
         }
         carried
     }
@@ -297,7 +297,7 @@ impl<C: Crew> Conductor<C> {
         }
         let identities = servers.iter().map(|server| server.identity.clone());
         let committed = self.board.commit(attempt, above, identities.collect());
-        match committed.await.map_err(told)? {
+        match committed.await.map_err(store_error)? {
             Committed::Done => tracing::info!(attempt, "the switch is in force"),
             Committed::Over => {}
             Committed::Unknown(keys) => {
@@ -314,7 +314,7 @@ impl<C: Crew> Conductor<C> {
 
     /// The fences that may be there: those of tables that give keys, and of this attempt.
     async fn own_fences(&self, attempt: u64, standing: &Standing) -> Result<OwnFences> {
-        let recorded = self.board.recorded(attempt).await.map_err(told)?;
+        let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
         let rules = standing.rules.iter().filter(|rule| rule.keys.is_some());
         Ok(OwnFences {
             rules: rules.map(|rule| rule.rule.clone()).collect(),
@@ -330,7 +330,7 @@ impl<C: Crew> Conductor<C> {
 
     /// Always an error: why.
     async fn give_up(&self, attempt: u64, why: String) -> Result<()> {
-        self.board.end(attempt).await.map_err(told)?;
+        self.board.end(attempt).await.map_err(store_error)?;
         bail!("the switch is given up: {why}")
     }
 
@@ -357,7 +357,7 @@ impl<C: Crew> Conductor<C> {
         self.board
             .is_in(attempt, Phase::Holding)
             .await
-            .map_err(told)
+            .map_err(store_error)
     }
 
     /// For whoever completes it.
@@ -375,7 +375,12 @@ impl<C: Crew> Conductor<C> {
             session: 0,
         };
         let recorded = recorded(&server.identity, column, reading);
-        match self.board.record(attempt, recorded).await.map_err(told)? {
+        match self
+            .board
+            .record(attempt, recorded)
+            .await
+            .map_err(store_error)?
+        {
             true => Ok(Outcome::Done),
             false => Ok(Outcome::Over),
         }
@@ -383,7 +388,7 @@ impl<C: Crew> Conductor<C> {
 
     /// The attempt was ended: whatever it may still do is killed, what it fenced is lifted, and then all are released.
     async fn undo(&self, attempt: u64, standing: &Standing) -> Result<()> {
-        let recorded = self.board.recorded(attempt).await.map_err(told)?;
+        let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
         for server in &mut self.reached(&recorded).await? {
             let names = changing(standing);
             let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
@@ -400,7 +405,7 @@ impl<C: Crew> Conductor<C> {
                 }
             }
         }
-        if self.board.release(attempt).await.map_err(told)? {
+        if self.board.release(attempt).await.map_err(store_error)? {
             tracing::info!(attempt, "the tables are as they were before the switch");
         }
         Ok(())
@@ -408,7 +413,7 @@ impl<C: Crew> Conductor<C> {
 
     /// The tags are closed: counters go on above what they may have issued.
     async fn complete(&self, attempt: u64, standing: &Standing) -> Result<()> {
-        let recorded = self.board.recorded(attempt).await.map_err(told)?;
+        let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
         let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
         let above: BTreeMap<&RuleName, u64> = rules
             .filter_map(|rule| Some((&rule.rule, rule.above?)))
@@ -427,7 +432,7 @@ impl<C: Crew> Conductor<C> {
                 }
             }
         }
-        if self.board.complete(attempt).await.map_err(told)? {
+        if self.board.complete(attempt).await.map_err(store_error)? {
             tracing::info!(attempt, "the tables are native again");
         }
         Ok(())

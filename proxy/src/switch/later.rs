@@ -10,7 +10,7 @@ use anyhow::Result;
 use keywright_store::Failure;
 use keywright_store::switch::{InForce, KeySpace, Phase, RuleName, Standing};
 
-use super::conduct::{Conductor, Crew, told};
+use super::conduct::{ClientConnections, Conductor, store_error};
 use super::fence::{Outcome, Reading, fence, lift};
 use super::servers::{self, Server};
 use crate::tables::Column;
@@ -35,20 +35,20 @@ fn given(standing: &Standing) -> Given {
         .collect()
 }
 
-impl<C: Crew> Conductor<C> {
+impl<C: ClientConnections> Conductor<C> {
     /// The rules that give keys, and have a server on which these are not in force, or a table with ids and without fence.
-    pub async fn strange(&self, standing: &Standing) -> BTreeSet<RuleName> {
+    pub async fn on_unknown_servers(&self, standing: &Standing) -> BTreeSet<RuleName> {
         if !self.can_lead() {
             return BTreeSet::new();
         }
         let servers = self.some_servers().await;
-        let is_strange = |rule: &&InForce| {
+        let is_unknown_server = |rule: &&InForce| {
             let mut servers = servers.iter();
             let is_ahead = self.ahead.contains(&rule.rule);
             rule.keys.is_some()
                 && (is_ahead || servers.any(|server| !rule.servers.contains(&server.identity)))
         };
-        let rules = standing.rules.iter().filter(is_strange);
+        let rules = standing.rules.iter().filter(is_unknown_server);
         rules.map(|rule| rule.rule.clone()).collect()
     }
 
@@ -62,7 +62,7 @@ impl<C: Crew> Conductor<C> {
     /// # Errors
     /// The store or a server fails.
     pub async fn lift_left(&self) -> Result<bool> {
-        let standing = self.board.standing().await.map_err(told)?;
+        let standing = self.board.standing().await.map_err(store_error)?;
         let native = standing.rules.iter().filter(|rule| rule.keys.is_none());
         let above: BTreeMap<&RuleName, u64> = native
             .filter_map(|rule| Some((&rule.rule, rule.above?)))
@@ -99,7 +99,7 @@ impl<C: Crew> Conductor<C> {
         if !self.can_lead() {
             return Ok(());
         }
-        let standing = self.board.standing().await.map_err(told)?;
+        let standing = self.board.standing().await.map_err(store_error)?;
         let given = given(&standing);
         if given.is_empty() || standing.phase != Phase::None {
             return Ok(());
@@ -125,7 +125,7 @@ impl<C: Crew> Conductor<C> {
             }
         }
         let ahead = self.ahead(&mut servers, &given, false).await?;
-        self.crew().note_ahead(ahead);
+        self.connections().note_ahead(ahead);
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl<C: Crew> Conductor<C> {
         if !given.is_empty() {
             let mut servers = self.some_servers().await;
             match self.ahead(&mut servers, &given, true).await {
-                Ok(ahead) => self.crew().note_ahead(ahead),
+                Ok(ahead) => self.connections().note_ahead(ahead),
                 Err(error) => {
                     tracing::warn!(
                         "whether tables in force have their fence is not known: {error:#}"
@@ -187,7 +187,7 @@ impl<C: Crew> Conductor<C> {
                     continue;
                 };
                 let next = column.counter.unwrap_or(0);
-                let bound = self.board.bound(keys).await.map_err(told)?;
+                let bound = self.board.bound(keys).await.map_err(store_error)?;
                 let table = (server.identity.clone(), column.quoted_table());
                 let is_above = bound.is_none_or(|bound| next > bound)
                     || is_behind_switch && next > FIRST

@@ -45,14 +45,14 @@ pub(super) async fn sources(conn: &mut Conn, rules: &[&Rule]) -> mysql_async::Re
     if filling.peek().is_none() {
         return Ok(Sources::Known(Vec::new()));
     }
-    // Who may not see them is told of a replica, which the server is all the same.
+    // Who may not see them is report of a replica, which the server is all the same.
     let replicas = first_known(conn, &REPLICAS).await?.unwrap_or_default();
     let replicas: BTreeSet<u64> = replicas
         .iter()
         .filter_map(|row| number(row, &["Server_Id", "Server_id"]))
         .collect();
     Ok(Sources::Known(
-        filling.map(|source| source.told(&replicas)).collect(),
+        filling.map(|source| source.report(&replicas)).collect(),
     ))
 }
 
@@ -130,7 +130,7 @@ impl Source {
         }
     }
 
-    fn told(&self, replicas: &BTreeSet<u64>) -> String {
+    fn report(&self, replicas: &BTreeSet<u64>) -> String {
         let at = &self.at;
         let is_circle = self.server_id.is_some_and(|id| replicas.contains(&id));
         let what = match is_circle {

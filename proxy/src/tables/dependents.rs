@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
 use super::columns::{number, text};
-use super::{Column, Found, OWN_SCHEMAS};
+use super::{Column, Inspection, OWN_SCHEMAS};
 use crate::config::Config;
 use crate::handshake::server_of;
 
@@ -19,7 +19,7 @@ pub(super) async fn references(
     server: &mut Conn,
     config: &Config,
     keys: &[Column],
-    found: &mut Found,
+    found: &mut Inspection,
 ) -> Result<()> {
     let rows: Vec<Row> = server
         .query(format!(
@@ -86,7 +86,7 @@ pub(super) async fn programs(
     server: &mut Conn,
     config: &Config,
     rules: &Rules,
-    found: &mut Found,
+    found: &mut Inspection,
 ) -> Result<()> {
     let version: Option<String> = server.query_first("SELECT VERSION()").await?;
     let Some(server_version) = version.and_then(|version| server_of(version.as_bytes())) else {
@@ -122,7 +122,7 @@ fn judge(
     program: &Program,
     body: &str,
     (config, rules, server): (&Config, &Rules, Server),
-    found: &mut Found,
+    found: &mut Inspection,
 ) {
     let has = |mode| program.sql_mode.split(',').any(|part| part == mode);
     let modes = Modes {
@@ -158,7 +158,7 @@ fn judge(
 }
 
 /// Accounts that applications may use and that cannot come from where the server sees the proxy.
-pub(super) async fn accounts(server: &mut Conn, found: &mut Found) -> Result<()> {
+pub(super) async fn accounts(server: &mut Conn, found: &mut Inspection) -> Result<()> {
     let seen_as: Option<String> = server
         .query_first("SELECT SUBSTRING_INDEX(USER(), '@', -1)")
         .await?;

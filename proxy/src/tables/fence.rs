@@ -4,7 +4,7 @@ use keywright_session::Mode;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::{Column, Found, with_rule};
+use super::{Column, Inspection, with_rule};
 use crate::config::{Config, Configured};
 
 /// Tables that a rule wants the fence on, and whose engine does not keep it: the rule would block no native ids there.
@@ -46,7 +46,7 @@ pub(super) async fn keep(
     column: &Column,
     apply: bool,
     server: &mut Conn,
-    found: &mut Found,
+    found: &mut Inspection,
 ) {
     // While a rule only observes, the server's own keys are the only ones.
     let observes = configured.rule.mode == Mode::Observe;

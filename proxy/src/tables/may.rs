@@ -12,7 +12,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use super::columns::quoted;
-use super::{Column, Found, with_rule};
+use super::{Column, Inspection, with_rule};
 use crate::config::Config;
 use crate::switch::{Obstacles, obstacles};
 
@@ -31,23 +31,23 @@ pub(super) async fn switchable(
     server: &mut Conn,
     config: &Config,
     columns: &[Column],
-    found: &mut Found,
+    found: &mut Inspection,
 ) -> Result<()> {
     let Obstacles {
-        found: mut told,
+        found: mut report,
         unknown,
     } = obstacles(server, config).await?;
     // In a cluster even a refused ALTER TABLE would go to all nodes.
-    if told.is_empty() {
-        told = not_allowed(server, config, columns).await?;
+    if report.is_empty() {
+        report = not_allowed(server, config, columns).await?;
         let unseen = not_seen(server, columns).await?;
         found.notes.extend(unseen);
     }
     found.notes.extend(common_id(server).await?);
-    let told = told
+    let report = report
         .into_iter()
         .map(|what| format!("no table can be switched over to keys, or back: {what}"));
-    found.warnings.extend(told);
+    found.warnings.extend(report);
     let unknown = unknown
         .into_iter()
         .map(|what| format!("the listener's admin account may not see {what}"));

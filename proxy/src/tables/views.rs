@@ -11,7 +11,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use self::behind::over_keys;
-use super::{Column, Found, OWN_SCHEMAS};
+use super::{Column, Inspection, OWN_SCHEMAS};
 
 /// Built-in functions whose effect outlasts a statement that fails, or that see how the rows of one are numbered, as a
 /// view's definition has them.
@@ -42,7 +42,7 @@ pub(super) async fn views(
     server: &mut Conn,
     rules: &Rules,
     columns: &[Column],
-    found: &mut Found,
+    found: &mut Inspection,
 ) -> Result<()> {
     let functions: Vec<String> = server
         .query(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use keywright_core::{Step, Tag};
 use keywright_proxy::config::Config;
-use keywright_proxy::switch::{Ahead, Conductor, Crew, Limits};
+use keywright_proxy::switch::{Ahead, ClientConnections, Conductor, Limits};
 use keywright_store::switch::{Change, KeySpace, Next, Phase, RuleName, Standing, Switchboard};
 use keywright_store::{Keys, TagOptions};
 use keywright_tests::{AT_FENCE, Flavour, Reply, Result, Upstream, WAIT_MAX};
@@ -29,7 +29,7 @@ pub struct Clients {
     pub followed: RefCell<Option<Standing>>,
 }
 
-impl Crew for Clients {
+impl ClientConnections for Clients {
     fn note_ahead(&self, _: Ahead) {}
 
     fn hold(&self, _: &Standing) -> bool {
@@ -198,17 +198,17 @@ fn a_table_goes_over_on_all_servers_and_back() -> Result<()> {
 
         assert!(one.begin(&fleet.change(None, Some(space()))).await?);
         assert!(!other.begin(&fleet.change(None, Some(space()))).await?);
-        other.crew().is_busy.set(true);
+        other.connections().is_busy.set(true);
         until(&mut one, |next| matches!(next, Next::Acknowledge(_))).await?;
-        assert!(one.crew().holds.get());
+        assert!(one.connections().holds.get());
         // The other one's transactions go on, and nothing is fenced before they have ended.
         for _ in 0..5 {
             other.step().await?;
             assert_eq!(one.step().await?, Next::Wait);
         }
-        assert!(other.crew().holds.get());
+        assert!(other.connections().holds.get());
         assert_eq!(fleet.insert()?, [Some(6), Some(9)]);
-        other.crew().is_busy.set(false);
+        other.connections().is_busy.set(false);
         assert!(matches!(other.step().await?, Next::Acknowledge(_)));
         assert!(matches!(one.step().await?, Next::Carry(_)));
         until(&mut one, follows).await?;

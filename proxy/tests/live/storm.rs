@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use keywright_proxy::switch::{Crew as _, Limits};
+use keywright_proxy::switch::{ClientConnections as _, Limits};
 use keywright_store::switch::{Phase, Standing};
 use keywright_store::{Keys, Source};
 use keywright_tests::{Result, WAIT_MAX};
@@ -42,7 +42,7 @@ impl Member {
 
     /// What it has seen, if it waits for nothing.
     fn in_force(&self) -> Option<Standing> {
-        let clients = self.program.crew();
+        let clients = self.program.connections();
         let followed = clients.followed.borrow().clone();
         followed.filter(|_| !clients.holds.get())
     }
@@ -169,7 +169,7 @@ async fn settle(fleet: &Fleet, program: &mut Program) -> Result<()> {
         let _ = program.step().await;
         if fleet.standing().await?.phase == Phase::None {
             until(program, follows).await?;
-            assert!(program.crew().is_quiet());
+            assert!(program.connections().is_quiet());
             return Ok(());
         }
     }

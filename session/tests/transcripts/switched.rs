@@ -19,7 +19,7 @@ struct Program {
     traffic: Arc<Traffic>,
     /// Where keys are in force.
     servers: Option<BTreeSet<String>>,
-    is_unsure: bool,
+    waits_for_store: bool,
     r: Rig,
 }
 
@@ -33,7 +33,7 @@ impl Program {
         let mut program = Program {
             traffic: Arc::default(),
             servers: None,
-            is_unsure: false,
+            waits_for_store: false,
             r: rig(KeyForm::Integer, capabilities),
         };
         let rules = program.rules(0, mode, false);
@@ -48,7 +48,7 @@ impl Program {
         let door = Door {
             name: "t".to_owned(),
             is_held,
-            is_unsure: self.is_unsure,
+            waits_for_store: self.waits_for_store,
             is_switched: true,
             servers: self.servers.clone(),
         };
@@ -88,7 +88,10 @@ fn a_server_on_which_the_keys_are_not_in_force_gets_none() {
     assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
     assert!(program.r.query(INSERT).is_empty());
     assert_eq!(
-        (program.traffic.under_way("t"), program.traffic.strange()),
+        (
+            program.traffic.under_way("t"),
+            program.traffic.on_unknown_server()
+        ),
         (0, 1)
     );
     program.servers = Some(["uuid=before".to_owned(), SERVER.to_owned()].into());
@@ -113,10 +116,10 @@ fn a_new_connection_to_such_a_server_gets_no_key() {
 /// Others are no way for an id to come twice.
 #[test]
 fn only_inserts_wait_while_nobody_knows_where_keys_come_from() {
-    for is_strange in [false, true] {
+    for is_unknown_server in [false, true] {
         let mut program = Program::new(Mode::Observe);
-        program.is_unsure = !is_strange;
-        program.servers = is_strange.then(|| ["uuid=before".to_owned()].into());
+        program.waits_for_store = !is_unknown_server;
+        program.servers = is_unknown_server.then(|| ["uuid=before".to_owned()].into());
         assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
         program.r.query("BEGIN");
         program.r.answer(&ok_in(3));

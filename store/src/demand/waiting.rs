@@ -24,14 +24,14 @@ struct Waiters {
 
 impl Waiting {
     /// A place for one more; `None` when there are as many as may wait already.
-    pub(super) fn enter(&self, need: u64, waiters_max: u32) -> Option<Place<'_>> {
+    pub(super) fn enter(&self, need: u64, waiters_max: u32) -> Option<WaiterSlot<'_>> {
         let mut waiters = self.waiters();
         if waiters.all >= waiters_max {
             return None;
         }
         waiters.all += 1;
         *waiters.by_need.entry(need).or_default() += 1;
-        Some(Place {
+        Some(WaiterSlot {
             waiting: self,
             need,
         })
@@ -61,12 +61,12 @@ impl Waiting {
 }
 
 /// A place among those who wait, given back also when the waiting statement is dropped.
-pub(super) struct Place<'a> {
+pub(super) struct WaiterSlot<'a> {
     waiting: &'a Waiting,
     need: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaiterSlot<'_> {
     fn drop(&mut self) {
         self.waiting.leave(self.need);
     }

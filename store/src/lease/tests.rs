@@ -25,10 +25,10 @@ fn row(worker_id: u32, owner: Option<&str>) -> LeaseRow {
     }
 }
 
-fn claimant(wish: Option<u32>, layout: Layout) -> Claimant {
+fn claimant(wanted: Option<u32>, layout: Layout) -> Claimant {
     Claimant {
         owner: "me".to_owned(),
-        wish,
+        request,
         worker_id_max: 2,
         layout,
         server: "a".to_owned(),
@@ -39,8 +39,8 @@ fn claimant(wish: Option<u32>, layout: Layout) -> Claimant {
     }
 }
 
-fn twitter(wish: Option<u32>) -> Claimant {
-    claimant(wish, Preset::Twitter.layout())
+fn twitter(wanted: Option<u32>) -> Claimant {
+    claimant(request, Preset::Twitter.layout())
 }
 
 #[test]

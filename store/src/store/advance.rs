@@ -8,7 +8,7 @@ use mysql_async::{Params, Row, Value};
 
 use super::tag_read::read_row;
 use super::tag_rows::{Denied, unknown};
-use super::{AsyncTalk, Link, Store, StoreError, is_missing_table};
+use super::{Link, Store, StoreError, Transaction, is_missing_table};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::residue::Residue;
@@ -49,9 +49,9 @@ pub(crate) struct AdvanceTag {
     pub(crate) id: u64,
 }
 
-impl AsyncTalk<Result<u64, Failure>> for AdvanceTag {
+impl Transaction<Result<u64, Failure>> for AdvanceTag {
     /// One transaction; the first id that nobody was given.
-    async fn with(self, link: &mut Link) -> Result<Result<u64, Failure>, StoreError> {
+    async fn run(self, link: &mut Link) -> Result<Result<u64, Failure>, StoreError> {
         link.conn.query_drop("START TRANSACTION").await?;
         let advanced = self.advance(link).await?;
         link.conn
@@ -143,9 +143,9 @@ impl AdvanceLeases {
     }
 }
 
-impl AsyncTalk<i64> for AdvanceLeases {
+impl Transaction<i64> for AdvanceLeases {
     /// Leases whose bound is there already stay whose they are.
-    async fn with(self, link: &mut Link) -> Result<i64, StoreError> {
+    async fn run(self, link: &mut Link) -> Result<i64, StoreError> {
         let update = "UPDATE keywright_worker SET hi_ms = ?, server = ?, epoch = epoch + 1, owner = NULL \
                       WHERE space = ? AND hi_ms < ?";
         let server = link.server.identity.clone();

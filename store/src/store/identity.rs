@@ -21,7 +21,7 @@ pub(crate) struct ServerFacts {
 /// # Errors
 /// The server cannot be asked.
 pub async fn server_identity(conn: &mut Conn) -> Result<String, Failure> {
-    let facts = look(conn).await.map_err(|error| {
+    let facts = server_facts(conn).await.map_err(|error| {
         Failure::new(
             Cause::UpstreamUnreachable,
             format!("the server cannot be asked who it is: {error}"),
@@ -34,7 +34,7 @@ pub async fn server_identity(conn: &mut Conn) -> Result<String, Failure> {
 const VARIABLES: &str = "'server_uuid', 'server_id', 'hostname', 'port', 'datadir', \
                          'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'read_only'";
 
-pub(super) async fn look(conn: &mut Conn) -> Result<ServerFacts, StoreError> {
+pub(super) async fn server_facts(conn: &mut Conn) -> Result<ServerFacts, StoreError> {
     let query = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({VARIABLES})");
     let rows: Vec<Row> = conn.query(query).await?;
     let mut variables = Vec::with_capacity(rows.len());

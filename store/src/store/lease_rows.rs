@@ -6,7 +6,7 @@ use keywright_core::{BoundPlan, BoundRefusal, BoundRequest, Layout, plan_bound};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Params, Row, Value};
 
-use super::{AsyncTalk, Link, StoreError, column};
+use super::{Link, StoreError, Transaction, column};
 use crate::lease::{
     Claim, Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim,
     standing,
@@ -37,9 +37,9 @@ pub(crate) struct TakenLease {
     pub(crate) held: HeldLease,
 }
 
-impl AsyncTalk<Result<TakenLease, NoLease>> for TakeLease<'_> {
+impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
     /// One transaction that locks all rows of the space.
-    async fn with(self, link: &mut Link) -> Result<Result<TakenLease, NoLease>, StoreError> {
+    async fn run(self, link: &mut Link) -> Result<Result<TakenLease, NoLease>, StoreError> {
         let mut claimant = self.claimant.clone();
         claimant.server.clone_from(&link.server.identity);
         let conn = &mut link.conn;
@@ -144,9 +144,9 @@ pub(crate) struct ExtendLease<'a> {
     pub(crate) lease_ms: u64,
 }
 
-impl AsyncTalk<Extension> for ExtendLease<'_> {
+impl Transaction<Extension> for ExtendLease<'_> {
     /// One transaction: lock the row, compare it with what we know, write by compare-and-swap, commit.
-    async fn with(self, link: &mut Link) -> Result<Extension, StoreError> {
+    async fn run(self, link: &mut Link) -> Result<Extension, StoreError> {
         let conn = &mut link.conn;
         conn.query_drop("START TRANSACTION").await?;
         let era = era(conn, self.space).await?;
@@ -219,8 +219,8 @@ pub(crate) struct ReleaseLease<'a> {
     pub(crate) held: &'a HeldLease,
 }
 
-impl AsyncTalk<()> for ReleaseLease<'_> {
-    async fn with(self, link: &mut Link) -> Result<(), StoreError> {
+impl Transaction<()> for ReleaseLease<'_> {
+    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
         let update = "UPDATE keywright_worker SET owner = NULL \
                       WHERE space = ? AND worker_id = ? AND owner = ? AND epoch = ?";
         let held = self.held;
@@ -234,8 +234,8 @@ impl AsyncTalk<()> for ReleaseLease<'_> {
 #[derive(Debug)]
 pub(crate) struct ListLeases;
 
-impl AsyncTalk<Vec<WorkerRow>> for ListLeases {
-    async fn with(self, link: &mut Link) -> Result<Vec<WorkerRow>, StoreError> {
+impl Transaction<Vec<WorkerRow>> for ListLeases {
+    async fn run(self, link: &mut Link) -> Result<Vec<WorkerRow>, StoreError> {
         let select = "SELECT space, worker_id, owner, holder, epoch, hi_ms, layout, server, \
                       expires_at <= UTC_TIMESTAMP(3) AS expired FROM keywright_worker ORDER BY space, worker_id";
         let rows: Vec<Row> = link.conn.query(select).await?;

@@ -3,7 +3,7 @@
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
-use super::{AsyncTalk, Link, StoreError, column};
+use super::{Link, StoreError, Transaction, column};
 use crate::switch::{Heard, Noted, RuleName, Unseen, WentBy};
 
 /// Programs that noted nothing for so long are forgotten, hours.
@@ -18,9 +18,9 @@ pub(crate) struct NoteNative<F> {
     pub(crate) figures: F,
 }
 
-impl<F: FnOnce() -> Vec<(RuleName, WentBy)> + Send> AsyncTalk<Heard> for NoteNative<F> {
+impl<F: FnOnce() -> Vec<(RuleName, WentBy)> + Send> Transaction<Heard> for NoteNative<F> {
     /// The figures are taken after the moment that is noted with them: whoever knows a moment before it knows that they have all.
-    async fn with(self, link: &mut Link) -> Result<Heard, StoreError> {
+    async fn run(self, link: &mut Link) -> Result<Heard, StoreError> {
         const NOW: &str = "SELECT CAST(now AS CHAR) AS now, \
             CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', now) DIV 1000 AS UNSIGNED) AS at_ms \
             FROM (SELECT UTC_TIMESTAMP(3) AS now) AS moment";
@@ -76,8 +76,8 @@ pub(crate) struct NoteUnseen {
     pub(crate) unseen: Unseen,
 }
 
-impl AsyncTalk<()> for NoteUnseen {
-    async fn with(self, link: &mut Link) -> Result<(), StoreError> {
+impl Transaction<()> for NoteUnseen {
+    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
         const WRITE: &str = "INSERT INTO keywright_unseen (program, table_pattern, column_name, ids, report, noted_at) \
             VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE ids = ?, report = ?, noted_at = UTC_TIMESTAMP(3)";
         let Unseen { rule, ids, report } = self.unseen;
@@ -95,8 +95,8 @@ impl AsyncTalk<()> for NoteUnseen {
 #[derive(Debug)]
 pub(crate) struct ReadUnseen;
 
-impl AsyncTalk<Vec<Unseen>> for ReadUnseen {
-    async fn with(self, link: &mut Link) -> Result<Vec<Unseen>, StoreError> {
+impl Transaction<Vec<Unseen>> for ReadUnseen {
+    async fn run(self, link: &mut Link) -> Result<Vec<Unseen>, StoreError> {
         const READ: &str = "SELECT table_pattern, column_name, ids, report FROM keywright_unseen \
             ORDER BY table_pattern, column_name, ids DESC, noted_at DESC";
         let rows: Vec<Row> = link.conn.query(READ).await?;

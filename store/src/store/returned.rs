@@ -6,8 +6,8 @@ use keywright_core::Tag;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Value};
 
-use super::tag_rows::Wish;
-use super::{AsyncTalk, Link, Store, StoreError, column, is_missing_table};
+use super::tag_rows::ReservationRequest;
+use super::{Link, Store, StoreError, Transaction, column, is_missing_table};
 use crate::reserve::{Returned, choose_returned};
 
 /// Returned ranges looked at in one conversation.
@@ -28,13 +28,13 @@ pub(super) enum Worthless {
 /// for: a replica is promoted with rests of its original that had been used there, and when the original is made anew from
 /// the replica, its old name would make them good again.
 pub(super) async fn discard(
-    wish: &Wish<'_>,
+    request: &ReservationRequest<'_>,
     worthless: Worthless,
     link: &mut Link,
 ) -> Result<(), StoreError> {
     let mut values: Vec<Value> = vec![
-        wish.store.segment_table.plain().into(),
-        wish.tag.as_str().into(),
+        request.store.segment_table.plain().into(),
+        request.tag.as_str().into(),
     ];
     let condition = match worthless {
         Worthless::OfOtherServers => {
@@ -58,18 +58,18 @@ pub(super) async fn discard(
 /// Takes a range that was handed back out of the store, after [`discard`]; the tag's row is locked, so nobody else is doing
 /// the same.
 pub(super) async fn take_returned(
-    wish: &Wish<'_>,
+    request: &ReservationRequest<'_>,
     generation: u64,
     link: &mut Link,
 ) -> Result<Option<Returned>, StoreError> {
-    let table = wish.store.segment_table.plain();
+    let table = request.store.segment_table.plain();
     let select = format!(
         "SELECT id, start_id, end_id FROM keywright_returned \
          WHERE segment_table = ? AND tag = ? AND generation = ? ORDER BY start_id LIMIT {RETURNED_MAX} FOR UPDATE"
     );
     let found = link
         .conn
-        .exec(select, (table.as_str(), wish.tag.as_str(), generation))
+        .exec(select, (table.as_str(), request.tag.as_str(), generation))
         .await;
     let rows: Vec<Row> = match found.map_err(StoreError::from) {
         Ok(rows) => rows,
@@ -84,7 +84,7 @@ pub(super) async fn take_returned(
             end: column(row, "end_id")?,
         });
     }
-    let Some(range) = choose_returned(&ranges, wish.floor) else {
+    let Some(range) = choose_returned(&ranges, request.floor) else {
         return Ok(None);
     };
     let delete = "DELETE FROM keywright_returned WHERE id = ? AND start_id = ? AND end_id = ?";
@@ -117,10 +117,10 @@ pub(crate) struct Rest {
     pub(crate) generation: u64,
 }
 
-impl AsyncTalk<usize> for Return {
+impl Transaction<usize> for Return {
     /// One transaction. A rest that was reserved on another server than this one is dropped: nothing says that this one has
     /// its reservation. So is one of an older generation: what it holds may be in the tables since.
-    async fn with(self, link: &mut Link) -> Result<usize, StoreError> {
+    async fn run(self, link: &mut Link) -> Result<usize, StoreError> {
         let table = self.store.segment_table.plain();
         let here = link.server.identity.clone();
         link.conn.query_drop("START TRANSACTION").await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
-use super::{AsyncTalk, Link, Store, StoreError, column};
+use super::{Link, Store, StoreError, Transaction, column};
 use crate::dialect::Dialect;
 
 /// What people read and run.
@@ -134,8 +134,8 @@ const PROGRAM: Shape = Shape {
     ],
 };
 
-const WISH: Shape = Shape {
-    table: "keywright_wish",
+const WANTED: Shape = Shape {
+    table: "keywright_wanted",
     key_columns: 3,
     columns: &[
         ("place", "varchar"),
@@ -181,7 +181,7 @@ const SHAPES: [&Shape; 11] = [
     &RULE_SERVER,
     &SWITCH_TABLE,
     &PROGRAM,
-    &WISH,
+    &WANTED,
     &NATIVE,
     &UNSEEN,
 ];
@@ -196,7 +196,7 @@ pub const OWN_TABLES: [&str; 11] = [
     RULE_SERVER.table,
     SWITCH_TABLE.table,
     PROGRAM.table,
-    WISH.table,
+    WANTED.table,
     NATIVE.table,
     UNSEEN.table,
 ];
@@ -212,8 +212,8 @@ pub(crate) struct Initialised {
     pub(crate) misshapen: Vec<String>,
 }
 
-impl AsyncTalk<Initialised> for Init {
-    async fn with(self, link: &mut Link) -> Result<Initialised, StoreError> {
+impl Transaction<Initialised> for Init {
+    async fn run(self, link: &mut Link) -> Result<Initialised, StoreError> {
         let mut done = Initialised::default();
         for shape in SHAPES {
             match problems(link, shape).await? {
@@ -235,26 +235,26 @@ impl AsyncTalk<Initialised> for Init {
 
 /// Looks without changing anything: problems of the tables that this store uses.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct InspectSchema {
     pub(crate) store: Arc<Store>,
 }
 
 /// What a look at the store found.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SchemaFindings {
     pub(crate) problems: Vec<String>,
     pub(crate) weaknesses: Vec<String>,
 }
 
-impl AsyncTalk<Seen> for Look {
-    async fn with(self, link: &mut Link) -> Result<Seen, StoreError> {
+impl Transaction<SchemaFindings> for InspectSchema {
+    async fn run(self, link: &mut Link) -> Result<SchemaFindings, StoreError> {
         let own: &[&Shape] = match self.store.dialect {
             Dialect::Keywright => &SHAPES,
             Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => {
                 &[&WORKER, &RETURNED, &NATIVE]
             }
         };
-        let mut seen = Seen {
+        let mut seen = SchemaFindings {
             problems: Vec::new(),
             weaknesses: link.server.weaknesses.clone(),
         };
@@ -262,7 +262,7 @@ impl AsyncTalk<Seen> for Look {
             match problems(link, shape).await? {
                 Some(found) => seen.problems.extend(found),
                 None => seen.problems.push(format!(
-                    "table {} is missing: run keywright-proxy init",
+                    "table {} is missing: run keywright init",
                     shape.table
                 )),
             }

@@ -9,7 +9,7 @@ use mysql_async::{Conn, Row};
 
 use super::lease_rows::all_rows;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
-use super::{AsyncTalk, Link, Store, StoreError, column};
+use super::{Link, Store, StoreError, Transaction, column};
 use crate::lease::first_above;
 use crate::switch::{
     Bound, CommitRefusal, InForce, KeySpace, Phase, Recorded, bound_after, floor_after,
@@ -23,8 +23,8 @@ pub(crate) struct Record {
     pub(crate) recorded: Recorded,
 }
 
-impl AsyncTalk<bool> for Record {
-    async fn with(self, link: &mut Link) -> Result<bool, StoreError> {
+impl Transaction<bool> for Record {
+    async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
         let conn = &mut link.conn;
         conn.query_drop("START TRANSACTION").await?;
         let locked = lock(conn).await?;
@@ -69,8 +69,8 @@ pub(crate) struct ReadRecorded {
     pub(crate) attempt: u64,
 }
 
-impl AsyncTalk<Vec<Recorded>> for ReadRecorded {
-    async fn with(self, link: &mut Link) -> Result<Vec<Recorded>, StoreError> {
+impl Transaction<Vec<Recorded>> for ReadRecorded {
+    async fn run(self, link: &mut Link) -> Result<Vec<Recorded>, StoreError> {
         recorded(&mut link.conn, self.attempt).await
     }
 }
@@ -119,8 +119,8 @@ pub(crate) struct Commit {
     pub(crate) servers: Vec<String>,
 }
 
-impl AsyncTalk<Committed> for Commit {
-    async fn with(self, link: &mut Link) -> Result<Committed, StoreError> {
+impl Transaction<Committed> for Commit {
+    async fn run(self, link: &mut Link) -> Result<Committed, StoreError> {
         link.conn.query_drop("START TRANSACTION").await?;
         let committed = self.commit(link).await?;
         let end = match committed {
@@ -320,8 +320,8 @@ async fn raise_leases(floor_ms: i64, first: u64, link: &mut Link) -> Result<(), 
 #[derive(Debug)]
 pub(crate) struct ReadSnowflakeBound;
 
-impl AsyncTalk<u64> for ReadSnowflakeBound {
-    async fn with(self, link: &mut Link) -> Result<u64, StoreError> {
+impl Transaction<u64> for ReadSnowflakeBound {
+    async fn run(self, link: &mut Link) -> Result<u64, StoreError> {
         Ok(bound_of_snowflakes(link).await?.hi)
     }
 }

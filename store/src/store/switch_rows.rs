@@ -6,7 +6,7 @@ use keywright_core::Tag;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
-use super::{AsyncTalk, Link, Store, StoreError, column};
+use super::{Link, Store, StoreError, Transaction, column};
 use crate::switch::{Change, InForce, KeySpace, Peer, Phase, RuleName, Standing};
 
 /// Programs that were not seen for so long are forgotten, hours.
@@ -111,9 +111,9 @@ pub(crate) struct ReadStanding {
     pub(crate) store: Arc<Store>,
 }
 
-impl AsyncTalk<Standing> for ReadStanding {
+impl Transaction<Standing> for ReadStanding {
     /// One transaction, so that all is of one moment.
-    async fn with(self, link: &mut Link) -> Result<Standing, StoreError> {
+    async fn run(self, link: &mut Link) -> Result<Standing, StoreError> {
         const SWITCH: &str = "SELECT attempt, phase, leader, snowflake_generation, \
             CAST(COALESCE(GREATEST(TIMESTAMPDIFF(MICROSECOND, begun_at, UTC_TIMESTAMP(3)), 0), 0) DIV 1000 AS UNSIGNED) AS age_ms \
             FROM keywright_switch WHERE id = 1";
@@ -179,8 +179,8 @@ pub(crate) struct Beat {
     pub(crate) held: Option<u64>,
 }
 
-impl AsyncTalk<()> for Beat {
-    async fn with(self, link: &mut Link) -> Result<(), StoreError> {
+impl Transaction<()> for Beat {
+    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
         let write = "INSERT INTO keywright_program (program, holder, seen_at, held) VALUES (?, ?, UTC_TIMESTAMP(3), ?) \
                      ON DUPLICATE KEY UPDATE seen_at = UTC_TIMESTAMP(3), held = ?";
         let values = (&self.program, &self.holder, self.held, self.held);
@@ -195,8 +195,8 @@ pub(crate) struct Leave {
     pub(crate) program: String,
 }
 
-impl AsyncTalk<()> for Leave {
-    async fn with(self, link: &mut Link) -> Result<(), StoreError> {
+impl Transaction<()> for Leave {
+    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
         let delete = "DELETE FROM keywright_program WHERE program = ?";
         link.conn.exec_drop(delete, (&self.program,)).await?;
         Ok(())
@@ -210,9 +210,9 @@ pub(crate) struct Begin {
     pub(crate) changes: Vec<Change>,
 }
 
-impl AsyncTalk<Option<u64>> for Begin {
+impl Transaction<Option<u64>> for Begin {
     /// `None`: another one is under way, or something else is in force than it is to begin from.
-    async fn with(self, link: &mut Link) -> Result<Option<u64>, StoreError> {
+    async fn run(self, link: &mut Link) -> Result<Option<u64>, StoreError> {
         let conn = &mut link.conn;
         conn.query_drop("START TRANSACTION").await?;
         let begun = self.begin(conn).await?;
@@ -268,8 +268,8 @@ pub(crate) struct Move {
     pub(crate) to: Phase,
 }
 
-impl AsyncTalk<bool> for Move {
-    async fn with(self, link: &mut Link) -> Result<bool, StoreError> {
+impl Transaction<bool> for Move {
+    async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
         let conn = &mut link.conn;
         conn.query_drop("START TRANSACTION").await?;
         let locked = lock(conn).await?;
@@ -321,8 +321,8 @@ pub(crate) struct Ask {
     pub(crate) attempt: u64,
 }
 
-impl AsyncTalk<Option<Phase>> for Ask {
-    async fn with(self, link: &mut Link) -> Result<Option<Phase>, StoreError> {
+impl Transaction<Option<Phase>> for Ask {
+    async fn run(self, link: &mut Link) -> Result<Option<Phase>, StoreError> {
         let select = "SELECT phase FROM keywright_switch WHERE id = 1 AND attempt = ?";
         let row: Option<Row> = link.conn.exec_first(select, (self.attempt,)).await?;
         let phase = row.as_ref().map(phase).transpose()?;

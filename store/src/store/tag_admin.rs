@@ -6,7 +6,7 @@ use keywright_core::{Step, Tag};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Value};
 
-use super::{AsyncTalk, Link, Store, StoreError, column};
+use super::{Link, Store, StoreError, Transaction, column};
 
 /// A tag to be made in Keywright's own table.
 #[derive(Debug, Clone, Copy)]
@@ -62,8 +62,8 @@ pub(crate) struct CreateTag {
     pub(crate) options: TagOptions,
 }
 
-impl AsyncTalk<bool> for CreateTag {
-    async fn with(self, link: &mut Link) -> Result<bool, StoreError> {
+impl Transaction<bool> for CreateTag {
+    async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
         const DUPLICATE: u16 = 1062;
         let options = &self.options;
         let insert = format!(
@@ -103,8 +103,8 @@ pub(crate) struct ListTags {
     pub(crate) store: Arc<Store>,
 }
 
-impl AsyncTalk<Vec<TagListing>> for ListTags {
-    async fn with(self, link: &mut Link) -> Result<Vec<TagListing>, StoreError> {
+impl Transaction<Vec<TagListing>> for ListTags {
+    async fn run(self, link: &mut Link) -> Result<Vec<TagListing>, StoreError> {
         let select = self.store.dialect.select_all(&self.store.segment_table);
         let rows: Vec<Row> = link.conn.query(select).await?;
         let ends = self.store.dialect.ends();

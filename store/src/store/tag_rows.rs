@@ -6,7 +6,7 @@ use mysql_async::{Params, Row, Value};
 
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_read::read_row;
-use super::{AsyncTalk, Link, Store, StoreError, column};
+use super::{Link, Store, StoreError, Transaction, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::reserve::{
@@ -16,7 +16,7 @@ use crate::residue::Residue;
 
 /// A reservation to be made.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct ReservationRequest<'a> {
     pub(crate) store: &'a Store,
     pub(crate) tag: &'a Tag,
     /// Which ids the caller uses; the table may narrow it.
@@ -63,10 +63,10 @@ pub(crate) enum Denied {
     Other(Failure),
 }
 
-impl AsyncTalk<Result<Granted, Denied>> for Wish<'_> {
+impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
     /// One transaction: lock the row, read it, write by compare-and-swap, commit. Any failure, also one in COMMIT, is an
     /// error to the caller, which publishes nothing then.
-    async fn with(self, link: &mut Link) -> Result<Result<Granted, Denied>, StoreError> {
+    async fn run(self, link: &mut Link) -> Result<Result<Granted, Denied>, StoreError> {
         link.conn.query_drop("START TRANSACTION").await?;
         let result = reserve(&self, link).await?;
         match &result {
@@ -77,47 +77,59 @@ impl AsyncTalk<Result<Granted, Denied>> for Wish<'_> {
     }
 }
 
-async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Denied>, StoreError> {
-    let store = wish.store;
+async fn reserve(
+    request: &ReservationRequest<'_>,
+    link: &mut Link,
+) -> Result<Result<Granted, Denied>, StoreError> {
+    let store = request.store;
     let select = store.dialect.select_row(&store.segment_table, true);
-    let rows: Vec<Row> = link.conn.exec(select, (wish.tag.as_str(),)).await?;
+    let rows: Vec<Row> = link.conn.exec(select, (request.tag.as_str(),)).await?;
     let (row, now_ms) = match rows.as_slice() {
-        [row] => match read_row(store, row, &link.server.identity, wish.tag, wish.residue)? {
+        [row] => match read_row(
+            store,
+            row,
+            &link.server.identity,
+            request.tag,
+            request.residue,
+        )? {
             Ok(row) => row,
             Err(denied) => return Ok(Err(denied)),
         },
-        [] => return Ok(Err(Denied::Other(unknown(store, wish.tag)))),
-        [_, ..] => return Ok(Err(ambiguous(store, wish.tag))),
+        [] => return Ok(Err(Denied::Other(unknown(store, request.tag)))),
+        [_, ..] => return Ok(Err(ambiguous(store, request.tag))),
     };
     let generation = match rows.first() {
         Some(row) => column(row, "generation")?,
         None => 0,
     };
-    if let Some(followed) = wish.generation.filter(|followed| *followed != generation) {
-        return Ok(Err(superseded(wish.tag, followed, generation)));
+    if let Some(followed) = request
+        .generation
+        .filter(|followed| *followed != generation)
+    {
+        return Ok(Err(superseded(request.tag, followed, generation)));
     }
     let ask = Ask {
         residue: row.residue,
-        want: wish.steps.want(&row, wish.uptime_ms),
-        need: wish.need,
-        floor: wish.floor,
-        seen: wish.seen,
+        want: request.steps.want(&row, request.uptime_ms),
+        need: request.need,
+        floor: request.floor,
+        seen: request.seen,
         now_ms,
     };
     if has_gone_back(&row, &ask) {
-        return Ok(Err(gone_back(wish, &row)));
+        return Ok(Err(gone_back(request, &row)));
     }
     let worthless = match row.last {
-        Some(last) if last.same_server => wish.returned.then_some(Worthless::OfOtherServers),
+        Some(last) if last.same_server => request.returned.then_some(Worthless::OfOtherServers),
         Some(_) => Some(Worthless::All),
         // Tables of other systems do not say who wrote last.
         None => Some(Worthless::OfOtherServers),
     };
     if let Some(worthless) = worthless {
-        discard(wish, worthless, link).await?;
+        discard(request, worthless, link).await?;
     }
-    if wish.returned
-        && let Some(range) = take_returned(wish, generation, link).await?
+    if request.returned
+        && let Some(range) = take_returned(request, generation, link).await?
     {
         return Ok(Ok(Granted {
             start: range.start,
@@ -135,12 +147,12 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
         Err(exhausted) => {
             let is_nothing_left = plan_reservation(&row, &Ask { need: 0, ..ask }).is_err();
             return Ok(Err(match gap_before(&row, &ask) {
-                gap if gap > 0 && is_nothing_left => eaten(wish.tag, gap, &row),
+                gap if gap > 0 && is_nothing_left => eaten(request.tag, gap, &row),
                 _ => Denied::Exhausted(exhausted),
             }));
         }
     };
-    write(wish, link, &row, &reservation, now_ms, generation).await?;
+    write(request, link, &row, &reservation, now_ms, generation).await?;
     Ok(Ok(Granted {
         start: reservation.start,
         end: reservation.end,
@@ -155,14 +167,14 @@ async fn reserve(wish: &Wish<'_>, link: &mut Link) -> Result<Result<Granted, Den
 
 /// Moves the number by compare-and-swap, so that a table whose engine has no row locks is safe too, and reads it back.
 async fn write(
-    wish: &Wish<'_>,
+    request: &ReservationRequest<'_>,
     link: &mut Link,
     row: &TagRow,
     reservation: &Reservation,
     now_ms: i64,
     generation: u64,
 ) -> Result<(), StoreError> {
-    let store = wish.store;
+    let store = request.store;
     let mut values: Vec<Value> = match store.dialect {
         Dialect::Keywright => vec![
             link.server.identity.as_str().into(),
@@ -174,7 +186,7 @@ async fn write(
     };
     values.extend([
         reservation.number.into(),
-        wish.tag.as_str().into(),
+        request.tag.as_str().into(),
         row.number.into(),
     ]);
     if store.dialect.is_own() {
@@ -188,7 +200,10 @@ async fn write(
         return Err(StoreError::NotLocked);
     }
     let select = store.dialect.select_row(&store.segment_table, true);
-    let written: Option<Row> = link.conn.exec_first(select, (wish.tag.as_str(),)).await?;
+    let written: Option<Row> = link
+        .conn
+        .exec_first(select, (request.tag.as_str(),))
+        .await?;
     match written.as_ref().map(|row| column::<u64>(row, "number")) {
         Some(Ok(number)) if number == reservation.number => Ok(()),
         Some(Ok(_) | Err(_)) | None => Err(StoreError::NotLocked),
@@ -196,8 +211,8 @@ async fn write(
 }
 
 /// Others may have used what lies above the number, so only somebody who knows how far ids were given can mend it.
-fn gone_back(wish: &Wish<'_>, row: &TagRow) -> Denied {
-    let Wish { tag, seen, .. } = wish;
+fn gone_back(request: &ReservationRequest<'_>, row: &TagRow) -> Denied {
+    let ReservationRequest { tag, seen, .. } = request;
     let failure = Failure::new(
         Cause::BoundDamaged,
         format!(
@@ -206,7 +221,7 @@ fn gone_back(wish: &Wish<'_>, row: &TagRow) -> Denied {
         ),
     );
     Denied::Other(failure.hint(format!(
-        "is it an old backup? keywright-proxy advance {tag} --above {}, or the highest id in use if that is higher",
+        "is it an old backup? keywright advance {tag} --above {}, or the highest id in use if that is higher",
         seen.saturating_sub(1)
     )))
 }
@@ -242,7 +257,7 @@ pub(crate) fn unknown(store: &Store, tag: &Tag) -> Failure {
         Cause::TagUnknown,
         format!("tag \"{tag}\" is not in {table}"),
     );
-    failure.hint("keywright-proxy init makes it; or correct the rule")
+    failure.hint("keywright init makes it; or correct the rule")
 }
 
 fn ambiguous(store: &Store, tag: &Tag) -> Denied {

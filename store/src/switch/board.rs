@@ -2,14 +2,16 @@
 
 use keywright_core::Cause;
 
-use super::{Change, Heard, KeySpace, Phase, Recorded, RuleName, Standing, Unseen, WentBy, Wish};
+use super::{
+    Change, Heard, KeySpace, Phase, Recorded, RuleName, Standing, Unseen, WantedKeys, WentBy,
+};
 use crate::failure::Failure;
 use crate::keys::Keys;
 use crate::store::native::{NoteNative, NoteUnseen, ReadUnseen};
 pub use crate::store::switch_commit::Committed;
 use crate::store::switch_commit::{Commit, ReadRecorded, ReadSnowflakeBound, Record};
 use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding};
-use crate::store::wishes::{ReadWishes, RecordWish};
+use crate::store::wanted::{ReadWanted, RecordWanted};
 use crate::time::holder;
 
 /// What one program says to the store about the switch, and hears of it.
@@ -41,7 +43,7 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn standing(&self) -> Result<Standing, Failure> {
         let store = self.keys.store();
-        self.keys.talk(ReadStanding { store }).await
+        self.keys.run(ReadStanding { store }).await
     }
 
     /// Says that the program is there, and for which attempt its statements wait.
@@ -54,7 +56,7 @@ impl Switchboard {
             holder: self.holder.clone(),
             held,
         };
-        self.keys.talk(beat).await
+        self.keys.run(beat).await
     }
 
     /// The program stops: nobody is to wait for it.
@@ -63,15 +65,15 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn leave(&self) -> Result<(), Failure> {
         let program = self.program.clone();
-        self.keys.talk(Leave { program }).await
+        self.keys.run(Leave { program }).await
     }
 
     /// What the configurations of all places wanted when that was in force last.
     ///
     /// # Errors
     /// The store cannot be used.
-    pub async fn wishes(&self) -> Result<Vec<(String, Wish)>, Failure> {
-        self.keys.talk(ReadWishes).await
+    pub async fn all_wanted(&self) -> Result<Vec<(String, WantedKeys)>, Failure> {
+        self.keys.run(ReadWanted).await
     }
 
     /// Notes what went by this program, as it is then, and reads what the others have noted.
@@ -83,7 +85,7 @@ impl Switchboard {
         figures: impl FnOnce() -> Vec<(RuleName, WentBy)> + Send + 'static,
     ) -> Result<Heard, Failure> {
         let program = self.program.clone();
-        self.keys.talk(NoteNative { program, figures }).await
+        self.keys.run(NoteNative { program, figures }).await
     }
 
     /// Notes what this program found of native ids that came by no program.
@@ -92,7 +94,7 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn note_unseen(&self, unseen: Unseen) -> Result<(), Failure> {
         let program = self.program.clone();
-        self.keys.talk(NoteUnseen { program, unseen }).await
+        self.keys.run(NoteUnseen { program, unseen }).await
     }
 
     /// What programs have found of these, by rule.
@@ -100,7 +102,7 @@ impl Switchboard {
     /// # Errors
     /// The store cannot be used.
     pub async fn unseen(&self) -> Result<Vec<Unseen>, Failure> {
-        self.keys.talk(ReadUnseen).await
+        self.keys.run(ReadUnseen).await
     }
 
     /// The first id that was not reserved yet; `None`: there is no such tag.
@@ -114,7 +116,7 @@ impl Switchboard {
                 let found = tags.into_iter().find(|row| row.tag == tag.as_str());
                 Ok(found.map(|row| row.next))
             }
-            KeySpace::Snowflake => self.keys.talk(ReadSnowflakeBound).await.map(Some),
+            KeySpace::Snowflake => self.keys.run(ReadSnowflakeBound).await.map(Some),
         }
     }
 
@@ -122,9 +124,9 @@ impl Switchboard {
     ///
     /// # Errors
     /// The store cannot be used.
-    pub async fn record_wish(&self, place: &str, wish: Wish) -> Result<(), Failure> {
+    pub async fn record_wanted(&self, place: &str, wanted: WantedKeys) -> Result<(), Failure> {
         let place = place.to_owned();
-        self.keys.talk(RecordWish { place, wish }).await
+        self.keys.run(RecordWanted { place, wanted }).await
     }
 
     /// Begins an attempt and returns its number; `None` if one is under way, or something else is in force than it is to begin
@@ -152,7 +154,7 @@ impl Switchboard {
             program: self.program.clone(),
             changes: changes.to_vec(),
         };
-        self.keys.talk(begin).await
+        self.keys.run(begin).await
     }
 
     /// Records a counter that was read under its table's lock. False: the attempt is over, and the table may not be fenced.
@@ -160,7 +162,7 @@ impl Switchboard {
     /// # Errors
     /// The store cannot be used; then it is not known whether it was recorded.
     pub async fn record(&self, attempt: u64, recorded: Recorded) -> Result<bool, Failure> {
-        self.keys.talk(Record { attempt, recorded }).await
+        self.keys.run(Record { attempt, recorded }).await
     }
 
     /// What an attempt has recorded: the sessions to kill, and the tables whose fences are to be lifted.
@@ -168,7 +170,7 @@ impl Switchboard {
     /// # Errors
     /// The store cannot be used.
     pub async fn recorded(&self, attempt: u64) -> Result<Vec<Recorded>, Failure> {
-        self.keys.talk(ReadRecorded { attempt }).await
+        self.keys.run(ReadRecorded { attempt }).await
     }
 
     /// Makes the switch to keys on these servers, above `above` and all recorded counters, or closes the tags that are left for
@@ -189,7 +191,7 @@ impl Switchboard {
             above,
             servers,
         };
-        self.keys.talk(commit).await
+        self.keys.run(commit).await
     }
 
     /// Whether an attempt is in a phase: to be asked under a table's lock, before its fence is lifted.
@@ -197,7 +199,7 @@ impl Switchboard {
     /// # Errors
     /// The store cannot be used.
     pub async fn is_in(&self, attempt: u64, phase: Phase) -> Result<bool, Failure> {
-        let now = self.keys.talk(Ask { attempt }).await?;
+        let now = self.keys.run(Ask { attempt }).await?;
         Ok(now == Some(phase))
     }
 
@@ -226,6 +228,6 @@ impl Switchboard {
     }
 
     async fn go(&self, attempt: u64, from: Phase, to: Phase) -> Result<bool, Failure> {
-        self.keys.talk(Move { attempt, from, to }).await
+        self.keys.run(Move { attempt, from, to }).await
     }
 }

@@ -133,11 +133,11 @@ impl Keeper {
             (followed.generation, followed.floor_state)
         };
         self.floor_state = self.floor_state.max(floor_state);
-        let wish = TakeLease {
+        let request = TakeLease {
             space: self.supply.space,
             claimant: Claimant {
                 owner: self.owner.clone(),
-                wish: self.supply.wish.map(WorkerId::get),
+                wanted: self.supply.wanted.map(WorkerId::get),
                 worker_id_max: self.supply.worker_id_max,
                 layout: self.supply.layout,
                 server: String::new(),
@@ -155,7 +155,7 @@ impl Keeper {
             holder: &self.holder,
             lease_ms: settings.lease_ms,
         };
-        let taken = match self.store.converse(wish).await {
+        let taken = match self.store.run(request).await {
             Ok(Ok(taken)) => taken,
             Ok(Err(no_lease)) => {
                 if let NoLease::GoneBack {
@@ -254,14 +254,14 @@ impl Keeper {
         let supply = Arc::clone(&self.supply);
         let request = need.map(|need| self.request(need));
         let attempted_ms = AtomicI64::new(held.attempted_ms);
-        let talk = ExtendLease {
+        let transaction = ExtendLease {
             space: supply.space,
             held: &held,
             request,
             attempted_ms: &attempted_ms,
             lease_ms: supply.settings.lease_ms,
         };
-        let result = self.store.converse(talk).await;
+        let result = self.store.run(transaction).await;
         held.attempted_ms = attempted_ms.into_inner();
         match result {
             Ok(Extension::Extended(plan)) => {
@@ -399,7 +399,7 @@ impl Keeper {
             space: self.supply.space.name(),
             held: &held,
         };
-        if let Err(error) = self.store.converse(release).await {
+        if let Err(error) = self.store.run(release).await {
             warn!(worker_id = held.worker_id, %error, "a lease could not be given up; it expires");
         }
     }

@@ -88,9 +88,7 @@ fn a_tag_that_went_back_gives_nothing_until_it_is_advanced() -> Result<()> {
         schema.sql("CREATE TABLE old AS SELECT * FROM keywright_segment")?;
         two.take(1_000).await?;
         schema.sql("REPLACE INTO keywright_segment SELECT * FROM old")?;
-        let id = two
-            .are_refused("keywright-proxy advance orders --above ")
-            .await;
+        let id = two.are_refused("keywright advance orders --above ").await;
         assert!(id >= two.log.max());
         let above = |id| Above::Tag {
             tag: tag("orders"),
@@ -146,7 +144,7 @@ fn leases_that_went_back_are_not_taken_until_they_are_advanced() -> Result<()> {
             "REPLACE INTO keywright_worker SELECT * FROM old;
              UPDATE keywright_worker SET expires_at = '2000-01-01'",
         )?;
-        let advice = "keywright-proxy advance snowflake --above-ms ";
+        let advice = "keywright advance snowflake --above-ms ";
         two.are_refused(advice).await;
         // A program that has seen nothing takes a worker id: that mends nothing for those who have.
         let fresh = open(&schema.raw())?;

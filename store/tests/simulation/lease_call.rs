@@ -71,7 +71,7 @@ impl World {
         let layout = Preset::Twitter.layout();
         let claimant = Claimant {
             owner: self.issuers[at].owner.clone(),
-            wish: self.random.bool().then_some(0),
+            wanted: self.random.bool().then_some(0),
             worker_id_max: WORKER_ID_MAX,
             layout,
             server: self.store.name(),

@@ -5,7 +5,7 @@ use std::thread;
 
 use anyhow::{Context, bail};
 
-use super::run::{AFTERWARDS, Pass, Seen, clean_up, run, set_up_ahead};
+use super::run::{AFTERWARDS, Pass, Visible, clean_up, run, set_up_ahead};
 use super::transcript::Ranks;
 use super::{Action, Expect, Scenario};
 use crate::{Flavour, Result};
@@ -170,7 +170,7 @@ fn compare_pass(
 }
 
 /// The steps and the tables with keys by their order.
-fn normalised(scenario: &Scenario, seen: &Seen) -> Vec<String> {
+fn normalised(scenario: &Scenario, seen: &Visible) -> Vec<String> {
     // What is known to differ must not change the order of the rest.
     let alike = scenario
         .steps

@@ -51,7 +51,7 @@ impl Pass {
 
 /// What was seen of each step, then of the tables.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Visible {
     pub(super) steps: Vec<String>,
     pub(super) tables: String,
 }
@@ -63,7 +63,7 @@ pub(super) fn run(
     side: &Side,
     pass: Pass,
     number: usize,
-) -> Result<Seen> {
+) -> Result<Visible> {
     let schema = schema_of(side, number);
     let mut direct = Wire::connect_tcp(side.direct_port, &Login::root(""))?;
     set_up(&mut direct, scenario, side, &schema)?;
@@ -87,7 +87,7 @@ pub(super) fn run(
     } = session;
     drop(wire);
     let tables = dump(&mut direct, &schema)?;
-    Ok(Seen { steps, tables })
+    Ok(Visible { steps, tables })
 }
 
 /// Drops what [`run`] made. Not before every side is done: a server that drops routines reads those of others again, which

@@ -1,7 +1,7 @@
 //! Differences that are known and documented.
 
 use super::grammar::Case;
-use super::sides::{Difference, Seen};
+use super::sides::{Difference, StatementResult};
 use crate::Flavour;
 
 /// Values that move the counter of the server's own keys, and may use it up.
@@ -168,7 +168,7 @@ fn without_id(reply: &str) -> String {
     words.join(" ")
 }
 
-fn sorted_without_keys(seen: &Seen) -> Vec<&str> {
+fn sorted_without_keys(seen: &StatementResult) -> Vec<&str> {
     let rows = seen.table.lines();
     let mut rows: Vec<&str> = rows
         .filter_map(|row| Some(row.split_once(" | ")?.1))

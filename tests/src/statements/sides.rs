@@ -34,10 +34,10 @@ pub(super) struct Rig {
 /// How both sides took a statement.
 pub(super) struct Outcome {
     pub(super) accepted: bool,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: Comparison,
 }
 
-pub(super) enum Verdict {
+pub(super) enum Comparison {
     Same,
     /// The proxy refused it, and named that.
     Refused(String),
@@ -46,8 +46,8 @@ pub(super) enum Verdict {
 
 /// What was seen on either side.
 pub(super) struct Difference {
-    pub(super) native: Seen,
-    pub(super) proxied: Seen,
+    pub(super) native: StatementResult,
+    pub(super) proxied: StatementResult,
 }
 
 impl fmt::Display for Difference {
@@ -78,7 +78,7 @@ fn is_description(line: &str) -> bool {
 
 /// What one side showed of one statement, keys by their order.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct StatementResult {
     pub(super) reply: String,
     pub(super) afterwards: String,
     pub(super) table: String,
@@ -185,11 +185,11 @@ impl Sessions {
             && native.errno != Some(NOT_SUPPORTED)
             && untouched
         {
-            Verdict::Refused(named(&proxied.reply))
+            Comparison::Refused(named(&proxied.reply))
         } else if native == proxied {
-            Verdict::Same
+            Comparison::Same
         } else {
-            Verdict::Differs(Difference { native, proxied })
+            Comparison::Differs(Difference { native, proxied })
         };
         Ok(Outcome { accepted, verdict })
     }
@@ -214,7 +214,7 @@ struct Session {
 }
 
 impl Session {
-    fn run(&mut self, case: &Case, question: &str) -> Result<Seen> {
+    fn run(&mut self, case: &Case, question: &str) -> Result<StatementResult> {
         let text = case.text.replace("{db}", self.schema);
         let (mut reply, errno) = match &case.params {
             None => shown(&self.wire.query(&text)?),
@@ -248,7 +248,7 @@ impl Session {
         for text in [&mut reply, &mut afterwards, &mut table] {
             *text = ranks.applied_to(text).replace(self.schema, "SCHEMA");
         }
-        Ok(Seen {
+        Ok(StatementResult {
             reply,
             afterwards,
             table,

@@ -230,7 +230,7 @@ fn one_connection_too_many(shop: &Shop) -> Result<()> {
 
 /// Its fence was lifted by hand, and a transaction of XA is in the way of going on above its ids.
 fn a_table_with_ids_still_to_be_given(shop: &Shop) -> Result<()> {
-    let proxy = shop.limited("look_s = 1\nswitch_wait_ms_max = 1000")?;
+    let proxy = shop.limited("schema_refresh_s = 1\nswitch_wait_ms_max = 1000")?;
     let mut wire = proxy.wire("shop")?;
     let mut other = shop.server.wire("shop")?;
     for sql in [

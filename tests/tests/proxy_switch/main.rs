@@ -262,7 +262,7 @@ fn a_restart_switches_too_and_an_old_file_takes_nothing_back(flavour: Flavour) -
     other.reload(shop.with("one", "rewrite"))?;
     wait_until("the wish", WAIT_MAX, || {
         let wishes =
-            "SELECT COUNT(*) FROM keywright.keywright_wish WHERE key_space = 'segment:one'";
+            "SELECT COUNT(*) FROM keywright.keywright_wanted WHERE key_space = 'segment:one'";
         Ok(shop.server.wire("shop")?.rows(wishes)? == [["2"]])
     })?;
     other.reload(shop.with("two", "rewrite"))?;

@@ -40,7 +40,7 @@ enum Phase {
 
 /// What clients saw.
 #[derive(Default)]
-struct Seen {
+struct StormResult {
     is_over: AtomicBool,
     inserts: AtomicU64,
     longest_us: AtomicU64,
@@ -137,7 +137,7 @@ impl Fleet {
         logs.collect::<Vec<_>>().join("\n----\n")
     }
 
-    fn client(&self, seed: u64, seen: &Seen) {
+    fn client(&self, seed: u64, seen: &StormResult) {
         let mut rng = Rng::with_seed(seed);
         let in_transactions = seed.is_multiple_of(2);
         let mut ids = Vec::new();
@@ -202,7 +202,7 @@ fn work(
     wire: &mut Wire,
     in_transactions: bool,
     rng: &mut Rng,
-    seen: &Seen,
+    seen: &StormResult,
     ids: &mut Vec<u64>,
 ) -> std::result::Result<(), Trouble> {
     let prepared = wire.prepare("INSERT INTO orders (a) VALUES (?)");
@@ -292,7 +292,7 @@ fn a_fleet_is_switched_under_load(flavour: Flavour) -> Result<()> {
     let fleet = Fleet::new(flavour)?;
     let mut rng = Rng::with_seed(26);
     for phase in phases {
-        let seen = Seen::default();
+        let seen = StormResult::default();
         let over = AtomicBool::new(false);
         let switched = std::thread::scope(|scope| {
             for client in 0..CLIENTS {
@@ -315,7 +315,7 @@ fn a_fleet_is_switched_under_load(flavour: Flavour) -> Result<()> {
     Ok(())
 }
 
-fn report(fleet: &Fleet, seen: &Seen, phase: Phase) -> Result<()> {
+fn report(fleet: &Fleet, seen: &StormResult, phase: Phase) -> Result<()> {
     let errors = seen.errors.lock().unwrap().clone();
     let mut ids = Vec::new();
     for server in &fleet.servers {

@@ -11,7 +11,7 @@ use anyhow::Result;
 use keywright_tests::Flavour;
 
 use super::Suite;
-use super::leg::{Leg, Place};
+use super::leg::{Leg, WorkDir};
 use super::outcome::{Difference, End};
 
 /// How often tests are run again on each leg.
@@ -33,12 +33,12 @@ pub(super) fn confirm(
     if !names.is_empty() {
         let tests: Vec<String> = names.iter().map(|one| one.name.clone()).collect();
         let direct = ends(
-            &Place::start(suite, flavour, Leg::Direct)?,
+            &WorkDir::start(suite, flavour, Leg::Direct)?,
             suite,
             source,
             &tests,
         )?;
-        let through = ends(&Place::start(suite, flavour, leg)?, suite, source, &tests)?;
+        let through = ends(&WorkDir::start(suite, flavour, leg)?, suite, source, &tests)?;
         for difference in names {
             let steady = is_steady(difference, &direct, &through);
             let word = if steady {
@@ -56,7 +56,7 @@ pub(super) fn confirm(
 /// How tests ended in several runs.
 type Ends = BTreeMap<String, BTreeSet<Option<End>>>;
 
-fn ends(place: &Place, suite: Suite, source: &Path, tests: &[String]) -> Result<Ends> {
+fn ends(place: &WorkDir, suite: Suite, source: &Path, tests: &[String]) -> Result<Ends> {
     let mut ends = Ends::new();
     for _ in 0..RUNS {
         let outcome = suite.run(source, place.port(), tests)?;

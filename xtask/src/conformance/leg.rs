@@ -41,14 +41,14 @@ impl Leg {
 }
 
 /// A server with what a suite expects to be there, and the leg's proxy.
-pub(super) struct Place {
+pub(super) struct WorkDir {
     // Dropped first.
     proxy: Option<ProxyProcess>,
     server: Upstream,
 }
 
-impl Place {
-    pub(super) fn start(suite: Suite, flavour: Flavour, leg: Leg) -> Result<Place> {
+impl WorkDir {
+    pub(super) fn start(suite: Suite, flavour: Flavour, leg: Leg) -> Result<WorkDir> {
         let options = ["--max-allowed-packet=64M", "--max-connections=500"];
         let server = Upstream::start_with(flavour, &options)?;
         for schema in suite.schemas() {
@@ -65,7 +65,7 @@ impl Place {
         )?;
         let config = leg.config(&server, &store_url);
         let proxy = config.map(ProxyProcess::start).transpose()?;
-        Ok(Place { proxy, server })
+        Ok(WorkDir { proxy, server })
     }
 
     pub(super) fn port(&self) -> u16 {

@@ -72,7 +72,7 @@ impl Shards {
             "keywright-proxy",
         ]))?;
         let dir = TempDir::new().context("making a temporary directory")?;
-        let config = dir.path().join("keywright-proxy.toml");
+        let config = dir.path().join("keywright.toml");
         let ports = [free_port()?, free_port()?];
         fs::write(&config, configuration(&servers, ports, "observe"))?;
         let mut shards = Shards {
@@ -82,7 +82,7 @@ impl Shards {
             proxy: None,
             dir,
         };
-        step("keywright-proxy init, then run; the keys of orders are native for the time being");
+        step("keywright init, then run; the keys of orders are native for the time being");
         println!("{}", fs::read_to_string(&shards.config)?);
         run(&mut shards.command("init"))?;
         shards.start_proxy()?;
@@ -90,7 +90,7 @@ impl Shards {
     }
 
     fn command(&self, what: &str) -> Command {
-        let mut command = Command::new(workspace_root().join("target/release/keywright-proxy"));
+        let mut command = Command::new(workspace_root().join("target/release/keywright"));
         command.arg(what).arg("--config").arg(&self.config);
         command
     }
@@ -107,7 +107,7 @@ impl Shards {
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
-            .context("starting keywright-proxy")?;
+            .context("starting keywright")?;
         let ports = self.ports;
         let accepts = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
         wait_until("the proxy", WAIT_MAX, || {

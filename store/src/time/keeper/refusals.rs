@@ -103,7 +103,7 @@ impl Keeper {
                 worker_id: _,
                 bound_ms,
             } => Failure::new(Cause::BoundDamaged, message).hint(format!(
-                "is it an old backup? keywright-proxy advance {} --above-ms {bound_ms}, or a later moment if ids carry one",
+                "is it an old backup? keywright advance {} --above-ms {bound_ms}, or a later moment if ids carry one",
                 self.supply.space.name()
             )),
             NoLease::Superseded {

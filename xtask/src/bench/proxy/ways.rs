@@ -32,9 +32,9 @@ impl Way {
         match self {
             Way::Direct => "direct",
             Way::Haproxy => "HAProxy, TCP",
-            Way::NoRule => "keywright-proxy, no rule",
-            Way::Segment => "keywright-proxy, segment keys",
-            Way::Snowflake => "keywright-proxy, snowflake keys",
+            Way::NoRule => "keywright, no rule",
+            Way::Segment => "keywright, segment keys",
+            Way::Snowflake => "keywright, snowflake keys",
         }
     }
 
@@ -163,7 +163,7 @@ fn keywright(way: Way, server: &MariaServer, port: u16, dir: &Path) -> Result<Co
     }
     let file = dir.join(format!("{way:?}.toml"));
     fs::write(&file, text)?;
-    let mut command = Command::new(workspace_root().join("target/release/keywright-proxy"));
+    let mut command = Command::new(workspace_root().join("target/release/keywright"));
     command.arg("run").arg("--config").arg(file);
     Ok(command)
 }

@@ -6,14 +6,14 @@ use keywright_core::{Cause, KeyBatch};
 use keywright_session::{KeyFailure, KeyRequest, SessionFacts};
 use keywright_store::Source as KeySource;
 
+use crate::config_updates::SnapshotReceiver;
 use crate::memory::Memory;
 use crate::metrics::Tally;
-use crate::newer::Source;
 use crate::status::Status;
 
 /// What a connection draws on.
 #[derive(Clone, Default)]
-pub struct Means {
+pub struct ListenerContext {
     /// By the rule's index; nothing where it gives no keys.
     pub sources: Arc<[Option<KeySource>]>,
     /// What became of statements is counted here.
@@ -23,10 +23,10 @@ pub struct Means {
     /// What statements that are gathered take.
     pub memory: Arc<Memory>,
     /// Where newer rules come from, if any do.
-    pub newer: Option<Source>,
+    pub updates: Option<SnapshotReceiver>,
 }
 
-impl Means {
+impl ListenerContext {
     /// Whether a client may see the proxy's status.
     pub(crate) fn allows_status(&self, facts: &SessionFacts) -> bool {
         let status = self.status.as_ref();

@@ -1,4 +1,4 @@
-//! Looks at the servers: one before rules come into force, and one every `look_s` while they are.
+//! SchemaRefresh at the servers: one before rules come into force, and one every `schema_refresh_s` while they are.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,65 +6,65 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::tables::{self, Counting, Found, Seen};
+use keywright_proxy::tables::{self, Counting, Inspection, TableFacts};
 use keywright_store::switch::{Heard, Switchboard};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::check;
-use super::strangers::{self, Strangers};
+use super::unseen_ids::{self, UnseenIds};
 
 /// How much later than the rules the fence comes where clients are connected, milliseconds: by then what they sent by the old rules
 /// has reached the server.
 const FENCE_LATER_MS: u64 = 1_000;
 
 /// What is known of the servers behind all listeners, and the look that is under way.
-pub(super) struct Looks {
+pub(super) struct SchemaRefresh {
     config: Arc<Config>,
     counters: Arc<Counters>,
     board: Switchboard,
     /// By listener.
     known: Vec<Known>,
-    strangers: Strangers,
-    /// Looks at which there were connections that nobody reads.
+    unseen_ids: UnseenIds,
+    /// SchemaRefresh at which there were connections that nobody reads.
     unread: u64,
     ticks: Interval,
-    under_way: JoinSet<Looked>,
+    under_way: JoinSet<Refreshed>,
     /// How often tables had been changed when that began.
     began_at: u64,
 }
 
 /// What a look has found.
 #[derive(Default)]
-struct Looked {
+struct Refreshed {
     /// By listener; `None` where the server could not be asked.
-    found: Vec<Option<Found>>,
+    found: Vec<Option<Inspection>>,
     /// What went by the other programs; `None` where no rule observes, or not all is known.
     heard: Option<Heard>,
 }
 
 #[derive(Default)]
 struct Known {
-    seen: Seen,
+    seen: TableFacts,
     /// What was logged and still holds.
-    told: Vec<String>,
+    reported: Vec<String>,
 }
 
-impl Looks {
-    /// Looks at the tables of every listener, fails with all that forbids to go on, and applies fences if nothing does: `now`, or a
+impl SchemaRefresh {
+    /// SchemaRefresh at the tables of every listener, fails with all that forbids to go on, and applies fences if nothing does: `now`, or a
     /// little later, when clients that are connected go by the rules.
     pub(super) async fn begin(
         config: Arc<Config>,
         counters: Arc<Counters>,
         board: Switchboard,
         now: bool,
-    ) -> Result<Looks> {
+    ) -> Result<SchemaRefresh> {
         let began_at = counters.schema.defined();
-        let mut looked = look_at_all(&config, false).await?;
+        let mut looked = inspect_all(&config, false).await?;
         // A fence without the proxy's rule in force would only stop inserts.
         let lacks_fence = looked.iter().any(|found| found.unfenced > 0);
         if lacks_fence && now {
-            looked = look_at_all(&config, true).await?;
+            looked = inspect_all(&config, true).await?;
         }
         // Before anybody is served the others know that there is one more.
         heard(&config, &counters, &board, 0).await;
@@ -77,19 +77,19 @@ impl Looks {
             })
             .collect();
         counters.schema.note_look(began_at, true);
-        let period = Duration::from_secs(config.look_s);
+        let period = Duration::from_secs(config.schema_refresh_s);
         let first = match lacks_fence && !now {
             true => Duration::from_millis(FENCE_LATER_MS),
             false => period,
         };
         let mut ticks = interval_at(Instant::now() + first, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Looks {
+        Ok(SchemaRefresh {
             config,
             counters,
             board,
             known,
-            strangers: Strangers::default(),
+            unseen_ids: UnseenIds::default(),
             unread: 0,
             ticks,
             under_way: JoinSet::new(),
@@ -97,25 +97,25 @@ impl Looks {
         })
     }
 
-    /// Looks by another configuration from now on, with the same listeners and rules.
+    /// SchemaRefresh by another configuration from now on, with the same listeners and rules.
     pub(super) fn follow(&mut self, config: Arc<Config>) {
         self.config = config;
-        self.strangers.forget();
+        self.unseen_ids.forget();
     }
 
     /// What sessions must know, by listener.
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<TableFacts> {
         self.known.iter().map(|known| known.seen.clone()).collect()
     }
 
-    /// Looks when it is time; returns when something has changed that sessions must know. May be dropped while it waits.
+    /// SchemaRefresh when it is time; returns when something has changed that sessions must know. May be dropped while it waits.
     pub(super) async fn changed(&mut self) {
         loop {
             tokio::select! {
                 _ = self.ticks.tick() => {
                     if self.under_way.is_empty() && !self.config.rules.is_empty() {
                         self.began_at = self.counters.schema.defined();
-                        self.look();
+                        self.refresh();
                     }
                 }
                 Some(done) = self.under_way.join_next() => {
@@ -132,19 +132,19 @@ impl Looks {
         }
     }
 
-    fn look(&mut self) {
+    fn refresh(&mut self) {
         let has_unread = self.counters.traffic.unread() > 0;
         self.unread = self.unread.saturating_add(u64::from(has_unread));
         let (config, counters) = (Arc::clone(&self.config), Arc::clone(&self.counters));
-        let look = look(config, counters, self.board.clone(), self.unread);
+        let look = inspect(config, counters, self.board.clone(), self.unread);
         self.under_way.spawn(look);
     }
 
-    fn learn(&mut self, looked: Looked) {
-        let Looked { found, heard } = looked;
+    fn learn(&mut self, looked: Refreshed) {
+        let Refreshed { found, heard } = looked;
         match heard {
-            Some(heard) => self.learn_of_strangers(&found, &heard),
-            None => self.strangers.forget(),
+            Some(heard) => self.learn_of_unseen_ids(&found, &heard),
+            None => self.unseen_ids.forget(),
         }
         let listeners = self.config.listeners.iter().zip(&mut self.known);
         for ((listener, known), found) in listeners.zip(found) {
@@ -154,13 +154,13 @@ impl Looks {
         }
     }
 
-    fn learn_of_strangers(&mut self, found: &[Option<Found>], heard: &Heard) {
+    fn learn_of_unseen_ids(&mut self, found: &[Option<Inspection>], heard: &Heard) {
         let found = found.iter().flatten();
         let countings: Vec<&Counting> = found.map(|found| &found.counting).collect();
         let (config, counters) = (&self.config, &self.counters);
-        let own = strangers::went_by(config, counters, self.unread);
+        let own = unseen_ids::went_by(config, counters, self.unread);
         let told = self
-            .strangers
+            .unseen_ids
             .learn(config, &countings, &own, heard, counters);
         for unseen in told {
             tracing::warn!("{}", unseen.report);
@@ -175,18 +175,18 @@ impl Looks {
 }
 
 impl Known {
-    fn learn(&mut self, listener: &str, found: &Found, counters: &Counters) {
+    fn learn(&mut self, listener: &str, found: &Inspection, counters: &Counters) {
         for left_out in &found.left_out {
-            if !self.told.contains(left_out) {
+            if !self.reported.contains(left_out) {
                 tracing::error!(listener, "{left_out}");
             }
         }
         for warning in &found.warnings {
-            if !self.told.contains(warning) {
+            if !self.reported.contains(warning) {
                 tracing::warn!(listener, "{warning}");
             }
         }
-        self.told = [found.left_out.as_slice(), &found.warnings].concat();
+        self.reported = [found.left_out.as_slice(), &found.warnings].concat();
         self.seen.clone_from(&found.seen);
         counters.fence_missing(listener, found.unfenced);
     }
@@ -196,11 +196,11 @@ impl Known {
 ///
 /// # Errors
 /// All that forbids to go on.
-async fn look_at_all(config: &Config, apply_fence: bool) -> Result<Vec<Found>> {
+async fn inspect_all(config: &Config, apply_fence: bool) -> Result<Vec<Inspection>> {
     let mut looked = Vec::new();
     let mut errors = Vec::new();
     for listener in &config.listeners {
-        let found = check::look(config, listener, apply_fence).await;
+        let found = check::inspect(config, listener, apply_fence).await;
         let of_listener = |error: &String| format!("{}: {error}", listener.bind);
         errors.extend(found.errors.iter().map(of_listener));
         looked.push(found);
@@ -216,12 +216,12 @@ async fn look_at_all(config: &Config, apply_fence: bool) -> Result<Vec<Found>> {
     Ok(looked)
 }
 
-async fn look(
+async fn inspect(
     config: Arc<Config>,
     counters: Arc<Counters>,
     board: Switchboard,
     unread: u64,
-) -> Looked {
+) -> Refreshed {
     let mut found = Vec::new();
     let mut is_all = true;
     for listener in &config.listeners {
@@ -229,10 +229,10 @@ async fn look(
             found.push(None);
             continue;
         };
-        found.push(match tables::look_again(&config, admin, true).await {
+        found.push(match tables::inspect_again(&config, admin, true).await {
             Ok(found) => Some(found),
             Err(error) => {
-                counters.look_failed();
+                counters.schema_refresh_failed();
                 is_all = false;
                 let listener = &listener.bind;
                 tracing::warn!(
@@ -245,7 +245,7 @@ async fn look(
     }
     // After the servers were read: what they have made has gone by before.
     let heard = heard(&config, &counters, &board, unread).await;
-    Looked {
+    Refreshed {
         found,
         heard: heard.filter(|_| is_all),
     }
@@ -260,7 +260,7 @@ async fn heard(
 ) -> Option<Heard> {
     config.observing().next()?;
     let (config, counters) = (Arc::clone(config), Arc::clone(counters));
-    let figures = move || strangers::went_by(&config, &counters, unread);
+    let figures = move || unseen_ids::went_by(&config, &counters, unread);
     match board.note_native(figures).await {
         Ok(heard) => Some(heard),
         Err(failure) => {

@@ -6,7 +6,7 @@ use clap::Args;
 use super::{File, runtime};
 
 #[derive(Args)]
-pub(crate) struct Back {
+pub(crate) struct Release {
     #[command(flatten)]
     file: File,
     /// The `table` of the rule, as the configuration writes it; default: all rules.
@@ -14,12 +14,14 @@ pub(crate) struct Back {
     rule: Option<String>,
 }
 
-impl Back {
+impl Release {
     pub(crate) fn run(&self) -> Result<()> {
         let config = self.file.load()?;
-        let told =
-            runtime()?.block_on(keywright_proxy::back::tell(&config, self.rule.as_deref()))?;
-        print!("{told}");
+        let report = runtime()?.block_on(keywright_proxy::release::statements(
+            &config,
+            self.rule.as_deref(),
+        ))?;
+        print!("{report}");
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use keywright_session::Pattern;
 
 use crate::config::{Config, Configured};
-use crate::highest::{Table, look};
+use crate::highest::{self, Table};
 
 /// Numbers of 2⁵³ and above lose their last digits in clients that read numbers as doubles.
 const DOUBLE_MAX: u64 = 1 << 53;
@@ -23,7 +23,7 @@ struct Shard {
 ///
 /// # Errors
 /// No rule has that pattern; a server cannot be asked.
-pub async fn tell(config: &Config, pattern: Option<&str>) -> Result<String> {
+pub async fn statements(config: &Config, pattern: Option<&str>) -> Result<String> {
     let is_wanted = |configured: &&Configured| {
         pattern.is_none_or(|pattern| written(&configured.rule.table) == pattern)
     };
@@ -46,7 +46,7 @@ pub async fn tell(config: &Config, pattern: Option<&str>) -> Result<String> {
             Some(admin) => shards.push(Shard {
                 bind: listener.bind.clone(),
                 upstream: listener.upstream.clone(),
-                tables: look(config, admin).await?,
+                tables: highest::read(config, admin).await?,
             }),
             // Writing to a String cannot fail, here and below.
             None => {

@@ -1,4 +1,4 @@
-//! Looks of one program, and what others note meanwhile.
+//! SchemaRefresh of one program, and what others note meanwhile.
 
 use keywright_session::{Event, What};
 use keywright_store::switch::Noted;
@@ -27,7 +27,7 @@ fn looked(server: &str, next: u64) -> Counting {
 struct Program {
     config: Config,
     counters: Counters,
-    strangers: Strangers,
+    unseen_ids: UnseenIds,
     at_ms: u64,
     others: Vec<Noted>,
 }
@@ -37,7 +37,7 @@ impl Program {
         Program {
             config: Config::parse(TEXT).unwrap(),
             counters: Counters::default(),
-            strangers: Strangers::default(),
+            unseen_ids: UnseenIds::default(),
             at_ms: 1_000 * LOOK_MS,
             others: Vec::new(),
         }
@@ -60,7 +60,7 @@ impl Program {
         }];
     }
 
-    fn told(&mut self, next: u64) -> String {
+    fn report(&mut self, next: u64) -> String {
         self.at_ms += LOOK_MS;
         let heard = Heard {
             at_ms: self.at_ms,
@@ -70,51 +70,51 @@ impl Program {
         let looked = [looked("one", next), looked("one", next)];
         let own = went_by(&self.config, &self.counters, 0);
         let (config, counters) = (&self.config, &self.counters);
-        let told = self
-            .strangers
+        let report = self
+            .unseen_ids
             .learn(config, &looked.each_ref(), &own, &heard, counters);
-        told.into_iter().map(|unseen| unseen.report).collect()
+        report.into_iter().map(|unseen| unseen.report).collect()
     }
 }
 
 #[test]
 fn ids_that_nothing_went_by_for_are_told() {
     let mut program = Program::new();
-    assert_eq!(program.told(90), "");
-    assert_eq!(program.told(100), "");
+    assert_eq!(program.report(90), "");
+    assert_eq!(program.report(100), "");
     program.goes_by(Some(10));
-    assert_eq!(program.told(110), "");
+    assert_eq!(program.report(110), "");
     // Some of it is still under way.
     program.goes_by(Some(10));
     for next in [112, 120, 120, 123] {
-        assert_eq!(program.told(next), "");
+        assert_eq!(program.report(next), "");
     }
-    let strange = program.told(123);
+    let unseen = program.report(123);
     assert!(
-        strange.contains("about 3 ids of d.t since then 120 UTC, the last before then 123"),
-        "{strange}"
+        unseen.contains("about 3 ids of d.t since then 120 UTC, the last before then 123"),
+        "{unseen}"
     );
     assert!(
-        strange.contains("batch@there (3); the proxy comes from here"),
-        "{strange}"
+        unseen.contains("batch@there (3); the proxy comes from here"),
+        "{unseen}"
     );
     // Nobody knows how many of these there were.
     program.goes_by(None);
     for next in [200, 200, 201] {
-        assert_eq!(program.told(next), "");
+        assert_eq!(program.report(next), "");
     }
-    assert!(program.told(201).contains("about 4 ids"));
-    assert_eq!(program.told(201), "");
+    assert!(program.report(201).contains("about 4 ids"));
+    assert_eq!(program.report(201), "");
     // A counter that was set back.
     for next in [50, 50] {
-        assert_eq!(program.told(next), "");
+        assert_eq!(program.report(next), "");
     }
     let figures = program.counters.render(&[]);
     assert!(figures.contains("keywright_ids_unseen_total{rule=\"d.t.id\"} 4\n"));
     // Tables that were switched meanwhile begin anew.
-    program.strangers.forget();
+    program.unseen_ids.forget();
     for next in [9_000, 9_500, 9_500, 9_500] {
-        assert_eq!(program.told(next), "");
+        assert_eq!(program.report(next), "");
     }
 }
 
@@ -123,25 +123,25 @@ fn what_goes_by_another_program_is_no_strangers() {
     let mut program = Program::new();
     program.other_notes(1_000, 7, 1);
     for next in [100, 100, 100, 100] {
-        assert_eq!(program.told(next), "");
+        assert_eq!(program.report(next), "");
         program.other_notes(1_000, 7, 1);
     }
     // It notes late what was read before.
-    assert_eq!(program.told(150), "");
-    assert_eq!(program.told(150), "");
+    assert_eq!(program.report(150), "");
+    assert_eq!(program.report(150), "");
     program.other_notes(1_050, 7, 1);
     for next in [150, 150] {
-        assert_eq!(program.told(next), "");
+        assert_eq!(program.report(next), "");
         program.other_notes(1_050, 7, 1);
     }
-    assert_eq!(program.told(155), "");
+    assert_eq!(program.report(155), "");
     program.other_notes(1_050, 7, 1);
-    assert!(program.told(155).contains("about 5 ids"));
+    assert!(program.report(155).contains("about 5 ids"));
     // Statements of which it does not know how many.
     program.other_notes(1_050, 8, 1);
-    assert_eq!(program.told(200), "");
+    assert_eq!(program.report(200), "");
     program.other_notes(1_050, 8, 1);
-    assert_eq!(program.told(200), "");
+    assert_eq!(program.report(200), "");
 }
 
 #[test]
@@ -149,18 +149,18 @@ fn a_program_that_has_ended_is_waited_for_once() {
     let mut program = Program::new();
     for next in [100, 100, 100] {
         program.other_notes(0, 0, 1);
-        assert_eq!(program.told(next), "");
+        assert_eq!(program.report(next), "");
     }
     // Nobody knows what went by it last.
     for next in [140, 140, 140, 140, 140, 140] {
-        assert_eq!(program.told(next), "");
+        assert_eq!(program.report(next), "");
     }
-    assert_eq!(program.told(142), "");
-    assert!(program.told(142).contains("about 2 ids"));
-    // Nor is anything strange when the store has forgotten it.
+    assert_eq!(program.report(142), "");
+    assert!(program.report(142).contains("about 2 ids"));
+    // Nor is anything unseen when the store has forgotten it.
     program.others.clear();
     program.goes_by(Some(5));
     for next in [147, 147, 147] {
-        assert_eq!(program.told(next), "");
+        assert_eq!(program.report(next), "");
     }
 }

@@ -4,16 +4,16 @@ use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
 use super::switch_rows::key_space;
-use super::{AsyncTalk, Link, StoreError, column};
-use crate::switch::{KeySpace, RuleName, Wish};
+use super::{Link, StoreError, Transaction, column};
+use crate::switch::{KeySpace, RuleName, WantedKeys};
 
-/// All that was wished, and where.
+/// All that configurations want, and where.
 #[derive(Debug)]
-pub(crate) struct ReadWishes;
+pub(crate) struct ReadWanted;
 
-impl AsyncTalk<Vec<(String, Wish)>> for ReadWishes {
-    async fn with(self, link: &mut Link) -> Result<Vec<(String, Wish)>, StoreError> {
-        let select = "SELECT place, table_pattern, column_name, key_space FROM keywright_wish";
+impl Transaction<Vec<(String, WantedKeys)>> for ReadWanted {
+    async fn run(self, link: &mut Link) -> Result<Vec<(String, WantedKeys)>, StoreError> {
+        let select = "SELECT place, table_pattern, column_name, key_space FROM keywright_wanted";
         let rows: Vec<Row> = link.conn.query(select).await?;
         rows.iter()
             .map(|row| {
@@ -22,24 +22,24 @@ impl AsyncTalk<Vec<(String, Wish)>> for ReadWishes {
                     column: column(row, "column_name")?,
                 };
                 let keys = key_space(row, "key_space")?;
-                Ok((column(row, "place")?, Wish { rule, keys }))
+                Ok((column(row, "place")?, WantedKeys { rule, keys }))
             })
             .collect()
     }
 }
 
-/// Records a wish that is in force.
+/// Records a wanted that is in force.
 #[derive(Debug)]
-pub(crate) struct RecordWish {
+pub(crate) struct RecordWanted {
     pub(crate) place: String,
-    pub(crate) wish: Wish,
+    pub(crate) wanted: WantedKeys,
 }
 
-impl AsyncTalk<()> for RecordWish {
-    async fn with(self, link: &mut Link) -> Result<(), StoreError> {
-        let Wish { rule, keys } = &self.wish;
+impl Transaction<()> for RecordWanted {
+    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
+        let WantedKeys { rule, keys } = &self.wanted;
         let keys = keys.as_ref().map(KeySpace::to_string);
-        let write = "INSERT INTO keywright_wish (place, table_pattern, column_name, key_space) VALUES (?, ?, ?, ?) \
+        let write = "INSERT INTO keywright_wanted (place, table_pattern, column_name, key_space) VALUES (?, ?, ?, ?) \
                      ON DUPLICATE KEY UPDATE key_space = ?";
         let values = (&self.place, &rule.tables, &rule.column, &keys, &keys);
         link.conn.exec_drop(write, values).await?;

@@ -18,7 +18,7 @@ const GONE_MS_MIN: u64 = 60_000;
 
 /// What is known from earlier looks.
 #[derive(Default)]
-pub(super) struct Strangers {
+pub(super) struct UnseenIds {
     /// By server and table: the next id.
     next: BTreeMap<(String, String), u64>,
     /// By the rule's name.
@@ -87,7 +87,7 @@ pub(super) fn went_by(
         .collect()
 }
 
-impl Strangers {
+impl UnseenIds {
     /// Forgets how far ids had come: tables may have gone over to keys meanwhile, and back.
     pub(super) fn forget(&mut self) {
         self.next.clear();
@@ -104,9 +104,9 @@ impl Strangers {
         heard: &Heard,
         counters: &Counters,
     ) -> Vec<Unseen> {
-        let gone_ms = config.look_s.saturating_mul(GONE_LOOKS * 1_000);
+        let gone_ms = config.schema_refresh_s.saturating_mul(GONE_LOOKS * 1_000);
         let gone_ms = gone_ms.max(GONE_MS_MIN);
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         for (rule, made) in self.made(config, looked) {
             let Some(configured) = config.rules.get(rule) else {
                 continue;
@@ -126,18 +126,18 @@ impl Strangers {
                         made: std::mem::take(&mut known.later),
                         at_ms,
                     });
-                    let (strange, report) = known.judge(read.made, now);
-                    if strange > 0 {
-                        counters.strange_ids(&name, strange);
+                    let (unseen, report) = known.judge(read.made, now);
+                    if unseen > 0 {
+                        counters.unseen_ids(&name, unseen);
                     }
                     let ids = known.ids;
-                    told.extend(report.map(|report| Unseen { rule, ids, report }));
+                    reports.extend(report.map(|report| Unseen { rule, ids, report }));
                 }
                 Others::WillNote => known.judged_next = Some(read),
                 Others::HaveEnded => known.forget(),
             }
         }
-        told
+        reports
     }
 
     /// By rule, what was made since the last look.
@@ -251,7 +251,7 @@ impl Known {
     fn judge(&mut self, made: Made, now: Figures) -> (u64, Option<String>) {
         let may_be = ids_since(&now, &self.last).saturating_add(self.under_way);
         // What was counted before the last judgement may have made ids that were read after it.
-        let strange = match is_known_since(&now, &self.before) {
+        let unseen = match is_known_since(&now, &self.before) {
             true => made.ids.saturating_sub(may_be),
             false => 0,
         };
@@ -259,13 +259,13 @@ impl Known {
         let rest = may_be.saturating_sub(made.ids);
         self.under_way = ids_since(&now, &self.before).min(rest);
         self.before = std::mem::replace(&mut self.last, now);
-        if strange == 0 {
+        if unseen == 0 {
             if self.ids == 0 {
                 self.first = made.at;
             }
             return (0, None);
         }
-        self.ids = self.ids.saturating_add(strange);
+        self.ids = self.ids.saturating_add(unseen);
         let Made {
             tables,
             at,
@@ -281,7 +281,7 @@ impl Known {
             self.first,
             accounts.join(", "),
         );
-        (strange, Some(text))
+        (unseen, Some(text))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The orders that a connection follows, and its wait for newer ones.
+//! The snapshot that a connection follows, and its wait for newer ones.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use keywright_session::{Rest, Rules, Unread};
 use tokio::sync::watch;
 
 use crate::leaving::Leaving;
-use crate::serve::Orders;
+use crate::serve::ConfigSnapshot;
 
-type Changed = Pin<Box<dyn Future<Output = watch::Receiver<Arc<Orders>>> + Send>>;
+type Changed = Pin<Box<dyn Future<Output = watch::Receiver<Arc<ConfigSnapshot>>> + Send>>;
 
-/// Where a connection's orders come from.
+/// Where a connection's snapshot come from.
 #[derive(Clone)]
-pub struct Source {
+pub struct SnapshotReceiver {
     /// What new connections follow.
-    pub(crate) orders: watch::Receiver<Arc<Orders>>,
+    pub(crate) snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     /// Which listener's rules are the connection's.
     pub(crate) listener: usize,
-    /// How long a statement waits for newer orders, milliseconds.
+    /// How long a statement waits for newer snapshot, milliseconds.
     pub(crate) held_ms_max: u64,
 }
 
-/// The wait of a connection for newer orders: entered once, and asked again only when something has changed.
-pub(crate) struct Newer {
-    source: Source,
+/// The wait of a connection for newer snapshot: entered once, and asked again only when something has changed.
+pub(crate) struct ConfigUpdates {
+    source: SnapshotReceiver,
     wait: Changed,
     is_awaited: bool,
     /// There may be newer ones.
@@ -36,22 +36,22 @@ pub(crate) struct Newer {
     leaving: Option<Leaving>,
 }
 
-fn changed(mut orders: watch::Receiver<Arc<Orders>>) -> Changed {
+fn changed(mut snapshot: watch::Receiver<Arc<ConfigSnapshot>>) -> Changed {
     Box::pin(async move {
-        if orders.changed().await.is_err() {
+        if snapshot.changed().await.is_err() {
             // The process is about to end.
             std::future::pending::<()>().await;
         }
-        orders
+        snapshot
     })
 }
 
-impl Newer {
+impl ConfigUpdates {
     /// `is_unread`: the connection's bytes pass unread.
-    pub(crate) fn new(source: Source, is_unread: bool) -> Self {
-        let unread = is_unread.then(|| source.orders.borrow().traffic().pass_unread());
+    pub(crate) fn new(source: SnapshotReceiver, is_unread: bool) -> Self {
+        let unread = is_unread.then(|| source.snapshot.borrow().traffic().pass_unread());
         Self {
-            wait: changed(source.orders.clone()),
+            wait: changed(source.snapshot.clone()),
             source,
             is_awaited: false,
             // Some may have come while the client logged in.
@@ -68,7 +68,7 @@ impl Newer {
 
     /// Whether such a connection is to end now, since there are rules.
     pub(crate) fn poll_end(&mut self, rest: Rest, context: &mut Context<'_>) -> bool {
-        let rules = self.rules(&self.orders());
+        let rules = self.rules(&self.snapshot());
         if rules.is_none_or(|rules| rules.is_empty()) {
             self.leaving = None;
             self.done();
@@ -78,14 +78,14 @@ impl Newer {
         leaving.poll(rest, context)
     }
 
-    /// Whether newer orders may be there that nobody has looked at; if not, the task is woken when there are.
+    /// Whether newer snapshot may be there that nobody has looked at; if not, the task is woken when there are.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
-        if !self.is_awaited || self.source.orders.has_changed().unwrap_or(false) {
+        if !self.is_awaited || self.source.snapshot.has_changed().unwrap_or(false) {
             self.is_awaited = true;
             // Until it waits for the next, to be woken by that.
-            while let std::task::Poll::Ready(orders) = self.wait.as_mut().poll(context) {
-                self.source.orders = orders.clone();
-                self.wait = changed(orders);
+            while let std::task::Poll::Ready(snapshot) = self.wait.as_mut().poll(context) {
+                self.source.snapshot = snapshot.clone();
+                self.wait = changed(snapshot);
                 self.is_due = true;
             }
         }
@@ -98,13 +98,13 @@ impl Newer {
     }
 
     /// Those that are there now.
-    pub(crate) fn orders(&self) -> Arc<Orders> {
-        Arc::clone(&self.source.orders.borrow())
+    pub(crate) fn snapshot(&self) -> Arc<ConfigSnapshot> {
+        Arc::clone(&self.source.snapshot.borrow())
     }
 
     /// The rules of the connection's listener.
-    pub(crate) fn rules(&self, orders: &Orders) -> Option<Arc<Rules>> {
-        orders.rules(self.source.listener)
+    pub(crate) fn rules(&self, snapshot: &ConfigSnapshot) -> Option<Arc<Rules>> {
+        snapshot.rules(self.source.listener)
     }
 
     /// How long a statement waits for them, milliseconds.
@@ -114,10 +114,10 @@ impl Newer {
 
     /// Waits until there are others than those of this version.
     pub(crate) fn wait_for(&self, version: u64) -> impl Future<Output = ()> + Send + use<> {
-        let mut orders = self.source.orders.clone();
+        let mut snapshot = self.source.snapshot.clone();
         async move {
-            let is_other = |orders: &Arc<Orders>| orders.version() != version;
-            if orders.wait_for(is_other).await.is_err() {
+            let is_other = |snapshot: &Arc<ConfigSnapshot>| snapshot.version() != version;
+            if snapshot.wait_for(is_other).await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
