@@ -39,12 +39,12 @@ impl OwnKey {
 
     /// A private key in PEM, PKCS #8 or PKCS #1.
     pub(crate) fn from_file(file: &str) -> Result<OwnKey, String> {
-        let told = |error: &dyn fmt::Display| format!("rsa_key {file}: {error}");
-        let text = std::fs::read_to_string(file).map_err(|error| told(&error))?;
+        let output = |error: &dyn fmt::Display| format!("rsa_key {file}: {error}");
+        let text = std::fs::read_to_string(file).map_err(|error| output(&error))?;
         let private = RsaPrivateKey::from_pkcs8_pem(&text)
             .or_else(|error| RsaPrivateKey::from_pkcs1_pem(&text).map_err(|_| error))
-            .map_err(|error| told(&error))?;
-        let pair = Pair::of(private).map_err(|error| told(&error))?;
+            .map_err(|error| output(&error))?;
+        let pair = Pair::of(private).map_err(|error| output(&error))?;
         Ok(OwnKey(OnceCell::new_with(Some(pair))))
     }
 

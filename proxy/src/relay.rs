@@ -172,8 +172,8 @@ impl Relay {
             }
         };
         let last = timeout(Duration::from_millis(CLOSE_MS_MAX), self.tell_client());
-        if let Ok(told) = last.await {
-            told?;
+        if let Ok(output) = last.await {
+            output?;
         }
         let Self {
             client, upstream, ..

@@ -149,7 +149,7 @@ mod tests {
         let (threads, mut runtimes) = Threads::new(3)?;
         let last = runtimes.pop();
         drop(runtimes);
-        let (tell, told) = channel();
+        let (tell, output) = channel();
         for client in 0..3 {
             let tell = tell.clone();
             threads.give(async move {
@@ -160,7 +160,7 @@ mod tests {
         if let Some(last) = last {
             last.block_on(tokio::task::yield_now());
         }
-        assert_eq!(told.iter().collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(output.iter().collect::<Vec<_>>(), [0, 1, 2]);
         Ok(())
     }
 }

@@ -53,12 +53,12 @@ fn all_problems_are_told_at_once() {
         .replace("# check = \"error\"", "check = \"perhaps\"")
         .replace("# schema_refresh_s = 60", "schema_refresh_s = 0")
         .replace("# bits_max = 63", "bits_max = 70");
-    let told = match Config::parse(&text) {
+    let output = match Config::parse(&text) {
         Ok(_) => String::new(),
         Err(error) => format!("{error:#}"),
     };
     for part in ["segments", "maybe", "perhaps", "schema_refresh_s", "70"] {
-        assert!(told.contains(part), "{part} is not in: {told}");
+        assert!(output.contains(part), "{part} is not in: {output}");
     }
 }
 
@@ -93,13 +93,13 @@ fn keys_that_cannot_be_switched_are_not_switched_off_behind_the_fence() {
         .replace("# mode = \"rewrite\"", "mode = \"observe\"")
         .replace("# fence = true", "fence = true")
         .replace("segment:orders", "uuid_v7");
-    let told = problems(&observing);
-    assert!(told.contains("only observes"), "{told}");
+    let output = problems(&observing);
+    assert!(output.contains("only observes"), "{output}");
     let unlike = format!(
         "{SAMPLE}\n[[rule]]\ntable = \"a.b\"\ncolumn = \"id\"\nkey = \"stride:orders\"\noffset = 1\nincrement = 2\n"
     );
-    let told = problems(&unlike);
-    assert!(told.contains("not for both"), "{told}");
+    let output = problems(&unlike);
+    assert!(output.contains("not for both"), "{output}");
 }
 
 #[test]
@@ -110,10 +110,10 @@ fn a_layout_has_no_more_bits_than_its_rule() -> Result<()> {
             .replace("# layout = \"twitter\"", &format!("layout = \"{layout}\""))
     };
     Config::parse(&snowflake("js53"))?;
-    let told = problems(&snowflake("twitter"));
+    let output = problems(&snowflake("twitter"));
     assert!(
-        told.contains("ids of layout \"twitter\" have 63 bits, and bits_max is 53"),
-        "{told}"
+        output.contains("ids of layout \"twitter\" have 63 bits, and bits_max is 53"),
+        "{output}"
     );
     Ok(())
 }
@@ -132,7 +132,7 @@ fn problems(text: &str) -> String {
 
 #[test]
 fn problems_of_tls_are_told_at_once() {
-    let told = problems(&listener(
+    let output = problems(&listener(
         "tls = \"required\"\ncertificate = \"/no/such.pem\"\nkey = \"/no/such.key\"\n\
          upstream_tls = \"required\"\nrsa_key = \"/no/such.rsa\"\ncheck = \"perhaps\"\n",
     ));
@@ -144,7 +144,7 @@ fn problems_of_tls_are_told_at_once() {
         "upstream_tls is \"required\" and needs upstream_ca, or upstream_verify = \"none\"",
         "check is error or warn",
     ] {
-        assert!(told.contains(part), "{part} is not in: {told}");
+        assert!(output.contains(part), "{part} is not in: {output}");
     }
 }
 
@@ -168,8 +168,8 @@ fn options_of_tls_that_would_do_nothing_are_problems() {
             "is no name of a host",
         ),
     ] {
-        let told = problems(&listener(lines));
-        assert!(told.contains(part), "{part} is not in: {told}");
+        let output = problems(&listener(lines));
+        assert!(output.contains(part), "{part} is not in: {output}");
     }
     let unverified = "upstream_tls = \"required\"\nupstream_verify = \"none\"\n";
     assert_eq!(problems(&listener(unverified)), "");

@@ -405,9 +405,9 @@ async fn a_statement_is_counted_before_what_ends_the_connection() -> Result<()> 
         server.write_all(&state()).await?;
         let mut heard = Vec::new();
         end_of(&mut client, &mut heard).await;
-        let told = String::from_utf8_lossy(&heard);
-        assert!(told.contains("carried out twice"), "{told}");
-        assert!(told.contains("out of order"), "{told}");
+        let output = String::from_utf8_lossy(&heard);
+        assert!(output.contains("carried out twice"), "{output}");
+        assert!(output.contains("out of order"), "{output}");
         let figures = counters.rules();
         let refused = figures.iter().find(|of| of.name == "elsewhere");
         assert_eq!(refused.map(|of| of.refused), Some(1));

@@ -78,7 +78,7 @@ fn with(rule: Rule, charset: &str) -> Imagined {
     Imagined::new(Arc::new(Rules::new(vec![rule], false)), facts, state)
 }
 
-fn told(imagined: &mut Imagined, text: &str) -> Explained {
+fn output(imagined: &mut Imagined, text: &str) -> Explained {
     imagined.query(text.as_bytes(), &mut Examples)
 }
 
@@ -95,11 +95,11 @@ fn rewritten(text: &str) -> Explained {
 fn the_text_that_the_server_would_get_is_shown() {
     let mut it = imagined(OnUnsupported::Refuse);
     assert_eq!(
-        told(&mut it, "INSERT INTO shop.orders (a) VALUES (1), (2)"),
+        output(&mut it, "INSERT INTO shop.orders (a) VALUES (1), (2)"),
         rewritten("INSERT INTO shop.orders (`id`,a) VALUES (1001,1), (LAST_INSERT_ID(1001)+1,2)")
     );
     assert_eq!(
-        told(&mut it, "INSERT INTO shop.`or``ders` VALUES (1, NULL)"),
+        output(&mut it, "INSERT INTO shop.`or``ders` VALUES (1, NULL)"),
         rewritten("INSERT INTO shop.`or``ders` (`b`,`id`) VALUES (1, LAST_INSERT_ID(1001))")
     );
 }
@@ -107,7 +107,7 @@ fn the_text_that_the_server_would_get_is_shown() {
 #[test]
 fn what_is_refused_is_named() {
     let mut it = imagined(OnUnsupported::Refuse);
-    let refused = told(&mut it, "INSERT INTO shop.orders SELECT * FROM other");
+    let refused = output(&mut it, "INSERT INTO shop.orders SELECT * FROM other");
     assert_eq!(refused.rule, Some(0));
     let Fate::Refused { construct, message } = refused.fate else {
         panic!("{refused:?}");
@@ -115,7 +115,7 @@ fn what_is_refused_is_named() {
     assert_eq!(construct, "insert_select");
     assert!(message.contains("INSERT … SELECT"), "{message}");
     let mut it = imagined(OnUnsupported::Pass);
-    let passed = told(&mut it, "INSERT INTO shop.orders SELECT * FROM other");
+    let passed = output(&mut it, "INSERT INTO shop.orders SELECT * FROM other");
     let construct = "insert_select";
     assert_eq!(passed.fate, Fate::Passed { construct });
 }
@@ -128,50 +128,50 @@ fn the_database_is_followed() {
         rule: None,
         fate: Fate::Untouched,
     };
-    assert_eq!(told(&mut it, text), untouched);
-    assert_eq!(told(&mut it, "USE shop").fate, Fate::Untouched);
-    assert!(matches!(told(&mut it, text).fate, Fate::Rewritten { .. }));
+    assert_eq!(output(&mut it, text), untouched);
+    assert_eq!(output(&mut it, "USE shop").fate, Fate::Untouched);
+    assert!(matches!(output(&mut it, text).fate, Fate::Rewritten { .. }));
     it.use_database(b"other", &mut Examples);
-    assert_eq!(told(&mut it, text), untouched);
+    assert_eq!(output(&mut it, text), untouched);
     assert_eq!(it.database(), Some(b"other".as_slice()));
 }
 
 #[test]
 fn temporary_tables_hide_those_of_rules() {
     let mut it = imagined(OnUnsupported::Refuse);
-    told(&mut it, "CREATE TEMPORARY TABLE shop.orders (id INT)");
+    output(&mut it, "CREATE TEMPORARY TABLE shop.orders (id INT)");
     let text = "INSERT INTO shop.orders (id) VALUES (NULL)";
-    assert_eq!(told(&mut it, text).fate, Fate::Untouched);
-    told(&mut it, "DROP TABLE shop.orders");
-    assert!(matches!(told(&mut it, text).fate, Fate::Rewritten { .. }));
+    assert_eq!(output(&mut it, text).fate, Fate::Untouched);
+    output(&mut it, "DROP TABLE shop.orders");
+    assert!(matches!(output(&mut it, text).fate, Fate::Rewritten { .. }));
 }
 
 #[test]
 fn sql_mode_is_followed_where_the_text_shows_it() {
     let mut it = imagined(OnUnsupported::Refuse);
     let zero = "INSERT INTO shop.orders (id) VALUES (0)";
-    assert!(matches!(told(&mut it, zero).fate, Fate::Rewritten { .. }));
-    told(
+    assert!(matches!(output(&mut it, zero).fate, Fate::Rewritten { .. }));
+    output(
         &mut it,
         "/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='no_auto_value_on_zero' */",
     );
-    assert_eq!(told(&mut it, zero).fate, Fate::Untouched);
+    assert_eq!(output(&mut it, zero).fate, Fate::Untouched);
     assert!(!it.lost_sql_mode());
-    told(&mut it, "SET SESSION sql_mode = ''");
-    assert!(matches!(told(&mut it, zero).fate, Fate::Rewritten { .. }));
-    told(&mut it, "SET sql_mode = @OLD_SQL_MODE");
+    output(&mut it, "SET SESSION sql_mode = ''");
+    assert!(matches!(output(&mut it, zero).fate, Fate::Rewritten { .. }));
+    output(&mut it, "SET sql_mode = @OLD_SQL_MODE");
     assert!(it.lost_sql_mode());
-    told(&mut it, "SET GLOBAL sql_mode = 'NO_AUTO_VALUE_ON_ZERO'");
-    assert!(matches!(told(&mut it, zero).fate, Fate::Rewritten { .. }));
+    output(&mut it, "SET GLOBAL sql_mode = 'NO_AUTO_VALUE_ON_ZERO'");
+    assert!(matches!(output(&mut it, zero).fate, Fate::Rewritten { .. }));
 }
 
 #[test]
 fn columns_that_nobody_knows_are_said_to_be_missing() {
     let mut it = imagined(OnUnsupported::Refuse);
-    let fate = told(&mut it, "INSERT INTO shop.unknown VALUES (1)").fate;
+    let fate = output(&mut it, "INSERT INTO shop.unknown VALUES (1)").fate;
     let (schema, table) = (b"shop".to_vec(), b"unknown".to_vec());
     assert_eq!(fate, Fate::ColumnsNotKnown { schema, table });
-    let gone = told(&mut it, "INSERT INTO shop.gone VALUES (1)");
+    let gone = output(&mut it, "INSERT INTO shop.gone VALUES (1)");
     assert_eq!(gone.fate, Fate::Untouched);
 }
 
@@ -218,23 +218,23 @@ fn an_observing_rule_refuses_nothing() {
         ("EXECUTE s", Fate::Untouched),
         (&long, Fate::Untouched),
     ] {
-        assert_eq!(told(&mut it, text).fate, fate, "{text}");
+        assert_eq!(output(&mut it, text).fate, fate, "{text}");
     }
     let mut it = with(observing(), "gbk");
     let text = "INSERT INTO shop.orders (a) VALUES ('é')";
-    assert_eq!(told(&mut it, text).fate, passed("charset"));
+    assert_eq!(output(&mut it, text).fate, passed("charset"));
 }
 
 /// A statement with used keys is known to the server by a name that the client does not execute.
 #[test]
 fn a_text_is_executed_by_a_name_of_its_own() {
     let mut it = imagined(OnUnsupported::Pass);
-    told(
+    output(
         &mut it,
         "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'",
     );
     for _ in 0..2 {
-        let Fate::Rewritten { text } = told(&mut it, "EXECUTE s").fate else {
+        let Fate::Rewritten { text } = output(&mut it, "EXECUTE s").fate else {
             panic!("EXECUTE gets keys");
         };
         let expected = "PREPARE `keywright execute` FROM \
@@ -242,16 +242,16 @@ fn a_text_is_executed_by_a_name_of_its_own() {
             EXECUTE `keywright execute`";
         assert_eq!(String::from_utf8_lossy(&text), expected);
     }
-    told(&mut it, "CREATE TEMPORARY TABLE shop.orders (id INT)");
-    assert_eq!(told(&mut it, "EXECUTE s").fate, Fate::Untouched);
+    output(&mut it, "CREATE TEMPORARY TABLE shop.orders (id INT)");
+    assert_eq!(output(&mut it, "EXECUTE s").fate, Fate::Untouched);
     // Also when nothing of the client's is left that could be meant.
-    told(&mut it, "DEALLOCATE PREPARE s");
+    output(&mut it, "DEALLOCATE PREPARE s");
     for own in [
         "EXECUTE `Keywright Execute`",
         "EXECUTE `keywright execute `",
         "EXECUTE `keywright éxecute`",
     ] {
-        let fate = told(&mut it, own).fate;
+        let fate = output(&mut it, own).fate;
         let is_refused =
             matches!(&fate, Fate::Refused { construct, .. } if *construct == "text_prepare");
         assert!(is_refused, "{own}: {fate:?}");
@@ -262,21 +262,21 @@ fn a_text_is_executed_by_a_name_of_its_own() {
 fn a_load_is_shown_with_its_keys() {
     let mut it = imagined(OnUnsupported::Refuse);
     let text = "LOAD DATA LOCAL INFILE 'f' INTO TABLE shop.orders (a)";
-    let shown = told(&mut it, text);
+    let shown = output(&mut it, text);
     let Fate::Rewritten { text: new } = &shown.fate else {
         panic!("{shown:?}");
     };
     let new = String::from_utf8_lossy(new);
     let one = " SET `id`=CASE WHEN LAST_INSERT_ID()=0 THEN LAST_INSERT_ID(1001) ELSE ";
     assert!(new.starts_with(&format!("{text}{one}")), "{new}");
-    let shown = told(&mut it, "LOAD DATA INFILE 'f' INTO TABLE shop.orders");
+    let shown = output(&mut it, "LOAD DATA INFILE 'f' INTO TABLE shop.orders");
     assert!(matches!(shown.fate, Fate::Rewritten { .. }), "{shown:?}");
-    let shown = told(&mut it, "LOAD DATA LOCAL INFILE 'f' INTO TABLE free.t");
+    let shown = output(&mut it, "LOAD DATA LOCAL INFILE 'f' INTO TABLE free.t");
     assert_eq!(shown.fate, Fate::Untouched);
-    told(&mut it, "CALL p()");
-    let shown = told(&mut it, text);
+    output(&mut it, "CALL p()");
+    let shown = output(&mut it, text);
     assert!(matches!(shown.fate, Fate::Rewritten { .. }), "{shown:?}");
-    let shown = told(&mut it, "LOAD XML INFILE 'f' INTO TABLE shop.orders");
+    let shown = output(&mut it, "LOAD XML INFILE 'f' INTO TABLE shop.orders");
     let construct = "load_xml";
     assert!(matches!(shown.fate, Fate::Refused { construct: other, .. } if other == construct));
     let rule = Rule {
@@ -284,5 +284,5 @@ fn a_load_is_shown_with_its_keys() {
         ..rule(OnUnsupported::Refuse)
     };
     let mut it = with(rule, "utf8mb4");
-    assert_eq!(told(&mut it, text).fate, Fate::Observed);
+    assert_eq!(output(&mut it, text).fate, Fate::Observed);
 }

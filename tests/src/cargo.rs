@@ -10,11 +10,11 @@ pub fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace_root());
-    let told = std::env::vars_os().map(|(name, _)| name).filter(|name| {
+    let output = std::env::vars_os().map(|(name, _)| name).filter(|name| {
         let name = name.to_string_lossy();
         name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
     });
-    for name in told {
+    for name in output {
         command.env_remove(name);
     }
     command

@@ -69,9 +69,9 @@ fn wrong_settings_of_the_server_are_logged() -> Result<()> {
         "workers_max",
         "no_such_setting",
     ] {
-        let told = log.contains(&format!("parameter \"keywright.{name}\""))
+        let output = log.contains(&format!("parameter \"keywright.{name}\""))
             || log.contains(&format!("parameter name \"keywright.{name}\""));
-        assert!(told, "{name}:\n{log}");
+        assert!(output, "{name}:\n{log}");
     }
     let mut client = server.client("postgres")?;
     client.batch_execute(

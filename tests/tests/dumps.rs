@@ -130,11 +130,11 @@ fn stands_still(client: &mut Client, what: &str) -> Result<()> {
         "{what}: {refusal:?}"
     );
     let health = "SELECT severity || ': ' || detail || ': ' || hint FROM keywright.health WHERE name = 'tags'";
-    let told = query_text(client, health)?;
+    let output = query_text(client, health)?;
     assert!(
-        told.starts_with("error: nothing says how far 2 tags were used: bills, orders: ")
-            && told.contains("advance_tag"),
-        "{what}: {told}"
+        output.starts_with("error: nothing says how far 2 tags were used: bills, orders: ")
+            && output.contains("advance_tag"),
+        "{what}: {output}"
     );
     let reserved_to = "SELECT count(*) FROM keywright.tags WHERE reserved_to IS NULL";
     assert_eq!(query_i64(client, reserved_to)?, 2, "{what}");
@@ -336,18 +336,18 @@ fn data_of_another_layout_or_zone_is_refused_with_what_helps() -> Result<()> {
     // A worker id is given for a layout, if only the one that is in force unless another is set.
     let first = format!("{DEFAULTS}; SELECT keywright.set_worker_id(20)");
     let refused = scene.restored(&first, &[&["--data-only"]]);
-    let told = format!("{:#}", refused.err().context("a refusal")?);
-    assert!(told.contains("another layout or time zone"), "{told}");
+    let output = format!("{:#}", refused.err().context("a refusal")?);
+    assert!(output.contains("another layout or time zone"), "{output}");
     for (worker_id, set) in (8..).zip(set) {
         let first = format!("{DEFAULTS}; GRANT SELECT, INSERT ON orders TO clerk; {set}");
         let refused = scene.restored(&first, &[&["--data-only"]]);
-        let told = format!("{:#}", refused.err().context("a refusal")?);
+        let output = format!("{:#}", refused.err().context("a refusal")?);
         for part in [
             "layout",
             "SELECT keywright.set_layout('leaf')",
             "SELECT keywright.set_readable_zone('+08:00')",
         ] {
-            assert!(told.contains(part), "{told}");
+            assert!(output.contains(part), "{output}");
         }
         // As the hint says.
         let first = format!("{first}; {}", settle(worker_id));

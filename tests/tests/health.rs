@@ -28,14 +28,14 @@ fn damaged_row_is_a_finding() -> Result<()> {
         client.batch_execute(&format!("UPDATE keywright.node SET {damage}"))?;
         // What a session knows already, and what it must look up.
         for mut session in [database.client()?, database.client()?] {
-            let told = text_rows(&mut session, ERRORS)?;
-            let names: Vec<&str> = told.iter().map(|row| row[0].as_str()).collect();
+            let output = text_rows(&mut session, ERRORS)?;
+            let names: Vec<&str> = output.iter().map(|row| row[0].as_str()).collect();
             assert_eq!(
                 names,
                 ["layout", "readable bucket", "worker id"],
                 "{damage}"
             );
-            for row in &told {
+            for row in &output {
                 assert!(
                     row[1].contains("keywright's own tables are damaged"),
                     "{row:?}"

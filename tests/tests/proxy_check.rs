@@ -62,11 +62,11 @@ fn a_table_that_keeps_no_fence_is_refused(flavour: Flavour) -> Result<()> {
         let said = String::from_utf8(checked.stdout)?;
         let refused = format!("{:#}", ProxyProcess::start(wanted).map(drop).unwrap_err());
         for engine in &engines {
-            let told = format!(
+            let output = format!(
                 "`shop`.`{engine}` is {engine}, and the fence needs InnoDB: ALTER TABLE `shop`.`{engine}` ENGINE = InnoDB, or write fence = false"
             );
-            assert_has(&said, &[&format!("error: {told}")]);
-            assert_has(&refused, &[&told]);
+            assert_has(&said, &[&format!("error: {output}")]);
+            assert_has(&refused, &[&output]);
         }
         assert!(!said.contains("`shop`.`orders` is"), "{said}");
     }
@@ -131,16 +131,20 @@ fn what_the_admin_account_may_not_do_is_told(flavour: Flavour) -> Result<()> {
         );
         let said = ProxyProcess::said(&config, &["check"])?;
         for privilege in ["SELECT", "ALTER", "LOCK TABLES"] {
-            let told = format!(
+            let output = format!(
                 "warning: no table can be switched over to keys, or back: the listener's admin account lacks {privilege} on `shop`.`orders`: "
             );
             let is_told = lacks.contains(&privilege);
-            assert_eq!(said.contains(&told), is_told, "{admin} {privilege}: {said}");
+            assert_eq!(
+                said.contains(&output),
+                is_told,
+                "{admin} {privilege}: {said}"
+            );
         }
         let unseen =
             "note: the listener's admin account may not see whether rows come from another server";
-        let told = format!("127.0.0.1:1: {unseen}");
-        assert_eq!(said.contains(&told), admin != "root", "{admin}: {said}");
+        let output = format!("127.0.0.1:1: {unseen}");
+        assert_eq!(said.contains(&output), admin != "root", "{admin}: {said}");
     }
     open.run("COMMIT")?;
     Ok(())
@@ -184,12 +188,12 @@ fn replicas_of_each_other_are_told(flavour: Flavour) -> Result<()> {
     assert!(!check()?.contains("no table can be switched"));
     replicate(&one, &other)?;
     let at = format!("127.0.0.1:{}", other.port());
-    let told =
+    let output =
         |what: &str| format!("no table can be switched over to keys, or back: the server {what}");
-    let is_replica = told(&format!("is a replica of {at}, and not read_only"));
+    let is_replica = output(&format!("is a replica of {at}, and not read_only"));
     assert_has(&check()?, &[&is_replica]);
     replicate(&other, &one)?;
-    let are_both = told(&format!("and {at} are replicas of each other"));
+    let are_both = output(&format!("and {at} are replicas of each other"));
     wait_until("the circle", WAIT_MAX, || Ok(check()?.contains(&are_both)))?;
     // Nor is it begun.
     let mut proxy = ProxyProcess::start(observe.clone())?;

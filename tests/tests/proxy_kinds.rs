@@ -49,9 +49,9 @@ fn keys_that_are_not_one_apart_keep_to_their_own(flavour: Flavour) -> Result<()>
         .rule("apart.flake", "snowflake");
     config.rules[0].push_str("offset = 2\nincrement = 3\n");
     config.more = "[snowflake]\nlayout = \"sonyflake\"\nworker_id = 7\n".to_owned();
-    let told = ProxyProcess::said(&config, &["check"])?;
+    let output = ProxyProcess::said(&config, &["check"])?;
     assert_has(
-        &told,
+        &output,
         &[
             "keys of apart.stride.id are 3 apart",
             "keys of apart.flake.id are 65536 apart, and auto_increment_increment is 1, by which drivers compute the keys of several rows from the first: no value",
@@ -172,9 +172,9 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
         .rule("had.bare", "segment:none")
         .rule("had.apps", "segment:apps")
         .rule("had.loose", "segment:loose");
-    let told = ProxyProcess::said(&config, &["init"])?;
+    let output = ProxyProcess::said(&config, &["init"])?;
     assert_has(
-        &told,
+        &output,
         &[
             "created tag \"had\", above 41, the highest id in `had`.`t_1`\n",
             "created tag \"none\"\ncreated tag \"apps\", above 500, the highest id in `had`.`apps`\n",
@@ -191,15 +191,15 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
             ["none", "1"]
         ]
     );
-    let told = ProxyProcess::said(&config, &["check"])?;
-    assert!(!told.contains("a second time"), "{told}");
+    let output = ProxyProcess::said(&config, &["check"])?;
+    assert!(!output.contains("a second time"), "{output}");
     // Native ids are none that are given again: the switch begins above them.
     let proxy = ProxyProcess::start(config.clone())?;
     drop(proxy);
     server.run("had", "INSERT INTO t_0 (id) VALUES (900000)")?;
-    let told = ProxyProcess::said(&config, &["check"])?;
+    let output = ProxyProcess::said(&config, &["check"])?;
     assert_has(
-        &told,
+        &output,
         &[
             "tag \"had\" is at ",
             "and `had`.`t_0` has ids up to 900000: those between may be given a second time",
@@ -210,16 +210,16 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
     blind.more =
         "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"\ncheck = \"warn\""
             .to_owned();
-    let told = ProxyProcess::said(&blind, &["init"])?;
+    let output = ProxyProcess::said(&blind, &["init"])?;
     assert_has(
-        &told,
+        &output,
         &[
             "created tag \"blind\"\nnote: whether tables have higher ids is not known of 127.0.0.1:1: there is no admin url",
         ],
     );
-    let told = ProxyProcess::said(&blind, &["check"])?;
+    let output = ProxyProcess::said(&blind, &["check"])?;
     assert_has(
-        &told,
+        &output,
         &["ids that a tag is still to give is not known of 127.0.0.1:1: there is no admin url"],
     );
     Ok(())

@@ -38,10 +38,10 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
         .rule("looked.t", "uuid_v7")
         .rule("looked.narrow*", "segment:t");
     let output = ProxyProcess::command(&config, &["check"])?;
-    let told = String::from_utf8(output.stdout)?;
-    assert!(!output.status.success(), "{told}");
+    let report = String::from_utf8(output.stdout)?;
+    assert!(!output.status.success(), "{report}");
     assert_has(
-        &told,
+        &report,
         &[
             "error: looked.narrow.id is int",
             "error: looked.child.t, which refers to looked.t.id, is char(20), and keys have 36 characters\n",
@@ -54,7 +54,7 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
         ],
     );
     for innocent in ["quote", "counted", "looked.seen", "everywhere"] {
-        assert!(!told.contains(innocent), "{innocent} is in\n{told}");
+        assert!(!report.contains(innocent), "{innocent} is in\n{report}");
     }
     let port = server.port();
     let blind = ProxyConfig {
@@ -274,8 +274,8 @@ fn fences_are_looked_at_while_running(flavour: Flavour) -> Result<()> {
     // So is one whose column is too small, and of new connections no key is asked for it.
     wire.run("CREATE TABLE narrow (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")?;
     wire.run("CREATE VIEW shown AS SELECT a, id FROM narrow")?;
-    let told = "fenced.narrow.id is int";
-    wait_until("the look", WAIT_MAX, || Ok(proxy.log().contains(told)))?;
+    let output = "fenced.narrow.id is int";
+    wait_until("the look", WAIT_MAX, || Ok(proxy.log().contains(output)))?;
     let mut new = proxy.wire("fenced")?;
     new.run("SET sql_mode = ''")?;
     for table in ["narrow", "shown"] {
@@ -377,8 +377,8 @@ fn fences_outlast_their_server(flavour: Flavour) -> Result<()> {
                 assert!(is_refused, "{data_type} in life {life}: {sql}: {replies:?}");
             }
         }
-        let told = ProxyProcess::said(&config, &["check"])?;
-        assert!(!told.contains("no fence"), "{told}");
+        let output = ProxyProcess::said(&config, &["check"])?;
+        assert!(!output.contains("no fence"), "{output}");
     }
     Ok(())
 }

@@ -125,8 +125,8 @@ fn connections_without_a_login_block_nobody(flavour: Flavour) -> Result<()> {
         .collect::<Result<Vec<_>>>()?;
     for client in &mut silent {
         packet(client)?;
-        let told = packet(client)?;
-        assert!(told.starts_with(b"\xFF\x87\x04#08S01"), "{told:?}");
+        let shown = packet(client)?;
+        assert!(shown.starts_with(b"\xFF\x87\x04#08S01"), "{shown:?}");
     }
     can_log_in("clients that say nothing")?;
     assert!(!proxy.log().contains("panicked"), "{}", proxy.log());

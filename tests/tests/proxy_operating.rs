@@ -78,9 +78,9 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
     proxy.stop()?;
     let insert = "INSERT INTO back_0.t (a) VALUES (3)";
     assert!(server.wire("")?.run(insert).is_err(), "the fence stands");
-    let told = ProxyProcess::said(&config, &["back", "--rule", "back_0.*"])?;
+    let reported = ProxyProcess::said(&config, &["back", "--rule", "back_0.*"])?;
     assert_has(
-        &told,
+        &reported,
         &[
             "-- Rule 1: back_0.*, column id. 4 table(s) on 1 server(s); the highest id of all is 2147483647.",
             "`plain`: `id` is bigint",
@@ -89,13 +89,13 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
             "there is no room above it",
         ],
     );
-    assert!(!told.contains("back_1"), "{told}");
+    assert!(!reported.contains("back_1"), "{reported}");
     assert!(
         server.wire("")?.run(insert).is_err(),
         "nothing was carried out"
     );
     // What is printed is a file that can be run.
-    server.run("mysql", &told)?;
+    server.run("mysql", &reported)?;
     for (table, next) in [("t", None), ("`it's`", None), ("small", Some(AT_FENCE))] {
         let mut wire = server.wire("back_0")?;
         let highest = wire
@@ -138,11 +138,11 @@ fn servers_share_the_numbers_out_on_the_way_back(flavour: Flavour) -> Result<()>
         highest = wire.run("INSERT INTO t (a) VALUES (1)")?.last_insert_id;
     }
     proxy.stop()?;
-    let told = ProxyProcess::said(&config, &["back"])?;
+    let reported = ProxyProcess::said(&config, &["back"])?;
     let mut ids = Vec::new();
     for server in &servers {
         let from = format!("-- On 127.0.0.1:{} ", server.port());
-        let (_, its) = told.split_once(&from).unwrap_or_default();
+        let (_, its) = reported.split_once(&from).unwrap_or_default();
         let (its, _) = its.split_once("\n-- On ").unwrap_or((its, ""));
         server.run("mysql", &format!("-- {its}"))?;
         for _ in 0..3 {

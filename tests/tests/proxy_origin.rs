@@ -104,10 +104,10 @@ fn connections_without_a_header_are_refused() -> Result<()> {
         let mut silent = TcpStream::connect(("127.0.0.1", proxy.port()))?;
         silent.set_read_timeout(Some(WAIT_MAX))?;
         silent.write_all(some)?;
-        let mut told = Vec::new();
-        silent.read_to_end(&mut told)?;
+        let mut output = Vec::new();
+        silent.read_to_end(&mut output)?;
         let errno = Cause::PacketMalformed.mysql_errno().to_le_bytes();
-        assert_eq!(told.get(5..7), Some(errno.as_slice()), "{told:?}");
+        assert_eq!(output.get(5..7), Some(errno.as_slice()), "{output:?}");
     }
     Ok(())
 }

@@ -125,7 +125,7 @@ fn asynchronous_standby_leaves_out_what_it_was_not_told() -> Result<()> {
     primary.wait_replayed(&standby)?;
     let refills = "SELECT refills FROM keywright.stats WHERE tag = 'orders'";
     let before = query_i64(&mut client, refills)?;
-    let told = logs.tag.check()?.largest;
+    let output = logs.tag.check()?.largest;
     // Stopped, not paused: nothing may lie in its socket.
     standby.stop(Stop::Fast)?;
     logs.take_for(&mut client, Duration::from_secs(3))?;
@@ -146,7 +146,7 @@ fn asynchronous_standby_leaves_out_what_it_was_not_told() -> Result<()> {
         "the standby knows of {known}, ids went to {lost}"
     );
     insert_across_promotion(&standby, &logs)?;
-    println!("told {told}, standby knew {known}, issued {lost}");
+    println!("received {output}, standby knew {known}, issued {lost}");
     logs.check()?;
     for said in [
         "tag \"orders\" was last reserved by another incarnation of this server; leaving out",

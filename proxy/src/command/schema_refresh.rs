@@ -159,10 +159,10 @@ impl SchemaRefresh {
         let countings: Vec<&Counting> = found.map(|found| &found.counting).collect();
         let (config, counters) = (&self.config, &self.counters);
         let own = unseen_ids::went_by(config, counters, self.unread);
-        let told = self
+        let output = self
             .unseen_ids
             .learn(config, &countings, &own, heard, counters);
-        for unseen in told {
+        for unseen in output {
             tracing::warn!("{}", unseen.report);
             let board = self.board.clone();
             tokio::spawn(async move {

@@ -83,8 +83,8 @@ pub(super) fn offer(greeting: &mut [u8], is_read: bool, tls: bool) -> Option<Gre
     }
     let said = u32::from_le_bytes(said);
     let capabilities = said & !not_offered(is_read);
-    let told = capabilities | if tls { TLS } else { 0 };
-    for (at, byte) in places.into_iter().zip(told.to_le_bytes()) {
+    let output = capabilities | if tls { TLS } else { 0 };
+    for (at, byte) in places.into_iter().zip(output.to_le_bytes()) {
         *greeting.get_mut(at)? = byte;
     }
     // Challenge length, then 6 reserved bytes, then 4 that are reserved on MySQL and MariaDB's own capabilities there.

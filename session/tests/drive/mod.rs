@@ -228,7 +228,7 @@ pub(crate) fn drive(
             ];
             own += said[0].len() + said[1].len();
             heard.to_client.extend(&said[1]);
-            let mut told = said[0].clone();
+            let mut output = said[0].clone();
             idle += 1;
             let mut moved = true;
             match step {
@@ -237,7 +237,7 @@ pub(crate) fn drive(
                     idle = 0;
                     let taken = sides[side].take(count);
                     match side {
-                        0 => told.extend(taken),
+                        0 => output.extend(taken),
                         _ => heard.to_client.extend(taken),
                     }
                 }
@@ -264,7 +264,7 @@ pub(crate) fn drive(
                     session.on_keys(keys(form, request, before));
                 }
                 Step::Authenticate(count) => {
-                    told.extend(sides[side].take(count));
+                    output.extend(sides[side].take(count));
                     session.reset(facts.clone());
                 }
                 Step::Status(_) => panic!("nobody is allowed to see it"),
@@ -273,9 +273,9 @@ pub(crate) fn drive(
                     break 'said;
                 }
             }
-            if !told.is_empty() {
-                server.hear(&told, &mut sides[1].bytes);
-                heard.to_upstream.extend(told);
+            if !output.is_empty() {
+                server.hear(&output, &mut sides[1].bytes);
+                heard.to_upstream.extend(output);
             }
             let events = session.events();
             for event in events.drain(..) {

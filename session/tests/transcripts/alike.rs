@@ -55,10 +55,10 @@ fn bytes_beyond_ascii_behind_the_same_beginning_are_read_anew() {
     let sent = r.answer(&rows(&["", "gbk", "d", "1", "0", SERVER]));
     assert!(has(&sent, "LAST_INSERT_ID(100)"), "all of it is ASCII");
     r.answer(&ok(1, 100));
-    r.told();
+    r.output();
     let text = [b"\x03", BEGINNING.as_bytes(), b"(2, '\xBF\\')"].concat();
     assert_eq!(r.say(&text), b"");
-    assert!(has(&r.told(), "character set whose characters"));
+    assert!(has(&r.output(), "character set whose characters"));
 }
 
 #[test]

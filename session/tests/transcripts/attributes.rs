@@ -16,7 +16,7 @@ fn client() -> Rig {
     let sent = r.answer(&probe("1"));
     assert!(sent[4..].starts_with(b"\x03\x00\x01INSERT INTO t "));
     r.answer(&ok(1, 100));
-    r.told();
+    r.output();
     r
 }
 
@@ -24,8 +24,8 @@ fn query(r: &mut Rig, head: &[u8], text: &str) -> Vec<u8> {
     r.say(&[b"\x03", head, text.as_bytes()].concat())
 }
 
-fn refusal(told: &[u8]) -> Option<u16> {
-    (told.get(4) == Some(&0xFF)).then(|| u16::from_le_bytes([told[5], told[6]]))
+fn refusal(output: &[u8]) -> Option<u16> {
+    (output.get(4) == Some(&0xFF)).then(|| u16::from_le_bytes([output[5], output[6]]))
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn what_comes_as_attributes_and_is_none_ends_the_connection() {
         let mut r = client();
         r.say(&[b"\x03", head].concat());
         assert!(r.closed);
-        assert_eq!(refusal(&r.told()), Some(1156));
+        assert_eq!(refusal(&r.output()), Some(1156));
     }
 }
 
@@ -72,7 +72,7 @@ fn a_text_behind_an_attribute_of_unknown_length_is_refused() {
     let head = b"\x01\x01\x00\x01\xf3\x00\x00\x00";
     let sent = query(&mut r, head, "INSERT INTO t (a) VALUES (2)");
     assert!(sent.is_empty());
-    assert_eq!(refusal(&r.told()), Some(1235));
+    assert_eq!(refusal(&r.output()), Some(1235));
     assert!(has(&query(&mut r, HEAD, "SELECT 1"), "SELECT 1"));
 }
 
@@ -87,10 +87,10 @@ fn long_attributes_are_passed_but_not_sent_again() {
         packet(0, &[b"\x03", head.as_slice(), b"SELECT 1"].concat())
     );
     r.answer(&ok(0, 0));
-    r.told();
+    r.output();
     let sent = query(&mut r, &head, "INSERT INTO t (a) VALUES (2)");
     assert!(sent.is_empty());
-    assert_eq!(refusal(&r.told()), Some(1235));
+    assert_eq!(refusal(&r.output()), Some(1235));
 }
 
 #[test]
@@ -104,11 +104,11 @@ fn a_text_too_long_to_be_gathered_is_judged_behind_its_attributes() {
         query(&mut r, HEAD, "INSERT INTO t (a) VALUES (1)");
         r.answer(&probe("1"));
         r.answer(&ok(1, 100));
-        r.told();
+        r.output();
         let text = format!("INSERT INTO {table} (a) VALUES ('{}')", "x".repeat(20_000));
         let sent = query(&mut r, HEAD, &text);
         assert_eq!(!sent.is_empty(), passes, "{table}");
-        assert_eq!(refusal(&r.told()), (!passes).then_some(1153), "{table}");
+        assert_eq!(refusal(&r.output()), (!passes).then_some(1153), "{table}");
     }
 }
 
@@ -192,10 +192,10 @@ fn an_execution_with_an_attribute_of_unknown_length_is_refused() {
     let mut r = client();
     stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (1)", "1");
     r.answer(&prepared(7, 1));
-    r.told();
+    r.output();
     let sent = r.say(&execute(8, b"\x01\x00\x01\xf3\x00\x00\x00"));
     assert!(sent.is_empty());
-    assert_eq!(refusal(&r.told()), Some(1235));
+    assert_eq!(refusal(&r.output()), Some(1235));
     // Of a statement that no rule is for, nothing is read.
     let sent = r.say(
         &[

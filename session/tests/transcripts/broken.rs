@@ -26,7 +26,7 @@ fn what_came_before_a_broken_packet_is_the_clients() {
     whole.extend(packet(4, &[0xFE, 0]));
     r.answer(&whole);
     assert!(r.closed);
-    assert!(r.told().starts_with(&before));
+    assert!(r.output().starts_with(&before));
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn client(form: KeyForm, text: &str, parameters: u16) -> Rig {
     let mut r = rig(form, DEPRECATE_EOF | BULK);
     stmt_prepare(&mut r, text, "1");
     r.answer(&prepared(7, parameters));
-    r.told();
+    r.output();
     r
 }
 
@@ -50,7 +50,7 @@ fn each_row_gets_its_key_as_a_parameter() {
     assert_eq!(r.requests[0].count, 3);
     // The server reports the last row's.
     r.answer(&ok(3, 102));
-    assert_eq!(r.told(), ok(3, 100));
+    assert_eq!(r.output(), ok(3, 100));
     let sent = r.query("SELECT LAST_INSERT_ID()");
     assert!(has(&sent, "SET last_insert_id=100"), "{sent:?}");
 }
@@ -78,7 +78,7 @@ fn bound_keys_are_given_where_they_are_asked_for() {
         packet(0, &bulk(7, b"\x08\x00\xfd\x00", &rows.concat()))
     );
     r.answer(&ok(4, 102));
-    assert_eq!(r.told(), ok(4, 100));
+    assert_eq!(r.output(), ok(4, 100));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn rows_without_a_key_to_fill_are_sent_as_they_are() {
     assert_eq!(r.say(&payload), packet(0, &payload));
     assert!(r.requests.is_empty());
     r.answer(&ok(1, 5));
-    assert_eq!(r.told(), ok(1, 5));
+    assert_eq!(r.output(), ok(1, 5));
 }
 
 #[test]

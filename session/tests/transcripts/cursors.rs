@@ -38,17 +38,17 @@ fn a_routines_own_cursor_keeps_no_rows_back() {
     let mut r = rig(KeyForm::Integer, 0);
     r.query("CALL p()");
     r.answer(&answer);
-    assert_eq!(r.told(), answer);
+    assert_eq!(r.output(), answer);
     assert!(is_over(&mut r));
     // So in an execution, with a cursor asked for or not.
     for flags in [0, 1] {
         let mut r = rig(KeyForm::Integer, 0);
         stmt_prepare(&mut r, "CALL p()", "1");
         r.answer(&prepared(7, 0));
-        r.told();
+        r.output();
         r.say(&[0x17, 7, 0, 0, 0, flags, 1, 0, 0, 0]);
         r.answer(&answer);
-        assert_eq!(r.told(), answer, "{flags}");
+        assert_eq!(r.output(), answer, "{flags}");
         assert!(is_over(&mut r), "{flags}");
     }
 }
@@ -58,10 +58,10 @@ fn rows_in_a_clients_cursor_are_not_waited_for() {
     let mut r = rig(KeyForm::Integer, 0);
     stmt_prepare(&mut r, "SELECT id FROM t", "1");
     r.answer(&prepared(7, 0));
-    r.told();
+    r.output();
     r.say(&[0x17, 7, 0, 0, 0, 1, 1, 0, 0, 0]);
     r.answer(&definitions(CURSOR_EXISTS));
-    assert_eq!(r.told(), definitions(CURSOR_EXISTS));
+    assert_eq!(r.output(), definitions(CURSOR_EXISTS));
     assert!(is_over(&mut r));
 }
 
@@ -76,9 +76,9 @@ fn an_execution_may_fail_behind_its_definitions() {
     let mut r = rig(KeyForm::Integer, 0);
     stmt_prepare(&mut r, "SELECT f()", "1");
     r.answer(&prepared(7, 0));
-    r.told();
+    r.output();
     r.say(&[0x17, 7, 0, 0, 0, 1, 1, 0, 0, 0]);
     r.answer(&failed);
-    assert_eq!(r.told(), failed);
+    assert_eq!(r.output(), failed);
     assert!(is_over(&mut r));
 }

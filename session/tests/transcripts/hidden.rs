@@ -7,11 +7,11 @@ use super::rig::*;
 
 /// 1235, of this.
 fn is_refused(r: &mut Rig, of: &str) {
-    let told = r.told();
+    let output = r.output();
     assert!(
-        has(&told, "42000") && has(&told, of),
+        has(&output, "42000") && has(&output, of),
         "{}",
-        String::from_utf8_lossy(&told)
+        String::from_utf8_lossy(&output)
     );
 }
 
@@ -86,7 +86,7 @@ fn answers_to_executions_are_numbered_as_the_client_expects() {
             let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | BULK);
             stmt_prepare(&mut r, TEXT, "1");
             r.answer(&prepared(7, 2));
-            r.told();
+            r.output();
             let mut sent = r.say(&payload);
             if payload.first() == Some(&0xFA) {
                 // A text of its own is prepared for it.
@@ -156,9 +156,9 @@ fn what_is_too_long_to_be_read_is_not_prepared() {
         let text = format!("{front}{}')", "x".repeat(200_000));
         let sent = r.say(&[b"\x16", text.as_bytes()].concat());
         assert_eq!(has(&sent, front), is_passed, "{front}");
-        let told = r.told();
+        let output = r.output();
         assert_eq!(
-            has(&told, "longer than rewrite_bytes_max"),
+            has(&output, "longer than rewrite_bytes_max"),
             !is_passed,
             "{front}"
         );

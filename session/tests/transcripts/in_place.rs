@@ -51,7 +51,7 @@ fn begun(caps: u64, first: u64) -> Rig {
     };
     r.answer(&probe("1"));
     r.answer(&ok(1, 100));
-    r.told();
+    r.output();
     r.next = first;
     r
 }
@@ -86,7 +86,7 @@ fn long_inserts_are_rewritten_in_place_and_copied_alike() {
             let alone_sent = sent(&mut alone, &bytes);
             assert!(alone.client.is_empty());
             assert_eq!(alone.answer(&done(first)), b"");
-            assert_eq!(alone.told(), done(first));
+            assert_eq!(alone.output(), done(first));
             // Another command behind it is not moved.
             let mut followed = begun(0, first);
             let both = [bytes, PING.to_vec()].concat();

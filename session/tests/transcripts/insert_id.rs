@@ -12,7 +12,7 @@ fn begun() -> Rig {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed("INSERT INTO t (id, a) VALUES (5, 1)", "1");
     r.answer(&ok(1, 0));
-    r.told();
+    r.output();
     r
 }
 
@@ -90,7 +90,7 @@ fn executions_ask_before_they_believe_in_one() {
     r.answer(&prepared(7, 2));
     r.query("SET @insert_id = LAST_INSERT_ID()");
     r.answer(&ok(0, 0));
-    r.told();
+    r.output();
     let insert = execute(7, &[0, 1, 253, 0, 1, b'x']);
     assert!(has(&r.say(&insert), "@@session.insert_id"));
     r.answer(&probe("1"));

@@ -67,14 +67,14 @@ fn a_row_that_goes_in_is_known_beside_a_number_of_its_own() {
     ] {
         let mut r = begun();
         r.query(text);
-        r.told();
+        r.output();
         r.answer(&ok(1, 7));
-        assert_eq!(r.told(), ok(1, 101), "{text}");
+        assert_eq!(r.output(), ok(1, 101), "{text}");
     }
     // An UPDATE in its place counts as one row, too, where clients ask for the rows that were found.
     let mut r = begun();
     r.query("INSERT INTO t (a) VALUES (LAST_INSERT_ID(7)) ON DUPLICATE KEY UPDATE a = 1");
-    r.told();
+    r.output();
     r.answer(&ok(1, 7));
-    assert_eq!(r.told(), ok(1, 7));
+    assert_eq!(r.output(), ok(1, 7));
 }

@@ -35,11 +35,11 @@ fn sent_local(r: &mut Rig, text: &str, lines: &str) -> Vec<u8> {
     assert!(sent.contains(text) && !sent.contains("CASE"), "{sent}");
     assert_eq!(r.answer(&packet(1, b"\xFBf")), packet(2, b""));
     assert!(
-        r.told().is_empty(),
+        r.output().is_empty(),
         "not before the server has done with it"
     );
     r.answer(&numbered(3, ok(0, 0)));
-    assert_eq!(r.told(), packet(1, b"\xFBf"));
+    assert_eq!(r.output(), packet(1, b"\xFBf"));
     let file = [packet(2, lines.as_bytes()), packet(3, b"")].concat();
     r.client.extend(&file);
     r.run();
@@ -56,9 +56,12 @@ fn too_few_keys_are_tried_again_with_more() {
     );
     assert!(has(&r.answer(&too_few()), START), "it counts from 0 again");
     assert!(has(&r.answer(&ok(0, 0)), "THEN LAST_INSERT_ID(164) "));
-    assert!(r.told().is_empty(), "the client hears of the last try only");
+    assert!(
+        r.output().is_empty(),
+        "the client hears of the last try only"
+    );
     assert_eq!(r.answer(&ok(200, 0)), b"");
-    assert_eq!(r.told(), ok(200, 0), "as the server says it");
+    assert_eq!(r.output(), ok(200, 0), "as the server says it");
     let sent = r.query("SELECT LAST_INSERT_ID()");
     assert!(has(&sent, "SET last_insert_id=164"));
     let counts: Vec<_> = r
@@ -78,17 +81,17 @@ fn more_rows_than_the_limit_are_refused() {
     let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
     said(&mut r, LOAD);
     assert_eq!(r.answer(&too_few()), b"");
-    let told = r.told();
-    assert!(has(&told, "more than 3 rows") && has(&told, "select_rows_max"));
+    let output = r.output();
+    assert!(has(&output, "more than 3 rows") && has(&output, "select_rows_max"));
     assert!(has(
         &r.query("SELECT LAST_INSERT_ID()"),
         "SET last_insert_id=0"
     ));
     let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
     assert_eq!(sent_local(&mut r, LOCAL, "1\n2\n3\n"), b"");
-    let told = r.told();
-    assert!(has(&told, "more than 3 rows"), "{told:?}");
-    assert_eq!(told[3], 4, "the number behind the file's last packet");
+    let output = r.output();
+    assert!(has(&output, "more than 3 rows"), "{output:?}");
+    assert_eq!(output[3], 4, "the number behind the file's last packet");
     assert!(has(&r.query("SELECT 1"), "SELECT 1"), "the session goes on");
 }
 
@@ -97,7 +100,7 @@ fn what_was_before_a_failure_is_shown_again() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     said(&mut r, LOAD);
     r.answer(&err());
-    assert_eq!(r.told(), err());
+    assert_eq!(r.output(), err());
     assert!(has(
         &r.query("SELECT LAST_INSERT_ID()"),
         "SET last_insert_id=IF(LAST_INSERT_ID()>100,100,0)"
@@ -164,9 +167,9 @@ fn only_the_servers_error_of_a_given_key_is_told_as_one() {
         .concat();
         let error = packet(1, &error);
         assert_eq!(r.answer(&error), b"", "nothing is tried again");
-        let told = r.told();
-        assert_eq!(told == error, !is_told, "{text}: {told:?}");
-        assert_eq!(has(&told, "may not be given"), is_told, "{text}");
+        let output = r.output();
+        assert_eq!(output == error, !is_told, "{text}: {output:?}");
+        assert_eq!(has(&output, "may not be given"), is_told, "{text}");
     }
 }
 
@@ -179,9 +182,9 @@ fn the_keys_of_a_clients_file_are_as_many_as_its_lines() {
     assert!(has(&sent, "LAST_INSERT_ID()<103"), "{sent:?}");
     let file = r.answer(&packet(1, b"\xFBf"));
     assert_eq!(file, [packet(2, b"1\n2\n3\n"), packet(3, b"")].concat());
-    assert!(r.told().is_empty());
+    assert!(r.output().is_empty());
     r.answer(&numbered(4, ok(3, 0)));
-    assert_eq!(r.told(), numbered(4, ok(3, 0)));
+    assert_eq!(r.output(), numbered(4, ok(3, 0)));
     assert!(r.client.is_empty());
     assert!(has(
         &r.query("SELECT LAST_INSERT_ID()"),
@@ -194,11 +197,11 @@ fn the_server_may_not_want_the_clients_file() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed(LOCAL, "1");
     r.answer(&err());
-    assert_eq!(r.told(), err());
+    assert_eq!(r.output(), err());
     r.query(LOCAL);
     r.answer(&packet(1, b"\xFBf"));
     r.answer(&numbered(3, err()));
-    assert_eq!(r.told(), err(), "as if it had not asked");
+    assert_eq!(r.output(), err(), "as if it had not asked");
     assert!(r.requests.is_empty());
     assert!(has(&r.query("SELECT 1"), "SELECT 1"));
 }
@@ -208,8 +211,8 @@ fn no_keys_for_a_clients_file_are_an_error_behind_it() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.fail_keys = true;
     assert_eq!(sent_local(&mut r, LOCAL, "1\n"), b"");
-    let told = r.told();
-    assert!(has(&told, "down") && told[3] == 4, "{told:?}");
+    let output = r.output();
+    assert!(has(&output, "down") && output[3] == 4, "{output:?}");
     assert!(has(&r.query("SELECT 1"), "SELECT 1"));
 }
 
@@ -222,8 +225,8 @@ fn a_clients_file_that_is_too_long_is_dropped() {
     let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
     let long = "1\n".repeat(60);
     assert_eq!(sent_local(&mut r, LOCAL, &long), b"");
-    let told = r.told();
-    assert!(has(&told, "a file longer than rewrite_bytes_max") && told[3] == 4);
+    let output = r.output();
+    assert!(has(&output, "a file longer than rewrite_bytes_max") && output[3] == 4);
     assert!(has(&r.query("SELECT 1"), "SELECT 1"));
     assert!(r.requests.is_empty());
 }
@@ -234,15 +237,18 @@ fn no_memory_for_a_clients_file_is_an_error_behind_it() {
     r.probed(LOCAL, "1");
     r.answer(&packet(1, b"\xFBf"));
     r.answer(&numbered(3, ok(0, 0)));
-    r.told();
+    r.output();
     r.client.extend(&packet(2, b"1\n2\n")[..6]);
     r.run();
     r.s.memory_full();
     r.client.extend(&packet(2, b"1\n2\n")[6..]);
     r.client.extend(packet(3, b""));
     r.run();
-    let told = r.told();
-    assert!(has(&told, "memory_bytes_max") && told[3] == 4, "{told:?}");
+    let output = r.output();
+    assert!(
+        has(&output, "memory_bytes_max") && output[3] == 4,
+        "{output:?}"
+    );
     assert!(r.client.is_empty() && !r.closed);
     assert!(
         has(&sent_local(&mut r, LOCAL, "1\n"), START),
@@ -257,7 +263,7 @@ fn reports_of_progress_come_before_the_answer() {
     let progress = packet(1, b"\xFF\xFF\xFF\x01\x01\x02\x00\x00\x00\x04read");
     let answer = [progress, numbered(2, ok(1, 0))].concat();
     r.answer(&answer);
-    assert_eq!(r.told(), answer);
+    assert_eq!(r.output(), answer);
     assert!(has(
         &r.query("SELECT LAST_INSERT_ID()"),
         "SET last_insert_id=100"
@@ -268,12 +274,12 @@ fn reports_of_progress_come_before_the_answer() {
 fn a_prepared_load_is_refused_by_name() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     assert_eq!(stmt_prepare(&mut r, LOAD, "1"), "");
-    assert!(has(&r.told(), "LOAD DATA in a prepared statement"));
+    assert!(has(&r.output(), "LOAD DATA in a prepared statement"));
     for text in ["PREPARE s FROM", "EXECUTE IMMEDIATE"] {
         let text = format!("{text} \"{LOAD}\"");
         let sent = r.probed(&text, "1");
         assert_eq!(sent, "", "{text}");
-        assert!(has(&r.told(), "LOAD DATA in a prepared statement"));
+        assert!(has(&r.output(), "LOAD DATA in a prepared statement"));
     }
     let free = LOAD.replace("TABLE t", "TABLE free");
     assert!(has(&r.say(&[b"\x16", free.as_bytes()].concat()), &free));
@@ -285,13 +291,13 @@ fn the_server_may_change_its_mind_about_the_clients_file() {
     sent_local(&mut r, LOCAL, "1\n");
     r.answer(&ok(0, 0));
     assert_eq!(r.answer(&err()), b"");
-    assert_eq!(r.told(), numbered(4, err()), "behind the file");
+    assert_eq!(r.output(), numbered(4, err()), "behind the file");
     assert!(has(&r.query("SELECT 1"), "SELECT 1"), "its bytes are gone");
     r.answer(&ok(0, 0));
-    r.told();
+    r.output();
     // The same of what comes before it.
     sent_local(&mut r, LOCAL, "1\n");
     r.answer(&err());
-    assert_eq!(r.told(), numbered(4, err()));
+    assert_eq!(r.output(), numbered(4, err()));
     assert!(r.client.is_empty());
 }

@@ -47,7 +47,7 @@ fn error_row_split() {
     for b in &whole {
         r.answer(&[*b]);
     }
-    assert_eq!(r.told(), whole);
+    assert_eq!(r.output(), whole);
 }
 #[test]
 fn pending_last_insert_id_is_stale_after_wrapped_insert() {
@@ -83,7 +83,7 @@ fn use_in_several() {
     a[7] |= 8;
     a.extend(packet(2, &[0, 0, 0, 2, 0, 0, 0]));
     r.answer(&a);
-    r.told();
+    r.output();
     // A rule for one schema only.
     let rule = Rule {
         table: Pattern::parse("other.t").unwrap(),
@@ -144,7 +144,7 @@ fn text_keys_with_increment() {
     assert!(
         sent.contains("'k0'"),
         "refused: {}",
-        String::from_utf8_lossy(&r.told())
+        String::from_utf8_lossy(&r.output())
     );
 }
 #[test]
@@ -185,14 +185,14 @@ fn large_insert_on_free_table_with_multi_statements() {
     a[7] |= 8;
     a.extend(packet(2, &[0, 0, 0, 2, 0, 0, 0]));
     r.answer(&a);
-    r.told();
+    r.output();
     let mut text = b"\x03INSERT INTO free (b) VALUES ('".to_vec();
     text.resize(0xFF_FFFF, b'x');
     let sent = r.say(&text);
     if has(&sent, "sql_mode") {
         r.answer(&probe("1"));
     }
-    assert!(!r.closed, "{}", String::from_utf8_lossy(&r.told()));
+    assert!(!r.closed, "{}", String::from_utf8_lossy(&r.output()));
 }
 #[test]
 fn probe_in_another_charset() {
@@ -214,7 +214,7 @@ fn probe_in_another_charset() {
     o.extend(packet(9, &[0xFE, 0, 0, 2, 0, 0, 0]));
     r.answer(&o);
     assert!(
-        !has(&r.told(), "\0u\0t\0f"),
+        !has(&r.output(), "\0u\0t\0f"),
         "the probe's rows were given to the client as the answer to its INSERT"
     );
 }
@@ -226,9 +226,9 @@ fn all_rows_updated() {
         "1",
     );
     r.answer(&ok(4, 55));
-    let told = r.told();
+    let output = r.output();
     assert_eq!(
-        told,
+        output,
         ok(4, 55),
         "4 affected rows of 2: none went in, yet a phantom id is reported"
     );
@@ -251,7 +251,7 @@ fn probe_is_not_sent_for_tables_without_rule() {
     r.answer(&ok(1, 100));
     r.query("CALL p()");
     r.answer(&ok(0, 0));
-    r.told();
+    r.output();
     let mut p = vec![0x16];
     p.extend(b"INSERT INTO free (a) VALUES (?)");
     assert!(
@@ -278,7 +278,7 @@ fn an_open_transaction_is_no_place_to_end_a_connection() {
 fn after(r: &mut Rig, insert: &str, answer: &[u8], question: &str) -> String {
     r.probed(insert, "1");
     r.answer(answer);
-    r.told();
+    r.output();
     String::from_utf8_lossy(&r.query(question)).into_owned()
 }
 
@@ -308,7 +308,7 @@ fn ignored_row_leaves_the_last_id() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed("INSERT IGNORE INTO t (a) VALUES (1)", "1");
     r.answer(&ok(0, 100));
-    assert_eq!(r.told(), ok(0, 0), "the key did not go in");
+    assert_eq!(r.output(), ok(0, 0), "the key did not go in");
     let sent = r.query("SELECT LAST_INSERT_ID()");
     assert!(has(&sent, "SET last_insert_id=0"), "it was 0 before");
 }

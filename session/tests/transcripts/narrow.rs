@@ -24,7 +24,7 @@ fn said(sql_mode: &str, text: &str) -> (String, String) {
     let asked = r.answer(&probe_in(sql_mode, "1"));
     assert!(has(&asked, "SELECT `id` FROM `t`"), "{asked:?}");
     let sent = String::from_utf8_lossy(&r.answer(&int())).into_owned();
-    (sent, String::from_utf8_lossy(&r.told()).into_owned())
+    (sent, String::from_utf8_lossy(&r.output()).into_owned())
 }
 
 #[test]
@@ -45,11 +45,11 @@ fn a_key_that_would_be_clipped_is_not_sent() {
         ("", &replacing),
         ("STRICT_TRANS_TABLES", &ignoring),
     ] {
-        let (sent, told) = said(sql_mode, text);
+        let (sent, output) = said(sql_mode, text);
         assert!(
             !sent.contains("INSERT") && !sent.contains("REPLACE"),
             "{text}: {sent}"
         );
-        assert!(told.contains("room"), "{text}: {told}");
+        assert!(output.contains("room"), "{text}: {output}");
     }
 }

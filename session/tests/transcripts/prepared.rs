@@ -19,7 +19,7 @@ fn long_data_is_executed_where_it_went() {
     assert!(has(&sent, "LAST_INSERT_ID(?)"));
     r.answer(&prepared(8, 3));
     r.answer(&ok(1, 100));
-    r.told();
+    r.output();
     let mut p = vec![0x18];
     p.extend(7u32.to_le_bytes());
     p.extend([1, 0]);
@@ -73,13 +73,13 @@ fn refused_execution_forgets_types() {
     r.answer(&prepared(7, 2));
     r.fail_keys = true;
     r.say(&execute(7, &[0, 1, 253, 0, 1, b'x']));
-    assert!(has(&r.told(), "down"));
+    assert!(has(&r.output(), "down"));
     r.fail_keys = false;
     r.say(&execute(7, &[0, 0, 1, b'x']));
     assert!(
         !r.closed,
         "connection closed: {:?}",
-        String::from_utf8_lossy(&r.told())
+        String::from_utf8_lossy(&r.output())
     );
 }
 
@@ -95,7 +95,7 @@ fn refused_execution_leaves_long_data() {
     r.say(&p);
     r.fail_keys = true;
     let sent = r.say(&execute(7, &[0, 1, 252, 0]));
-    assert!(has(&r.told(), "down"));
+    assert!(has(&r.output(), "down"));
     assert!(
         sent.get(4) == Some(&0x1A),
         "the upstream keeps BLOB; a retry appends to it (no COM_STMT_RESET was sent)"
@@ -131,7 +131,7 @@ fn prepare_answer_split() {
     for b in &whole {
         r.answer(&[*b]);
     }
-    assert_eq!(r.told(), whole);
+    assert_eq!(r.output(), whole);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn short_long_data_does_not_eat_the_next_command() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
     r.answer(&prepared(7, 2));
-    r.told();
+    r.output();
     r.client.extend([5, 0, 0, 0, 0x18, 7, 0, 0, 0]);
     r.client.extend(packet(0, &[0x0E]));
     r.run();
@@ -230,7 +230,7 @@ fn values_sent_ahead_stay_with_a_text_that_counts_otherwise() {
     ahead.extend(b"BLOB");
     r.say(&ahead);
     let sent = r.say(&execute(7, &[0, 1, 252, 0]));
-    assert!(has(&r.told(), "not one apart"), "{sent:?}");
+    assert!(has(&r.output(), "not one apart"), "{sent:?}");
     assert_eq!(sent.get(4), Some(&0x1A), "and are taken back");
 }
 
@@ -260,16 +260,16 @@ fn a_key_that_sql_mode_decides_is_refused_under_another() {
         let sent = r.answer(&probe_in(mode, "1"));
         assert!(has(&sent, text), "it is passed on");
         r.answer(&prepared(7, 1));
-        r.told();
+        r.output();
         let exec = execute(7, &[0, 1, 253, 0, 1, b'x']);
         assert!(!r.say(&exec).is_empty(), "{text}");
         r.answer(&ok(1, 0));
-        r.told();
+        r.output();
         r.query("SET sql_mode = 'another'");
         r.answer(&ok(0, 0));
-        r.told();
+        r.output();
         r.say(&exec);
         assert!(r.answer(&probe_in(other, "1")).is_empty(), "{text}");
-        assert!(has(&r.told(), "another sql_mode"), "{text}");
+        assert!(has(&r.output(), "another sql_mode"), "{text}");
     }
 }

@@ -252,7 +252,7 @@ impl Rig {
             ..self.rule.clone()
         }
     }
-    pub(crate) fn told(&mut self) -> Vec<u8> {
+    pub(crate) fn output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.to_client)
     }
 }

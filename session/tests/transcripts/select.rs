@@ -28,9 +28,12 @@ fn too_few_keys_are_tried_again_with_more() {
     let sent = r.answer(&too_few());
     let sent = String::from_utf8_lossy(&sent);
     assert!(sent.contains("ROWNUM()<=512 THEN 163+ROWNUM()"), "{sent}");
-    assert!(r.told().is_empty(), "the client hears of the last try only");
+    assert!(
+        r.output().is_empty(),
+        "the client hears of the last try only"
+    );
     assert_eq!(r.answer(&ok(200, 99)), b"");
-    assert_eq!(r.told(), ok(200, 164), "the first key of the last try");
+    assert_eq!(r.output(), ok(200, 164), "the first key of the last try");
     let sent = r.query("SELECT LAST_INSERT_ID()");
     assert!(has(&sent, "SET last_insert_id=164"));
 }
@@ -56,8 +59,8 @@ fn more_rows_than_the_limit_are_refused() {
     r.probed(SELECT, "1");
     assert!(has(&r.answer(&too_few()), "ROWNUM()<=100"));
     assert_eq!(r.answer(&too_few()), b"");
-    let told = r.told();
-    assert!(has(&told, "more than 100 rows") && has(&told, "select_rows_max"));
+    let output = r.output();
+    assert!(has(&output, "more than 100 rows") && has(&output, "select_rows_max"));
     assert!(has(&r.query("SELECT 1"), "SELECT 1"), "the session goes on");
 }
 
@@ -68,15 +71,15 @@ fn no_try_asks_for_more_keys_than_can_be_had_at_once() {
     r.probed(SELECT, "1");
     assert!(has(&r.answer(&too_few()), "ROWNUM()<=256"));
     assert_eq!(r.answer(&too_few()), b"");
-    let told = r.told();
-    assert!(has(&told, "more than 256 rows") && has(&told, "at once"));
+    let output = r.output();
+    assert!(has(&output, "more than 256 rows") && has(&output, "at once"));
     // Each row takes as many as its distance to the next.
     let mut r = rig_of_few_keys(256, true);
     let sent = r.probed(SELECT, "5");
     assert!(sent.contains("ROWNUM()<=52"), "{sent}");
     assert_eq!(r.requests[0].count, 256);
     assert_eq!(r.answer(&too_few()), b"");
-    assert!(has(&r.told(), "more than 52 rows"));
+    assert!(has(&r.output(), "more than 52 rows"));
     // What fails may leave something behind: all rows have keys, or none.
     let mut r = rig_of_few_keys(256, false);
     r.probed("INSERT INTO t (a) SELECT a FROM u LIMIT 60", "5");
@@ -87,7 +90,7 @@ fn no_try_asks_for_more_keys_than_can_be_had_at_once() {
 fn no_row_has_no_id() {
     let (mut r, _) = said(SELECT);
     r.answer(&ok(0, 0));
-    assert_eq!(r.told(), ok(0, 0));
+    assert_eq!(r.output(), ok(0, 0));
     assert!(!has(&r.query("SELECT LAST_INSERT_ID()"), "last_insert_id="));
 }
 
@@ -95,7 +98,7 @@ fn no_row_has_no_id() {
 fn another_error_is_the_clients() {
     let (mut r, _) = said(SELECT);
     assert_eq!(r.answer(&err()), b"", "nothing is tried again");
-    assert_eq!(r.told(), err());
+    assert_eq!(r.output(), err());
     assert!(!has(&r.query("SELECT LAST_INSERT_ID()"), "last_insert_id="));
 }
 
@@ -106,14 +109,14 @@ fn a_number_of_the_clients_that_is_out_of_range_is_the_clients() {
     payload.extend(b"#22003BIGINT value is out of range in '`d`.`u`.`a` * 9223372036854775807'");
     let error = packet(1, &payload);
     assert_eq!(r.answer(&error), b"", "nothing is tried again");
-    assert_eq!(r.told(), error);
+    assert_eq!(r.output(), error);
     // A key of the client's that looks like the proxy's number.
     let (mut r, _) = said(SELECT);
     let mut payload = vec![0xFF, 0x26, 0x04];
     payload.extend(b"#23000Duplicate entry '7046029254386353131' for key 'a'");
     let error = packet(1, &payload);
     assert_eq!(r.answer(&error), b"", "nothing is tried again");
-    assert_eq!(r.told(), error);
+    assert_eq!(r.output(), error);
 }
 
 #[test]
@@ -121,7 +124,7 @@ fn keys_that_run_out_between_tries_are_an_error() {
     let (mut r, _) = said(SELECT);
     r.fail_keys = true;
     assert_eq!(r.answer(&too_few()), b"");
-    assert!(has(&r.told(), "down"));
+    assert!(has(&r.output(), "down"));
     assert!(has(&r.query("SELECT 1"), "SELECT 1"));
 }
 
@@ -131,7 +134,7 @@ fn one_row_takes_one_key() {
     assert!(sent.contains("SELECT 1,100 FROM dual"), "{sent}");
     assert_eq!(r.requests[0].count, 1);
     r.answer(&ok(1, 100));
-    assert_eq!(r.told(), ok(1, 100));
+    assert_eq!(r.output(), ok(1, 100));
 }
 
 #[test]
@@ -140,14 +143,14 @@ fn a_known_number_of_rows_is_reserved_at_once() {
     assert!(sent.contains("ROWNUM()<=7"), "{sent}");
     assert_eq!(r.requests[0].count, 7);
     r.answer(&ok(3, 102));
-    assert_eq!(r.told(), ok(3, 100));
+    assert_eq!(r.output(), ok(3, 100));
 }
 
 #[test]
 fn what_must_not_be_carried_out_twice_is_refused() {
     let (mut r, sent) = said("INSERT INTO t (a) SELECT f(a) FROM u");
     assert_eq!(sent, "");
-    assert!(has(&r.told(), "must not be carried out twice"));
+    assert!(has(&r.output(), "must not be carried out twice"));
     let sent = r.query("INSERT INTO t (a) SELECT f(a) FROM u LIMIT 9");
     assert!(has(&sent, "ROWNUM()<=9"));
 }
@@ -170,12 +173,12 @@ fn the_last_of_several_statements_leaves_the_next_command_alone() {
 fn execute_of_one_prepared_out_of_a_text_is_refused_by_name() {
     let (mut r, _) = said("PREPARE p FROM 'INSERT INTO t (a) SELECT a FROM u'");
     r.answer(&ok(0, 0));
-    r.told();
+    r.output();
     let sent = r.query("EXECUTE p");
     if has(&sent, "sql_mode") {
         assert_eq!(r.answer(&probe("1")), b"");
     }
-    assert!(has(&r.told(), "INSERT … SELECT in PREPARE from a text"));
+    assert!(has(&r.output(), "INSERT … SELECT in PREPARE from a text"));
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn with(text: &str, parameters: u16) -> (Rig, String) {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     let sent = stmt_prepare(&mut r, text, "1");
     r.answer(&prepared(7, parameters));
-    r.told();
+    r.output();
     (r, sent)
 }
 
@@ -56,7 +56,7 @@ fn the_client_knows_of_its_own_parameters_only() {
         "{sent}"
     );
     r.answer(&prepared(7, 5));
-    assert_eq!(r.told(), prepared(7, 2));
+    assert_eq!(r.output(), prepared(7, 2));
 }
 
 #[test]
@@ -64,9 +64,12 @@ fn too_few_keys_are_tried_again_with_more() {
     let (mut r, _) = with(SELECT, 5);
     assert_eq!(r.say(&two(1, 2)), ranged(7, [1, 64, 100, 1, 2]));
     assert_eq!(r.answer(&too_few()), ranged(7, [1, 512, 164, 1, 2]));
-    assert!(r.told().is_empty(), "the client hears of the last try only");
+    assert!(
+        r.output().is_empty(),
+        "the client hears of the last try only"
+    );
     r.answer(&ok(200, 99));
-    assert_eq!(r.told(), ok(200, 164), "the first key of the last try");
+    assert_eq!(r.output(), ok(200, 164), "the first key of the last try");
     let sent = r.query("SELECT LAST_INSERT_ID()");
     assert!(has(&sent, "SET last_insert_id=164"));
     r.answer(&ok(0, 0));
@@ -100,11 +103,11 @@ fn more_rows_than_the_limit_are_refused() {
     let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF, limits);
     stmt_prepare(&mut r, SELECT, "1");
     r.answer(&prepared(7, 5));
-    r.told();
+    r.output();
     r.say(&two(1, 2));
     assert_eq!(r.answer(&too_few()), ranged(7, [1, 100, 164, 1, 2]));
     assert_eq!(r.answer(&too_few()), b"");
-    assert!(has(&r.told(), "more than 100 rows"));
+    assert!(has(&r.output(), "more than 100 rows"));
     assert!(has(&r.query("SELECT 1"), "SELECT 1"), "the session goes on");
 }
 
@@ -113,7 +116,7 @@ fn keys_that_run_out_are_an_error() {
     let (mut r, _) = with(SELECT, 5);
     r.fail_keys = true;
     assert_eq!(r.say(&two(1, 2)), b"");
-    assert!(has(&r.told(), "down"));
+    assert!(has(&r.output(), "down"));
     assert!(has(&r.query("SELECT 1"), "SELECT 1"));
 }
 
@@ -132,7 +135,7 @@ fn what_was_sent_ahead_goes_to_its_place() {
     expected.extend(100_u64.to_le_bytes());
     assert_eq!(sent, packet(0, &execute(7, &expected)));
     r.answer(&ok(1, 100));
-    assert_eq!(r.told(), ok(1, 100));
+    assert_eq!(r.output(), ok(1, 100));
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn what_was_sent_ahead_cannot_be_tried_twice() {
     let sent = r.say(&two(1, 2));
     // The server forgets what was sent as long data.
     assert_eq!(sent, packet(0, &[0x1A, 7, 0, 0, 0]));
-    assert!(has(&r.told(), "COM_STMT_SEND_LONG_DATA"));
+    assert!(has(&r.output(), "COM_STMT_SEND_LONG_DATA"));
     r.answer(&ok(0, 0));
     assert_eq!(r.say(&two(1, 2)), ranged(7, [1, 64, 100, 1, 2]));
 }
@@ -163,7 +166,7 @@ fn a_zero_means_what_it_meant_when_prepared() {
         rest.extend(1_u64.to_le_bytes());
         r.say(&execute(7, &rest));
         assert_eq!(r.answer(&probe_in("NO_AUTO_VALUE_ON_ZERO", "1")), b"");
-        assert!(has(&r.told(), "another sql_mode than that of PREPARE"));
+        assert!(has(&r.output(), "another sql_mode than that of PREPARE"));
         r.query("SET sql_mode = ''");
         r.answer(&ok(0, 0));
         r.say(&execute(7, &rest));
@@ -182,9 +185,9 @@ fn statements_on_rules_tables_are_counted_together() {
     r.answer(&prepared(7, 5));
     stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
     r.answer(&prepared(8, 2));
-    r.told();
+    r.output();
     assert_eq!(stmt_prepare(&mut r, SELECT, "1"), "");
-    assert!(has(&r.told(), "too many prepared statements"));
+    assert!(has(&r.output(), "too many prepared statements"));
     r.say(&[0x19, 7, 0, 0, 0]);
     assert!(stmt_prepare(&mut r, SELECT, "1").contains("ROWNUM()"));
 }
@@ -199,7 +202,7 @@ fn insert_id_is_used_up_by_the_clients_own_text() {
         let (mut r, _) = with(text, parameters);
         r.query("SET insert_id = 77");
         r.answer(&ok(0, 0));
-        r.told();
+        r.output();
         r.say(&two(1, 2));
         let sent = r.answer(&probe_with_insert_id("77"));
         assert_eq!(sent, packet(0, &[b"\x16", text.as_bytes()].concat()));
@@ -209,7 +212,7 @@ fn insert_id_is_used_up_by_the_clients_own_text() {
         let sent = r.answer(&prepared(9, 2));
         assert_eq!(sent, packet(0, &execute(9, &rest)), "no key of ours");
         r.answer(&ok(1, 77));
-        assert_eq!(r.told(), ok(1, 77));
+        assert_eq!(r.output(), ok(1, 77));
         assert!(r.requests.is_empty());
         // Only once, and it is closed with the client's.
         r.say(&two(1, 2));

@@ -4,8 +4,8 @@ use keywright_rewrite::KeyForm;
 
 use super::rig::*;
 
-fn ends_with_more(told: &[u8], sequence: u8) -> bool {
-    told.get(3) == Some(&sequence) && told.get(7).is_some_and(|flags| flags & 8 != 0)
+fn ends_with_more(output: &[u8], sequence: u8) -> bool {
+    output.get(3) == Some(&sequence) && output.get(7).is_some_and(|flags| flags & 8 != 0)
 }
 
 fn asked(text: &str) -> (Rig, String) {
@@ -23,7 +23,7 @@ fn each_statement_is_sent_by_itself_and_answered_in_one() {
     );
     let sent = r.answer(&ok(1, 100));
     assert!(has(&sent, "SELECT LAST_INSERT_ID()"));
-    assert!(ends_with_more(&r.told(), 1));
+    assert!(ends_with_more(&r.output(), 1));
     let mut rows = packet(1, &[1]);
     rows.extend(def(2));
     rows.extend(packet(3, &[3, b'1', b'0', b'0']));
@@ -31,7 +31,7 @@ fn each_statement_is_sent_by_itself_and_answered_in_one() {
     for byte in &rows {
         r.answer(&[*byte]);
     }
-    let told = r.told();
+    let output = r.output();
     let mut numbered = rows.clone();
     for (at, number) in [
         (0, 2),
@@ -41,7 +41,7 @@ fn each_statement_is_sent_by_itself_and_answered_in_one() {
     ] {
         numbered[at + 3] = number;
     }
-    assert_eq!(told, numbered);
+    assert_eq!(output, numbered);
     // The next command is a command again.
     assert!(has(&r.query("SELECT 2"), "SELECT 2"));
 }
@@ -50,7 +50,7 @@ fn each_statement_is_sent_by_itself_and_answered_in_one() {
 fn statements_behind_one_that_fails_are_not_carried_out() {
     let (mut r, _) = asked("INSERT INTO t (a) VALUES (1); INSERT INTO t (a) VALUES (2)");
     assert!(r.answer(&err()).is_empty());
-    assert_eq!(r.told(), err());
+    assert_eq!(r.output(), err());
     assert!(has(&r.query("SELECT 2"), "SELECT 2"));
 }
 
@@ -59,9 +59,9 @@ fn statements_behind_one_that_is_refused_are_not_carried_out() {
     let (mut r, _) = asked("SELECT 1 FROM x; INSERT INTO t (id) SELECT x FROM u; DELETE FROM x");
     let sent = r.answer(&ok(0, 0));
     assert!(sent.is_empty(), "{}", String::from_utf8_lossy(&sent));
-    let told = r.told();
-    assert!(ends_with_more(&told, 1));
-    let refusal = &told[ok(0, 0).len()..];
+    let output = r.output();
+    assert!(ends_with_more(&output, 1));
+    let refusal = &output[ok(0, 0).len()..];
     assert_eq!((refusal[3], refusal[4]), (2, 0xFF));
     assert!(has(&r.query("SELECT 2"), "SELECT 2"));
 }
@@ -81,9 +81,9 @@ fn modes_changed_on_the_way_are_asked_for() {
     let sent = r.answer(&probe_in("ANSI_QUOTES", "1"));
     assert!(has(&sent, "LAST_INSERT_ID(100)"));
     r.answer(&ok(1, 100));
-    let told = r.told();
-    assert!(ends_with_more(&told, 1));
-    assert_eq!(told[ok(0, 0).len() + 3], 2);
+    let output = r.output();
+    assert!(ends_with_more(&output, 1));
+    assert_eq!(output[ok(0, 0).len() + 3], 2);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_statement_of_several_packets_is_put_together() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.probed("SELECT 1", "1");
     r.answer(&ok(0, 0));
-    r.told();
+    r.output();
     let mut text = b"\x03INSERT INTO t (b) VALUES ('".to_vec();
     text.resize(20 << 20, b'x');
     text.extend(b"')");
@@ -110,7 +110,7 @@ fn a_statement_of_several_packets_is_put_together() {
     let mut answer = ok(1, 100);
     answer[3] = 2;
     r.answer(&answer);
-    assert_eq!(r.told(), answer);
+    assert_eq!(r.output(), answer);
 }
 
 #[test]
@@ -133,12 +133,12 @@ fn execute_of_a_text_is_preceded_by_its_keys() {
         ));
         assert!(has(&sent, &format!("LAST_INSERT_ID({key})")));
         assert!(has(&sent, "''it''''s''"));
-        r.told();
+        r.output();
         let sent = r.answer(&ok(0, 0));
         assert!(has(&sent, "EXECUTE `keywright execute` USING @a"));
-        assert!(r.told().is_empty());
+        assert!(r.output().is_empty());
         r.answer(&ok(1, key));
-        assert_eq!(r.told(), ok(1, key));
+        assert_eq!(r.output(), ok(1, key));
     }
     // Gone is gone.
     r.query("DEALLOCATE PREPARE s");
@@ -154,11 +154,11 @@ fn execute_of_a_text_that_may_be_another_by_now_is_refused() {
         r.answer(&ok(0, 0));
         r.query(between);
         r.answer(&ok(0, 0));
-        r.told();
+        r.output();
         let sent = r.query("EXECUTE s");
         if has(&sent, "sql_mode") {
             assert!(r.answer(&probe("1")).is_empty());
         }
-        assert_eq!(r.told().get(4), Some(&0xFF), "after {between}");
+        assert_eq!(r.output().get(4), Some(&0xFF), "after {between}");
     }
 }

@@ -19,7 +19,7 @@ fn a_stream_that_is_refused_leaves_the_session_sighted() {
                 false => drop(r.answer(&err())),
                 true => err().iter().for_each(|byte| drop(r.answer(&[*byte]))),
             }
-            assert_eq!(r.told(), err());
+            assert_eq!(r.output(), err());
             assert!(r.s.is_between_commands());
             let sent = r.probed("INSERT INTO t (a) VALUES (1)", "1");
             assert!(sent.contains("LAST_INSERT_ID(100)"), "{sent}");
@@ -35,14 +35,14 @@ fn a_stream_passes_both_ways_and_is_never_between_commands() {
         // The beginning of an event that is much longer, and what is no packet at all.
         let event = [0xFF, 0xFF, 0x7F, 1, 0, 1, 2, 3];
         r.answer(&event);
-        assert_eq!(r.told(), event);
+        assert_eq!(r.output(), event);
         assert!(!r.s.is_between_commands());
         let said = packet(0, b"\xEF any bytes");
         r.client.extend(&said);
         r.run();
         assert_eq!(std::mem::take(&mut r.to_server), said);
         r.answer(b"\xFF\xFF");
-        assert_eq!(r.told(), b"\xFF\xFF");
+        assert_eq!(r.output(), b"\xFF\xFF");
     }
 }
 
@@ -60,14 +60,14 @@ fn a_report_of_progress_among_rows_is_no_end() {
     for byte in &answer {
         r.answer(&[*byte]);
     }
-    assert_eq!(r.told(), answer);
+    assert_eq!(r.output(), answer);
     assert!(!r.s.is_between_commands(), "the table is being checked");
     let next = r.query("SELECT 1");
     assert!(next.is_empty(), "the next command waits");
     let mut rest = packet(4, b"\x02OK");
     rest.extend(packet(5, &[0xFE, 0, 0, 2, 0, 0, 0]));
     let next = r.answer(&rest);
-    assert_eq!(r.told(), rest);
+    assert_eq!(r.output(), rest);
     assert!(has(&next, "SELECT 1"));
 }
 
@@ -81,7 +81,7 @@ fn an_error_with_the_number_of_reports_is_an_end() {
         r.query("CALL p()");
         r.answer(&before);
         r.answer(&error);
-        assert_eq!(r.told(), [before, error].concat());
+        assert_eq!(r.output(), [before, error].concat());
         assert!(has(&r.say(&[0x0E]), "\x0E"), "the next command goes out");
     }
 }

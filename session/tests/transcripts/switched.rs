@@ -40,7 +40,7 @@ impl Program {
         program.r.s = Session::new(rules, program.r.facts());
         program.r.probed("INSERT INTO t (id, a) VALUES (5, 1)", "1");
         program.r.answer(&ok(1, 0));
-        program.r.told();
+        program.r.output();
         program
     }
 
@@ -110,7 +110,7 @@ fn a_new_connection_to_such_a_server_gets_no_key() {
     assert!(!sent.contains("INSERT"), "{sent}");
     program.r.s.on_waited();
     program.r.run();
-    assert!(has(&program.r.told(), "are being switched"));
+    assert!(has(&program.r.output(), "are being switched"));
 }
 
 /// Others are no way for an id to come twice.
@@ -206,7 +206,7 @@ fn an_error_that_has_ended_a_transaction_is_found_out_while_others_wait() {
         program.r.answer(&packet(1, ERROR));
         assert!(!program.r.s.ask_whether_open(), "nobody waits");
         assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
-        program.r.told();
+        program.r.output();
         program.sent();
         assert!(program.r.s.ask_whether_open());
         assert!(!program.r.s.ask_whether_open(), "once");
@@ -214,7 +214,7 @@ fn an_error_that_has_ended_a_transaction_is_found_out_while_others_wait() {
         assert_eq!(std::mem::take(&mut program.r.to_server), SET_OPTION);
         program.r.answer(&eof_in(status));
         assert_eq!(program.traffic.under_way("t"), under_way, "{status}");
-        assert!(program.r.told().is_empty());
+        assert!(program.r.output().is_empty());
         assert!(!program.r.s.ask_whether_open(), "once");
         // One that is over waits like any other.
         assert_eq!(program.r.query(INSERT).is_empty(), under_way == 0);
@@ -261,7 +261,7 @@ fn a_transaction_that_has_not_touched_it_waits() {
         assert!(program.r.query(text).is_empty(), "{text}");
         program.r.s.on_waited();
         program.r.run();
-        assert!(has(&program.r.told(), "being switched"), "{text}");
+        assert!(has(&program.r.output(), "being switched"), "{text}");
     }
 }
 
@@ -283,11 +283,11 @@ fn what_the_fence_refuses_goes_out_again_by_newer_rules() {
     let mut program = Program::new(Mode::Observe);
     assert!(has(&program.r.query(INSERT), INSERT));
     program.r.answer(&packet(1, AT_FENCE));
-    assert!(program.r.told().is_empty());
+    assert!(program.r.output().is_empty());
     assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
     assert!(program.sent().contains(KEYED));
     program.r.answer(&ok(1, 100));
-    assert_eq!(program.r.told(), ok(1, 100));
+    assert_eq!(program.r.output(), ok(1, 100));
 }
 
 #[test]
@@ -297,11 +297,11 @@ fn what_the_fence_refuses_is_told_if_there_are_no_newer_rules() {
     program.r.answer(&packet(1, AT_FENCE));
     program.r.s.on_waited();
     program.r.run();
-    assert_eq!(program.r.told(), packet(1, AT_FENCE));
+    assert_eq!(program.r.output(), packet(1, AT_FENCE));
     // Once.
     assert!(has(&program.r.query(INSERT), INSERT));
     program.r.answer(&ok(1, 7));
-    assert_eq!(program.r.told(), ok(1, 7));
+    assert_eq!(program.r.output(), ok(1, 7));
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn a_prepared_statement_goes_over_with_the_types_it_had() {
     let first = execute(7, &[0, 1, 8, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
     assert!(has(&program.r.say(&first), "\x09\0\0\0\0\0\0\0"));
     program.r.answer(&ok(1, 7));
-    program.r.told();
+    program.r.output();
     assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
     // Types are sent once.
     let again = execute(7, &[0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
@@ -326,7 +326,7 @@ fn a_prepared_statement_goes_over_with_the_types_it_had() {
     let sent = program.r.answer(&prepared(8, 2));
     assert!(has(&sent, "\x17\x08\0\0\0"), "{sent:?}");
     program.r.answer(&ok(1, 100));
-    assert_eq!(program.r.told(), ok(1, 100));
+    assert_eq!(program.r.output(), ok(1, 100));
     // And back.
     assert_eq!(program.publish(Mode::Observe, false), Adopted::Yes);
     let sent = program.r.say(&again);
@@ -365,22 +365,22 @@ fn rows_that_the_fence_leaves_out_go_out_again_by_newer_rules() {
     let asked = program.r.answer(&ok_with_warnings(0, 1));
     assert!(has(&asked, "SHOW WARNINGS"), "{asked:?}");
     assert!(program.r.answer(&warning("167")).is_empty());
-    assert!(program.r.told().is_empty());
+    assert!(program.r.output().is_empty());
     assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
     assert!(program.sent().contains(KEYED));
     program.r.answer(&ok(1, 100));
-    assert_eq!(program.r.told(), ok(1, 100));
+    assert_eq!(program.r.output(), ok(1, 100));
     // So do those of a prepared statement.
     let mut program = Program::new(Mode::Observe);
     stmt_prepare(&mut program.r, "INSERT IGNORE INTO t (a) VALUES (?)", "1");
     program.r.answer(&prepared(7, 1));
-    program.r.told();
+    program.r.output();
     program
         .r
         .say(&execute(7, &[0, 1, 8, 0, 9, 0, 0, 0, 0, 0, 0, 0]));
     program.r.answer(&ok_with_warnings(0, 1));
     program.r.answer(&warning("167"));
-    assert!(program.r.told().is_empty());
+    assert!(program.r.output().is_empty());
     assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
     assert!(program.sent().contains("(`id`,a) VALUES (?,?)"));
 }
@@ -393,11 +393,11 @@ fn rows_that_are_left_out_are_told_if_there_are_no_newer_rules() {
     program.r.answer(&warning("167"));
     program.r.s.on_waited();
     program.r.run();
-    assert_eq!(program.r.told(), ok_with_warnings(0, 1));
+    assert_eq!(program.r.output(), ok_with_warnings(0, 1));
     // Once.
     assert!(has(&program.r.query(INSERT), INSERT));
     program.r.answer(&ok(1, 7));
-    assert_eq!(program.r.told(), ok(1, 7));
+    assert_eq!(program.r.output(), ok(1, 7));
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn other_warnings_are_told_and_stay() {
     program.r.query(IGNORE);
     program.r.answer(&ok_with_warnings(0, 1));
     assert!(program.r.answer(&warning("1062")).is_empty());
-    assert_eq!(program.r.told(), ok_with_warnings(0, 1));
+    assert_eq!(program.r.output(), ok_with_warnings(0, 1));
     assert!(has(&program.r.query("SHOW WARNINGS"), "SHOW WARNINGS"));
 }
 
@@ -421,7 +421,7 @@ fn nobody_asks_where_no_row_may_be_left_out() {
         program.r.query(text);
         let asked = program.r.answer(&ok_with_warnings(affected, 1));
         assert!(asked.is_empty(), "{text} {asked:?}");
-        assert_eq!(program.r.told(), ok_with_warnings(affected, 1), "{text}");
+        assert_eq!(program.r.output(), ok_with_warnings(affected, 1), "{text}");
     }
 }
 
@@ -432,17 +432,17 @@ fn rows_that_are_in_do_not_go_out_again() {
     program.r.query(MIXED);
     program.r.answer(&ok_with_warnings(1, 1));
     program.r.answer(&warning("167"));
-    assert!(program.r.told().is_empty());
+    assert!(program.r.output().is_empty());
     assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
     assert!(program.sent().is_empty());
-    assert!(has(&program.r.told(), "without one were left out"));
+    assert!(has(&program.r.output(), "without one were left out"));
     assert_eq!(program.traffic.under_way("t"), 0);
     // Others have no such rows.
     assert_eq!(program.publish(Mode::Observe, false), Adopted::Yes);
     program.r.query(MIXED);
     program.r.answer(&ok_with_warnings(1, 1));
     assert!(program.r.answer(&warning("1062")).is_empty());
-    assert_eq!(program.r.told(), ok_with_warnings(1, 1));
+    assert_eq!(program.r.output(), ok_with_warnings(1, 1));
 }
 
 /// COM_STMT_BULK_EXECUTE of a statement, with what follows its number.

@@ -13,7 +13,7 @@ fn begun() -> Rig {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
     r.probed("INSERT INTO t (id, a) VALUES (5, 1)", "1");
     r.answer(&ok(1, 0));
-    r.told();
+    r.output();
     r
 }
 
@@ -29,13 +29,13 @@ fn hidden() -> Rig {
 fn done(r: &mut Rig, text: &str) {
     assert!(has(&r.query(text), text));
     r.answer(&ok(0, 0));
-    r.told();
+    r.output();
 }
 
 fn failed(r: &mut Rig, text: &str) {
     assert!(has(&r.query(text), text));
     r.answer(&err());
-    r.told();
+    r.output();
 }
 
 /// The answer of one statement of several, of which others follow.
@@ -179,10 +179,10 @@ fn what_was_prepared_for_it_is_refused_when_it_is_gone() {
     let insert = execute(7, &[0, 1, 253, 0, 1, b'x']);
     assert_eq!(r.say(&insert), packet(0, &insert), "it is still there");
     r.answer(&ok(1, 0));
-    r.told();
+    r.output();
     done(&mut r, "DROP TEMPORARY TABLE t");
     assert_eq!(r.say(&insert), b"", "it would go into the other one");
-    assert!(has(&r.told(), "temporary table"));
+    assert!(has(&r.output(), "temporary table"));
     // As when it is not known whether it is gone.
     let mut r = hidden();
     stmt_prepare(&mut r, "INSERT INTO t (a) VALUES (?)", "1");
@@ -212,12 +212,12 @@ fn a_load_that_is_prepared_for_it_is_refused() {
         stmt_prepare(&mut r, "LOAD DATA INFILE 'f' INTO TABLE t (a)", "1"),
         ""
     );
-    assert!(has(&r.told(), "LOAD DATA in a prepared statement"));
+    assert!(has(&r.output(), "LOAD DATA in a prepared statement"));
     assert!(
         r.query("PREPARE s FROM 'LOAD DATA INFILE ''f'' INTO TABLE t (a)'")
             .is_empty()
     );
-    assert!(has(&r.told(), "LOAD DATA in a prepared statement"));
+    assert!(has(&r.output(), "LOAD DATA in a prepared statement"));
 }
 
 #[test]

@@ -12,14 +12,14 @@ fn begun() -> Rig {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
     r.probed("PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'", "1");
     r.answer(&ok(0, 0));
-    r.told();
+    r.output();
     r
 }
 
 /// What EXECUTE of it comes to: what the server gets, and what the client is told at once.
 fn executed(r: &mut Rig) -> (Vec<u8>, Vec<u8>) {
     let sent = r.unhidden("EXECUTE s").into_bytes();
-    (sent, r.told())
+    (sent, r.output())
 }
 
 fn is_keyed(sent: &[u8]) -> bool {
@@ -42,7 +42,7 @@ fn what_was_not_reached_changes_none() {
         let sent = r.query(&format!("INSERT INTO t (nosuch) VALUES (1); {behind}"));
         assert!(has(&sent, "LAST_INSERT_ID(100)"));
         r.answer(&err());
-        r.told();
+        r.output();
         let (sent, _) = executed(&mut r);
         assert!(is_keyed(&sent), "after {behind}");
     }
@@ -61,10 +61,10 @@ fn what_may_not_have_been_reached_makes_them_doubtful() {
         let sent = r.query(&format!("SELECT nosuch; {behind}"));
         assert!(has(&sent, behind), "they are sent as they are");
         r.answer(&err());
-        r.told();
-        let (sent, told) = executed(&mut r);
+        r.output();
+        let (sent, output) = executed(&mut r);
         assert!(sent.is_empty(), "after {behind}");
-        assert!(has(&told, REFUSED));
+        assert!(has(&output, REFUSED));
     }
 }
 
@@ -73,7 +73,7 @@ fn what_was_refused_changes_none() {
     let mut r = begun();
     let sent = r.query("PREPARE s FROM 'LOAD DATA INFILE ''f'' INTO TABLE t (a)'");
     assert!(sent.is_empty());
-    assert!(has(&r.told(), "LOAD DATA"));
+    assert!(has(&r.output(), "LOAD DATA"));
     assert!(is_keyed(&executed(&mut r).0));
 }
 
@@ -83,10 +83,10 @@ fn what_failed_makes_its_name_doubtful() {
         let mut r = begun();
         r.query(between);
         r.answer(&err());
-        r.told();
-        let (sent, told) = executed(&mut r);
+        r.output();
+        let (sent, output) = executed(&mut r);
         assert!(sent.is_empty(), "after {between}");
-        assert!(has(&told, REFUSED));
+        assert!(has(&output, REFUSED));
     }
     let mut r = begun();
     r.query("DEALLOCATE PREPARE other");
@@ -109,7 +109,7 @@ fn what_was_prepared_anew_is_not_doubtful() {
     r.answer(&ok(0, 0));
     r.probed("PREPARE s FROM 'INSERT INTO t (a) VALUES (2)'", "1");
     r.answer(&ok(0, 0));
-    r.told();
+    r.output();
     let (sent, _) = executed(&mut r);
     assert!(has(&sent, "FROM 'INSERT INTO t") && has(&sent, "100"));
 }
@@ -119,7 +119,7 @@ fn a_prepare_that_failed_makes_its_name_doubtful() {
     let mut r = begun();
     r.query("PREPARE s FROM 'INSERT INTO t (nosuch) VALUES (1)'");
     r.answer(&err());
-    r.told();
-    let (sent, told) = executed(&mut r);
-    assert!(sent.is_empty() && has(&told, REFUSED));
+    r.output();
+    let (sent, output) = executed(&mut r);
+    assert!(sent.is_empty() && has(&output, REFUSED));
 }

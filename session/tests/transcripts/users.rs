@@ -44,7 +44,7 @@ fn nothing_that_was_made_outlasts_a_user_who_is_refused() {
     r.query("INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2");
     r.answer(&ok(1, 100));
     change_user(&mut r, false);
-    r.told();
+    r.output();
     assert!(r.s.is_between_commands());
     let command = execute(7, &[]);
     assert_eq!(r.say(&command), packet(0, &command), "it is nobody's");

@@ -28,7 +28,7 @@ fn row(worker_id: u32, owner: Option<&str>) -> LeaseRow {
 fn claimant(wanted: Option<u32>, layout: Layout) -> Claimant {
     Claimant {
         owner: "me".to_owned(),
-        request,
+        wanted,
         worker_id_max: 2,
         layout,
         server: "a".to_owned(),
@@ -40,7 +40,7 @@ fn claimant(wanted: Option<u32>, layout: Layout) -> Claimant {
 }
 
 fn twitter(wanted: Option<u32>) -> Claimant {
-    claimant(request, Preset::Twitter.layout())
+    claimant(wanted, Preset::Twitter.layout())
 }
 
 #[test]

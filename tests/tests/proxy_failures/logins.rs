@@ -108,10 +108,10 @@ pub(super) fn a_client_that_says_nothing(shop: &Shop) -> Result<()> {
     let proxy = shop.limited("answer_ms_max = 100")?;
     let mut client = TcpStream::connect(("127.0.0.1", proxy.port()))?;
     client.set_read_timeout(Some(WAIT_MAX))?;
-    let mut told = Vec::new();
-    client.read_to_end(&mut told)?;
-    let greeting = 4 + usize::from(told.first().copied().context("no greeting")?);
-    let error = told.get(greeting..).context("no error")?;
+    let mut output = Vec::new();
+    client.read_to_end(&mut output)?;
+    let greeting = 4 + usize::from(output.first().copied().context("no greeting")?);
+    let error = output.get(greeting..).context("no error")?;
     let expected = b"\xFF\x87\x04#08S01keywright: the client took longer";
     assert!(
         error

@@ -331,8 +331,8 @@ fn a_connection_without_rules_is_ended_before_a_switch(flavour: Flavour) -> Resu
     );
     proxy.reload(shop.with("one", "rewrite"))?;
     shop.wait_for(Some("one"))?;
-    let (told, _) = old.read_to_end();
-    assert!(!told.is_empty(), "it is told why");
+    let (output, _) = old.read_to_end();
+    assert!(!output.is_empty(), "it is told why");
     assert!(
         proxy
             .wire("shop")?
@@ -710,11 +710,11 @@ fn a_column_without_room_for_keys_stays_native(flavour: Flavour) -> Result<()> {
     let mut proxy = ProxyProcess::start(config("observe"))?;
     proxy.reload(config("rewrite"))?;
     wait_until("the refusal", WAIT_MAX, || {
-        let told = [
+        let output = [
             "the switch is given up: ",
             "`shop`.`orders_small`.`id` is int",
         ];
-        Ok(told.iter().all(|told| proxy.log().contains(told)))
+        Ok(output.iter().all(|output| proxy.log().contains(output)))
     })?;
     assert_eq!(shop.in_force()?, None);
     // Nothing was done to the others either.
@@ -744,8 +744,8 @@ fn one_that_is_at_something_is_ended_behind_it(flavour: Flavour) -> Result<()> {
     open.run("BEGIN")?;
     open.run("INSERT INTO orders (a) VALUES (1)")?;
     proxy.reload(shop.with("one", "observe"))?;
-    let (told, _) = idle.read_to_end();
-    assert!(!told.is_empty(), "it is told why");
+    let (output, _) = idle.read_to_end();
+    assert!(!output.is_empty(), "it is told why");
     // Each of them got the same orders at the same time.
     assert_eq!(open.rows("SELECT COUNT(*) FROM orders")?, [["1"]]);
     locks.run("DO RELEASE_LOCK('slow')")?;
@@ -755,8 +755,8 @@ fn one_that_is_at_something_is_ended_behind_it(flavour: Flavour) -> Result<()> {
     }
     open.run("COMMIT")?;
     for wire in [&mut open, &mut waits] {
-        let (told, _) = wire.read_to_end();
-        assert!(!told.is_empty(), "it is told why");
+        let (output, _) = wire.read_to_end();
+        assert!(!output.is_empty(), "it is told why");
     }
     Ok(())
 }

@@ -346,14 +346,14 @@ fn report(fleet: &Fleet, seen: &StormResult, phase: Phase) -> Result<()> {
         bail!("{errors:?}\n{}", fleet.logs());
     }
     assert_eq!(ids.len(), rows, "an id is there twice");
-    let mut told = seen.ids.lock().unwrap().clone();
-    assert!(!told.is_empty());
-    told.sort_unstable();
-    let before = told.len();
-    told.dedup();
-    assert_eq!(told.len(), before, "an id was told twice");
+    let mut output = seen.ids.lock().unwrap().clone();
+    assert!(!output.is_empty());
+    output.sort_unstable();
+    let before = output.len();
+    output.dedup();
+    assert_eq!(output.len(), before, "an id was told twice");
     assert!(
-        told.iter().all(|id| ids.binary_search(id).is_ok()),
+        output.iter().all(|id| ids.binary_search(id).is_ok()),
         "what was told is there"
     );
     let direct = fleet.servers[0]
