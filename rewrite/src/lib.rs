@@ -11,61 +11,35 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod blanks;
-mod constant;
-mod cursor;
-mod decimal;
-mod head;
-mod in_place;
-mod insert;
-mod key;
-mod load;
-mod loading;
-mod look;
-mod marks;
+mod lex;
 mod modes;
-mod name;
-mod numbered;
-mod others;
-mod outline;
-mod plain;
 mod plan;
-mod prepared;
-mod query;
+mod read;
 mod refusal;
-mod rows;
-mod scan;
-mod second;
-mod sight;
 mod splice;
-mod split;
-mod token;
-mod view;
-mod within;
-mod words;
 
-pub use blanks::has_blanks_beyond_ascii;
-pub use constant::{Ask, Care, Meaning, double_asks, text_asks};
-pub use head::{InsertHead, Verb};
-pub use in_place::InPlace;
-pub use insert::Insert;
-pub use key::KeyForm;
-pub use load::Load;
-pub use loading::{LoadPlan, is_given_key};
-pub use look::{Kind, behind_set_statement, kind};
+pub use lex::name::TableName;
+pub use lex::non_ascii_blanks::has_blanks_beyond_ascii;
 pub use modes::{CharsetClass, Flavour, Modes, Server};
-pub use name::TableName;
-pub use numbered::{InQuery, PreparedQuery, QueryPlan, is_out_of_range};
-pub use others::{
+pub use plan::insert_plan::{KeyColumn, KeyParameter, Lid, Plan};
+pub use plan::load_plan::{LoadPlan, is_given_key};
+pub use plan::select_plan::{InQuery, PreparedQuery, QueryPlan, is_out_of_range};
+pub use read::constant::{Ask, Care, Meaning, double_asks, text_asks};
+pub use read::insert::Insert;
+pub use read::insert_head::{InsertHead, Verb};
+pub use read::key_value::KeyForm;
+pub use read::last_insert_id::{LastIdChange, Sight, last_id_change, sight, sight_of};
+pub use read::load_data::Load;
+pub use read::query::cross_check::SecondReading;
+pub use read::split::{Piece, split, split_first, without_terminator};
+pub use read::statement_kind::{Kind, behind_set_statement, kind};
+pub use read::table_references::{tables_filled, tables_read};
+pub use read::targets::{
     PrepareSource, execute_by, load_target, named_statement, prepare_source, tables_touched,
     use_target,
 };
-pub use plan::{KeyColumn, KeyParameter, Lid, Plan};
-pub use prepared::{Injected, Prepared, Variant};
+pub use read::view_definition::ViewText;
 pub use refusal::{KeyExpression, Unread, Unsupported};
-pub use second::SecondReading;
-pub use sight::{LastIdChange, Sight, last_id_change, sight, sight_of};
-pub use splice::SpliceError;
-pub use split::{Piece, split, split_first, without_terminator};
-pub use view::ViewText;
-pub use within::{tables_filled, tables_read};
+pub use splice::in_place::InPlace;
+pub use splice::insert::SpliceError;
+pub use splice::prepared::{Injected, Prepared, Variant};

@@ -3,9 +3,9 @@
 
 use keywright_core::KeyBatch;
 
-use crate::decimal::Descending;
-use crate::plan::{Plan, SiteKind};
-use crate::splice::{Given, SpliceError, Writer};
+use crate::plan::insert_plan::{Plan, SiteKind};
+use crate::splice::decimal::Descending;
+use crate::splice::insert::{Given, SpliceError, Writer};
 
 /// Rows that are written with the text before them: so many that the rows behind them move by more than [`Descending`]
 /// writes at once.
@@ -115,9 +115,9 @@ impl Plan {
 mod tests {
     use keywright_core::KeyBatch;
 
-    use crate::insert::tests::{planned, planned_in};
     use crate::modes::{Flavour, Modes, Server};
-    use crate::plan::Plan;
+    use crate::plan::insert_plan::Plan;
+    use crate::read::insert::tests::{planned, planned_in};
 
     fn plan(text: &str) -> Plan {
         planned(text.as_bytes(), false).expect("it can be read")

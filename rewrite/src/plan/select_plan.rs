@@ -2,9 +2,9 @@
 
 use keywright_core::KeyBatch;
 
-use crate::plan::Lid;
+use crate::plan::insert_plan::Lid;
 use crate::refusal::{Unread, Unsupported};
-use crate::splice::{SpliceError, is_apart};
+use crate::splice::insert::{SpliceError, is_apart};
 
 /// What to do with one INSERT … SELECT or REPLACE … SELECT.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! What either reader makes of a query, and of another one.
 
 use super::{Comparison, SecondReading};
-use crate::cursor::Cursor;
-use crate::head::InsertHead;
-use crate::insert::Insert;
+use crate::lex::cursor::Cursor;
 use crate::modes::{Flavour, Modes, Server};
-use crate::outline::Outline;
+use crate::read::insert::Insert;
+use crate::read::insert_head::InsertHead;
+use crate::read::query::outline::Outline;
 
 const MODES: Modes = Modes::plain(Server {
     flavour: Flavour::MySql,

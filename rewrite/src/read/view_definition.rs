@@ -1,10 +1,10 @@
 //! The text of a view, as servers write it down: which columns of its table it shows.
 
-use crate::cursor::Cursor;
+use crate::lex::cursor::Cursor;
+use crate::lex::name::TableName;
+use crate::lex::token::Kind;
 use crate::modes::Modes;
-use crate::name::TableName;
 use crate::refusal::Unread;
-use crate::token::Kind;
 
 /// A view of one table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use keywright_core::KeyBatch;
 
-use crate::name::write_name;
-use crate::numbered::{ER_DATA_OUT_OF_RANGE, OUT_OF_RANGE};
-use crate::splice::SpliceError;
+use crate::lex::name::write_name;
+use crate::plan::select_plan::{ER_DATA_OUT_OF_RANGE, OUT_OF_RANGE};
+use crate::splice::insert::SpliceError;
 
 /// What to do with one LOAD DATA.
 #[derive(Debug, Clone, PartialEq, Eq)]

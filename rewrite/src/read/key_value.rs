@@ -1,14 +1,14 @@
 //! What stands at the key column's place in one row.
 
-use crate::constant::{
+use crate::lex::cursor::Cursor;
+use crate::lex::name::undouble;
+use crate::lex::scan::Seen;
+use crate::lex::token::{Kind, Token};
+use crate::modes::Flavour;
+use crate::read::constant::{
     Ask, Care, Meaning, decimal_asks, digits_ask, double_asks, is_zero, text_asks,
 };
-use crate::cursor::Cursor;
-use crate::modes::Flavour;
-use crate::name::undouble;
 use crate::refusal::{KeyExpression, Unread, Unsupported};
-use crate::scan::Seen;
-use crate::token::{Kind, Token};
 
 /// What kind of column holds the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,9 +1,9 @@
 //! The outline of a query whose rows are inserted: its select list and which clauses it has.
 
-use crate::cursor::Cursor;
+use crate::lex::builtins::{has_effects, is_aggregate, passes_call};
+use crate::lex::cursor::Cursor;
+use crate::lex::token::{Kind, Token};
 use crate::refusal::{Unread, Unsupported};
-use crate::token::{Kind, Token};
-use crate::words::{has_effects, is_aggregate, passes_call};
 
 /// What is known of a query `[WITH …] SELECT …`, perhaps in parentheses.
 #[derive(Debug, Default)]

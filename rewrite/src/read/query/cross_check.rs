@@ -9,12 +9,12 @@ use sqlparser::ast::{
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
-use crate::cursor::Cursor;
-use crate::insert::{Insert, Source};
+use crate::lex::cursor::Cursor;
+use crate::lex::token::{Kind, Token};
 use crate::modes::Modes;
-use crate::outline::{Item, Outline};
+use crate::read::insert::{Insert, Source};
+use crate::read::query::outline::{Item, Outline};
 use crate::refusal::Unread;
-use crate::token::{Kind, Token};
 
 /// Longer queries are not read again, tokens: what this reader makes of them nests as deep as they are long.
 const TOKENS_MAX: usize = 2_000;

@@ -1,11 +1,11 @@
 //! What statements other than INSERT name: tables, a database, the text of a prepared statement.
 
-use crate::cursor::Cursor;
-use crate::look::Kind;
+use crate::lex::cursor::Cursor;
+use crate::lex::name::TableName;
+use crate::lex::token::{Kind as TokenKind, Token};
 use crate::modes::Modes;
-use crate::name::TableName;
+use crate::read::statement_kind::Kind;
 use crate::refusal::Unread;
-use crate::token::{Kind as TokenKind, Token};
 
 /// Where a text `PREPARE` or `EXECUTE IMMEDIATE` takes its statement from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! An INSERT or REPLACE up to its first row.
 
-use crate::cursor::Cursor;
-use crate::head::InsertHead;
+use crate::lex::cursor::Cursor;
+use crate::lex::name::NameSpan;
+use crate::lex::token::Kind;
 use crate::modes::{CharsetClass, Flavour, Modes};
-use crate::name::NameSpan;
+use crate::read::insert_head::InsertHead;
 use crate::refusal::{Unread, Unsupported};
-use crate::token::Kind;
 
 /// An INSERT or REPLACE read up to its first row. The rows are walked once, by [`Insert::plan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,10 +218,10 @@ impl Cursor<'_> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::Insert;
-    use crate::head::InsertHead;
-    use crate::key::KeyForm;
     use crate::modes::{Flavour, Modes, Server};
-    use crate::plan::{KeyColumn, Plan};
+    use crate::plan::insert_plan::{KeyColumn, Plan};
+    use crate::read::insert_head::InsertHead;
+    use crate::read::key_value::KeyForm;
     use crate::refusal::Unread;
 
     /// The plan of an INSERT whose table has the key `id`, which something else reads as LAST_INSERT_ID() or not.

@@ -11,18 +11,18 @@
 //! How many rows there will be is not known. A row beyond the keys makes the statement fail, with an error that cannot
 //! be softened by sql_mode or IGNORE: a number out of range. It may then be tried again with more keys.
 
-use crate::cursor::Cursor;
-use crate::insert::{Columns, Insert, Source};
-use crate::key::{KeyForm, Value, Wanted};
+use crate::lex::cursor::Cursor;
+use crate::lex::scan::Seen;
+use crate::lex::token::Kind;
 use crate::modes::{Flavour, Modes};
-use crate::numbered::{Counter, QueryPlan, Spread};
-use crate::outline::{Item, Outline};
-use crate::plan::{KeyColumn, Lid, full_list, listed, site_kind};
+use crate::plan::insert_plan::{KeyColumn, Lid, full_list, listed, site_kind};
+use crate::plan::rows::Place;
+use crate::plan::select_plan::{Counter, QueryPlan, Spread};
+use crate::read::insert::{Columns, Insert, Source};
+use crate::read::key_value::{KeyForm, Value, Wanted};
+use crate::read::query::cross_check::{Comparison, SecondReading};
+use crate::read::query::outline::{Item, Outline};
 use crate::refusal::{KeyExpression, Unread, Unsupported};
-use crate::rows::Place;
-use crate::scan::Seen;
-use crate::second::{Comparison, SecondReading};
-use crate::token::Kind;
 
 /// What a query gives as key.
 #[derive(Debug, Clone, Copy)]

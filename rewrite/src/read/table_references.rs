@@ -1,10 +1,10 @@
 //! What the text of a routine, trigger, event or view names, wherever in it.
 
-use crate::cursor::Cursor;
+use crate::lex::cursor::Cursor;
+use crate::lex::name::TableName;
+use crate::lex::token::Kind;
 use crate::modes::Modes;
-use crate::name::TableName;
 use crate::refusal::Unread;
-use crate::token::Kind;
 
 /// The tables that INSERT, REPLACE and LOAD DATA anywhere in a text fill; not those in the text of a dynamic statement. Ends
 /// where the text cannot be read.
@@ -87,8 +87,8 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::{tables_filled, tables_read};
+    use crate::lex::name::TableName;
     use crate::modes::{Flavour, Modes, Server};
-    use crate::name::TableName;
 
     const MODES: Modes = Modes::plain(Server {
         flavour: Flavour::MariaDb,

@@ -2,7 +2,7 @@
 
 use memchr::memchr2;
 
-use crate::cursor::Cursor;
+use crate::lex::cursor::Cursor;
 
 /// What a byte may be the beginning or the end of.
 #[derive(Clone, Copy, PartialEq, Eq)]

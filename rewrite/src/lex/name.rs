@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::cursor::Cursor;
+use crate::lex::cursor::Cursor;
 use crate::refusal::Unread;
 
 /// A table as a statement names it, without quotes, in the client's character set.

@@ -1,11 +1,11 @@
 //! The head of an INSERT or REPLACE: everything up to the table's name.
 
-use crate::cursor::Cursor;
+use crate::lex::cursor::Cursor;
+use crate::lex::name::TableName;
+use crate::lex::scan::Stop;
+use crate::lex::token::{Kind, Token};
 use crate::modes::{CharsetClass, Flavour, Modes};
-use crate::name::TableName;
 use crate::refusal::{Unread, Unsupported};
-use crate::scan::Stop;
-use crate::token::{Kind, Token};
 
 /// Which statement it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

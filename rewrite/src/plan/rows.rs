@@ -1,12 +1,12 @@
 //! One walk over the rows of an INSERT, and over what follows them.
 
-use crate::cursor::Cursor;
-use crate::key::{Found, Value, Wanted};
+use crate::lex::cursor::Cursor;
+use crate::lex::scan::{Seen, Stop};
+use crate::lex::token::{Kind, Token};
 use crate::modes::Flavour;
-use crate::plan::{KeyParameter, Site, SiteKind, site_kind};
+use crate::plan::insert_plan::{KeyParameter, Site, SiteKind, site_kind};
+use crate::read::key_value::{Found, Value, Wanted};
 use crate::refusal::{Unread, Unsupported};
-use crate::scan::{Seen, Stop};
-use crate::token::{Kind, Token};
 
 /// For how many rows memory is taken before they are read.
 const SITES_AHEAD_MAX: usize = 4096;

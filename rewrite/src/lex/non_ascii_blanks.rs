@@ -2,9 +2,9 @@
 
 use memchr::{memchr, memmem};
 
-use crate::cursor::Cursor;
+use crate::lex::cursor::Cursor;
+use crate::lex::token::Kind;
 use crate::modes::{CharsetClass, Modes};
-use crate::token::Kind;
 
 /// Whether outside of quotes and comments there are bytes that are blanks to the server, in a text that has a word in it by which
 /// rows come into tables. Where such a text's statements begin and end, and what they are, cannot be told.

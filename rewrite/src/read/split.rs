@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::cursor::Cursor;
-use crate::look::Kind;
+use crate::lex::cursor::Cursor;
+use crate::lex::scan::Seen;
 use crate::modes::Modes;
+use crate::read::statement_kind::Kind;
 use crate::refusal::Unread;
-use crate::scan::Seen;
 
 /// One statement of a text, with the `;` behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]

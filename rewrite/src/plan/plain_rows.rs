@@ -2,10 +2,10 @@
 
 use wide::u8x32;
 
-use crate::cursor::Cursor;
-use crate::plan::{Site, SiteKind};
+use crate::lex::cursor::Cursor;
+use crate::plan::insert_plan::{Site, SiteKind};
+use crate::plan::rows::{Walked, offset};
 use crate::refusal::Unread;
-use crate::rows::{Walked, offset};
 
 const NULL: &[u8] = b"NULL";
 
@@ -225,7 +225,7 @@ mod tests {
     use keywright_core::KeyBatch;
 
     use super::{TWO_PLACES_BYTES_MIN, likely_row, plain_row, string_end};
-    use crate::insert::tests::planned;
+    use crate::read::insert::tests::planned;
 
     /// Nothing that reads a text once takes so long.
     const LONG: Duration = Duration::from_secs(2);

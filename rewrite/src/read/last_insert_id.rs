@@ -1,13 +1,13 @@
 //! Whether a statement can see LAST_INSERT_ID().
 
-use crate::cursor::Cursor;
-use crate::head::InsertHead;
-use crate::insert::Insert;
-use crate::look::{Kind, kind};
+use crate::lex::cursor::Cursor;
+use crate::lex::scan::Seen;
+use crate::lex::token::Kind as Token;
 use crate::modes::Modes;
+use crate::read::insert::Insert;
+use crate::read::insert_head::InsertHead;
+use crate::read::statement_kind::{Kind, kind};
 use crate::refusal::Unread;
-use crate::scan::Seen;
-use crate::token::Kind as Token;
 
 /// What a statement may see of LAST_INSERT_ID().
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,16 +8,16 @@
 //!   next value. Triggers and stored functions do not change what is outside of them. What they and the text could see of it is refused.
 //! - A row beyond the keys makes the statement fail with a number out of range, which LOCAL does not make a warning.
 
-use crate::cursor::Cursor;
-use crate::key::KeyForm;
-use crate::loading::LoadPlan;
+use crate::lex::builtins::has_effects;
+use crate::lex::cursor::Cursor;
+use crate::lex::name::{NameSpan, TableName};
+use crate::lex::scan::{Seen, Stop};
+use crate::lex::token::Kind;
 use crate::modes::{CharsetClass, Modes};
-use crate::name::{NameSpan, TableName};
-use crate::plan::KeyColumn;
+use crate::plan::insert_plan::KeyColumn;
+use crate::plan::load_plan::LoadPlan;
+use crate::read::key_value::KeyForm;
 use crate::refusal::{Unread, Unsupported};
-use crate::scan::{Seen, Stop};
-use crate::token::Kind;
-use crate::words::has_effects;
 
 /// A LOAD DATA that was read.
 #[derive(Debug, Clone)]

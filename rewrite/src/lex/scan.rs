@@ -1,9 +1,9 @@
 //! Walks over values at memory speed, noting the little that matters about them.
 
-use crate::cursor::Cursor;
-use crate::marks::Class;
+use crate::lex::builtins::{is_blind_call, is_reserved};
+use crate::lex::byte_class::Class;
+use crate::lex::cursor::Cursor;
 use crate::refusal::Unread;
-use crate::words::{is_blind_call, is_reserved};
 
 /// What was seen in the text walked over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! A first look at a statement: what kind it is, by its first keywords.
 
-use crate::cursor::Cursor;
+use crate::lex::cursor::Cursor;
+use crate::lex::token::{Kind as TokenKind, Token};
 use crate::modes::{Flavour, Modes};
 use crate::refusal::Unread;
-use crate::token::{Kind as TokenKind, Token};
 
 /// What kind of statement a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

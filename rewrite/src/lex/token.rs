@@ -1,6 +1,6 @@
 //! Tokens, for the parts of a statement that are read closely: its head and the key of each row.
 
-use crate::cursor::{Cursor, is_word};
+use crate::lex::cursor::{Cursor, is_word};
 use crate::refusal::Unread;
 
 /// What a token is.
