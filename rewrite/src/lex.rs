@@ -4,6 +4,7 @@
 pub(crate) mod builtins;
 pub(crate) mod byte_class;
 pub(crate) mod cursor;
+pub(crate) mod literal;
 pub(crate) mod name;
 pub(crate) mod non_ascii_blanks;
 pub(crate) mod scan;

@@ -21,9 +21,11 @@ mod splice;
 pub use lex::name::TableName;
 pub use lex::non_ascii_blanks::has_blanks_beyond_ascii;
 pub use modes::{CharsetClass, Flavour, Modes, Server};
-pub use plan::insert_plan::{KeyColumn, KeyParameter, Lid, Plan};
-pub use plan::load_plan::{LoadPlan, is_given_key};
-pub use plan::select_plan::{InQuery, PreparedQuery, QueryPlan, is_out_of_range};
+pub use plan::insert_plan::{Lid, Plan};
+pub use plan::key_column::KeyColumn;
+pub use plan::load_data::LoadPlan;
+pub use plan::select_plan::QueryPlan;
+pub use plan::site::KeyParameter;
 pub use read::constant::{Ask, Care, Meaning, double_asks, text_asks};
 pub use read::insert::Insert;
 pub use read::insert_head::{InsertHead, Verb};
@@ -34,12 +36,12 @@ pub use read::query::cross_check::SecondReading;
 pub use read::split::{Piece, split, split_first, without_terminator};
 pub use read::statement_kind::{Kind, behind_set_statement, kind};
 pub use read::table_references::{tables_filled, tables_read};
-pub use read::targets::{
-    PrepareSource, execute_by, load_target, named_statement, prepare_source, tables_touched,
-    use_target,
-};
+pub use read::targets::{load_target, tables_touched, use_target};
+pub use read::text_prepare::{PrepareSource, execute_by, named_statement, prepare_source};
 pub use read::view_definition::ViewText;
 pub use refusal::{KeyExpression, Unread, Unsupported};
+pub use splice::error::SpliceError;
 pub use splice::in_place::InPlace;
-pub use splice::insert::SpliceError;
+pub use splice::out_of_range::{is_given_key, is_out_of_range};
 pub use splice::prepared::{Injected, Prepared, Variant};
+pub use splice::select::{InQuery, PreparedQuery};

@@ -1,8 +1,12 @@
 //! What is to be done with a statement: which rows need a key, and where each is written. Writes nothing.
 
+pub(crate) mod insert;
 pub(crate) mod insert_plan;
-pub(crate) mod load_plan;
+pub(crate) mod key_column;
+pub(crate) mod load_data;
 pub(crate) mod plain_rows;
+pub(crate) mod row_sites;
 pub(crate) mod rows;
 pub(crate) mod select;
 pub(crate) mod select_plan;
+pub(crate) mod site;

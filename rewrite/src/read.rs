@@ -12,4 +12,5 @@ pub(crate) mod split;
 pub(crate) mod statement_kind;
 pub(crate) mod table_references;
 pub(crate) mod targets;
+pub(crate) mod text_prepare;
 pub(crate) mod view_definition;

@@ -56,6 +56,11 @@ impl Token {
     }
 }
 
+/// Whether a byte before or behind a value that is put in cannot become part of it, or it a part of that.
+pub(crate) fn is_apart(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b',' | b'=')
+}
+
 impl<'t> Cursor<'t> {
     /// The next token, past it.
     pub(crate) fn token(&mut self) -> Result<Token, Unread> {

@@ -1,32 +1,9 @@
-//! What is to be done with one statement: which rows need a key, and where each is written.
+//! The plan of an INSERT or REPLACE: what is kept of it, and written by.
 
-use crate::lex::cursor::Cursor;
-use crate::lex::name::write_name;
-use crate::modes::{Flavour, Modes};
-use crate::plan::rows::{Place, Walked};
+use crate::modes::Modes;
+use crate::plan::site::{KeyParameter, Site};
 use crate::read::constant::Care;
-use crate::read::insert::{Columns, Insert, Source};
 use crate::read::insert_head::Verb;
-use crate::read::key_value::{KeyForm, Value, Wanted};
-use crate::refusal::{Unread, Unsupported};
-
-/// The column that gets the keys.
-#[derive(Debug, Clone, Copy)]
-pub struct KeyColumn<'a> {
-    /// Its name, in ASCII.
-    pub name: &'a [u8],
-    /// What it holds.
-    pub form: KeyForm,
-    /// The table's visible columns in their live order, in the client's character set. Only looked at when
-    /// [`Insert::needs_columns`] says so.
-    pub live: &'a [Vec<u8>],
-    /// Something that the text does not show reads LAST_INSERT_ID(): a trigger, a default expression.
-    pub watched: bool,
-    /// It is known to have numbers below 0.
-    pub is_signed: bool,
-    /// The table's engine is known to be strict in all rows and not only in the first, where sql_mode is: InnoDB without triggers.
-    pub is_strict: bool,
-}
 
 /// How the server comes to report the first key as LAST_INSERT_ID().
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,222 +28,21 @@ pub struct Plan {
     pub(crate) sites: Vec<Site>,
     pub(crate) parameters: u32,
     pub(crate) lid: Lid,
-    rows: u64,
-    keys: u64,
-    explicit: bool,
-    unsure_of_zero: bool,
-    for_zero: bool,
-    by_mode: bool,
-    by_order: bool,
-    is_signed: bool,
-    is_strict_behind: bool,
-    key_parameters: Vec<KeyParameter>,
-    on_duplicate: bool,
-    sees_last_id: bool,
-    ignore: bool,
-    verb: Verb,
-    returning: bool,
-}
-
-/// Where a row's key goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Site {
-    /// The text from here …
-    pub(crate) start: u32,
-    /// … to here is replaced.
-    pub(crate) end: u32,
-    pub(crate) row: u32,
-    /// How many of the client's parameters come before it.
-    pub(crate) parameters: u32,
-    pub(crate) kind: SiteKind,
-}
-
-/// How a row's key is written.
-///
-/// A column that is absent is put first, so that the parameter a prepared statement needs for it is its first. It is put
-/// last where a value refers to it: such a value must find what it finds natively, the column's default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SiteKind {
-    /// `key,` before the row's other values.
-    First,
-    /// `,key` behind the row's other values.
-    Last,
-    /// `key` between `(` and `)`.
-    Only,
-    /// `` `id`=key, `` before the assignments.
-    Assign,
-    /// `` ,`id`=key `` behind the assignments.
-    AssignLast,
-    /// In place of what stands there.
-    Replace,
-    /// In place of what stands there unless `NO_AUTO_VALUE_ON_ZERO` is set when the server gets to it.
-    UnlessZeroIsValue,
-    /// A parameter, which stays.
-    Parameter,
-}
-
-/// A row whose key is a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyParameter {
-    /// The row, from 0.
-    pub row: u32,
-    /// Which of the client's parameters it is, from 0.
-    pub parameter: u16,
-}
-
-impl Insert {
-    /// Walks over the rows and decides about each.
-    ///
-    /// # Errors
-    /// [`Unread::Unsupported`] for what cannot be done exactly; [`Unread::Refused`] for what the server refuses by itself.
-    pub fn plan(&self, text: &[u8], modes: &Modes, key: &KeyColumn<'_>) -> Result<Plan, Unread> {
-        if !key.name.is_ascii() || key.name.is_empty() {
-            return Err(Unsupported::KeyName.into());
-        }
-        if u32::try_from(text.len()).is_err() {
-            return Err(Unsupported::TooLong.into());
-        }
-        if self.source == Source::Query {
-            return Err(Unsupported::Select.into());
-        }
-        let mut cursor = Cursor::new(text, modes);
-        (cursor.at, cursor.inside, cursor.set_var) = (self.rows, self.inside, self.set_var);
-        let place = self.place(text, key)?;
-        let wanted = self.wanted(modes, key);
-        let mut walked = Walked::new(place, modes.no_auto_value_on_zero);
-        match self.source {
-            Source::Values | Source::Rows => {
-                cursor.walk_rows(wanted, self.source == Source::Rows, &mut walked)?
-            }
-            Source::Set | Source::Query => cursor.walk_assignments(wanted, &mut walked)?,
-        }
-        let parameters = walked.seen.parameters;
-        cursor.walk_tail(self.source == Source::Rows, &mut walked)?;
-        if walked.last() {
-            walked.put_keys_last(parameters);
-        }
-        if cursor.set_var {
-            return Err(Unsupported::SetVar.into());
-        }
-        self.finish(key, modes, walked)
-    }
-
-    /// What a key is read for.
-    pub(crate) fn wanted<'k>(&self, modes: &Modes, key: &KeyColumn<'k>) -> Wanted<'k> {
-        Wanted {
-            name: key.name,
-            form: key.form,
-            care: Care {
-                is_signed: key.is_signed,
-                zero_is_value: modes.no_auto_value_on_zero,
-                is_strict: modes.strict == Some(true) && !self.head.ignore,
-            },
-            is_strict_behind: key.is_strict,
-            in_row: self.source == Source::Rows,
-            in_query: self.source == Source::Query,
-        }
-    }
-
-    /// Where the key stands in each row.
-    pub(crate) fn place(&self, text: &[u8], key: &KeyColumn<'_>) -> Result<Place, Unread> {
-        let is_key = |name: &[u8]| name.eq_ignore_ascii_case(key.name);
-        let (matches, values): (Vec<usize>, usize) = match &self.columns {
-            Columns::Listed { names, .. } => (
-                indices(names.iter().map(|name| is_key(&name.bytes(text)))),
-                names.len(),
-            ),
-            Columns::Absent { .. } if !self.needs_columns() => {
-                return Ok(Place::Absent { values: None });
-            }
-            Columns::Absent { .. } if key.live.is_empty() => {
-                return Err(Unsupported::ColumnsUnknown.into());
-            }
-            Columns::Absent { .. } => (
-                indices(key.live.iter().map(|name| is_key(name))),
-                key.live.len(),
-            ),
-        };
-        match matches.as_slice() {
-            [] => Ok(Place::Absent {
-                values: Some(values),
-            }),
-            [index] => Ok(Place::At {
-                index: *index,
-                values,
-            }),
-            _ => Err(Unread::Refused),
-        }
-    }
-
-    /// The column list and the alias list as they must become.
-    fn edits(&self, key: &KeyColumn<'_>, walked: &Walked) -> Vec<(usize, Vec<u8>)> {
-        let mut edits = Vec::new();
-        if walked.sites.is_empty() {
-            return edits;
-        }
-        let (own, last) = (walked.absent(), walked.last());
-        match &self.columns {
-            Columns::Absent { .. } if self.source == Source::Set => {}
-            Columns::Listed { .. } if !own => {}
-            Columns::Listed { names, at, end } => {
-                edits.push((
-                    if last { *end } else { *at },
-                    listed(key.name, names.is_empty(), last),
-                ));
-            }
-            Columns::Absent { at } => {
-                let live = if self.needs_columns() { key.live } else { &[] };
-                edits.push((*at, full_list(key.name, live, own, last)));
-            }
-        }
-        if let Some((start, end)) = walked.alias_list.filter(|_| own) {
-            edits.push((
-                if last { end } else { start },
-                listed(b"keywright_key", false, last),
-            ));
-        }
-        edits
-    }
-
-    fn finish(&self, key: &KeyColumn<'_>, modes: &Modes, walked: Walked) -> Result<Plan, Unread> {
-        let edits = self.edits(key, &walked);
-        if walked.unsure && walked.certain {
-            return Err(Unsupported::ZeroUnsure.into());
-        }
-        let literal =
-            self.head.prefixed || walked.on_duplicate || walked.seen.sees_last_id() || key.watched;
-        let lid = match (key.form, modes.server.flavour) {
-            (KeyForm::Text | KeyForm::Bytes, _) => Lid::None,
-            (KeyForm::Integer, Flavour::MariaDb) if self.head.delayed => Lid::None,
-            (KeyForm::Integer, _) if literal => Lid::Literal,
-            (KeyForm::Integer, _) => Lid::Wrapped,
-        };
-        Ok(Plan {
-            key_name: match self.source {
-                Source::Set => key.name.to_vec(),
-                Source::Values | Source::Rows | Source::Query => Vec::new(),
-            },
-            edits,
-            sites: walked.sites,
-            parameters: walked.seen.parameters,
-            lid,
-            rows: walked.rows,
-            keys: walked.keys,
-            explicit: walked.explicit,
-            unsure_of_zero: walked.unsure,
-            for_zero: walked.for_zero,
-            by_mode: walked.seen.by_mode,
-            by_order: self.needs_columns(),
-            is_signed: key.is_signed,
-            is_strict_behind: key.is_strict,
-            key_parameters: walked.key_parameters,
-            on_duplicate: walked.on_duplicate,
-            sees_last_id: walked.seen.sees_last_id(),
-            ignore: self.head.ignore,
-            verb: self.head.verb,
-            returning: walked.seen.returning || self.head.analyze,
-        })
-    }
+    pub(super) rows: u64,
+    pub(super) keys: u64,
+    pub(super) explicit: bool,
+    pub(super) unsure_of_zero: bool,
+    pub(super) for_zero: bool,
+    pub(super) by_mode: bool,
+    pub(super) by_order: bool,
+    pub(super) is_signed: bool,
+    pub(super) is_strict_behind: bool,
+    pub(super) key_parameters: Vec<KeyParameter>,
+    pub(super) on_duplicate: bool,
+    pub(super) sees_last_id: bool,
+    pub(super) ignore: bool,
+    pub(super) verb: Verb,
+    pub(super) returning: bool,
 }
 
 impl Plan {
@@ -371,56 +147,5 @@ impl Plan {
     /// The rows whose key is a parameter, in row order.
     pub fn key_parameters(&self) -> &[KeyParameter] {
         &self.key_parameters
-    }
-}
-
-/// The places of what is true.
-fn indices(tests: impl Iterator<Item = bool>) -> Vec<usize> {
-    tests
-        .enumerate()
-        .filter(|(_, found)| *found)
-        .map(|(index, _)| index)
-        .collect()
-}
-
-/// A name for a list: first, last, or alone.
-pub(crate) fn listed(name: &[u8], alone: bool, last: bool) -> Vec<u8> {
-    let mut edit = Vec::new();
-    if last && !alone {
-        edit.push(b',');
-    }
-    write_name(name, &mut edit);
-    if !last && !alone {
-        edit.push(b',');
-    }
-    edit
-}
-
-/// A whole column list: the live columns, and the key's where it is not among them.
-pub(crate) fn full_list(name: &[u8], live: &[Vec<u8>], own: bool, last: bool) -> Vec<u8> {
-    let own = own.then_some(name);
-    let (first, behind) = if last { (None, own) } else { (own, None) };
-    let names = first
-        .into_iter()
-        .chain(live.iter().map(Vec::as_slice))
-        .chain(behind);
-    let mut edit = b" (".to_vec();
-    for (index, name) in names.enumerate() {
-        if index > 0 {
-            edit.push(b',');
-        }
-        write_name(name, &mut edit);
-    }
-    edit.push(b')');
-    edit
-}
-
-/// What a value means for a row.
-pub(crate) fn site_kind(value: Value, no_auto_value_on_zero: Option<bool>) -> Option<SiteKind> {
-    match (value, no_auto_value_on_zero) {
-        (Value::Null, _) | (Value::Zero, Some(false)) => Some(SiteKind::Replace),
-        (Value::Zero, None) => Some(SiteKind::UnlessZeroIsValue),
-        (Value::Zero, Some(true)) | (Value::Explicit, _) => None,
-        (Value::Parameter, _) => Some(SiteKind::Parameter),
     }
 }

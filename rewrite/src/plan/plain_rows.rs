@@ -3,8 +3,8 @@
 use wide::u8x32;
 
 use crate::lex::cursor::Cursor;
-use crate::plan::insert_plan::{Site, SiteKind};
-use crate::plan::rows::{Walked, offset};
+use crate::plan::row_sites::{Walked, offset};
+use crate::plan::site::{Site, SiteKind};
 use crate::refusal::Unread;
 
 const NULL: &[u8] = b"NULL";
@@ -225,7 +225,7 @@ mod tests {
     use keywright_core::KeyBatch;
 
     use super::{TWO_PLACES_BYTES_MIN, likely_row, plain_row, string_end};
-    use crate::read::insert::tests::planned;
+    use crate::plan::insert::tests::planned;
 
     /// Nothing that reads a text once takes so long.
     const LONG: Duration = Duration::from_secs(2);

@@ -1,12 +1,4 @@
-//! LOAD DATA: the key is assigned at the end of its SET, out of LAST_INSERT_ID(), which counts.
-//!
-//! Tried on MariaDB 10.11 and MySQL 9.7:
-//! - The values of SET are computed row by row, from left to right, after the fields of the row's line were stored. So the
-//!   last of them sees what the server has made of a key that the file or the statement's own SET gave, and can
-//!   decide as the server does: what was stored as 0 asks for a key.
-//! - Rows are numbered by LAST_INSERT_ID(): it is 0 before the first of them, and each key that is made becomes its
-//!   next value. Triggers and stored functions do not change what is outside of them. What they and the text could see of it is refused.
-//! - A row beyond the keys makes the statement fail with a number out of range, which LOCAL does not make a warning.
+//! Reads a LOAD DATA: its table, its columns, what SET assigns, and what ends a line.
 
 use crate::lex::builtins::has_effects;
 use crate::lex::cursor::Cursor;
@@ -14,30 +6,27 @@ use crate::lex::name::{NameSpan, TableName};
 use crate::lex::scan::{Seen, Stop};
 use crate::lex::token::Kind;
 use crate::modes::{CharsetClass, Modes};
-use crate::plan::insert_plan::KeyColumn;
-use crate::plan::load_plan::LoadPlan;
-use crate::read::key_value::KeyForm;
 use crate::refusal::{Unread, Unsupported};
 
 /// A LOAD DATA that was read.
 #[derive(Debug, Clone)]
 pub struct Load {
-    table: TableName,
-    local: bool,
-    may_skip: bool,
-    line_end: Option<u8>,
+    pub(crate) table: TableName,
+    pub(crate) local: bool,
+    pub(crate) may_skip: bool,
+    pub(crate) line_end: Option<u8>,
     /// The columns that fields of a line go to; `None`: all of the table's.
-    listed: Option<Vec<NameSpan>>,
+    pub(crate) listed: Option<Vec<NameSpan>>,
     /// The columns that SET assigns to; `None`: there is no SET.
-    assigned: Option<Vec<NameSpan>>,
+    pub(crate) assigned: Option<Vec<NameSpan>>,
     /// Behind the last token.
-    end: usize,
-    effects: bool,
-    seen: Seen,
+    pub(crate) end: usize,
+    pub(crate) effects: bool,
+    pub(crate) seen: Seen,
 }
 
 /// A construct that is left alone.
-fn with<T>(what: &'static str) -> Result<T, Unread> {
+pub(crate) fn with<T>(what: &'static str) -> Result<T, Unread> {
     Err(Unsupported::LoadWith(what).into())
 }
 
@@ -107,58 +96,6 @@ impl Load {
     /// Whether the client sends the file.
     pub fn is_local(&self) -> bool {
         self.local
-    }
-
-    /// Decides how rows get their keys.
-    ///
-    /// # Errors
-    /// [`Unread::Unsupported`] for what cannot be done exactly.
-    pub fn plan(
-        &self,
-        text: &[u8],
-        modes: &Modes,
-        key: &KeyColumn<'_>,
-    ) -> Result<LoadPlan, Unread> {
-        if !key.name.is_ascii() || key.name.is_empty() {
-            return Err(Unsupported::KeyName.into());
-        }
-        if key.form != KeyForm::Integer {
-            return with("of keys that are no numbers");
-        }
-        if key.watched {
-            return with("into a table with a trigger that could see LAST_INSERT_ID()");
-        }
-        if self.seen.last_id || self.seen.calls {
-            return with("with values that could see LAST_INSERT_ID()");
-        }
-        if self.local && self.line_end.is_none() {
-            return with("LOCAL whose lines do not end with a text in ASCII");
-        }
-        let is_key = |name: &NameSpan| name.bytes(text).eq_ignore_ascii_case(key.name);
-        let in_file = self
-            .listed
-            .as_ref()
-            .is_none_or(|names| names.iter().any(is_key));
-        let in_set = self.assigned.iter().flatten().any(is_key);
-        let given = in_file || in_set;
-        match (given, modes.no_auto_value_on_zero) {
-            (true, Some(true)) => {
-                return with("with keys while sql_mode has NO_AUTO_VALUE_ON_ZERO");
-            }
-            (true, None) => return Err(Unsupported::ZeroUnsure.into()),
-            (true, Some(false)) | (false, _) => {}
-        }
-        Ok(LoadPlan {
-            key_name: key.name.to_vec(),
-            at: self.end,
-            has_set: self.assigned.is_some(),
-            given,
-            local: self.local,
-            may_skip: self.may_skip,
-            effects: self.effects,
-            reads: self.seen.query,
-            line_end: self.line_end.unwrap_or(b'\n'),
-        })
     }
 }
 

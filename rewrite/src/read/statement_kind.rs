@@ -55,7 +55,7 @@ pub enum Kind {
     Xa,
     /// CREATE [OR REPLACE] TEMPORARY TABLE.
     CreateTemporary,
-    /// DROP [TEMPORARY] TABLE.
+    /// DROP TABLE, DROP TEMPORARY TABLE.
     DropTable,
     /// CREATE or ALTER of what has a body: PROCEDURE, FUNCTION, TRIGGER, EVENT, PACKAGE.
     CreateRoutine,

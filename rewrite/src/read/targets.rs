@@ -1,30 +1,11 @@
-//! What statements other than INSERT name: tables, a database, the text of a prepared statement.
+//! What USE, LOAD DATA, and statements that define tables name.
 
 use crate::lex::cursor::Cursor;
 use crate::lex::name::TableName;
-use crate::lex::token::{Kind as TokenKind, Token};
+use crate::lex::token::Kind as TokenKind;
 use crate::modes::Modes;
 use crate::read::statement_kind::Kind;
 use crate::refusal::Unread;
-
-/// Where a text `PREPARE` or `EXECUTE IMMEDIATE` takes its statement from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PrepareSource {
-    /// A string.
-    Text {
-        /// The name that EXECUTE uses; empty for EXECUTE IMMEDIATE.
-        name: Vec<u8>,
-        /// The string's content.
-        text: Vec<u8>,
-    },
-    /// A variable or an expression.
-    Computed {
-        /// The name that EXECUTE uses; empty for EXECUTE IMMEDIATE.
-        name: Vec<u8>,
-    },
-    /// It could not be read.
-    Unreadable,
-}
 
 /// The database of `USE`.
 pub fn use_target(text: &[u8], modes: &Modes) -> Option<Vec<u8>> {
@@ -47,36 +28,6 @@ pub fn load_target(text: &[u8], modes: &Modes) -> Option<TableName> {
     }
 }
 
-/// The name and the source of a text `PREPARE`, or the source of `EXECUTE IMMEDIATE`.
-pub fn prepare_source(text: &[u8], modes: &Modes) -> PrepareSource {
-    let mut cursor = Cursor::new(text, modes);
-    cursor.prepare_source().unwrap_or(PrepareSource::Unreadable)
-}
-
-/// The name in `EXECUTE name …`, `DEALLOCATE PREPARE name` and `DROP PREPARE name`.
-pub fn named_statement(text: &[u8], modes: &Modes) -> Option<Vec<u8>> {
-    let mut cursor = Cursor::new(text, modes);
-    let verb = cursor.token().ok()?;
-    let drops = verb.is(text, "DEALLOCATE") || verb.is(text, "DROP");
-    let is_one = verb.is(text, "EXECUTE") || (drops && cursor.accept("PREPARE").ok()?);
-    is_one.then(|| cursor.name_part().ok()).flatten()
-}
-
-/// `EXECUTE name …` with another name, one without backquotes. `None`: it is no EXECUTE, or a comment stands before its name.
-pub fn execute_by(name: &str, text: &[u8], modes: &Modes) -> Option<Vec<u8>> {
-    let mut cursor = Cursor::new(text, modes);
-    let verb = cursor
-        .token()
-        .ok()
-        .filter(|verb| verb.is(text, "EXECUTE"))?;
-    let own = cursor.peek().ok()?;
-    cursor.name_part().ok()?;
-    let between = text.get(verb.end..own.start)?;
-    let (before, behind) = (text.get(..verb.end)?, text.get(cursor.at..)?);
-    let parts = [before, b" `", name.as_bytes(), b"`", behind];
-    between.trim_ascii().is_empty().then(|| parts.concat())
-}
-
 /// The tables that a CREATE, ALTER, DROP, RENAME or TRUNCATE names. `None`: that cannot be told, or it may touch any.
 pub fn tables_touched(text: &[u8], modes: &Modes) -> Option<Vec<TableName>> {
     let mut cursor = Cursor::new(text, modes);
@@ -84,36 +35,6 @@ pub fn tables_touched(text: &[u8], modes: &Modes) -> Option<Vec<TableName>> {
 }
 
 impl Cursor<'_> {
-    fn prepare_source(&mut self) -> Result<PrepareSource, Unread> {
-        let mut name = Vec::new();
-        if self.accept("PREPARE")? {
-            name = self.name_part()?;
-            if !self.accept("FROM")? {
-                return Err(Unread::Refused);
-            }
-        } else if !self.accept("EXECUTE")? || !self.accept("IMMEDIATE")? {
-            return Err(Unread::Refused);
-        }
-        let mut text = Vec::new();
-        let first = self.peek()?;
-        while let token @ Token {
-            kind: TokenKind::Text,
-            ..
-        } = self.peek()?
-        {
-            text.extend(self.unescaped(token.of(self.text)));
-            self.at = token.end;
-        }
-        let next = self.token()?;
-        let ended = matches!(next.kind, TokenKind::End | TokenKind::Mark(b';'))
-            || next.is(self.text, "USING");
-        if first.kind == TokenKind::Text && ended {
-            Ok(PrepareSource::Text { name, text })
-        } else {
-            Ok(PrepareSource::Computed { name })
-        }
-    }
-
     fn tables_touched(&mut self) -> Result<Option<Vec<TableName>>, Unread> {
         let mut look = *self;
         match look.kind()? {

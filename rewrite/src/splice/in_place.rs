@@ -3,9 +3,12 @@
 
 use keywright_core::KeyBatch;
 
-use crate::plan::insert_plan::{Plan, SiteKind};
+use crate::plan::insert_plan::Plan;
+use crate::plan::site::SiteKind;
 use crate::splice::decimal::Descending;
-use crate::splice::insert::{Given, SpliceError, Writer};
+use crate::splice::error::SpliceError;
+use crate::splice::insert::Given;
+use crate::splice::writer::Writer;
 
 /// Rows that are written with the text before them: so many that the rows behind them move by more than [`Descending`]
 /// writes at once.
@@ -116,8 +119,8 @@ mod tests {
     use keywright_core::KeyBatch;
 
     use crate::modes::{Flavour, Modes, Server};
+    use crate::plan::insert::tests::{planned, planned_in};
     use crate::plan::insert_plan::Plan;
-    use crate::read::insert::tests::{planned, planned_in};
 
     fn plan(text: &str) -> Plan {
         planned(text.as_bytes(), false).expect("it can be read")

@@ -1,8 +1,10 @@
 //! The text of a prepared statement: the key becomes a parameter, put in at most once where that can be.
 
-use crate::plan::insert_plan::{Lid, Plan, Site, SiteKind};
+use crate::plan::insert_plan::{Lid, Plan};
+use crate::plan::site::{Site, SiteKind};
 use crate::refusal::{Unread, Unsupported};
-use crate::splice::insert::{SpliceError, Writer};
+use crate::splice::error::SpliceError;
+use crate::splice::writer::Writer;
 
 /// Which of a prepared statement's texts is meant: it differs by the row whose key is reported as LAST_INSERT_ID().
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

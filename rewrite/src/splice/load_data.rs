@@ -1,39 +1,14 @@
-//! The plan of a LOAD DATA, and how it is written with its keys.
+//! Writes a LOAD DATA with its keys.
 
 use keywright_core::KeyBatch;
 
 use crate::lex::name::write_name;
-use crate::plan::select_plan::{ER_DATA_OUT_OF_RANGE, OUT_OF_RANGE};
-use crate::splice::insert::SpliceError;
-
-/// What to do with one LOAD DATA.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadPlan {
-    pub(crate) key_name: Vec<u8>,
-    /// The assignment goes here.
-    pub(crate) at: usize,
-    pub(crate) has_set: bool,
-    pub(crate) given: bool,
-    pub(crate) local: bool,
-    pub(crate) may_skip: bool,
-    pub(crate) effects: bool,
-    pub(crate) reads: bool,
-    pub(crate) line_end: u8,
-}
+use crate::plan::load_data::LoadPlan;
+use crate::splice::error::SpliceError;
+use crate::splice::out_of_range::{GIVEN, OUT_OF_RANGE};
 
 /// Ranges that keys of one statement may lie in: each costs comparisons in every row.
 const RANGES_MAX: usize = 1_000;
-
-/// As `OUT_OF_RANGE`, for a row that brings its own key.
-const GIVEN: &str = "6364136223846793005";
-
-/// Whether an error says that a row brought its own key although none may.
-pub fn is_given_key(number: u16, message: &[u8]) -> bool {
-    number == ER_DATA_OUT_OF_RANGE
-        && message
-            .windows(GIVEN.len())
-            .any(|part| part == GIVEN.as_bytes())
-}
 
 /// Keys at equal distances.
 struct Range {
@@ -43,36 +18,6 @@ struct Range {
 }
 
 impl LoadPlan {
-    /// Whether the client sends the file.
-    pub fn is_local(&self) -> bool {
-        self.local
-    }
-
-    /// Whether rows may bring their own keys. If not, every row gets one.
-    pub fn may_be_given(&self) -> bool {
-        self.given
-    }
-
-    /// Whether rows may not go in: IGNORE, and LOCAL without REPLACE.
-    pub fn may_skip(&self) -> bool {
-        self.may_skip
-    }
-
-    /// Whether carrying the statement out twice may leave more behind than once, even if the first time fails.
-    pub fn has_effects(&self) -> bool {
-        self.effects
-    }
-
-    /// Whether it reads from tables, or views, beside its file.
-    pub fn reads(&self) -> bool {
-        self.reads
-    }
-
-    /// The byte that every line but the last ends with: a file with n of them has n + 1 rows at most.
-    pub fn line_end(&self) -> u8 {
-        self.line_end
-    }
-
     /// Appends the statement's new text to `out`. LAST_INSERT_ID() must be 0 when it is carried out. With more rows that need
     /// keys than there are keys it fails, and where none may be given, also with a row that brings its own.
     ///
@@ -186,27 +131,4 @@ fn listed(numbers: &[u64]) -> Option<Vec<Range>> {
         }
     }
     Some(ranges)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_given_key;
-
-    const OURS: &[u8] =
-        b"BIGINT value is out of range in 'cast(`d`.`t`.`id` as signed) * 6364136223846793005'";
-
-    #[test]
-    fn only_an_error_of_ours_says_that_a_row_brings_its_own_key() {
-        assert!(is_given_key(1690, OURS));
-        assert!(is_given_key(1690, b"6364136223846793005"));
-        for (number, message) in [
-            (1690, &b"BIGINT value is out of range in 'cast(`d`.`t`.`a` as signed) * 2'"[..]),
-            (1690, b"BIGINT UNSIGNED value is out of range in 'last_insert_id() * 7046029254386353131'"),
-            (1690, b""),
-            (1062, b"Duplicate entry '6364136223846793005' for key 'PRIMARY'"),
-            (1264, OURS),
-        ] {
-            assert!(!is_given_key(number, message), "{number}");
-        }
-    }
 }
