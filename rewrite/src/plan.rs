@@ -9,4 +9,5 @@ pub(crate) mod row_sites;
 pub(crate) mod rows;
 pub(crate) mod select;
 pub(crate) mod select_plan;
+pub(crate) mod select_rows;
 pub(crate) mod site;

@@ -22,8 +22,9 @@ use crate::plan::select_plan::{Counter, QueryPlan, Spread};
 use crate::plan::site::site_kind;
 use crate::read::insert::{Columns, Insert, Source};
 use crate::read::key_value::{KeyForm, Value, Wanted};
+use crate::read::query::clause::Clause;
 use crate::read::query::cross_check::{Comparison, SecondReading};
-use crate::read::query::outline::{Item, Outline};
+use crate::read::query::outline::{Item, Limit, Outline, Tail, with};
 use crate::refusal::{KeyExpression, Unread, Unsupported};
 
 /// What a query gives as key.
@@ -36,11 +37,6 @@ struct Given {
     end: usize,
     /// Nothing but digits.
     is_plain: bool,
-}
-
-/// A construct that is left alone.
-fn with<T>(what: &'static str) -> Result<T, Unread> {
-    Err(Unsupported::SelectWith(what).into())
 }
 
 impl Insert {
@@ -90,20 +86,21 @@ impl Insert {
                 Some(given)
             }
         };
+        let on_duplicate = outline.tail != Tail::None;
         let mut plan = QueryPlan {
             edits: Vec::new(),
             counter: None,
             spread: outline.spread(modes.server.flavour)?,
             explicit: false,
             rows_max: outline.rows_max(),
-            effects: outline.effects || seen.calls,
+            effects: outline.has_effects || seen.calls,
             // Never by the server itself: a failed try must leave nothing behind.
             lid: match key.form {
                 KeyForm::Text | KeyForm::Bytes => Lid::None,
                 KeyForm::Integer => Lid::Literal,
             },
-            on_duplicate: outline.on_duplicate,
-            unsure: self.head.ignore || outline.on_duplicate,
+            on_duplicate,
+            unsure: self.head.ignore || on_duplicate,
             for_zero: matches!(&found, Some(given) if given.value == Value::Zero),
             by_mode: found.as_ref().is_some_and(|given| given.by_mode),
             parameters: seen.parameters,
@@ -114,8 +111,9 @@ impl Insert {
             Some(Given {
                 value, start, end, ..
             }) => {
-                let is_proved =
-                    !outline.rollup && (another == Comparison::Agrees || !outline.united);
+                let is_rollup = outline.clauses.has(Clause::Rollup);
+                let is_union = outline.clauses.has(Clause::Union);
+                let is_proved = !is_rollup && (another == Comparison::Agrees || !is_union);
                 match (site_kind(value, modes.no_auto_value_on_zero), value) {
                     (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
                         return Err(Unsupported::ZeroUnsure.into());
@@ -131,9 +129,9 @@ impl Insert {
                         plan.by_mode |= value == Value::Zero;
                         return Ok(plan);
                     }
-                    (Some(_), _) if outline.united => return with("with UNION over keys"),
+                    (Some(_), _) if is_union => return with("with UNION over keys"),
                     // The row of a ROLLUP may have NULL where the key is written.
-                    (Some(_), _) if outline.rollup && plan.spread != Spread::Around => {
+                    (Some(_), _) if is_rollup && plan.spread != Spread::Around => {
                         return with("with ROLLUP over keys");
                     }
                     (Some(_), _) => Some((start, end)),
@@ -141,7 +139,7 @@ impl Insert {
             }
         };
         // Its answer does not tell LAST_INSERT_ID().
-        if outline.returning {
+        if outline.tail == Tail::OnDuplicateReturning {
             return with("with RETURNING");
         }
         self.put(&outline, span, place, key, modes, &mut plan)?;
@@ -219,7 +217,7 @@ impl Insert {
         open.extend_from_slice(b") AS (");
         plan.text(outline.start, open);
         let mut close = Vec::new();
-        if outline.ordered && !outline.limited {
+        if outline.clauses.has(Clause::OrderBy) && outline.limit == Limit::None {
             // Without it the order is forgotten.
             close.extend_from_slice(b" LIMIT 18446744073709551615");
         }
@@ -297,60 +295,6 @@ impl Outline {
             }
             _ => with("with UNION over keys"),
         }
-    }
-
-    /// Behind the select list.
-    fn list_end(&self) -> usize {
-        let last = self.parts.first().and_then(|items| items.last());
-        last.map_or(self.end, |item| item.end)
-    }
-
-    /// How many rows there can be at most, if that is known.
-    fn rows_max(&self) -> Option<u64> {
-        let single =
-            !self.united && (!self.from || (self.aggregate && !self.grouped && !self.window));
-        if single { Some(1) } else { self.limit }
-    }
-
-    /// Where keys can go.
-    fn spread(&self, flavour: Flavour) -> Result<Spread, Unread> {
-        if !self.united && self.rows_max().is_some_and(|rows| rows <= 1) {
-            return Ok(Spread::One);
-        }
-        let mysql = flavour == Flavour::MySql;
-        let plain = !self.distinct
-            && !self.grouped
-            && !self.having
-            && !self.ordered
-            && !self.united
-            && !self.window
-            && !self.aggregate
-            && !self.offset
-            // MySQL numbers all rows before it takes the first ones.
-            && !(mysql && self.limited);
-        if plain {
-            // There numbering needs a temporary table, in which this one loses digits.
-            return if mysql && self.stamps {
-                with("with UNIX_TIMESTAMP()")
-            } else {
-                Ok(Spread::Inside)
-            };
-        }
-        if !self.passes {
-            return with(
-                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION over a computed value that may lose digits",
-            );
-        }
-        if self.parenthesised {
-            // MariaDB reads no WITH there.
-            return with("in parentheses with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION");
-        }
-        if self.option || self.locking || self.on_duplicate {
-            return with(
-                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION beside FOR UPDATE, ON DUPLICATE KEY UPDATE or an option of SELECT",
-            );
-        }
-        Ok(Spread::Around)
     }
 }
 

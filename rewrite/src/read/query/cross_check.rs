@@ -13,7 +13,8 @@ use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind, Token};
 use crate::modes::Modes;
 use crate::read::insert::{Insert, Source};
-use crate::read::query::outline::{Item, Outline};
+use crate::read::query::clause::{Clause, Clauses};
+use crate::read::query::outline::{Item, Limit, Outline};
 use crate::refusal::Unread;
 
 /// Longer queries are not read again, tokens: what this reader makes of them nests as deep as they are long.
@@ -40,16 +41,23 @@ pub(crate) enum Comparison {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Shape {
     parts: Vec<Vec<Listed>>,
-    with: bool,
-    distinct: bool,
-    from: bool,
-    grouped: bool,
-    rollup: bool,
-    having: bool,
-    window: bool,
-    ordered: bool,
-    limited: bool,
+    /// Those of [`ALIKE`] and [`NO_MORE`].
+    clauses: Clauses,
+    is_limited: bool,
 }
+
+/// Clauses that both readers are to see, or neither.
+const ALIKE: Clauses = Clauses::of(&[
+    Clause::With,
+    Clause::Distinct,
+    Clause::From,
+    Clause::GroupBy,
+    Clause::Having,
+    Clause::OrderBy,
+]);
+
+/// Clauses that the first reader may see where there are none, and is not to overlook.
+const NO_MORE: Clauses = Clauses::of(&[Clause::Rollup, Clause::Window]);
 
 /// An item of a select list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,11 +159,13 @@ impl Shape {
     /// None if there is something in it that neither server knows.
     fn of(query: &Query) -> Option<Self> {
         let mut shape = Self {
-            with: query.with.is_some(),
-            ordered: query.order_by.is_some(),
-            limited: query.limit_clause.is_some() || query.fetch.is_some(),
+            is_limited: query.limit_clause.is_some() || query.fetch.is_some(),
             ..Self::default()
         };
+        let is_with = query.with.is_some();
+        shape.clauses.insert_if(Clause::With, is_with);
+        let is_ordered = query.order_by.is_some();
+        shape.clauses.insert_if(Clause::OrderBy, is_ordered);
         let is_strange = query.for_clause.is_some()
             || query.settings.is_some()
             || query.format_clause.is_some()
@@ -169,13 +179,11 @@ impl Shape {
                 SetExpr::Select(select) => shape.add(select)?,
                 SetExpr::SetOperation { left, right, .. } => rest.extend([right.as_ref(), left]),
                 // A whole query in parentheses; beside others the first reader refuses it.
-                SetExpr::Query(inner)
-                    if rest.is_empty() && shape.parts.is_empty() && !shape.with =>
-                {
+                SetExpr::Query(inner) if rest.is_empty() && shape.parts.is_empty() && !is_with => {
                     let outer = shape;
                     shape = Self::of(inner)?;
-                    shape.ordered |= outer.ordered;
-                    shape.limited |= outer.limited;
+                    shape.clauses.add(outer.clauses);
+                    shape.is_limited |= outer.is_limited;
                 }
                 _ => return Some(Self::default()),
             }
@@ -204,13 +212,20 @@ impl Shape {
                 !modifiers.is_empty() || by.iter().any(is_rollup),
             ),
         };
-        self.grouped |= grouped;
-        self.rollup |= rollup;
-        self.distinct |= !matches!(select.distinct, None | Some(Distinct::All));
-        self.having |= select.having.is_some();
-        self.from |=
+        let is_distinct = !matches!(select.distinct, None | Some(Distinct::All));
+        let is_from =
             !matches!(select.from.as_slice(), [] | [_]) || select.from.iter().any(is_table);
-        self.window |= !select.named_window.is_empty() || select.projection.iter().any(has_window);
+        let is_window = !select.named_window.is_empty() || select.projection.iter().any(has_window);
+        for (clause, is_there) in [
+            (Clause::GroupBy, grouped),
+            (Clause::Rollup, rollup),
+            (Clause::Distinct, is_distinct),
+            (Clause::Having, select.having.is_some()),
+            (Clause::From, is_from),
+            (Clause::Window, is_window),
+        ] {
+            self.clauses.insert_if(clause, is_there);
+        }
         self.parts
             .push(select.projection.iter().map(listed).collect());
         Some(())
@@ -307,16 +322,9 @@ impl SecondReading {
                 .iter()
                 .zip(&first.parts)
                 .all(|(part, items)| is_alike(part, items))
-            && shape.with == first.with
-            && shape.distinct == first.distinct
-            && shape.from == first.from
-            && shape.grouped == first.grouped
-            && shape.having == first.having
-            && shape.ordered == first.ordered
-            && shape.limited == first.limited
-            // These the first may see where there are none.
-            && (first.rollup || !shape.rollup)
-            && (first.window || !shape.window);
+            && shape.is_limited == (first.limit != Limit::None)
+            && shape.clauses.among(ALIKE) == first.clauses.among(ALIKE)
+            && first.clauses.has_all(shape.clauses.among(NO_MORE));
         match is_same {
             true => Comparison::Agrees,
             false => Comparison::Differs,
