@@ -13,11 +13,13 @@ use tracing::{info, warn};
 use crate::clock::{Clock, SystemClock};
 use crate::failure::Failure;
 use crate::residue::Residue;
-use crate::segment::{self, SegmentSupply};
 use crate::settings::StoreSettings;
-use crate::source::{Source, Supply};
+use crate::sources::segment::{self, SegmentSupply};
+use crate::sources::source::{Source, Supply};
+use crate::sources::stats::SourceStats;
+use crate::sources::time::{self, Space, TimeSupply};
+use crate::sources::uuids::UuidMaker;
 use crate::spec::KeySpec;
-use crate::stats::SourceStats;
 use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
 use crate::store::lease_rows::{ListLeases, WorkerRow};
 use crate::store::returned::Return;
@@ -26,8 +28,6 @@ use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
 use crate::store::tag_rows::unknown;
 use crate::store::{AsyncTalk, Store};
 use crate::switch::KeySpace;
-use crate::time::{self, Space, TimeSupply};
-use crate::uuids::UuidMaker;
 
 /// How long making the store's tables may take, milliseconds: a server that syncs each to disk needs some seconds.
 const INIT_MS_MAX: u64 = 60_000;

@@ -12,7 +12,7 @@ use super::{AsyncTalk, Link, Store, StoreError, is_missing_table};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::residue::Residue;
-use crate::time::Space;
+use crate::sources::time::Space;
 
 /// Above what all later ids are to be.
 #[derive(Debug, Clone, PartialEq, Eq)]

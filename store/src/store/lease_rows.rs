@@ -11,7 +11,7 @@ use crate::lease::{
     Claim, Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim,
     standing,
 };
-use crate::time::Space;
+use crate::sources::time::Space;
 
 const COLUMNS: &str =
     "worker_id, owner, epoch, hi_ms, layout, server, expires_at <= UTC_TIMESTAMP(3) AS expired";

@@ -5,12 +5,12 @@ use keywright_core::Cause;
 use super::{Change, Heard, KeySpace, Phase, Recorded, RuleName, Standing, Unseen, WentBy, Wish};
 use crate::failure::Failure;
 use crate::keys::Keys;
+use crate::sources::time::holder;
 use crate::store::native::{NoteNative, NoteUnseen, ReadUnseen};
 pub use crate::store::switch_commit::Committed;
 use crate::store::switch_commit::{Commit, ReadRecorded, ReadSnowflakeBound, Record};
 use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding};
 use crate::store::wishes::{ReadWishes, RecordWish};
-use crate::time::holder;
 
 /// What one program says to the store about the switch, and hears of it.
 #[derive(Debug, Clone)]

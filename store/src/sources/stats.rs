@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::demand::Demand;
+use crate::sources::demand::Demand;
 
 /// Figures of what one or several sources draw from; counters since the start.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,12 +8,12 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::backoff::Backoff;
-use crate::buffer::Buffer;
-use crate::demand::{Demand, Outlook};
 use crate::failure::Failure;
 use crate::reserve::StepTrack;
 use crate::residue::Residue;
 use crate::settings::Limits;
+use crate::sources::buffer::Buffer;
+use crate::sources::demand::{Demand, Outlook};
 use crate::store::Store;
 use crate::store::returned::Rest;
 use crate::store::tag_rows::{Denied, Granted, Wish};

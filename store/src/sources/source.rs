@@ -6,11 +6,11 @@ use keywright_core::{Cause, KeyBatch};
 use thiserror::Error;
 
 use crate::failure::Failure;
-use crate::segment::SegmentSupply;
+use crate::sources::segment::SegmentSupply;
+use crate::sources::stats::SourceStats;
+use crate::sources::time::TimeSupply;
+use crate::sources::uuids::UuidMaker;
 use crate::spec::{KeySpec, UuidForm, UuidVersion};
-use crate::stats::SourceStats;
-use crate::time::TimeSupply;
-use crate::uuids::UuidMaker;
 
 /// A source of keys. Cheap to clone, shared by all threads.
 #[derive(Debug, Clone)]

@@ -14,10 +14,10 @@ use tracing::{info, warn};
 
 use super::{LeasedWord, Space, TimeSupply};
 use crate::backoff::Backoff;
-use crate::demand::Outlook;
 use crate::failure::Failure;
 use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits};
 use crate::settings::Limits;
+use crate::sources::demand::Outlook;
 use crate::store::Store;
 use crate::store::lease_rows::{ExtendLease, Extension, ReleaseLease, TakeLease, TakenLease};
 

@@ -9,9 +9,9 @@ use arc_swap::ArcSwapOption;
 use keywright_core::{Biz, Cause, KeyBatch, Layout, SnowflakeWord, WorkerId, readable};
 
 use crate::clock::Clock;
-use crate::demand::Demand;
 use crate::failure::Failure;
 use crate::settings::{Limits, SnowflakeSettings};
+use crate::sources::demand::Demand;
 
 pub use keeper::host;
 pub(crate) use keeper::{holder, run};

@@ -6,10 +6,10 @@ use keywright_core::{BoundRefusal, BoundRequest, Cause, plan_bound};
 use tokio::time::Instant;
 
 use super::{Keeper, SUPERSEDED_HINT};
-use crate::demand::{Outlook, PutOff};
 use crate::failure::Failure;
 use crate::lease::NoLease;
-use crate::time::BULK_HINT;
+use crate::sources::demand::{Outlook, PutOff};
+use crate::sources::time::BULK_HINT;
 
 /// After that long what was put off is looked at again, whatever it was put off for.
 const PUT_OFF_MS_MAX: u64 = 60_000;
