@@ -18,6 +18,7 @@ pub mod residue;
 mod clock;
 mod dialect;
 mod failure;
+mod host;
 mod keys;
 mod settings;
 mod sources;
@@ -27,6 +28,7 @@ pub mod switch;
 
 pub use clock::{Clock, SystemClock};
 pub use failure::Failure;
+pub use host::host;
 pub use keys::{Finding, Keys, Severity};
 pub use settings::{
     RawSnowflakeSettings, RawStoreSettings, SettingsError, SettingsProblem, StoreSettings,
@@ -34,7 +36,6 @@ pub use settings::{
 pub use sources::buffer;
 pub use sources::source::{NotNow, Source};
 pub use sources::stats::SourceStats;
-pub use sources::time::host;
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use store::advance::Above;
 pub use store::identity::server_identity;

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{debug, info, warn};
 
 use crate::failure::Failure;
-pub(crate) use waiting::PutOff;
+pub(crate) use waiting::{Outlook, PutOff};
 use waiting::{Place, PutOffs, Waiting};
 
 /// One source's asking and waiting.
@@ -55,15 +55,6 @@ struct Trouble {
     /// Waiting may help.
     passes: bool,
     since: Instant,
-}
-
-/// Whether waiting may help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outlook {
-    /// It may pass by itself: statements wait.
-    MayPass,
-    /// Somebody must do something: statements fail at once.
-    Stays,
 }
 
 impl Demand {

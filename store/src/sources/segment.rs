@@ -16,7 +16,7 @@ use crate::sources::buffer::Buffer;
 use crate::sources::demand::{Demand, Outlook};
 use crate::store::Store;
 use crate::store::returned::Rest;
-use crate::store::tag_rows::{Denied, Granted, Wish};
+use crate::store::tag_request::{Denied, Granted, Wish};
 
 /// The keys of one tag, or of one residue class of it.
 #[derive(Debug)]

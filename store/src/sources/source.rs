@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::failure::Failure;
 use crate::sources::segment::SegmentSupply;
 use crate::sources::stats::SourceStats;
-use crate::sources::time::TimeSupply;
+use crate::sources::time::supply::TimeSupply;
 use crate::sources::uuids::UuidMaker;
 use crate::spec::{KeySpec, UuidForm, UuidVersion};
 

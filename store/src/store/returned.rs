@@ -6,7 +6,7 @@ use keywright_core::Tag;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Value};
 
-use super::tag_rows::Wish;
+use super::tag_request::Wish;
 use super::{AsyncTalk, Link, Store, StoreError, column, is_missing_table};
 use crate::reserve::{Returned, choose_returned};
 

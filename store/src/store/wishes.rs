@@ -5,7 +5,8 @@ use mysql_async::prelude::Queryable;
 
 use super::switch_rows::key_space;
 use super::{AsyncTalk, Link, StoreError, column};
-use crate::switch::{KeySpace, RuleName, Wish};
+use crate::switch::space::KeySpace;
+use crate::switch::state::{RuleName, Wish};
 
 /// All that was wished, and where.
 #[derive(Debug)]

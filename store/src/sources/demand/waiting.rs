@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-use super::Outlook;
 use crate::failure::Failure;
 
 /// So many sizes are put off apart from each other.
@@ -70,6 +69,15 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.waiting.leave(self.need);
     }
+}
+
+/// Whether waiting may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// It may pass by itself: statements wait.
+    MayPass,
+    /// Somebody must do something: statements fail at once.
+    Stays,
 }
 
 /// Requests that are not served for some time, because they are too large, while smaller ones are.

@@ -12,9 +12,11 @@ use keywright_core::{
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::{LeasedWord, Space, TimeSupply};
+use super::supply::{LeasedWord, TimeSupply};
 use crate::backoff::Backoff;
 use crate::failure::Failure;
+use crate::host::holder;
+use crate::lease::space::Space;
 use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits};
 use crate::settings::Limits;
 use crate::sources::demand::Outlook;
@@ -105,20 +107,6 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
         }
     }
     keeper.release().await;
-}
-
-/// For people who look at the table.
-pub(crate) fn holder() -> String {
-    let text = format!("{} pid {}", host(), std::process::id());
-    text.chars().take(255).collect()
-}
-
-/// The name of this machine.
-pub fn host() -> String {
-    nix::unistd::gethostname()
-        .ok()
-        .and_then(|name| name.into_string().ok())
-        .unwrap_or_else(|| "?".to_owned())
 }
 
 /// How long to pause before the next attempt, milliseconds; `None`: as the backoff says.

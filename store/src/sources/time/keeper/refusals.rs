@@ -9,7 +9,7 @@ use super::{Keeper, SUPERSEDED_HINT};
 use crate::failure::Failure;
 use crate::lease::NoLease;
 use crate::sources::demand::{Outlook, PutOff};
-use crate::sources::time::BULK_HINT;
+use crate::sources::time::supply::BULK_HINT;
 
 /// After that long what was put off is looked at again, whatever it was put off for.
 const PUT_OFF_MS_MAX: u64 = 60_000;
