@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Modes, Server, kind, sight,
+    CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Modes, Server, kind,
+    last_insert_id_use,
 };
 
 const MODES: Modes = Modes {
@@ -135,6 +136,6 @@ fn main() {
         rewrite(text, &mut out)
     });
     measure("may it see LAST_INSERT_ID()", &strings, |text| {
-        black_box(sight(text, &MODES));
+        black_box(last_insert_id_use(text, &MODES));
     });
 }

@@ -11,61 +11,40 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod blanks;
-mod constant;
-mod cursor;
-mod decimal;
-mod head;
-mod in_place;
-mod insert;
-mod key;
-mod load;
-mod loading;
-mod look;
-mod marks;
+mod lex;
 mod modes;
-mod name;
-mod numbered;
-mod others;
-mod outline;
-mod plain;
 mod plan;
-mod prepared;
-mod query;
+mod read;
 mod refusal;
-mod rows;
-mod scan;
-mod second;
-mod sight;
 mod splice;
-mod split;
-mod token;
-mod view;
-mod within;
-mod words;
 
-pub use blanks::has_blanks_beyond_ascii;
-pub use constant::{Ask, Care, Meaning, double_asks, text_asks};
-pub use head::{InsertHead, Verb};
-pub use in_place::InPlace;
-pub use insert::Insert;
-pub use key::KeyForm;
-pub use load::Load;
-pub use loading::{LoadPlan, is_given_key};
-pub use look::{Kind, behind_set_statement, kind};
+pub use lex::name::TableName;
+pub use lex::non_ascii_blanks::has_blanks_beyond_ascii;
 pub use modes::{CharsetClass, Flavour, Modes, Server};
-pub use name::TableName;
-pub use numbered::{InQuery, PreparedQuery, QueryPlan, is_out_of_range};
-pub use others::{
-    PrepareSource, execute_by, load_target, named_statement, prepare_source, tables_touched,
-    use_target,
+pub use plan::insert_plan::{LastInsertId, Plan};
+pub use plan::key_column::KeyColumn;
+pub use plan::load_data::LoadPlan;
+pub use plan::select_plan::QueryPlan;
+pub use plan::site::KeyParameter;
+pub use read::constant::{Ask, Care, Meaning, double_asks, text_asks};
+pub use read::insert::Insert;
+pub use read::insert_head::{InsertHead, Verb};
+pub use read::key_value::KeyForm;
+pub use read::last_insert_id::{
+    LastInsertIdChange, LastInsertIdUse, last_insert_id_change, last_insert_id_use,
+    last_insert_id_use_of,
 };
-pub use plan::{KeyColumn, KeyParameter, LastInsertId, Plan};
-pub use prepared::{Injected, Prepared, Variant};
+pub use read::load_data::Load;
+pub use read::query::cross_check::SecondReading;
+pub use read::split::{Piece, split, split_first, without_terminator};
+pub use read::statement_kind::{Kind, behind_set_statement, kind};
+pub use read::table_references::{tables_filled, tables_read};
+pub use read::targets::{load_target, tables_touched, use_target};
+pub use read::text_prepare::{PrepareSource, execute_by, named_statement, prepare_source};
+pub use read::view_definition::ViewText;
 pub use refusal::{KeyExpression, Unread, Unsupported};
-pub use second::SecondReading;
-pub use sight::{LastInsertIdChange, Sight, last_insert_id_change, sight, sight_of};
-pub use splice::SpliceError;
-pub use split::{Piece, split, split_first, without_terminator};
-pub use view::ViewText;
-pub use within::{tables_filled, tables_read};
+pub use splice::error::SpliceError;
+pub use splice::in_place::InPlace;
+pub use splice::out_of_range::{is_given_key, is_out_of_range};
+pub use splice::prepared::{Injected, Prepared, Variant};
+pub use splice::select::{InQuery, PreparedQuery};

@@ -4,8 +4,8 @@ use std::thread;
 
 use keywright_rewrite::{
     Flavour, Insert, InsertHead, KeyColumn, KeyForm, Load, Modes, Server, ViewText,
-    behind_set_statement, kind, last_insert_id_change, load_target, prepare_source, sight, split,
-    tables_filled, tables_read, tables_touched,
+    behind_set_statement, kind, last_insert_id_change, last_insert_id_use, load_target,
+    prepare_source, split, tables_filled, tables_read, tables_touched,
 };
 
 const DEPTH: usize = 20_000;
@@ -36,7 +36,7 @@ fn read_in_all_ways(text: &[u8], flavour: Flavour) {
     let _ = Load::read(text, &modes).and_then(|load| load.plan(text, &modes, &key));
     let _ = (
         kind(text, &modes),
-        sight(text, &modes),
+        last_insert_id_use(text, &modes),
         last_insert_id_change(text, &modes),
     );
     let _ = (

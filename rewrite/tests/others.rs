@@ -1,9 +1,9 @@
 //! Statements other than INSERT: what they name, and whether they see LAST_INSERT_ID().
 
 use keywright_rewrite::{
-    CharsetClass, Flavour, InsertHead, Kind, LastInsertIdChange, Modes, PrepareSource, Server,
-    Sight, TableName, Unread, Verb, kind, last_insert_id_change, load_target, prepare_source,
-    sight, tables_touched, use_target,
+    CharsetClass, Flavour, InsertHead, Kind, LastInsertIdChange, LastInsertIdUse, Modes,
+    PrepareSource, Server, TableName, Unread, Verb, kind, last_insert_id_change,
+    last_insert_id_use, load_target, prepare_source, tables_touched, use_target,
 };
 
 const MARIA: Modes = Modes {
@@ -130,7 +130,7 @@ fn the_text_of_a_prepare_is_unescaped() {
 
 #[test]
 fn who_sees_the_last_id() {
-    let of = |text: &str| sight(text.as_bytes(), &MARIA);
+    let of = |text: &str| last_insert_id_use(text.as_bytes(), &MARIA);
     for text in [
         "SELECT 1",
         "COMMIT",
@@ -147,7 +147,7 @@ fn who_sees_the_last_id() {
         "DO SLEEP(1)",
         "ROLLBACK",
     ] {
-        assert_eq!(of(text), Sight::Nothing, "{text}");
+        assert_eq!(of(text), LastInsertIdUse::Nothing, "{text}");
     }
     for text in [
         "SELECT a FROM t",
@@ -162,7 +162,7 @@ fn who_sees_the_last_id() {
         "TABLE t",
         "LOAD DATA INFILE 'x' INTO TABLE t",
     ] {
-        assert_eq!(of(text), Sight::Perhaps, "{text}");
+        assert_eq!(of(text), LastInsertIdUse::Perhaps, "{text}");
     }
     for text in [
         "SELECT LAST_INSERT_ID()",
@@ -184,7 +184,7 @@ fn who_sees_the_last_id() {
         "GRANT SELECT ON t TO u",
         "INSERT INTO t VALUES (LAST_INSERT_ID())",
     ] {
-        assert_eq!(of(text), Sight::Sees, "{text}");
+        assert_eq!(of(text), LastInsertIdUse::Sees, "{text}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{LastInsertId, Plan, Sight, Unsupported, sight};
+use keywright_rewrite::{LastInsertId, LastInsertIdUse, Plan, Unsupported, last_insert_id_use};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
@@ -124,7 +124,7 @@ impl Session {
         }
         // Reads the whole text: only where it matters.
         let sees = self.pending_last_insert_id.is_some()
-            && sight(insert, &self.context.modes) == Sight::Sees;
+            && last_insert_id_use(insert, &self.context.modes) == LastInsertIdUse::Sees;
         let count = plan.keys();
         let last_insert_id = self.last_insert_id_of(&plan, count);
         if self.needs_last_insert_id(sees, last_insert_id, count) {

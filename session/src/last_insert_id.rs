@@ -6,8 +6,8 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    Kind, LastInsertId, LastInsertIdChange, Plan, QueryPlan, Sight, kind, last_insert_id_change,
-    sight_of,
+    Kind, LastInsertId, LastInsertIdChange, LastInsertIdUse, Plan, QueryPlan, kind,
+    last_insert_id_change, last_insert_id_use_of,
 };
 
 use crate::after::After;
@@ -290,19 +290,19 @@ impl Session {
     pub(crate) fn effect(&self, text: &[u8]) -> Effect {
         let modes = &self.context.modes;
         let kind = kind(text, modes);
-        let sight = sight_of(kind, text, modes);
+        let used = last_insert_id_use_of(kind, text, modes);
         let inserts = matches!(kind, Kind::Insert | Kind::Replace);
         let change = if may_set_last_insert_id(kind) {
             LastInsertIdChange::Unknown
-        } else if sight == Sight::Sees {
+        } else if used == LastInsertIdUse::Sees {
             last_insert_id_change(text, modes)
         } else {
             LastInsertIdChange::Keeps
         };
         Effect {
-            sees: sight != Sight::Nothing,
-            calls: sight == Sight::Sees,
-            counts: sight == Sight::Sees && names_row_count(text),
+            sees: used != LastInsertIdUse::Nothing,
+            calls: used == LastInsertIdUse::Sees,
+            counts: used == LastInsertIdUse::Sees && names_row_count(text),
             change,
             inserts,
         }

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{QueryPlan, Sight, Unsupported, is_out_of_range, sight};
+use keywright_rewrite::{
+    LastInsertIdUse, QueryPlan, Unsupported, is_out_of_range, last_insert_id_use,
+};
 
 use crate::after::After;
 use crate::answer::{End, Shape};
@@ -136,7 +138,7 @@ impl Session {
         }
         // What is read may be a view of it.
         if self.pending_last_insert_id.is_some()
-            && sight(text, &self.context.modes) != Sight::Nothing
+            && last_insert_id_use(text, &self.context.modes) != LastInsertIdUse::Nothing
         {
             return self.update_last_insert_id(names_row_count(text));
         }

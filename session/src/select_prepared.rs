@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{InQuery, PreparedQuery, QueryPlan, Sight, Unread, Unsupported, sight};
+use keywright_rewrite::{
+    InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, Unread, Unsupported, last_insert_id_use,
+};
 
 use crate::answer::{End, Shape};
 use crate::attributes::UNKNOWN_TYPE;
@@ -132,7 +134,7 @@ impl Session {
             injected,
             types: None,
             long_data: BTreeSet::new(),
-            sees: sight(text, &self.context.modes) != Sight::Nothing,
+            sees: last_insert_id_use(text, &self.context.modes) != LastInsertIdUse::Nothing,
             counts: names_row_count(text),
         })));
         Step::Consumed(header.total())

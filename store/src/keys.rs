@@ -12,12 +12,16 @@ use tracing::{info, warn};
 
 use crate::clock::{Clock, SystemClock};
 use crate::failure::Failure;
+use crate::lease::space::Space;
 use crate::residue::Residue;
-use crate::segment::{self, SegmentSupply};
 use crate::settings::StoreSettings;
-use crate::source::{Source, Supply};
+use crate::sources::segment::{self, SegmentSupply};
+use crate::sources::source::{Source, Supply};
+use crate::sources::stats::SourceStats;
+use crate::sources::time::keeper;
+use crate::sources::time::supply::TimeSupply;
+use crate::sources::uuids::UuidMaker;
 use crate::spec::KeySpec;
-use crate::stats::SourceStats;
 use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
 use crate::store::lease_rows::{ListLeases, WorkerRow};
 use crate::store::returned::Return;
@@ -25,9 +29,7 @@ use crate::store::schema::{Init, InspectSchema};
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
 use crate::store::tag_rows::unknown;
 use crate::store::{Store, Transaction};
-use crate::switch::KeySpace;
-use crate::time::{self, Space, TimeSupply};
-use crate::uuids::UuidMaker;
+use crate::switch::space::KeySpace;
 
 /// How long making the store's tables may take, milliseconds: a server that syncs each to disk needs some seconds.
 const INIT_MS_MAX: u64 = 60_000;
@@ -186,7 +188,7 @@ impl Keys {
             &limits,
         ));
         sources.times.push(Arc::clone(&supply));
-        let task = time::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
+        let task = keeper::run(Arc::clone(&supply), Arc::clone(&self.0.store), limits);
         sources.tasks.push(self.spawn(task));
         supply
     }

@@ -11,38 +11,34 @@
 #![warn(missing_docs)]
 
 pub mod backoff;
-pub mod buffer;
 pub mod lease;
 pub mod reserve;
 pub mod residue;
 
 mod clock;
-mod demand;
 mod dialect;
 mod failure;
+mod host;
 mod keys;
-mod segment;
 mod settings;
-mod source;
+mod sources;
 mod spec;
-mod stats;
 mod store;
 pub mod switch;
-mod time;
-mod uuids;
 
 pub use clock::{Clock, SystemClock};
 pub use failure::Failure;
+pub use host::host;
 pub use keys::{Finding, Keys, Severity};
 pub use settings::{
     RawSnowflakeSettings, RawStoreSettings, SettingsError, SettingsProblem, StoreSettings,
 };
-pub use source::{NotNow, Source};
+pub use sources::buffer;
+pub use sources::source::{NotNow, Source};
+pub use sources::stats::SourceStats;
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
-pub use stats::SourceStats;
 pub use store::advance::Above;
 pub use store::identity::server_identity;
 pub use store::lease_rows::WorkerRow;
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};
-pub use time::host;

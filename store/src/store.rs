@@ -1,6 +1,7 @@
 //! Conversations with the store: connections, time limits, errors, and which server it is.
 
 pub(crate) mod advance;
+pub(crate) mod error;
 pub(crate) mod identity;
 pub(crate) mod lease_rows;
 pub(crate) mod native;
@@ -10,6 +11,7 @@ pub(crate) mod switch_commit;
 pub(crate) mod switch_rows;
 pub(crate) mod tag_admin;
 mod tag_read;
+pub(crate) mod tag_request;
 pub(crate) mod tag_rows;
 pub(crate) mod wanted;
 
@@ -18,40 +20,16 @@ use std::time::Duration;
 
 use keywright_core::Cause;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, FromValueError, Opts, Row};
-use thiserror::Error;
+use mysql_async::{Conn, Opts};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+pub(crate) use error::{StoreError, column, is_missing_table};
 pub(crate) use identity::ServerFacts;
 
 use crate::dialect::{Dialect, TableName};
 use crate::failure::Failure;
 use crate::settings::{Limits, StoreSettings, TagDefaults};
-
-/// Why a run came to nothing. Whatever it had sent may or may not have been done.
-#[derive(Debug, Error)]
-pub(crate) enum StoreError {
-    /// It took too long, or no connection came free.
-    #[error("no answer within {ms} ms")]
-    TimedOut { ms: u64 },
-    /// Refused by the server, or the connection failed.
-    #[error("{0}")]
-    Client(#[from] mysql_async::Error),
-    /// A column holds what it should not.
-    #[error("column \"{column}\" holds {value}")]
-    Column { column: String, value: String },
-    /// A row changed although it was locked.
-    #[error("a row changed while it was locked")]
-    NotLocked,
-}
-
-impl StoreError {
-    /// Whether the server has said no.
-    pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self, Self::Client(mysql_async::Error::Server(_)))
-    }
-}
 
 /// The store, and connections to it. Every transaction runs on the store's own thread.
 #[derive(Debug)]
@@ -189,25 +167,4 @@ impl Store {
 /// `Send`.)
 pub(crate) trait Transaction<T>: Send {
     fn run(self, link: &mut Link) -> impl Future<Output = Result<T, StoreError>> + Send;
-}
-
-/// Whether the server refused because the table is not there.
-pub(crate) fn is_missing_table(error: &StoreError) -> bool {
-    matches!(error, StoreError::Client(mysql_async::Error::Server(server)) if server.code == 1146)
-}
-
-/// A column as a number, text, …; an error, not a panic, when it is something else.
-pub(crate) fn column<T: mysql_async::prelude::FromValue>(
-    row: &Row,
-    name: &str,
-) -> Result<T, StoreError> {
-    let wrong = |value: String| StoreError::Column {
-        column: name.to_owned(),
-        value,
-    };
-    match row.get_opt::<T, _>(name) {
-        Some(Ok(value)) => Ok(value),
-        Some(Err(FromValueError(value))) => Err(wrong(value.as_sql(false))),
-        None => Err(wrong("nothing: there is no such column".to_owned())),
-    }
 }

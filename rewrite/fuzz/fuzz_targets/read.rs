@@ -4,7 +4,7 @@
 mod modes;
 
 use keywright_rewrite::{
-    kind, load_target, prepare_source, sight, split, tables_touched, use_target,
+    kind, load_target, prepare_source, last_insert_id_use, split, tables_touched, use_target,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     let modes = modes::of(*first);
     let _ = (
         kind(text, &modes),
-        sight(text, &modes),
+        last_insert_id_use(text, &modes),
         use_target(text, &modes),
         load_target(text, &modes),
     );

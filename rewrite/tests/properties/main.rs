@@ -7,8 +7,8 @@ use std::cell::Cell;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
     CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Load, Modes, Plan, Server,
-    Unread, Unsupported, kind, load_target, prepare_source, sight, split, tables_touched,
-    use_target,
+    Unread, Unsupported, kind, last_insert_id_use, load_target, prepare_source, split,
+    tables_touched, use_target,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -52,7 +52,7 @@ fn keys(plan: &Plan, form: KeyForm) -> KeyBatch {
 fn read_all(text: &[u8], modes: &Modes) {
     let _ = (
         kind(text, modes),
-        sight(text, modes),
+        last_insert_id_use(text, modes),
         use_target(text, modes),
         load_target(text, modes),
     );

@@ -7,12 +7,13 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Value};
 
 use super::tag_read::read_row;
-use super::tag_rows::{Denied, unknown};
+use super::tag_request::Denied;
+use super::tag_rows::unknown;
 use super::{Link, Store, StoreError, Transaction, is_missing_table};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
+use crate::lease::space::Space;
 use crate::residue::Residue;
-use crate::time::Space;
 
 /// Above what all later ids are to be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use keywright_core::Cause;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
-use super::{StoreError, column};
+use super::error::{StoreError, column};
 use crate::failure::Failure;
 
 /// What a server says of itself.

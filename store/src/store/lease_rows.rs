@@ -7,11 +7,11 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Params, Row, Value};
 
 use super::{Link, StoreError, Transaction, column};
+use crate::lease::space::Space;
 use crate::lease::{
     Claim, Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim,
     standing,
 };
-use crate::time::Space;
 
 const COLUMNS: &str =
     "worker_id, owner, epoch, hi_ms, layout, server, expires_at <= UTC_TIMESTAMP(3) AS expired";

@@ -4,7 +4,7 @@ use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
 use super::{Link, StoreError, Transaction, column};
-use crate::switch::{Heard, Noted, RuleName, Unseen, WentBy};
+use crate::switch::state::{Heard, Noted, RuleName, Unseen, WentBy};
 
 /// Programs that noted nothing for so long are forgotten, hours.
 const FORGET_H: u64 = 24;

@@ -6,7 +6,7 @@ use keywright_core::Tag;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Value};
 
-use super::tag_rows::ReservationRequest;
+use super::tag_request::ReservationRequest;
 use super::{Link, Store, StoreError, Transaction, column, is_missing_table};
 use crate::reserve::{Returned, choose_returned};
 

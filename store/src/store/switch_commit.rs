@@ -11,10 +11,10 @@ use super::lease_rows::all_rows;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
 use super::{Link, Store, StoreError, Transaction, column};
 use crate::lease::first_above;
-use crate::switch::{
-    Bound, CommitRefusal, InForce, KeySpace, Phase, Recorded, bound_after, floor_after,
-};
-use crate::time::Space;
+use crate::lease::space::Space;
+use crate::switch::commit::{Bound, CommitRefusal, bound_after, floor_after};
+use crate::switch::space::KeySpace;
+use crate::switch::state::{InForce, Phase, Recorded};
 
 /// Records a counter while its table is locked. False: the attempt is over, and nothing may be fenced.
 #[derive(Debug)]

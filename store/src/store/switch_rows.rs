@@ -7,7 +7,8 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
 use super::{Link, Store, StoreError, Transaction, column};
-use crate::switch::{Change, InForce, KeySpace, Peer, Phase, RuleName, Standing};
+use crate::switch::space::KeySpace;
+use crate::switch::state::{Change, InForce, Peer, Phase, RuleName, Standing};
 
 /// Programs that were not seen for so long are forgotten, hours.
 const FORGET_H: u32 = 24;

@@ -3,7 +3,7 @@
 use keywright_core::{Cause, Tag};
 use mysql_async::Row;
 
-use super::tag_rows::Denied;
+use super::tag_request::Denied;
 use super::{Store, StoreError, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;

@@ -1,67 +1,16 @@
 //! Reserving: one transaction on a tag's row.
 
-use keywright_core::{Cause, Tag, TagExhausted};
+use keywright_core::{Cause, Tag};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Value};
 
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_read::read_row;
+use super::tag_request::{Denied, Granted, ReservationRequest};
 use super::{Link, Store, StoreError, Transaction, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
-use crate::reserve::{
-    Ask, Reservation, StepTrack, TagRow, gap_before, has_gone_back, plan_reservation,
-};
-use crate::residue::Residue;
-
-/// A reservation to be made.
-#[derive(Debug, Clone)]
-pub(crate) struct ReservationRequest<'a> {
-    pub(crate) store: &'a Store,
-    pub(crate) tag: &'a Tag,
-    /// Which ids the caller uses; the table may narrow it.
-    pub(crate) residue: Residue,
-    /// Consecutive ids that somebody waits for.
-    pub(crate) need: u64,
-    /// First id above all that this process was ever given.
-    pub(crate) floor: u64,
-    /// The largest bound of the tag that this process has seen, as the first id that was not reserved.
-    pub(crate) seen: u64,
-    /// How much to ask for.
-    pub(crate) steps: StepTrack,
-    /// Milliseconds of a clock that only goes forward.
-    pub(crate) uptime_ms: u64,
-    /// Whether to look for ranges that were handed back.
-    pub(crate) returned: bool,
-    /// The tag's generation that the caller follows; `None`: whatever it is.
-    pub(crate) generation: Option<u64>,
-}
-
-/// A range that is durably ours.
-#[derive(Debug, Clone)]
-pub(crate) struct Granted {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) residue: Residue,
-    pub(crate) row: TagRow,
-    /// The server that granted it.
-    pub(crate) server: String,
-    /// Ids left out before it.
-    pub(crate) gap: u64,
-    /// It was handed back before, and is not a new reservation.
-    pub(crate) was_returned: bool,
-    /// The tag's generation.
-    pub(crate) generation: u64,
-}
-
-/// Why the store said no, for certain.
-#[derive(Debug, Clone)]
-pub(crate) enum Denied {
-    Exhausted(TagExhausted),
-    /// The caller follows another generation of the tag.
-    Superseded(Failure),
-    Other(Failure),
-}
+use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
 
 impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
     /// One transaction: lock the row, read it, write by compare-and-swap, commit. Any failure, also one in COMMIT, is an

@@ -5,7 +5,8 @@ use mysql_async::prelude::Queryable;
 
 use super::switch_rows::key_space;
 use super::{Link, StoreError, Transaction, column};
-use crate::switch::{KeySpace, RuleName, WantedKeys};
+use crate::switch::space::KeySpace;
+use crate::switch::state::{RuleName, WantedKeys};
 
 /// All that configurations want, and where.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ impl Transaction<Vec<(String, WantedKeys)>> for ReadWanted {
     }
 }
 
-/// Records a wanted that is in force.
+/// Records what a configuration wants, once it is in force.
 #[derive(Debug)]
 pub(crate) struct RecordWanted {
     pub(crate) place: String,

@@ -2,17 +2,17 @@
 
 use keywright_core::Cause;
 
-use super::{
-    Change, Heard, KeySpace, Phase, Recorded, RuleName, Standing, Unseen, WantedKeys, WentBy,
+use super::space::KeySpace;
+use super::state::{
+    Change, Heard, Phase, Recorded, RuleName, Standing, Unseen, WantedKeys, WentBy,
 };
 use crate::failure::Failure;
+use crate::host::holder;
 use crate::keys::Keys;
 use crate::store::native::{NoteNative, NoteUnseen, ReadUnseen};
-pub use crate::store::switch_commit::Committed;
-use crate::store::switch_commit::{Commit, ReadRecorded, ReadSnowflakeBound, Record};
+use crate::store::switch_commit::{Commit, Committed, ReadRecorded, ReadSnowflakeBound, Record};
 use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding};
 use crate::store::wanted::{ReadWanted, RecordWanted};
-use crate::time::holder;
 
 /// What one program says to the store about the switch, and hears of it.
 #[derive(Debug, Clone)]

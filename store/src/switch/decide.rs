@@ -1,6 +1,6 @@
 //! What a program does next about the attempt that the store holds: pure, one function.
 
-use super::{Peer, Phase, Standing};
+use super::state::{Peer, Phase, Standing};
 
 /// How much later than whoever began an attempt others step in, milliseconds.
 const OTHERS_LATER_MS: u64 = 1_000;

@@ -168,8 +168,8 @@ fn the_next_id_of_a_tag_is_told_as_its_table_counts() -> Result<()> {
         schema.sql(&format!("UPDATE {table} SET max_id = 5000"))?;
         let keys = open(&settings(&schema, name));
         let tags = runtime()?.block_on(async { anyhow::Ok(keys?.tags().await?) })?;
-        let output: Vec<u64> = tags.iter().map(|tag| tag.next).collect();
-        assert_eq!(output, [next], "{name}");
+        let told: Vec<u64> = tags.iter().map(|tag| tag.next).collect();
+        assert_eq!(told, [next], "{name}");
     }
     Ok(())
 }

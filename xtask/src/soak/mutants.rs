@@ -20,7 +20,7 @@ pub(crate) struct Mutants {
     /// Part of them, such as 0/8.
     #[arg(long)]
     shard: Option<String>,
-    /// Only those of this file, such as rewrite/src/constant.rs.
+    /// Only those of this file, such as rewrite/src/read/constant.rs.
     #[arg(long)]
     file: Option<String>,
 }

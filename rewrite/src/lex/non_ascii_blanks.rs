@@ -1,0 +1,70 @@
+//! Blanks beyond ASCII: the lexers of this crate take every byte above 0x7F for a letter.
+
+use memchr::{memchr, memmem};
+
+use crate::lex::cursor::Cursor;
+use crate::lex::token::Kind;
+use crate::modes::{CharsetClass, Modes};
+
+/// Whether outside of quotes and comments there are bytes that are blanks to the server, in a text that has a word in it by which
+/// rows come into tables. Where such a text's statements begin and end, and what they are, cannot be told.
+pub fn has_blanks_beyond_ascii(text: &[u8], modes: &Modes) -> bool {
+    let CharsetClass::Blanks(blanks) = modes.charset else {
+        return false;
+    };
+    let is_blank = |byte: &u8| blanks.contains(byte);
+    let is_there = |blank: &u8| memchr(*blank, text).is_some();
+    blanks.iter().any(is_there) && brings_rows(text) && {
+        let mut cursor = Cursor::new(text, modes);
+        loop {
+            match cursor.token() {
+                Ok(token) if token.kind == Kind::End => break false,
+                Ok(token) if matches!(token.kind, Kind::Text | Kind::Name | Kind::National) => {}
+                Ok(token) if token.of(text).iter().any(is_blank) => break true,
+                Ok(_) => {}
+                Err(_) => break true,
+            }
+        }
+    }
+}
+
+/// Whether one of the words is there by which rows come into tables.
+fn brings_rows(text: &[u8]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    ["insert", "replace", "load", "prepare", "execute"]
+        .into_iter()
+        .any(|word| memmem::find(&lower, word.as_bytes()).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_blanks_beyond_ascii;
+    use crate::modes::{CharsetClass, Flavour, Modes, Server};
+
+    #[test]
+    fn only_what_the_server_reads_otherwise_counts() {
+        let modes = |charset: &[u8]| Modes {
+            charset: CharsetClass::of_name(charset),
+            ..Modes::plain(Server {
+                flavour: Flavour::MariaDb,
+                version: 101_119,
+            })
+        };
+        for (text, counts) in [
+            (&b"INSERT INTO\xA0t VALUES (1)"[..], true),
+            (b"insert\xA0into t values (1)", true),
+            (b"INSERT INTO t VALUES (1 --\xA0,'it's\n)", true),
+            (b"SELECT 1; --\xA0 x; INSERT INTO t VALUES (1)", true),
+            (b"INSERT INTO t VALUES ('\xA0')", false),
+            (
+                b"INSERT INTO t (`\xA0`) VALUES (1) /* \xA0 */ -- \xA0",
+                false,
+            ),
+            (b"INSERT INTO t\xE9 VALUES (1)", false),
+            (b"SELECT\xA01", false),
+        ] {
+            assert_eq!(has_blanks_beyond_ascii(text, &modes(b"Latin1")), counts);
+            assert!(!has_blanks_beyond_ascii(text, &modes(b"utf8mb4")));
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! INSERT … SELECT: each row's key is computed by the server out of the first key and the row's number.
+//!
+//! Tried on MariaDB 10.11 and MySQL 9.7 with statements of many shapes, whose rows get their keys in the order in which
+//! native auto-increment gives them, and whose other values stay what they are:
+//! - A query of at most one row gets the key as a literal behind its select list.
+//! - MariaDB's ROWNUM() and MySQL's ROW_NUMBER() OVER () behind the select list number rows as they are read. That is
+//!   the order of insertion where nothing sorts, groups, unites or leaves out rows afterwards.
+//! - Otherwise the query as it stands becomes a table of WITH, and the rows of that are numbered. Its rows are held in a
+//!   temporary table, which changes some computed values: those are refused.
+//!
+//! How many rows there will be is not known. A row beyond the keys makes the statement fail, with an error that cannot
+//! be softened by sql_mode or IGNORE: a number out of range. It may then be tried again with more keys.
+
+use crate::lex::cursor::Cursor;
+use crate::lex::scan::Scanned;
+use crate::lex::token::Kind;
+use crate::modes::{Flavour, Modes};
+use crate::plan::insert_plan::LastInsertId;
+use crate::plan::key_column::{KeyColumn, full_list, listed};
+use crate::plan::row_sites::KeyPosition;
+use crate::plan::select_plan::{Counter, QueryPlan, Spread};
+use crate::plan::site::site_kind;
+use crate::read::insert::{Columns, Insert, Source};
+use crate::read::key_value::{KeyForm, Value, Wanted};
+use crate::read::query::clause::Clause;
+use crate::read::query::cross_check::{Comparison, SecondReading};
+use crate::read::query::outline::{Item, Limit, Outline, Tail, with};
+use crate::refusal::{KeyExpression, Unread, Unsupported};
+
+/// What a query gives as key.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    value: Value,
+    /// Because of what sql_mode is.
+    by_mode: bool,
+    start: usize,
+    end: usize,
+    /// Nothing but digits.
+    is_plain: bool,
+}
+
+impl Insert {
+    /// Decides how the rows of a query get their keys. `second` is [`Insert::read_again`] of the same text.
+    ///
+    /// # Errors
+    /// [`Unread::Unsupported`] for what cannot be done exactly; [`Unread::Refused`] for what the server refuses by itself.
+    pub fn plan_query(
+        &self,
+        text: &[u8],
+        modes: &Modes,
+        key: &KeyColumn<'_>,
+        second: &SecondReading,
+    ) -> Result<QueryPlan, Unread> {
+        if self.source != Source::Query {
+            return Err(Unread::Refused);
+        }
+        if !key.name.is_ascii() || key.name.is_empty() {
+            return Err(Unsupported::KeyName.into());
+        }
+        if self.head.analyze || self.head.delayed {
+            return with("with ANALYZE or DELAYED");
+        }
+        let mut cursor = Cursor::new(text, modes);
+        (cursor.at, cursor.inside) = (self.rows, self.inside);
+        let mut seen = Scanned::default();
+        let (rows, mut ahead) = (cursor, cursor);
+        ahead.skip_statement(&mut seen)?;
+        let outline = cursor.outline()?;
+        if ahead.set_var || cursor.set_var {
+            return Err(Unsupported::SetVar.into());
+        }
+        let place = self.place(text, key)?;
+        let another = second.compare(&outline);
+        if another == Comparison::Differs {
+            return with("that another reader reads in another way");
+        }
+        let found = match place {
+            KeyPosition::Absent { .. } => None,
+            KeyPosition::At { index, .. } => {
+                let mut wanted = self.wanted(modes, key);
+                wanted.care.is_strict &= !seen.calls;
+                let given = outline.given(index, Cursor::new(text, modes), wanted)?;
+                if !second.has_constant(index) {
+                    return with("that another reader reads in another way");
+                }
+                Some(given)
+            }
+        };
+        let on_duplicate = outline.tail != Tail::None;
+        let mut plan = QueryPlan {
+            edits: Vec::new(),
+            counter: None,
+            spread: outline.spread(modes.server.flavour)?,
+            explicit: false,
+            rows_max: outline.rows_max(),
+            effects: outline.has_effects || seen.calls,
+            // Never by the server itself: a failed try must leave nothing behind.
+            last_insert_id: match key.form {
+                KeyForm::Text | KeyForm::Bytes => LastInsertId::None,
+                KeyForm::Integer => LastInsertId::Literal,
+            },
+            on_duplicate,
+            ambiguous: self.head.ignore || on_duplicate,
+            for_zero: matches!(&found, Some(given) if given.value == Value::Zero),
+            by_mode: found.as_ref().is_some_and(|given| given.by_mode),
+            parameters: seen.parameters,
+            parameters_before: 0,
+        };
+        let span = match found {
+            None => None,
+            Some(Given {
+                value, start, end, ..
+            }) => {
+                let is_rollup = outline.clauses.has(Clause::Rollup);
+                let is_union = outline.clauses.has(Clause::Union);
+                let is_proved = !is_rollup && (another == Comparison::Agrees || !is_union);
+                match (site_kind(value, modes.no_auto_value_on_zero), value) {
+                    (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
+                        return Err(Unsupported::ZeroAmbiguous.into());
+                    }
+                    (_, Value::Parameter) => return with("with a parameter as key"),
+                    (None, _) if !is_proved => {
+                        return with(
+                            "with a key in each row that cannot be proved: UNION or ROLLUP",
+                        );
+                    }
+                    (None, _) => {
+                        plan.explicit = true;
+                        plan.by_mode |= value == Value::Zero;
+                        return Ok(plan);
+                    }
+                    (Some(_), _) if is_union => return with("with UNION over keys"),
+                    // The row of a ROLLUP may have NULL where the key is written.
+                    (Some(_), _) if is_rollup && plan.spread != Spread::Around => {
+                        return with("with ROLLUP over keys");
+                    }
+                    (Some(_), _) => Some((start, end)),
+                }
+            }
+        };
+        // Its answer does not tell LAST_INSERT_ID().
+        if outline.tail == Tail::OnDuplicateReturning {
+            return with("with RETURNING");
+        }
+        self.put(&outline, span, place, key, modes, &mut plan)?;
+        plan.part_from(text);
+        if let Some(at) = plan.key_at().filter(|_| seen.parameters > 0) {
+            plan.parameters_before = rows.parameters_before(at)?;
+        }
+        Ok(plan)
+    }
+
+    /// Finds the changes of the text. `span` is where a value stands that asks for a key.
+    fn put(
+        &self,
+        outline: &Outline,
+        span: Option<(usize, usize)>,
+        place: KeyPosition,
+        key: &KeyColumn<'_>,
+        modes: &Modes,
+        plan: &mut QueryPlan,
+    ) -> Result<(), Unread> {
+        if plan.spread != Spread::One {
+            if modes.server.version < numbered_from(modes.server.flavour) {
+                return with("of more than one row on a server that cannot number them");
+            }
+            if key.form != KeyForm::Integer {
+                return with("of keys that are no numbers");
+            }
+            plan.counter = Some(match modes.server.flavour {
+                Flavour::MariaDb => Counter::RowNum,
+                Flavour::MySql => Counter::RowNumber,
+            });
+        }
+        let absent = matches!(place, KeyPosition::Absent { .. });
+        match &self.columns {
+            Columns::Absent { at } => {
+                plan.text(*at, full_list(key.name, key.live, absent, true));
+            }
+            Columns::Listed { names, end, .. } if absent => {
+                plan.text(*end, listed(key.name, names.is_empty(), true));
+            }
+            Columns::Listed { .. } => {}
+        }
+        match (plan.spread, span) {
+            (Spread::Around, _) => return self.put_around(outline, place, plan),
+            (Spread::One | Spread::Inside, Some((start, end))) => {
+                plan.key(start, end, b"", b"");
+            }
+            (Spread::One | Spread::Inside, None) => {
+                let end = outline.list_end();
+                plan.key(end, end, b",", b"");
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the query a table of WITH.
+    fn put_around(
+        &self,
+        outline: &Outline,
+        place: KeyPosition,
+        plan: &mut QueryPlan,
+    ) -> Result<(), Unread> {
+        let (columns, at) = match place {
+            KeyPosition::Absent {
+                values: Some(values),
+            } => (values, None),
+            KeyPosition::At { index, values } => (values, Some(index)),
+            KeyPosition::Absent { values: None } => return Err(Unsupported::ColumnsUnknown.into()),
+        };
+        if columns == 0 {
+            return Err(Unread::Refused);
+        }
+        let mut open = b"WITH keywright_rows (".to_vec();
+        write_columns(0..columns, &mut open);
+        open.extend_from_slice(b") AS (");
+        plan.text(outline.start, open);
+        let mut close = Vec::new();
+        if outline.clauses.has(Clause::OrderBy) && outline.limit == Limit::None {
+            // Without it the order is forgotten.
+            close.extend_from_slice(b" LIMIT 18446744073709551615");
+        }
+        close.extend_from_slice(b") SELECT ");
+        let mut from = Vec::new();
+        match at {
+            None => {
+                write_columns(0..columns, &mut close);
+                close.push(b',');
+            }
+            Some(index) => {
+                write_columns(0..index, &mut close);
+                if index > 0 {
+                    close.push(b',');
+                }
+                if index + 1 < columns {
+                    from.push(b',');
+                    write_columns(index + 1..columns, &mut from);
+                }
+            }
+        }
+        from.extend_from_slice(b" FROM keywright_rows");
+        plan.key(outline.end, outline.end, &close, &from);
+        Ok(())
+    }
+}
+
+/// The first version with ROWNUM(), or with ROW_NUMBER() and WITH.
+fn numbered_from(flavour: Flavour) -> u32 {
+    match flavour {
+        Flavour::MariaDb => 100_601,
+        Flavour::MySql => 80_002,
+    }
+}
+
+/// Names of the columns of the table of WITH.
+fn write_columns(numbers: std::ops::Range<usize>, out: &mut Vec<u8>) {
+    let first = numbers.start;
+    for number in numbers {
+        if number > first {
+            out.push(b',');
+        }
+        out.push(b'c');
+        out.extend_from_slice(number.to_string().as_bytes());
+    }
+}
+
+impl Outline {
+    /// The item at an index of the select list, before which no item may stand for several columns.
+    fn item(items: &[Item], index: usize) -> Result<Item, Unread> {
+        let before = items.get(..=index);
+        match before.and_then(<[Item]>::split_last) {
+            Some((item, before)) if !item.star && before.iter().all(|item| !item.star) => Ok(*item),
+            Some(_) => with("that takes keys out of *"),
+            None if items.iter().any(|item| item.star) => with("that takes keys out of *"),
+            None => Err(Unread::Refused),
+        }
+    }
+
+    /// What is given as key, once it is known to be of one kind in all parts.
+    fn given(&self, index: usize, cursor: Cursor<'_>, wanted: Wanted<'_>) -> Result<Given, Unread> {
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for items in &self.parts {
+            parts.push(cursor.given(Self::item(items, index)?, wanted)?);
+        }
+        match parts.as_slice() {
+            [given] => Ok(*given),
+            // Values of other kinds may become others beside each other.
+            [first, ..]
+                if parts
+                    .iter()
+                    .all(|part| part.is_plain && part.value == Value::Explicit) =>
+            {
+                Ok(*first)
+            }
+            _ => with("with UNION over keys"),
+        }
+    }
+}
+
+impl Cursor<'_> {
+    /// How many parameters stand between here and a place in the text.
+    fn parameters_before(mut self, at: usize) -> Result<u32, Unread> {
+        let mut count = 0;
+        loop {
+            let token = self.token()?;
+            if token.kind == Kind::End || token.start >= at {
+                return Ok(count);
+            }
+            count += u32::from(token.kind == Kind::Parameter);
+        }
+    }
+
+    /// What a query gives as key, and where that stands without its alias.
+    fn given(mut self, item: Item, wanted: Wanted<'_>) -> Result<Given, Unread> {
+        self.at = item.start;
+        let mut seen = Scanned::default();
+        let value = match self.constant(wanted, &mut seen) {
+            Ok(value) => value,
+            Err(Unread::Refused) => return Err(Unsupported::Key(KeyExpression::Operator).into()),
+            Err(other) => return Err(other),
+        };
+        let end = self.at;
+        if self.at < item.end {
+            self.accept("AS")?;
+            let alias = self.token()?;
+            let is_alias = matches!(alias.kind, Kind::Word | Kind::Name | Kind::Text);
+            if !is_alias || self.at != item.end {
+                return Err(Unsupported::Key(KeyExpression::Operator).into());
+            }
+        }
+        let written = self.text.get(item.start..end).unwrap_or_default();
+        Ok(Given {
+            value,
+            by_mode: seen.by_mode,
+            start: item.start,
+            end,
+            is_plain: written.iter().all(u8::is_ascii_digit),
+        })
+    }
+}

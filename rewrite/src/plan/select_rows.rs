@@ -1,0 +1,77 @@
+//! How many rows a query can have, and where their keys can go, by its clauses.
+
+use crate::modes::Flavour;
+use crate::plan::select_plan::Spread;
+use crate::read::query::clause::{Clause, Clauses};
+use crate::read::query::outline::{Limit, Outline, Tail, with};
+use crate::refusal::Unread;
+
+/// Clauses behind which rows are others, or come in another order, than they were read in.
+const REORDERING: Clauses = Clauses::of(&[
+    Clause::Distinct,
+    Clause::GroupBy,
+    Clause::Having,
+    Clause::OrderBy,
+    Clause::Union,
+    Clause::Window,
+    Clause::Aggregate,
+    Clause::Offset,
+]);
+
+/// What stands first or last in a statement, and not in a table of WITH.
+const FIRST_OR_LAST: Clauses = Clauses::of(&[Clause::Option, Clause::Locking]);
+
+impl Outline {
+    /// Behind the select list.
+    pub(super) fn list_end(&self) -> usize {
+        let last = self.parts.first().and_then(|items| items.last());
+        last.map_or(self.end, |item| item.end)
+    }
+
+    /// How many rows there can be at most, if that is known.
+    pub(super) fn rows_max(&self) -> Option<u64> {
+        const GROUPS: Clauses = Clauses::of(&[Clause::GroupBy, Clause::Window]);
+        let clauses = self.clauses;
+        let is_one_group = clauses.has(Clause::Aggregate) && !clauses.has_any(GROUPS);
+        let is_single = !clauses.has(Clause::Union) && (!clauses.has(Clause::From) || is_one_group);
+        match is_single {
+            true => Some(1),
+            false => self.limit.rows(),
+        }
+    }
+
+    /// Where keys can go.
+    pub(super) fn spread(&self, flavour: Flavour) -> Result<Spread, Unread> {
+        let is_union = self.clauses.has(Clause::Union);
+        if !is_union && self.rows_max().is_some_and(|rows| rows <= 1) {
+            return Ok(Spread::One);
+        }
+        let mysql = flavour == Flavour::MySql;
+        // MySQL numbers all rows before it takes the first ones.
+        let is_cut = mysql && self.limit != Limit::None;
+        let plain = !self.clauses.has_any(REORDERING) && !is_cut;
+        if plain {
+            // There numbering needs a temporary table, in which this one loses digits.
+            return if mysql && self.has_unix_timestamp {
+                with("with UNIX_TIMESTAMP()")
+            } else {
+                Ok(Spread::Inside)
+            };
+        }
+        if self.may_lose_digits {
+            return with(
+                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION over a computed value that may lose digits",
+            );
+        }
+        if self.clauses.has(Clause::Parentheses) {
+            // MariaDB reads no WITH there.
+            return with("in parentheses with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION");
+        }
+        if self.clauses.has_any(FIRST_OR_LAST) || self.tail != Tail::None {
+            return with(
+                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION beside FOR UPDATE, ON DUPLICATE KEY UPDATE or an option of SELECT",
+            );
+        }
+        Ok(Spread::Around)
+    }
+}

@@ -1,0 +1,383 @@
+//! What stands at the key column's place in one row.
+
+use crate::lex::cursor::Cursor;
+use crate::lex::literal::{digits, hex_text};
+use crate::lex::scan::Scanned;
+use crate::lex::token::{Kind, Token};
+use crate::modes::Flavour;
+use crate::read::constant::{
+    Ask, Care, Meaning, decimal_asks, digits_ask, double_asks, is_zero, text_asks,
+};
+use crate::refusal::{KeyExpression, Unread, Unsupported};
+
+/// What kind of column holds the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyForm {
+    /// An integer: 0 asks for a key as NULL does, and LAST_INSERT_ID() reports it.
+    Integer,
+    /// Text, such as a UUID: only what is absent, NULL or DEFAULT asks for a key.
+    Text,
+    /// Bytes, such as a UUID in `BINARY(16)`: as for text.
+    Bytes,
+}
+
+/// A value as far as keys go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// NULL: always asks for a key.
+    Null,
+    /// DEFAULT, `DEFAULT(id)`, or what is stored as 0: asks unless `NO_AUTO_VALUE_ON_ZERO` is set.
+    Zero,
+    /// Another constant, or what the server refuses.
+    Explicit,
+    /// `?`.
+    Parameter,
+}
+
+/// A value and the bytes it takes.
+pub(crate) struct Found {
+    pub(crate) value: Value,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// What a value is read for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) form: KeyForm,
+    /// In the first row.
+    pub(crate) care: Care,
+    /// Whether the server is as strict in the rows behind it.
+    pub(crate) is_strict_behind: bool,
+    /// Inside `ROW()` of a table value constructor.
+    pub(crate) in_row: bool,
+    /// In the select list of a query.
+    pub(crate) in_query: bool,
+}
+
+impl Wanted<'_> {
+    /// The same in the rows behind the first.
+    pub(crate) fn behind_first(mut self) -> Self {
+        self.care.is_strict &= self.is_strict_behind;
+        self
+    }
+}
+
+impl Cursor<'_> {
+    /// Past the key's value; the place is then before `,`, `)` or the statement's end.
+    pub(crate) fn key_value(
+        &mut self,
+        wanted: Wanted<'_>,
+        seen: &mut Scanned,
+    ) -> Result<Found, Unread> {
+        self.skip_blanks()?;
+        if let Some(found) = self.plain_key(wanted, seen) {
+            return Ok(found);
+        }
+        let start = *self;
+        let constant = self.constant(wanted, seen);
+        let end = self.at;
+        let followed = constant.is_ok() && self.at_value_end()?;
+        let found = match (constant, followed) {
+            (Ok(_), true) if self.inside != start.inside => {
+                return Err(Unsupported::Key(KeyExpression::Comment).into());
+            }
+            (Ok(value), true) => value,
+            (Err(Unread::Refused), _) => return Err(Unread::Refused),
+            (constant, _) if wanted.form == KeyForm::Integer => {
+                let reason = match constant {
+                    Ok(_) => KeyExpression::Operator,
+                    Err(Unread::Unsupported(Unsupported::Key(reason))) => reason,
+                    Err(other) => return Err(other),
+                };
+                return Err(Unsupported::Key(reason).into());
+            }
+            _ => {
+                *self = start;
+                let mut own = Scanned::default();
+                self.skip_assigned(wanted.name, &mut own)?;
+                let end = self.at;
+                seen.add(own);
+                return Ok(Found {
+                    value: Value::Explicit,
+                    start: start.at,
+                    end,
+                });
+            }
+        };
+        Ok(Found {
+            value: found,
+            start: start.at,
+            end,
+        })
+    }
+
+    /// The keys that nearly all rows have, at memory speed: a number, NULL, DEFAULT, `?`, with `,` or `)` right behind.
+    fn plain_key(&mut self, wanted: Wanted<'_>, seen: &mut Scanned) -> Option<Found> {
+        let start = self.at;
+        let rest = self.rest();
+        let length = rest.iter().position(|byte| matches!(byte, b',' | b')'))?;
+        let word = rest.get(..length)?;
+        let integer = wanted.form == KeyForm::Integer;
+        let value = match word {
+            b"?" => {
+                seen.parameters = seen.parameters.saturating_add(1);
+                Value::Parameter
+            }
+            [b'1'..=b'9', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => Value::Explicit,
+            b"0" if integer => Value::Zero,
+            _ if word.eq_ignore_ascii_case(b"NULL") => Value::Null,
+            _ if integer && !wanted.in_row && word.eq_ignore_ascii_case(b"DEFAULT") => Value::Zero,
+            _ => return None,
+        };
+        self.at += length;
+        Some(Found {
+            value,
+            start,
+            end: self.at,
+        })
+    }
+
+    fn at_value_end(&self) -> Result<bool, Unread> {
+        Ok(matches!(
+            self.peek()?.kind,
+            Kind::Mark(b',' | b')' | b';') | Kind::End
+        ) || self.at_clause()?)
+    }
+
+    /// What may follow the last assignment of a SET.
+    fn at_clause(&self) -> Result<bool, Unread> {
+        let token = self.peek()?;
+        Ok(["ON", "AS", "RETURNING"]
+            .iter()
+            .any(|word| token.is(self.text, word)))
+    }
+
+    /// Past a constant in any number of parentheses and signs.
+    pub(crate) fn constant(
+        &mut self,
+        wanted: Wanted<'_>,
+        seen: &mut Scanned,
+    ) -> Result<Value, Unread> {
+        let mut depth = 0_u32;
+        let mut sign = Sign::None;
+        let token = loop {
+            let token = self.token()?;
+            match token.kind {
+                Kind::Mark(b'(') => depth = depth.saturating_add(1),
+                Kind::Mark(b'-') => sign = Sign::Minus,
+                Kind::Mark(b'+') => sign = sign.max(Sign::Plus),
+                Kind::Mark(b',' | b')' | b';') | Kind::End => return Err(Unread::Refused),
+                _ => break token,
+            }
+        };
+        let value = self.literal(token, wanted, sign, depth > 0, seen)?;
+        for _ in 0..depth {
+            if !self.accept_mark(b')')? {
+                return Err(Unsupported::Key(KeyExpression::Operator).into());
+            }
+        }
+        Ok(value)
+    }
+
+    fn literal(
+        &mut self,
+        token: Token,
+        wanted: Wanted<'_>,
+        sign: Sign,
+        nested: bool,
+        seen: &mut Scanned,
+    ) -> Result<Value, Unread> {
+        let refused = |reason| Err(Unsupported::Key(reason).into());
+        let bytes = token.of(self.text);
+        let signed = sign != Sign::None;
+        match token.kind {
+            Kind::Word if signed => refused(KeyExpression::Operator),
+            Kind::Word => self.keyword(token, wanted, nested, seen),
+            Kind::Null if self.modes.server.flavour == Flavour::MySql => Err(Unread::Refused),
+            Kind::Null if !signed => Ok(Value::Null),
+            Kind::Parameter if !signed && !nested => {
+                seen.parameters = seen.parameters.saturating_add(1);
+                Ok(Value::Parameter)
+            }
+            Kind::Parameter | Kind::Null => refused(KeyExpression::Operator),
+            Kind::Variable => refused(KeyExpression::Variable),
+            Kind::Name => refused(KeyExpression::Column),
+            // A temporary table between would hold it as text.
+            Kind::Hex | Kind::Bits if wanted.in_query => refused(KeyExpression::Operator),
+            _ if wanted.form != KeyForm::Integer => refused(KeyExpression::Operator),
+            Kind::Decimal => asked(sign.of(decimal_asks(bytes), is_zero(bytes)), wanted, seen),
+            Kind::Float => match std::str::from_utf8(bytes).map(str::parse::<f64>) {
+                Ok(Ok(number)) => asked(sign.of(double_asks(number), is_zero(bytes)), wanted, seen),
+                _ => refused(KeyExpression::LongNumber),
+            },
+            // To MariaDB `x'30'` is the string '0', and 0x30 a number.
+            Kind::Hex if self.modes.server.flavour == Flavour::MariaDb && bytes.ends_with(b"'") => {
+                match hex_text(digits(bytes)) {
+                    Some(content) if !signed => asked(text_asks(&content), wanted, seen),
+                    Some(_) | None => refused(KeyExpression::Operator),
+                }
+            }
+            Kind::Hex => asked(sign.of_digits(digits(bytes), 2), wanted, seen),
+            Kind::Bits => asked(sign.of_digits(digits(bytes), 8), wanted, seen),
+            Kind::Text if !signed => self.text_constant(bytes, wanted, seen),
+            Kind::National => refused(KeyExpression::Introducer),
+            Kind::Text | Kind::Assign | Kind::Mark(_) | Kind::End => {
+                refused(KeyExpression::Operator)
+            }
+        }
+    }
+
+    /// A string, and those that stand right behind it.
+    fn text_constant(
+        &mut self,
+        bytes: &[u8],
+        wanted: Wanted<'_>,
+        seen: &mut Scanned,
+    ) -> Result<Value, Unread> {
+        let mut content = self.unescaped(bytes);
+        while self.peek()?.kind == Kind::Text {
+            let token = self.token()?;
+            content.extend(self.unescaped(token.of(self.text)));
+        }
+        asked(text_asks(&content), wanted, seen)
+    }
+
+    fn keyword(
+        &mut self,
+        token: Token,
+        wanted: Wanted<'_>,
+        nested: bool,
+        seen: &mut Scanned,
+    ) -> Result<Value, Unread> {
+        let refused = |reason| Err(Unsupported::Key(reason).into());
+        let text = self.text;
+        let is = |word| token.is(text, word);
+        if is("NULL") {
+            return Ok(Value::Null);
+        }
+        // There it is that of a column that is read.
+        if is("DEFAULT") && wanted.in_query {
+            return refused(KeyExpression::DefaultOfOther);
+        }
+        if is("DEFAULT") {
+            let value = self.default_value(wanted, nested)?;
+            return Ok(match wanted.form {
+                KeyForm::Integer => value,
+                KeyForm::Text | KeyForm::Bytes => Value::Null,
+            });
+        }
+        if wanted.form != KeyForm::Integer {
+            return refused(KeyExpression::Operator);
+        }
+        if is("TRUE") {
+            return Ok(Value::Explicit);
+        }
+        if is("FALSE") {
+            return Ok(Value::Zero);
+        }
+        if is("IGNORE") {
+            return refused(KeyExpression::Ignore);
+        }
+        if is("LAST_INSERT_ID") && self.byte(0) == b'(' {
+            return self.last_insert_id_of_constant(seen);
+        }
+        if is("SELECT") || is("WITH") {
+            return refused(KeyExpression::Subquery);
+        }
+        match self.peek()?.kind {
+            Kind::Mark(b'(') => refused(KeyExpression::Call),
+            Kind::Text | Kind::Hex | Kind::Bits => refused(KeyExpression::Introducer),
+            Kind::Mark(b',' | b')' | b';' | b'.') | Kind::End => refused(KeyExpression::Column),
+            _ => refused(KeyExpression::Operator),
+        }
+    }
+
+    /// `DEFAULT`, or `DEFAULT(column)`.
+    fn default_value(&mut self, wanted: Wanted<'_>, nested: bool) -> Result<Value, Unread> {
+        // Not past blanks that lead to something else: they are no part of the value.
+        if self.peek()?.kind != Kind::Mark(b'(') {
+            return match (nested, wanted.in_row) {
+                (true, _) => Err(Unread::Refused),
+                (_, true) => Err(Unsupported::Key(KeyExpression::DefaultInRow).into()),
+                _ => Ok(Value::Zero),
+            };
+        }
+        self.token()?;
+        let column = self.path()?;
+        if !self.accept_mark(b')')? {
+            return Err(Unread::Refused);
+        }
+        if column.last.eq_ignore_ascii_case(wanted.name) {
+            Ok(Value::Zero)
+        } else {
+            Err(Unsupported::Key(KeyExpression::DefaultOfOther).into())
+        }
+    }
+
+    /// `LAST_INSERT_ID(7)` and `LAST_INSERT_ID(7)+1`: explicit keys, as this crate writes them.
+    fn last_insert_id_of_constant(&mut self, seen: &mut Scanned) -> Result<Value, Unread> {
+        seen.last_insert_id = true;
+        self.accept_mark(b'(')?;
+        let number = self.token()?;
+        let explicit = number.kind == Kind::Decimal
+            && decimal_asks(number.of(self.text)) == Ask::No
+            && self.accept_mark(b')')?;
+        if !explicit {
+            return Err(Unsupported::Key(KeyExpression::Call).into());
+        }
+        // As above.
+        if self.peek()?.kind == Kind::Mark(b'+') {
+            self.token()?;
+            if self.token()?.kind != Kind::Decimal {
+                return Err(Unsupported::Key(KeyExpression::Operator).into());
+            }
+        }
+        Ok(Value::Explicit)
+    }
+}
+
+/// What stands before a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sign {
+    None,
+    Plus,
+    /// A `-`, perhaps one of several.
+    Minus,
+}
+
+impl Sign {
+    /// What a number without sign comes to behind this. `is_zero`: it is 0 if it asks.
+    fn of(self, ask: Ask, is_zero: bool) -> Ask {
+        match self {
+            Self::None | Self::Plus => ask,
+            Self::Minus => ask.negated(is_zero),
+        }
+    }
+
+    /// The same of hexadecimal or binary digits: where they are computed with, those of the last eight bytes count.
+    fn of_digits(self, digits: &[u8], per_byte: usize) -> Ask {
+        match self {
+            Self::Minus if digits.len() > per_byte * 8 => Ask::Unclean,
+            Self::None | Self::Plus | Self::Minus => self.of(digits_ask(digits, per_byte), true),
+        }
+    }
+}
+
+fn asked(ask: Ask, wanted: Wanted<'_>, seen: &mut Scanned) -> Result<Value, Unread> {
+    // What was called before in the row may have written to a table that rolls nothing back: then the server only warns.
+    let care = Care {
+        is_strict: wanted.care.is_strict && !seen.calls,
+        ..wanted.care
+    };
+    match ask.meaning(care) {
+        Ok(Meaning::Zero) => Ok(Value::Zero),
+        Ok(Meaning::Explicit) => Ok(Value::Explicit),
+        Ok(Meaning::ExplicitNow) => {
+            seen.by_mode = true;
+            Ok(Value::Explicit)
+        }
+        Err(reason) => Err(Unsupported::Key(reason).into()),
+    }
+}

@@ -1,0 +1,6 @@
+//! Queries whose rows are inserted.
+
+pub(crate) mod clause;
+pub(crate) mod cross_check;
+pub(crate) mod outline;
+pub(crate) mod outline_reader;

@@ -1,0 +1,78 @@
+//! The outline of a query whose rows are inserted: its select list and which clauses it has.
+
+use crate::read::query::clause::Clauses;
+use crate::refusal::{Unread, Unsupported};
+
+/// What is known of a query `[WITH …] SELECT …`, perhaps in parentheses.
+#[derive(Debug, Default)]
+pub(crate) struct Outline {
+    /// Where its first word starts, inside the parentheses.
+    pub(crate) start: usize,
+    /// Behind its last token, inside the parentheses.
+    pub(crate) end: usize,
+    /// The items of its select list; of a union each part's.
+    pub(crate) parts: Vec<Vec<Item>>,
+    /// Of a union those that any part has.
+    pub(crate) clauses: Clauses,
+    pub(crate) limit: Limit,
+    pub(crate) tail: Tail,
+    /// Some value may be another after a temporary table has held it.
+    pub(crate) may_lose_digits: bool,
+    /// UNIX_TIMESTAMP() in the select list.
+    pub(crate) has_unix_timestamp: bool,
+    /// Something that must not be carried out twice, or may be such.
+    pub(crate) has_effects: bool,
+}
+
+/// An item of a select list, with its alias.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Item {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// `*` or `t.*`: any number of columns.
+    pub(crate) star: bool,
+}
+
+/// How many rows LIMIT or FETCH lets through.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// There is neither, nor OFFSET.
+    #[default]
+    None,
+    /// The number is not known.
+    Unknown,
+    /// So many at most.
+    Rows(u64),
+}
+
+impl Limit {
+    /// By the number that stands there, if it is known.
+    pub(crate) fn of(number: Option<u64>) -> Self {
+        number.map_or(Self::Unknown, Self::Rows)
+    }
+
+    /// The number, if there is one and it is known.
+    pub(crate) fn rows(self) -> Option<u64> {
+        match self {
+            Self::None | Self::Unknown => None,
+            Self::Rows(rows) => Some(rows),
+        }
+    }
+}
+
+/// What follows the query in its statement.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// Nothing.
+    #[default]
+    None,
+    /// ON DUPLICATE KEY UPDATE.
+    OnDuplicate,
+    /// ON DUPLICATE KEY UPDATE, and RETURNING behind it.
+    OnDuplicateReturning,
+}
+
+/// A query that is left alone.
+pub(crate) fn with<T>(what: &'static str) -> Result<T, Unread> {
+    Err(Unsupported::SelectWith(what).into())
+}

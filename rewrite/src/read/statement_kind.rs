@@ -1,0 +1,260 @@
+//! A first look at a statement: what kind it is, by its first keywords.
+
+use crate::lex::cursor::Cursor;
+use crate::lex::token::{Kind as TokenKind, Token};
+use crate::modes::{Flavour, Modes};
+use crate::refusal::Unread;
+
+/// What kind of statement a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(
+    missing_docs,
+    reason = "each is its SQL keyword, unless said otherwise"
+)]
+pub enum Kind {
+    /// Nothing but blanks and comments.
+    Empty,
+    /// INSERT, also behind `ANALYZE` and `SET STATEMENT … FOR`.
+    Insert,
+    /// REPLACE, also behind `ANALYZE` and `SET STATEMENT … FOR`.
+    Replace,
+    LoadData,
+    Select,
+    With,
+    /// TABLE t, VALUES ROW(…), or a query in parentheses.
+    OtherQuery,
+    Update,
+    Delete,
+    Show,
+    /// EXPLAIN, DESCRIBE, DESC: nothing is carried out.
+    Explain,
+    /// ANALYZE of something that is no INSERT.
+    Analyze,
+    Do,
+    Handler,
+    Lock,
+    Unlock,
+    Flush,
+    Kill,
+    Set,
+    /// `SET STATEMENT … FOR` something that is no INSERT.
+    SetStatement,
+    Use,
+    Prepare,
+    Execute,
+    ExecuteImmediate,
+    /// DEALLOCATE PREPARE or DROP PREPARE.
+    Deallocate,
+    Call,
+    /// BEGIN or START TRANSACTION.
+    Begin,
+    Commit,
+    Rollback,
+    /// SAVEPOINT or RELEASE SAVEPOINT.
+    Savepoint,
+    Xa,
+    /// CREATE [OR REPLACE] TEMPORARY TABLE.
+    CreateTemporary,
+    /// DROP TABLE, DROP TEMPORARY TABLE.
+    DropTable,
+    /// CREATE or ALTER of what has a body: PROCEDURE, FUNCTION, TRIGGER, EVENT, PACKAGE.
+    CreateRoutine,
+    /// Other CREATE, ALTER, DROP, RENAME, TRUNCATE.
+    Ddl,
+    /// A compound statement outside a routine: it may do anything.
+    Compound,
+    /// Anything else.
+    Other,
+}
+
+/// The kind of one statement. Reads no more than its first keywords, and as far as its verb behind `SET STATEMENT`.
+pub fn kind(text: &[u8], modes: &Modes) -> Kind {
+    let mut cursor = Cursor::new(text, modes);
+    cursor.kind().unwrap_or(Kind::Other)
+}
+
+/// What stands behind `SET STATEMENT … FOR`; `None` if the text does not begin so.
+pub fn behind_set_statement<'t>(text: &'t [u8], modes: &Modes) -> Option<&'t [u8]> {
+    let mut cursor = Cursor::new(text, modes);
+    cursor.set_statement().ok()??;
+    Some(cursor.rest())
+}
+
+/// First keywords that decide; those of most statements first.
+const KEYWORDS: &[(&str, Kind)] = &[
+    ("SELECT", Kind::Select),
+    ("INSERT", Kind::Insert),
+    ("UPDATE", Kind::Update),
+    ("DELETE", Kind::Delete),
+    ("COMMIT", Kind::Commit),
+    ("ALTER", Kind::Ddl),
+    ("ANALYZE", Kind::Analyze),
+    ("BEGIN", Kind::Begin),
+    ("CALL", Kind::Call),
+    ("CASE", Kind::Compound),
+    ("CREATE", Kind::Ddl),
+    ("DEALLOCATE", Kind::Deallocate),
+    ("DECLARE", Kind::Compound),
+    ("DESC", Kind::Explain),
+    ("DESCRIBE", Kind::Explain),
+    ("DO", Kind::Do),
+    ("DROP", Kind::Ddl),
+    ("EXECUTE", Kind::Execute),
+    ("EXPLAIN", Kind::Explain),
+    ("FLUSH", Kind::Flush),
+    ("FOR", Kind::Compound),
+    ("HANDLER", Kind::Handler),
+    ("IF", Kind::Compound),
+    ("KILL", Kind::Kill),
+    ("LOAD", Kind::LoadData),
+    ("LOCK", Kind::Lock),
+    ("LOOP", Kind::Compound),
+    ("PREPARE", Kind::Prepare),
+    ("RELEASE", Kind::Savepoint),
+    ("RENAME", Kind::Ddl),
+    ("REPEAT", Kind::Compound),
+    ("REPLACE", Kind::Replace),
+    ("ROLLBACK", Kind::Rollback),
+    ("SAVEPOINT", Kind::Savepoint),
+    ("SET", Kind::Set),
+    ("SHOW", Kind::Show),
+    ("START", Kind::Begin),
+    ("TABLE", Kind::OtherQuery),
+    ("TRUNCATE", Kind::Ddl),
+    ("UNLOCK", Kind::Unlock),
+    ("USE", Kind::Use),
+    ("VALUES", Kind::OtherQuery),
+    ("WHILE", Kind::Compound),
+    ("WITH", Kind::With),
+    ("XA", Kind::Xa),
+];
+
+impl Cursor<'_> {
+    /// The kind of the statement that starts here; the cursor ends up behind the keywords that told it.
+    pub(crate) fn kind(&mut self) -> Result<Kind, Unread> {
+        let start = *self;
+        let first = self.token()?;
+        match first.kind {
+            TokenKind::End | TokenKind::Mark(b';') => return Ok(Kind::Empty),
+            TokenKind::Mark(b'(') => return Ok(Kind::OtherQuery),
+            _ => {}
+        }
+        let word = first.of(self.text);
+        let kind = KEYWORDS
+            .iter()
+            .find(|(known, _)| {
+                first.kind == TokenKind::Word && known.as_bytes().eq_ignore_ascii_case(word)
+            })
+            .map_or(Kind::Other, |(_, kind)| *kind);
+        match kind {
+            Kind::Ddl => self.ddl(first),
+            Kind::Analyze => self.analyze(start),
+            Kind::Set => self.set(start),
+            Kind::Begin if self.accept("NOT")? => Ok(Kind::Compound),
+            Kind::Begin if first.is(self.text, "START") && !self.accept("TRANSACTION")? => {
+                Ok(Kind::Other)
+            }
+            Kind::LoadData if !self.accept("DATA")? && !self.accept("XML")? => Ok(Kind::Other),
+            Kind::Execute if self.accept("IMMEDIATE")? => Ok(Kind::ExecuteImmediate),
+            Kind::Other if self.peek()?.kind == TokenKind::Mark(b':') => Ok(Kind::Compound),
+            other => Ok(other),
+        }
+    }
+
+    fn analyze(&mut self, start: Self) -> Result<Kind, Unread> {
+        if self.accept("FORMAT")? {
+            self.accept_mark(b'=')?;
+            self.token()?;
+        }
+        let maria = start.modes.server.flavour == Flavour::MariaDb;
+        match maria {
+            true if self.accept("INSERT")? => Ok(Kind::Insert),
+            true if self.accept("REPLACE")? => Ok(Kind::Replace),
+            _ => Ok(Kind::Analyze),
+        }
+    }
+
+    fn set(&mut self, start: Self) -> Result<Kind, Unread> {
+        let mut ahead = start;
+        if ahead.set_statement()?.is_none() {
+            return Ok(Kind::Set);
+        }
+        *self = ahead;
+        // Another one in it is no INSERT's prefix, and is not looked into: a text may hold any number of them.
+        if ahead.accept("SET")? {
+            return Ok(Kind::SetStatement);
+        }
+        Ok(match self.kind()? {
+            insert @ (Kind::Insert | Kind::Replace) => insert,
+            _ => Kind::SetStatement,
+        })
+    }
+
+    /// CREATE, ALTER, DROP and the like: what they create, past it.
+    fn ddl(&mut self, verb: Token) -> Result<Kind, Unread> {
+        let text = self.text;
+        if verb.is(text, "DROP") && self.accept("PREPARE")? {
+            return Ok(Kind::Deallocate);
+        }
+        let mut temporary = false;
+        loop {
+            let token = self.token()?;
+            let is = |word| token.is(text, word);
+            if is("TABLE") || is("TABLES") {
+                return Ok(
+                    match (verb.is(text, "DROP"), verb.is(text, "CREATE") && temporary) {
+                        (true, _) => Kind::DropTable,
+                        (_, true) => Kind::CreateTemporary,
+                        _ => Kind::Ddl,
+                    },
+                );
+            }
+            if ["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"]
+                .into_iter()
+                .any(is)
+            {
+                let made = verb.is(text, "CREATE") || verb.is(text, "ALTER");
+                return Ok(if made { Kind::CreateRoutine } else { Kind::Ddl });
+            }
+            temporary |= is("TEMPORARY");
+            // What may stand between CREATE and the thing: OR REPLACE, DEFINER = user@host, AGGREGATE and other marks.
+            let passed = [
+                "TEMPORARY",
+                "OR",
+                "REPLACE",
+                "DEFINER",
+                "AGGREGATE",
+                "ONLINE",
+                "IGNORE",
+                "SQL",
+                "SECURITY",
+                "INVOKER",
+            ]
+            .into_iter()
+            .any(is);
+            match token.kind {
+                TokenKind::Mark(b'=') => {
+                    self.skip_account()?;
+                }
+                _ if passed => {}
+                _ => return Ok(Kind::Ddl),
+            }
+        }
+    }
+
+    /// Past the account behind `DEFINER =`.
+    fn skip_account(&mut self) -> Result<(), Unread> {
+        self.token()?;
+        if self.accept_mark(b'(')? {
+            self.accept_mark(b')')?;
+        }
+        if self.peek()?.kind == TokenKind::Variable {
+            let host = self.token()?;
+            // `user @ host`, with blanks.
+            if host.of(self.text) == b"@" {
+                self.token()?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! What the text of a routine, trigger, event or view names, wherever in it.
+
+use crate::lex::cursor::Cursor;
+use crate::lex::name::TableName;
+use crate::lex::token::Kind;
+use crate::modes::Modes;
+use crate::refusal::Unread;
+
+/// The tables that INSERT, REPLACE and LOAD DATA anywhere in a text fill; not those in the text of a dynamic statement. Ends
+/// where the text cannot be read.
+pub fn tables_filled(text: &[u8], modes: &Modes) -> Vec<TableName> {
+    let mut tables = Vec::new();
+    let mut cursor = Cursor::new(text, modes);
+    // What could be read until then counts.
+    let _ = cursor.tables_filled(&mut tables);
+    tables
+}
+
+/// The tables in the FROM of a query, and not those of subqueries elsewhere in it. Ends where the text cannot be read.
+pub fn tables_read(text: &[u8], modes: &Modes) -> Vec<TableName> {
+    let mut tables = Vec::new();
+    let mut cursor = Cursor::new(text, modes);
+    // As above.
+    let _ = cursor.tables_read(&mut tables);
+    tables
+}
+
+impl Cursor<'_> {
+    fn tables_filled(&mut self, tables: &mut Vec<TableName>) -> Result<(), Unread> {
+        loop {
+            let token = self.token()?;
+            if token.kind == Kind::End {
+                return Ok(());
+            }
+            let is = |word| token.is(self.text, word);
+            let mut ahead = *self;
+            let named = if is("INSERT") || is("REPLACE") {
+                ahead.modifiers().and_then(|_| ahead.table_name())
+            } else if is("INTO") && ahead.accept("TABLE")? {
+                ahead.table_name()
+            } else {
+                continue;
+            };
+            // A function of that name, or a privilege.
+            tables.extend(named);
+        }
+    }
+
+    fn tables_read(&mut self, tables: &mut Vec<TableName>) -> Result<(), Unread> {
+        let mut depth = 0_usize;
+        let mut is_in_from = false;
+        let mut follows = false;
+        loop {
+            let before = *self;
+            let token = self.token()?;
+            let is = |word| token.is(self.text, word);
+            match token.kind {
+                Kind::End => return Ok(()),
+                // Of a subquery there.
+                Kind::Word if follows && is("SELECT") => follows = false,
+                Kind::Word | Kind::Name if follows => {
+                    *self = before;
+                    match self.table_name() {
+                        Ok(name) => tables.push(name),
+                        Err(_) => drop(self.token()?),
+                    }
+                    follows = false;
+                }
+                Kind::Mark(b'(') => depth += 1,
+                Kind::Mark(b')') => {
+                    depth = depth.saturating_sub(1);
+                    follows = false;
+                }
+                Kind::Word => {
+                    if depth == 0 {
+                        is_in_from |= is("FROM");
+                        is_in_from &= !(is("WHERE") || is("GROUP") || is("HAVING") || is("ORDER"));
+                    }
+                    follows = is_in_from && (is("FROM") || is("JOIN") || is("STRAIGHT_JOIN"));
+                }
+                _ => follows = false,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{tables_filled, tables_read};
+    use crate::lex::name::TableName;
+    use crate::modes::{Flavour, Modes, Server};
+
+    const MODES: Modes = Modes::plain(Server {
+        flavour: Flavour::MariaDb,
+        version: 101_119,
+    });
+
+    fn names(found: Vec<TableName>) -> Vec<String> {
+        let name = |table: TableName| {
+            let table_name = String::from_utf8_lossy(&table.table).into_owned();
+            match table.schema {
+                Some(schema) => format!("{}.{table_name}", String::from_utf8_lossy(&schema)),
+                None => table_name,
+            }
+        };
+        found.into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn a_routines_inserts_are_found() {
+        let body = "BEGIN
+            -- INSERT INTO comment VALUES (1)
+            SET @a = 'INSERT INTO string VALUES (1)', @b = INSERT(@a, 1, 1, ''), @c = REPLACE('a', 'b', 'c');
+            IF NEW.id > 1 THEN INSERT LOW_PRIORITY IGNORE one SET a = 1; ELSE REPLACE `t wo`.`x` VALUES (1); END IF;
+            INSERT /* why */ INTO three SELECT * FROM four;
+            SELECT a INTO @x FROM five;
+            LOAD DATA INFILE 'f' INTO TABLE six;
+        END";
+        let found = names(tables_filled(body.as_bytes(), &MODES));
+        assert_eq!(found, ["one", "t wo.x", "three", "six"]);
+    }
+
+    #[test]
+    fn a_views_tables_are_found() {
+        let view = "select `o`.`id` AS `id`,(select `a` from `y`) AS `a` from ((`shop`.`orders` `o` join `shop`.`items` on(1)) left join \
+            `other`.`t` on((`o`.`id` = `t`.`id`))) where exists(select 1 from `z`) \
+            union select 1 AS `1` from (select `id` AS `id` from `u`) `v`";
+        let found = names(tables_read(view.as_bytes(), &MODES));
+        assert_eq!(found, ["shop.orders", "shop.items", "other.t", "u"]);
+        for (view, tables) in [
+            ("select `id` from t", &["t"][..]),
+            ("select id from shop.t join u on 1", &["shop.t", "u"]),
+            ("select 1 from (t)", &["t"]),
+        ] {
+            assert_eq!(
+                names(tables_read(view.as_bytes(), &MODES)),
+                tables,
+                "{view}"
+            );
+        }
+    }
+
+    #[test]
+    fn unreadable_text_ends_the_search() {
+        let found = tables_filled(b"BEGIN INSERT INTO t VALUES (1); SELECT 'open", &MODES);
+        assert_eq!(names(found), ["t"]);
+    }
+}

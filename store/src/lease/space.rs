@@ -1,0 +1,20 @@
+//! The two kinds of worker ids.
+
+/// Which worker ids are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// Those of snowflake ids.
+    Snowflake,
+    /// Buckets of readable ids: what tells proxies apart there.
+    Readable,
+}
+
+impl Space {
+    /// As in the table.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Snowflake => "snowflake",
+            Self::Readable => "readable",
+        }
+    }
+}

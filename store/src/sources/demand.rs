@@ -1,0 +1,323 @@
+//! Between those who take keys and the task that refills: asking, waiting, failing.
+
+mod waiting;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use keywright_core::Cause;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+use tracing::{debug, info, warn};
+
+use crate::failure::Failure;
+pub(crate) use waiting::{Outlook, PutOff};
+use waiting::{PutOffs, WaiterSlot, Waiting};
+
+/// One source's asking and waiting.
+#[derive(Debug)]
+pub(crate) struct Demand {
+    /// The source's, for the log.
+    name: String,
+    wait_ms_max: u64,
+    waiters_max: u32,
+    /// Somebody asked since the task looked last.
+    asked: AtomicBool,
+    wake: Notify,
+    answered: Notify,
+    waiting: Waiting,
+    put_offs: PutOffs,
+    closed: AtomicBool,
+    trouble: Mutex<Option<Trouble>>,
+    pub(crate) figures: Figures,
+}
+
+/// Counts for the statistics.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) issued: AtomicU64,
+    pub(crate) refills: AtomicU64,
+    pub(crate) refill_failures: AtomicU64,
+    pub(crate) waits: AtomicU64,
+    pub(crate) wait_us: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) rate_per_s: AtomicU64,
+    pub(crate) step: AtomicU64,
+}
+
+/// What keeps the source from refilling.
+#[derive(Debug, Clone)]
+struct Trouble {
+    failure: Failure,
+    /// Requests for fewer keys are not concerned.
+    need: u64,
+    /// Waiting may help.
+    passes: bool,
+    since: Instant,
+}
+
+impl Demand {
+    pub(crate) fn new(name: String, wait_ms_max: u64, waiters_max: u32) -> Self {
+        Self {
+            name,
+            wait_ms_max,
+            waiters_max,
+            asked: AtomicBool::new(false),
+            wake: Notify::new(),
+            answered: Notify::new(),
+            waiting: Waiting::default(),
+            put_offs: PutOffs::default(),
+            closed: AtomicBool::new(false),
+            trouble: Mutex::new(None),
+            figures: Figures::default(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Asks for a refill before anybody has to wait.
+    #[inline]
+    pub(crate) fn ask(&self) {
+        if !self.asked.load(Ordering::Relaxed) {
+            self.insist();
+        }
+    }
+
+    /// Asks for a refill of another kind than before: what kept earlier ones from coming says nothing of it.
+    pub(crate) fn begin_anew(&self) {
+        *self.trouble() = None;
+        self.ask();
+    }
+
+    /// Asks for a refill that somebody waits for, who has a place: whoever looks at `asked` next knows of him.
+    fn insist(&self) {
+        if !self.asked.swap(true, Ordering::AcqRel) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Takes with `attempt`, waiting for refills in between, up to the limit.
+    ///
+    /// # Errors
+    /// What keeps the source from refilling, or that it took too long.
+    pub(crate) async fn take<T>(
+        &self,
+        need: u64,
+        attempt: impl Fn() -> Option<T>,
+    ) -> Result<T, Failure> {
+        if !self.is_closed()
+            && let Some(taken) = attempt()
+        {
+            return Ok(taken);
+        }
+        let began = Instant::now();
+        self.figures.waits.fetch_add(1, Ordering::Relaxed);
+        let result = self.wait(need, began, attempt).await;
+        let waited_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.figures.wait_us.fetch_add(waited_us, Ordering::Relaxed);
+        if result.is_err() {
+            self.figures.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+
+    async fn wait<T>(
+        &self,
+        need: u64,
+        began: Instant,
+        attempt: impl Fn() -> Option<T>,
+    ) -> Result<T, Failure> {
+        let _place = self.place(need)?;
+        let deadline = began + Duration::from_millis(self.wait_ms_max);
+        loop {
+            let answered = self.answered.notified();
+            tokio::pin!(answered);
+            // From here on no answer is missed, and then it is tried again.
+            answered.as_mut().enable();
+            if self.is_closed() {
+                return Err(Failure::new(
+                    Cause::Draining,
+                    "no keys are issued any more: shutting down",
+                ));
+            }
+            if let Some(taken) = attempt() {
+                return Ok(taken);
+            }
+            match self.put_offs.of(need, Instant::now()) {
+                Some(put_off) if put_off.outlasts(deadline) => return Err(put_off.failure),
+                // The task wakes up by itself when that is over.
+                Some(_) => {}
+                None => self.insist(),
+            }
+            if let Some(failure) = self.hopeless(need) {
+                return Err(failure);
+            }
+            if timeout_at(deadline, answered).await.is_err() {
+                return Err(self.timed_out());
+            }
+        }
+    }
+
+    fn place(&self, need: u64) -> Result<WaiterSlot<'_>, Failure> {
+        self.waiting.enter(need, self.waiters_max).ok_or_else(|| {
+            Failure::new(
+                Cause::RefillTimeout,
+                format!(
+                    "{} statements wait for keys of this source already",
+                    self.waiters_max
+                ),
+            )
+        })
+    }
+
+    /// Trouble that waiting does not mend, or that has lasted longer than anybody waits.
+    fn hopeless(&self, need: u64) -> Option<Failure> {
+        let trouble = self.trouble().clone()?;
+        let lasting = trouble.since.elapsed() > Duration::from_millis(self.wait_ms_max);
+        let concerned = need >= trouble.need;
+        (concerned && (!trouble.passes || lasting)).then_some(trouble.failure)
+    }
+
+    fn timed_out(&self) -> Failure {
+        match self.trouble().clone() {
+            Some(trouble) => trouble.failure,
+            None => Failure::new(
+                Cause::RefillTimeout,
+                format!("no key came within {} ms", self.wait_ms_max),
+            ),
+        }
+    }
+
+    fn trouble(&self) -> MutexGuard<'_, Option<Trouble>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // ── the task's side ──
+
+    /// Returns when somebody has asked or the source is closed, or the time is up.
+    pub(crate) async fn asked(&self, until: Option<Instant>) -> bool {
+        loop {
+            if self.is_closed() {
+                return false;
+            }
+            if self.asked.swap(false, Ordering::AcqRel) {
+                return true;
+            }
+            let woken = self.wake.notified();
+            match until {
+                None => woken.await,
+                Some(until) if timeout_at(until, woken).await.is_err() => return false,
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The most that somebody waits for now, of what is not put off; 0: nobody does.
+    pub(crate) fn need(&self) -> u64 {
+        let put_off = self.put_offs.smallest(Instant::now());
+        let limit = put_off.map_or(u64::MAX, |put_off| put_off.need);
+        self.waiting.most_below(limit)
+    }
+
+    /// Whether not even a single key can be had at the moment.
+    pub(crate) fn is_all_put_off(&self) -> bool {
+        self.put_offs.of(1, Instant::now()).is_some()
+    }
+
+    /// Requests that are too large wait, or fail where waiting does not help or not in time; smaller ones are not concerned.
+    pub(crate) fn put_off(&self, put_off: PutOff) {
+        self.figures.refill_failures.fetch_add(1, Ordering::Relaxed);
+        let (need, failure) = (put_off.need, put_off.failure.clone());
+        if self.put_offs.add(put_off) {
+            warn!(source = self.name, cause = failure.cause().name(), need, %failure, "batch too large");
+        } else {
+            debug!(source = self.name, cause = failure.cause().name(), need, %failure, "batch too large");
+        }
+        self.answered.notify_waiters();
+    }
+
+    /// What was put off may be had.
+    pub(crate) fn put_off_nothing(&self) {
+        self.put_offs.clear();
+    }
+
+    /// When the task has to look again: at a time of its own, or when something is no longer put off.
+    pub(crate) fn look_at(&self, own: Instant) -> Instant {
+        self.put_offs.first_end().map_or(own, |end| end.min(own))
+    }
+
+    /// What was put off until now is not any more.
+    pub(crate) fn end_put_offs(&self) {
+        self.put_offs.expire(Instant::now());
+    }
+
+    /// There are keys again.
+    pub(crate) fn succeeded(&self) {
+        let before = self.trouble().take();
+        if before.is_some_and(|trouble| trouble.passes) {
+            info!(source = self.name, "keys are reserved again");
+        }
+        self.answered.notify_waiters();
+    }
+
+    /// There are none for those who need as many; what was asked remains asked.
+    pub(crate) fn failed(&self, failure: Failure, need: u64, outlook: Outlook) {
+        self.figures.refill_failures.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut trouble = self.trouble();
+            // The first one is news, its repetitions are not.
+            match &*trouble {
+                Some(old) if old.failure == failure => {
+                    debug!(source = self.name, cause = failure.cause().name(), %failure, "still no keys");
+                }
+                Some(_) | None => {
+                    warn!(source = self.name, cause = failure.cause().name(), %failure, "no keys can be reserved");
+                }
+            }
+            let since = trouble.as_ref().map_or_else(Instant::now, |old| old.since);
+            *trouble = Some(Trouble {
+                failure,
+                need,
+                passes: outlook == Outlook::MayPass,
+                since,
+            });
+        }
+        self.answered.notify_waiters();
+    }
+
+    /// Waits before the next attempt, unless the source is closed meanwhile.
+    pub(crate) async fn pause(&self, ms: u64) {
+        let end = Instant::now() + Duration::from_millis(ms);
+        while !self.is_closed() && Instant::now() < end {
+            let _ = timeout_at(end, self.wake.notified()).await;
+        }
+        // A wake-up that was swallowed here is made up for by looking at `asked` first.
+    }
+
+    /// No key is issued from now on.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.wake.notify_one();
+        self.answered.notify_waiters();
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// What keeps the source from refilling, or from serving large requests.
+    pub(crate) fn last_failure(&self) -> Option<Failure> {
+        let trouble = self
+            .trouble()
+            .as_ref()
+            .map(|trouble| trouble.failure.clone());
+        trouble.or_else(|| {
+            let put_off = self.put_offs.smallest(Instant::now());
+            put_off.map(|put_off| put_off.failure)
+        })
+    }
+}

@@ -1,0 +1,335 @@
+//! Keys of a tag: taken from the buffer, refilled by a task of the tag's own.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use keywright_core::{Cause, KeyBatch, Tag};
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::backoff::Backoff;
+use crate::failure::Failure;
+use crate::reserve::StepTrack;
+use crate::residue::Residue;
+use crate::settings::Limits;
+use crate::sources::buffer::Buffer;
+use crate::sources::demand::{Demand, Outlook};
+use crate::store::Store;
+use crate::store::returned::Rest;
+use crate::store::tag_request::{Denied, Granted, ReservationRequest};
+
+/// The keys of one tag, or of one residue class of it.
+#[derive(Debug)]
+pub(crate) struct SegmentSupply {
+    tag: Tag,
+    wanted: Residue,
+    /// What an index stands for: known with the first range, and the same ever after.
+    residue: OnceLock<Residue>,
+    buffer: Buffer,
+    pub(crate) demand: Demand,
+    state: Mutex<Held>,
+}
+
+/// What the ranges in the buffer are.
+#[derive(Debug)]
+struct Held {
+    origin: Origin,
+    /// The tag's generation that is followed: that of the first range, until [`SegmentSupply::follow`] says another.
+    generation: Option<u64>,
+}
+
+/// Where the ranges in the buffer were reserved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Origin {
+    Nowhere,
+    Server(String),
+    /// On several, and it is not known which range on which.
+    Several,
+}
+
+impl SegmentSupply {
+    pub(crate) fn new(name: String, tag: Tag, wanted: Residue, limits: &Limits) -> Self {
+        Self {
+            tag,
+            wanted,
+            residue: OnceLock::new(),
+            buffer: Buffer::new(),
+            demand: Demand::new(name, limits.wait_ms_max, limits.waiters_max),
+            state: Mutex::new(Held {
+                origin: Origin::Nowhere,
+                generation: None,
+            }),
+        }
+    }
+
+    /// One compare-and-swap, and a look at what is left.
+    #[inline]
+    pub(crate) fn try_take(&self, count: u64) -> Option<KeyBatch> {
+        if self.demand.is_closed() {
+            return None;
+        }
+        let residue = self.residue.get()?;
+        let first = self.buffer.take(count)?;
+        if self.buffer.is_low() {
+            self.demand.ask();
+        }
+        self.demand
+            .figures
+            .issued
+            .fetch_add(count, Ordering::Relaxed);
+        Some(KeyBatch::Numbers {
+            first: residue.id_of(first),
+            spacing: residue.modulus(),
+            count,
+        })
+    }
+
+    pub(crate) async fn take(&self, count: u64) -> Result<KeyBatch, Failure> {
+        self.demand.take(count, || self.try_take(count)).await
+    }
+
+    /// Keys left in memory.
+    pub(crate) fn remaining(&self) -> u64 {
+        self.buffer.remaining()
+    }
+
+    /// Everything that is left and may be handed back; nobody can take it any more.
+    pub(crate) fn take_rest(&self) -> Vec<Rest> {
+        let ranges = self.buffer.take_rest();
+        let (origin, generation) = {
+            let held = self.held();
+            (held.origin.clone(), held.generation)
+        };
+        match (self.residue.get(), origin) {
+            (Some(residue), Origin::Server(server)) => ranges
+                .into_iter()
+                .map(|(start, end)| Rest {
+                    tag: self.tag.clone(),
+                    start: residue.id_of(start),
+                    end: residue.id_of(end.saturating_sub(1)).saturating_add(1),
+                    server: server.clone(),
+                    generation: generation.unwrap_or(0),
+                })
+                .collect(),
+            (Some(_) | None, Origin::Nowhere | Origin::Several | Origin::Server(_)) => Vec::new(),
+        }
+    }
+
+    /// Follows another generation of the tag: what is left of ranges that were reserved before is dropped, and so is what is
+    /// granted later for an older one. Nobody may be taking keys meanwhile that are to be of the new one.
+    pub(crate) fn follow(&self, generation: u64) {
+        {
+            let mut held = self.held();
+            if held.generation == Some(generation) {
+                return;
+            }
+            held.generation = Some(generation);
+            let _ = self.buffer.take_rest();
+        }
+        self.demand.begin_anew();
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What only the refill task knows.
+struct Refilling {
+    steps: StepTrack,
+    began: Instant,
+    /// Whether ranges may lie in the store that were handed back.
+    look_for_returned: bool,
+    backoff: Backoff,
+    last: Option<(Instant, u64)>,
+    /// The largest bound of the tag that was seen, as the first id that was not reserved.
+    seen: u64,
+    /// First id behind the ranges that the buffer's last indices are of, while each began where the one before it ended.
+    end: Option<u64>,
+}
+
+impl Refilling {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            steps: StepTrack::default(),
+            began: Instant::now(),
+            look_for_returned: true,
+            backoff: Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max),
+            last: None,
+            seen: 0,
+            end: None,
+        }
+    }
+}
+
+/// Refills until the source is closed.
+pub(crate) async fn run(supply: Arc<SegmentSupply>, store: Arc<Store>, limits: Limits) {
+    let mut state = Refilling::new(&limits);
+    supply.demand.ask();
+    while supply.demand.asked(None).await {
+        let need = supply.demand.need();
+        if need <= supply.buffer.longest() && !supply.buffer.is_low() {
+            supply.demand.succeeded();
+            continue;
+        }
+        if !refill(&supply, &store, &mut state, need).await {
+            supply.demand.ask();
+            supply.demand.pause(state.backoff.failed()).await;
+        }
+    }
+}
+
+/// One refill; near the tag's end also the rest, when somebody waits for more than that. False: pause before the next.
+async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, need: u64) -> bool {
+    for need in [need, 0] {
+        let exhausted = match reserve(supply, store, state, need).await {
+            Ok(Ok(granted)) => return accept(supply, state, &granted),
+            Ok(Err(Denied::Exhausted(exhausted))) => {
+                // What others hand back is all there can be from now on.
+                state.look_for_returned = true;
+                exhausted
+            }
+            Ok(Err(Denied::Superseded(failure))) => {
+                supply.demand.failed(failure, 0, Outlook::MayPass);
+                return false;
+            }
+            Ok(Err(Denied::Other(failure))) => {
+                supply.demand.failed(failure, 0, Outlook::Stays);
+                return false;
+            }
+            Err(failure) => {
+                // What was asked for may have been reserved: it counts as used.
+                supply.demand.failed(failure, 0, Outlook::MayPass);
+                return false;
+            }
+        };
+        let failure = Failure::new(
+            Cause::TagExhausted,
+            format!("tag \"{}\" is {exhausted}", supply.tag),
+        );
+        supply.demand.failed(failure, need, Outlook::Stays);
+        if need == 0 {
+            break;
+        }
+    }
+    false
+}
+
+async fn reserve(
+    supply: &SegmentSupply,
+    store: &Store,
+    state: &Refilling,
+    need: u64,
+) -> Result<Result<Granted, Denied>, Failure> {
+    let floor = supply
+        .residue
+        .get()
+        .map_or(0, |residue| floor_of(*residue, supply.buffer.hi()));
+    let request = ReservationRequest {
+        store,
+        tag: &supply.tag,
+        residue: supply.wanted,
+        need,
+        floor,
+        seen: state.seen,
+        steps: state.steps,
+        uptime_ms: u64::try_from(state.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        returned: state.look_for_returned,
+        generation: supply.held().generation,
+    };
+    let result = store.run(request).await;
+    result.map_err(|error| store.failure(&error))
+}
+
+/// First id above every id below an index.
+fn floor_of(residue: Residue, hi: u64) -> u64 {
+    match hi.checked_sub(1) {
+        Some(last) => residue.id_of(last).saturating_add(1),
+        None => 0,
+    }
+}
+
+/// Publishes a range whose commit is known. False: it could not be used, and is lost.
+fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> bool {
+    let bound = granted.row.ends.first_free(granted.row.number);
+    state.seen = state.seen.max(bound).max(granted.end);
+    let residue = *supply.residue.get_or_init(|| granted.residue);
+    if residue != granted.residue {
+        let failure = Failure::new(
+            Cause::BoundDamaged,
+            format!("delta or remainder of tag \"{}\" was changed", supply.tag),
+        );
+        let failure = failure.hint("restart the proxy, and every other issuer of the tag");
+        supply.demand.failed(failure, 0, Outlook::Stays);
+        return false;
+    }
+    // Held until the range is published: what comes late for an older generation is not.
+    let mut held = supply.held();
+    if held
+        .generation
+        .is_some_and(|followed| followed != granted.generation)
+    {
+        drop(held);
+        info!(tag = %supply.tag, "dropped a range of an older generation");
+        supply.demand.ask();
+        return true;
+    }
+    held.generation = Some(granted.generation);
+    held.origin = match &held.origin {
+        Origin::Nowhere => Origin::Server(granted.server.clone()),
+        Origin::Server(server) if *server == granted.server => held.origin.clone(),
+        Origin::Server(_) | Origin::Several => Origin::Several,
+    };
+    let (mut start, end) = (
+        residue.index_from(granted.start),
+        residue.index_from(granted.end),
+    );
+    // Between ids of ours a whole range of somebody else's may lie, of which the indices show nothing. One index left out keeps
+    // the two ranges apart: together they would be handed back as one, with that other range in it.
+    let continues = state.end == Some(granted.start);
+    if !continues && start > 0 && start == supply.buffer.hi() {
+        start = start.saturating_add(1);
+    }
+    let percent = granted.row.refill_percent;
+    let is_published = supply.buffer.publish(start, end, percent);
+    drop(held);
+    // A range without an id of ours bridges nothing: what lies before it may still be somebody else's.
+    state.end = (is_published || continues).then_some(granted.end);
+    if !is_published {
+        // A rest without an id of ours: whoever waits asks again.
+        supply.demand.succeeded();
+        return true;
+    }
+    note(supply, state, granted, end.saturating_sub(start));
+    supply.demand.succeeded();
+    true
+}
+
+fn note(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted, keys: u64) {
+    let figures = &supply.demand.figures;
+    let now = Instant::now();
+    let issued = figures.issued.load(Ordering::Relaxed);
+    if let Some((at, before)) = state.last {
+        let ms = u64::try_from(now.saturating_duration_since(at).as_millis()).ok();
+        let rate = keywright_core::rate_per_s(issued.saturating_sub(before), ms);
+        figures.rate_per_s.store(rate, Ordering::Relaxed);
+    }
+    state.last = Some((now, issued));
+    state.backoff.succeeded();
+    figures.refills.fetch_add(1, Ordering::Relaxed);
+    figures.step.store(keys, Ordering::Relaxed);
+    if granted.was_returned {
+        info!(tag = %supply.tag, start = granted.start, end = granted.end, "using a range that was handed back");
+        return;
+    }
+    state.look_for_returned = false;
+    let uptime_ms = now.saturating_duration_since(state.began).as_millis();
+    let uptime_ms = u64::try_from(uptime_ms).unwrap_or(u64::MAX);
+    state.steps.reserved(&granted.row, uptime_ms);
+    if granted.gap > 0 {
+        warn!(tag = %supply.tag, gap = granted.gap, "another server wrote the tag's bound: a safety gap was left out");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Where the keys of a rule come from, ready to use.
+
+use std::sync::Arc;
+
+use keywright_core::{Cause, KeyBatch};
+use thiserror::Error;
+
+use crate::failure::Failure;
+use crate::sources::segment::SegmentSupply;
+use crate::sources::stats::SourceStats;
+use crate::sources::time::supply::TimeSupply;
+use crate::sources::uuids::UuidMaker;
+use crate::spec::{KeySpec, UuidForm, UuidVersion};
+
+/// A source of keys. Cheap to clone, shared by all threads.
+#[derive(Debug, Clone)]
+pub struct Source(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    spec: KeySpec,
+    range_ids_max: u64,
+    supply: Supply,
+}
+
+/// What keys come out of.
+#[derive(Debug)]
+pub(crate) enum Supply {
+    Segment(Arc<SegmentSupply>),
+    Time(Arc<TimeSupply>),
+    Uuid(Arc<UuidMaker>, UuidVersion, UuidForm),
+}
+
+/// There is no key at this moment: [`Source::take`] waits for one, or tells why there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("no key at this moment")]
+pub struct NotNow;
+
+impl Source {
+    pub(crate) fn new(spec: KeySpec, range_ids_max: u64, supply: Supply) -> Self {
+        Self(Arc::new(Inner {
+            spec,
+            range_ids_max,
+            supply,
+        }))
+    }
+
+    /// What was asked for.
+    pub fn spec(&self) -> &KeySpec {
+        &self.0.spec
+    }
+
+    /// Takes `count` keys if they are there: no waiting, no lock, one compare-and-swap. `contiguous`: numbers at equal
+    /// distances, as drivers compute them from the first; for snowflake that means of one tick.
+    ///
+    /// # Errors
+    /// [`NotNow`].
+    #[inline]
+    pub fn try_take(&self, count: u64, contiguous: bool) -> Result<KeyBatch, NotNow> {
+        if count == 0 || count > self.0.range_ids_max {
+            return Err(NotNow);
+        }
+        let keys = match &self.0.supply {
+            Supply::Segment(supply) => supply.try_take(count),
+            Supply::Time(supply) => self.try_time(supply, count, contiguous),
+            Supply::Uuid(maker, version, form) => Some(maker.make(*version, *form, count)),
+        };
+        keys.ok_or(NotNow)
+    }
+
+    fn try_time(&self, supply: &TimeSupply, count: u64, contiguous: bool) -> Option<KeyBatch> {
+        match &self.0.spec {
+            KeySpec::Readable(biz) => supply.try_readables(count, biz),
+            KeySpec::Snowflake
+            | KeySpec::Segment(_)
+            | KeySpec::Stride(_)
+            | KeySpec::Uuid {
+                version: _,
+                form: _,
+            } => supply.try_snowflakes(count, contiguous),
+        }
+    }
+
+    /// As [`Source::try_take`], and waits for a refill up to `wait_ms_max`. May be dropped at any moment: keys that were
+    /// taken and not delivered are lost, nothing else.
+    ///
+    /// # Errors
+    /// [`Failure`] says why there is no key.
+    pub async fn take(&self, count: u64, contiguous: bool) -> Result<KeyBatch, Failure> {
+        let most = self.0.range_ids_max;
+        if count == 0 || count > most {
+            let failure = Failure::new(
+                Cause::ArgumentOutOfRange,
+                format!("one statement may have 1 to {most} keys, not {count}"),
+            );
+            return Err(failure.hint("split the statement, or raise range_ids_max"));
+        }
+        match &self.0.supply {
+            Supply::Segment(supply) => supply.take(count).await,
+            Supply::Time(supply) => {
+                let in_tick = contiguous && self.0.spec == KeySpec::Snowflake;
+                supply
+                    .take(count, in_tick, || self.try_time(supply, count, contiguous))
+                    .await
+            }
+            Supply::Uuid(maker, version, form) => Ok(maker.make(*version, *form, count)),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Option<SourceStats> {
+        match &self.0.supply {
+            Supply::Segment(supply) => {
+                Some(SourceStats::of(&supply.demand, supply.remaining(), None))
+            }
+            Supply::Time(supply) => Some(SourceStats::of(
+                &supply.demand,
+                supply.remaining_ms(),
+                supply.worker_id(),
+            )),
+            Supply::Uuid(_, _, _) => None,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Figures of a source, for metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sources::demand::Demand;
+
+/// Figures of what one or several sources draw from; counters since the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceStats {
+    /// `segment:orders`, `stride:orders 1/3`, `snowflake`, `readable`.
+    pub name: String,
+    /// Keys issued.
+    pub issued: u64,
+    /// Keys left in memory; for `snowflake` and `readable` milliseconds left below the bound.
+    pub remaining: u64,
+    /// Keys of the last reservation; 0 for `snowflake` and `readable`.
+    pub step: u64,
+    /// Reservations made, leases taken and bounds extended.
+    pub refills: u64,
+    /// Attempts that failed.
+    pub refill_failures: u64,
+    /// Statements that had to wait.
+    pub waits: u64,
+    /// How long in total, microseconds.
+    pub wait_us: u64,
+    /// Statements that got no key.
+    pub refused: u64,
+    /// Keys per second, while the last reservation but one was used up.
+    pub rate_per_s: u64,
+    /// The worker id that is leased; the bucket for `readable`.
+    pub worker_id: Option<u32>,
+    /// What keeps it from refilling now.
+    pub trouble: Option<String>,
+}
+
+impl SourceStats {
+    pub(crate) fn of(demand: &Demand, remaining: u64, worker_id: Option<u32>) -> Self {
+        let figures = &demand.figures;
+        let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        Self {
+            name: demand.name().to_owned(),
+            issued: read(&figures.issued),
+            remaining,
+            step: read(&figures.step),
+            refills: read(&figures.refills),
+            refill_failures: read(&figures.refill_failures),
+            waits: read(&figures.waits),
+            wait_us: read(&figures.wait_us),
+            refused: read(&figures.refused),
+            rate_per_s: read(&figures.rate_per_s),
+            worker_id,
+            trouble: demand.last_failure().map(|failure| failure.to_string()),
+        }
+    }
+}

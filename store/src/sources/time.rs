@@ -1,0 +1,4 @@
+//! Snowflake and readable keys: states of the word of a leased worker id, below a bound that is durable before it is used.
+
+pub(crate) mod keeper;
+pub(crate) mod supply;

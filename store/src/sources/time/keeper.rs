@@ -1,0 +1,394 @@
+//! The task that keeps a lease: takes one over, extends its bound before it is reached, renews it, and gives it up.
+
+mod refusals;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use keywright_core::{
+    BoundPlan, BoundRequest, Cause, ClockEvent, SnowflakeWord, VirtualClock, WorkerId,
+};
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::supply::{LeasedWord, TimeSupply};
+use crate::backoff::Backoff;
+use crate::failure::Failure;
+use crate::host::holder;
+use crate::lease::space::Space;
+use crate::lease::{Claimant, HeldLease, NoLease, TakeoverLimits};
+use crate::settings::Limits;
+use crate::sources::demand::Outlook;
+use crate::store::Store;
+use crate::store::lease_rows::{ExtendLease, Extension, ReleaseLease, TakeLease, TakenLease};
+
+/// What to do about an older generation.
+pub(super) const SUPERSEDED_HINT: &str =
+    "it goes on when it has read which tables the keys are for now";
+
+/// Renewals per lease: two may fail before others may try to take it.
+const RENEWALS_PER_LEASE: u64 = 3;
+
+/// What only this task knows.
+struct Keeper {
+    supply: Arc<TimeSupply>,
+    store: Arc<Store>,
+    owner: String,
+    holder: String,
+    virtual_clock: VirtualClock,
+    held: Option<HeldLease>,
+    /// The lease it had last.
+    last: Option<HeldLease>,
+    /// The bound that the store has gone back behind, unix milliseconds, until that is made up for.
+    gone_back_from_ms: Option<i64>,
+    /// The largest bound of all words that were lost: what is issued after it lies above, whatever the store says.
+    floor_state: u64,
+    /// Whether a lease was lost since the start, and none was had since.
+    fenced: bool,
+}
+
+/// Keeps a lease until the source is closed; then gives it up.
+pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limits) {
+    let mut backoff = Backoff::new(limits.backoff_ms_min, limits.backoff_ms_max);
+    let renew = Duration::from_millis(supply.settings.lease_ms / RENEWALS_PER_LEASE);
+    let mut keeper = Keeper {
+        owner: uuid::Uuid::new_v4().simple().to_string(),
+        holder: holder(),
+        virtual_clock: VirtualClock::default(),
+        held: None,
+        last: None,
+        gone_back_from_ms: None,
+        floor_state: 0,
+        fenced: false,
+        supply,
+        store,
+    };
+    keeper.supply.demand.ask();
+    let mut renew_at = Instant::now() + renew;
+    // After a failure it is tried again, whether anybody still waits or not.
+    let mut failed = false;
+    while !keeper.supply.demand.is_closed() {
+        let until = keeper.held.is_some();
+        let until = until.then(|| keeper.supply.demand.look_at(renew_at));
+        keeper.supply.demand.asked(until).await;
+        if keeper.supply.demand.is_closed() {
+            break;
+        }
+        keeper.supply.demand.end_put_offs();
+        let result = match keeper.held.take() {
+            None => keeper.take_over().await,
+            Some(held) if keeper.is_superseded(&held) => {
+                keeper.last = Some(held);
+                keeper.take_over().await
+            }
+            Some(held) => {
+                let need = keeper.wanted(failed);
+                if need.is_none() && Instant::now() < renew_at {
+                    keeper.held = Some(held);
+                    continue;
+                }
+                keeper.extend(held, need).await
+            }
+        };
+        failed = result.is_err();
+        match result {
+            Ok(()) => {
+                backoff.succeeded();
+                renew_at = Instant::now() + renew;
+                keeper.supply.demand.succeeded();
+            }
+            Err(pause_ms) => {
+                // Somebody may still wait for what was not had.
+                keeper.supply.demand.ask();
+                let pause_ms = pause_ms.unwrap_or_else(|| backoff.failed());
+                keeper.supply.demand.pause(pause_ms).await;
+            }
+        }
+    }
+    keeper.release().await;
+}
+
+/// How long to pause before the next attempt, milliseconds; `None`: as the backoff says.
+type PauseMs = Option<u64>;
+
+impl Keeper {
+    async fn take_over(&mut self) -> Result<(), PauseMs> {
+        let settings = &self.supply.settings;
+        let readings = self.supply.clock.readings();
+        let (generation, floor_state) = {
+            let followed = self.supply.followed();
+            (followed.generation, followed.floor_state)
+        };
+        self.floor_state = self.floor_state.max(floor_state);
+        let request = TakeLease {
+            space: self.supply.space,
+            claimant: Claimant {
+                owner: self.owner.clone(),
+                wanted: self.supply.wanted.map(WorkerId::get),
+                worker_id_max: self.supply.worker_id_max,
+                layout: self.supply.layout,
+                server: String::new(),
+                floor_state: self.floor_state,
+                last: self.last.clone(),
+                gone_back_from_ms: self.gone_back_from_ms,
+                generation,
+            },
+            limits: TakeoverLimits {
+                now_ms: readings.wall_ms,
+                lead_ms_max: settings.lead_ms_max,
+                skew_ms_max: settings.skew_ms_max,
+                window_ms: settings.bound_window_ms,
+            },
+            holder: &self.holder,
+            lease_ms: settings.lease_ms,
+        };
+        let taken = match self.store.run(request).await {
+            Ok(Ok(taken)) => taken,
+            Ok(Err(no_lease)) => {
+                if let NoLease::GoneBack {
+                    worker_id: _,
+                    bound_ms,
+                } = no_lease
+                {
+                    self.gone_back_from_ms = Some(bound_ms);
+                }
+                let failure = self.no_lease(&no_lease);
+                self.supply.demand.failed(failure, 0, Outlook::Stays);
+                return Err(None);
+            }
+            // It may have been written: the next attempt finds it under our name, and takes it over once more.
+            Err(error) => return Err(self.store_failed(self.store.failure(&error))),
+        };
+        let start_ms = taken.claim.plan.start_ms;
+        self.virtual_clock.start_at(readings, start_ms);
+        self.publish_new(taken);
+        Ok(())
+    }
+
+    /// Whether a lease is of an older generation than the one that is followed.
+    fn is_superseded(&self, held: &HeldLease) -> bool {
+        let followed = self.supply.followed().generation;
+        followed.is_some_and(|generation| generation != held.generation)
+    }
+
+    fn publish_new(&mut self, taken: TakenLease) {
+        let supply = &self.supply;
+        let plan = &taken.claim.plan;
+        let worker_id = taken.claim.worker_id;
+        let worker_part = match supply.space {
+            Space::Snowflake => WorkerId::new(i64::from(worker_id), &supply.layout)
+                .map_or(0, |worker| supply.layout.worker_part(worker, false)),
+            Space::Readable => 0,
+        };
+        let lease = LeasedWord {
+            worker_id,
+            worker_part,
+            word: SnowflakeWord::new(),
+            extend_at: AtomicU64::new(self.extend_at(plan.hi_state)),
+        };
+        lease.word.publish(plan.start_state, plan.hi_state);
+        supply.skew_ms.store(0, Ordering::Relaxed);
+        // Ids begin with no lead again.
+        supply.demand.put_off_nothing();
+        {
+            // Held until the word is published: another generation may be followed meanwhile, and then it is taken anew.
+            let mut followed = supply.followed();
+            let generation = *followed.generation.get_or_insert(taken.held.generation);
+            if generation == taken.held.generation {
+                supply.lease.store(Some(Arc::new(lease)));
+            } else {
+                supply.demand.ask();
+            }
+        }
+        supply
+            .demand
+            .figures
+            .refills
+            .fetch_add(1, Ordering::Relaxed);
+        info!(
+            space = supply.space.name(),
+            worker_id,
+            epoch = taken.claim.epoch,
+            starts_ms = plan.start_ms,
+            gap_ms = plan.gap_ms,
+            because = taken.claim.reason(),
+            "took over a worker id"
+        );
+        self.fenced = false;
+        self.last = None;
+        self.gone_back_from_ms = None;
+        self.held = Some(taken.held);
+    }
+
+    /// Halfway through the window.
+    fn extend_at(&self, hi_state: u64) -> u64 {
+        let layout = &self.supply.layout;
+        let window_ticks =
+            self.supply.settings.bound_window_ms / u64::from(layout.tick_ms().max(1));
+        hi_state.saturating_sub((window_ticks / 2) << layout.sequence_bits())
+    }
+
+    /// How many keys the bound is to be extended for, if it is: 0 when nobody waits, but few are left.
+    fn wanted(&self, in_any_case: bool) -> Option<u64> {
+        let demand = &self.supply.demand;
+        let need = demand.need();
+        let is_low = self.supply.is_low() && !demand.is_all_put_off();
+        (in_any_case || need > 0 || is_low).then_some(need)
+    }
+
+    /// Extends the bound for so many keys that somebody waits for, if it is wanted; renews the lease in any case.
+    async fn extend(&mut self, mut held: HeldLease, need: Option<u64>) -> Result<(), PauseMs> {
+        let supply = Arc::clone(&self.supply);
+        let request = need.map(|need| self.request(need));
+        let attempted_ms = AtomicI64::new(held.attempted_ms);
+        let transaction = ExtendLease {
+            space: supply.space,
+            held: &held,
+            request,
+            attempted_ms: &attempted_ms,
+            lease_ms: supply.settings.lease_ms,
+        };
+        let result = self.store.run(transaction).await;
+        held.attempted_ms = attempted_ms.into_inner();
+        match result {
+            Ok(Extension::Extended(plan)) => {
+                held.published_ms = plan.bound_ms;
+                self.held = Some(held);
+                if request.is_some() {
+                    self.publish(&plan);
+                }
+                Ok(())
+            }
+            Ok(Extension::Refused { refusal, bound_ms }) => {
+                held.published_ms = bound_ms;
+                self.held = Some(held);
+                if let (Some(request), Some(need)) = (request, need) {
+                    self.refused(refusal, &request, need);
+                }
+                Ok(())
+            }
+            // What is left below the bound goes on, as with ranges of tags.
+            Ok(Extension::Superseded) => {
+                self.held = Some(held);
+                let failure = Failure::new(
+                    Cause::Fenced,
+                    format!(
+                        "leases of {} worker ids are of another generation now than this proxy follows",
+                        supply.space.name()
+                    ),
+                );
+                let failure = failure.hint(SUPERSEDED_HINT);
+                supply.demand.failed(failure, 0, Outlook::MayPass);
+                Err(None)
+            }
+            Ok(Extension::Lost) => {
+                self.fence(&held);
+                Err(Some(0))
+            }
+            // Nothing is published. The lease is looked at again before anything else is done with it.
+            Err(error) => {
+                self.held = Some(held);
+                Err(self.store_failed(self.store.failure(&error)))
+            }
+        }
+    }
+
+    fn publish(&self, plan: &BoundPlan) {
+        let guard = self.supply.lease.load();
+        if let Some(lease) = guard.as_deref() {
+            lease.word.publish(0, plan.hi_state);
+            lease
+                .extend_at
+                .store(self.extend_at(plan.hi_state), Ordering::Relaxed);
+        }
+        let figures = &self.supply.demand.figures;
+        figures.refills.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Reads the clock through what was seen of it so far; the bound is filled in when it has been read.
+    fn request(&mut self, need: u64) -> BoundRequest {
+        let supply = &self.supply;
+        let readings = supply.clock.readings();
+        let seen = self
+            .virtual_clock
+            .observe(readings, supply.settings.clock_jump_ms_max);
+        supply.skew_ms.store(seen.skew_ms, Ordering::Relaxed);
+        match seen.event {
+            ClockEvent::Steady => {}
+            ClockEvent::SteppedBack { ms } => warn!(ms, "the clock was set back; ids go on"),
+            ClockEvent::SteppedForward { ms, followed } => {
+                warn!(ms, followed, "the clock was set forward");
+            }
+        }
+        let next = supply
+            .lease
+            .load()
+            .as_deref()
+            .map_or(0, |lease| lease.word.next());
+        BoundRequest {
+            layout: supply.layout,
+            need_state_end: next
+                .max(supply.now_state())
+                .saturating_add(self.states_for(need)),
+            now_ms: seen.now_ms,
+            bound_ms: None,
+            window_ms: supply.settings.bound_window_ms,
+            lead_ms_max: supply.settings.lead_ms_max,
+        }
+    }
+
+    fn states_for(&self, need: u64) -> u64 {
+        // Several in one tick may have to begin in the next one.
+        if need > 1 {
+            need.saturating_add(self.supply.tick_ids())
+        } else {
+            1
+        }
+    }
+
+    /// The lease is another's: nothing is taken from its word any more.
+    fn fence(&mut self, held: &HeldLease) {
+        let supply = &self.supply;
+        if let Some(lease) = supply.lease.swap(None) {
+            lease.word.drain();
+            // A taker that still holds the word finds it drained or is below its bound.
+            self.floor_state = self.floor_state.max(lease.word.next());
+        }
+        self.fenced = true;
+        self.last = Some(held.clone());
+        let failure = Failure::new(
+            Cause::Fenced,
+            format!(
+                "the lease of {} worker id {} was taken over",
+                supply.space.name(),
+                held.worker_id
+            ),
+        );
+        supply.demand.failed(failure, 0, Outlook::MayPass);
+    }
+
+    fn store_failed(&self, failure: Failure) -> PauseMs {
+        // Whoever is fenced is told so, not that the store could not be asked for another lease.
+        let fenced = self.supply.demand.last_failure().filter(|_| self.fenced);
+        let failure = fenced.unwrap_or(failure);
+        self.supply.demand.failed(failure, 0, Outlook::MayPass);
+        None
+    }
+
+    async fn release(&mut self) {
+        if let Some(lease) = self.supply.lease.swap(None) {
+            lease.word.drain();
+        }
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        let release = ReleaseLease {
+            space: self.supply.space.name(),
+            held: &held,
+        };
+        if let Err(error) = self.store.run(release).await {
+            warn!(worker_id = held.worker_id, %error, "a lease could not be given up; it expires");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What is refused, and what those who wait are told: a worker id that cannot be had, a bound that may not go so far.
+
+use std::time::Duration;
+
+use keywright_core::{BoundRefusal, BoundRequest, Cause, plan_bound};
+use tokio::time::Instant;
+
+use super::{Keeper, SUPERSEDED_HINT};
+use crate::failure::Failure;
+use crate::lease::NoLease;
+use crate::sources::demand::{Outlook, PutOff};
+use crate::sources::time::supply::BULK_HINT;
+
+/// After that long what was put off is looked at again, whatever it was put off for.
+const PUT_OFF_MS_MAX: u64 = 60_000;
+
+impl Keeper {
+    /// The lease is ours, and the bound may not go so far now. Requests as large as this one are put off; smaller ones, and
+    /// ids below the bound, go on.
+    pub(super) fn refused(&self, refusal: BoundRefusal, request: &BoundRequest, need: u64) {
+        let space = self.supply.space.name();
+        let (failure, outlook, ms) = match refusal {
+            BoundRefusal::TooFarAhead {
+                lead_ms: _,
+                retry_after_ms,
+            } if self.is_too_large(request, need) => {
+                let failure = Failure::new(
+                    Cause::LeadExceeded,
+                    format!(
+                        "{need} {space} keys at once would run further ahead of the clock than the {} ms that are allowed",
+                        request.lead_ms_max
+                    ),
+                );
+                (failure.hint(BULK_HINT), Outlook::Stays, retry_after_ms)
+            }
+            BoundRefusal::TooFarAhead {
+                lead_ms: _,
+                retry_after_ms,
+            } => {
+                let failure = Failure::new(Cause::LeadExceeded, format!("{space} keys: {refusal}"));
+                (failure, Outlook::MayPass, retry_after_ms)
+            }
+            BoundRefusal::LayoutRanOut => {
+                let failure = Failure::new(Cause::LayoutRanOut, format!("{space} keys: {refusal}"));
+                (failure, Outlook::Stays, PUT_OFF_MS_MAX)
+            }
+        };
+        let until = Instant::now() + Duration::from_millis(ms.clamp(1, PUT_OFF_MS_MAX));
+        self.supply.demand.put_off(PutOff {
+            need: need.max(1),
+            until,
+            failure,
+            outlook,
+        });
+    }
+
+    /// Whether so many would be too many even if no id ran ahead of the clock. (Within one tick that may depend on how much
+    /// of it has passed.)
+    fn is_too_large(&self, request: &BoundRequest, need: u64) -> bool {
+        let supply = &self.supply;
+        let at_best = BoundRequest {
+            need_state_end: supply.now_state().saturating_add(self.states_for(need)),
+            ..*request
+        };
+        match plan_bound(&at_best) {
+            Err(BoundRefusal::TooFarAhead {
+                lead_ms: _,
+                retry_after_ms,
+            }) => retry_after_ms >= u64::from(supply.layout.tick_ms()),
+            Err(BoundRefusal::LayoutRanOut) | Ok(_) => false,
+        }
+    }
+
+    pub(super) fn no_lease(&self, no_lease: &NoLease) -> Failure {
+        let message = format!("{} keys: {no_lease}", self.supply.space.name());
+        match no_lease {
+            NoLease::InUse {
+                worker_id: _,
+                owner: _,
+            } if self.fenced => {
+                Failure::new(Cause::Fenced, message).hint("two proxies insist on one worker id")
+            }
+            NoLease::InUse {
+                worker_id: _,
+                owner: _,
+            } => Failure::new(Cause::WorkerIdInUse, message).hint(
+                "choose another worker_id, leave it out, or wait until the lease has expired",
+            ),
+            NoLease::NoneFree { worker_id_max: _ } => Failure::new(Cause::WorkersFull, message)
+                .hint("choose a layout with more worker bits"),
+            NoLease::OtherLayout {
+                worker_id: _,
+                layout: _,
+            } => Failure::new(Cause::LayoutOverlap, message)
+                .hint("give all proxies of one store the same layout"),
+            NoLease::LayoutOverlap {
+                worker_id: _,
+                old: _,
+                new: _,
+            } => Failure::new(Cause::LayoutOverlap, message)
+                .hint("choose a layout whose ids are greater, for instance with an earlier epoch"),
+            NoLease::GoneBack {
+                worker_id: _,
+                bound_ms,
+            } => Failure::new(Cause::BoundDamaged, message).hint(format!(
+                "is it an old backup? keywright advance {} --above-ms {bound_ms}, or a later moment if ids carry one",
+                self.supply.space.name()
+            )),
+            NoLease::Superseded {
+                followed: _,
+                generation: _,
+            } => Failure::new(Cause::Fenced, message).hint(SUPERSEDED_HINT),
+            NoLease::LayoutRanOut { layout: _ } => Failure::new(Cause::LayoutRanOut, message)
+                .hint("choose a layout with a later epoch"),
+        }
+    }
+}

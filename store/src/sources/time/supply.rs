@@ -1,0 +1,229 @@
+//! Taking states of the word of the lease that is held now.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwapOption;
+use keywright_core::{Biz, Cause, KeyBatch, Layout, SnowflakeWord, WorkerId, readable};
+
+use crate::clock::Clock;
+use crate::failure::Failure;
+use crate::lease::space::Space;
+use crate::settings::{Limits, SnowflakeSettings};
+use crate::sources::demand::Demand;
+
+pub(super) const BULK_HINT: &str =
+    "use key = \"segment:TAG\" for tables that are filled in bulk, or fewer rows per statement";
+
+/// Keys that come from one leased worker id, whichever it is at the moment.
+#[derive(Debug)]
+pub(crate) struct TimeSupply {
+    pub(crate) space: Space,
+    pub(super) layout: Layout,
+    pub(super) wanted: Option<WorkerId>,
+    pub(super) worker_id_max: u32,
+    pub(crate) settings: SnowflakeSettings,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// What the wall clock reads too much, milliseconds.
+    pub(super) skew_ms: AtomicI64,
+    pub(super) lease: ArcSwapOption<LeasedWord>,
+    followed: Mutex<Followed>,
+    pub(crate) demand: Demand,
+}
+
+/// The generation of all leases that is followed.
+#[derive(Debug, Default)]
+pub(crate) struct Followed {
+    /// That of the first lease, until [`TimeSupply::follow`] says another.
+    pub(crate) generation: Option<u64>,
+    /// First state above all that was issued from leases of older ones.
+    pub(crate) floor_state: u64,
+}
+
+/// The word of one lease. When the lease is lost, a taker that still holds it finds it drained, or takes states that were
+/// durably ours before it was lost: whoever took over begins at the bound, above them.
+#[derive(Debug)]
+pub(crate) struct LeasedWord {
+    pub(super) worker_id: u32,
+    pub(super) worker_part: u64,
+    pub(super) word: SnowflakeWord,
+    pub(super) extend_at: AtomicU64,
+}
+
+impl TimeSupply {
+    pub(crate) fn new(
+        space: Space,
+        settings: SnowflakeSettings,
+        clock: Arc<dyn Clock>,
+        limits: &Limits,
+    ) -> Self {
+        let (layout, wanted, worker_id_max) = match space {
+            Space::Snowflake => (
+                settings.layout,
+                settings.worker_id,
+                settings.layout.worker_id_max(),
+            ),
+            Space::Readable => (readable::LAYOUT, None, readable::BUCKETS - 1),
+        };
+        Self {
+            space,
+            layout,
+            wanted,
+            worker_id_max,
+            settings,
+            clock,
+            skew_ms: AtomicI64::new(0),
+            lease: ArcSwapOption::const_empty(),
+            followed: Mutex::default(),
+            demand: Demand::new(
+                space.name().to_owned(),
+                limits.wait_ms_max,
+                limits.waiters_max,
+            ),
+        }
+    }
+
+    /// Follows another generation of all leases: nothing more is taken from a lease of an older one, and another lease is taken.
+    pub(crate) fn follow(&self, generation: u64) {
+        {
+            let mut followed = self.followed();
+            if followed.generation == Some(generation) {
+                return;
+            }
+            followed.generation = Some(generation);
+            if let Some(lease) = self.lease.swap(None) {
+                lease.word.drain();
+                followed.floor_state = followed.floor_state.max(lease.word.next());
+            }
+        }
+        self.demand.begin_anew();
+    }
+
+    pub(crate) fn followed(&self) -> MutexGuard<'_, Followed> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Most states that one request can have.
+    pub(crate) fn tick_ids(&self) -> u64 {
+        1 << self.layout.sequence_bits()
+    }
+
+    /// Whether so few states are left below the bound that it should be extended.
+    pub(super) fn is_low(&self) -> bool {
+        let guard = self.lease.load();
+        guard
+            .as_deref()
+            .is_some_and(|lease| lease.word.next() > lease.extend_at.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn now_state(&self) -> u64 {
+        let now_ms = self
+            .clock
+            .wall_ms()
+            .saturating_sub(self.skew_ms.load(Ordering::Relaxed));
+        self.layout.state_at(now_ms)
+    }
+
+    /// `count` states, of one tick if that is asked for, and whose.
+    #[inline]
+    fn try_states(
+        &self,
+        count: u64,
+        in_tick: bool,
+    ) -> Option<(u64, arc_swap::Guard<Option<Arc<LeasedWord>>>)> {
+        if self.demand.is_closed() {
+            return None;
+        }
+        let guard = self.lease.load();
+        let lease = guard.as_deref()?;
+        let now = self.now_state();
+        let first = if in_tick {
+            let bits = self.layout.sequence_bits();
+            lease.word.take_in_tick(now, count, bits).ok()?
+        } else {
+            lease.word.take(now, count).ok()?
+        };
+        if first.saturating_add(count) > lease.extend_at.load(Ordering::Relaxed) {
+            self.demand.ask();
+        }
+        self.demand
+            .figures
+            .issued
+            .fetch_add(count, Ordering::Relaxed);
+        Some((first, guard))
+    }
+
+    /// Snowflake keys. Those of one tick differ by one in the sequence field; others have no common distance.
+    #[inline]
+    pub(crate) fn try_snowflakes(&self, count: u64, contiguous: bool) -> Option<KeyBatch> {
+        let in_tick = contiguous || count == 1;
+        let (first, guard) = self.try_states(count, in_tick)?;
+        let lease = guard.as_deref()?;
+        let id = |state| {
+            self.layout
+                .compose(state, lease.worker_part)
+                .cast_unsigned()
+        };
+        if !in_tick {
+            return Some(KeyBatch::Listed((first..first + count).map(id).collect()));
+        }
+        Some(KeyBatch::Numbers {
+            first: id(first),
+            spacing: if count > 1 {
+                id(first + 1) - id(first)
+            } else {
+                1
+            },
+            count,
+        })
+    }
+
+    /// Readable keys; `None` also when the clock is outside the years that they can tell.
+    pub(crate) fn try_readables(&self, count: u64, biz: &Biz) -> Option<KeyBatch> {
+        let (first, guard) = self.try_states(count, false)?;
+        let bucket = u8::try_from(guard.as_deref()?.worker_id).ok()?;
+        let text = |state| {
+            let (written_ms, sequence) = readable::parts_of_state(state);
+            readable::format(written_ms, biz, bucket, sequence).ok()
+        };
+        let texts: Option<Vec<String>> = (first..first + count).map(text).collect();
+        texts.map(KeyBatch::Texts)
+    }
+
+    /// Waits for what `attempt` needs.
+    pub(crate) async fn take(
+        &self,
+        count: u64,
+        in_tick: bool,
+        attempt: impl Fn() -> Option<KeyBatch>,
+    ) -> Result<KeyBatch, Failure> {
+        let most = self.tick_ids();
+        if in_tick && count > most {
+            let failure = Failure::new(
+                Cause::ArgumentOutOfRange,
+                format!(
+                    "{count} consecutive {} keys do not fit into one tick, which holds {most}",
+                    self.space.name()
+                ),
+            );
+            return Err(failure.hint(BULK_HINT));
+        }
+        self.demand.take(count, attempt).await
+    }
+
+    /// The worker id that keys carry now.
+    pub(crate) fn worker_id(&self) -> Option<u32> {
+        self.lease.load().as_deref().map(|lease| lease.worker_id)
+    }
+
+    /// How much time is left below the bound, milliseconds.
+    pub(crate) fn remaining_ms(&self) -> u64 {
+        let guard = self.lease.load();
+        let Some(lease) = guard.as_deref() else {
+            return 0;
+        };
+        let next = lease.word.next().max(self.now_state());
+        let ticks = lease.word.hi().saturating_sub(next) >> self.layout.sequence_bits();
+        ticks.saturating_mul(u64::from(self.layout.tick_ms()))
+    }
+}

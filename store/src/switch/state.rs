@@ -1,0 +1,169 @@
+//! What the store holds of the switch, and what programs tell each other by it.
+
+use crate::switch::space::KeySpace;
+
+/// How far the attempt is that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// There is none.
+    None,
+    /// Programs are to hold; tables are fenced when all do.
+    Holding,
+    /// It was given up: its fences are lifted, then programs are released.
+    Ending,
+    /// Back to native: the tags are closed, and there is only one way from here.
+    Closed,
+}
+
+impl Phase {
+    const ALL: [Self; 4] = [Self::None, Self::Holding, Self::Ending, Self::Closed];
+
+    /// As it stands in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Holding => "holding",
+            Self::Ending => "ending",
+            Self::Closed => "closed",
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.name() == name)
+    }
+}
+
+/// A rule, by what it is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RuleName {
+    /// Its pattern.
+    pub tables: String,
+    /// Its column.
+    pub column: String,
+}
+
+/// What is in force for a rule's tables, and what is to become of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InForce {
+    /// The rule.
+    pub rule: RuleName,
+    /// Where keys come from; `None`: native auto-increment.
+    pub keys: Option<KeySpace>,
+    /// Where they are to come from, if the attempt is about this rule.
+    pub next: Option<Option<KeySpace>>,
+    /// Native again: counters went on from here, or are to.
+    pub above: Option<u64>,
+    /// The servers on which the keys are in force.
+    pub servers: Vec<String>,
+}
+
+/// A program, as the store knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// Unique to one run.
+    pub program: String,
+    /// Host and process, for people.
+    pub holder: String,
+    /// How long nothing was heard of it, milliseconds.
+    pub silent_ms: u64,
+    /// The attempt for which its statements wait.
+    pub held: Option<u64>,
+}
+
+/// What the store says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The attempt that is under way, or was the last one.
+    pub attempt: u64,
+    /// How far it is.
+    pub phase: Phase,
+    /// Who began it.
+    pub leader: Option<String>,
+    /// How long ago, milliseconds.
+    pub age_ms: u64,
+    /// All rules whose tables were ever switched.
+    pub rules: Vec<InForce>,
+    /// Generations of all tags, and of snowflake ids.
+    pub generations: Vec<(KeySpace, u64)>,
+    /// Programs that were heard of.
+    pub peers: Vec<Peer>,
+}
+
+/// What is to become of a rule's tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The rule.
+    pub rule: RuleName,
+    /// What must be in force when it begins.
+    pub from: Option<KeySpace>,
+    /// What is to be.
+    pub to: Option<KeySpace>,
+}
+
+/// What a configuration wants for a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedKeys {
+    /// The rule.
+    pub rule: RuleName,
+    /// Where keys are to come from; `None`: native auto-increment.
+    pub keys: Option<KeySpace>,
+}
+
+/// A counter that was read under the lock of its table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Which server.
+    pub server: String,
+    /// The table's schema.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// The next native id.
+    pub counter: u64,
+    /// It had its fence before.
+    pub was_fenced: bool,
+    /// The connection that fences it.
+    pub session_id: u64,
+}
+
+/// What went by a program on the tables of a rule that observes, since the program began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WentBy {
+    /// Native ids that statements asked for, at most.
+    pub ids: u64,
+    /// Grows with statements of which nobody knows how many.
+    pub unknown: u64,
+}
+
+/// What another program has noted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    /// Unique to one run.
+    pub program: String,
+    /// The rule.
+    pub rule: RuleName,
+    /// All that went by before it was noted is in it.
+    pub went_by: WentBy,
+    /// When, unix milliseconds by the store's clock.
+    pub at_ms: u64,
+}
+
+/// Native ids of a rule that observes which came by no program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unseen {
+    /// The rule.
+    pub rule: RuleName,
+    /// About so many.
+    pub ids: u64,
+    /// Tables, first and last moment, and accounts, for people.
+    pub report: String,
+}
+
+/// What a program hears of the others when it has noted its own figures.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// The moment just before, unix milliseconds by the store's clock.
+    pub at_ms: u64,
+    /// By all others that were not forgotten.
+    pub noted: Vec<Noted>,
+}
