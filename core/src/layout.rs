@@ -7,8 +7,6 @@ mod parse;
 mod preset;
 mod time;
 
-use std::fmt;
-
 use thiserror::Error;
 
 pub use parse::{LayoutError, LayoutProblem};
@@ -323,26 +321,5 @@ impl Layout {
             | self.worker.put(u64::MAX)
             | self.sequence.put(u64::MAX)
             | self.spare.put(u64::MAX)
-    }
-}
-
-/// The canonical text, which [`Layout::parse`] takes back: a preset's name, or all fields, epoch and tick.
-impl fmt::Display for Layout {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(preset) = Preset::ALL
-            .into_iter()
-            .find(|preset| preset.layout() == *self)
-        {
-            return formatter.write_str(preset.name());
-        }
-        for (name, bits) in self.fields() {
-            write!(formatter, "{}={bits},", name.name())?;
-        }
-        write!(formatter, "epoch={},tick=", self.epoch_ms)?;
-        if self.tick_ms.is_multiple_of(1000) {
-            write!(formatter, "{}s", self.tick_ms / 1000)
-        } else {
-            write!(formatter, "{}ms", self.tick_ms)
-        }
     }
 }

@@ -9,10 +9,9 @@ use thiserror::Error;
 
 use crate::civil::Civil;
 use crate::layout::Layout;
+pub use crate::zone::SEQUENCE_BITS;
 use crate::zone::Zone;
 
-/// Bits of the sequence within one millisecond and bucket.
-pub const SEQUENCE_BITS: u32 = 18;
 /// Number of buckets.
 pub const BUCKETS: u32 = 256;
 /// Length of an id, characters (all ASCII).

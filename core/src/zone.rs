@@ -9,8 +9,9 @@ use thiserror::Error;
 
 use crate::civil::DAY_MS;
 use crate::layout::{FieldName, Layout};
-use crate::readable::SEQUENCE_BITS;
 
+/// Bits of the sequence within one millisecond and bucket.
+pub const SEQUENCE_BITS: u32 = 18;
 const MINUTE_MS: i64 = 60_000;
 /// What a clock shows when ticks begin: the second of January 1970, so that in no zone they begin before 1970 in UTC.
 const FIRST_WRITTEN_MS: i64 = DAY_MS;

@@ -10,9 +10,9 @@ use keywright_store::switch::{KeySpace, Phase, RuleName, Standing};
 use tokio::sync::watch;
 
 use crate::config::{Config, Configured};
+use crate::config_snapshot::ConfigSnapshot;
 use crate::metrics::Counters;
 use crate::password::OwnKey;
-use crate::serve::ConfigSnapshot;
 use crate::switch::{Ahead, ClientConnections, rule_name};
 use crate::tables::TableFacts;
 

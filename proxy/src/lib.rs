@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 pub mod config;
+mod config_snapshot;
 mod config_updates;
 pub mod decode;
 pub mod explain;

@@ -8,8 +8,7 @@ mod obstacles;
 mod replication;
 mod servers;
 
-pub use conduct::{ClientConnections, Conductor, Limits};
+pub use conduct::{Ahead, ClientConnections, Conductor, Limits};
 pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, kill, lift};
-pub use later::Ahead;
 pub use obstacles::{Obstacles, obstacles};
 pub use servers::name_of as rule_name;

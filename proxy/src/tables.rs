@@ -5,6 +5,7 @@ mod columns;
 mod counting;
 mod dependents;
 mod fence;
+mod inspection;
 mod may;
 mod views;
 
@@ -12,83 +13,26 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_session::{Mode, Rule, Rules, SeenTable, Sighting, View};
+use keywright_session::{Mode, Rule, Rules, SeenTable, Sighting};
 use keywright_store::KeySpec;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder};
 use tokio::time::timeout;
 
 pub(crate) use columns::quoted;
+use columns::with_rule;
 pub use columns::{Column, first_of_indexes, key_columns, lower_case};
 pub use counting::{Count, Counting};
+pub use inspection::{Inspection, TableFacts};
 
-use crate::config::{Config, Configured, Listener};
+use crate::config::{Config, Listener};
 
-/// Schemas that belong to the server.
-const OWN_SCHEMAS: &str = "'mysql', 'information_schema', 'performance_schema', 'sys'";
 /// How long the fence may wait for a table, seconds. Who comes after a waiting ALTER TABLE waits with it.
 const LOCK_WAIT_S_MAX: u32 = 2;
 /// The servers' largest auto_increment_increment.
 const INCREMENT_MAX: u64 = 65_535;
 /// How long a look at one server may take, milliseconds.
 const LOOK_MS_MAX: u64 = 60_000;
-
-/// What was found about the tables of rules on one server.
-#[derive(Debug, Default)]
-pub struct Inspection {
-    /// What forbids starting.
-    pub errors: Vec<String>,
-    /// Tables that get no keys, or not all that a rule gives, and why.
-    pub left_out: Vec<String>,
-    /// What the operator should know.
-    pub warnings: Vec<String>,
-    /// What the operator should know before the rules are in force.
-    pub notes: Vec<String>,
-    /// By rule: whether a table here has its column. Empty where nobody looked.
-    pub matched: Vec<bool>,
-    /// What sessions must know.
-    pub seen: TableFacts,
-    /// Tables of rules with `fence = true` that have none.
-    pub unfenced: u64,
-    /// How far the server's own ids have come, where rules observe.
-    pub counting: Counting,
-}
-
-/// What sessions must know of a server.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TableFacts {
-    /// By rule: whether a trigger on a matching table runs before rows go in.
-    pub watched: Vec<bool>,
-    /// By rule: whether a statement that fails leaves nothing behind: all matching tables are InnoDB without triggers, and no
-    /// view calls functions.
-    pub repeatable: Vec<bool>,
-    /// By rule: whether no key column of a matching table is UNSIGNED.
-    pub signed: Vec<bool>,
-    /// The views through which rows go into tables with rules.
-    pub views: Vec<View>,
-    /// Tables and other views that match a rule.
-    pub tables: Vec<SeenTable>,
-    /// Whether there are no others.
-    pub has_all: bool,
-    /// Whether the server compares names of schemas and tables without case (`lower_case_table_names`).
-    pub lower_case: bool,
-}
-
-impl TableFacts {
-    /// The configured rules, in their order, as sessions of this server are to follow them.
-    pub fn rules(&self, configured: impl Iterator<Item = Rule>) -> Rules {
-        let of = |by_rule: &[bool], index: usize| by_rule.get(index).copied().unwrap_or(false);
-        let rules = configured.enumerate().map(|(index, rule)| Rule {
-            watched: of(&self.watched, index),
-            repeatable: of(&self.repeatable, index),
-            is_signed: of(&self.signed, index),
-            ..rule
-        });
-        Rules::new(rules.collect(), self.lower_case)
-            .with_views(&self.views)
-            .with_tables(&self.tables, self.has_all)
-    }
-}
 
 /// Connects with a listener's own connection.
 ///
@@ -164,15 +108,6 @@ async fn in_time<T>(look: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(Duration::from_millis(LOOK_MS_MAX), look)
         .await
         .with_context(|| format!("looking at the tables took longer than {LOOK_MS_MAX} ms"))?
-}
-
-fn with_rule<'a>(
-    config: &'a Config,
-    columns: &'a [Column],
-) -> impl Iterator<Item = (&'a Configured, &'a Column)> {
-    columns
-        .iter()
-        .filter_map(|column| Some((config.rules.get(column.rule)?, column)))
 }
 
 /// Says which columns have no room for keys: their rules go on without them, as far as that can be.

@@ -1,5 +1,7 @@
 //! The splits in use elsewhere, by name.
 
+use std::fmt;
+
 use super::FieldName::{Datacenter, Sequence, Time, Worker};
 use super::{FieldName, Layout};
 
@@ -94,5 +96,26 @@ impl Preset {
 
     pub(super) fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|preset| preset.name() == name)
+    }
+}
+
+/// The canonical text, which [`Layout::parse`] takes back: a preset's name, or all fields, epoch and tick.
+impl fmt::Display for Layout {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(preset) = Preset::ALL
+            .into_iter()
+            .find(|preset| preset.layout() == *self)
+        {
+            return formatter.write_str(preset.name());
+        }
+        for (name, bits) in self.fields() {
+            write!(formatter, "{}={bits},", name.name())?;
+        }
+        write!(formatter, "epoch={},tick=", self.epoch_ms)?;
+        if self.tick_ms.is_multiple_of(1000) {
+            write!(formatter, "{}s", self.tick_ms / 1000)
+        } else {
+            write!(formatter, "{}ms", self.tick_ms)
+        }
     }
 }

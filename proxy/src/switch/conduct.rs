@@ -12,7 +12,6 @@ use keywright_store::switch::{
 use tokio::time::{Instant, timeout};
 
 use super::fence::{Outcome, Reading, fence, kill, lift, probe};
-use super::later::Ahead;
 use super::obstacles::obstacles;
 use super::servers::{self, Server};
 use crate::config::Config;
@@ -20,6 +19,10 @@ use crate::tables::{Column, quoted};
 
 /// How often a program says that it is there, milliseconds.
 const BEAT_MS: u64 = 1_000;
+
+/// Tables that have no fence and ids of their own that are still to be given, by schema and name; by the listener's place, of those
+/// whose servers could be looked at.
+pub type Ahead = BTreeMap<usize, BTreeSet<(String, String)>>;
 
 /// The connections of a program's clients.
 pub trait ClientConnections {

@@ -10,17 +10,13 @@ use anyhow::Result;
 use keywright_store::Failure;
 use keywright_store::switch::{InForce, KeySpace, Phase, RuleName, Standing};
 
-use super::conduct::{ClientConnections, Conductor, store_error};
+use super::conduct::{Ahead, ClientConnections, Conductor, store_error};
 use super::fence::{Outcome, Reading, fence, lift};
 use super::servers::{self, Server};
 use crate::tables::Column;
 
 /// The next id of a table that never had one.
 const FIRST: u64 = 1;
-
-/// Tables that have no fence and ids of their own that are still to be given, by schema and name; by the listener's place, of those
-/// whose servers could be looked at.
-pub type Ahead = BTreeMap<usize, BTreeSet<(String, String)>>;
 
 /// The keys of the rules that have some, and the servers on which they are in force.
 type Given = BTreeMap<RuleName, (KeySpace, Vec<String>)>;

@@ -9,10 +9,11 @@ use keywright_store::{KeyKind, KeySpec, OWN_TABLES};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
-use super::OWN_SCHEMAS;
-use crate::config::Configured;
+use crate::config::{Config, Configured};
 use crate::handshake::server_of;
 
+/// Schemas that belong to the server.
+pub(super) const OWN_SCHEMAS: &str = "'mysql', 'information_schema', 'performance_schema', 'sys'";
 /// The column of a rule in one of its tables.
 #[derive(Debug, Clone, Default)]
 pub struct Column {
@@ -239,6 +240,16 @@ impl Column {
 
 pub(crate) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
+}
+
+/// The columns of rules that are still there, with these.
+pub(super) fn with_rule<'a>(
+    config: &'a Config,
+    columns: &'a [Column],
+) -> impl Iterator<Item = (&'a Configured, &'a Column)> {
+    columns
+        .iter()
+        .filter_map(|column| Some((config.rules.get(column.rule)?, column)))
 }
 
 #[cfg(test)]

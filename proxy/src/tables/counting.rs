@@ -6,7 +6,7 @@ use keywright_store::server_identity;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::{Column, with_rule};
+use super::columns::{Column, with_rule};
 use crate::config::Config;
 
 /// Accounts that are named.

@@ -6,8 +6,9 @@ use keywright_session::Rules;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
+use super::columns::{Column, OWN_SCHEMAS};
 use super::columns::{number, text};
-use super::{Column, Inspection, OWN_SCHEMAS};
+use super::inspection::Inspection;
 use crate::config::Config;
 use crate::handshake::server_of;
 

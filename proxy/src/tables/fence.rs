@@ -4,7 +4,8 @@ use keywright_session::Mode;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::{Column, Inspection, with_rule};
+use super::columns::{Column, with_rule};
+use super::inspection::Inspection;
 use crate::config::{Config, Configured};
 
 /// Tables that a rule wants the fence on, and whose engine does not keep it: the rule would block no native ids there.

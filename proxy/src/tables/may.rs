@@ -12,7 +12,8 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use super::columns::quoted;
-use super::{Column, Inspection, with_rule};
+use super::columns::{Column, with_rule};
+use super::inspection::Inspection;
 use crate::config::Config;
 use crate::switch::{Obstacles, obstacles};
 

@@ -10,8 +10,9 @@ use keywright_session::{OnUnsupported, Rules, SeenTable, Sighting, View, ViewKey
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use self::behind::over_keys;
-use super::{Column, Inspection, OWN_SCHEMAS};
+use self::behind::{Listed, over_keys};
+use super::columns::{Column, OWN_SCHEMAS};
+use super::inspection::Inspection;
 
 /// Built-in functions whose effect outlasts a statement that fails, or that see how the rows of one are numbered, as a
 /// view's definition has them.
@@ -23,18 +24,6 @@ const EFFECTS: [&str; 6] = [
     "release_lock(",
     "release_all_locks(",
 ];
-
-/// A view as information_schema has it.
-struct Listed {
-    schema: String,
-    name: String,
-    /// The names of what it shows. MySQL's definition of a view that was made with a list of them does not have it.
-    columns: Vec<String>,
-    /// Empty if it may not be seen.
-    definition: String,
-    is_updatable: bool,
-    is_checked: bool,
-}
 
 /// Takes note of the views over tables with rules, and of rules under which a statement that fails may leave something behind
 /// because of a view: what is inserted into may be one, and what is read may call a function. Warns of what gets no key.

@@ -77,7 +77,7 @@ impl Crate {
             base: base.to_owned(),
             ..Self::default()
         };
-        of.file(root, &base.to_owned(), Vec::new())?;
+        of.file(root, base, Vec::new())?;
         Ok(of)
     }
 

