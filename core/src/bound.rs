@@ -6,8 +6,8 @@
 
 use thiserror::Error;
 
-use crate::incarnation::{Incarnation, Note};
 use crate::layout::Layout;
+use crate::writer::{Note, Writer};
 
 /// What is known when states past the bound are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,10 +102,10 @@ pub struct Recorded {
 
 impl Recorded {
     /// What to take for now at a start: the wall clock, unless it reads more than `jump_ms_max` past a bound of this very
-    /// incarnation. Then nothing tells whether the server was off, or idle, for so long or the clock is wrong; a bound that
+    /// writer. Then nothing tells whether the server was off, or idle, for so long or the clock is wrong; a bound that
     /// followed it would stay there, so it is the bound.
-    pub fn believe(&self, incarnation: &Incarnation, wall_ms: i64, jump_ms_max: u64) -> i64 {
-        let is_ours = self.note.is_some_and(|note| note.is_of(incarnation));
+    pub fn believe(&self, writer: &Writer, wall_ms: i64, jump_ms_max: u64) -> i64 {
+        let is_ours = self.note.is_some_and(|note| note.is_of(writer));
         let latest_ms = add_ms(self.bound_ms, jump_ms_max);
         if is_ours && wall_ms > latest_ms {
             self.bound_ms
@@ -126,7 +126,7 @@ pub struct Takeover {
     /// was registered for this very bound. Else it is taken that something was.
     pub is_vouched: bool,
     /// Who takes over.
-    pub incarnation: Incarnation,
+    pub writer: Writer,
     /// The wall clock, unix milliseconds.
     pub now_ms: i64,
     /// How far ids may run ahead of time, milliseconds.
@@ -165,17 +165,17 @@ pub enum TakeoverReason {
     /// There is no record, and it is certain that nothing was issued: starts now.
     Vouched,
     /// The record is our own: starts at the bound.
-    SameIncarnation,
+    SameWriter,
     /// The record is another's, who may have gone on after it reached us: starts past both the bound and the maximum
     /// lead, and the maximum skew further.
-    ChangedIncarnation,
+    ChangedWriter,
 }
 
 /// Plans a takeover.
 ///
 /// Every database that begins to use a word takes it over, also while the server runs. Never below what the word in
-/// memory has issued or may yet issue. Within one incarnation, never below the durable bound, so the
-/// windows of two owners are disjoint whatever the clocks say. After another incarnation whose last bounds did not
+/// memory has issued or may yet issue. Within one writer, never below the durable bound, so the
+/// windows of two owners are disjoint whatever the clocks say. After another writer whose last bounds did not
 /// reach us (asynchronous replication), what it issued lies below `its virtual time + lead_ms_max`; that is below our
 /// start as long as its virtual time was at most `skew_ms_max` ahead of our wall clock.
 pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
@@ -188,7 +188,7 @@ pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
         Some(Recorded {
             bound_ms,
             note: Some(note),
-        }) if note.is_of(&takeover.incarnation) => (bound_ms, TakeoverReason::SameIncarnation),
+        }) if note.is_of(&takeover.writer) => (bound_ms, TakeoverReason::SameWriter),
         Some(Recorded {
             bound_ms,
             note: Some(_) | None,
@@ -196,7 +196,7 @@ pub fn plan_takeover(takeover: &Takeover) -> TakeoverPlan {
             let past_both_ms = bound_ms.max(past_lead_ms);
             (
                 add_ms(past_both_ms, takeover.skew_ms_max),
-                TakeoverReason::ChangedIncarnation,
+                TakeoverReason::ChangedWriter,
             )
         }
     };

@@ -5,7 +5,7 @@
 //! noticed, a tag issued at most at the highest rate of its life. That time is worked out once, when a database first meets a
 //! note of the timeline it was promoted from, and kept beside the notes; or the owner says it.
 
-use crate::incarnation::{Incarnation, Note};
+use crate::writer::{Note, Writer};
 
 /// What the WAL receiver of a standby left in shared memory. Positions are bytes of the log, times unix milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub enum Word {
 /// That a server was promoted, as a database of it keeps it: 62 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promotion {
-    /// [`Incarnation::mark`] since.
+    /// [`Writer::mark`] since.
     pub mark: u32,
     /// The mark before, if the timeline it was promoted from is known.
     pub parent: Option<u32>,
@@ -118,16 +118,16 @@ pub struct Promotion {
 }
 
 impl Promotion {
-    const TIMELINE_MASK: u32 = (1 << Incarnation::TIMELINE_BITS) - 1;
+    const TIMELINE_MASK: u32 = (1 << Writer::TIMELINE_BITS) - 1;
 
-    /// The promotion of `incarnation` from the timeline `parent`, noticed at `now_ms`.
-    pub fn new(incarnation: &Incarnation, parent: Option<u32>, now_ms: i64, word: Word) -> Self {
-        let before = |timeline| Incarnation {
+    /// The promotion of `writer` from the timeline `parent`, noticed at `now_ms`.
+    pub fn new(writer: &Writer, parent: Option<u32>, now_ms: i64, word: Word) -> Self {
+        let before = |timeline| Writer {
             timeline,
-            ..*incarnation
+            ..*writer
         };
         Self {
-            mark: incarnation.mark(),
+            mark: writer.mark(),
             parent: parent.map(|timeline| before(timeline).mark()),
             noticed_s: Note::seconds_at(now_ms.saturating_add(999)),
             word,
@@ -144,9 +144,9 @@ impl Promotion {
     pub fn pack(&self) -> i64 {
         let timeline = self.parent.map_or(0, |parent| parent & Self::TIMELINE_MASK);
         let fields = [
-            (i64::from(self.mark), Incarnation::MARK_BITS),
+            (i64::from(self.mark), Writer::MARK_BITS),
             (i64::from(self.noticed_s), 32),
-            (i64::from(timeline), Incarnation::TIMELINE_BITS),
+            (i64::from(timeline), Writer::TIMELINE_BITS),
             (i64::from(self.parent.is_some()), 1),
             (i64::from(self.word == Word::Owner), 1),
             (i64::from(self.is_acknowledged), 1),
@@ -160,8 +160,8 @@ impl Promotion {
     pub fn unpack(packed: i64) -> Option<Self> {
         let bits = u64::try_from(packed).ok().filter(|bits| *bits != 0)?;
         let low = |shift: u32, width: u32| u32::try_from((bits >> shift) & ((1 << width) - 1)).ok();
-        let mark = low(42, Incarnation::MARK_BITS)?;
-        let timeline = low(3, Incarnation::TIMELINE_BITS)?;
+        let mark = low(42, Writer::MARK_BITS)?;
+        let timeline = low(3, Writer::TIMELINE_BITS)?;
         Some(Self {
             mark,
             parent: (bits & 4 != 0).then_some(mark & !Self::TIMELINE_MASK | timeline),
@@ -198,7 +198,7 @@ impl Loss {
         Self {
             mark,
             ms: ms.min(Self::MS_MAX),
-            lag_log2: crate::incarnation::log2_up(lag_ms_max),
+            lag_log2: crate::writer::log2_up(lag_ms_max),
         }
     }
 
@@ -222,14 +222,14 @@ impl Loss {
         let bits = u64::try_from(packed).ok().filter(|bits| *bits != 0)?;
         let mark = bits >> (Self::MS_BITS + Self::LAG_BITS);
         Some(Self {
-            mark: u32::try_from(mark & ((1 << Incarnation::MARK_BITS) - 1)).ok()?,
+            mark: u32::try_from(mark & ((1 << Writer::MARK_BITS) - 1)).ok()?,
             ms: bits >> Self::LAG_BITS & Self::MS_MAX,
             lag_log2: u8::try_from(bits & ((1 << Self::LAG_BITS) - 1)).ok()?,
         })
     }
 }
 
-/// For how long whoever wrote `note`, another incarnation, may have issued what did not arrive, milliseconds.
+/// For how long whoever wrote `note`, another writer, may have issued what did not arrive, milliseconds.
 ///
 /// What this server received speaks for the timeline it was promoted from. Of an older one, or of a copy's original, the note
 /// alone speaks; and of the present one's parent too, where it is the newest. What the owner said counts for all. Rates are

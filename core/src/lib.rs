@@ -7,7 +7,7 @@
 //! The argument that no id is issued twice, in the order of the modules:
 //! 1. [`snowflake`] and [`segment`]: ids come from one atomic word that only grows, and only below its bound.
 //! 2. [`bound`] and [`segment::plan_refill`]: what to make durable before that bound may be raised.
-//! 3. [`incarnation`]: what is recorded beside a bound, so that a copy or a promoted replica is recognised.
+//! 3. [`writer`]: what is recorded beside a bound, so that a copy or a promoted replica is recognised.
 //! 4. [`evidence`]: how long the original may have gone on after what reached a promoted standby.
 //! 5. [`clock`] and [`policy`]: a clock that lies in either direction changes how fresh ids are, never whether
 //!    they are unique.
@@ -19,7 +19,6 @@ pub mod cause;
 pub mod clock;
 pub mod evidence;
 pub mod generation;
-pub mod incarnation;
 pub mod key;
 pub mod layout;
 pub mod nearest;
@@ -30,6 +29,7 @@ pub mod segment;
 pub mod snowflake;
 pub mod step;
 pub mod tag;
+pub mod writer;
 pub mod zone;
 
 mod civil;
@@ -42,7 +42,6 @@ pub use cause::Cause;
 pub use clock::{ClockEvent, Observation, Readings, VirtualClock};
 pub use evidence::{LastMessage, Loss, Promotion, Received, Word, lost_ms};
 pub use generation::Generation;
-pub use incarnation::{Incarnation, Note};
 pub use key::KeyBatch;
 pub use layout::{
     DecodeError, Decoded, FloorError, Layout, LayoutError, LayoutProblem, LayoutTimeError, Preset,
@@ -57,4 +56,5 @@ pub use segment::{
 pub use snowflake::{BoundReached, SnowflakeWord, TickError};
 pub use step::{RateWindow, Step, StepError, StepPolicy, rate_per_s};
 pub use tag::{Tag, TagError};
+pub use writer::{Note, Writer};
 pub use zone::{Zone, ZoneError};

@@ -129,7 +129,7 @@ pub struct RefillRequest {
     pub need: u64,
     /// Ids to reserve: the step.
     pub want: u64,
-    /// Ids to skip first: see [`crate::Note::tag_gap`]; 0 within one incarnation.
+    /// Ids to skip first: see [`crate::Note::tag_gap`]; 0 within one writer.
     pub gap: u64,
 }
 

@@ -81,7 +81,7 @@ pub fn bound_window_ms() -> u64 {
     non_negative(&BOUND_WINDOW_MS)
 }
 
-/// Safety gap of snowflake ids after a changed incarnation, in milliseconds.
+/// Safety gap of snowflake ids after a changed writer, in milliseconds.
 pub fn failover_skew_ms_max() -> u64 {
     non_negative(&FAILOVER_SKEW_MS_MAX)
 }
@@ -213,7 +213,7 @@ fn clock_numbers() -> [Number; 6] {
         ),
         ms(
             c"keywright.failover_skew_ms_max",
-            c"Gap left in snowflake ids when another incarnation wrote the bound (promotion, restored copy).",
+            c"Gap left in snowflake ids when another writer wrote the bound (promotion, restored copy).",
             c"Should cover replication lag and clock difference between the servers.",
             &FAILOVER_SKEW_MS_MAX,
             (0, i32::MAX),

@@ -7,7 +7,7 @@ GRANT USAGE ON SCHEMA keywright TO PUBLIC;
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- What is kept. A durable bound is the value of a sequence: it survives rollback and crash, is visible to its own
--- transaction, replicates and dumps natively. Beside each bound a note says which incarnation wrote it, and when.
+-- transaction, replicates and dumps natively. Beside each bound a note says which server and timeline wrote it, and when.
 -- ---------------------------------------------------------------------------------------------------------------
 
 CREATE TABLE keywright.tag (
@@ -57,10 +57,10 @@ CREATE SEQUENCE keywright.promotion_loss        MINVALUE 0 START 0;
 CREATE SEQUENCE keywright.promotion_left_out    MINVALUE 0 START 0;
 COMMENT ON SEQUENCE keywright.snowflake_bound IS 'snowflake ids of this database lie below this time, in unix milliseconds';
 COMMENT ON SEQUENCE keywright.snowflake_spare_bound IS 'the same for the spare worker id of clock policy spare_worker';
-COMMENT ON SEQUENCE keywright.snowflake_note IS 'which incarnation of the server wrote the bound, and when';
+COMMENT ON SEQUENCE keywright.snowflake_note IS 'which server and timeline wrote the bound, and when';
 COMMENT ON SEQUENCE keywright.readable_bound IS 'readable ids of this database lie below this time, in unix milliseconds';
-COMMENT ON SEQUENCE keywright.readable_note IS 'which incarnation of the server wrote the bound, and when';
-COMMENT ON SEQUENCE keywright.promotion IS 'when this incarnation of the server was promoted or copied, and whether somebody took note; not dumped';
+COMMENT ON SEQUENCE keywright.readable_note IS 'which server and timeline wrote the bound, and when';
+COMMENT ON SEQUENCE keywright.promotion IS 'when this server was promoted or copied, and whether somebody took note; not dumped';
 COMMENT ON SEQUENCE keywright.promotion_loss IS 'for how long the original may have issued what did not arrive; not dumped';
 COMMENT ON SEQUENCE keywright.promotion_left_out IS 'ids that tags left out since; not dumped';
 

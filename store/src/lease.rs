@@ -9,7 +9,7 @@
 pub(crate) mod space;
 
 use keywright_core::{
-    Incarnation, Layout, Note, Recorded, Takeover, TakeoverPlan, TakeoverReason, plan_takeover,
+    Layout, Note, Recorded, Takeover, TakeoverPlan, TakeoverReason, Writer, plan_takeover,
 };
 use thiserror::Error;
 
@@ -180,7 +180,7 @@ pub fn plan_claim(
         layout: claimant.layout,
         recorded: Some(recorded(found, claimant, limits.now_ms)),
         is_vouched: false,
-        incarnation: ANYONE,
+        writer: ANYONE,
         now_ms: limits.now_ms,
         lead_ms_max: limits.lead_ms_max,
         skew_ms_max: limits.skew_ms_max,
@@ -205,7 +205,7 @@ pub fn plan_claim(
 }
 
 /// Servers are told apart by their full names, so the short mark of a note only says "the same one" or is absent.
-const ANYONE: Incarnation = Incarnation {
+const ANYONE: Writer = Writer {
     system_identifier: 0,
     timeline: 0,
     database_oid: 0,
@@ -391,8 +391,8 @@ impl Claim {
             (None, _) | (Some(_), TakeoverReason::Fresh | TakeoverReason::Vouched) => {
                 "never leased before"
             }
-            (Some(_), TakeoverReason::SameIncarnation) => "leased before on this server",
-            (Some(_), TakeoverReason::ChangedIncarnation) => "leased before on another server",
+            (Some(_), TakeoverReason::SameWriter) => "leased before on this server",
+            (Some(_), TakeoverReason::ChangedWriter) => "leased before on another server",
         }
     }
 }

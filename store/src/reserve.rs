@@ -4,8 +4,7 @@
 //! old one, and commits; only when the commit is known to have succeeded is the range published.
 
 use keywright_core::{
-    Incarnation, Note, RefillRequest, Step, StepError, StepPolicy, TagExhausted, plan_refill,
-    rate_per_s,
+    Note, RefillRequest, Step, StepError, StepPolicy, TagExhausted, Writer, plan_refill, rate_per_s,
 };
 
 use crate::residue::Residue;
@@ -148,7 +147,7 @@ pub fn gap_before(row: &TagRow, ask: &Ask) -> u64 {
 
 fn gap_after(last: &LastReservation, now_ms: i64) -> u64 {
     // Who wrote it does not matter to the size of the gap.
-    let anyone = Incarnation {
+    let anyone = Writer {
         system_identifier: 0,
         timeline: 0,
         database_oid: 0,

@@ -54,7 +54,7 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         Cause::NotPreloaded | Cause::TagsFull | Cause::WorkersFull | Cause::ClockBehind => {
             on_a_server_of_its_own(cause)?
         }
-        Cause::Fenced | Cause::WorkerIdUnset | Cause::WorkerIdInUse => of_identity(cause)?,
+        Cause::Suspended | Cause::WorkerIdUnset | Cause::WorkerIdInUse => of_identity(cause)?,
         Cause::RefillTimeout => (held_up()?, "pg_locks"),
         Cause::Serialization => (overtaken()?, "Retry the transaction"),
         Cause::Privilege => (without_privilege()?, "grant_tag('t', 'role')"),
@@ -285,7 +285,7 @@ fn of_identity(cause: Cause) -> Result<(SqlError, &'static str)> {
                 "set_worker_id(n)",
             )
         }
-        Cause::Fenced => {
+        Cause::Suspended => {
             // What a restore of another server's dump brings.
             let foreign = "worker=5 system=1 database=1";
             let label = format!(

@@ -149,8 +149,8 @@ fn asynchronous_standby_leaves_out_what_it_was_not_told() -> Result<()> {
     println!("received {output}, standby knew {known}, issued {lost}");
     logs.check()?;
     for said in [
-        "tag \"orders\" was last reserved by another incarnation of this server; leaving out",
-        "the snowflake bound was written by another incarnation of this server; leaving out",
+        "tag \"orders\" was last reserved by another server or timeline; leaving out",
+        "the snowflake bound was written by another server or timeline; leaving out",
     ] {
         assert!(standby.log_contains(said)?, "{said}");
     }

@@ -1,6 +1,6 @@
 //! Noticing a promotion, and the gap of a tag after it; or what a faulty rule does instead.
 
-use keywright_core::{Incarnation, Loss, Note, Promotion, Received, Word, lost_ms};
+use keywright_core::{Loss, Note, Promotion, Received, Word, Writer, lost_ms};
 
 use crate::rules::Rules;
 use crate::server::TAGS;
@@ -8,10 +8,10 @@ use crate::store::Register;
 use crate::tag_call::source;
 use crate::world::{Reservation, World};
 
-/// What is kept of this incarnation's beginning, if anything is.
+/// What is kept of this writer's beginning, if anything is.
 fn kept(world: &mut World, at: usize) -> Option<(Promotion, Loss)> {
     let database = world.backends[at].database;
-    let mark = world.server(at).incarnation(database).mark();
+    let mark = world.server(at).writer(database).mark();
     let promotion = world.read(at, Register::Promotion { database })?;
     let loss = world.read(at, Register::Loss { database })?;
     let (promotion, loss) = (Promotion::unpack(promotion)?, Loss::unpack(loss)?);
@@ -33,8 +33,8 @@ fn notice(world: &mut World, at: usize, wall_ms: i64) -> (Promotion, Loss) {
         return kept;
     }
     let database = world.backends[at].database;
-    let incarnation = world.server(at).incarnation(database);
-    let promotion = estimate_promotion(&incarnation, wall_ms);
+    let writer = world.server(at).writer(database);
+    let promotion = estimate_promotion(&writer, wall_ms);
     let moments: Vec<i64> = tag_notes(world, at)
         .iter()
         .filter(|note| promotion.parent == Some(note.mark))
@@ -71,13 +71,13 @@ fn notice(world: &mut World, at: usize, wall_ms: i64) -> (Promotion, Loss) {
     (promotion, loss)
 }
 
-fn estimate_promotion(incarnation: &Incarnation, wall_ms: i64) -> Promotion {
+fn estimate_promotion(writer: &Writer, wall_ms: i64) -> Promotion {
     // The history of a timeline names the one it branched off.
-    let parent = (incarnation.timeline > 1).then(|| incarnation.timeline - 1);
-    Promotion::new(incarnation, parent, wall_ms, Word::Estimate)
+    let parent = (writer.timeline > 1).then(|| writer.timeline - 1);
+    Promotion::new(writer, parent, wall_ms, Word::Estimate)
 }
 
-/// Ids that a tag leaves out because another incarnation wrote `note`.
+/// Ids that a tag leaves out because another writer wrote `note`.
 pub fn tag_gap(world: &mut World, at: usize, tag: usize, note: Note, wall_ms: i64) -> u64 {
     let source = source(world, at, tag);
     let recorded = world.reservations.get(&(source, note.pack())).copied();
@@ -95,7 +95,7 @@ pub fn tag_gap(world: &mut World, at: usize, tag: usize, note: Note, wall_ms: i6
 /// For how long the original certainly counts as having gone on alone: what the promise is judged by.
 ///
 /// Truly it was from the flush of the first record that did not arrive until the promotion was noticed; clocks that differ
-/// take from it what the old one may have been ahead of the new. For what an older incarnation wrote, or the original of a
+/// take from it what the old one may have been ahead of the new. For what an older writer wrote, or the original of a
 /// copy, it is what the clock says has passed since its note.
 pub fn alone_ms(world: &mut World, at: usize, note: &Note, recorded: &Reservation) -> i64 {
     let Some((promotion, _)) = kept(world, at) else {

@@ -1,7 +1,7 @@
 //! A server: a machine with two clocks, a durable store, and shared memory that a crash zeroes.
 
 use keywright_core::{
-    Incarnation, LastMessage, RateWindow, Readings, SegmentWord, SnowflakeWord, VirtualClock,
+    LastMessage, RateWindow, Readings, SegmentWord, SnowflakeWord, VirtualClock, Writer,
 };
 
 use crate::rules::Rules;
@@ -163,8 +163,8 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn incarnation(&self, database: u8) -> Incarnation {
-        Incarnation {
+    pub fn writer(&self, database: u8) -> Writer {
+        Writer {
             system_identifier: self.system_identifier,
             timeline: self.timeline,
             database_oid: 16_384 + u32::from(database),

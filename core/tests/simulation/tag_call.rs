@@ -200,7 +200,7 @@ fn plan(world: &mut World, at: usize, call: TagCall, is_early: bool) -> Phase {
         _ => recent_per_s,
     };
     let written = Note::new(
-        world.server(at).incarnation(database),
+        world.server(at).writer(database),
         readings.wall_ms,
         reservation.size,
         noted_per_s,
@@ -254,9 +254,9 @@ fn sizes(
     boot_ms: u64,
 ) -> (u64, u64, u64) {
     let settings = world.settings.clone();
-    let incarnation = {
+    let writer = {
         let database = world.backends[at].database;
-        world.server(at).incarnation(database)
+        world.server(at).writer(database)
     };
     let slot = tag_slot(world, at, call.tag);
     if slot.taken_over {
@@ -272,7 +272,7 @@ fn sizes(
     }
     let gap = match note {
         None => settings.step.get(),
-        Some(note) if note.is_of(&incarnation) => 0,
+        Some(note) if note.is_of(&writer) => 0,
         Some(note) => evidence::tag_gap(world, at, call.tag, note, wall_ms),
     };
     (
@@ -309,7 +309,7 @@ fn check_start(
     }
     let database = world.backends[at].database;
     let server = world.server(at);
-    let is_ours = note.is_some_and(|note| note.is_of(&server.incarnation(database)));
+    let is_ours = note.is_some_and(|note| note.is_of(&server.writer(database)));
     let is_lossless = server.is_lossless;
     let issued_past = u128::from(issued_end - bound_end);
     let recorded = note.and_then(|note| world.reservations.get(&(source, note.pack())));

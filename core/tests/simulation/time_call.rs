@@ -274,8 +274,8 @@ fn extend(
     };
     match planned {
         Ok(plan) => {
-            let incarnation = world.server(at).incarnation(database);
-            let note = Note::new(incarnation, observed.now_ms, 1, 1).pack();
+            let identity = world.server(at).writer(database);
+            let note = Note::new(identity, observed.now_ms, 1, 1).pack();
             let writes = vec![
                 (register, plan.bound_ms),
                 (

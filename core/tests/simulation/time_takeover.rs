@@ -15,7 +15,7 @@ use crate::world::{Phase, World};
 pub fn take_over(world: &mut World, at: usize, call: TimeCall, readings: Readings) -> Phase {
     let database = world.backends[at].database;
     let writer = world.writer(database);
-    let incarnation = world.server(at).incarnation(database);
+    let identity = world.server(at).writer(database);
     let note_register = Register::TimeNote {
         worker: call.worker,
         writer,
@@ -44,7 +44,7 @@ pub fn take_over(world: &mut World, at: usize, call: TimeCall, readings: Reading
             layout: settings.layout,
             recorded,
             is_vouched: false,
-            incarnation,
+            writer: identity,
             now_ms: readings.wall_ms,
             lead_ms_max: settings.lead_ms_max,
             skew_ms_max: settings.skew_ms_max,
@@ -72,7 +72,7 @@ pub fn take_over(world: &mut World, at: usize, call: TimeCall, readings: Reading
     }
     writes.push((
         note_register,
-        Note::new(incarnation, readings.wall_ms, 1, 1).pack(),
+        Note::new(identity, readings.wall_ms, 1, 1).pack(),
     ));
     let slot = slot(world, at, &call);
     slot.clock.start_at(readings, floor_ms);
@@ -128,8 +128,8 @@ fn check_start(
     let skew_ms_max = i64::try_from(world.settings.skew_ms_max).expect("short");
     let is_lossless = world.server(at).is_lossless;
     let is_promised = match plan.reason {
-        TakeoverReason::SameIncarnation => true,
-        TakeoverReason::ChangedIncarnation => is_lossless || ahead_ms <= skew_ms_max,
+        TakeoverReason::SameWriter => true,
+        TakeoverReason::ChangedWriter => is_lossless || ahead_ms <= skew_ms_max,
         TakeoverReason::Vouched => true,
         TakeoverReason::Fresh => is_lossless || ahead_ms <= 0,
     };

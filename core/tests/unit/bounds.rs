@@ -1,16 +1,16 @@
 use keywright_core::{
-    BoundRefusal, BoundRequest, Incarnation, Layout, Note, Preset, Recorded, SnowflakeWord,
-    Takeover, TakeoverReason, plan_bound, plan_takeover,
+    BoundRefusal, BoundRequest, Layout, Note, Preset, Recorded, SnowflakeWord, Takeover,
+    TakeoverReason, Writer, plan_bound, plan_takeover,
 };
 use proptest::prelude::*;
 
 const NOW_MS: i64 = 1_700_000_000_000;
-const OURS: Incarnation = Incarnation {
+const OURS: Writer = Writer {
     system_identifier: 1,
     timeline: 1,
     database_oid: 5,
 };
-const PROMOTED: Incarnation = Incarnation {
+const PROMOTED: Writer = Writer {
     timeline: 2,
     ..OURS
 };
@@ -31,7 +31,7 @@ fn takeover(recorded: Option<Recorded>) -> Takeover {
         layout: Preset::Twitter.layout(),
         recorded,
         is_vouched: false,
-        incarnation: OURS,
+        writer: OURS,
         now_ms: NOW_MS,
         lead_ms_max: 10_000,
         skew_ms_max: 60_000,
@@ -139,7 +139,7 @@ fn takeovers_start_past_whatever_may_have_been_issued() {
     let same = plan_takeover(&takeover(recorded(NOW_MS + 2000)));
     assert_eq!(
         (same.start_ms, same.gap_ms, same.reason),
-        (NOW_MS + 2000, 0, TakeoverReason::SameIncarnation)
+        (NOW_MS + 2000, 0, TakeoverReason::SameWriter)
     );
     assert_eq!(same.bound_ms, NOW_MS + 5001);
 
@@ -159,19 +159,19 @@ fn takeovers_start_past_whatever_may_have_been_issued() {
     );
 
     let promoted = Takeover {
-        incarnation: PROMOTED,
+        writer: PROMOTED,
         ..takeover(recorded(NOW_MS - 5000))
     };
     let promoted = plan_takeover(&promoted);
     assert_eq!(
         (promoted.start_ms, promoted.reason),
-        (NOW_MS + 70_001, TakeoverReason::ChangedIncarnation)
+        (NOW_MS + 70_001, TakeoverReason::ChangedWriter)
     );
     let unsigned = plan_takeover(&takeover(Some(Recorded {
         bound_ms: NOW_MS,
         note: None,
     })));
-    assert_eq!(unsigned.reason, TakeoverReason::ChangedIncarnation);
+    assert_eq!(unsigned.reason, TakeoverReason::ChangedWriter);
 
     let in_use = Takeover {
         word_next_state: layout.state_at(NOW_MS + 9000) + 7,
@@ -196,9 +196,9 @@ fn any_layout() -> impl Strategy<Value = Layout> {
 }
 
 proptest! {
-    /// Any chain of extensions, crashes and takeovers of one incarnation: windows are disjoint, whatever the clock.
+    /// Any chain of extensions, crashes and takeovers of one writer: windows are disjoint, whatever the clock.
     #[test]
-    fn windows_of_one_incarnation_are_disjoint(
+    fn windows_of_one_writer_are_disjoint(
         layout in any_layout(),
         lives in prop::collection::vec((-10_000_000i64..10_000_000, prop::collection::vec(1u64..5000, 0..5)), 1..8),
         window_ms in 0u64..10_000,
@@ -249,15 +249,15 @@ fn clock_far_past_a_bound_of_ones_own_is_not_believed() {
             note: None,
         },
     ];
-    for (recorded, incarnation, ahead_ms, believed_ms) in [
+    for (recorded, writer, ahead_ms, believed_ms) in [
         (ours, OURS, -5, -5),
         (ours, OURS, 1_000_000, 1_000_000),
         (ours, OURS, 1_000_001, 0),
-        // What another incarnation or nobody signed may be as old as it likes.
+        // What another writer or nobody signed may be as old as it likes.
         (ours, PROMOTED, 1_000_001, 1_000_001),
         (unsigned, OURS, 1_000_001, 1_000_001),
     ] {
-        let now_ms = recorded.believe(&incarnation, NOW_MS + ahead_ms, JUMP_MS_MAX);
+        let now_ms = recorded.believe(&writer, NOW_MS + ahead_ms, JUMP_MS_MAX);
         assert_eq!(now_ms - NOW_MS, believed_ms);
     }
 }

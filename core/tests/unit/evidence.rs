@@ -1,5 +1,5 @@
 use keywright_core::{
-    Incarnation, LastMessage, Loss, Note, Promotion, RateWindow, Received, Word, lost_ms,
+    LastMessage, Loss, Note, Promotion, RateWindow, Received, Word, Writer, lost_ms,
 };
 use proptest::prelude::*;
 
@@ -8,8 +8,8 @@ const DAY_MS: i64 = 86_400_000;
 /// An end within a page of the log.
 const END: u64 = 0x0300_1238;
 
-fn on_timeline(timeline: u32) -> Incarnation {
-    Incarnation {
+fn on_timeline(timeline: u32) -> Writer {
+    Writer {
         system_identifier: 7_301_234_567_890_123_456,
         timeline,
         database_oid: 16_384,

@@ -1,10 +1,10 @@
-use keywright_core::{Incarnation, Note};
+use keywright_core::{Note, Writer};
 use proptest::prelude::*;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
-fn incarnation() -> Incarnation {
-    Incarnation {
+fn writer() -> Writer {
+    Writer {
         system_identifier: 7_301_234_567_890_123_456,
         timeline: 1,
         database_oid: 16_384,
@@ -13,12 +13,12 @@ fn incarnation() -> Incarnation {
 
 #[test]
 fn marks_tell_lives_apart() {
-    let mark = incarnation().mark();
+    let mark = writer().mark();
     for timeline in 2..=128 {
         assert_ne!(
-            Incarnation {
+            Writer {
                 timeline,
-                ..incarnation()
+                ..writer()
             }
             .mark(),
             mark,
@@ -26,9 +26,9 @@ fn marks_tell_lives_apart() {
         );
     }
     let copies = (16_385..26_385).filter(|oid| {
-        Incarnation {
+        Writer {
             database_oid: *oid,
-            ..incarnation()
+            ..writer()
         }
         .mark()
             == mark
@@ -38,7 +38,7 @@ fn marks_tell_lives_apart() {
 
 #[test]
 fn gaps_cover_a_reservation_and_twice_the_rate() {
-    let note = Note::new(incarnation(), NOW_MS, 1000, 100);
+    let note = Note::new(writer(), NOW_MS, 1000, 100);
     assert_eq!(note.at_ms(), NOW_MS);
     assert_eq!(note.tag_gap(NOW_MS), 1024);
     assert_eq!(note.tag_gap(NOW_MS + 10_000), 1024 + 2 * 128 * 10);
@@ -48,11 +48,11 @@ fn gaps_cover_a_reservation_and_twice_the_rate() {
         "the clock reads earlier"
     );
     assert_eq!(
-        Note::new(incarnation(), NOW_MS, u64::MAX, u64::MAX).tag_gap(i64::MAX),
+        Note::new(writer(), NOW_MS, u64::MAX, u64::MAX).tag_gap(i64::MAX),
         u64::MAX
     );
-    assert_eq!(Note::new(incarnation(), 0, 0, 0).at_s, 0);
-    assert_eq!(Note::new(incarnation(), i64::MAX, 1, 1).at_s, u32::MAX);
+    assert_eq!(Note::new(writer(), 0, 0, 0).at_s, 0);
+    assert_eq!(Note::new(writer(), i64::MAX, 1, 1).at_s, u32::MAX);
 }
 
 #[test]
@@ -65,11 +65,11 @@ fn nothing_recorded_is_no_note() {
 proptest! {
     #[test]
     fn notes_round_trip(system_identifier: u64, timeline: u32, database_oid: u32, size: u64, rate: u64, now_ms in NOW_MS..NOW_MS * 2) {
-        let incarnation = Incarnation { system_identifier, timeline, database_oid };
-        let note = Note::new(incarnation, now_ms, size, rate);
+        let writer = Writer { system_identifier, timeline, database_oid };
+        let note = Note::new(writer, now_ms, size, rate);
         prop_assert!(note.pack() > 0);
         prop_assert_eq!(Note::unpack(note.pack()), Some(note));
-        prop_assert!(note.is_of(&incarnation));
+        prop_assert!(note.is_of(&writer));
         prop_assert!(note.at_ms() <= now_ms && note.at_ms() > now_ms - 1000);
     }
 
@@ -80,7 +80,7 @@ proptest! {
 
     #[test]
     fn gaps_are_never_too_small(size in 0u64..1 << 40, rate in 0u64..1 << 40, elapsed_ms in 0i64..1_000_000_000_000) {
-        let gap = Note::new(incarnation(), NOW_MS, size, rate).tag_gap(NOW_MS + elapsed_ms);
+        let gap = Note::new(writer(), NOW_MS, size, rate).tag_gap(NOW_MS + elapsed_ms);
         let least = u128::from(size) + (2 * u128::from(rate) * elapsed_ms as u128).div_ceil(1000);
         prop_assert!(u128::from(gap) >= least.min(u128::from(u64::MAX)));
     }

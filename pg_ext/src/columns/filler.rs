@@ -120,7 +120,8 @@ fn tag_issued_up_to(tag: &Tag) -> Result<i64, Failure> {
 
 fn snowflake_issued_up_to() -> Result<i64, Failure> {
     // Without a worker id in force nothing is issued any more.
-    const ISSUES_NO_MORE: [Cause; 3] = [Cause::WorkerIdUnset, Cause::Fenced, Cause::LayoutRanOut];
+    const ISSUES_NO_MORE: [Cause; 3] =
+        [Cause::WorkerIdUnset, Cause::Suspended, Cause::LayoutRanOut];
     if let Err(failure) = snowflake::take(1)
         && !ISSUES_NO_MORE.contains(&failure.cause())
     {

@@ -4,9 +4,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use keywright_core::incarnation::Note;
 use keywright_core::layout::Layout;
 use keywright_core::register::{Floor, Number};
+use keywright_core::writer::Note;
 use pgrx::pg_sys;
 
 use crate::catalog::{damage, sequences};
@@ -14,7 +14,7 @@ use crate::durable::flush;
 use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
-use crate::identity::{incarnation, promotion};
+use crate::identity::{promotion, writer};
 use crate::server::{clock, sequence};
 use crate::settings;
 use crate::shmem::key::TimeKind;
@@ -92,7 +92,7 @@ fn deadline() -> Instant {
 }
 
 /// Keeps every other session from extending the bounds of one kind of word until this transaction ends, and returns the highest.
-/// What another incarnation wrote need not be the last that it wrote: then it is as far as that one may have come.
+/// What another writer wrote need not be the last that it wrote: then it is as far as that one may have come.
 ///
 /// # Errors
 /// Another transaction extended one and is still open.
@@ -106,11 +106,11 @@ pub fn hold(kind: TimeKind) -> Result<Option<i64>, Failure> {
     }
 }
 
-/// How far the bounds may have come that another incarnation wrote, and of which the last did not arrive; none where this one
+/// How far the bounds may have come that another writer wrote, and of which the last did not arrive; none where this one
 /// wrote them.
 pub fn lost(sequences: &Sequences) -> Result<Option<i64>, Failure> {
     let note = sequence::last(sequences.note).and_then(Note::unpack);
-    if note.is_none_or(|note| note.is_of(&incarnation::current())) {
+    if note.is_none_or(|note| note.is_of(&writer::current())) {
         return Ok(None);
     }
     let ahead_ms = settings::lead_ms_max().saturating_add(1);
@@ -202,7 +202,7 @@ pub fn leave_note(kind: TimeKind) -> Result<(), Failure> {
         return Ok(());
     }
     Wanted::to_change(&sequences.all()).lock(deadline, &name)?;
-    let note = Note::new(incarnation::current(), clock::wall_ms(), 1, 0);
+    let note = Note::new(writer::current(), clock::wall_ms(), 1, 0);
     sequence::set(sequences.note, note.pack());
     flush::make_durable(Urgency::Needed { deadline }, &name)
 }

@@ -41,7 +41,7 @@ pub fn worker(layout: &Layout) -> Result<WorkerId, Failure> {
     let worker = label.worker.ok_or_else(unset)?;
     require_here(&label, Number::Worker(worker))?;
     WorkerId::new(i64::from(worker), layout).map_err(|error| {
-        Failure::new(Cause::Fenced, error.to_string())
+        Failure::new(Cause::Suspended, error.to_string())
             .hint("Run SELECT keywright.set_worker_id(n).")
     })
 }
@@ -83,7 +83,7 @@ fn require_here(label: &IdentityLabel, number: Number) -> Result<(), Failure> {
         Number::Bucket(_) => "set_readable_bucket",
     };
     Err(Failure::new(
-        Cause::Fenced,
+        Cause::Suspended,
         format!(
             "{} was given to another server or database",
             name_of(number)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
 use keywright_core::evidence::{Loss, Promotion, Received, Word, lost_ms};
-use keywright_core::incarnation::{Incarnation, Note};
+use keywright_core::writer::{Note, Writer};
 use pgrx::pg_sys;
 
 use crate::catalog::{cached, sequences, tables};
@@ -13,7 +13,7 @@ use crate::durable::locks::Wanted;
 use crate::durable::turn::Urgency;
 use crate::durable::{flush, wait};
 use crate::failure::Failure;
-use crate::identity::incarnation;
+use crate::identity::writer;
 use crate::server::received::{self, Alone};
 use crate::server::{clock, latch, log, query, sequence, wal};
 use crate::{guard, settings};
@@ -52,7 +52,7 @@ pub struct Kept {
 
 /// What keywright.health tells of promotions.
 pub enum Status {
-    /// Nothing here was written by another incarnation.
+    /// Nothing here was written by another writer.
     None,
     /// Something was, and nothing has been issued since.
     Unnoticed,
@@ -60,12 +60,12 @@ pub enum Status {
     Noticed(Kept, u64),
 }
 
-fn kept(sequences: &Sequences, incarnation: &Incarnation) -> Option<Kept> {
+fn kept(sequences: &Sequences, writer: &Writer) -> Option<Kept> {
     let kept = Kept {
         promotion: sequence::last(sequences.promotion).and_then(Promotion::unpack)?,
         loss: sequence::last(sequences.loss).and_then(Loss::unpack)?,
     };
-    let mark = incarnation.mark();
+    let mark = writer.mark();
     (kept.promotion.mark == mark && kept.loss.mark == mark).then_some(kept)
 }
 
@@ -82,54 +82,54 @@ fn alone() -> Result<Alone, Failure> {
     }
 }
 
-/// Ids that a tag leaves out because another incarnation wrote `note`. The caller runs as the owner of the extension.
+/// Ids that a tag leaves out because another writer wrote `note`. The caller runs as the owner of the extension.
 ///
 /// # Errors
 /// Another session notes the promotion for too long.
-pub fn tag_gap(note: &Note, incarnation: &Incarnation) -> Result<u64, Failure> {
-    let kept = notice(incarnation)?;
+pub fn tag_gap(note: &Note, writer: &Writer) -> Result<u64, Failure> {
+    let kept = notice(writer)?;
     Ok(note.tag_gap_after(lost_ms(note, &kept.promotion, &kept.loss)))
 }
 
-/// How far the clock of the lost primary may have been ahead when its bounds were written by another incarnation: as far as is
+/// How far the clock of the lost primary may have been ahead when its bounds were written by another writer: as far as is
 /// set, or as long as the owner says that it went on. The caller runs as the owner of the extension.
 ///
 /// # Errors
 /// As [`tag_gap`].
 pub fn skew_ms_max(note: Option<Note>) -> Result<u64, Failure> {
     let skew_ms = settings::failover_skew_ms_max();
-    let incarnation = incarnation::current();
-    if note.is_none_or(|note| note.is_of(&incarnation)) {
+    let writer = writer::current();
+    if note.is_none_or(|note| note.is_of(&writer)) {
         return Ok(skew_ms);
     }
-    let kept = notice(&incarnation)?;
+    let kept = notice(&writer)?;
     Ok(match kept.promotion.word {
         Word::Estimate => skew_ms,
         Word::Owner => skew_ms.max(kept.loss.ms),
     })
 }
 
-/// What is kept of this incarnation's beginning; worked out and kept now if nothing is. What only shared memory knows is
+/// What is kept of this writer's beginning; worked out and kept now if nothing is. What only shared memory knows is
 /// gone after a restart: the notes that are left are older, never newer than the truth.
-fn notice(incarnation: &Incarnation) -> Result<Kept, Failure> {
+fn notice(writer: &Writer) -> Result<Kept, Failure> {
     let sequences = Sequences::find()?;
-    if let Some(kept) = kept(&sequences, incarnation) {
+    if let Some(kept) = kept(&sequences, writer) {
         return Ok(kept);
     }
     let alone = alone()?;
-    let found = kept(&sequences, incarnation);
+    let found = kept(&sequences, writer);
     let kept = match found {
         Some(kept) => kept,
-        None => estimate(&sequences, incarnation)?,
+        None => estimate(&sequences, writer)?,
     };
     drop(alone);
     Ok(kept)
 }
 
-fn estimate(sequences: &Sequences, incarnation: &Incarnation) -> Result<Kept, Failure> {
+fn estimate(sequences: &Sequences, writer: &Writer) -> Result<Kept, Failure> {
     let now_ms = clock::wall_ms();
-    let parent = parent_timeline(incarnation.timeline);
-    let promotion = Promotion::new(incarnation, parent, now_ms, Word::Estimate);
+    let parent = parent_timeline(writer.timeline);
+    let promotion = Promotion::new(writer, parent, now_ms, Word::Estimate);
     let notes = tag_notes()?;
     let of_parent = notes
         .iter()
@@ -161,7 +161,7 @@ fn estimate(sequences: &Sequences, incarnation: &Incarnation) -> Result<Kept, Fa
     wal::flush();
     log::tell(&format!(
         "database {} was promoted or copied; by estimate the original went on alone for {ms} ms at most ({received:?})",
-        incarnation.database_oid
+        writer.database_oid
     ));
     Ok(kept)
 }
@@ -216,13 +216,13 @@ fn note_in(sequence: pg_sys::Oid) -> Option<Note> {
     sequence::last(sequence).and_then(Note::unpack)
 }
 
-/// Whether anything here was written by another incarnation and by none since.
-fn is_changed(incarnation: &Incarnation) -> Result<bool, Failure> {
+/// Whether anything here was written by another writer and by none since.
+fn is_changed(writer: &Writer) -> Result<bool, Failure> {
     let mut notes = tag_notes()?;
     for name in ["snowflake_note", "readable_note"] {
         notes.extend(note_in(sequences::named(name)?));
     }
-    Ok(notes.iter().any(|note| !note.is_of(incarnation)))
+    Ok(notes.iter().any(|note| !note.is_of(writer)))
 }
 
 /// What is known of promotions. On a standby: of its primary's.
@@ -234,12 +234,12 @@ pub fn status() -> Result<Status, Failure> {
     if received::is_in_recovery() {
         return Ok(Status::None);
     }
-    let incarnation = incarnation::current();
-    if let Some(kept) = kept(&sequences, &incarnation) {
+    let writer = writer::current();
+    if let Some(kept) = kept(&sequences, &writer) {
         let left_out = sequence::last(sequences.left_out).unwrap_or(0);
         return Ok(Status::Noticed(kept, left_out.max(0).unsigned_abs()));
     }
-    Ok(if is_changed(&incarnation)? {
+    Ok(if is_changed(&writer)? {
         Status::Unnoticed
     } else {
         Status::None
@@ -280,9 +280,9 @@ pub fn stranded(tag: &str, last: u64, gap: u64) -> Failure {
 /// Changes what is kept of the promotion, durably.
 pub fn change(function: &str, changed: impl FnOnce(Kept) -> Kept) -> Result<(), Failure> {
     guard::may_manage(function)?;
-    let incarnation = incarnation::current();
+    let writer = writer::current();
     let sequences = Sequences::find()?;
-    if kept(&sequences, &incarnation).is_none() && !is_changed(&incarnation)? {
+    if kept(&sequences, &writer).is_none() && !is_changed(&writer)? {
         return Err(Failure::new(
             Cause::NotPromoted,
             "this database has issued nothing before a promotion",
@@ -292,11 +292,11 @@ pub fn change(function: &str, changed: impl FnOnce(Kept) -> Kept) -> Result<(), 
         )
         .hint("Look at keywright.health after a promotion, or after restoring a copy."));
     }
-    let before = notice(&incarnation)?;
+    let before = notice(&writer)?;
     let alone = alone()?;
     write(
         &sequences,
-        &changed(kept(&sequences, &incarnation).unwrap_or(before)),
+        &changed(kept(&sequences, &writer).unwrap_or(before)),
     );
     let urgency = Urgency::Needed {
         deadline: Instant::now() + Duration::from_millis(settings::refill_wait_ms_max()),

@@ -4,14 +4,14 @@
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
-use keywright_core::incarnation::Note;
 use keywright_core::register::{Floor, Held, Number, Register, Use};
+use keywright_core::writer::Note;
 use pgrx::pg_sys;
 
 use crate::catalog::{damage, sequences};
 use crate::durable::wait;
 use crate::failure::Failure;
-use crate::identity::{incarnation, numbers};
+use crate::identity::{numbers, writer};
 use crate::server::security_label::{self, Labelled};
 use crate::server::{latch, lock, process, query, sequence, text};
 use crate::settings;
@@ -129,7 +129,7 @@ pub fn is_bound_ours(number: Number) -> Result<bool, Failure> {
         TimeKind::Readable => "readable_note",
     };
     let note = sequence::last(sequences::named(name)?).and_then(Note::unpack);
-    Ok(note.is_some_and(|note| note.is_of(&incarnation::current())))
+    Ok(note.is_some_and(|note| note.is_of(&writer::current())))
 }
 
 /// The name of a database of this server; `None` if there is none.

@@ -199,7 +199,7 @@ fn word_row(key: &TimeKey) -> Result<WordRow, Failure> {
 fn is_suspended(cause: Cause) -> bool {
     matches!(
         cause,
-        Cause::Fenced | Cause::WorkerIdUnset | Cause::IdentityUncommitted
+        Cause::Suspended | Cause::WorkerIdUnset | Cause::IdentityUncommitted
     )
 }
 

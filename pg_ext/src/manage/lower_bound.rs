@@ -8,8 +8,8 @@
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
-use keywright_core::incarnation::Note;
 use keywright_core::register::{Floor, Held, Number, Register, Use};
+use keywright_core::writer::Note;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{pg_extern, pg_sys};
 
@@ -19,7 +19,7 @@ use crate::catalog::{cached, sequences};
 use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::bounds::Sequences;
-use crate::identity::{drops, incarnation, register, uncommitted};
+use crate::identity::{drops, register, uncommitted, writer};
 use crate::server::{changes, clock, log, process, role, sequence, timestamp, transaction};
 use crate::shmem::key::TimeKind;
 use crate::shmem::time_slot::TimeSlot;
@@ -159,7 +159,7 @@ fn lowered(floor: Floor, to_ms: i64) -> Floor {
 /// Gives those bounds that lie above the moment, and the notes beside them, new contents, and says which was the latest.
 fn lower_sequences(to_ms: i64) -> Result<Option<i64>, Failure> {
     let mut highest_ms = None;
-    let note = Note::new(incarnation::current(), to_ms, 1, 0).pack();
+    let note = Note::new(writer::current(), to_ms, 1, 0).pack();
     for (bound, note_name) in SEQUENCES {
         let sequence = sequences::named(bound)?;
         let bound_ms = sequence::last(sequence);

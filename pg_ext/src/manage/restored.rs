@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
-use keywright_core::incarnation::Note;
 use keywright_core::layout::Layout;
 use keywright_core::tag::Tag;
+use keywright_core::writer::Note;
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_trigger;
 use pgrx::pgbox::AllocatedByPostgres;
@@ -19,7 +19,7 @@ use crate::catalog::statements::run;
 use crate::catalog::{cached, damage, node, sequences, tag_rows};
 use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
-use crate::identity::{incarnation, register};
+use crate::identity::{register, writer};
 use crate::server::{clock, process, query, relation, sequence};
 use crate::shmem::key::TimeKind;
 use crate::{guard, settings};
@@ -191,7 +191,7 @@ pub fn vouch(tag: &Tag, above: u64) -> Result<(), Failure> {
     let bound = sequences::of_tag(id)?;
     let known = sequence::last(bound);
     sequence::set(bound, known.unwrap_or(0).max(last));
-    let note = Note::new(incarnation::current(), clock::wall_ms(), 1, 0);
+    let note = Note::new(writer::current(), clock::wall_ms(), 1, 0);
     sequence::set(sequences::note_of_tag(id)?, note.pack());
     cache::forget();
     Ok(())

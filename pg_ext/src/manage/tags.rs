@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
-use keywright_core::incarnation::Note;
 use keywright_core::tag::Tag;
+use keywright_core::writer::Note;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_extern;
 
@@ -16,7 +16,7 @@ use crate::catalog::tag_rows::{self, Known};
 use crate::catalog::{cached, damage, sequences, suggest};
 use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
-use crate::identity::{drops, incarnation};
+use crate::identity::{drops, writer};
 use crate::manage::definition::{Definition, number};
 use crate::manage::restored;
 use crate::refill::segment;
@@ -102,7 +102,7 @@ fn insert_row(
     }
     // So that a standby which never got the first reservation knows, when it is promoted, that there may have been one.
     let step = definition.step.get();
-    let note = Note::new(incarnation::current(), clock::wall_ms(), step, step);
+    let note = Note::new(writer::current(), clock::wall_ms(), step, step);
     sequence::set(sequences::note_of_tag(id)?, note.pack());
     Ok(())
 }

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
-use keywright_core::incarnation::{Incarnation, Note};
 use keywright_core::segment::{RefillPlan, RefillRequest, plan_refill, refill_at};
 use keywright_core::step::{RateWindow, Step, StepPolicy};
 use keywright_core::tag::Tag;
+use keywright_core::writer::{Note, Writer};
 
 use crate::cache;
 use crate::cache::tag_entry::{self, TagEntry};
@@ -16,7 +16,7 @@ use crate::durable::flush;
 use crate::durable::locks::Wanted;
 use crate::durable::turn::{self, Urgency};
 use crate::failure::Failure;
-use crate::identity::{incarnation, promotion};
+use crate::identity::{promotion, writer};
 use crate::server::role::AsOwner;
 use crate::server::{clock, log, sequence, wal};
 use crate::shmem::gate::Held;
@@ -105,9 +105,9 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         let bound = sequence::last(entry.sequence);
         let note = sequence::last(entry.note).and_then(Note::unpack);
         refuse_if_lower(entry, bound)?;
-        let incarnation = incarnation::current();
+        let writer = writer::current();
         let gap = if first {
-            gap_of(entry, (bound, note), &incarnation)?
+            gap_of(entry, (bound, note), &writer)?
         } else {
             0
         };
@@ -119,7 +119,7 @@ fn reserve(entry: &TagEntry, need: u64, urgency: Urgency, held: &Held<'_>) -> Re
         sequence::set(entry.sequence, flush::last_of(plan.end)?);
         sequence::set(
             entry.note,
-            Note::new(incarnation, readings.wall_ms, step.max(want), rate)
+            Note::new(writer, readings.wall_ms, step.max(want), rate)
                 .at_peak_since(note.as_ref())
                 .pack(),
         );
@@ -172,22 +172,22 @@ fn next_size(entry: &TagEntry, first: bool, boot_ms: u64) -> (u64, u64) {
     (step, step)
 }
 
-/// Ids to leave out because another incarnation wrote the bound and may have issued beyond what reached us. A note is written
+/// Ids to leave out because another writer wrote the bound and may have issued beyond what reached us. A note is written
 /// when the tag is created, so also a bound that never reached us is told from a tag that was never used.
 fn gap_of(
     entry: &TagEntry,
     (bound, note): (Option<i64>, Option<Note>),
-    incarnation: &Incarnation,
+    writer: &Writer,
 ) -> Result<u64, Failure> {
     let gap = match (bound, note) {
-        (_, Some(note)) if note.is_of(incarnation) => return Ok(0),
-        (_, Some(note)) => promotion::tag_gap(&note, incarnation)?,
+        (_, Some(note)) if note.is_of(writer) => return Ok(0),
+        (_, Some(note)) => promotion::tag_gap(&note, writer)?,
         (Some(_), None) => entry.step.get(),
         // The row came back from a dump without them: a tag that was made here has a note.
         (None, None) => return Err(damage::bound_unknown(&entry.key.tag())),
     };
     log::tell(&format!(
-        "tag \"{}\" was last reserved by another incarnation of this server; leaving out {gap} ids",
+        "tag \"{}\" was last reserved by another server or timeline; leaving out {gap} ids",
         entry.key.tag()
     ));
     Ok(gap)

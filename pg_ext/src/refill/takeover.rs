@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use keywright_core::bound::{Recorded, Takeover, TakeoverReason, plan_takeover};
 use keywright_core::cause::Cause;
 use keywright_core::clock::Readings;
-use keywright_core::incarnation::Note;
 use keywright_core::layout::Layout;
 use keywright_core::register::Floor;
+use keywright_core::writer::Note;
 
 use crate::cache::time_entry::TimeEntry;
 use crate::failure::Failure;
 use crate::identity::bounds::Sequences;
-use crate::identity::{incarnation, overlap, promotion, register};
+use crate::identity::{overlap, promotion, register, writer};
 use crate::refill::siblings;
 use crate::server::{log, sequence};
 use crate::settings;
@@ -48,7 +48,7 @@ pub fn take_over(
             layout: *entry.layout(),
             recorded,
             is_vouched: past.is_vouched,
-            incarnation: incarnation::current(),
+            writer: writer::current(),
             now_ms,
             lead_ms_max: settings::lead_ms_max(),
             skew_ms_max,
@@ -61,13 +61,13 @@ pub fn take_over(
         refuse_if_far(entry, past.ids_layout, start_ms, plan.start_ms)?;
         let sequence = sequences.track(spare)?;
         let written_ms = match plan.reason {
-            TakeoverReason::Fresh | TakeoverReason::Vouched | TakeoverReason::SameIncarnation => {
+            TakeoverReason::Fresh | TakeoverReason::Vouched | TakeoverReason::SameWriter => {
                 sequence::last(sequence)
             }
-            TakeoverReason::ChangedIncarnation => {
+            TakeoverReason::ChangedWriter => {
                 sequence::set(sequence, start_ms);
                 log::tell(&format!(
-                    "{} was written by another incarnation of this server; leaving out {} ms",
+                    "{} was written by another server or timeline; leaving out {} ms",
                     entry.kind.bound_name(),
                     plan.gap_ms
                 ));
@@ -97,7 +97,7 @@ pub fn take_over(
 fn believe(entry: &TimeEntry, readings: Readings, recorded: Option<Recorded>) -> i64 {
     let (wall_ms, limit_ms) = (readings.wall_ms, settings::start_jump_ms_max());
     let now_ms = recorded.map_or(wall_ms, |recorded| {
-        recorded.believe(&incarnation::current(), wall_ms, limit_ms)
+        recorded.believe(&writer::current(), wall_ms, limit_ms)
     });
     if now_ms < wall_ms {
         log::tell(&format!(
@@ -192,11 +192,11 @@ fn refuse_if_far(
         .hint(hint))
 }
 
-/// A note without a bound was written before the first id: if another incarnation wrote it, that one may have issued since.
+/// A note without a bound was written before the first id: if another writer wrote it, that one may have issued since.
 fn recorded(bound_ms: Option<i64>, note: Option<Note>) -> Option<Recorded> {
     match (bound_ms, note) {
         (Some(bound_ms), note) => Some(Recorded { bound_ms, note }),
-        (None, Some(note)) if !note.is_of(&incarnation::current()) => Some(Recorded {
+        (None, Some(note)) if !note.is_of(&writer::current()) => Some(Recorded {
             bound_ms: note.at_ms(),
             note: Some(note),
         }),

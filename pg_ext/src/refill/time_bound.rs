@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use keywright_core::bound::{BoundPlan, BoundRefusal, BoundRequest, plan_bound};
 use keywright_core::cause::Cause;
 use keywright_core::clock::{ClockEvent, Readings};
-use keywright_core::incarnation::Note;
+use keywright_core::writer::Note;
 
 use crate::cache;
 use crate::cache::time_entry::{self, TimeEntry};
@@ -17,7 +17,7 @@ use crate::durable::turn::{self, Urgency};
 use crate::durable::{flush, wait};
 use crate::failure::Failure;
 use crate::identity::bounds::Sequences;
-use crate::identity::{incarnation, uncommitted};
+use crate::identity::{uncommitted, writer};
 use crate::refill::{siblings, takeover};
 use crate::server::role::AsOwner;
 use crate::server::transaction::{self, Outcome};
@@ -182,7 +182,7 @@ fn reopen(entry: &TimeEntry) -> Result<(), Failure> {
         }
         Outcome::Open => Err(uncommitted::failure(entry.kind.bound_name())),
         Outcome::Committed => Err(Failure::new(
-            Cause::Fenced,
+            Cause::Suspended,
             format!("{} was dropped", entry.kind.bound_name()),
         )
         .hint("Create the extension again, and set a worker id.")),
@@ -235,7 +235,7 @@ fn write_bound(
             Ok(plan) => plan,
             Err(refusal) => return refused(entry, track, refusal, urgency),
         };
-        let note = Note::new(incarnation::current(), now_ms, 1, 0);
+        let note = Note::new(writer::current(), now_ms, 1, 0);
         track.attempted_ms.store(plan.bound_ms, Ordering::Relaxed);
         sequence::set(sequences.track(spare)?, plan.bound_ms);
         sequence::set(sequences.note, note.pack());

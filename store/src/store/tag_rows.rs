@@ -192,7 +192,7 @@ fn eaten(tag: &Tag, gap: u64, row: &TagRow) -> Denied {
 /// Tables went over to the tag, or left it, and the caller does not know yet.
 fn superseded(tag: &Tag, followed: u64, generation: u64) -> Denied {
     let failure = Failure::new(
-        Cause::Fenced,
+        Cause::Suspended,
         format!(
             "tag \"{tag}\" is of generation {generation} now, and this proxy follows generation {followed}"
         ),

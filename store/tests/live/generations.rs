@@ -34,7 +34,7 @@ fn ranges_of_an_older_generation_are_worth_nothing() -> Result<()> {
                 break failure;
             }
         };
-        assert_eq!(refused.cause(), Cause::Fenced, "{refused}");
+        assert_eq!(refused.cause(), Cause::Suspended, "{refused}");
         assert_eq!(schema.number("SELECT hi FROM keywright_segment")?, 100_000);
 
         // Who does gets new ones only.

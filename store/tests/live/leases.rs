@@ -191,7 +191,7 @@ fn an_owner_that_was_paused_is_fenced_and_repeats_nothing() -> Result<()> {
         let fenced = loop {
             match source.take(1, true).await {
                 Ok(taken) => log.add_all("woken owner", &taken),
-                Err(failure) if failure.cause() == Cause::Fenced => break failure,
+                Err(failure) if failure.cause() == Cause::Suspended => break failure,
                 Err(failure) => assert_eq!(failure.cause(), Cause::StoreUnavailable, "{failure}"),
             }
         };

@@ -245,7 +245,7 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
                     Err(failure) => break failure,
                 }
             };
-            assert_eq!(refused.cause(), Cause::Fenced, "{refused}");
+            assert_eq!(refused.cause(), Cause::Suspended, "{refused}");
             assert!(issued.iter().all(|id| *id < above), "{issued:?} {above}");
             assert!(board.complete(off).await?);
 

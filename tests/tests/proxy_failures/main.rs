@@ -94,7 +94,7 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::WorkersFull
         | Cause::ReadOnly
         | Cause::RefillTimeout
-        | Cause::Fenced
+        | Cause::Suspended
         | Cause::WorkerIdUnset
         | Cause::WorkerIdInUse
         | Cause::LayoutInvalid

@@ -1,7 +1,7 @@
 //! Making a bound durable and publishing it, inside a slot's gate.
 
 use keywright_core::{
-    BoundPlan, BoundRequest, Floor, Incarnation, Note, Number, Recorded, Takeover, plan_bound,
+    BoundPlan, BoundRequest, Floor, Note, Number, Recorded, Takeover, Writer, plan_bound,
     plan_takeover,
 };
 
@@ -11,7 +11,7 @@ use super::state::Outcome;
 use super::words::{self, Entry};
 use super::world::World;
 
-const INCARNATION: Incarnation = Incarnation {
+const INCARNATION: Writer = Writer {
     system_identifier: 7_300_000_000_000_000_001,
     timeline: 1,
     database_oid: 5,
@@ -176,7 +176,7 @@ fn take_over(world: &mut World, at: usize, entry: &Entry) -> Option<()> {
             note: Some(Note::new(INCARNATION, readings.wall_ms, 1, 0)),
         }),
         is_vouched: held.is_some_and(|held| held.sequence == key.sequence),
-        incarnation: INCARNATION,
+        writer: INCARNATION,
         now_ms: readings.wall_ms,
         lead_ms_max: world.settings.lead_ms_max,
         skew_ms_max: 0,

@@ -45,7 +45,7 @@ struct Keeper {
     /// The largest bound of all words that were lost: what is issued after it lies above, whatever the store says.
     floor_state: u64,
     /// Whether a lease was lost since the start, and none was had since.
-    fenced: bool,
+    suspended: bool,
 }
 
 /// Keeps a lease until the source is closed; then gives it up.
@@ -60,7 +60,7 @@ pub(crate) async fn run(supply: Arc<TimeSupply>, store: Arc<Store>, limits: Limi
         last: None,
         gone_back_from_ms: None,
         floor_state: 0,
-        fenced: false,
+        suspended: false,
         supply,
         store,
     };
@@ -215,7 +215,7 @@ impl Keeper {
             because = taken.claim.reason(),
             "took over a worker id"
         );
-        self.fenced = false;
+        self.suspended = false;
         self.last = None;
         self.gone_back_from_ms = None;
         self.held = Some(taken.held);
@@ -272,7 +272,7 @@ impl Keeper {
             Ok(Extension::Superseded) => {
                 self.held = Some(held);
                 let failure = Failure::new(
-                    Cause::Fenced,
+                    Cause::Suspended,
                     format!(
                         "leases of {} worker ids are of another generation now than this proxy follows",
                         supply.space.name()
@@ -283,7 +283,7 @@ impl Keeper {
                 Err(None)
             }
             Ok(Extension::Lost) => {
-                self.fence(&held);
+                self.suspend(&held);
                 Err(Some(0))
             }
             // Nothing is published. The lease is looked at again before anything else is done with it.
@@ -348,17 +348,17 @@ impl Keeper {
     }
 
     /// The lease is another's: nothing is taken from its word any more.
-    fn fence(&mut self, held: &HeldLease) {
+    fn suspend(&mut self, held: &HeldLease) {
         let supply = &self.supply;
         if let Some(lease) = supply.lease.swap(None) {
             lease.word.drain();
             // A taker that still holds the word finds it drained or is below its bound.
             self.floor_state = self.floor_state.max(lease.word.next());
         }
-        self.fenced = true;
+        self.suspended = true;
         self.last = Some(held.clone());
         let failure = Failure::new(
-            Cause::Fenced,
+            Cause::Suspended,
             format!(
                 "the lease of {} worker id {} was taken over",
                 supply.space.name(),
@@ -369,9 +369,9 @@ impl Keeper {
     }
 
     fn store_failed(&self, failure: Failure) -> PauseMs {
-        // Whoever is fenced is told so, not that the store could not be asked for another lease.
-        let fenced = self.supply.demand.last_failure().filter(|_| self.fenced);
-        let failure = fenced.unwrap_or(failure);
+        // Whoever is suspended is told so, not that the store could not be asked for another lease.
+        let suspended = self.supply.demand.last_failure().filter(|_| self.suspended);
+        let failure = suspended.unwrap_or(failure);
         self.supply.demand.failed(failure, 0, Outlook::MayPass);
         None
     }

@@ -77,8 +77,8 @@ impl Keeper {
             NoLease::InUse {
                 worker_id: _,
                 owner: _,
-            } if self.fenced => {
-                Failure::new(Cause::Fenced, message).hint("two proxies insist on one worker id")
+            } if self.suspended => {
+                Failure::new(Cause::Suspended, message).hint("two proxies insist on one worker id")
             }
             NoLease::InUse {
                 worker_id: _,
@@ -109,7 +109,7 @@ impl Keeper {
             NoLease::Superseded {
                 followed: _,
                 generation: _,
-            } => Failure::new(Cause::Fenced, message).hint(SUPERSEDED_HINT),
+            } => Failure::new(Cause::Suspended, message).hint(SUPERSEDED_HINT),
             NoLease::LayoutRanOut { layout: _ } => Failure::new(Cause::LayoutRanOut, message)
                 .hint("choose a layout with a later epoch"),
         }

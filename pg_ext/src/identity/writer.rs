@@ -1,12 +1,12 @@
-//! Which incarnation of this database writes bounds now.
+//! Which writer of this database writes bounds now.
 
-use keywright_core::incarnation::Incarnation;
+use keywright_core::writer::Writer;
 
 use crate::server::{cluster, process};
 
 /// Who writes bounds now.
-pub fn current() -> Incarnation {
-    Incarnation {
+pub fn current() -> Writer {
+    Writer {
         system_identifier: cluster::system_identifier(),
         timeline: cluster::timeline(),
         database_oid: process::database().to_u32(),

@@ -6,7 +6,7 @@
 
 /// What distinguishes one life of one database from every other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Incarnation {
+pub struct Writer {
     /// PostgreSQL's system identifier, given by initdb.
     pub system_identifier: u64,
     /// The timeline WAL is inserted into: a promotion changes it.
@@ -15,11 +15,11 @@ pub struct Incarnation {
     pub database_oid: u32,
 }
 
-impl Incarnation {
+impl Writer {
     /// Bits of a timeline in a mark.
     pub const TIMELINE_BITS: u32 = 7;
     const HASH_BITS: u32 = 12;
-    /// Bits of [`Incarnation::mark`].
+    /// Bits of [`Writer::mark`].
     pub const MARK_BITS: u32 = Self::TIMELINE_BITS + Self::HASH_BITS;
 
     /// A short mark: the timeline's low 7 bits as they are, so that the next 127 promotions are always told apart, and
@@ -45,7 +45,7 @@ fn mix(value: u64) -> u64 {
 /// Everything is rounded so that a gap derived from it is never too small: size and rate up, time down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
-    /// [`Incarnation::mark`] of the writer, 19 bits.
+    /// [`Writer::mark`] of the writer, 19 bits.
     pub mark: u32,
     /// When, in seconds since 2020-01-01 UTC.
     pub at_s: u32,
@@ -61,10 +61,10 @@ impl Note {
     const LOG2_BITS: u32 = 6;
     const LOG2_MASK: u8 = (1 << Self::LOG2_BITS) - 1;
 
-    /// The note for a reservation of `size` ids at `now_ms` (unix) by `incarnation`, at `rate_per_s` ids a second.
-    pub fn new(incarnation: Incarnation, now_ms: i64, size: u64, rate_per_s: u64) -> Self {
+    /// The note for a reservation of `size` ids at `now_ms` (unix) by `writer`, at `rate_per_s` ids a second.
+    pub fn new(writer: Writer, now_ms: i64, size: u64, rate_per_s: u64) -> Self {
         Self {
-            mark: incarnation.mark(),
+            mark: writer.mark(),
             at_s: Self::seconds_at(now_ms),
             size_log2: log2_up(size),
             rate_log2: log2_up(rate_per_s),
@@ -93,7 +93,7 @@ impl Note {
 
     /// The note as a non-negative number.
     pub fn pack(&self) -> i64 {
-        let mark = i64::from(self.mark & ((1 << Incarnation::MARK_BITS) - 1));
+        let mark = i64::from(self.mark & ((1 << Writer::MARK_BITS) - 1));
         let size = i64::from(self.size_log2 & Self::LOG2_MASK);
         let rate = i64::from(self.rate_log2 & Self::LOG2_MASK);
         ((mark << 32 | i64::from(self.at_s)) << Self::LOG2_BITS | size) << Self::LOG2_BITS | rate
@@ -104,16 +104,16 @@ impl Note {
         let bits = u64::try_from(packed).ok().filter(|bits| *bits != 0)?;
         let low = |shift: u32, width: u32| (bits >> shift) & ((1 << width) - 1);
         Some(Self {
-            mark: u32::try_from(low(2 * Self::LOG2_BITS + 32, Incarnation::MARK_BITS)).ok()?,
+            mark: u32::try_from(low(2 * Self::LOG2_BITS + 32, Writer::MARK_BITS)).ok()?,
             at_s: u32::try_from(low(2 * Self::LOG2_BITS, 32)).ok()?,
             size_log2: u8::try_from(low(Self::LOG2_BITS, Self::LOG2_BITS)).ok()?,
             rate_log2: u8::try_from(low(0, Self::LOG2_BITS)).ok()?,
         })
     }
 
-    /// Whether `incarnation` (or one that cannot be told from it) wrote the note.
-    pub fn is_of(&self, incarnation: &Incarnation) -> bool {
-        self.mark == incarnation.mark()
+    /// Whether `writer` (or one that cannot be told from it) wrote the note.
+    pub fn is_of(&self, writer: &Writer) -> bool {
+        self.mark == writer.mark()
     }
 
     /// When the note was written, unix milliseconds, to the second below.
@@ -121,7 +121,7 @@ impl Note {
         Self::ms_of(self.at_s)
     }
 
-    /// Ids that another incarnation skips when nothing but this note tells how long ago its writer went on.
+    /// Ids that another writer skips when nothing but this note tells how long ago its writer went on.
     ///
     /// A clock that reads earlier than the note counts as no time passed.
     pub fn tag_gap(&self, now_ms: i64) -> u64 {
@@ -129,7 +129,7 @@ impl Note {
         self.tag_gap_after(u64::try_from(elapsed_ms).unwrap_or(0))
     }
 
-    /// Ids that another incarnation skips: one reservation, and twice the recorded rate for as long as the writer may have
+    /// Ids that another writer skips: one reservation, and twice the recorded rate for as long as the writer may have
     /// gone on after what reached us.
     ///
     /// It covers what the writer issued past the bound that reached us, as long as that was at most one reservation
