@@ -8,7 +8,7 @@ use std::thread;
 
 use common::{builder, expect_cause, text_rows};
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     Pending, Result, SharedServer, TestDatabase, WAIT_MAX, expect_sql_error, query_i64, wait_until,
 };
 use postgres::{Client, NoTls};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{builder, expect_cause};
 use keywright_core::cause::Cause;
-use keywright_tests::{Result, SharedServer, TestDatabase, query_i64};
+use keywright_testkit::{Result, SharedServer, TestDatabase, query_i64};
 use postgres::{Client, NoTls};
 
 static SERVER: SharedServer = SharedServer::new();

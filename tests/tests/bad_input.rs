@@ -8,7 +8,7 @@ use keywright_core::cause::Cause::{
     ArgumentNull, ArgumentOutOfRange, IdForeign, LayoutInvalid, TagExhausted, TagInvalid,
     TagUnknown,
 };
-use keywright_tests::{Result, SharedServer, SqlError, expect_sql_error, query_i64};
+use keywright_testkit::{Result, SharedServer, SqlError, expect_sql_error, query_i64};
 use postgres::Client;
 
 static SERVER: SharedServer = SharedServer::new();

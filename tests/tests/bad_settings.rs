@@ -3,7 +3,7 @@
 mod common;
 
 use common::{builder, expect_unknown_setting, text_rows};
-use keywright_tests::{
+use keywright_testkit::{
     PgServer, Result, SharedServer, Stop, WAIT_MAX, expect_sql_error, wait_until,
 };
 

@@ -7,7 +7,7 @@ use std::thread;
 
 use common::{ONE_READABLE, database, drop_database, expect_cause, issue_readable};
 use keywright_core::cause::Cause;
-use keywright_tests::{PgServer, Result, Stop, WAIT_MAX, query_i64, query_text, wait_until};
+use keywright_testkit::{PgServer, Result, Stop, WAIT_MAX, query_i64, query_text, wait_until};
 use postgres::Client;
 
 /// Several milliseconds' worth, so that some are dated alike in several databases.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Load, Pending, PgServer, Result, SharedServer, expect_sql_error, query_i64,
 };
 use postgres::Client;

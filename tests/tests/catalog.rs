@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::Context;
 use common::{builder, text_rows};
-use keywright_tests::{
+use keywright_testkit::{
     PgServer, Result, SharedServer, expect_sql_error, query_i64, workspace_root,
 };
 

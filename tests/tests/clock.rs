@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Load, PgServer, Result, copy_ids, expect_sql_error, query_i64, query_text,
 };
 use nix::sys::signal::{Signal, kill};

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use keywright_tests::{Draw, IdLog, IdSummary, PgServer, Result, copy_ids, query_i64};
+use keywright_testkit::{Draw, IdLog, IdSummary, PgServer, Result, copy_ids, query_i64};
 use postgres::NoTls;
 
 const CONNECTIONS: usize = 64;

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Load, PgServer, Result, WAIT_MAX, copy_ids, expect_sql_error, query_i64, wait_until,
 };
 use postgres::Client;

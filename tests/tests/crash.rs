@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Load, PgServer, Result, Stop, copy_ids, expect_sql_error, query_i64, query_text,
 };
 use postgres::Client;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::expect_cause;
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Load, Pending, PgServer, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error, query_i64,
     query_text, wait_until,
 };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
-use keywright_tests::{PgServer, Result, expect_sql_error, query_i64, query_text};
+use keywright_testkit::{PgServer, Result, expect_sql_error, query_i64, query_text};
 use postgres::Client;
 use tempfile::TempDir;
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::{builder, expect_cause};
 use keywright_core::cause::Cause;
-use keywright_tests::{Result, SharedServer, TestDatabase, expect_sql_error, query_i64};
+use keywright_testkit::{Result, SharedServer, TestDatabase, expect_sql_error, query_i64};
 use postgres::Client;
 
 static SERVER: SharedServer = SharedServer::new();

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use anyhow::{Context, ensure};
 use common::{expect_cause, text_rows};
 use keywright_core::cause::Cause;
-use keywright_tests::{PgInstall, PgServer, PgVersion, Result, query_i64};
+use keywright_testkit::{PgInstall, PgServer, PgVersion, Result, query_i64};
 
 /// Extensions of SQL only: name, script.
 const EXTENSIONS: [(&str, &str); 3] = [

@@ -7,7 +7,7 @@ use std::fs;
 use anyhow::bail;
 use common::{builder, expect_cause};
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     PgInstall, PgServer, PgVersion, Result, SharedServer, SqlError, TestDatabase,
 };
 use postgres::Client;

@@ -5,7 +5,7 @@ mod common;
 
 use common::expect_cause;
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     IdFault, IdLog, Load, PgServer, Result, Stop, copy_ids, expect_sql_error, query_i64, query_text,
 };
 use postgres::Client;

@@ -1,6 +1,6 @@
 //! What keywright.stats and keywright.tags say, against what was done; and how the step follows the load.
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Pending, PgServer, Result, SharedServer, WAIT_MAX, copy_ids, query_i64, wait_until,
 };
 use postgres::Client;

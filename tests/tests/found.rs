@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Pending, PgServer, Replication, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error,
     query_i64, wait_until,
 };

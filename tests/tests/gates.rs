@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::expect_cause;
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     Pending, PgServer, PgServerBuilder, Result, SharedServer, SqlError, TestDatabase, WAIT_MAX,
     query_i64, wait_until,
 };

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use keywright_tests::{
+use keywright_testkit::{
     Draw, IdLog, PgServer, Replication, Result, Stop, WAIT_MAX, expect_sql_error, query_i64,
     query_text, wait_until,
 };

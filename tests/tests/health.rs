@@ -3,7 +3,7 @@
 mod common;
 
 use common::{builder, text_rows};
-use keywright_tests::{Result, SharedServer, query_i64};
+use keywright_testkit::{Result, SharedServer, query_i64};
 use postgres::Client;
 
 static SERVER: SharedServer = SharedServer::new();

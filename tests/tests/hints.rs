@@ -4,7 +4,7 @@ mod common;
 
 use common::{builder, expect_cause};
 use keywright_core::cause::Cause;
-use keywright_tests::{Result, SharedServer};
+use keywright_testkit::{Result, SharedServer};
 
 static SERVER: SharedServer = SharedServer::new();
 

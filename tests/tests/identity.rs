@@ -6,7 +6,7 @@ mod common;
 use common::expect_cause;
 use keywright_core::Preset;
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Load, PgServer, Result, Stop, WAIT_MAX, copy_ids, query_i64, query_text, wait_until,
 };
 use postgres::{Client, NoTls};

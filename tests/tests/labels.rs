@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::ensure;
-use keywright_tests::{PgServer, Replication, Result, expect_sql_error, query_i64, query_text};
+use keywright_testkit::{PgServer, Replication, Result, expect_sql_error, query_i64, query_text};
 use postgres::Client;
 
 /// A label as another server's dump has it.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Load, PgServer, Result, WAIT_MAX, copy_ids, expect_sql_error, query_i64, wait_until,
 };
 use postgres::{Client, NoTls};

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, PgServer, Result, SharedServer, Stop, TestDatabase, copy_ids, expect_sql_error,
     query_i64, query_text,
 };

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Pending, PgServer, PgServerBuilder, Result, SharedServer, TestDatabase, WAIT_MAX,
     copy_ids, expect_sql_error, query_i64, wait_until,
 };

@@ -5,7 +5,7 @@ mod vectors;
 
 use std::fs;
 
-use keywright_tests::{MariaError, MariaServer, Result, workspace_root};
+use keywright_testkit::{MariaError, MariaServer, Result, workspace_root};
 
 fn server() -> Result<MariaServer> {
     let server = MariaServer::start()?;

@@ -1,11 +1,11 @@
 //! The harness itself: private MariaDB and MySQL servers, and the client that shows everything on the wire.
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, MariaError, MariaServer, Param, Reply, Result, SqlFault, Upstream, Value, Wire,
     capability, status,
 };
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     server_survives_its_kill,
     answers_are_shown_whole,
     prepared_statements_keep_types,

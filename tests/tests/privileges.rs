@@ -4,7 +4,7 @@ mod common;
 
 use common::{builder, expect_cause, expect_unknown_setting, text_rows};
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     Result, SharedServer, TestDatabase, expect_sql_error, query_i64, query_text,
 };
 use postgres::{Client, NoTls};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, PgServer, Replication, Result, SqlError, Stop, copy_ids, expect_sql_error, query_i64,
     query_text,
 };

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use keywright_tests::{
+use keywright_testkit::{
     Attribute, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream,
     Wire, capability, command, make_store,
 };

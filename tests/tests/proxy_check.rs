@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, Param, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, Wire, assert_has,
     make_store, wait_until,
 };
@@ -10,7 +10,7 @@ use keywright_tests::{
 /// While the proxy looks every second.
 const SEVERAL_LOOKS: Duration = Duration::from_millis(3_200);
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     a_table_that_keeps_no_fence_is_refused,
     what_the_admin_account_may_not_do_is_told,
     replicas_of_each_other_are_told,

@@ -4,9 +4,9 @@
 use keywright_rewrite::{
     CharsetClass, Flavour as Of, Insert, InsertHead, KeyColumn, KeyForm, Modes, Server, Unread,
 };
-use keywright_tests::{AT_FENCE, Flavour, Reply, Result, Upstream, Wire};
+use keywright_testkit::{AT_FENCE, Flavour, Reply, Result, Upstream, Wire};
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     no_constant_makes_the_server_issue,
     no_constant_of_a_later_row_makes_a_careless_engine_issue,
 );

@@ -1,14 +1,14 @@
 //! The corpus of statements: natively on one table and through the proxy on its twin.
 
-use keywright_tests::corpus::{
+use keywright_testkit::corpus::{
     self, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Report, Scenario, Side, TwinKeys,
 };
-use keywright_tests::{
+use keywright_testkit::{
     AT_FENCE, Flavour, ProxyConfig, ProxyProcess, Reply, Result, Upstream, make_store,
     workspace_root,
 };
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     runner_sees_no_difference_where_there_is_none,
     proxied_keys_are_seen_like_native_ones,
     keys_go_through_views_that_are_known,

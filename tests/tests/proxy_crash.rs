@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, IdLog, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
     Wire, make_store, wait_until,
 };

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, IdLog, ProxyConfig, ProxyProcess, Result, Upstream, Wire, make_store,
 };
 

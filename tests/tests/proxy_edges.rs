@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, command,
     make_store, wait_until,
 };
 use nix::sys::signal::Signal;
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     a_client_gone_in_the_middle_leaves_nothing,
     a_server_killed_in_the_middle_is_an_end,
     a_statement_killed_by_another_connection_ends_the_same,

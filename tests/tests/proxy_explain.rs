@@ -1,10 +1,10 @@
 //! `explain`: what would become of statements, and of those in real query logs.
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Param, ProxyConfig, ProxyProcess, Result, Upstream, assert_has, command, make_store,
 };
 
-keywright_tests::on_both_flavours!(statements_are_explained, general_logs_are_explained);
+keywright_testkit::on_both_flavours!(statements_are_explained, general_logs_are_explained);
 
 fn statements_are_explained(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;

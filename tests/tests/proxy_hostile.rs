@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, Wire, command,
     make_store, wait_until,
 };

@@ -1,11 +1,11 @@
 //! Keys of every kind keep to what is theirs, however an INSERT comes.
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, assert_has,
     make_store,
 };
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     keys_that_are_not_one_apart_keep_to_their_own,
     a_small_key_space_is_used_to_its_end,
     a_number_of_the_servers_own_beside_a_uuid_is_the_last_id,

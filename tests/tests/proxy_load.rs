@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, make_store,
 };
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder, WhiteListFsHandler};
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     a_hundred_thousand_lines_of_a_drivers_file_get_keys,
     snowflakes_of_many_ticks_are_given_out,
     keys_in_a_file_may_be_forbidden,

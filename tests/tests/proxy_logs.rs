@@ -1,6 +1,6 @@
 //! What the proxy logs without being asked for more holds neither statements nor passwords, whatever goes wrong.
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, Param, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, Wire, make_store,
     wait_until,
 };

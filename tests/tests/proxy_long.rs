@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, ProxyConfig, ProxyProcess, Reply, Result, Upstream, command, make_store,
 };
 
-keywright_tests::on_both_flavours!(long_statements_get_their_keys, what_follows_is_not_touched);
+keywright_testkit::on_both_flavours!(long_statements_get_their_keys, what_follows_is_not_touched);
 
 struct Shop {
     server: Arc<Upstream>,
     _proxy: ProxyProcess,
-    wire: keywright_tests::Wire,
+    wire: keywright_testkit::Wire,
 }
 
 impl Shop {

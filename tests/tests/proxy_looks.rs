@@ -1,11 +1,11 @@
 //! What the proxy finds out about the tables of its rules, at its start and while it runs.
 
-use keywright_tests::{
+use keywright_testkit::{
     AT_FENCE, Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire,
     assert_has, free_port, make_store, wait_until,
 };
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     dependents_are_looked_at,
     servers_that_cannot_be_looked_at_are_an_error,
     tables_without_the_column_are_left_alone,

@@ -7,13 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, ProxyConfig, ProxyProcess, Result, SqlFault, Upstream, WAIT_MAX, Wire,
     make_store, wait_until,
 };
 use socket2::{Domain, Socket, Type};
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     connections_without_a_login_block_nobody,
     the_admin_connection_stays_at_its_address,
 );
@@ -276,8 +276,8 @@ fn texts_of_prepared_statements_count() -> Result<()> {
             }
             1 => {
                 for wire in &mut wires {
-                    wire.command(keywright_tests::command::RESET_CONNECTION, &[])?;
-                    wire.command(keywright_tests::command::INIT_DB, b"shop")?;
+                    wire.command(keywright_testkit::command::RESET_CONNECTION, &[])?;
+                    wire.command(keywright_testkit::command::INIT_DB, b"shop")?;
                 }
             }
             _ => wires = [proxy.wire("shop")?, proxy.wire("shop")?],

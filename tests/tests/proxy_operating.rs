@@ -4,12 +4,12 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use keywright_tests::{
+use keywright_testkit::{
     AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
     Wire, assert_has, capability, free_port, make_store, wait_until,
 };
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     the_way_back_is_told,
     servers_share_the_numbers_out_on_the_way_back,
     an_address_that_is_taken_ends_it,

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, ProxyConfig, ProxyProcess, Result, SqlFault, Upstream, WAIT_MAX, Wire,
     make_store,
 };

@@ -1,11 +1,11 @@
 //! When the proxy is ready and when it is not, and what a reload takes over.
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, make_store,
     wait_until,
 };
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     what_cannot_work_is_not_ready,
     a_table_without_room_stops_no_others,
     a_server_that_waits_less_long_than_the_proxy_is_told,

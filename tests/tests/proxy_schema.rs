@@ -1,10 +1,10 @@
 //! Tables that change under connections that are open: what others define takes effect at once, for prepared statements too.
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, make_store,
 };
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     values_follow_columns_that_move,
     a_key_column_may_go_and_come_back,
     what_was_prepared_goes_into_a_temporary_table_made_out_of_sight,

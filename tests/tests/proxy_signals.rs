@@ -3,12 +3,12 @@
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, free_port, make_store,
     wait_until,
 };
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     a_stop_does_not_wait_for_a_look,
     a_reload_during_the_first_look_is_followed_behind_it,
 );

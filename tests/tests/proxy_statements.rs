@@ -3,10 +3,10 @@
 use std::env;
 use std::time::Duration;
 
-use keywright_tests::statements::{Extent, compare};
-use keywright_tests::{Flavour, Result};
+use keywright_testkit::statements::{Extent, compare};
+use keywright_testkit::{Flavour, Result};
 
-keywright_tests::on_both_flavours!(statements_out_of_a_grammar_are_not_told_apart);
+keywright_testkit::on_both_flavours!(statements_out_of_a_grammar_are_not_told_apart);
 
 fn number(name: &str) -> Option<u64> {
     env::var(name).ok()?.parse().ok()

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, Pki, ProxyConfig, ProxyProcess, Result, SqlFault, Upstream, WAIT_MAX, Wire,
     make_store, wait_until,
 };
 use mysql_async::prelude::Queryable;
 use mysql_async::{ChangeUserOpts, Conn, OptsBuilder, SslOpts};
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     passwords_arrive_on_every_combination_of_legs,
     whoever_must_use_tls_does_or_is_refused,
     an_upstream_must_be_whom_it_should,

@@ -4,12 +4,12 @@
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream, WAIT_MAX,
     Wire, capability, command, make_store, status, wait_until,
 };
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     answers_of_every_kind_are_the_same,
     results_of_every_size_pass,
     local_files_pass,

@@ -4,7 +4,7 @@ mod common;
 
 use common::{builder, expect_cause, text_rows};
 use keywright_core::cause::Cause;
-use keywright_tests::{PgServer, Replication, Result};
+use keywright_testkit::{PgServer, Replication, Result};
 use postgres::Client;
 
 const CALLS: [&str; 13] = [

@@ -4,7 +4,7 @@ mod common;
 
 use common::{builder, expect_cause};
 use keywright_core::cause::Cause;
-use keywright_tests::{Result, SharedServer, query_i64};
+use keywright_testkit::{Result, SharedServer, query_i64};
 
 static SERVER: SharedServer = SharedServer::new();
 

@@ -1,6 +1,6 @@
 //! Schedules that once issued an id twice, or could have: each failed before it was mended.
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Pending, PgServer, Replication, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error,
     query_i64, wait_until,
 };

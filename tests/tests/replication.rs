@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Load, Pending, PgServer, Replication, Result, Stop, WAIT_MAX, copy_ids,
     expect_sql_error, query_i64, query_text, wait_until,
 };

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use keywright_tests::Result;
-use keywright_tests::soak::Soak;
+use keywright_testkit::Result;
+use keywright_testkit::soak::Soak;
 
 /// Enough for each kind of event to come a few times.
 const LENGTH: Duration = Duration::from_secs(35);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, PgServer, Replication, Result, Stop, WAIT_MAX, copy_ids, query_i64, wait_until,
 };
 use postgres::NoTls;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use common::{builder, expect_cause, text_rows};
 use keywright_core::Preset;
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     Result, SharedServer, TestDatabase, expect_sql_error, query_i64, query_text,
 };
 use postgres::Client;

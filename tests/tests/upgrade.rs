@@ -1,6 +1,6 @@
 //! `pg_upgrade`: refused before it changes anything where it could not end, and ids after it go on above those before.
 
-use keywright_tests::{IdLog, PgServer, Result, Stop, copy_ids, expect_sql_error, query_i64};
+use keywright_testkit::{IdLog, PgServer, Result, Stop, copy_ids, expect_sql_error, query_i64};
 
 const SNOWFLAKE: &str = "SELECT snowflake_id() FROM generate_series(1, 400)";
 const TAG: &str = "SELECT next_biz_id('orders') FROM generate_series(1, 400)";

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use common::{ONE_READABLE, database, drop_database, expect_cause, issue_readable, text_rows};
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     IdLog, Load, PgServer, PgServerBuilder, Result, Stop, copy_ids, query_i64, query_text,
 };
 use postgres::Client;

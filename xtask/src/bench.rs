@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use keywright_tests::{PgServer, workspace_root};
+use keywright_testkit::{PgServer, workspace_root};
 
 use crate::shell::step;
 use report::{Part, Report, Section};

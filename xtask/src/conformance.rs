@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use keywright_tests::{Flavour, workspace_root};
+use keywright_testkit::{Flavour, workspace_root};
 
 use crate::needs;
 use crate::shell::step;

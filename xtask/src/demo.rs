@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use keywright_tests::{Extension, PgServer, PgVersion};
+use keywright_testkit::{Extension, PgServer, PgVersion};
 use postgres::{Client, SimpleQueryMessage};
 
 use crate::demo::fill::{Fill, TABLES};

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use keywright_tests::{Extension, PgVersion};
+use keywright_testkit::{Extension, PgVersion};
 
 use crate::needs::{self, Rights};
 use crate::shell::{output, run, step};

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use keywright_tests::workspace_root;
+use keywright_testkit::workspace_root;
 
 use crate::install::{PG_CONFIG, Server};
 use crate::shell::{output, run, step};

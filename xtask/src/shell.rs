@@ -13,7 +13,7 @@ pub(crate) fn step(text: &str) {
 
 /// The cargo that runs us, in the repository.
 pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
-    let mut command = keywright_tests::cargo();
+    let mut command = keywright_testkit::cargo();
     command.args(arguments);
     command
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use cargo_metadata::{MetadataCommand, Package, Target, TargetKind};
-use keywright_tests::workspace_root;
+use keywright_testkit::workspace_root;
 
 use crate::shell::{cargo, output};
 

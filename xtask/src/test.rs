@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use keywright_tests::{Extension, PgVersion};
+use keywright_testkit::{Extension, PgVersion};
 
 use crate::install::PG_CONFIG;
 use crate::shell::step;

@@ -8,7 +8,7 @@ use keywright_proxy::config::Config;
 use keywright_proxy::switch::{Ahead, ClientConnections, Conductor, Limits};
 use keywright_store::switch::{Change, KeySpace, Next, Phase, RuleName, Standing, Switchboard};
 use keywright_store::{Keys, TagOptions};
-use keywright_tests::{AT_FENCE, Flavour, Reply, Result, Upstream, WAIT_MAX};
+use keywright_testkit::{AT_FENCE, Flavour, Reply, Result, Upstream, WAIT_MAX};
 use tokio::time::Instant;
 
 const LIMITS: Limits = Limits {

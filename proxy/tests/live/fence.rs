@@ -3,7 +3,7 @@
 use keywright_proxy::switch::{Outcome, Reading, fence, kill, lift};
 use keywright_proxy::tables::{Column, key_columns};
 use keywright_session::Rules;
-use keywright_tests::{AT_FENCE, Flavour, Reply, Result, Upstream, on_both_flavours};
+use keywright_testkit::{AT_FENCE, Flavour, Reply, Result, Upstream, on_both_flavours};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tokio::sync::oneshot;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use keywright_proxy::switch::{ClientConnections as _, Limits};
 use keywright_store::switch::{Phase, Standing};
 use keywright_store::{Keys, Source};
-use keywright_tests::{Result, WAIT_MAX};
+use keywright_testkit::{Result, WAIT_MAX};
 use tokio::time::{Instant, timeout};
 
 use crate::barrier::{Fleet, Program, follows, is_wanted, runtime, space, until};

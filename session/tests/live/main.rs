@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use keywright_rewrite::{Flavour as Reads, KeyForm, Server};
 use keywright_session::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules};
-use keywright_tests::corpus::{self, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Side, TwinKeys};
-use keywright_tests::{Flavour, Result, Upstream, workspace_root};
+use keywright_testkit::corpus::{self, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Side, TwinKeys};
+use keywright_testkit::{Flavour, Result, Upstream, workspace_root};
 
-keywright_tests::on_both_flavours!(corpus_is_what_native_auto_increment_shows);
+keywright_testkit::on_both_flavours!(corpus_is_what_native_auto_increment_shows);
 
 fn rule(schema_ends: &str, table: &str) -> Result<Rule> {
     Ok(Rule {

@@ -2,11 +2,11 @@
 
 use keywright_core::{Biz, Cause, Step};
 use keywright_store::{KeySpec, OWN_TABLES, Severity, Stride, TagOptions};
-use keywright_tests::{Flavour, Result};
+use keywright_testkit::{Flavour, Result};
 
 use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag};
 
-keywright_tests::on_both_flavours!(everything_once);
+keywright_testkit::on_both_flavours!(everything_once);
 
 fn everything_once(flavour: Flavour) -> Result<()> {
     let schema = Schema::on(flavour, "kw_both")?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use keywright_core::Cause;
 use keywright_store::{KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source};
-use keywright_tests::Result;
+use keywright_testkit::Result;
 
 use crate::common::{IssuedLog, Schema, open_with, runtime, until};
 

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use keywright_core::Cause;
 use keywright_store::{KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings};
-use keywright_tests::Result;
+use keywright_testkit::Result;
 
 use crate::common::{Schema, open, open_with, raw, runtime, segment, small_steps, tag};
 use crate::forwarder::Forwarder;

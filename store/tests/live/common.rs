@@ -9,7 +9,7 @@ use keywright_core::{KeyBatch, Step, Tag};
 use keywright_store::{
     KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source, StoreSettings, TagOptions,
 };
-use keywright_tests::{Flavour, Result, Upstream};
+use keywright_testkit::{Flavour, Result, Upstream};
 use tokio::runtime::Runtime;
 
 /// A schema of a test's own on the server that tests share.

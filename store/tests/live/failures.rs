@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use keywright_core::Cause;
 use keywright_store::RawStoreSettings;
-use keywright_tests::Result;
+use keywright_testkit::Result;
 use nix::sys::signal::Signal;
 
 use crate::common::{

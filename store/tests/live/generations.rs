@@ -3,7 +3,7 @@
 use keywright_core::Cause;
 use keywright_store::RawStoreSettings;
 use keywright_store::switch::KeySpace;
-use keywright_tests::Result;
+use keywright_testkit::Result;
 
 use crate::common::{Schema, open, runtime, segment, small_steps, tag, until};
 

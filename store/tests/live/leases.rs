@@ -7,7 +7,7 @@ use keywright_core::{Cause, KeyBatch, Preset, Readings};
 use keywright_store::{
     Clock, KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source, StoreSettings,
 };
-use keywright_tests::Result;
+use keywright_testkit::Result;
 
 use crate::common::{IssuedLog, Schema, open, open_with, raw, runtime, until};
 use crate::forwarder::Forwarder;

@@ -2,7 +2,7 @@
 //! `id_generator` reserve and issue, each in its own connection.
 
 use keywright_store::RawStoreSettings;
-use keywright_tests::Result;
+use keywright_testkit::Result;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 

@@ -2,7 +2,7 @@
 
 use keywright_core::{Cause, Step};
 use keywright_store::{RawStoreSettings, TagOptions};
-use keywright_tests::{Result, WAIT_MAX};
+use keywright_testkit::{Result, WAIT_MAX};
 
 use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag, take_many};
 

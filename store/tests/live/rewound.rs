@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use keywright_core::Cause;
 use keywright_store::{Above, Failure, KeySpec, Keys, Source};
-use keywright_tests::Result;
+use keywright_testkit::Result;
 
 use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag};
 

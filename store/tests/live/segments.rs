@@ -2,7 +2,7 @@
 
 use keywright_core::{Cause, Step};
 use keywright_store::{KeySpec, OWN_TABLES, Stride, TagOptions};
-use keywright_tests::Result;
+use keywright_testkit::Result;
 
 use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag, take_many};
 

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 
 use keywright_core::Cause;
 use keywright_store::{KeySpec, RawSnowflakeSettings, RawStoreSettings};
-use keywright_tests::{Flavour, Result, Upstream};
+use keywright_testkit::{Flavour, Result, Upstream};
 
 use crate::common::{
     IssuedLog, Schema, open, open_with, raw, runtime, segment, small_steps, tag, until,
 };
 use crate::forwarder::Forwarder;
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     a_proxy_lost_inside_a_reservation_blocks_its_tag_for_seconds_only,
     a_session_that_the_server_closed_costs_no_reservation
 );

@@ -6,7 +6,7 @@ use keywright_store::switch::{
     WentBy,
 };
 use keywright_store::{KeySpec, RawStoreSettings};
-use keywright_tests::{Flavour, Result};
+use keywright_testkit::{Flavour, Result};
 
 use crate::common::{Schema, open, runtime, segment, small_steps, tag};
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use keywright_core::{Biz, KeyBatch, Zone, readable};
 use keywright_store::KeySpec;
-use keywright_tests::Result;
+use keywright_testkit::Result;
 
 use crate::common::{Schema, open, runtime};
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "a file of tests uses what it needs")]
 
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     PgServer, PgServerBuilder, PgVersion, Result, SqlError, WAIT_MAX, expect_sql_error, query_i64,
     query_text, wait_until,
 };

@@ -1,6 +1,6 @@
 //! Bulk executions as clients send them, and those that are compared.
 
-use keywright_tests::{Reply, Result, Wire, command};
+use keywright_testkit::{Reply, Result, Wire, command};
 
 use Cell::{Default, Ignore, Int, Null, Text};
 

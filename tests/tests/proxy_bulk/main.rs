@@ -4,7 +4,7 @@ mod cases;
 
 use std::sync::Arc;
 
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, capability,
     make_store,
 };
@@ -171,8 +171,8 @@ fn a_statement_is_executed_in_both_ways_and_by_the_number_of_the_last() -> Resul
     let rest = bulk(0, &types, &[vec![Null, Text("c")]]);
     assert_eq!(ids(run(&mut client, keyed.id, &rest)?), [1002]);
     let params = [
-        keywright_tests::Param::Null,
-        keywright_tests::Param::Text(b"d".to_vec()),
+        keywright_testkit::Param::Null,
+        keywright_testkit::Param::Text(b"d".to_vec()),
     ];
     assert_eq!(ids(client.execute(&keyed, &params)?), [1003]);
     // Of a PREPARE that is refused, or that fails, no execution follows.

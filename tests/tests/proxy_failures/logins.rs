@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use anyhow::Context;
 use keywright_core::cause::Cause;
-use keywright_tests::{Account, Login, Pki, ProxyProcess, Result, SqlFault, WAIT_MAX, Wire};
+use keywright_testkit::{Account, Login, Pki, ProxyProcess, Result, SqlFault, WAIT_MAX, Wire};
 
 use super::{Shop, expect, login_refused};
 

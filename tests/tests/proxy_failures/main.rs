@@ -5,7 +5,7 @@ mod logins;
 
 use anyhow::{Context, bail};
 use keywright_core::cause::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream, WAIT_MAX,
     Wire, command, make_store, wait_until,
 };

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use keywright_core::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     AT_FENCE, Flavour, ProxyProcess, Reply, Result, Upstream, WAIT_MAX, Wire, wait_until,
 };
 
@@ -131,7 +131,7 @@ pub(super) fn keys_go_on_above_a_table_that_is_renamed_into_a_rule(flavour: Flav
             "{sql}: {key}, {highest}"
         );
     }
-    let key = id(wire.execute(&bound, &[keywright_tests::Param::Signed(2)])?)?;
+    let key = id(wire.execute(&bound, &[keywright_testkit::Param::Signed(2)])?)?;
     assert!(key > highest, "{key}");
     Ok(())
 }

@@ -3,7 +3,7 @@
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use keywright_tests::{Flavour, Param, ProxyProcess, Reply, Result, WAIT_MAX, wait_until};
+use keywright_testkit::{Flavour, Param, ProxyProcess, Reply, Result, WAIT_MAX, wait_until};
 
 use super::Shop;
 

@@ -12,12 +12,12 @@ use ahead::{
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
 };
 use ignore::what_a_program_sends_that_was_away_is_not_left_out;
-use keywright_tests::{
+use keywright_testkit::{
     AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
     Wire, assert_has, capability, command, make_store, wait_until,
 };
 
-keywright_tests::on_both_flavours!(
+keywright_testkit::on_both_flavours!(
     open_connections_go_over_and_back,
     a_transaction_goes_on_natively_and_holds_the_switch_up,
     a_table_that_somebody_locks_is_named_and_nothing_changes,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use fastrand::Rng;
 use keywright_core::Cause;
-use keywright_tests::{
+use keywright_testkit::{
     AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream,
     WAIT_MAX, Wire, make_store, wait_until,
 };
@@ -280,7 +280,7 @@ fn rounds(fleet: &Fleet, rounds: u64, rng: &mut Rng) -> Result<()> {
     Ok(())
 }
 
-keywright_tests::on_both_flavours!(a_fleet_is_switched_under_load);
+keywright_testkit::on_both_flavours!(a_fleet_is_switched_under_load);
 
 fn a_fleet_is_switched_under_load(flavour: Flavour) -> Result<()> {
     let wanted = std::env::var(ROUNDS_VARIABLE).ok();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use keywright_tests::{PgServer, query_i64};
+use keywright_testkit::{PgServer, query_i64};
 use postgres::Client;
 
 use super::Sizes;

@@ -1,7 +1,7 @@
 //! What published designs promise, asked of this server through SQL.
 
 use anyhow::Result;
-use keywright_tests::PgServer;
+use keywright_testkit::PgServer;
 
 use super::Sizes;
 use super::pgbench::{Logged, Run, WARM_UP_S};

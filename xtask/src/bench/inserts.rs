@@ -1,7 +1,7 @@
 //! Single-row inserts whose key is a DEFAULT, against `bigserial`.
 
 use anyhow::Result;
-use keywright_tests::PgServer;
+use keywright_testkit::PgServer;
 
 use super::Sizes;
 use super::pgbench::Run;

@@ -1,7 +1,7 @@
 //! How long single calls take under load, while segments are refilled.
 
 use anyhow::Result;
-use keywright_tests::PgServer;
+use keywright_testkit::PgServer;
 use postgres::Client;
 
 use super::Sizes;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_tests::{MariaServer, PgServer, query_text, workspace_root};
+use keywright_testkit::{MariaServer, PgServer, query_text, workspace_root};
 
 use crate::shell::output;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::thread;
 
 use anyhow::{Context, Result};
-use keywright_tests::PgServer;
+use keywright_testkit::PgServer;
 use tempfile::TempDir;
 
 use crate::shell::output;

@@ -8,7 +8,7 @@ use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use keywright_tests::MariaServer;
+use keywright_testkit::MariaServer;
 use tempfile::TempDir;
 
 use super::machine;

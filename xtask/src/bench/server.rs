@@ -1,7 +1,7 @@
 //! The server that is measured, and whom it is measured on.
 
 use anyhow::Result;
-use keywright_tests::PgServer;
+use keywright_testkit::PgServer;
 use postgres::Client;
 
 use super::Sizes;

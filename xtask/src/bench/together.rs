@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use keywright_tests::PgServer;
+use keywright_testkit::PgServer;
 use postgres::Client;
 
 use super::Sizes;

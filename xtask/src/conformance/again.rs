@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Result;
-use keywright_tests::Flavour;
+use keywright_testkit::Flavour;
 
 use super::Suite;
 use super::leg::{Leg, WorkDir};

@@ -1,7 +1,7 @@
 //! Where a suite's connections go, and what must run for that.
 
 use anyhow::Result;
-use keywright_tests::{Flavour, ProxyConfig, ProxyProcess, Upstream, make_store};
+use keywright_testkit::{Flavour, ProxyConfig, ProxyProcess, Upstream, make_store};
 
 use super::Suite;
 

@@ -6,7 +6,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use keywright_tests::PgServer;
+use keywright_testkit::PgServer;
 use postgres::{Config, NoTls};
 
 /// The demo's tables, all filled alike.

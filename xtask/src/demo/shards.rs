@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use keywright_tests::{MariaServer, WAIT_MAX, free_port, wait_until, workspace_root};
+use keywright_testkit::{MariaServer, WAIT_MAX, free_port, wait_until, workspace_root};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use tempfile::TempDir;

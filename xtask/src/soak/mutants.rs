@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 use clap::Args;
-use keywright_tests::workspace_root;
+use keywright_testkit::workspace_root;
 
 use crate::shell::{cargo, run_loudly, step};
 

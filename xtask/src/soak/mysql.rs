@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use keywright_tests::Flavour;
-use keywright_tests::statements::{Extent, any_seed, compare};
+use keywright_testkit::Flavour;
+use keywright_testkit::statements::{Extent, any_seed, compare};
 
 use crate::needs;
 use crate::shell::{cargo, run, step};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use keywright_tests::soak::Soak;
+use keywright_testkit::soak::Soak;
 
 use crate::needs;
 use crate::shell::step;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use keywright_tests::{Extension, PgSuite, PgVersion, SuiteOutcome, workspace_root};
+use keywright_testkit::{Extension, PgSuite, PgVersion, SuiteOutcome, workspace_root};
 
 use crate::install::PG_CONFIG;
 use crate::needs;

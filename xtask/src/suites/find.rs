@@ -1,7 +1,7 @@
 //! Which tests a name means. Sources are looked at first, so that only what may have such a test is built.
 
 use anyhow::Result;
-use keywright_tests::workspace_root;
+use keywright_testkit::workspace_root;
 
 use super::build::{Built, build};
 use super::sources::{self, Source};
@@ -109,7 +109,7 @@ impl Name {
 
 /// The names that the harness's macros give to modules and functions.
 fn made_by_macros() -> Result<Vec<String>> {
-    let sources = sources::of(&workspace_root().join("tests/src/lib.rs"))?;
+    let sources = sources::of(&workspace_root().join("testkit/src/lib.rs"))?;
     let names = sources.iter().flat_map(Source::names_in_macros);
     Ok(names.map(str::to_owned).collect())
 }
@@ -146,7 +146,7 @@ mod tests {
         let suites = crate::suites::all()?;
         let made = made_by_macros()?;
         let cases: [(&str, Level, &[&str]); 6] = [
-            ("tests/src", Level::Whole, &["tests::src", "tests::src"]),
+            ("testkit/src", Level::Whole, &["testkit::src", "testkit::src"]),
             ("imagined", Level::Whole, &["session::tests::imagined"]),
             ("cursors", Level::Whole, &["session::tests::transcripts"]),
             (

@@ -112,7 +112,7 @@ fn suites_start_what_their_place_says() -> Result<()> {
                 let mysql = matches!(*word, "MariaServer" | "MySqlServer" | "Upstream");
                 match suite.starts {
                     Starts::Nothing => {
-                        postgres || (mysql && source.text.contains("keywright_tests"))
+                        postgres || (mysql && source.text.contains("keywright_testkit"))
                     }
                     Starts::MySql => postgres,
                     Starts::Postgres => mysql,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use keywright_tests::{MariaServer, WAIT_MAX, free_port, wait_until, workspace_root};
+use keywright_testkit::{MariaServer, WAIT_MAX, free_port, wait_until, workspace_root};
 
 use crate::shell::{cargo, run};
 

@@ -5,8 +5,8 @@
 //! a condition and has a limit.
 //!
 //! ```no_run
-//! # fn main() -> keywright_tests::Result<()> {
-//! let mut server = keywright_tests::PgServer::builder().start()?;
+//! # fn main() -> keywright_testkit::Result<()> {
+//! let mut server = keywright_testkit::PgServer::builder().start()?;
 //! server.client("postgres")?.batch_execute("CREATE EXTENSION keywright")?;
 //! server.kill9()?;
 //! server.start()?;
