@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keywright_testkit::{IdLog, Load, PgServer, Result, Stop, copy_ids, expect_sql_error, query_i64};
+use keywright_testkit::{
+    IdLog, Load, PgServer, Result, Stop, copy_ids, expect_sql_error, query_i64,
+};
 use postgres::Client;
 
 const STEPS: usize = 40;

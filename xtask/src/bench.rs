@@ -11,6 +11,7 @@ mod proxy;
 mod report;
 mod rounds;
 mod server;
+mod sizes;
 mod together;
 
 use std::fs;
@@ -22,6 +23,7 @@ use keywright_testkit::{PgServer, workspace_root};
 
 use crate::shell::step;
 use report::{Part, Report, Section};
+use sizes::Sizes;
 
 /// Fewest rounds of a run whose figures are kept.
 const ROUNDS_TO_WRITE: u16 = 5;
@@ -122,46 +124,6 @@ struct Proxy {
     /// Write the result to docs/benchmarks.md.
     #[arg(long, conflicts_with = "quick")]
     write: bool,
-}
-
-/// How much each part measures.
-#[derive(Debug, Clone, Copy)]
-struct Sizes {
-    rounds: u16,
-    /// Calls per function and round.
-    calls: u32,
-    /// The same for the function that takes microseconds.
-    calls_slow: u32,
-    /// Ids that all connections make together per function and round.
-    ids_together: u32,
-    /// Duration of one run of inserts, seconds.
-    insert_s: u32,
-    /// Duration of one run under load, seconds.
-    latency_s: u32,
-}
-
-impl Sizes {
-    fn new(quick: bool, rounds: Option<u16>) -> Sizes {
-        if quick {
-            Sizes {
-                rounds: rounds.unwrap_or(3),
-                calls: 500_000,
-                calls_slow: 10_000,
-                ids_together: 400_000,
-                insert_s: 1,
-                latency_s: 1,
-            }
-        } else {
-            Sizes {
-                rounds: rounds.unwrap_or(7),
-                calls: 5_000_000,
-                calls_slow: 50_000,
-                ids_together: 4_000_000,
-                insert_s: 1,
-                latency_s: 2,
-            }
-        }
-    }
 }
 
 impl Bench {

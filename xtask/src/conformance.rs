@@ -5,9 +5,10 @@ mod leg;
 mod outcome;
 mod python;
 mod rust;
+mod suite;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -17,6 +18,7 @@ use crate::needs;
 use crate::shell::step;
 use leg::{Leg, WorkDir};
 use outcome::Outcome;
+use suite::Suite;
 
 /// Run drivers' own test suites directly and through the proxy, and compare test by test.
 ///
@@ -37,58 +39,11 @@ pub(crate) struct Conformance {
     direct: bool,
 }
 
-/// A driver or library with tests of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Suite {
-    /// Of the last release whose source package has its tests.
-    Pymysql,
-    /// The tests of its MySQL dialect, with PyMySQL.
-    Sqlalchemy,
-    /// The unit tests, which talk to a server.
-    MysqlAsync,
-}
-
 fn flavour(name: &str) -> Result<Flavour> {
     Flavour::parse(name).with_context(|| {
         let names = Flavour::ALL.map(Flavour::name);
         format!("the servers are {}", names.join(" and "))
     })
-}
-
-impl Suite {
-    fn name(self) -> &'static str {
-        match self {
-            Suite::Pymysql => "PyMySQL",
-            Suite::Sqlalchemy => "SQLAlchemy",
-            Suite::MysqlAsync => "mysql_async",
-        }
-    }
-
-    /// What the suite expects to be there.
-    fn schemas(self) -> &'static [&'static str] {
-        match self {
-            Suite::Pymysql => &["test1", "test2"],
-            Suite::Sqlalchemy => &["test", "test_schema", "test_schema_2"],
-            Suite::MysqlAsync => &[],
-        }
-    }
-
-    fn prepare(self, cache: &Path) -> Result<PathBuf> {
-        match self {
-            Suite::Pymysql => python::prepare_pymysql(cache),
-            Suite::Sqlalchemy => python::prepare_sqlalchemy(cache),
-            Suite::MysqlAsync => rust::prepare_mysql_async(cache),
-        }
-    }
-
-    /// All of it; or what these of its tests are part of, which are run with as little else as the suite's tool allows.
-    fn run(self, source: &Path, port: u16, only: &[String]) -> Result<Outcome> {
-        match self {
-            Suite::Pymysql => python::run_pymysql(source, port, only),
-            Suite::Sqlalchemy => python::run_sqlalchemy(source, port, only),
-            Suite::MysqlAsync => rust::run_mysql_async(source, port, only),
-        }
-    }
 }
 
 impl Conformance {

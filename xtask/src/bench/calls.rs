@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use keywright_testkit::{PgServer, query_i64};
 use postgres::Client;
 
-use super::Sizes;
 use super::report::{Limit, Section, Table, Target};
 use super::rounds::{Round, Rounds, Spread, interleave, median};
 use super::server::{Issuer, call};
+use super::sizes::Sizes;
 
 /// How often a row calls: the loop around the calls is what varies most, and shared by so many it matters little.
 const PER_ROW: u32 = 10;

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use keywright_testkit::PgServer;
 
-use super::Sizes;
 use super::pgbench::{Logged, Run, WARM_UP_S};
 use super::report::{Limit, Section, Table, Target};
 use super::rounds::{Rounds, Spread, interleave};
+use super::sizes::Sizes;
 
 /// Calls of a statement that asks for many.
 const BATCH: u32 = 1_000;

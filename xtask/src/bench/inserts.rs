@@ -3,10 +3,10 @@
 use anyhow::Result;
 use keywright_testkit::PgServer;
 
-use super::Sizes;
 use super::pgbench::Run;
 use super::report::{Limit, Section, Table, Target};
 use super::rounds::{Rounds, interleave};
+use super::sizes::Sizes;
 
 const CLIENTS: [u16; 3] = [1, 8, 32];
 /// Rounds of this part for one of the others.

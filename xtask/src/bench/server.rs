@@ -4,7 +4,7 @@ use anyhow::Result;
 use keywright_testkit::PgServer;
 use postgres::Client;
 
-use super::Sizes;
+use super::sizes::Sizes;
 
 /// How the server differs from a default one. The rest of the benchmark's private server: fsync is on.
 const SETTINGS: &[(&str, &str)] = &[

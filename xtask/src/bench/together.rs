@@ -8,10 +8,10 @@ use anyhow::{Context, Result, anyhow};
 use keywright_testkit::PgServer;
 use postgres::Client;
 
-use super::Sizes;
 use super::report::{Limit, Section, Table, Target};
 use super::rounds::{Rounds, interleave};
 use super::server::{Issuer, call, loop_sql};
+use super::sizes::Sizes;
 
 /// How many connections; the last figure has a target.
 const CONNECTIONS: [usize; 3] = [1, 2, 8];

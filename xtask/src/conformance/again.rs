@@ -10,9 +10,9 @@ use std::path::Path;
 use anyhow::Result;
 use keywright_testkit::Flavour;
 
-use super::Suite;
 use super::leg::{Leg, WorkDir};
 use super::outcome::{Difference, End};
+use super::suite::Suite;
 
 /// How often tests are run again on each leg.
 const RUNS: usize = 5;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use keywright_testkit::{Flavour, ProxyConfig, ProxyProcess, Upstream, make_store};
 
-use super::Suite;
+use super::suite::Suite;
 
 /// Where a suite's connections go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -146,7 +146,11 @@ mod tests {
         let suites = crate::suites::all()?;
         let made = made_by_macros()?;
         let cases: [(&str, Level, &[&str]); 6] = [
-            ("testkit/src", Level::Whole, &["testkit::src", "testkit::src"]),
+            (
+                "testkit/src",
+                Level::Whole,
+                &["testkit::src", "testkit::src"],
+            ),
             ("imagined", Level::Whole, &["session::tests::imagined"]),
             ("cursors", Level::Whole, &["session::tests::transcripts"]),
             (
