@@ -234,7 +234,7 @@ fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()> {
          CREATE PROCEDURE fill() INSERT INTO orders (a) VALUES (8), (9)",
     )?;
     let mut config = with(&config, rule("shop.orders", "observe", true));
-    config.more = "[limits]\nlook_s = 1\n".to_owned();
+    config.more = "[limits]\nschema_refresh_s = 1\n".to_owned();
     let proxy = ProxyProcess::start(config.clone())?;
     let past = || ids_unseen(&proxy);
     // What goes by is no stranger's, whatever becomes of it, over several looks.
@@ -288,7 +288,7 @@ fn writers_past_the_program_are_named(flavour: Flavour) -> Result<()> {
 fn programs_are_no_strangers_to_each_other(flavour: Flavour) -> Result<()> {
     let (server, config) = shop(flavour, &[])?;
     let mut config = with(&config, rule("shop.orders", "observe", true));
-    config.more = "[limits]\nlook_s = 1\n".to_owned();
+    config.more = "[limits]\nschema_refresh_s = 1\n".to_owned();
     let (one, other) = (
         ProxyProcess::start(config.clone())?,
         ProxyProcess::start(config)?,

@@ -140,7 +140,7 @@ fn proxy(server: &Upstream, schema_prefix: &str, store: &str) -> Result<ProxyPro
         );
     }
     // All scenarios share the rules: what one of them makes, such as a trigger, must not be seen and change how others go.
-    config.more = "[limits]\nlook_s = 86400".to_owned();
+    config.more = "[limits]\nschema_refresh_s = 86400".to_owned();
     ProxyProcess::start(config)
 }
 

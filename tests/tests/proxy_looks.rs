@@ -246,7 +246,7 @@ fn fences_are_looked_at_while_running(flavour: Flavour) -> Result<()> {
     for rule in &mut config.rules {
         rule.push_str("fence = true\n");
     }
-    config.more = "[limits]\nlook_s = 1".to_owned();
+    config.more = "[limits]\nschema_refresh_s = 1".to_owned();
     let proxy = ProxyProcess::start(config)?;
     let port = proxy.port();
     let missing = |count: u64| {

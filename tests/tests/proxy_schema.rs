@@ -28,7 +28,7 @@ fn begin(server: &Upstream, schema: &str) -> Result<(ProxyProcess, Wire, Wire)> 
     )?;
     let mut config =
         ProxyConfig::before(server, &store).rule(&format!("{schema}.t"), "segment:orders");
-    config.more = "[limits]\nlook_s = 86400".to_owned();
+    config.more = "[limits]\nschema_refresh_s = 86400".to_owned();
     let proxy = ProxyProcess::start(config)?;
     let (one, other) = (proxy.wire(schema)?, proxy.wire(schema)?);
     Ok((proxy, one, other))

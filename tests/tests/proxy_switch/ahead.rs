@@ -88,7 +88,7 @@ pub(super) fn keys_go_on_above_a_table_that_is_renamed_into_a_rule(flavour: Flav
     let shop = Shop::new(flavour)?;
     let mut config = shop.config.clone();
     config.rules = vec![rule("one", "rewrite").replace("shop.orders", "shop.or*")];
-    config.more = "[limits]\nlook_s = 1\n".to_owned();
+    config.more = "[limits]\nschema_refresh_s = 1\n".to_owned();
     let proxy = ProxyProcess::start(config)?;
     let mut wire = proxy.wire("shop")?;
     let before = id(wire.query("INSERT INTO orders (a) VALUES (1)")?)?;

@@ -552,7 +552,7 @@ fn a_table_that_comes_later_is_fenced_below_its_tag(flavour: Flavour) -> Result<
     let shop = Shop::new(flavour)?;
     let mut config = shop.with("one", "rewrite");
     config.rules = vec![rule("one", "rewrite").replace("shop.orders", "shop.*")];
-    config.more = "[limits]\nlook_s = 1\n".to_owned();
+    config.more = "[limits]\nschema_refresh_s = 1\n".to_owned();
     let proxy = ProxyProcess::start(config)?;
     let mut direct = shop.server.wire("shop")?;
     direct.run("CREATE TABLE later (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")?;

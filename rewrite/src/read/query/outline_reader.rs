@@ -170,6 +170,12 @@ impl Cursor<'_> {
             .any(|word| first.is(self.text, word)))
     }
 
+    /// Whether a number follows, or what stands for one. Without it OFFSET is a name, which MySQL allows.
+    fn at_count(&mut self) -> Result<bool, Unread> {
+        let next = self.peek()?.kind;
+        Ok(matches!(next, Kind::Decimal | Kind::Parameter))
+    }
+
     /// Past a number of LIMIT, or what stands for one; none if it is not known.
     fn limit_number(&mut self) -> Result<Option<u64>, Unread> {
         let number = self.peek()?;
@@ -365,7 +371,9 @@ impl Reading {
             () if self.part == Part::Clauses && is("WINDOW") => {
                 outline.clauses.insert(Clause::Window);
             }
-            () if self.part == Part::Clauses && (is("OFFSET") || is("FETCH")) => {
+            () if self.part == Part::Clauses
+                && (is("FETCH") || (is("OFFSET") && cursor.at_count()?)) =>
+            {
                 outline.clauses.insert(Clause::Offset);
                 outline.limit = Limit::of(outline.limit.rows());
             }
