@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keywright_session::{Event, SchemaChanges, Traffic, What};
-use keywright_store::SourceStats;
-use render::{head, line, render_sources};
 
 pub(crate) use http::serve;
 
@@ -196,109 +194,6 @@ impl Counters {
             })
             .collect()
     }
-
-    /// All of it, and what the sources of keys count, as Prometheus reads it.
-    pub fn render(&self, sources: &[SourceStats]) -> String {
-        let mut text = String::new();
-        self.render_connections(&mut text);
-        self.render_rules(&mut text);
-        let name = "fence_missing";
-        let help = "Tables that should have a fence and have none, when they were last looked at.";
-        head(&mut text, name, "gauge", help);
-        for (listener, tables) in locked(&self.fence_missing).iter() {
-            line(&mut text, name, &[("listener", listener.as_str())], tables);
-        }
-        render_sources(&mut text, sources);
-        text
-    }
-
-    fn render_connections(&self, text: &mut String) {
-        let plain: [(&str, &str, &str, &AtomicU64); 4] = [
-            (
-                "connections",
-                "gauge",
-                "Clients that are connected.",
-                &self.open,
-            ),
-            (
-                "connections_total",
-                "counter",
-                "Clients that were accepted.",
-                &self.accepted,
-            ),
-            (
-                "connections_refused_total",
-                "counter",
-                "Clients turned away at connections_max.",
-                &self.turned_away,
-            ),
-            (
-                "look_failures_total",
-                "counter",
-                "Servers that could not be looked at again.",
-                &self.look_failures,
-            ),
-        ];
-        for (name, kind, help, value) in plain {
-            head(text, name, kind, help);
-            line(text, name, &[], value.load(Ordering::Relaxed));
-        }
-    }
-
-    fn render_rules(&self, text: &mut String) {
-        type Plain = (&'static str, &'static str, fn(&RuleCounters) -> &AtomicU64);
-        type Counted = fn(&RuleCounters) -> &Mutex<BTreeMap<&'static str, u64>>;
-        let plain: [Plain; 3] = [
-            (
-                "ids_unseen_total",
-                "Ids of tables whose rule observes that came by no INSERT through a program.",
-                |of| &of.unseen,
-            ),
-            (
-                "statements_rewritten_total",
-                "Statements that got keys.",
-                |of| &of.rewritten,
-            ),
-            (
-                "statements_observed_total",
-                "Statements that would have got keys.",
-                |of| &of.observed,
-            ),
-        ];
-        let counted: [(&str, &str, Counted); 2] = [
-            (
-                "statements_refused_total",
-                "Statements that were refused; without rule where it was not known yet.",
-                |of| &of.refused,
-            ),
-            (
-                "statements_passed_total",
-                "Statements passed without keys, as the rule says.",
-                |of| &of.passed,
-            ),
-        ];
-        let rules = locked(&self.rules);
-        for (name, help, count) in plain {
-            head(text, name, "counter", help);
-            for (rule, counters) in rules.iter().filter(|(rule, _)| *rule != NO_RULE) {
-                let count = count(counters).load(Ordering::Relaxed);
-                line(text, name, &[("rule", rule.as_str())], count);
-            }
-        }
-        for (name, help, counts) in counted {
-            head(text, name, "counter", help);
-            for (rule, counters) in rules.iter() {
-                for (construct, count) in locked(counts(counters)).iter() {
-                    line(
-                        text,
-                        name,
-                        &[("rule", rule.as_str()), ("construct", *construct)],
-                        count,
-                    );
-                }
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -324,9 +219,14 @@ mod tests {
             assert!(events.is_empty());
         }
         counters.fence_missing("127.0.0.1:6033", 3);
-        let text = counters.render(&[]);
+        let text = counters.render(&[]).unwrap();
         for expected in [
-            "keywright_connections 1\n",
+            "# HELP keywright_connections Clients that are connected.\n\
+             # TYPE keywright_connections gauge\n\
+             keywright_connections 1\n\
+             # HELP keywright_connections_total Clients that were accepted.\n\
+             # TYPE keywright_connections_total counter\n\
+             keywright_connections_total 1\n",
             "keywright_statements_rewritten_total{rule=\"a.b\"} 0\n",
             "keywright_statements_rewritten_total{rule=\"c.d\"} 4\n",
             "keywright_statements_refused_total{rule=\"a.b\",construct=\"insert … select\"} 2\n",

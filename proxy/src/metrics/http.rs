@@ -101,7 +101,10 @@ impl HttpState {
             return (StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
         }
         match path {
-            "/metrics" => (StatusCode::OK, self.counters.render(&self.keys.stats())),
+            "/metrics" => match self.counters.render(&self.keys.stats()) {
+                Ok(figures) => (StatusCode::OK, figures),
+                Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            },
             "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
             "/readyz" if *self.stopping.borrow() => {
                 (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned())

@@ -1,114 +1,230 @@
-//! Figures as Prometheus reads them.
+//! Figures as Prometheus reads them. What happens is counted in atomics of our own; families and their text are the client crate's.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use keywright_store::SourceStats;
+use prometheus::TextEncoder;
+use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
+
+use super::{Counters, NO_RULE, RuleCounters, locked};
 
 /// Microseconds of a second.
-const US_PER_S: u64 = 1_000_000;
+const US_PER_S: f64 = 1e6;
 
-/// Appends the figures of all sources of keys.
-pub(super) fn render_sources(text: &mut String, sources: &[SourceStats]) {
-    type Figure = (
-        &'static str,
-        &'static str,
-        &'static str,
-        fn(&SourceStats) -> u64,
-    );
-    let figures: [Figure; 8] = [
-        ("keys_issued_total", "counter", "Keys issued.", |of| {
-            of.issued
-        }),
-        (
-            "keys_remaining",
-            "gauge",
-            "Keys left in memory; milliseconds of bound for keys made of time.",
-            |of| of.remaining,
-        ),
-        (
-            "keys_per_second",
-            "gauge",
-            "Rate over the last reservation.",
-            |of| of.rate_per_s,
-        ),
-        ("step", "gauge", "Size of the next reservation.", |of| {
-            of.step
-        }),
-        (
-            "refills_total",
-            "counter",
-            "Reservations made in the store.",
-            |of| of.refills,
-        ),
-        (
-            "refill_failures_total",
-            "counter",
-            "Reservations that failed.",
-            |of| of.refill_failures,
-        ),
-        (
-            "waits_total",
-            "counter",
-            "Statements that waited for a reservation.",
-            |of| of.waits,
-        ),
-        (
-            "keys_refused_total",
-            "counter",
-            "Requests for keys that failed.",
-            |of| of.refused,
-        ),
-    ];
-    for (name, kind, help, figure) in figures {
-        head(text, name, kind, help);
-        for source in sources {
-            line(
-                text,
-                name,
-                &[("source", source.name.as_str())],
-                figure(source),
-            );
+impl Counters {
+    /// All of it, and what the sources of keys count, as Prometheus reads it.
+    ///
+    /// # Errors
+    /// The encoder refuses a family: a fault of this program.
+    pub fn render(&self, sources: &[SourceStats]) -> prometheus::Result<String> {
+        let mut families = Vec::from(self.of_connections());
+        families.extend(self.of_rules());
+        families.push(self.of_fences());
+        families.extend(of_sources(sources));
+        // The format has no family without a series.
+        families.retain(|family| !family.get_metric().is_empty());
+        TextEncoder::new().encode_to_string(&families)
+    }
+
+    fn of_connections(&self) -> [MetricFamily; 4] {
+        let alone = |value: &AtomicU64| [(Vec::new(), number(value.load(Ordering::Relaxed)))];
+        [
+            gauge(
+                "connections",
+                "Clients that are connected.",
+                alone(&self.open),
+            ),
+            counter(
+                "connections_total",
+                "Clients that were accepted.",
+                alone(&self.accepted),
+            ),
+            counter(
+                "connections_refused_total",
+                "Clients turned away at connections_max.",
+                alone(&self.turned_away),
+            ),
+            counter(
+                "look_failures_total",
+                "Servers that could not be looked at again.",
+                alone(&self.look_failures),
+            ),
+        ]
+    }
+
+    fn of_rules(&self) -> [MetricFamily; 5] {
+        [
+            self.by_rule(
+                "ids_unseen_total",
+                "Ids of tables whose rule observes that came by no INSERT through a program.",
+                |of| &of.unseen,
+            ),
+            self.by_rule(
+                "statements_rewritten_total",
+                "Statements that got keys.",
+                |of| &of.rewritten,
+            ),
+            self.by_rule(
+                "statements_observed_total",
+                "Statements that would have got keys.",
+                |of| &of.observed,
+            ),
+            self.by_construct(
+                "statements_refused_total",
+                "Statements that were refused; without rule where it was not known yet.",
+                |of| &of.refused,
+            ),
+            self.by_construct(
+                "statements_passed_total",
+                "Statements passed without keys, as the rule says.",
+                |of| &of.passed,
+            ),
+        ]
+    }
+
+    fn by_rule(&self, name: &str, help: &str, of: fn(&RuleCounters) -> &AtomicU64) -> MetricFamily {
+        let rules = locked(&self.rules);
+        let known = rules.iter().filter(|(rule, _)| *rule != NO_RULE);
+        let samples = known.map(|(rule, counters)| {
+            let count = of(counters).load(Ordering::Relaxed);
+            (vec![label("rule", rule)], number(count))
+        });
+        counter(name, help, samples)
+    }
+
+    fn by_construct(
+        &self,
+        name: &str,
+        help: &str,
+        of: fn(&RuleCounters) -> &Mutex<BTreeMap<&'static str, u64>>,
+    ) -> MetricFamily {
+        let mut samples = Vec::new();
+        for (rule, counters) in locked(&self.rules).iter() {
+            for (construct, count) in locked(of(counters)).iter() {
+                let labels = vec![label("rule", rule), label("construct", construct)];
+                samples.push((labels, number(*count)));
+            }
         }
+        counter(name, help, samples)
     }
-    let name = "wait_seconds_total";
-    head(text, name, "counter", "How long they waited in total.");
-    for source in sources {
-        let (s, us) = (source.wait_us / US_PER_S, source.wait_us % US_PER_S);
-        line(
-            text,
-            name,
-            &[("source", source.name.as_str())],
-            format_args!("{s}.{us:06}"),
-        );
+
+    fn of_fences(&self) -> MetricFamily {
+        let missing = locked(&self.fence_missing);
+        let samples = missing
+            .iter()
+            .map(|(listener, tables)| (vec![label("listener", listener)], number(*tables)));
+        gauge(
+            "fence_missing",
+            "Tables that should have a fence and have none, when they were last looked at.",
+            samples,
+        )
     }
 }
 
-/// Appends what a figure is.
-pub(super) fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        text,
-        "# HELP keywright_{name} {help}\n# TYPE keywright_{name} {kind}"
-    );
+/// The figures of all sources of keys.
+fn of_sources(sources: &[SourceStats]) -> [MetricFamily; 9] {
+    let each = |figure: fn(&SourceStats) -> f64| {
+        let sample = move |of: &SourceStats| (vec![label("source", &of.name)], figure(of));
+        sources.iter().map(sample)
+    };
+    [
+        counter(
+            "keys_issued_total",
+            "Keys issued.",
+            each(|of| number(of.issued)),
+        ),
+        gauge(
+            "keys_remaining",
+            "Keys left in memory; milliseconds of bound for keys made of time.",
+            each(|of| number(of.remaining)),
+        ),
+        gauge(
+            "keys_per_second",
+            "Rate over the last reservation.",
+            each(|of| number(of.rate_per_s)),
+        ),
+        gauge(
+            "step",
+            "Size of the next reservation.",
+            each(|of| number(of.step)),
+        ),
+        counter(
+            "refills_total",
+            "Reservations made in the store.",
+            each(|of| number(of.refills)),
+        ),
+        counter(
+            "refill_failures_total",
+            "Reservations that failed.",
+            each(|of| number(of.refill_failures)),
+        ),
+        counter(
+            "waits_total",
+            "Statements that waited for a reservation.",
+            each(|of| number(of.waits)),
+        ),
+        counter(
+            "keys_refused_total",
+            "Requests for keys that failed.",
+            each(|of| number(of.refused)),
+        ),
+        counter(
+            "wait_seconds_total",
+            "How long they waited in total.",
+            each(|of| number(of.wait_us) / US_PER_S),
+        ),
+    ]
 }
 
-/// Appends a figure with its labels.
-pub(super) fn line(
-    text: &mut String,
+/// Values are doubles to Prometheus: exact below 2^53.
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+fn label(name: &str, value: &str) -> LabelPair {
+    let mut label = LabelPair::default();
+    label.set_name(name.to_owned());
+    label.set_value(value.to_owned());
+    label
+}
+
+fn counter(
     name: &str,
-    labels: &[(&str, &str)],
-    value: impl std::fmt::Display,
-) {
-    // As above.
-    let _ = write!(text, "keywright_{name}");
-    for (index, (label, of)) in labels.iter().enumerate() {
-        let of = of
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n");
-        let before = if index == 0 { '{' } else { ',' };
-        let _ = write!(text, "{before}{label}=\"{of}\"");
-    }
-    let end = if labels.is_empty() { "" } else { "}" };
-    let _ = writeln!(text, "{end} {value}");
+    help: &str,
+    samples: impl IntoIterator<Item = (Vec<LabelPair>, f64)>,
+) -> MetricFamily {
+    let samples = samples.into_iter().map(|(labels, value)| {
+        let mut count = proto::Counter::default();
+        count.set_value(value);
+        let mut metric = Metric::from_label(labels);
+        metric.set_counter(count);
+        metric
+    });
+    family(name, help, MetricType::COUNTER, samples.collect())
+}
+
+fn gauge(
+    name: &str,
+    help: &str,
+    samples: impl IntoIterator<Item = (Vec<LabelPair>, f64)>,
+) -> MetricFamily {
+    let samples = samples.into_iter().map(|(labels, value)| {
+        let mut level = proto::Gauge::default();
+        level.set_value(value);
+        let mut metric = Metric::from_label(labels);
+        metric.set_gauge(level);
+        metric
+    });
+    family(name, help, MetricType::GAUGE, samples.collect())
+}
+
+fn family(name: &str, help: &str, kind: MetricType, samples: Vec<Metric>) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(format!("keywright_{name}"));
+    family.set_help(help.to_owned());
+    family.set_field_type(kind);
+    family.set_metric(samples);
+    family
 }
