@@ -6,6 +6,7 @@
 pub mod config;
 mod config_snapshot;
 mod config_updates;
+mod connection_span;
 pub mod decode;
 pub mod explain;
 pub mod general_log;

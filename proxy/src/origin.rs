@@ -34,6 +34,11 @@ impl Origin {
         }
     }
 
+    /// The address that the client has connected from.
+    pub(crate) fn client(&self) -> SocketAddr {
+        self.client
+    }
+
     /// Reads the header that a connection begins with, and no byte more. `None`: the one who sent it speaks for itself, or for
     /// somebody who has no address.
     ///

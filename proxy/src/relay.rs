@@ -16,6 +16,7 @@ use keywright_session::{KeyRequest, Session, Step};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
+use tracing::{Instrument as _, Span};
 
 use crate::config_updates::ConfigUpdates;
 use crate::handshake::{self, Change, Login};
@@ -86,10 +87,13 @@ pub struct Relay {
     updates: Option<ConfigUpdates>,
     /// Until when the statement at hand waits for newer rules.
     waits_until: Option<Instant>,
+    /// What log lines carry.
+    span: Span,
 }
 
 impl Relay {
-    /// Both connections, and the session between them. `stopping` becomes true when the proxy is to end.
+    /// Both connections, and the session between them. `stopping` becomes true when the proxy is to end. The span in which it is made
+    /// is the connection's.
     pub fn new(
         client: Stream,
         upstream: Stream,
@@ -120,6 +124,7 @@ impl Relay {
             stopping: Stopping::new(stopping),
             updates,
             waits_until: None,
+            span: Span::current(),
         }
     }
 
@@ -242,7 +247,8 @@ impl Relay {
         }
         if let Err(error) = poll_pass(&mut self.client, &mut self.upstream, context) {
             // It has ended; what it said before is still to be read.
-            self.upstream.note(&error, "writing to the upstream");
+            self.span
+                .in_scope(|| self.upstream.note(&error, "writing to the upstream"));
             self.upstream.is_deaf = true;
             poll_pass(&mut self.client, &mut self.upstream, context)?;
         }
@@ -267,7 +273,8 @@ impl Relay {
         if !is_pending(&self.upstream, &self.client) {
             was_read |= self.upstream.poll_read(context).unwrap_or_else(|error| {
                 // Its last words are passed on as before any other end.
-                self.upstream.note(&error, "reading from the upstream");
+                self.span
+                    .in_scope(|| self.upstream.note(&error, "reading from the upstream"));
                 self.upstream.input.end();
                 true
             });
@@ -388,7 +395,8 @@ impl Relay {
             return Ok(false);
         }
         let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
-        match handshake::change_user(client, upstream, &command, &mut self.login).await? {
+        let change = handshake::change_user(client, upstream, &command, &mut self.login);
+        match change.instrument(self.span.clone()).await? {
             Change::Entered => {
                 let sees_status = self.context.allows_status(&self.login.facts);
                 self.session.reset(self.login.facts.clone());

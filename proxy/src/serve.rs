@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use keywright_core::Cause;
-use keywright_session::Session;
+use keywright_session::{Rules, Session};
 use keywright_store::Keys;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tracing::{Instrument as _, Span};
 
 use crate::config::{Config, Listener};
 use crate::config_snapshot::ConfigSnapshot;
 use crate::config_updates;
-use crate::handshake::{self, Ended, Pending, Terms};
+use crate::connection_span;
+use crate::handshake::{self, Ended, Login, Pending, Terms};
 use crate::keepalive::keep_alive;
 use crate::linger::linger;
 use crate::listener_context::ListenerContext;
@@ -159,8 +161,9 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
             Ok(client) => {
                 let serves = Arc::clone(shared);
                 shared.threads.give(async move {
-                    if let Err(error) = serve_client(client, index, &serves).await {
-                        tracing::debug!(%error, "connection ended");
+                    let span = connection_span::new();
+                    if let Err(error) = serve_client(client, index, &serves, &span).await {
+                        span.in_scope(|| tracing::debug!(%error, "connection ended"));
                     }
                 });
             }
@@ -172,15 +175,25 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
     }
 }
 
-async fn serve_client(client: Accepted, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
+async fn serve_client(
+    client: Accepted,
+    index: usize,
+    shared: &Arc<Shared>,
+    span: &Span,
+) -> std::io::Result<()> {
     let client = client.here()?;
     let (place, open) = ConnectionSlot::take(&shared.counters);
     if let Some((cause, message)) = turned_away(open, shared) {
         // It takes nobody's place while it reads why.
         drop(place);
+        connection_span::of_client(span, Origin::of(&client).as_ref());
         return refuse(client, cause, message).await;
     }
-    connection(client, index, shared).await
+    let let_in = let_in(client, index, shared).instrument(span.clone());
+    match let_in.await? {
+        Some(relay) => relay.run().await,
+        None => Ok(()),
+    }
 }
 
 /// A connection that is counted until it is dropped, however its task ends.
@@ -212,29 +225,41 @@ fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
     None
 }
 
-async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> std::io::Result<()> {
+/// Connects a client to its server, and has it log in; `None`: it was refused, and told so. Runs in the connection's span.
+async fn let_in(
+    mut client: Stream,
+    index: usize,
+    shared: &Arc<Shared>,
+) -> std::io::Result<Option<Relay>> {
     let Some(listener) = shared.config.listeners.get(index) else {
-        return Ok(());
+        return Ok(None);
     };
-    let origin = match origin(&mut client, listener, shared).await {
+    let origin = origin(&mut client, listener, shared).await;
+    let by_socket = || Origin::of(&client);
+    let known = origin.as_ref().ok().copied().flatten().or_else(by_socket);
+    connection_span::of_client(&Span::current(), known.as_ref());
+    let origin = match origin {
         Ok(origin) => origin,
         // Also whoever waits for the server's greeting, as clients without a balancer do.
         Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::TimedOut) => {
             let message = "keywright: the connection does not begin with a PROXY protocol v2 header, which this listener wants";
-            return refuse(client, Cause::PacketMalformed, message).await;
+            return refuse(client, Cause::PacketMalformed, message)
+                .await
+                .map(|()| None);
         }
         Err(error) => return Err(error),
     };
     let Some(mut upstream) = connect(listener, origin, shared).await else {
         let message = format!("Can't connect to MySQL server on '{}'", listener.upstream);
-        return refuse(client, Cause::UpstreamUnreachable, &message).await;
+        let refused = refuse(client, Cause::UpstreamUnreachable, &message).await;
+        return refused.map(|()| None);
     };
     keep_alive(&client, shared.config.keepalive_s)?;
     let snapshot = Arc::clone(&shared.snapshot.borrow());
     let (Some(rules), Some(protection)) =
         (snapshot.rules.get(index), snapshot.protection.get(index))
     else {
-        return Ok(());
+        return Ok(None);
     };
     let terms = Terms {
         protection,
@@ -249,7 +274,7 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
         Ok(Ok(Ended::Entered(client, upstream, login))) => (client, upstream, *login),
         Ok(Ok(Ended::Refused(client))) => {
             let (lingered, ()) = tokio::join!(linger(client), upstream.finish());
-            return lingered;
+            return lingered.map(|()| None);
         }
         Ok(Err(error)) => {
             upstream.finish().await;
@@ -260,14 +285,32 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
             return Err(too_long.into());
         }
     };
-    let session = Session::new(Arc::clone(rules), login.facts.clone())
-        .with_budget(Arc::<Memory>::clone(&shared.memory));
+    let rules = Arc::clone(rules);
+    Ok(Some(relay(
+        shared,
+        index,
+        rules,
+        &snapshot,
+        (client, upstream, login),
+    )))
+}
+
+/// A connection on which a client has logged in, to be run.
+fn relay(
+    shared: &Shared,
+    index: usize,
+    rules: Arc<Rules>,
+    snapshot: &ConfigSnapshot,
+    (client, upstream, login): (Stream, Stream, Login),
+) -> Relay {
+    let session =
+        Session::new(rules, login.facts.clone()).with_budget(Arc::<Memory>::clone(&shared.memory));
     let session = if login.must_see_change_user {
         session.must_see_change_user()
     } else {
         session
     };
-    let means = ListenerContext {
+    let context = ListenerContext {
         sources: Arc::clone(&snapshot.sources),
         tally: Arc::clone(&snapshot.tally),
         status: Some(Arc::clone(&shared.status)),
@@ -279,8 +322,7 @@ async fn connection(mut client: Stream, index: usize, shared: &Arc<Shared>) -> s
         }),
     };
     let stopping = shared.stopping.clone();
-    let relay = Relay::new(client, upstream, session, login, means, stopping);
-    relay.run().await
+    Relay::new(client, upstream, session, login, context, stopping)
 }
 
 /// Where a client comes from: by the header that its connection begins with, or by its socket.

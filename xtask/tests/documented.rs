@@ -1,0 +1,48 @@
+//! Every variable of the environment that is ours is named in README.md, and it names no other.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// What names of our variables begin with.
+const PREFIX: &str = "KEYWRIGHT_";
+/// What holds no sources of ours.
+const NOT_OURS: [&str; 2] = ["target", ".git"];
+
+fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// The variables of the environment that a text names.
+fn variables(text: &str) -> impl Iterator<Item = String> {
+    text.match_indices(PREFIX).filter_map(|(at, _)| {
+        let is_part = |char: &char| char.is_ascii_uppercase() || *char == '_';
+        let name: String = text[at..].chars().take_while(is_part).collect();
+        (name.len() > PREFIX.len()).then_some(name)
+    })
+}
+
+/// Adds those that the sources in a directory name.
+fn add_variables(dir: &Path, names: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !NOT_OURS.iter().any(|name| path.ends_with(name)) {
+            add_variables(&path, names);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            names.extend(variables(&fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn variables_of_the_environment_are_documented() {
+    let mut used = BTreeSet::new();
+    add_variables(workspace(), &mut used);
+    assert!(used.len() > 10, "{used:?}");
+    let readme = fs::read_to_string(workspace().join("README.md")).unwrap();
+    let documented: BTreeSet<String> = variables(&readme).collect();
+    let missing: Vec<_> = used.difference(&documented).collect();
+    assert!(missing.is_empty(), "README.md lacks {missing:?}");
+    let gone: Vec<_> = documented.difference(&used).collect();
+    assert!(gone.is_empty(), "no source reads {gone:?}");
+}
