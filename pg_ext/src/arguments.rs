@@ -1,7 +1,7 @@
 //! What callers of SQL functions give, read: texts that name a tag, a layout or a time zone.
 
 use keywright_core::cause::Cause;
-use keywright_core::layout::Layout;
+use keywright_core::layout::{Layout, Preset};
 use keywright_core::tag::Tag;
 use keywright_core::zone::{Zone, ZoneError};
 
@@ -73,8 +73,9 @@ pub fn layout(text: &[u8]) -> Result<Layout, Failure> {
 
 fn no_layout(message: &str, meant: Option<&str>) -> Failure {
     let meant = meant.map_or_else(String::new, |meant| format!("Did you mean \"{meant}\"? "));
+    let presets = Preset::ALL.map(Preset::name).join(", ");
     Failure::new(Cause::LayoutInvalid, message).hint(format!(
-        "{meant}Name a preset (twitter, leaf, baidu, shardingsphere, sonyflake, instagram, js53) or the fields from high to \
+        "{meant}Name a preset ({presets}) or the fields from high to \
          low, such as 'time=41,datacenter=5,worker=5,sequence=12,epoch=1288834974657,tick=1ms'."
     ))
 }

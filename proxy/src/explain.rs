@@ -8,7 +8,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use keywright_rewrite::{InsertHead, Kind, Modes, kind};
+use keywright_rewrite::{InsertHead, Kind, Modes, kind, quote_string};
 use keywright_session::imagine::{Explained, Fate, Imagined, State};
 use keywright_session::{Mode, Rule, Rules, SessionFacts};
 
@@ -208,7 +208,8 @@ impl<'a> Explainer<'a> {
                 }
                 Entry::Prepare(text) => {
                     if let Some(mut prepare) = connection.prepares.take() {
-                        self.write_quoted(&text, &mut prepare);
+                        let has_escapes = !self.modes().no_backslash_escapes;
+                        quote_string(&text, has_escapes, &mut prepare);
                         self.count(connection, &prepare, line.number, &mut summary);
                     }
                 }
@@ -221,18 +222,6 @@ impl<'a> Explainer<'a> {
             }
         }
         Ok(summary)
-    }
-
-    fn write_quoted(&self, text: &[u8], out: &mut Vec<u8>) {
-        let has_escapes = !self.modes().no_backslash_escapes;
-        out.push(b'\'');
-        for byte in text {
-            if *byte == b'\'' || (has_escapes && *byte == b'\\') {
-                out.push(*byte);
-            }
-            out.push(*byte);
-        }
-        out.push(b'\'');
     }
 
     fn count(&self, connection: &mut Connection, text: &[u8], number: u64, summary: &mut Summary) {

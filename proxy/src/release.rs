@@ -7,6 +7,7 @@ use keywright_session::Pattern;
 
 use crate::config::{Config, Configured};
 use crate::highest::{self, Table};
+use crate::tables::quoted_string;
 
 /// Numbers of 2⁵³ and above lose their last digits in clients that read numbers as doubles.
 const DOUBLE_MAX: u64 = 1 << 53;
@@ -97,9 +98,9 @@ fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Sh
             "-- While proxies run there is a way without a stop: mode = \"observe\" for this rule, and SIGHUP for one proxy after the other.\n\
              -- What follows is for tables that are to do without any proxy. Behind it, on the store, so that no proxy that starts later\n\
              -- takes them for tables with keys:\n\
-             -- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = '{}' AND column_name = '{}';",
-            name.replace('\\', "\\\\").replace('\'', "''"),
-            configured.rule.column
+             -- UPDATE keywright_rule SET key_space = NULL WHERE table_pattern = {} AND column_name = {};",
+            quoted_string(&name),
+            quoted_string(&configured.rule.column)
         );
     }
     let _ = writeln!(
@@ -196,11 +197,11 @@ fn of_table(out: &mut String, table: &Table, floor: u64) {
         out,
         "-- {name}: {key} is {kind}; highest id {}, room for {left} more.\n\
          SET @keywright_next = (SELECT GREATEST(COALESCE(MAX({key}), 0), {floor}) + 1 FROM {name});\n\
-         SET @keywright_alter = CONCAT('ALTER TABLE {} AUTO_INCREMENT = ', @keywright_next);\n\
+         SET @keywright_alter = CONCAT({}, @keywright_next);\n\
          PREPARE keywright_alter FROM @keywright_alter;\n\
          EXECUTE keywright_alter;\n\
          DEALLOCATE PREPARE keywright_alter;",
         table.highest.unwrap_or(0),
-        name.replace('\\', "\\\\").replace('\'', "''"),
+        quoted_string(&format!("ALTER TABLE {name} AUTO_INCREMENT = ")),
     );
 }

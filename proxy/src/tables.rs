@@ -19,9 +19,9 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder};
 use tokio::time::timeout;
 
-pub(crate) use columns::quoted;
 use columns::with_rule;
 pub use columns::{Column, first_of_indexes, key_columns, lower_case};
+pub(crate) use columns::{quoted, quoted_string};
 pub use counting::{Count, Counting};
 pub use inspection::{Inspection, TableFacts};
 

@@ -7,5 +7,6 @@ pub(crate) mod cursor;
 pub(crate) mod literal;
 pub(crate) mod name;
 pub(crate) mod non_ascii_blanks;
+pub(crate) mod quote;
 pub(crate) mod scan;
 pub(crate) mod token;

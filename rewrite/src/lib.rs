@@ -20,6 +20,7 @@ mod splice;
 
 pub use lex::name::TableName;
 pub use lex::non_ascii_blanks::has_blanks_beyond_ascii;
+pub use lex::quote::{quote_name, quote_string};
 pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use plan::insert_plan::{LastInsertId, Plan};
 pub use plan::key_column::KeyColumn;

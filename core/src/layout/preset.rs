@@ -26,6 +26,9 @@ pub enum Preset {
     Js53,
 }
 
+/// A row of the table of presets.
+type Row = (&'static str, &'static [(FieldName, u8)], i64, u32);
+
 impl Preset {
     /// All presets.
     pub const ALL: [Self; 7] = [
@@ -38,59 +41,63 @@ impl Preset {
         Self::Js53,
     ];
 
-    /// The name used in a layout's text.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Twitter => "twitter",
-            Self::Leaf => "leaf",
-            Self::Baidu => "baidu",
-            Self::ShardingSphere => "shardingsphere",
-            Self::Sonyflake => "sonyflake",
-            Self::Instagram => "instagram",
-            Self::Js53 => "js53",
-        }
-    }
-
-    /// The layout.
-    pub const fn layout(self) -> Layout {
+    /// The table: name, fields from high to low, epoch in unix milliseconds, milliseconds per tick.
+    const fn row(self) -> Row {
         const TWITTER_EPOCH_MS: i64 = 1_288_834_974_657;
-        let (fields, epoch_ms, tick_ms): (&[(FieldName, u8)], i64, u32) = match self {
+        match self {
             Self::Twitter => (
+                "twitter",
                 &[(Time, 41), (Datacenter, 5), (Worker, 5), (Sequence, 12)],
                 TWITTER_EPOCH_MS,
                 1,
             ),
             Self::Leaf => (
+                "leaf",
                 &[(Time, 41), (Worker, 10), (Sequence, 12)],
                 TWITTER_EPOCH_MS,
                 1,
             ),
             Self::Baidu => (
+                "baidu",
                 &[(Time, 28), (Worker, 22), (Sequence, 13)],
                 1_463_673_600_000,
                 1000,
             ),
             Self::ShardingSphere => (
+                "shardingsphere",
                 &[(Time, 41), (Worker, 10), (Sequence, 12)],
                 1_477_958_400_000,
                 1,
             ),
             Self::Sonyflake => (
+                "sonyflake",
                 &[(Time, 39), (Sequence, 8), (Worker, 16)],
                 1_409_529_600_000,
                 10,
             ),
             Self::Instagram => (
+                "instagram",
                 &[(Time, 40), (Worker, 13), (Sequence, 10)],
                 1_314_220_021_721,
                 1,
             ),
             Self::Js53 => (
+                "js53",
                 &[(Time, 41), (Worker, 5), (Sequence, 7)],
                 1_735_689_600_000,
                 1,
             ),
-        };
+        }
+    }
+
+    /// The name used in a layout's text.
+    pub const fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The layout.
+    pub const fn layout(self) -> Layout {
+        let (_, fields, epoch_ms, tick_ms) = self.row();
         Layout::from_fields(fields, epoch_ms, tick_ms)
     }
 

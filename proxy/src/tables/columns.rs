@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
-use keywright_rewrite::Flavour;
+use keywright_rewrite::{Flavour, quote_name, quote_string};
 use keywright_session::{Rules, SeenTable, Sighting};
 use keywright_store::{KeyKind, KeySpec, OWN_TABLES};
 use mysql_async::prelude::Queryable;
@@ -238,8 +238,20 @@ impl Column {
     }
 }
 
+/// A name between backquotes.
 pub(crate) fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
+    let mut out = Vec::new();
+    quote_name(name.as_bytes(), &mut out);
+    // Quoting adds ASCII, so nothing is lost.
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// A string between quotation marks, for sessions whose `sql_mode` is the default.
+pub(crate) fn quoted_string(text: &str) -> String {
+    let mut out = Vec::new();
+    quote_string(text.as_bytes(), true, &mut out);
+    // As above.
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// The columns of rules that are still there, with these.

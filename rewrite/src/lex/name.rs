@@ -138,15 +138,3 @@ pub(crate) fn undouble(inner: &[u8], quote: u8) -> Vec<u8> {
     }
     bytes
 }
-
-/// Appends a name between backquotes.
-pub(crate) fn write_name(name: &[u8], out: &mut Vec<u8>) {
-    out.push(b'`');
-    for byte in name {
-        if *byte == b'`' {
-            out.push(b'`');
-        }
-        out.push(*byte);
-    }
-    out.push(b'`');
-}

@@ -1,6 +1,6 @@
 //! The column that gets the keys, and how it comes into lists of columns.
 
-use crate::lex::name::write_name;
+use crate::lex::quote::quote_name;
 use crate::read::key_value::KeyForm;
 
 /// The column that gets the keys.
@@ -27,7 +27,7 @@ pub(crate) fn listed(name: &[u8], alone: bool, last: bool) -> Vec<u8> {
     if last && !alone {
         edit.push(b',');
     }
-    write_name(name, &mut edit);
+    quote_name(name, &mut edit);
     if !last && !alone {
         edit.push(b',');
     }
@@ -47,7 +47,7 @@ pub(crate) fn full_list(name: &[u8], live: &[Vec<u8>], own: bool, last: bool) ->
         if index > 0 {
             edit.push(b',');
         }
-        write_name(name, &mut edit);
+        quote_name(name, &mut edit);
     }
     edit.push(b')');
     edit

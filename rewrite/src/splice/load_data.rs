@@ -2,7 +2,7 @@
 
 use keywright_core::KeyBatch;
 
-use crate::lex::name::write_name;
+use crate::lex::quote::quote_name;
 use crate::plan::load_data::LoadPlan;
 use crate::splice::error::SpliceError;
 use crate::splice::out_of_range::{GIVEN, OUT_OF_RANGE};
@@ -37,7 +37,7 @@ impl LoadPlan {
         })?;
         out.extend_from_slice(front);
         out.extend_from_slice(if self.has_set { b"," } else { b" SET " });
-        write_name(&self.key_name, out);
+        quote_name(&self.key_name, out);
         out.extend_from_slice(b"=CASE");
         if self.given {
             self.write_given(may_give, out);
@@ -51,14 +51,14 @@ impl LoadPlan {
     /// What becomes of a key that was stored.
     fn write_given(&self, may_give: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(b" WHEN ");
-        write_name(&self.key_name, out);
+        quote_name(&self.key_name, out);
         out.extend_from_slice(b"<>0 THEN ");
         if may_give {
-            write_name(&self.key_name, out);
+            quote_name(&self.key_name, out);
             return;
         }
         out.extend_from_slice(b"CAST(");
-        write_name(&self.key_name, out);
+        quote_name(&self.key_name, out);
         out.extend_from_slice(format!(" AS SIGNED)*{GIVEN}*{GIVEN}").as_bytes());
     }
 }

@@ -2,7 +2,7 @@
 
 use keywright_core::KeyBatch;
 
-use crate::lex::name::write_name;
+use crate::lex::quote::quote_name;
 use crate::lex::token::is_apart;
 use crate::plan::insert_plan::Plan;
 use crate::plan::site::{Site, SiteKind};
@@ -106,7 +106,7 @@ impl<'a> Writer<'a> {
     }
 
     fn assign(&mut self) {
-        write_name(&self.plan.key_name, self.out);
+        quote_name(&self.plan.key_name, self.out);
         self.out.push(b'=');
     }
 
