@@ -1,11 +1,9 @@
 //! Where the upstream's answer to a command ends, by packet headers: rows are jumped over, never read.
 
-use crate::bytes::{HEADER_BYTES, Header, Reader};
-use crate::done::{Done, MORE_RESULTS, is_progress, read_end, read_eof, read_ok};
-use crate::protocol::{EOF, ERR, LOCAL_INFILE};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
+use keywright_wire::done::{Done, is_progress, read_end, read_eof, read_ok};
+use keywright_wire::protocol::{CURSOR_EXISTS, EOF, ERR, LOCAL_INFILE, MORE_RESULTS};
 
-/// Rows wait in a cursor.
-const CURSOR_EXISTS: u16 = 0x0040;
 /// Flags of an execution that ask for a cursor.
 const CURSOR_TYPES: u8 = 0x07;
 

@@ -2,10 +2,10 @@
 //! They stay as they were, byte for byte, whatever becomes of the statement.
 
 use keywright_rewrite::Unsupported;
+use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
+use keywright_wire::values::{BadValue, take, value};
 
-use crate::bytes::{HEADER_BYTES, Header, Reader};
 use crate::session::Session;
-use crate::values::{BadValue, take, value};
 
 /// Capability: statements come with query attributes.
 const QUERY_ATTRIBUTES: u64 = 1 << 27;
@@ -122,7 +122,7 @@ pub(crate) fn is_null(nulls: &[u8], index: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::front_bytes;
-    use crate::values::BadValue;
+    use keywright_wire::values::BadValue;
 
     #[test]
     fn a_text_is_found_behind_attributes_of_every_length() {

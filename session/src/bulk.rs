@@ -7,11 +7,11 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{Care, KeyForm, KeyParameter, Prepared, Unsupported};
 
 use cast::{Cast, KeyValues, write_key};
+use keywright_wire::bytes::Reader;
+use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
+use keywright_wire::values::{BadValue, value};
 
-use crate::bytes::Reader;
 use crate::params::{Bound, Param, Type, key_type, read_types};
-use crate::protocol::COM_STMT_BULK_EXECUTE;
-use crate::values::{BadValue, value};
 
 /// The client wants a result with the id of each row.
 const UNIT_RESULTS: u16 = 64;

@@ -1,14 +1,15 @@
 //! The client's next command: what it is, and whether it can be passed on untouched.
 
-use crate::after::After;
-use crate::answer::Shape;
-use crate::bytes::{HEADER_BYTES, Header, whole};
-use crate::protocol::{
+use keywright_wire::bytes::{HEADER_BYTES, Header, whole};
+use keywright_wire::protocol::{
     COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_CLONE, COM_FIELD_LIST, COM_INIT_DB,
     COM_MULTI, COM_PROCESS_INFO, COM_QUERY, COM_QUIT, COM_RESET_CONNECTION, COM_SET_OPTION,
     COM_STATISTICS, COM_STMT_BULK_EXECUTE, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_FETCH,
     COM_STMT_PREPARE, COM_STMT_RESET, COM_STMT_SEND_LONG_DATA, COM_TABLE_DUMP,
 };
+
+use crate::after::After;
+use crate::answer::Shape;
 use crate::session::Session;
 use crate::step::Step;
 

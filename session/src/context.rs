@@ -3,16 +3,13 @@
 use std::collections::HashMap;
 
 use keywright_rewrite::{CharsetClass, Flavour, Modes, Server};
+use keywright_wire::bytes::Reader;
+use keywright_wire::protocol::{NO_BACKSLASH_ESCAPES, NULL};
 
 use crate::after::Named;
-use crate::bytes::Reader;
-use crate::protocol::NULL;
 use crate::step::SessionFacts;
 use crate::temporary::{Temporary, Unseen};
 use crate::text_prepare::TextStatement;
-
-/// Status flag: a backslash in a string is itself.
-pub(crate) const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 
 /// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
 pub(crate) fn probe(server: Server) -> &'static [u8] {

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Ask, LastInsertId, Unread, Unsupported, Variant};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
+use keywright_wire::packets::{write_close, write_command};
+use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
+use keywright_wire::values::BadValue;
 
 use crate::answer::{End, Shape};
 use crate::attributes::UNKNOWN_TYPE;
-use crate::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
-use crate::packets::{write_close, write_command};
 use crate::params::{Bound, Execution, KeyValues, Param};
 use crate::place::place;
-use crate::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 use crate::refresh::Refreshed;
 use crate::rules::OnExplicit;
 use crate::session::{Gather, Session, Turn};
 use crate::statements::{Made, Statement};
 use crate::step::{KeyFailure, Step, What};
-use crate::values::BadValue;
 
 /// What an execution needs.
 struct Wanted {

@@ -1,14 +1,12 @@
 //! Connections whose bytes pass unread, since there were no rules when they began: what they are at, as far as the flow of their bytes
 //! tells.
 
-use crate::bytes::{HEADER_BYTES, Header};
-use crate::done::{MORE_RESULTS, read_end, read_ok};
-use crate::protocol::{COM_STMT_CLOSE, EOF};
+use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::done::{read_end, read_ok};
+use keywright_wire::protocol::{COM_STMT_CLOSE, CURSOR_EXISTS, EOF, IN_TRANSACTION, MORE_RESULTS};
+
 use crate::session::Session;
 
-/// Status flags: a transaction is open; rows wait in a cursor.
-const IN_TRANSACTION: u16 = 0x0001;
-const CURSOR_EXISTS: u16 = 0x0040;
 /// The last packet of rows: EOF, or OK in its place where nothing else is to be said.
 const ENDS_BYTES: [usize; 2] = [9, 11];
 /// The payload of the answer to a PREPARE without parameters and columns, which begins as an OK packet.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{InsertHead, PrepareSource, TableName, load_target, prepare_source, split};
-use server::{AUTOCOMMIT, COLLATION};
+use keywright_wire::bytes::Reader;
+use keywright_wire::packets::{packets, write_command};
+use keywright_wire::protocol::{AUTOCOMMIT, COM_INIT_DB, COM_QUERY, ERR};
+use server::COLLATION;
 
 use crate::after::Named;
-use crate::bytes::Reader;
 use crate::local_file::NO_MORE;
-use crate::packets::{packets, write_command};
-use crate::protocol::{COM_INIT_DB, COM_QUERY, ERR};
 use crate::rules::Rules;
 use crate::session::Session;
 use crate::step::{Event, KeyRequest, SessionFacts, Step, What};

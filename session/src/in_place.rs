@@ -2,8 +2,8 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{InPlace, Plan};
+use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES, Header};
 
-use crate::bytes::{BODY_BYTES_MAX, HEADER_BYTES, Header};
 use crate::session::Session;
 use crate::step::Step;
 

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{LastInsertId, LastInsertIdUse, Plan, Unsupported, last_insert_id_use};
+use keywright_wire::bytes::{HEADER_BYTES, Header, make_packet};
+use keywright_wire::packets::{error_of, only_row};
+use keywright_wire::protocol::COM_QUERY;
 
 use crate::after::After;
 use crate::answer::{End, Shape};
-use crate::bytes::{HEADER_BYTES, Header, make_packet};
 use crate::context::PROBE_COLUMNS;
+use crate::errors::write_error;
 use crate::last_insert_id::names_row_count;
 use crate::load::Loading;
 use crate::native::Native;
-use crate::packets::{error_of, only_row, write_error};
 use crate::plan::Planned;
-use crate::protocol::COM_QUERY;
 use crate::question::KeyThere;
 use crate::refuse::observed;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};

@@ -14,7 +14,7 @@
 //! - `attributes`: what clients of MySQL send with statements.
 //! - `traffic`: what is under way on rules' tables, so that rules can change while connections are open; `flow`: where nobody reads.
 //! - `budget`: what prepared statements take of the driver's memory.
-//! - `bytes`, `packets`, `params`, `bulk`, `values`, `rows`: packets, every read checked. [`imagine`]: what would become of a statement, without a server.
+//! - `errors`: failures as clients are told of them. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -25,10 +25,9 @@ mod attributes;
 mod blanks;
 mod budget;
 mod bulk;
-mod bytes;
 mod command;
 mod context;
-mod done;
+mod errors;
 mod execute;
 mod execute_bulk;
 mod flow;
@@ -42,13 +41,11 @@ mod local_file;
 mod multi_statement;
 mod native;
 mod observed;
-mod packets;
 mod params;
 mod passing;
 mod place;
 mod plan;
 mod prepare;
-mod protocol;
 mod question;
 mod refresh;
 mod refuse;
@@ -66,7 +63,6 @@ mod temporary;
 mod text;
 mod text_prepare;
 mod traffic;
-mod values;
 
 pub use budget::Budget;
 pub use flow::Rest;

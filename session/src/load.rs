@@ -9,15 +9,16 @@ use keywright_rewrite::{
     Flavour, KeyColumn, Kind, Load, LoadPlan, TableName, Unread, Unsupported, is_given_key,
     is_out_of_range, kind, load_target,
 };
+use keywright_wire::bytes::{HEADER_BYTES, Header, Reader, write_packet};
+use keywright_wire::packets::{error_text, last_packet, only_row, single_ok};
+use keywright_wire::protocol::COM_QUERY;
 
 use crate::after::After;
 use crate::answer::{End, Shape};
-use crate::bytes::{HEADER_BYTES, Header, Reader, write_packet};
+use crate::errors::write_error;
 use crate::insert::Stage;
 use crate::last_insert_id::PendingLastInsertId;
 use crate::local_file::{File, Sending, Taking};
-use crate::packets::{error_text, last_packet, only_row, single_ok, write_error};
-use crate::protocol::COM_QUERY;
 use crate::question::KeyThere;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::select::{GROWTH, NOT_REPEATABLE, ROWS_FIRST};

@@ -3,12 +3,12 @@
 
 use keywright_core::Cause;
 use keywright_rewrite::Unsupported;
+use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::packets::last_packet;
+use keywright_wire::protocol::LOCAL_INFILE;
 
 use crate::answer::End;
-use crate::bytes::{HEADER_BYTES, Header};
 use crate::load::Phase;
-use crate::packets::last_packet;
-use crate::protocol::LOCAL_INFILE;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 

@@ -2,12 +2,11 @@
 //! together to the one that the client waits for.
 
 use keywright_rewrite::{InsertHead, Kind, Modes, Unread, Unsupported, kind, split, split_first};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
+use keywright_wire::packets::write_query;
+use keywright_wire::protocol::{EOF, ERR, MORE_RESULTS};
 
 use crate::after::After;
-use crate::bytes::{HEADER_BYTES, Header, Reader};
-use crate::done::MORE_RESULTS;
-use crate::packets::write_query;
-use crate::protocol::{EOF, ERR};
 use crate::session::{Session, Turn};
 use crate::step::Step;
 use crate::text::Reading;

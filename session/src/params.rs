@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Ask, Care, Meaning, Unsupported, double_asks, text_asks};
+use keywright_wire::bytes::{Reader, write_lenenc};
+use keywright_wire::protocol::COM_STMT_EXECUTE;
+use keywright_wire::values::{self, BadValue};
 
 use crate::answer::Shape;
 use crate::attributes;
 use crate::bulk::SEND_TYPES;
-use crate::bytes::{Reader, write_lenenc};
-use crate::protocol::COM_STMT_EXECUTE;
-use crate::values::{self, BadValue};
 
 /// Type numbers as they stand before each value, with the flag for unsigned in the second byte.
 pub(crate) type Type = [u8; 2];

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use crate::after::After;
 use crate::answer::Shape;
-use crate::bytes::{HEADER_BYTES, Header};
 use crate::insert::Stage;
 use crate::native::Native;
 use crate::observed::Execution;
-use crate::protocol::COM_STMT_BULK_EXECUTE;
 use crate::question::KeyThere;
 use crate::session::{Session, Turn};
 use crate::statements::{ByMode, Changes, Keyless, ObservedInsert};
 use crate::step::Step;
 use keywright_core::Cause;
 use keywright_rewrite::{Flavour, Unsupported};
+use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 
 /// A command's rest that is still to be passed on.
 #[derive(Debug, Clone, Copy)]

@@ -2,10 +2,10 @@
 //! column list go by the new order of columns. So must ours.
 
 use keywright_rewrite::{QueryPlan, Unsupported};
+use keywright_wire::bytes::Header;
+use keywright_wire::packets::write_close;
 
-use crate::bytes::Header;
 use crate::insert::Stage;
-use crate::packets::write_close;
 use crate::plan::Planned;
 use crate::session::Session;
 use crate::step::Step;

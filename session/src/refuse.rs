@@ -2,12 +2,12 @@
 
 use keywright_core::Cause;
 use keywright_rewrite::{Plan, Unsupported};
+use keywright_wire::bytes::Header;
 
 use crate::after::After;
 use crate::answer::Shape;
-use crate::bytes::Header;
+use crate::errors::write_error;
 use crate::insert::{Stage, has_ambiguous_id};
-use crate::packets::write_error;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule};
 use crate::session::Session;
 use crate::step::{Step, What};

@@ -1,7 +1,7 @@
 //! Answers that a session makes up: OK, and results of text.
 
-use crate::bytes::{write_lenenc, write_packet};
-use crate::protocol::{EOF, NULL};
+use keywright_wire::bytes::{write_lenenc, write_packet};
+use keywright_wire::protocol::{EOF, NULL};
 
 /// A result that is written whole.
 pub(crate) struct Made<'a> {

@@ -8,22 +8,22 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{
     InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, Unread, Unsupported, last_insert_id_use,
 };
+use keywright_wire::bytes::{Header, Joined, joined, write_packet};
+use keywright_wire::packets::write_command;
+use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
+use keywright_wire::values::BadValue;
 
 use crate::answer::{End, Shape};
 use crate::attributes::UNKNOWN_TYPE;
 use crate::budget::Held;
-use crate::bytes::{Header, Joined, joined, write_packet};
 use crate::last_insert_id::names_row_count;
-use crate::packets::write_command;
 use crate::params::{Execution, KeyValues, Param, Type};
-use crate::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 use crate::refresh::Refreshed;
 use crate::rules::Mode;
 use crate::select::{NoKeys, SelectDecision, decision};
 use crate::session::{Gather, Session, Turn};
 use crate::statements::{Changes, Observed, ObservedInsert};
 use crate::step::Step;
-use crate::values::BadValue;
 
 /// A prepared INSERT … SELECT.
 #[derive(Debug)]

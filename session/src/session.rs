@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
+use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::protocol::IN_TRANSACTION;
 
 use crate::after::{After, Named};
 use crate::answer::{Answer, End, Outcome};
 use crate::budget::{Budget, Held};
-use crate::bytes::{HEADER_BYTES, Header};
 use crate::context::Context;
 use crate::flow::Flow;
 use crate::in_place::Rewriting;
@@ -29,9 +30,6 @@ use crate::traffic::UnderWay;
 const DEPRECATE_EOF: u64 = 1 << 24;
 /// Capability: several statements in one text.
 pub(crate) const MULTI_STATEMENTS: u64 = 1 << 16;
-
-/// Status flag: a transaction is open.
-const IN_TRANSACTION: u16 = 0x0001;
 
 /// One connection after its authentication.
 pub struct Session {
@@ -262,7 +260,7 @@ impl Session {
             ),
             false => (Cause::PacketTooLarge, too_long),
         };
-        crate::packets::write_error(cause, message, 1, &mut self.down);
+        crate::errors::write_error(cause, message, 1, &mut self.down);
         Step::Close
     }
 
@@ -479,7 +477,7 @@ impl Session {
 
     /// Nothing can be said of what follows: the connection ends.
     pub(crate) fn malformed(&mut self) -> Step {
-        crate::packets::write_error(
+        crate::errors::write_error(
             Cause::PacketMalformed,
             "keywright: got packets out of order",
             1,

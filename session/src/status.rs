@@ -2,10 +2,12 @@
 //! The server never learns of either, so what it remembers of the statement before stays: warnings, ROW_COUNT(), FOUND_ROWS().
 
 use keywright_core::Cause;
+use keywright_wire::bytes::{HEADER_BYTES, Header, whole};
+use keywright_wire::protocol::{
+    AUTOCOMMIT, COM_QUERY, IN_READ_ONLY_TRANSACTION, IN_TRANSACTION, NO_BACKSLASH_ESCAPES,
+};
 
-use crate::bytes::{HEADER_BYTES, Header, whole};
-use crate::packets::write_error;
-use crate::protocol::COM_QUERY;
+use crate::errors::write_error;
 use crate::rows::Made;
 use crate::session::{Session, Turn};
 use crate::step::Step;
@@ -13,7 +15,8 @@ use crate::step::Step;
 /// The statement.
 const WORDS: [&str; 3] = ["SHOW", "KEYWRIGHT", "STATUS"];
 /// Status flags that tell of the session and not of one statement: in a transaction, autocommit, no backslash escapes, read only.
-const STATUS_OF_SESSION: u16 = 0x0001 | 0x0002 | 0x0200 | 0x2000;
+const STATUS_OF_SESSION: u16 =
+    IN_TRANSACTION | AUTOCOMMIT | NO_BACKSLASH_ESCAPES | IN_READ_ONLY_TRANSACTION;
 /// MariaDB's capability: definitions of columns say more of their types.
 pub(crate) const EXTENDED_METADATA: u64 = 1 << 35;
 /// utf8mb4_general_ci, for clients that name no collation.

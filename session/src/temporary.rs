@@ -1,11 +1,11 @@
 //! Temporary tables, each of which hides a rule's table of the same name: whether one is there is known, or the server is asked.
 
 use keywright_rewrite::TableName;
+use keywright_wire::bytes::Reader;
+use keywright_wire::packets::{only_row, packets};
 
 use crate::after::Named;
-use crate::bytes::Reader;
 use crate::context::Context;
-use crate::packets::{only_row, packets};
 use crate::question::{Question, write_quoted};
 use crate::session::{Gather, Session};
 use crate::step::Step;

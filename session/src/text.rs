@@ -4,17 +4,17 @@ use keywright_rewrite::{
     InsertHead, Kind, Modes, TableName, Unread, Unsupported, kind, load_target, named_statement,
     prepare_source, tables_touched, use_target, without_terminator,
 };
+use keywright_wire::bytes::{Header, Joined, joined};
+use keywright_wire::values::BadValue;
 
 use crate::after::{After, Named, Texts};
 use crate::answer::Shape;
 use crate::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
-use crate::bytes::{Header, Joined, joined};
 use crate::context::is_harmless_set;
 use crate::native::Native;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 use crate::text_prepare::TextStatement;
-use crate::values::BadValue;
 
 /// What is known of one statement before it is carried out.
 pub(crate) enum Reading {
@@ -155,7 +155,7 @@ impl Session {
     }
 
     pub(crate) fn own_query(&mut self, text: &[u8], gather: Gather) -> Step {
-        crate::packets::write_query(self.no_attributes(), text, &mut self.up);
+        keywright_wire::packets::write_query(self.no_attributes(), text, &mut self.up);
         self.answer.expect(Shape::Results);
         self.turn = Turn::Gather(gather);
         Step::Consumed(0)

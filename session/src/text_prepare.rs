@@ -9,16 +9,16 @@ use keywright_rewrite::{
     CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported, execute_by,
     without_terminator,
 };
+use keywright_wire::bytes::Header;
+use keywright_wire::packets::write_command;
+use keywright_wire::protocol::COM_QUERY;
 
 use crate::after::{After, Texts};
 use crate::answer::{End, Shape};
 use crate::budget::Held;
-use crate::bytes::Header;
 use crate::context::Context;
 use crate::insert::Stage;
 use crate::last_insert_id::Reply;
-use crate::packets::write_command;
-use crate::protocol::COM_QUERY;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 use crate::text::Reading;

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use keywright_core::Cause;
+use keywright_wire::bytes::Header;
+use keywright_wire::packets::write_command;
+use keywright_wire::protocol::{AUTOCOMMIT, COM_SET_OPTION, IN_TRANSACTION};
 use memchr::memmem::Finder;
 
 use crate::answer::Shape;
-use crate::bytes::Header;
 use crate::insert::Stage;
-use crate::packets::write_command;
-use crate::protocol::COM_SET_OPTION;
 use crate::rules::{Mode, Rules};
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step};
@@ -435,7 +435,3 @@ fn is_rewriting(rules: &Rules, rule: usize) -> bool {
     let rule = rules.rules().get(rule);
     rule.is_some_and(|rule| rule.mode == Mode::Rewrite)
 }
-
-/// Status flags: a transaction is open; each statement is one of its own.
-const IN_TRANSACTION: u16 = 0x0001;
-const AUTOCOMMIT: u16 = 0x0002;

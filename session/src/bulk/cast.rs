@@ -2,11 +2,11 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{KeyForm, Unsupported};
+use keywright_wire::bytes::write_lenenc;
+use keywright_wire::values::BadValue;
 
 use super::Fault;
-use crate::bytes::write_lenenc;
 use crate::params::{Type, key_type};
-use crate::values::BadValue;
 
 /// BIGINT.
 const LONGLONG: u8 = 8;

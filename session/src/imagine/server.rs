@@ -1,19 +1,19 @@
 //! The imagined server: it answers questions about its state, and takes everything else for done.
 
 use keywright_rewrite::{Kind, Load, kind, use_target};
+use keywright_wire::bytes::write_packet;
+use keywright_wire::packets::packets;
+use keywright_wire::protocol::{
+    AUTOCOMMIT, COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, LOCAL_INFILE,
+};
 
 use super::{Columns, Imagine, Imagined};
 use crate::after::Named;
-use crate::bytes::write_packet;
 use crate::context::probe;
 use crate::load::{ASK_LAST_ID, START};
-use crate::packets::packets;
-use crate::protocol::{COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, LOCAL_INFILE};
 use crate::rows::{Made, write_column, write_ok};
 use crate::temporary::SHOW_CREATE;
 
-/// Status flag: every statement commits.
-pub(super) const AUTOCOMMIT: u16 = 2;
 /// utf8mb4_general_ci.
 pub(super) const COLLATION: u16 = 45;
 

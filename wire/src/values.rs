@@ -4,7 +4,7 @@ use crate::bytes::Reader;
 
 /// Why values cannot be stepped over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BadValue {
+pub enum BadValue {
     /// They end too early, or are none.
     Malformed,
     /// How long a value of this type is only the server knows.
@@ -12,7 +12,10 @@ pub(crate) enum BadValue {
 }
 
 /// The bytes of a value that is not NULL, as its type says.
-pub(crate) fn value<'a>(of_type: [u8; 2], reader: &mut Reader<'a>) -> Result<&'a [u8], BadValue> {
+///
+/// # Errors
+/// It ends too early, or how long it is cannot be told.
+pub fn value<'a>(of_type: [u8; 2], reader: &mut Reader<'a>) -> Result<&'a [u8], BadValue> {
     let [kind, flag] = of_type;
     if flag & !0x80 != 0 {
         return Err(BadValue::Type);
@@ -34,6 +37,11 @@ pub(crate) fn value<'a>(of_type: [u8; 2], reader: &mut Reader<'a>) -> Result<&'a
     take(reader, fixed)
 }
 
-pub(crate) fn take<'a>(reader: &mut Reader<'a>, count: usize) -> Result<&'a [u8], BadValue> {
+/// The next `count` bytes.
+///
+/// # Errors
+/// There are not so many.
+#[inline]
+pub fn take<'a>(reader: &mut Reader<'a>, count: usize) -> Result<&'a [u8], BadValue> {
     reader.take(count).ok_or(BadValue::Malformed)
 }

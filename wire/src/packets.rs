@@ -1,6 +1,4 @@
-//! Packets that a session writes itself or corrects.
-
-use keywright_core::Cause;
+//! Commands and errors written, OK packets and answers to a PREPARE corrected, and what is read from answers that were gathered whole.
 
 use crate::bytes::{HEADER_BYTES, Header, Reader, make_packet, write_lenenc, write_packet};
 use crate::done::{Done, read_ok};
@@ -16,7 +14,7 @@ const TYPE_INT24: u8 = 9;
 const UNSIGNED: u16 = 32;
 
 /// Appends a command with its payload.
-pub(crate) fn write_command(command: u8, payload: &[u8], out: &mut Vec<u8>) {
+pub fn write_command(command: u8, payload: &[u8], out: &mut Vec<u8>) {
     let mut whole = Vec::with_capacity(payload.len().saturating_add(1));
     whole.push(command);
     whole.extend_from_slice(payload);
@@ -24,7 +22,7 @@ pub(crate) fn write_command(command: u8, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends COM_QUERY, with query attributes where they are agreed on.
-pub(crate) fn write_query(attributes: &[u8], text: &[u8], out: &mut Vec<u8>) {
+pub fn write_query(attributes: &[u8], text: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend([0, 0, 0, 0, COM_QUERY]);
     out.extend_from_slice(attributes);
@@ -33,27 +31,22 @@ pub(crate) fn write_query(attributes: &[u8], text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends COM_STMT_CLOSE.
-pub(crate) fn write_close(statement: u32, out: &mut Vec<u8>) {
+pub fn write_close(statement: u32, out: &mut Vec<u8>) {
     write_command(COM_STMT_CLOSE, &statement.to_le_bytes(), out);
 }
 
-/// Appends an error.
-pub(crate) fn write_error(cause: Cause, message: &str, sequence: u8, out: &mut Vec<u8>) {
+/// An error packet's payload: the error's number, five bytes of SQLSTATE, and its text.
+pub fn error_payload(number: u16, sqlstate: &str, message: &str) -> Vec<u8> {
     let mut payload = vec![ERR];
-    payload.extend(cause.mysql_errno().to_le_bytes());
+    payload.extend(number.to_le_bytes());
     payload.push(b'#');
-    let state = if Cause::OF_PROXY.contains(&cause) {
-        cause.sqlstate()
-    } else {
-        "HY000"
-    };
-    payload.extend_from_slice(state.as_bytes());
+    payload.extend_from_slice(sqlstate.as_bytes());
     payload.extend_from_slice(message.as_bytes());
-    write_packet(&payload, sequence, out);
+    payload
 }
 
 /// Appends an OK packet with its id replaced. False, and nothing appended, if it cannot be read.
-pub(crate) fn write_ok_with_id(payload: &[u8], id: u64, sequence: u8, out: &mut Vec<u8>) -> bool {
+pub fn write_ok_with_id(payload: &[u8], id: u64, sequence: u8, out: &mut Vec<u8>) -> bool {
     let mut reader = Reader(payload);
     let (Some(first), Some(affected), Some(_)) = (reader.u8(), reader.lenenc(), reader.lenenc())
     else {
@@ -67,8 +60,8 @@ pub(crate) fn write_ok_with_id(payload: &[u8], id: u64, sequence: u8, out: &mut 
     true
 }
 
-/// The packets of a gathered answer, each a number and a payload. An answer with a packet of 16 MB is no answer to ours.
-pub(crate) fn packets(mut bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
+/// The packets of a gathered answer, each a number and a payload; `None` if one is cut off, or of 16 MB, which no answer to ours has.
+pub fn packets(mut bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         let header = Header::read(bytes)?;
@@ -83,7 +76,7 @@ pub(crate) fn packets(mut bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
 }
 
 /// The last packet of a gathered answer.
-pub(crate) fn last_packet(answer: &[u8]) -> &[u8] {
+pub fn last_packet(answer: &[u8]) -> &[u8] {
     let mut rest = answer;
     while let Some((_, next)) = Header::read(rest)
         .and_then(|header| rest.split_at_checked(header.total()))
@@ -94,8 +87,8 @@ pub(crate) fn last_packet(answer: &[u8]) -> &[u8] {
     rest
 }
 
-/// Names of the columns that a prepared `SELECT * FROM t` would have.
-pub(crate) fn column_names(answer: &[u8]) -> Option<Vec<Vec<u8>>> {
+/// Names of the columns that a prepared `SELECT * FROM t` would have; `None` if the answer is another.
+pub fn column_names(answer: &[u8]) -> Option<Vec<Vec<u8>>> {
     let packets = packets(answer)?;
     let (_, first) = packets.first()?;
     let mut reader = Reader(first);
@@ -120,14 +113,14 @@ pub(crate) fn column_names(answer: &[u8]) -> Option<Vec<Vec<u8>>> {
 
 /// The type of a column, as far as numbers go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ColumnType {
+pub struct ColumnType {
     code: u8,
     is_unsigned: bool,
 }
 
 impl ColumnType {
     /// Bits of the largest integer it holds; 0 if it is for other things.
-    pub(crate) fn integer_bits(self) -> u32 {
+    pub fn integer_bits(self) -> u32 {
         let bits = match self.code {
             TYPE_TINY => 8,
             TYPE_SHORT => 16,
@@ -142,7 +135,7 @@ impl ColumnType {
 
 /// The type of the only column of a SELECT that was prepared, if the answer tells it; `is_extended`: it has MariaDB's extended
 /// metadata.
-pub(crate) fn only_column(answer: &[u8], is_extended: bool) -> Option<ColumnType> {
+pub fn only_column(answer: &[u8], is_extended: bool) -> Option<ColumnType> {
     let packets = packets(answer)?;
     let (_, definition) = packets.get(1)?;
     let mut reader = Reader(definition);
@@ -160,12 +153,12 @@ pub(crate) fn only_column(answer: &[u8], is_extended: bool) -> Option<ColumnType
 }
 
 /// The number of the error that an answer is; `None` if it is none.
-pub(crate) fn error_of(answer: &[u8]) -> Option<u16> {
+pub fn error_of(answer: &[u8]) -> Option<u16> {
     error_text(answer).map(|(number, _)| number)
 }
 
 /// The number and the text of the error that an answer is; `None` if it is none.
-pub(crate) fn error_text(answer: &[u8]) -> Option<(u16, &[u8])> {
+pub fn error_text(answer: &[u8]) -> Option<(u16, &[u8])> {
     let packets = packets(answer)?;
     let (_, first) = packets.first()?;
     let mut reader = Reader(first);
@@ -173,8 +166,8 @@ pub(crate) fn error_text(answer: &[u8]) -> Option<(u16, &[u8])> {
     Some((reader.u16()?, reader.0))
 }
 
-/// The number of a statement that was prepared.
-pub(crate) fn prepared_id(answer: &[u8]) -> Option<u32> {
+/// The number of a statement that was prepared; `None` if the answer is another.
+pub fn prepared_id(answer: &[u8]) -> Option<u32> {
     let packets = packets(answer)?;
     let (_, first) = packets.first()?;
     let mut reader = Reader(first);
@@ -182,16 +175,17 @@ pub(crate) fn prepared_id(answer: &[u8]) -> Option<u32> {
     reader.u32()
 }
 
-/// The only row of a text result of `columns` columns.
-pub(crate) fn only_row(answer: &[u8], columns: usize, deprecate_eof: bool) -> Option<&[u8]> {
+/// The only row of a text result of `columns` columns; `None` if the answer is cut off before it.
+pub fn only_row(answer: &[u8], columns: usize, deprecate_eof: bool) -> Option<&[u8]> {
     let packets = packets(answer)?;
     let before = 1 + columns + usize::from(!deprecate_eof);
     let (_, row) = packets.get(before)?;
     Some(row)
 }
 
-/// The answer to a PREPARE without the parameters that the client does not know of, which are in ascending order.
-pub(crate) fn without_injected(
+/// Appends the answer to a PREPARE without the parameters that the client does not know of, which are in ascending order; `None` if
+/// it cannot be read.
+pub fn without_injected(
     answer: &[u8],
     injected: &[u16],
     deprecate_eof: bool,
@@ -221,8 +215,8 @@ pub(crate) fn without_injected(
     Some(())
 }
 
-/// The id that a single OK packet reports, and the packet.
-pub(crate) fn single_ok(answer: &[u8]) -> Option<(u8, &[u8], Done)> {
+/// The number and the payload of an answer that is a single OK packet, and what it says; `None` if the answer is another.
+pub fn single_ok(answer: &[u8]) -> Option<(u8, &[u8], Done)> {
     let header = Header::read(answer)?;
     let is_only = !header.continues() && header.total() == answer.len();
     let payload = answer.get(HEADER_BYTES..).filter(|_| is_only)?;

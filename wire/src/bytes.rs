@@ -1,24 +1,25 @@
-//! Checked reading of packets, and writing them.
+//! Checked reading of packets, and writing them: headers, payloads of several packets, fields.
 
 use std::borrow::Cow;
 
 /// Longest body of one packet; a longer payload continues in the next.
-pub(crate) const BODY_BYTES_MAX: usize = 0xFF_FFFF;
+pub const BODY_BYTES_MAX: usize = 0xFF_FFFF;
 /// Bytes of a packet's header.
-pub(crate) const HEADER_BYTES: usize = 4;
+pub const HEADER_BYTES: usize = 4;
 
 /// A packet's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Header {
+pub struct Header {
     /// Bytes of the body.
-    pub(crate) len: usize,
+    pub len: usize,
     /// Its number in the exchange.
-    pub(crate) sequence: u8,
+    pub sequence: u8,
 }
 
 impl Header {
     /// Reads it; `None` while there are fewer than four bytes.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+    #[inline]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
         let [a, b, c, sequence, ..] = *bytes else {
             return None;
         };
@@ -30,19 +31,21 @@ impl Header {
     }
 
     /// Header and body together.
-    pub(crate) fn total(&self) -> usize {
+    #[inline]
+    pub fn total(&self) -> usize {
         self.len + HEADER_BYTES
     }
 
     /// Whether the payload goes on in the next packet.
-    pub(crate) fn continues(&self) -> bool {
+    #[inline]
+    pub fn continues(&self) -> bool {
         self.len == BODY_BYTES_MAX
     }
 }
 
 /// A command of one packet or several, as far as it has come.
 #[derive(Debug)]
-pub(crate) enum Joined<'a> {
+pub enum Joined<'a> {
     /// All of it: its payload after the command byte, and a header for all its packets together.
     Whole(Header, Cow<'a, [u8]>),
     /// The buffer must hold so many bytes before more can be said.
@@ -52,7 +55,7 @@ pub(crate) enum Joined<'a> {
 }
 
 /// Puts a command's packets together, if its payload is not longer than `bytes_max`.
-pub(crate) fn joined(first: Header, bytes: &[u8], bytes_max: usize) -> Joined<'_> {
+pub fn joined(first: Header, bytes: &[u8], bytes_max: usize) -> Joined<'_> {
     let (mut end, mut len, mut header) = (0_usize, 0_usize, first);
     loop {
         len = len.saturating_add(header.len);
@@ -90,7 +93,8 @@ pub(crate) fn joined(first: Header, bytes: &[u8], bytes_max: usize) -> Joined<'_
 }
 
 /// The payload after the command byte of a short command, if its packet has come whole.
-pub(crate) fn whole(header: Header, bytes: &[u8]) -> Option<&[u8]> {
+#[inline]
+pub fn whole(header: Header, bytes: &[u8]) -> Option<&[u8]> {
     if header.continues() {
         return None;
     }
@@ -98,7 +102,7 @@ pub(crate) fn whole(header: Header, bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// Appends `payload` as one packet, or several if it is long; returns the number after the last.
-pub(crate) fn write_packet(payload: &[u8], mut sequence: u8, out: &mut Vec<u8>) -> u8 {
+pub fn write_packet(payload: &[u8], mut sequence: u8, out: &mut Vec<u8>) -> u8 {
     let mut rest = payload;
     loop {
         let (body, after) = rest.split_at(rest.len().min(BODY_BYTES_MAX));
@@ -115,7 +119,7 @@ pub(crate) fn write_packet(payload: &[u8], mut sequence: u8, out: &mut Vec<u8>) 
 
 /// Makes what lies in `out` from `start` on, behind room for a header, one packet numbered 0, or several if it is long; the
 /// number of the last.
-pub(crate) fn make_packet(start: usize, out: &mut Vec<u8>) -> u8 {
+pub fn make_packet(start: usize, out: &mut Vec<u8>) -> u8 {
     let body = out.len().saturating_sub(start).saturating_sub(HEADER_BYTES);
     if body >= BODY_BYTES_MAX {
         let payload = out.split_off(start.saturating_add(HEADER_BYTES));
@@ -131,37 +135,50 @@ pub(crate) fn make_packet(start: usize, out: &mut Vec<u8>) -> u8 {
 
 /// Reads fields from the front of a payload; `None` as soon as one is not there whole.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub struct Reader<'a>(
+    /// What is not read yet.
+    pub &'a [u8],
+);
 
 impl<'a> Reader<'a> {
-    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    /// The next `count` bytes.
+    #[inline]
+    pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (front, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(front)
     }
 
-    pub(crate) fn u8(&mut self) -> Option<u8> {
+    /// One byte.
+    #[inline]
+    pub fn u8(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
     }
 
+    #[inline]
     fn uint(&mut self, bytes: usize) -> Option<u64> {
         let mut value = [0; 8];
         value.get_mut(..bytes)?.copy_from_slice(self.take(bytes)?);
         Some(u64::from_le_bytes(value))
     }
 
-    pub(crate) fn u16(&mut self) -> Option<u16> {
+    /// Two bytes, the low one first.
+    #[inline]
+    pub fn u16(&mut self) -> Option<u16> {
         u16::try_from(self.uint(2)?).ok()
     }
 
-    pub(crate) fn u32(&mut self) -> Option<u32> {
+    /// Four bytes, the low one first.
+    #[inline]
+    pub fn u32(&mut self) -> Option<u32> {
         u32::try_from(self.uint(4)?).ok()
     }
 
-    /// A length-encoded integer.
-    pub(crate) fn lenenc(&mut self) -> Option<u64> {
+    /// A length-encoded integer; `None` also for NULL, and for what begins no number.
+    #[inline]
+    pub fn lenenc(&mut self) -> Option<u64> {
         match self.u8()? {
             0xFC => self.uint(2),
             0xFD => self.uint(3),
@@ -172,14 +189,16 @@ impl<'a> Reader<'a> {
     }
 
     /// A length-encoded string.
-    pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
+    #[inline]
+    pub fn text(&mut self) -> Option<&'a [u8]> {
         let len = usize::try_from(self.lenenc()?).ok()?;
         self.take(len)
     }
 }
 
 /// Appends a length-encoded integer.
-pub(crate) fn write_lenenc(value: u64, out: &mut Vec<u8>) {
+#[inline]
+pub fn write_lenenc(value: u64, out: &mut Vec<u8>) {
     let bytes = value.to_le_bytes();
     let (prefix, count) = match value {
         0..=0xFA => (None, 1),
