@@ -1,8 +1,8 @@
 //! What the end of an answer that was passed on changes.
 
+use keywright_wire::answer::End;
 use keywright_wire::done::Done;
 
-use crate::answer::End;
 use crate::last_insert_id::Reply;
 use crate::session::{MULTI_STATEMENTS, Session};
 use crate::statements::{Passed, Statements};

@@ -1,5 +1,6 @@
 //! The client's next command: what it is, and whether it can be passed on untouched.
 
+use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, whole};
 use keywright_wire::protocol::{
     COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CHANGE_USER, COM_CLONE, COM_FIELD_LIST, COM_INIT_DB,
@@ -9,7 +10,6 @@ use keywright_wire::protocol::{
 };
 
 use crate::after::After;
-use crate::answer::Shape;
 use crate::session::Session;
 use crate::step::Step;
 

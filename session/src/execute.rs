@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Ask, LastInsertId, Unread, Unsupported, Variant};
+use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use keywright_wire::packets::{write_close, write_command};
 use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 use keywright_wire::values::BadValue;
 
-use crate::answer::{End, Shape};
 use crate::attributes::UNKNOWN_TYPE;
 use crate::params::{Bound, Execution, KeyValues, Param};
 use crate::place::place;

@@ -3,9 +3,9 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{LastInsertId, Unsupported, Variant};
+use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 
-use crate::answer::Shape;
 use crate::bulk::{Asking, Bulk, Fault, Needs};
 use crate::refresh::Refreshed;
 use crate::rules::{OnAmbiguousId, OnExplicit, Rule};

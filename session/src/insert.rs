@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{LastInsertId, LastInsertIdUse, Plan, Unsupported, last_insert_id_use};
+use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, make_packet};
 use keywright_wire::packets::{error_of, only_row};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::after::After;
-use crate::answer::{End, Shape};
 use crate::context::PROBE_COLUMNS;
 use crate::errors::write_error;
 use crate::last_insert_id::names_row_count;

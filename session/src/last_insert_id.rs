@@ -9,11 +9,11 @@ use keywright_rewrite::{
     Kind, LastInsertId, LastInsertIdChange, LastInsertIdUse, Plan, QueryPlan, kind,
     last_insert_id_change, last_insert_id_use_of,
 };
+use keywright_wire::answer::End;
 use keywright_wire::done::Done;
 use keywright_wire::packets::{single_ok, write_ok_with_id};
 
 use crate::after::After;
-use crate::answer::End;
 use crate::kinds::may_set_last_insert_id;
 use crate::session::{Gather, Session};
 use crate::step::Step;

@@ -5,7 +5,7 @@
 //! answer corrected to what native auto-increment would have shown.
 //!
 //! - [`rules`]: which column of which tables gets keys.
-//! - `session`: whose turn it is. `command`, `text`, `kinds`: what the client wants. `answer`: where the upstream's answer ends.
+//! - `session`: whose turn it is. `command`, `text`, `kinds`: what the client wants.
 //!   `passing`: what is passed on untouched; `after`: what that changes.
 //! - `insert`, `select`, `load`, `local_file`, `prepare`, `execute`, `execute_bulk`, `select_prepared`, `statements`, `text_prepare`: statements on rules' tables, as text and prepared; `as_is`:
 //!   those that the server gives the client's own insert_id; `observed`: those that were prepared before their rule rewrote; `native`: those that the server may refuse at the fence. `multi_statement`: several in one text.
@@ -19,7 +19,6 @@
 #![warn(missing_docs)]
 
 mod after;
-mod answer;
 mod as_is;
 mod attributes;
 mod blanks;

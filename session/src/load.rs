@@ -9,12 +9,12 @@ use keywright_rewrite::{
     Flavour, KeyColumn, Kind, Load, LoadPlan, TableName, Unread, Unsupported, is_given_key,
     is_out_of_range, kind, load_target,
 };
+use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Reader, write_packet};
 use keywright_wire::packets::{error_text, last_packet, only_row, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::after::After;
-use crate::answer::{End, Shape};
 use crate::errors::write_error;
 use crate::insert::Stage;
 use crate::last_insert_id::PendingLastInsertId;

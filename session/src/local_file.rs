@@ -3,11 +3,11 @@
 
 use keywright_core::Cause;
 use keywright_rewrite::Unsupported;
+use keywright_wire::answer::End;
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::packets::last_packet;
 use keywright_wire::protocol::LOCAL_INFILE;
 
-use crate::answer::End;
 use crate::load::Phase;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;

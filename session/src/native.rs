@@ -6,11 +6,11 @@
 
 use keywright_core::Cause;
 use keywright_rewrite::{Flavour, Plan};
+use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{Header, Reader};
 use keywright_wire::packets::{error_of, packets, single_ok};
 
 use crate::after::After;
-use crate::answer::{End, Shape};
 use crate::session::{Gather, Session, Turn};
 use crate::step::{Step, What};
 

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Ask, Care, Meaning, Unsupported, double_asks, text_asks};
+use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{Reader, write_lenenc};
 use keywright_wire::protocol::COM_STMT_EXECUTE;
 use keywright_wire::values::{self, BadValue};
 
-use crate::answer::Shape;
 use crate::attributes;
 use crate::bulk::SEND_TYPES;
 

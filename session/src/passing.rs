@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::after::After;
-use crate::answer::Shape;
 use crate::insert::Stage;
 use crate::native::Native;
 use crate::observed::Execution;
@@ -13,6 +12,7 @@ use crate::statements::{ByMode, Changes, Keyless, ObservedInsert};
 use crate::step::Step;
 use keywright_core::Cause;
 use keywright_rewrite::{Flavour, Unsupported};
+use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 

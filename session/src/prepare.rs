@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use keywright_core::Cause;
 use keywright_rewrite::{Kind, Plan, Unread, Unsupported, kind, without_terminator};
+use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
 use keywright_wire::packets::{without_injected, write_close, write_command};
 use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::after::After;
-use crate::answer::{End, Shape};
 use crate::attributes::beginning_end;
 use crate::context::is_harmless_set;
 use crate::kinds::is_opaque;

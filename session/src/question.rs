@@ -2,13 +2,13 @@
 //! carried out.
 
 use keywright_rewrite::{KeyForm, TableName};
+use keywright_wire::answer::Shape;
 use keywright_wire::packets::{
     ColumnType, column_names, error_of, only_column, prepared_id, write_close, write_command,
 };
 use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::after::Named;
-use crate::answer::Shape;
 use crate::rules::{Rule, Sighting};
 use crate::session::{Gather, Session, Turn};
 use crate::status::EXTENDED_METADATA;

@@ -2,10 +2,10 @@
 
 use keywright_core::Cause;
 use keywright_rewrite::{Plan, Unsupported};
+use keywright_wire::answer::Shape;
 use keywright_wire::bytes::Header;
 
 use crate::after::After;
-use crate::answer::Shape;
 use crate::errors::write_error;
 use crate::insert::{Stage, has_ambiguous_id};
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule};

@@ -9,12 +9,12 @@ use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
     LastInsertIdUse, QueryPlan, Unsupported, is_out_of_range, last_insert_id_use,
 };
+use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{Header, write_packet};
 use keywright_wire::packets::{error_text, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::after::After;
-use crate::answer::{End, Shape};
 use crate::errors::write_error;
 use crate::last_insert_id::{Reply, names_row_count};
 use crate::native::{LeavesOut, Native};

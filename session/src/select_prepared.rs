@@ -8,12 +8,12 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{
     InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, Unread, Unsupported, last_insert_id_use,
 };
+use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{Header, Joined, joined, write_packet};
 use keywright_wire::packets::write_command;
 use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 use keywright_wire::values::BadValue;
 
-use crate::answer::{End, Shape};
 use crate::attributes::UNKNOWN_TYPE;
 use crate::budget::Held;
 use crate::last_insert_id::names_row_count;

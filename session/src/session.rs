@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
+use keywright_wire::answer::{Answer, End, Outcome};
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::protocol::IN_TRANSACTION;
 
 use crate::after::{After, Named};
-use crate::answer::{Answer, End, Outcome};
 use crate::budget::{Budget, Held};
 use crate::context::Context;
 use crate::flow::Flow;

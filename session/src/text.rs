@@ -4,11 +4,11 @@ use keywright_rewrite::{
     InsertHead, Kind, Modes, TableName, Unread, Unsupported, kind, load_target, named_statement,
     prepare_source, tables_touched, use_target, without_terminator,
 };
+use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{Header, Joined, joined};
 use keywright_wire::values::BadValue;
 
 use crate::after::{After, Named, Texts};
-use crate::answer::Shape;
 use crate::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
 use crate::context::is_harmless_set;
 use crate::native::Native;

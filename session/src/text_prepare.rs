@@ -9,12 +9,12 @@ use keywright_rewrite::{
     CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported, execute_by,
     without_terminator,
 };
+use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::Header;
 use keywright_wire::packets::write_command;
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::after::{After, Texts};
-use crate::answer::{End, Shape};
 use crate::budget::Held;
 use crate::context::Context;
 use crate::insert::Stage;

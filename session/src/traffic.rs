@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use keywright_core::Cause;
+use keywright_wire::answer::Shape;
 use keywright_wire::bytes::Header;
 use keywright_wire::packets::write_command;
 use keywright_wire::protocol::{AUTOCOMMIT, COM_SET_OPTION, IN_TRANSACTION};
 use memchr::memmem::Finder;
 
-use crate::answer::Shape;
 use crate::insert::Stage;
 use crate::rules::{Mode, Rules};
 use crate::session::{Gather, Session, Turn};

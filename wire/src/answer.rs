@@ -1,15 +1,15 @@
 //! Where the upstream's answer to a command ends, by packet headers: rows are jumped over, never read.
 
-use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
-use keywright_wire::done::{Done, is_progress, read_end, read_eof, read_ok};
-use keywright_wire::protocol::{CURSOR_EXISTS, EOF, ERR, LOCAL_INFILE, MORE_RESULTS};
+use crate::bytes::{HEADER_BYTES, Header, Reader};
+use crate::done::{Done, is_progress, read_end, read_eof, read_ok};
+use crate::protocol::{CURSOR_EXISTS, EOF, ERR, LOCAL_INFILE, MORE_RESULTS};
 
 /// Flags of an execution that ask for a cursor.
 const CURSOR_TYPES: u8 = 0x07;
 
 /// What shape the answer has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// Nothing is answered.
     None,
     /// One packet of text: COM_STATISTICS.
@@ -32,7 +32,7 @@ pub(crate) enum Shape {
 
 impl Shape {
     /// Of the answer to an execution with these flags.
-    pub(crate) fn of_execution(flags: u8) -> Self {
+    pub fn of_execution(flags: u8) -> Self {
         match flags & CURSOR_TYPES {
             0 => Self::Results,
             _ => Self::Cursor,
@@ -42,12 +42,16 @@ impl Shape {
 
 /// What a packet at the end of a result said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
+    /// OK, or the end of rows.
     Ok(Done),
+    /// An error.
     Error,
     /// COM_STMT_PREPARE's answer is complete.
     Prepared {
+        /// The statement's number.
         statement: u32,
+        /// How many parameters it has.
         parameters: u16,
     },
 }
@@ -78,14 +82,16 @@ enum Then {
 
 /// What was found in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Walked {
+pub struct Walked {
     /// Bytes that belong to the answer so far.
-    pub(crate) bytes: usize,
-    pub(crate) outcome: Outcome,
+    pub bytes: usize,
+    /// How it goes on behind them.
+    pub outcome: Outcome,
 }
 
+/// How an answer goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// Everything there was walked over, or more is needed before going on.
     Going,
     /// The answer ends here.
@@ -98,9 +104,9 @@ pub(crate) enum Outcome {
     Malformed,
 }
 
-/// Follows one answer.
+/// Follows one answer after the other.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub struct Answer {
     deprecate_eof: bool,
     shape: Shape,
     phase: Phase,
@@ -112,7 +118,8 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn new(deprecate_eof: bool) -> Self {
+    /// Follows the answers on one connection. `deprecate_eof`: they end with OK where they ended with EOF.
+    pub fn new(deprecate_eof: bool) -> Self {
         Self {
             deprecate_eof,
             shape: Shape::None,
@@ -123,8 +130,8 @@ impl Answer {
         }
     }
 
-    /// A command went out.
-    pub(crate) fn expect(&mut self, shape: Shape) {
+    /// A command went out, whose answer has this shape.
+    pub fn expect(&mut self, shape: Shape) {
         self.shape = shape;
         self.phase = match shape {
             Shape::None => Phase::Idle,
@@ -138,17 +145,19 @@ impl Answer {
         };
     }
 
-    pub(crate) fn wants_local_file(&self) -> bool {
+    /// Whether it is the client's turn to send a file.
+    #[inline]
+    pub fn wants_local_file(&self) -> bool {
         self.phase == Phase::LocalFile
     }
 
     /// The client has sent its file to the end.
-    pub(crate) fn local_file_sent(&mut self) {
+    pub fn local_file_sent(&mut self) {
         self.phase = Phase::First;
     }
 
     /// Walks over as much of `bytes` as can be told.
-    pub(crate) fn walk(&mut self, bytes: &[u8]) -> Walked {
+    pub fn walk(&mut self, bytes: &[u8]) -> Walked {
         let mut at = 0;
         loop {
             if self.skip > 0 {
