@@ -11,7 +11,7 @@
 //!   those that the server gives the client's own insert_id; `observed`: those that were prepared before their rule rewrote; `native`: those that the server may refuse at the fence. `multi_statement`: several in one text.
 //! - `last_insert_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state; `question`: what is asked of
 //!   tables.
-//! - `attributes`: what clients of MySQL send with statements.
+//! - `attributes`: what clients of MySQL send with a text.
 //! - `traffic`: what is under way on rules' tables, so that rules can change while connections are open; `flow`: where nobody reads.
 //! - `budget`: what prepared statements take of the driver's memory.
 //! - `errors`: failures as clients are told of them. [`imagine`]: what would become of a statement, without a server.
@@ -48,7 +48,6 @@ mod prepare;
 mod question;
 mod refresh;
 mod refuse;
-mod rows;
 pub mod rules;
 mod schema;
 mod select;

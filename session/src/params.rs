@@ -9,8 +9,8 @@ use keywright_wire::bytes::{Reader, write_lenenc};
 use keywright_wire::protocol::COM_STMT_EXECUTE;
 use keywright_wire::values::{self, BadValue};
 
-use crate::attributes;
 use crate::bulk::SEND_TYPES;
+use keywright_wire::attributes;
 
 /// Type numbers as they stand before each value, with the flag for unsigned in the second byte.
 pub(crate) type Type = [u8; 2];

@@ -6,9 +6,9 @@ use keywright_wire::bytes::{HEADER_BYTES, Header, whole};
 use keywright_wire::protocol::{
     AUTOCOMMIT, COM_QUERY, IN_READ_ONLY_TRANSACTION, IN_TRANSACTION, NO_BACKSLASH_ESCAPES,
 };
+use keywright_wire::rows::Made;
 
 use crate::errors::write_error;
-use crate::rows::Made;
 use crate::session::{Session, Turn};
 use crate::step::Step;
 

@@ -1,13 +1,16 @@
 //! MySQL's protocol as values: what packets say, read with every length checked, and packets written. No rules, keys or sockets.
 //!
 //! - [`protocol`]: its numbers by their names. [`bytes`]: packets and the fields in them; [`values`]: values of the binary protocol.
-//! - [`done`]: what ends a result; [`answer`]: where an answer ends. [`packets`]: commands, errors, and what is read from answers that were gathered whole.
+//! - [`done`]: what ends a result; [`answer`]: where an answer ends. [`rows`]: results that are made up.
+//! - [`packets`]: commands, errors, and what is read from answers that were gathered whole. [`attributes`]: query attributes.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod answer;
+pub mod attributes;
 pub mod bytes;
 pub mod done;
 pub mod packets;
 pub mod protocol;
+pub mod rows;
 pub mod values;

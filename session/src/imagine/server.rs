@@ -6,12 +6,12 @@ use keywright_wire::packets::packets;
 use keywright_wire::protocol::{
     AUTOCOMMIT, COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, LOCAL_INFILE,
 };
+use keywright_wire::rows::{Made, write_column, write_ok};
 
 use super::{Columns, Imagine, Imagined};
 use crate::after::Named;
 use crate::context::probe;
 use crate::load::{ASK_LAST_ID, START};
-use crate::rows::{Made, write_column, write_ok};
 use crate::temporary::SHOW_CREATE;
 
 /// utf8mb4_general_ci.

@@ -1,21 +1,22 @@
-//! Answers that a session makes up: OK, and results of text.
+//! Answers that are made up: OK, and results of text.
 
-use keywright_wire::bytes::{write_lenenc, write_packet};
-use keywright_wire::protocol::{EOF, NULL};
+use crate::bytes::{write_lenenc, write_packet};
+use crate::protocol::{EOF, NULL};
 
 /// A result that is written whole.
-pub(crate) struct Made<'a> {
+pub struct Made<'a> {
     /// The number of the first packet.
-    pub(crate) sequence: u8,
+    pub sequence: u8,
     /// Whether it ends with OK where it ended with EOF.
-    pub(crate) deprecate_eof: bool,
+    pub deprecate_eof: bool,
     /// Whether columns say more of their types, as MariaDB's may.
-    pub(crate) extended: bool,
+    pub extended: bool,
     /// The server's status flags.
-    pub(crate) status: u16,
+    pub status: u16,
     /// The collation of columns and values.
-    pub(crate) collation: u16,
-    pub(crate) columns: &'a [&'a [u8]],
+    pub collation: u16,
+    /// The names of its columns.
+    pub columns: &'a [&'a [u8]],
 }
 
 /// Longest value that a column announces, bytes. Clients use it for display only.
@@ -24,13 +25,13 @@ const SHOWN_BYTES: u32 = 1024;
 const VAR_STRING: u8 = 0xFD;
 
 /// Appends OK: nothing affected, no id.
-pub(crate) fn write_ok(sequence: u8, status: u16, out: &mut Vec<u8>) {
+pub fn write_ok(sequence: u8, status: u16, out: &mut Vec<u8>) {
     let [low, high] = status.to_le_bytes();
     write_packet(&[0, 0, 0, low, high, 0, 0], sequence, out);
 }
 
 /// Appends the definition of a column of text; the number after it.
-pub(crate) fn write_column(
+pub fn write_column(
     name: &[u8],
     collation: u16,
     extended: bool,
@@ -58,11 +59,7 @@ fn write_text(text: &[u8], out: &mut Vec<u8>) {
 
 impl Made<'_> {
     /// Appends the result; a value may be NULL.
-    pub(crate) fn write<'v>(
-        &self,
-        rows: impl Iterator<Item = Vec<Option<&'v [u8]>>>,
-        out: &mut Vec<u8>,
-    ) {
+    pub fn write<'v>(&self, rows: impl Iterator<Item = Vec<Option<&'v [u8]>>>, out: &mut Vec<u8>) {
         let mut count = Vec::new();
         write_lenenc(u64::try_from(self.columns.len()).unwrap_or(0), &mut count);
         let mut sequence = write_packet(&count, self.sequence, out);
