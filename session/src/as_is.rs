@@ -2,13 +2,13 @@
 //! uses up. What the client knows as its statement names the key, so the client's text is prepared beside it.
 
 use keywright_wire::answer::{End, Shape};
+use keywright_wire::bulk::Bulk;
 use keywright_wire::bytes::{Header, write_packet};
 use keywright_wire::packets::write_command;
+use keywright_wire::params::Execution;
 use keywright_wire::protocol::{COM_STMT_BULK_EXECUTE, COM_STMT_PREPARE};
 
 use crate::after::After;
-use crate::bulk::Bulk;
-use crate::params::Execution;
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 

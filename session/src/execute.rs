@@ -7,11 +7,12 @@ use keywright_rewrite::{Ask, LastInsertId, Unread, Unsupported, Variant};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use keywright_wire::packets::{write_close, write_command};
+use keywright_wire::params::{Execution, Param};
 use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 use keywright_wire::values::BadValue;
 
 use crate::attributes::UNKNOWN_TYPE;
-use crate::params::{Bound, Execution, KeyValues, Param};
+use crate::param_keys::{Bound, KeyValues};
 use crate::place::place;
 use crate::refresh::Refreshed;
 use crate::rules::OnExplicit;
@@ -188,7 +189,7 @@ impl Session {
         };
         for key in statement.plan.key_parameters() {
             let param = params.get(usize::from(key.parameter));
-            let bound = param.map_or(Bound::Value(Ask::Unclean), Param::bound);
+            let bound = param.map_or(Bound::Value(Ask::Unclean), Bound::of);
             let care = statement.plan.care(modes, key.row);
             match bound.asks(care, only_null)? {
                 true => wanted.asking.push(key.row),

@@ -4,9 +4,10 @@
 use keywright_core::KeyBatch;
 use keywright_rewrite::{LastInsertId, Unsupported, Variant};
 use keywright_wire::answer::Shape;
+use keywright_wire::bulk::Bulk;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 
-use crate::bulk::{Asking, Bulk, Fault, Needs};
+use crate::bulk_keys::{Asking, Fault, Needs};
 use crate::refresh::Refreshed;
 use crate::rules::{OnAmbiguousId, OnExplicit, Rule};
 use crate::session::{Session, Turn};
@@ -129,7 +130,7 @@ impl Session {
         let index = statement.rule;
         let rule = self.rules.rules().get(index).cloned();
         let rule = rule.ok_or(Fault::Malformed)?;
-        let needs = bulk.needs(self.asking(statement, &rule)?)?;
+        let needs = self.asking(statement, &rule)?.needs(bulk)?;
         let written = statement.plan.keys().saturating_mul(needs.rows);
         let total = written.saturating_add(needs.asking);
         Ok((index, rule, needs, total))
@@ -174,10 +175,10 @@ impl Session {
         let asking = self.asking(statement, &rule)?;
         let start = self.up.len();
         self.up.extend([0; HEADER_BYTES]);
-        let written = bulk.write(
+        let written = asking.write(
+            bulk,
             made.number,
             &made.prepared,
-            asking,
             &needs,
             &keys,
             &mut self.up,

@@ -11,7 +11,7 @@
 //!   those that the server gives the client's own insert_id; `observed`: those that were prepared before their rule rewrote; `native`: those that the server may refuse at the fence. `multi_statement`: several in one text.
 //! - `last_insert_id`: LAST_INSERT_ID() and ROW_COUNT(). `context`: what is known of the server's state; `question`: what is asked of
 //!   tables.
-//! - `attributes`: what clients of MySQL send with a text.
+//! - `param_keys`, `bulk_keys`: keys among parameters. `attributes`: what clients of MySQL send with a text.
 //! - `traffic`: what is under way on rules' tables, so that rules can change while connections are open; `flow`: where nobody reads.
 //! - `budget`: what prepared statements take of the driver's memory.
 //! - `errors`: failures as clients are told of them. [`imagine`]: what would become of a statement, without a server.
@@ -23,7 +23,7 @@ mod as_is;
 mod attributes;
 mod blanks;
 mod budget;
-mod bulk;
+mod bulk_keys;
 mod command;
 mod context;
 mod errors;
@@ -40,7 +40,7 @@ mod local_file;
 mod multi_statement;
 mod native;
 mod observed;
-mod params;
+mod param_keys;
 mod passing;
 mod place;
 mod plan;

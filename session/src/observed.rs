@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_rewrite::{Plan, Prepared, Unsupported, Variant};
+use keywright_wire::bulk::bulk_types;
 use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::params::execution_types;
 use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 
 use crate::budget::Held;
 use crate::insert::{Stage, has_ambiguous_id};
 use crate::last_insert_id::names_row_count;
-use crate::params::{bulk_types, execution_types};
 use crate::plan::Planned;
 use crate::rules::{OnAmbiguousId, OnExplicit};
 use crate::session::Session;

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use keywright_rewrite::Prepared;
+use keywright_wire::params::{Execution, Param};
 
-use crate::params::{Execution, KeyValues, Param};
+use crate::param_keys::KeyValues;
 use crate::statements::Statement;
 
 /// The upstream's parameters: the client's, with keys in place of those that ask and where some were put in.

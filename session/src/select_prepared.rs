@@ -11,13 +11,14 @@ use keywright_rewrite::{
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{Header, Joined, joined, write_packet};
 use keywright_wire::packets::write_command;
+use keywright_wire::params::{Execution, Param, Type};
 use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 use keywright_wire::values::BadValue;
 
 use crate::attributes::UNKNOWN_TYPE;
 use crate::budget::Held;
 use crate::last_insert_id::names_row_count;
-use crate::params::{Execution, KeyValues, Param, Type};
+use crate::param_keys::KeyValues;
 use crate::refresh::Refreshed;
 use crate::rules::Mode;
 use crate::select::{NoKeys, SelectDecision, decision};

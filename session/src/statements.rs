@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Unsupported, Variant};
+use keywright_wire::params::Type;
 
 use crate::after::Named;
 use crate::budget::Held;
 use crate::last_insert_id::Effect;
 use crate::native::Native;
-use crate::params::Type;
 use crate::select_prepared::SelectStatement;
 
 /// MariaDB's number for the statement that was prepared last.

@@ -3,14 +3,17 @@
 //! - [`protocol`]: its numbers by their names. [`bytes`]: packets and the fields in them; [`values`]: values of the binary protocol.
 //! - [`done`]: what ends a result; [`answer`]: where an answer ends. [`rows`]: results that are made up.
 //! - [`packets`]: commands, errors, and what is read from answers that were gathered whole. [`attributes`]: query attributes.
+//! - [`params`], [`bulk`]: executions of prepared statements, for one row of parameters and for many.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod answer;
 pub mod attributes;
+pub mod bulk;
 pub mod bytes;
 pub mod done;
 pub mod packets;
+pub mod params;
 pub mod protocol;
 pub mod rows;
 pub mod values;

@@ -3,10 +3,11 @@
 use keywright_core::KeyBatch;
 use keywright_rewrite::{KeyForm, Unsupported};
 use keywright_wire::bytes::write_lenenc;
+use keywright_wire::params::Type;
 use keywright_wire::values::BadValue;
 
 use super::Fault;
-use crate::params::{Type, key_type};
+use crate::param_keys::key_type;
 
 /// BIGINT.
 const LONGLONG: u8 = 8;

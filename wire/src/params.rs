@@ -2,35 +2,32 @@
 
 use std::collections::BTreeSet;
 
-use keywright_core::KeyBatch;
-use keywright_rewrite::{Ask, Care, Meaning, Unsupported, double_asks, text_asks};
-use keywright_wire::answer::Shape;
-use keywright_wire::bytes::{Reader, write_lenenc};
-use keywright_wire::protocol::COM_STMT_EXECUTE;
-use keywright_wire::values::{self, BadValue};
+use crate::answer::Shape;
+use crate::attributes;
+use crate::bytes::{Reader, write_lenenc};
+use crate::protocol::COM_STMT_EXECUTE;
+use crate::values::{self, BadValue};
 
-use crate::bulk::SEND_TYPES;
-use keywright_wire::attributes;
+/// Type numbers as they stand before each value, with [`UNSIGNED`] in the second byte.
+pub type Type = [u8; 2];
 
-/// Type numbers as they stand before each value, with the flag for unsigned in the second byte.
-pub(crate) type Type = [u8; 2];
+/// The flag of a type: its numbers have no sign.
+pub const UNSIGNED: u8 = 0x80;
 
-/// That flag.
-const UNSIGNED: u8 = 0x80;
+/// The type of NULL itself.
 const NULL: Type = [6, 0];
-const LONGLONG_UNSIGNED: Type = [8, 0x80];
-const VAR_STRING: Type = [253, 0];
-const BLOB: Type = [252, 0];
 
 /// One parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Param<'a> {
-    pub(crate) of_type: Type,
+pub struct Param<'a> {
+    /// Its type.
+    pub of_type: Type,
     /// As sent; `None` for NULL, and for one whose value was sent as long data.
-    pub(crate) value: Option<&'a [u8]>,
-    pub(crate) null: bool,
+    pub value: Option<&'a [u8]>,
+    /// Whether it is NULL.
+    pub null: bool,
     /// Its name, with the length before it; nothing where it has none.
-    pub(crate) name: &'a [u8],
+    pub name: &'a [u8],
 }
 
 /// What stands before the parameters: flags and iteration count.
@@ -38,48 +35,23 @@ const HEAD_BYTES: usize = 5;
 
 /// An execution as the client sent it.
 #[derive(Debug)]
-pub(crate) struct Execution<'a> {
+pub struct Execution<'a> {
     head: &'a [u8],
     /// Whether they are counted and have names.
     has_attributes: bool,
     /// Those of the statement, and query attributes behind them.
-    pub(crate) params: Vec<Param<'a>>,
+    pub params: Vec<Param<'a>>,
     /// The types, if they came with this execution.
-    pub(crate) types: Option<Vec<Type>>,
-}
-
-/// Whether a bound key asks for a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bound {
-    Asks,
-    /// It is DEFAULT, which asks unless sql_mode says otherwise.
-    Default,
-    Value(Ask),
-}
-
-impl Bound {
-    /// Whether it does. `only_null`: keys are no numbers.
-    pub(crate) fn asks(self, care: Care, only_null: bool) -> Result<bool, Unsupported> {
-        let zero_asks = match care.zero_is_value {
-            Some(is_value) => !is_value,
-            None => return Err(Unsupported::ZeroAmbiguous),
-        };
-        match self {
-            Self::Asks => Ok(true),
-            Self::Default => Ok(zero_asks && !only_null),
-            Self::Value(_) if only_null => Ok(false),
-            Self::Value(ask) => match ask.meaning(care).map_err(Unsupported::Key)? {
-                Meaning::Zero => Ok(zero_asks),
-                Meaning::Explicit | Meaning::ExplicitNow => Ok(false),
-            },
-        }
-    }
+    pub types: Option<Vec<Type>>,
 }
 
 impl<'a> Execution<'a> {
     /// Reads what follows the statement's number. `count` parameters are the statement's own; `known` are their types at the last
     /// execution; `long_data` those whose values were sent as long data.
-    pub(crate) fn read(
+    ///
+    /// # Errors
+    /// It ends too early, brings fewer parameters than the statement has, or an attribute has a type whose length is not known.
+    pub fn read(
         rest: &'a [u8],
         count: usize,
         known: Option<&[Type]>,
@@ -142,12 +114,12 @@ impl<'a> Execution<'a> {
     }
 
     /// What its answer looks like.
-    pub(crate) fn shape(&self) -> Shape {
+    pub fn shape(&self) -> Shape {
         Shape::of_execution(flags(self.head))
     }
 
     /// Appends COM_STMT_EXECUTE of `statement` with these parameters in place of the client's.
-    pub(crate) fn write(&self, statement: u32, params: &[Param<'_>], out: &mut Vec<u8>) {
+    pub fn write(&self, statement: u32, params: &[Param<'_>], out: &mut Vec<u8>) {
         let values: usize = params
             .iter()
             .map(|param| param.value.map_or(0, <[u8]>::len))
@@ -198,8 +170,8 @@ fn flags(head: &[u8]) -> u8 {
     head.first().copied().unwrap_or_default()
 }
 
-/// Types, each with a name behind it if there are names.
-pub(crate) fn read_types<'a>(
+/// Types, each with a name behind it if there are names; `None` if they end too early.
+pub fn read_types<'a>(
     reader: &mut Reader<'a>,
     count: usize,
     mut names: Option<&mut Vec<&'a [u8]>>,
@@ -218,7 +190,7 @@ pub(crate) fn read_types<'a>(
 
 /// The types of a statement's own parameters, as an execution brings them: `Some(None)` if it brings none, `None` if too little is
 /// there to tell.
-pub(crate) fn execution_types(
+pub fn execution_types(
     rest: &[u8],
     count: usize,
     has_attributes: bool,
@@ -240,15 +212,6 @@ pub(crate) fn execution_types(
     let mut types = read_types(&mut reader, total, has_attributes.then_some(&mut names))?;
     types.truncate(count);
     Some(Some(types))
-}
-
-/// The same of COM_STMT_BULK_EXECUTE.
-pub(crate) fn bulk_types(rest: &[u8], count: usize) -> Option<Option<Vec<Type>>> {
-    let mut reader = Reader(rest);
-    if reader.u16()? & SEND_TYPES == 0 {
-        return Some(None);
-    }
-    Some(Some(read_types(&mut reader, count, None)?))
 }
 
 /// The bytes of one value, as its type says.
@@ -278,107 +241,4 @@ fn value_of<'a>(of_type: Type, reader: &mut Reader<'a>) -> Option<&'a [u8]> {
         }
     }
     reader.take(from.len() - ahead.0.len())
-}
-
-impl Param<'_> {
-    /// Whether it asks for a key, as the value of a key column.
-    pub(crate) fn bound(&self) -> Bound {
-        if self.null {
-            return Bound::Asks;
-        }
-        let Some(value) = self.value else {
-            // Sent as long data: nobody has read it.
-            return Bound::Value(Ask::Unclean);
-        };
-        let [_, flags] = self.of_type;
-        let ask = match self.of_type[0] {
-            1 | 2 | 3 | 8 | 9 | 13 => {
-                let has_sign = value.last().is_some_and(|byte| *byte >= 0x80);
-                match value.iter().all(|byte| *byte == 0) {
-                    true => Ask::Yes,
-                    false if has_sign && flags & UNSIGNED == 0 => Ask::Negative,
-                    false => Ask::No,
-                }
-            }
-            4 => match <[u8; 4]>::try_from(value) {
-                Ok(bytes) => double_asks(f64::from(f32::from_le_bytes(bytes))),
-                Err(_) => Ask::Unclean,
-            },
-            5 => match <[u8; 8]>::try_from(value) {
-                Ok(bytes) => double_asks(f64::from_le_bytes(bytes)),
-                Err(_) => Ask::Unclean,
-            },
-            7 | 10 | 11 | 12 => Ask::Unclean,
-            _ => match Reader(value).text() {
-                Some(text) => text_asks(text),
-                None => Ask::Unclean,
-            },
-        };
-        Bound::Value(ask)
-    }
-}
-
-/// The type of keys as parameters.
-pub(crate) fn key_type(keys: &KeyBatch) -> Type {
-    match keys {
-        KeyBatch::Numbers { .. } | KeyBatch::Listed(_) => LONGLONG_UNSIGNED,
-        KeyBatch::Texts(_) => VAR_STRING,
-        KeyBatch::Bytes(_) => BLOB,
-    }
-}
-
-/// The keys as values of parameters, in the order of the rows that get them.
-pub(crate) struct KeyValues {
-    of_type: Type,
-    values: Values,
-}
-
-enum Values {
-    Numbers(Vec<[u8; 8]>),
-    /// Each with its length before it.
-    Texts(Vec<Vec<u8>>),
-}
-
-impl KeyValues {
-    pub(crate) fn new(keys: &KeyBatch) -> Self {
-        let text = |bytes: &[u8]| {
-            let mut value = Vec::with_capacity(bytes.len() + 1);
-            write_lenenc(u64::try_from(bytes.len()).unwrap_or(0), &mut value);
-            value.extend_from_slice(bytes);
-            value
-        };
-        match keys {
-            KeyBatch::Numbers { .. } | KeyBatch::Listed(_) => Self {
-                of_type: key_type(keys),
-                values: Values::Numbers(
-                    (0..keys.len())
-                        .filter_map(|index| keys.number(index))
-                        .map(u64::to_le_bytes)
-                        .collect(),
-                ),
-            },
-            KeyBatch::Texts(texts) => Self {
-                of_type: key_type(keys),
-                values: Values::Texts(texts.iter().map(|key| text(key.as_bytes())).collect()),
-            },
-            KeyBatch::Bytes(bytes) => Self {
-                of_type: key_type(keys),
-                values: Values::Texts(bytes.iter().map(|key| text(key)).collect()),
-            },
-        }
-    }
-
-    /// The parameter for the `index`th key.
-    pub(crate) fn param(&self, index: usize) -> Option<Param<'_>> {
-        let value = match &self.values {
-            Values::Numbers(numbers) => numbers.get(index)?.as_slice(),
-            Values::Texts(texts) => texts.get(index)?,
-        };
-        Some(Param {
-            of_type: self.of_type,
-            value: Some(value),
-            null: false,
-            name: &[],
-        })
-    }
 }
