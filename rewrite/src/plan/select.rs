@@ -130,8 +130,12 @@ impl Insert {
                         return Ok(plan);
                     }
                     (Some(_), _) if is_union => return with("with UNION over keys"),
-                    // The row of a ROLLUP may have NULL where the key is written.
-                    (Some(_), _) if is_rollup && plan.spread != Spread::Around => {
+                    // The row of a ROLLUP may have NULL where the key is written. MariaDB makes 0 of it, or an error.
+                    (Some(_), _)
+                        if is_rollup
+                            && (plan.spread != Spread::Around
+                                || modes.server.flavour == Flavour::MariaDb) =>
+                    {
                         return with("with ROLLUP over keys");
                     }
                     (Some(_), _) => Some((start, end)),
