@@ -1,16 +1,15 @@
 //! The exchange before the first command. Proofs of passwords are made for the upstream's own challenge, so most of it is passed
 //! on packet by packet; each leg has TLS of its own, and what depends on TLS is translated between them.
 //!
-//! - `leg`: packets, numbered on each side. `greeting`, `response`: how server and client introduce themselves.
+//! - `leg`: packets, numbered on each side. `server`: which server it is.
 //! - `pending`: the server's side until it has decided, and what becomes of it if the client does not go on.
 //! - `exchange`: what becomes of each packet until the server has decided. `account`: whom it has let in.
 
 mod account;
 mod exchange;
-mod greeting;
 mod leg;
 mod pending;
-mod response;
+mod server;
 
 use std::io;
 use std::sync::Arc;
@@ -18,6 +17,8 @@ use std::time::Duration;
 
 use keywright_core::Cause;
 use keywright_session::{Limits, SessionFacts};
+use keywright_wire::handshake::greeting::{self, Greeting, TLS};
+use keywright_wire::handshake::response::{self, Introduction};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
 
@@ -27,11 +28,10 @@ use crate::stream::Stream;
 use crate::tls::Wanted;
 use account::Account;
 use exchange::{Exchange, Turn, Ways};
-pub(crate) use greeting::server_of;
-use greeting::{Greeting, TLS};
 use leg::{Failed, Leg, Refusal, of_client};
 pub use pending::Pending;
-use response::Introduction;
+use server::server;
+pub(crate) use server::server_of;
 
 /// Packets of one exchange at most.
 const AUTH_PACKETS_MAX: usize = 64;
@@ -236,7 +236,7 @@ async fn enter(
     let (asked, extended) = response::asked(response).ok_or_else(cannot_be_read)?;
     let facts = SessionFacts {
         user: introduction.user.to_vec(),
-        server: greeting.server,
+        server: server(greeting.server),
         capabilities: u64::from(asked & greeting.capabilities)
             | u64::from(extended & greeting.extended) << 32,
         collation: introduction.collation.ok_or_else(cannot_be_read)?,

@@ -4,6 +4,7 @@
 //! - [`done`]: what ends a result; [`answer`]: where an answer ends. [`rows`]: results that are made up.
 //! - [`packets`]: commands, errors, and what is read from answers that were gathered whole. [`attributes`]: query attributes.
 //! - [`params`], [`bulk`]: executions of prepared statements, for one row of parameters and for many.
+//! - [`handshake`]: how server and client introduce themselves.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -12,6 +13,7 @@ pub mod attributes;
 pub mod bulk;
 pub mod bytes;
 pub mod done;
+pub mod handshake;
 pub mod packets;
 pub mod params;
 pub mod protocol;

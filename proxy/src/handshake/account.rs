@@ -4,9 +4,9 @@
 
 use std::io;
 
+use keywright_wire::handshake::greeting::{DEPRECATE_EOF, QUERY_ATTRIBUTES};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::greeting::{DEPRECATE_EOF, QUERY_ATTRIBUTES};
 use super::leg::Leg;
 
 /// Everybody may ask this of himself.

@@ -3,10 +3,10 @@
 //! plugins that know both ways are translated.
 
 use keywright_core::Cause;
+use keywright_wire::handshake::greeting::CHALLENGE_BYTES;
+use keywright_wire::handshake::response::{Introduction, until_zero};
 
-use super::greeting::CHALLENGE_BYTES;
 use super::leg::Refusal;
-use super::response::{Introduction, until_zero};
 
 const CACHING_SHA2: &[u8] = b"caching_sha2_password";
 const SHA256: &[u8] = b"sha256_password";

@@ -4,6 +4,7 @@
 use std::io;
 
 use keywright_core::Cause;
+use keywright_wire::packets::error_payload;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Longest packet of the exchange, bytes.
@@ -130,12 +131,11 @@ impl Refusal {
 
     /// The error packet's payload.
     pub(super) fn payload(&self) -> Vec<u8> {
-        let mut payload = vec![0xFF];
-        payload.extend(self.cause.mysql_errno().to_le_bytes());
-        payload.push(b'#');
-        payload.extend_from_slice(self.cause.sqlstate().as_bytes());
-        payload.extend_from_slice(self.message.as_bytes());
-        payload
+        error_payload(
+            self.cause.mysql_errno(),
+            self.cause.sqlstate(),
+            &self.message,
+        )
     }
 }
 

@@ -11,10 +11,10 @@
 use std::io;
 use std::time::Duration;
 
+use keywright_wire::handshake::greeting::{PLUGIN_AUTH, PROTOCOL_41, SECURE_CONNECTION};
 use tokio::time::timeout;
 
 use super::AUTH_PACKETS_MAX;
-use super::greeting::{PLUGIN_AUTH, PROTOCOL_41, SECURE_CONNECTION};
 use super::leg::Leg;
 use crate::stream::Stream;
 

@@ -127,6 +127,7 @@ fn commit() -> Result<String> {
         "session",
         "store",
         "proxy",
+        "wire",
         "Cargo.lock",
     ])?;
     Ok(if changed.is_empty() {

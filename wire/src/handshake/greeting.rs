@@ -1,39 +1,49 @@
 //! The server's greeting: what it says, and what of it clients are told.
 
-use keywright_rewrite::{Flavour, Server};
-
-/// Capabilities by their bits.
-pub(super) const CONNECT_WITH_DB: u32 = 1 << 3;
+/// Capability: the client names its first schema.
+pub const CONNECT_WITH_DB: u32 = 1 << 3;
+/// Capability: packets are compressed.
 const COMPRESS: u32 = 1 << 5;
-/// The protocol of version 4.1 and later.
-pub(super) const PROTOCOL_41: u32 = 1 << 9;
-pub(super) const TLS: u32 = 1 << 11;
-pub(super) const SECURE_CONNECTION: u32 = 1 << 15;
-pub(super) const PLUGIN_AUTH: u32 = 1 << 19;
-pub(super) const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
-pub(super) const DEPRECATE_EOF: u32 = 1 << 24;
-/// Results without column definitions: their first packet looks different.
+/// Capability: the protocol of version 4.1 and later.
+pub const PROTOCOL_41: u32 = 1 << 9;
+/// Capability: TLS before the login.
+pub const TLS: u32 = 1 << 11;
+/// Capability: the proof has its length before it, in one byte.
+pub const SECURE_CONNECTION: u32 = 1 << 15;
+/// Capability: plugins are named.
+pub const PLUGIN_AUTH: u32 = 1 << 19;
+/// Capability: the length of the proof is a length-encoded integer.
+pub const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
+/// Capability: answers end with OK where they ended with EOF.
+pub const DEPRECATE_EOF: u32 = 1 << 24;
+/// Capability: results without column definitions. Their first packet looks different.
 const OPTIONAL_METADATA: u32 = 1 << 25;
+/// Capability: packets are compressed, by another method.
 const ZSTD: u32 = 1 << 26;
-pub(super) const QUERY_ATTRIBUTES: u32 = 1 << 27;
+/// Capability: statements come with query attributes.
+pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 /// MariaDB's extended capabilities that a listener with rules does not handle: cached metadata, results for each row of a bulk
 /// execution.
 const EXTENDED_NOT_OFFERED: u32 = 1 << 4 | 1 << 5;
 
 /// Bytes of a challenge, without the zero behind it.
-pub(super) const CHALLENGE_BYTES: usize = 20;
+pub const CHALLENGE_BYTES: usize = 20;
 
 /// What the greeting said.
-pub(super) struct Greeting {
-    pub(super) server: Server,
+#[derive(Debug)]
+pub struct Greeting {
+    /// The server that says it.
+    pub server: ServerVersion,
     /// As the client is told, but for TLS.
-    pub(super) capabilities: u32,
-    pub(super) extended: u32,
+    pub capabilities: u32,
+    /// MariaDB's own, as the client is told; 0 of other servers.
+    pub extended: u32,
     /// Whether the state machine reads what follows.
-    pub(super) is_read: bool,
+    pub is_read: bool,
     /// Whether the server itself offers TLS.
-    pub(super) has_tls: bool,
-    pub(super) challenge: Vec<u8>,
+    pub has_tls: bool,
+    /// What proofs of passwords are made for.
+    pub challenge: Vec<u8>,
 }
 
 /// What is not offered: compression to nobody, TLS because each leg has its own, and what the state machine does not read where
@@ -49,7 +59,7 @@ fn not_offered(is_read: bool) -> u32 {
 
 /// Takes out of a client's greeting what it asks for although it was not offered: the server would agree to it. TLS is set
 /// if this is for a leg that has it.
-pub(super) fn take_out(response: &mut [u8], is_read: bool, tls: bool) {
+pub fn take_out(response: &mut [u8], is_read: bool, tls: bool) {
     clear(response, 0, not_offered(is_read));
     // MariaDB's clients say by an absent first bit that they have capabilities of their own.
     if is_read && response.first().is_some_and(|first| first & 1 == 0) {
@@ -68,10 +78,11 @@ fn clear(body: &mut [u8], at: usize, bits: u32) {
     }
 }
 
-/// Takes what is not handled out of the greeting, and offers TLS if this is for a leg that has it.
-pub(super) fn offer(greeting: &mut [u8], is_read: bool, tls: bool) -> Option<Greeting> {
+/// Takes what is not handled out of the greeting, and offers TLS if this is for a leg that has it; `None` if it
+/// cannot be read.
+pub fn offer(greeting: &mut [u8], is_read: bool, tls: bool) -> Option<Greeting> {
     let version = greeting.get(1..)?.iter().position(|byte| *byte == 0)?;
-    let server = server_of(greeting.get(1..1 + version)?)?;
+    let server = ServerVersion::read(greeting.get(1..1 + version)?)?;
     // Behind the version: its zero, thread id, 8 bytes of challenge, a zero.
     let seed = 1 + version + 1 + 4;
     let low = seed + 8 + 1;
@@ -90,7 +101,7 @@ pub(super) fn offer(greeting: &mut [u8], is_read: bool, tls: bool) -> Option<Gre
     // Challenge length, then 6 reserved bytes, then 4 that are reserved on MySQL and MariaDB's own capabilities there.
     let own = high + 2 + 1 + 6;
     let mut extended = 0;
-    if server.flavour == Flavour::MariaDb && capabilities & 1 == 0 {
+    if server.is_mariadb && capabilities & 1 == 0 {
         let bytes = greeting.get_mut(own..own + 4)?;
         extended = u32::from_le_bytes(<[u8; 4]>::try_from(&*bytes).ok()?);
         if is_read {
@@ -111,28 +122,32 @@ pub(super) fn offer(greeting: &mut [u8], is_read: bool, tls: bool) -> Option<Gre
     })
 }
 
-/// `5.5.5-10.11.19-MariaDB-log` → MariaDB 101119; `9.7.4` → MySQL 90704.
-pub(crate) fn server_of(version: &[u8]) -> Option<Server> {
-    let text = std::str::from_utf8(version).ok()?;
-    let maria = text.to_ascii_lowercase().contains("mariadb");
-    let number = text
-        .strip_prefix("5.5.5-")
-        .filter(|_| maria)
-        .unwrap_or(text);
-    let mut parts = number
-        .split(|c: char| !c.is_ascii_digit())
-        .map(str::parse::<u32>);
-    let mut part = || parts.next().and_then(Result::ok);
-    let version =
-        part()?.checked_mul(10_000)? + part()?.min(99) * 100 + part().unwrap_or(0).min(99);
-    Some(Server {
-        flavour: if maria {
-            Flavour::MariaDb
-        } else {
-            Flavour::MySql
-        },
-        version,
-    })
+/// What a server's version tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerVersion {
+    /// Whether it is MariaDB; else it is MySQL.
+    pub is_mariadb: bool,
+    /// 10.11.19 as 101119.
+    pub number: u32,
+}
+
+impl ServerVersion {
+    /// `5.5.5-10.11.19-MariaDB-log` → MariaDB 101119; `9.7.4` → MySQL 90704; `None` if there is no number.
+    pub fn read(version: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(version).ok()?;
+        let is_mariadb = text.to_ascii_lowercase().contains("mariadb");
+        let number = text
+            .strip_prefix("5.5.5-")
+            .filter(|_| is_mariadb)
+            .unwrap_or(text);
+        let mut parts = number
+            .split(|c: char| !c.is_ascii_digit())
+            .map(str::parse::<u32>);
+        let mut part = || parts.next().and_then(Result::ok);
+        let number =
+            part()?.checked_mul(10_000)? + part()?.min(99) * 100 + part().unwrap_or(0).min(99);
+        Some(Self { is_mariadb, number })
+    }
 }
 
 #[cfg(test)]

@@ -3,29 +3,31 @@
 use super::greeting::{
     CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION,
 };
+use crate::bytes::Reader;
 
 /// A plugin that no account has: a server that is told it asks the client anew, for the one that the account has.
 const NO_PLUGIN: &[u8] = b"keywright_none";
 
 /// Who comes, to what, and with which proof.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Introduction<'a> {
+pub struct Introduction<'a> {
     /// All up to the proof's length.
     before: &'a [u8],
     /// From the proof's end to the plugin's name.
     between: &'a [u8],
-    pub(super) user: &'a [u8],
+    /// The account's name.
+    pub user: &'a [u8],
     /// Which plugin made the proof, if that is said at all.
-    pub(super) plugin: Option<&'a [u8]>,
+    pub plugin: Option<&'a [u8]>,
     after: &'a [u8],
     /// The first schema.
-    pub(super) database: Option<&'a [u8]>,
+    pub database: Option<&'a [u8]>,
     /// The number of the client's collation, if it is said.
-    pub(super) collation: Option<u16>,
+    pub collation: Option<u16>,
 }
 
-/// Capabilities that a client asks for: MySQL's, and MariaDB's own.
-pub(super) fn asked(response: &[u8]) -> Option<(u32, u32)> {
+/// Capabilities that a client asks for in its answer to the greeting: MySQL's, and MariaDB's own; `None` if it is cut off.
+pub fn asked(response: &[u8]) -> Option<(u32, u32)> {
     let number = |from: usize| {
         let bytes = response.get(from..from.checked_add(4)?)?;
         Some(u32::from_le_bytes(<[u8; 4]>::try_from(bytes).ok()?))
@@ -34,8 +36,8 @@ pub(super) fn asked(response: &[u8]) -> Option<(u32, u32)> {
 }
 
 impl<'a> Introduction<'a> {
-    /// The answer to the greeting, without its header.
-    pub(super) fn of_response(response: &'a [u8]) -> Option<Self> {
+    /// The answer to the greeting, without its header; `None` if it cannot be read.
+    pub fn of_response(response: &'a [u8]) -> Option<Self> {
         let (asked, _) = asked(response)?;
         if asked & PROTOCOL_41 == 0 {
             // The server would read another user at another place, and answer in packets of another form.
@@ -44,8 +46,9 @@ impl<'a> Introduction<'a> {
         let (user, rest) = until_zero(response.get(32..)?)?;
         let before = response.get(..response.len().checked_sub(rest.len())?)?;
         let rest = if asked & PLUGIN_AUTH_LENENC != 0 {
-            let (len, rest) = lenenc(rest)?;
-            rest.get(len..)?
+            let mut reader = Reader(rest);
+            reader.text()?;
+            reader.0
         } else if asked & SECURE_CONNECTION != 0 {
             let (len, rest) = rest.split_first()?;
             rest.get(usize::from(*len)..)?
@@ -70,8 +73,8 @@ impl<'a> Introduction<'a> {
         })
     }
 
-    /// COM_CHANGE_USER, without its header, of a client with these capabilities.
-    pub(super) fn of_change(command: &'a [u8], capabilities: u64) -> Option<Self> {
+    /// COM_CHANGE_USER, without its header, of a client with these capabilities; `None` if it cannot be read.
+    pub fn of_change(command: &'a [u8], capabilities: u64) -> Option<Self> {
         let (user, rest) = until_zero(command.get(1..)?)?;
         let before = command.get(..command.len().checked_sub(rest.len())?)?;
         let (proof, rest) = rest.split_first()?;
@@ -95,7 +98,7 @@ impl<'a> Introduction<'a> {
     }
 
     /// The same without a proof, so that the server asks for one.
-    pub(super) fn without_proof(&self) -> Vec<u8> {
+    pub fn without_proof(&self) -> Vec<u8> {
         let parts = [self.before, &[0], self.between, NO_PLUGIN, &[0], self.after];
         parts.concat()
     }
@@ -110,24 +113,8 @@ fn plugin(behind: &[u8], asked: u32) -> (Option<&[u8]>, &[u8]) {
     (Some(name), after)
 }
 
-fn lenenc(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let (first, rest) = bytes.split_first()?;
-    let count = match first {
-        0xFB | 0xFF => return None,
-        0xFC => 2,
-        0xFD => 3,
-        0xFE => 8,
-        len => return Some((usize::from(*len), rest)),
-    };
-    let (digits, rest) = rest.split_at_checked(count)?;
-    let len = digits
-        .iter()
-        .rev()
-        .fold(0_u64, |len, digit| len << 8 | u64::from(*digit));
-    Some((usize::try_from(len).ok()?, rest))
-}
-
-pub(super) fn until_zero(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// What stands before the first zero byte, and what stands behind it; `None` if there is none.
+pub fn until_zero(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     Some((bytes.get(..end)?, bytes.get(end + 1..)?))
 }
