@@ -1,7 +1,7 @@
 //! Questions about a table that are put to the server before a statement on it. Those for columns prepare a SELECT: nothing is
 //! carried out.
 
-use keywright_rewrite::{KeyForm, TableName};
+use keywright_rewrite::{KeyForm, TableName, quote_name};
 use keywright_wire::answer::Shape;
 use keywright_wire::packets::{
     ColumnType, column_names, error_of, only_column, prepared_id, write_close, write_command,
@@ -100,7 +100,7 @@ impl Session {
             Question::Key(table, index) => {
                 let rule = self.rules.rules().get(*index);
                 let column = rule.map_or("", |rule| &rule.column);
-                write_quoted(column.as_bytes(), &mut text);
+                quote_name(column.as_bytes(), &mut text);
                 let (schema, name) = self.named(table);
                 let named = (schema.to_vec(), name.to_vec());
                 (table, Gather::Key(named, *index))
@@ -108,10 +108,10 @@ impl Session {
         };
         text.extend_from_slice(b" FROM ");
         if let Some(schema) = &table.schema {
-            write_quoted(schema, &mut text);
+            quote_name(schema, &mut text);
             text.push(b'.');
         }
-        write_quoted(&table.table, &mut text);
+        quote_name(&table.table, &mut text);
         write_command(COM_STMT_PREPARE, &text, &mut self.up);
         self.answer.expect(Shape::Prepare);
         self.turn = Turn::Gather(gather);
@@ -184,16 +184,4 @@ impl Session {
 /// Whether that is why a question has no answer.
 fn says_no_table(error: u16) -> bool {
     matches!(error, NO_TABLE | NO_SCHEMA | NO_DATABASE)
-}
-
-/// Appends a name in backquotes.
-pub(crate) fn write_quoted(name: &[u8], out: &mut Vec<u8>) {
-    out.push(b'`');
-    for byte in name {
-        out.push(*byte);
-        if *byte == b'`' {
-            out.push(b'`');
-        }
-    }
-    out.push(b'`');
 }

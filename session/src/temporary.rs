@@ -1,12 +1,12 @@
 //! Temporary tables, each of which hides a rule's table of the same name: whether one is there is known, or the server is asked.
 
-use keywright_rewrite::TableName;
+use keywright_rewrite::{TableName, quote_name};
 use keywright_wire::bytes::Reader;
 use keywright_wire::packets::{only_row, packets};
 
 use crate::after::Named;
 use crate::context::Context;
-use crate::question::{Question, write_quoted};
+use crate::question::Question;
 use crate::session::{Gather, Session};
 use crate::step::Step;
 
@@ -178,9 +178,9 @@ impl Session {
     pub(crate) fn ask_hidden(&mut self, named: Named) -> Step {
         let (schema, name) = &named;
         let mut text = SHOW_CREATE.to_vec();
-        write_quoted(schema, &mut text);
+        quote_name(schema, &mut text);
         text.push(b'.');
-        write_quoted(name, &mut text);
+        quote_name(name, &mut text);
         self.own_query(&text, Gather::Temporary(named))
     }
 

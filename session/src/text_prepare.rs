@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
-    CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported, execute_by,
+    CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported, execute_by, quote_string,
     without_terminator,
 };
 use keywright_wire::answer::{End, Shape};
@@ -275,7 +275,7 @@ impl Session {
             return self.refuse_unsupported(header, Some(index), Unsupported::TextPrepare);
         }
         let mut text = format!("PREPARE `{OWN_NAME}` FROM ").into_bytes();
-        write_quoted(&spliced, !statement.modes.no_backslash_escapes, &mut text);
+        quote_string(&spliced, !statement.modes.no_backslash_escapes, &mut text);
         self.note(Some(index), What::Rewritten);
         // Whatever the answer will be.
         self.context.has_own_text = true;
@@ -311,17 +311,4 @@ fn after_preparing(name: Vec<u8>) -> After {
             unknown: true,
         },
     }
-}
-
-/// Appends a text between quotation marks.
-fn write_quoted(text: &[u8], has_escapes: bool, out: &mut Vec<u8>) {
-    const QUOTE: u8 = b'\'';
-    out.push(QUOTE);
-    for byte in text {
-        if *byte == QUOTE || (has_escapes && *byte == b'\\') {
-            out.push(*byte);
-        }
-        out.push(*byte);
-    }
-    out.push(QUOTE);
 }
