@@ -78,7 +78,7 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
     proxy.stop()?;
     let insert = "INSERT INTO back_0.t (a) VALUES (3)";
     assert!(server.wire("")?.run(insert).is_err(), "the fence stands");
-    let reported = ProxyProcess::said(&config, &["back", "--rule", "back_0.*"])?;
+    let reported = ProxyProcess::said(&config, &["release", "--rule", "back_0.*"])?;
     assert_has(
         &reported,
         &[
@@ -111,7 +111,7 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
             (other, _) => panic!("{table}: {other:?}"),
         }
     }
-    let unknown = ProxyProcess::command(&config, &["back", "--rule", "back_9.*"])?;
+    let unknown = ProxyProcess::command(&config, &["release", "--rule", "back_9.*"])?;
     assert!(!unknown.status.success(), "{unknown:?}");
     Ok(())
 }
@@ -138,7 +138,7 @@ fn servers_share_the_numbers_out_on_the_way_back(flavour: Flavour) -> Result<()>
         highest = wire.run("INSERT INTO t (a) VALUES (1)")?.last_insert_id;
     }
     proxy.stop()?;
-    let reported = ProxyProcess::said(&config, &["back"])?;
+    let reported = ProxyProcess::said(&config, &["release"])?;
     let mut ids = Vec::new();
     for server in &servers {
         let from = format!("-- On 127.0.0.1:{} ", server.port());
@@ -158,7 +158,7 @@ fn servers_share_the_numbers_out_on_the_way_back(flavour: Flavour) -> Result<()>
         upstream_ports: vec![one.port(), free_port()?],
         ..config
     };
-    let output = ProxyProcess::command(&away, &["back"])?;
+    let output = ProxyProcess::command(&away, &["release"])?;
     assert!(!output.status.success(), "half of the way is none");
     Ok(())
 }
