@@ -173,7 +173,7 @@ impl InForce {
     /// Has statements that wait for other rules try again.
     pub fn renew(&self) {
         if let Err(error) = self.publish(&mut self.state()) {
-            tracing::error!("the rules stay as they were: {error:#}");
+            tracing::error!("reload failed, keeping the previous configuration: {error:#}");
         }
     }
 
@@ -299,7 +299,7 @@ impl InForce {
             let held: BTreeSet<RuleName> = state.held.union(&leaving).cloned().collect();
             let before = std::mem::replace(&mut state.held, held);
             if let Err(error) = self.publish(&mut state) {
-                tracing::error!("the rules stay as they were: {error:#}");
+                tracing::error!("reload failed, keeping the previous configuration: {error:#}");
                 state.held = before;
                 return false;
             }
@@ -330,7 +330,7 @@ impl InForce {
             std::mem::replace(&mut state.held, held),
         );
         if let Err(error) = self.publish(&mut state) {
-            tracing::error!("the rules stay as they were: {error:#}");
+            tracing::error!("reload failed, keeping the previous configuration: {error:#}");
             (state.known, state.held) = before;
         }
         // Once more, for the sources that these snapshot have made.
@@ -386,7 +386,7 @@ impl ClientConnections for Arc<InForce> {
         }
         let before = std::mem::replace(&mut state.ahead, now);
         if let Err(error) = self.publish(&mut state) {
-            tracing::error!("the rules stay as they were: {error:#}");
+            tracing::error!("reload failed, keeping the previous configuration: {error:#}");
             state.ahead = before;
         }
     }

@@ -203,7 +203,9 @@ fn a_reload_that_fails_keeps_the_rules(flavour: Flavour) -> Result<()> {
     let failed = with_fence.clone().rule("kept.absent", "segment:t");
     proxy.reload(failed.clone())?;
     wait_until("the reload", WAIT_MAX, || {
-        Ok(proxy.log().contains("the rules stay as they were"))
+        Ok(proxy
+            .log()
+            .contains("reload failed, keeping the previous configuration"))
     })?;
     let done = proxy.wire("kept")?.run("INSERT INTO t (a) VALUES (1)")?;
     assert_eq!(done.last_insert_id, 700);

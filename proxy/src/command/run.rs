@@ -267,7 +267,9 @@ impl<'a> Running<'a> {
             };
             match given {
                 Ok(()) => tracing::info!("{changed}"),
-                Err(error) => tracing::error!("the rules stay as they were: {error:#}"),
+                Err(error) => {
+                    tracing::error!("reload failed, keeping the previous configuration: {error:#}")
+                }
             }
         }
     }
