@@ -173,7 +173,9 @@ impl InForce {
     /// Has statements that wait for other rules try again.
     pub fn renew(&self) {
         if let Err(error) = self.publish(&mut self.state()) {
-            tracing::error!("reload failed, keeping the previous configuration: {error:#}");
+            tracing::error!(
+                "cannot apply what is in force, keeping the previous configuration: {error:#}"
+            );
         }
     }
 
@@ -299,7 +301,9 @@ impl InForce {
             let held: BTreeSet<RuleName> = state.held.union(&leaving).cloned().collect();
             let before = std::mem::replace(&mut state.held, held);
             if let Err(error) = self.publish(&mut state) {
-                tracing::error!("reload failed, keeping the previous configuration: {error:#}");
+                tracing::error!(
+                    "cannot apply what is in force, keeping the previous configuration: {error:#}"
+                );
                 state.held = before;
                 return false;
             }
@@ -330,10 +334,12 @@ impl InForce {
             std::mem::replace(&mut state.held, held),
         );
         if let Err(error) = self.publish(&mut state) {
-            tracing::error!("reload failed, keeping the previous configuration: {error:#}");
+            tracing::error!(
+                "cannot apply what is in force, keeping the previous configuration: {error:#}"
+            );
             (state.known, state.held) = before;
         }
-        // Once more, for the sources that these snapshot have made.
+        // Once more, for the sources that this snapshot has made.
         follow_generations(&self.keys, standing);
     }
 }
@@ -386,7 +392,9 @@ impl ClientConnections for Arc<InForce> {
         }
         let before = std::mem::replace(&mut state.ahead, now);
         if let Err(error) = self.publish(&mut state) {
-            tracing::error!("reload failed, keeping the previous configuration: {error:#}");
+            tracing::error!(
+                "cannot apply what is in force, keeping the previous configuration: {error:#}"
+            );
             state.ahead = before;
         }
     }

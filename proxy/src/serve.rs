@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -44,6 +45,8 @@ struct Shared {
     status: Arc<Status>,
     memory: Arc<Memory>,
     threads: Threads,
+    /// Connections that were accepted, for their numbers in the log.
+    accepted: AtomicU64,
     stopping: watch::Receiver<bool>,
 }
 
@@ -77,6 +80,7 @@ pub fn serve(
     let shared = Arc::new(Shared {
         memory: Arc::new(Memory::new(config.memory_bytes_max)),
         threads,
+        accepted: AtomicU64::new(0),
         config,
         keys,
         snapshot,
@@ -161,7 +165,8 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
             Ok(client) => {
                 let serves = Arc::clone(shared);
                 shared.threads.give(async move {
-                    let span = connection_span::new();
+                    let number = serves.accepted.fetch_add(1, Ordering::Relaxed) + 1;
+                    let span = connection_span::new(number);
                     if let Err(error) = serve_client(client, index, &serves, &span).await {
                         span.in_scope(|| tracing::debug!(%error, "connection ended"));
                     }

@@ -237,8 +237,8 @@ impl<'a> Running<'a> {
         self.looks.follow(Arc::new(self.in_force.config()));
     }
 
-    /// Gives new snapshot whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it
-    /// leaves nothing half done: snapshot are given as a whole.
+    /// Gives a new snapshot whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it
+    /// leaves nothing half done: a snapshot is given as a whole.
     async fn follow(&mut self, hangup: &mut Signal) {
         loop {
             let switching = self.switching.as_ref();

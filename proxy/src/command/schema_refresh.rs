@@ -1,4 +1,4 @@
-//! SchemaRefresh at the servers: one before rules come into force, and one every `schema_refresh_s` while they are.
+//! Reads what is known of the servers' tables: once before rules come into force, and again every `schema_refresh_s` while they are.
 
 use std::sync::Arc;
 use std::time::Duration;
