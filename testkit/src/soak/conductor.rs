@@ -19,6 +19,8 @@ use crate::{PgServer, Replication, Stop, WAIT_MAX, query_i64, wait_until};
 const DRAWERS: u64 = 6;
 /// What comes between two events at least.
 const IDS_BETWEEN: u64 = 50_000;
+/// How often the server or a backend is killed at least, however short a soak is.
+const CRASHES_MIN: u32 = 4;
 /// The longest that a database may issue nothing.
 const DRY_MAX: Duration = Duration::from_secs(150);
 /// Worker ids that databases give each other.
@@ -85,7 +87,7 @@ impl Conductor {
         Ok(conductor)
     }
 
-    /// Lets things happen for so long, then sums up.
+    /// Lets things happen for so long, and until there were crashes enough; then sums up.
     ///
     /// # Errors
     /// An id was seen twice, something failed that must not, or ids stopped coming.
@@ -96,7 +98,13 @@ impl Conductor {
         let mut number = 0_u32;
         while done.is_ok() && self.began.elapsed() < length {
             number += 1;
-            done = self.next(number);
+            let event = Event::draw(&mut self.random);
+            done = self.next(number, event);
+        }
+        // How many events fit, and which they are, is chance: a slow machine and a mild seed have few crashes.
+        while done.is_ok() && self.counts.crashes < CRASHES_MIN {
+            number += 1;
+            done = self.next(number, Event::KillServer(None));
         }
         self.world.stop.store(true, Ordering::Relaxed);
         for drawer in self.drawers.drain(..) {
@@ -125,8 +133,7 @@ impl Conductor {
         })
     }
 
-    fn next(&mut self, number: u32) -> Result<()> {
-        let event = Event::draw(&mut self.random);
+    fn next(&mut self, number: u32, event: Event) -> Result<()> {
         let at = self.began.elapsed().as_secs_f64();
         self.says(format!("{number} at {at:.1} s: {event:?}"));
         self.happens(event)?;
