@@ -1,55 +1,110 @@
 //! Every way to fail, in one table: what programs see of it, on PostgreSQL, on MySQL and in metrics.
 
-/// Why a call failed.
+/// Why a call failed. The comment on each is what the documentation says of it; name and codes are in the table below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(
-    missing_docs,
-    reason = "each is its row of the table, where its name and codes are"
-)]
 pub enum Cause {
+    /// Keywright is not in `shared_preload_libraries`. Add it there and restart the server.
     NotPreloaded,
+    /// There is no such tag. Create it, or correct its name.
     TagUnknown,
+    /// The tag already exists.
     TagExists,
+    /// The text is not a valid tag name: a tag has 1 to 128 ASCII letters, digits or characters of `_ - . : / @ # $`.
     TagInvalid,
+    /// The tag has reached the end of its range. Raise its `max`, if the column has room for larger ids.
     TagExhausted,
+    /// Shared memory has no room for another tag. Raise `keywright.tags_max`, which takes a restart.
     TagsFull,
+    /// Shared memory has no room for another worker id or bucket. Raise `keywright.workers_max`, which takes a restart.
     WorkersFull,
+    /// The transaction is read-only, or the server is a standby. The functions that manage ids are refused there, too.
     ReadOnly,
+    /// No id came in time. On PostgreSQL a lock, another refill or a synchronous standby took too long, or the holder of the
+    /// lock waits for this transaction; the detail names the process. In the proxy the store is slow, or a refill took longer
+    /// than `wait_ms_max`.
     RefillTimeout,
+    /// The issuer has stopped because its ownership is in doubt: the worker id or bucket of the database was given to another,
+    /// or the database is a copy. Set a worker id.
     Suspended,
+    /// The database has no worker id or, for readable ids, no bucket. Call `keywright.set_worker_id`.
     WorkerIdUnset,
+    /// Another database of this server has the worker id or bucket, or nobody knows how far it was used. Take another one, or
+    /// name a moment later than all its ids with `above`.
     WorkerIdInUse,
+    /// There is no such layout, or its fields do not fit.
     LayoutInvalid,
+    /// The time of the layout is up. Set a layout with a later epoch or more time bits.
     LayoutRanOut,
+    /// Old and new ids could meet: of two layouts, of two time zones, or of a dump and the database it is restored into. The
+    /// hint says when they no longer can.
     LayoutOverlap,
+    /// The time zone is not a fixed offset from UTC, or the offset is too large.
     ZoneInvalid,
+    /// The clock reads earlier than it did, and the clock policy is `wait` or `refuse`.
     ClockBehind,
+    /// A burst ran further ahead of the clock than `keywright.lead_ms_max`.
     LeadExceeded,
+    /// An argument is outside of its range; the message names both.
     ArgumentOutOfRange,
+    /// An argument that must have a value is NULL.
     ArgumentNull,
+    /// The number or text is not an id of this layout or form.
     IdForeign,
+    /// The role may not use the tag. `keywright.grant_tag` allows it.
     Privilege,
+    /// A tag, layout or time zone was changed after the REPEATABLE READ transaction that changes it began.
     Serialization,
+    /// The library does not serve the installed SQL, or the extension is not installed, or was dropped meanwhile. Restart the
+    /// server after an upgrade, then run `ALTER EXTENSION keywright UPDATE`.
     VersionMismatch,
+    /// The column cannot be adopted or released; the message says why.
     AdoptRefused,
+    /// A function that manages ids was called in the script of an extension.
     InExtensionScript,
+    /// Nothing here was written before a promotion, or by another server, so there is nothing to say of a promotion.
     NotPromoted,
+    /// The tables of keywright do not hold what they must, or one of its sequences reads lower than it was written (`setval` by
+    /// hand, `ALTER SUBSCRIPTION … REFRESH SEQUENCES`), or a tag was restored without its bound. `keywright.advance_tag` says
+    /// how far it was used.
     BoundDamaged,
+    /// This transaction changed the worker id, the bucket, the layout, the time zone or the extension, and has not committed.
+    /// Commit first.
     IdentityUncommitted,
+    /// A statement on a rule's table cannot be rewritten exactly; the message names the construct.
     StatementUnsupported,
+    /// The statement brings a key of its own, and the rule says `on_explicit = "refuse"`.
     KeyExplicit,
+    /// No reserved key is left and the store gives none: it is away, does not answer, was rewound, or the source is suspended.
+    /// The message says which.
     StoreUnavailable,
+    /// The table has no fence and ids of its own that may still be to be given, and the switch could not be repeated within
+    /// `switch_wait_ms_max`; the log names what is in the way.
     TableAhead,
+    /// The listener's server cannot be reached, or does not greet, within `connect_ms_max`. (Clients say 2003 themselves; from
+    /// a server Connector/C calls it a malformed packet.)
     UpstreamUnreachable,
+    /// There are `connections_max` connections. The error comes before the greeting, where errors have no SQLSTATE.
     ConnectionsFull,
+    /// There are more than `statements_max` prepared statements on rules' tables, or their texts, statements and clients' files
+    /// fill `memory_bytes_max`. A statement that fills it ends the connection.
     MemoryFull,
+    /// A statement on a rule's table, or its parameters, are longer than `rewrite_bytes_max`.
     PacketTooLarge,
+    /// One side sent what the protocol has no place for, or no PROXY header where the listener wants one.
     PacketMalformed,
+    /// The account's plugin may send a password in clear, and one leg is not protected; or a password is not encrypted for the
+    /// key that it should be.
     AuthUnsupported,
+    /// The client came without TLS, and the listener says `tls = "required"`.
     TlsRequired,
+    /// TLS with the server failed, or the server offers none and `upstream_tls = "required"`; the log says why.
     UpstreamTls,
+    /// The account is known by its socket, which would be the proxy's own.
     SocketAccount,
+    /// The client took longer than `answer_ms_max` for a packet of its login.
     LoginTimeout,
+    /// The proxy is stopping. The error comes before the greeting, or in place of the next command's answer; that command was
+    /// not carried out.
     Draining,
 }
 

@@ -14,10 +14,20 @@ mod unseen_ids;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use keywright_proxy::config::Config;
 use keywright_store::Keys;
 use tokio::runtime::{Builder, Runtime};
+
+/// How what a command finds is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+}
 
 /// The configuration that a command is for.
 #[derive(Args)]

@@ -1,131 +1,22 @@
 //! The configuration file: as written, then validated with all problems at once.
 
+mod raw;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use crate::keepalive::KEEPALIVE_S_MAX;
+use crate::listener::listener;
+pub use crate::listener::{Listener, Unchecked};
 use anyhow::{Context, Result};
-use keywright_core::{Layout, Tag};
+use keywright_core::{Layout, Tag, nearest};
 use keywright_rewrite::KeyForm;
 use keywright_session::{Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule};
 use keywright_store::switch::KeySpace;
-use keywright_store::{
-    KeyKind, KeySpec, RawSnowflakeSettings, RawStoreSettings, StoreSettings, UuidForm,
-};
-use serde::Deserialize;
-
-use crate::keepalive::KEEPALIVE_S_MAX;
-pub use crate::listener::{Listener, Unchecked};
-use crate::listener::{RawListener, listener};
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Raw {
-    store: RawStoreSettings,
-    #[serde(default)]
-    snowflake: RawSnowflakeSettings,
-    #[serde(default)]
-    listener: Vec<RawListener>,
-    #[serde(default)]
-    rule: Vec<RawRule>,
-    #[serde(default)]
-    limits: RawLimits,
-    metrics: Option<RawMetrics>,
-    #[serde(default)]
-    status: RawStatus,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawRule {
-    table: String,
-    column: String,
-    key: String,
-    offset: Option<i64>,
-    increment: Option<i64>,
-    #[serde(default = "keep")]
-    on_explicit: String,
-    #[serde(default = "refuse")]
-    on_unsupported: String,
-    #[serde(default = "first")]
-    on_ambiguous_id: String,
-    #[serde(default = "rewrite")]
-    mode: String,
-    fence: Option<bool>,
-    #[serde(default = "bits")]
-    bits_max: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawMetrics {
-    bind: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-struct RawStatus {
-    users: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct RawLimits {
-    connections_max: u64,
-    rewrite_bytes_max: usize,
-    memory_bytes_max: usize,
-    statements_max: usize,
-    select_rows_max: u64,
-    connect_ms_max: u64,
-    login_ms_max: u64,
-    answer_ms_max: u64,
-    keepalive_s: u32,
-    drain_ms_max: u64,
-    schema_refresh_s: u64,
-    switch_wait_ms_max: u64,
-    switch_peer_wait_s: u64,
-}
-
-impl Default for RawLimits {
-    fn default() -> Self {
-        let session = Limits::default();
-        Self {
-            connections_max: 10_000,
-            rewrite_bytes_max: session.rewrite_bytes_max,
-            memory_bytes_max: 1 << 30,
-            statements_max: session.statements_max,
-            select_rows_max: session.select_rows_max,
-            connect_ms_max: 5_000,
-            login_ms_max: 60_000,
-            answer_ms_max: 8_000,
-            keepalive_s: 60,
-            drain_ms_max: 30_000,
-            schema_refresh_s: 60,
-            switch_wait_ms_max: 3_000,
-            switch_peer_wait_s: 60,
-        }
-    }
-}
-
-fn keep() -> String {
-    "keep".to_owned()
-}
-
-fn refuse() -> String {
-    "refuse".to_owned()
-}
-
-fn first() -> String {
-    "first".to_owned()
-}
-
-fn rewrite() -> String {
-    "rewrite".to_owned()
-}
-
-fn bits() -> u32 {
-    63
-}
+use keywright_store::{KeyKind, KeySpec, StoreSettings, UuidForm};
+use raw::{Raw, RawRule};
+use schemars::Schema;
 
 /// A validated configuration.
 #[derive(Debug, Clone)]
@@ -253,6 +144,12 @@ impl Config {
         Self::parse(&text).with_context(|| format!("in {}", file.display()))
     }
 
+    /// What may be written into a file: sections, options, their types, defaults and meaning.
+    #[must_use]
+    pub fn schema() -> Schema {
+        schemars::schema_for!(Raw)
+    }
+
     /// Validates a text.
     ///
     /// # Errors
@@ -365,7 +262,17 @@ fn settle(
 fn no_toml(text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-    anyhow::anyhow!("line {line}: {}", error.message())
+    let meant = meant(error.message()).unwrap_or_default();
+    anyhow::anyhow!("line {line}: {}{meant}", error.message())
+}
+
+/// What was probably meant by a name that the file has and no section. The message quotes that name, then those that there are.
+fn meant(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("unknown field `")?;
+    let (wanted, rest) = rest.split_once('`')?;
+    let known = rest.split('`').skip(1).step_by(2);
+    let near = nearest::nearest(wanted, known).into_iter().next()?;
+    Some(format!(". Did you mean \"{near}\"?"))
 }
 
 /// Tags whose rules take part in switches in part only: when tables leave a tag, others must not issue of it by what they know.

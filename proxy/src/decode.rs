@@ -1,34 +1,114 @@
 //! What a key says of itself.
 
+use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
+
 use anyhow::{Context, Result};
 use keywright_core::{Layout, Zone, readable};
+use serde::Serialize;
 
-/// The parts of a snowflake or readable id, one on a line.
+/// The parts of an id. As text, a line each; it is serialised with the same names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Decoded {
+    /// A number with time, place and sequence.
+    Snowflake {
+        /// When it was issued, in UTC, as ISO 8601 writes it.
+        issued_at: String,
+        /// The same, milliseconds since 1970.
+        issued_ms: i64,
+        /// The datacenter, in layouts that have one.
+        datacenter: Option<u32>,
+        /// The worker id.
+        worker: u32,
+        /// Which of its tick.
+        sequence: u64,
+    },
+    /// A text with time, business, bucket and sequence.
+    Readable {
+        /// When it was issued, in UTC, as ISO 8601 writes it.
+        issued_at: String,
+        /// The same, milliseconds since 1970.
+        issued_ms: i64,
+        /// The business code.
+        biz: String,
+        /// The bucket of the program that issued it.
+        bucket: u32,
+        /// Which of its moment.
+        sequence: u64,
+    },
+}
+
+/// Takes a snowflake or readable id apart.
 ///
 /// # Errors
 /// It is neither.
-pub fn decode(id: &str, layout: &Layout) -> Result<String> {
+pub fn decode(id: &str, layout: &Layout) -> Result<Decoded> {
     if !id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         let parts = readable::parse(id, Zone::UTC)?;
-        return Ok(format!(
-            "kind        readable\nissued_ms   {}\nbiz         {}\nbucket      {}\nsequence    {}",
-            parts.unix_ms,
-            parts.biz.as_str(),
-            parts.bucket,
-            parts.sequence
-        ));
+        return Ok(Decoded::Readable {
+            issued_at: iso(parts.unix_ms)?,
+            issued_ms: parts.unix_ms,
+            biz: parts.biz.as_str().to_owned(),
+            bucket: parts.bucket.into(),
+            sequence: parts.sequence.into(),
+        });
     }
     let number = id
         .parse()
         .with_context(|| format!("{id} is not a 64-bit number"))?;
     let parts = layout.decode(number)?;
-    let datacenter = parts
-        .datacenter_id
-        .map_or_else(|| "-".to_owned(), |datacenter| datacenter.to_string());
-    Ok(format!(
-        "kind        snowflake\nissued_ms   {}\ndatacenter  {datacenter}\nworker      {}\nsequence    {}",
-        parts.issued_at_ms, parts.worker_id, parts.sequence
-    ))
+    Ok(Decoded::Snowflake {
+        issued_at: iso(parts.issued_at_ms)?,
+        issued_ms: parts.issued_at_ms,
+        datacenter: parts.datacenter_id,
+        worker: parts.worker_id,
+        sequence: parts.sequence.into(),
+    })
+}
+
+/// A moment in UTC, in milliseconds since 1970.
+fn iso(unix_ms: i64) -> Result<String> {
+    let since = Duration::from_millis(unix_ms.unsigned_abs());
+    let at = if unix_ms < 0 {
+        UNIX_EPOCH.checked_sub(since)
+    } else {
+        UNIX_EPOCH.checked_add(since)
+    };
+    let at = at.context("a moment that no calendar has")?;
+    Ok(humantime::format_rfc3339_millis(at).to_string())
+}
+
+impl fmt::Display for Decoded {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Snowflake {
+                issued_at,
+                issued_ms,
+                datacenter,
+                worker,
+                sequence,
+            } => {
+                let datacenter = datacenter.map_or_else(|| "-".to_owned(), |id| id.to_string());
+                write!(
+                    out,
+                    "kind        snowflake\nissued_at   {issued_at}\nissued_ms   {issued_ms}\ndatacenter  {datacenter}\n\
+                     worker      {worker}\nsequence    {sequence}"
+                )
+            }
+            Self::Readable {
+                issued_at,
+                issued_ms,
+                biz,
+                bucket,
+                sequence,
+            } => write!(
+                out,
+                "kind        readable\nissued_at   {issued_at}\nissued_ms   {issued_ms}\nbiz         {biz}\n\
+                 bucket      {bucket}\nsequence    {sequence}"
+            ),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -39,8 +119,9 @@ mod tests {
     fn a_published_id_is_decoded() -> Result<()> {
         // Twitter's epoch is 1288834974657; one millisecond later, datacenter 1, worker 2, sequence 3.
         let id = (1_u64 << 22 | 1 << 17 | 2 << 12 | 3).to_string();
-        let report = decode(&id, &Layout::parse("twitter")?)?;
+        let report = decode(&id, &Layout::parse("twitter")?)?.to_string();
         for part in [
+            "issued_at   2010-11-04T01:42:54.658Z",
             "1288834974658",
             "datacenter  1",
             "worker      2",
@@ -48,6 +129,15 @@ mod tests {
         ] {
             assert!(report.contains(part), "{part} is not in\n{report}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn programs_read_the_same() -> Result<()> {
+        let layout = Layout::parse("leaf")?;
+        let json = serde_json::to_string(&decode("4194305", &layout)?)?;
+        let expected = r#"{"kind":"snowflake","issued_at":"2010-11-04T01:42:54.658Z","issued_ms":1288834974658,"datacenter":null,"worker":0,"sequence":1}"#;
+        assert_eq!(json, expected);
         Ok(())
     }
 

@@ -4,32 +4,52 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::pki_types::ServerName;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::password::OwnKey;
 use crate::tls::{self, Outward, Verify, Wanted};
 
-#[derive(Deserialize)]
+/// A place to accept clients, and the one server behind it. Applications connect to `bind` as they did to the server.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawListener {
+    /// `address:port` or `unix:/path`. A socket is open to all users of the machine who can reach its directory, as the server's own is.
     bind: String,
+    /// The server: `address:port` or `unix:/path`.
     upstream: String,
+    /// The program's own connection to the server, which looks at tables and triggers and sets fences:
+    /// `mysql://user[:password]@host[:port]`. Without it nothing is looked at and no table is switched.
     admin: Option<String>,
+    /// That the server cannot be looked at is an `error`, so that the program does not start, or `warn`.
     #[serde(default = "error")]
     check: String,
+    /// Each connection begins with a header of the PROXY protocol (v2), from a load balancer before the program. Nobody else may reach
+    /// `bind` then: whoever does can say what he likes.
     #[serde(default)]
     proxy_protocol: bool,
+    /// Send the server such a header (v2), so that accounts' hosts and the process list are about clients. The server must trust this
+    /// program's address (MariaDB: `proxy_protocol_networks`); MySQL does not know the protocol.
     #[serde(default)]
     upstream_proxy_protocol: bool,
+    /// TLS towards clients: `disabled`, `preferred` (for whoever asks for it) or `required`.
     #[serde(default = "disabled")]
     tls: String,
+    /// The certificate for clients and its chain, PEM.
     certificate: Option<String>,
+    /// The certificate's key, PEM.
     key: Option<String>,
+    /// The RSA key that clients without TLS encrypt passwords for where the server's side has TLS, PEM; without it one is generated when
+    /// needed.
     rsa_key: Option<String>,
+    /// TLS towards the server: `disabled`, `preferred` (if the server offers it, which somebody on the way can prevent) or `required`.
     #[serde(default = "disabled")]
     upstream_tls: String,
+    /// The server's certificate must be for `upstream_name` (`name`, the default), for any name (`ca`), or may be anybody's (`none`).
     upstream_verify: Option<String>,
+    /// Who must have signed the server's certificate, PEM.
     upstream_ca: Option<String>,
+    /// The name in the server's certificate; without it the host of `upstream`.
     upstream_name: Option<String>,
 }
 

@@ -1,11 +1,13 @@
 //! What the proxy counts, and where that is told: over HTTP, and by `SHOW KEYWRIGHT STATUS`.
 
 mod http;
+mod page;
 mod render;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use keywright_session::{Event, SchemaChanges, Traffic, What};
 
@@ -17,7 +19,9 @@ pub struct Counters {
     accepted: AtomicU64,
     open: AtomicU64,
     turned_away: AtomicU64,
-    look_failures: AtomicU64,
+    schema_refresh_failures: AtomicU64,
+    /// The last reload since the start, and the configuration that was read then.
+    reload: Mutex<Option<Reload>>,
     /// By rule; those that were in force earlier stay.
     rules: Mutex<BTreeMap<String, Arc<RuleCounters>>>,
     /// Tables without fence that should have one, by listener.
@@ -26,6 +30,15 @@ pub struct Counters {
     pub schema: Arc<SchemaChanges>,
     /// What connections have under way on the tables of rules.
     pub traffic: Arc<Traffic>,
+}
+
+/// How a reload went, or the start, which reads the configuration too.
+#[derive(Debug, Clone, Copy)]
+pub struct Reload {
+    /// Whether what the file says was taken.
+    pub is_success: bool,
+    /// When it ended.
+    pub at: SystemTime,
 }
 
 /// What became of statements on the tables of one rule.
@@ -108,8 +121,12 @@ pub struct RuleFigures {
     pub observed: u64,
     /// Statements that were refused.
     pub refused: u64,
+    /// The same, by construct.
+    pub refused_constructs: BTreeMap<&'static str, u64>,
     /// Statements that were passed without keys, as the rule says.
     pub passed: u64,
+    /// Ids of its tables that came by no program.
+    pub unseen: u64,
 }
 
 impl Counters {
@@ -141,7 +158,22 @@ impl Counters {
 
     /// A server could not be looked at while the proxy runs.
     pub fn schema_refresh_failed(&self) {
-        self.look_failures.fetch_add(1, Ordering::Relaxed);
+        self.schema_refresh_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The configuration was read, at the start or by SIGHUP.
+    pub fn reloaded(&self, is_success: bool, at: SystemTime) {
+        *locked(&self.reload) = Some(Reload { is_success, at });
+    }
+
+    /// The last time that the configuration was read.
+    pub fn last_reload(&self) -> Option<Reload> {
+        *locked(&self.reload)
+    }
+
+    /// Tables that should have a fence and have none, by listener.
+    pub fn fences_missing(&self) -> BTreeMap<String, u64> {
+        locked(&self.fence_missing).clone()
     }
 
     /// Tables behind a listener that should have a fence and have none.
@@ -190,7 +222,9 @@ impl Counters {
                 rewritten: counters.rewritten.load(Ordering::Relaxed),
                 observed: counters.observed.load(Ordering::Relaxed),
                 refused: sum(&counters.refused),
+                refused_constructs: locked(&counters.refused).clone(),
                 passed: sum(&counters.passed),
+                unseen: counters.unseen.load(Ordering::Relaxed),
             })
             .collect()
     }

@@ -39,7 +39,6 @@ const DRAIN_LOOK_MS: u64 = 20;
 /// What all threads share.
 struct Shared {
     config: Config,
-    keys: Keys,
     snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     counters: Arc<Counters>,
     status: Arc<Status>,
@@ -76,13 +75,15 @@ pub fn serve(
         .collect::<Result<Vec<_>>>()?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (threads, runtimes) = Threads::new(threads).context("starting runtimes")?;
-    let status = Status::new(&config.status_users, keys.clone(), Arc::clone(&counters));
+    let listeners = config.listeners.iter();
+    let listeners = listeners.map(|of| (of.bind.clone(), of.upstream.clone()));
+    let status = Status::new(&config.status_users, keys, Arc::clone(&counters))
+        .with_listeners(listeners.collect());
     let shared = Arc::new(Shared {
         memory: Arc::new(Memory::new(config.memory_bytes_max)),
         threads,
         accepted: AtomicU64::new(0),
         config,
-        keys,
         snapshot,
         status: Arc::new(status),
         counters,
@@ -135,8 +136,7 @@ fn work(
             let acceptor = metrics.here().context("sharing a listening socket")?;
             tokio::spawn(metrics::serve(
                 acceptor,
-                shared.keys.clone(),
-                Arc::clone(&shared.counters),
+                Arc::clone(&shared.status),
                 shared.stopping.clone(),
             ));
         }

@@ -174,3 +174,21 @@ fn options_of_tls_that_would_do_nothing_are_problems() {
     let unverified = "upstream_tls = \"required\"\nupstream_verify = \"none\"\n";
     assert_eq!(problems(&listener(unverified)), "");
 }
+
+#[test]
+fn an_unknown_option_names_the_one_that_was_meant() {
+    let cases = [
+        ("[store]\nurll = \"x\"", "Did you mean \"url\"?"),
+        ("[stor]", "Did you mean \"store\"?"),
+        (
+            "[store]\nurl = \"x\"\n[limits]\nrewrite_byte_max = 1",
+            "Did you mean \"rewrite_bytes_max\"?",
+        ),
+    ];
+    for (text, meant) in cases {
+        let output =
+            Config::parse(text).map_or_else(|error| format!("{error:#}"), |_| String::new());
+        assert!(output.contains(meant), "{output}");
+        assert!(output.starts_with("line "), "{output}");
+    }
+}

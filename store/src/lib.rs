@@ -35,7 +35,7 @@ pub use settings::{
 };
 pub use sources::buffer;
 pub use sources::source::{NotNow, Source};
-pub use sources::stats::SourceStats;
+pub use sources::stats::{Remaining, SourceStats};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use store::advance::Above;
 pub use store::identity::server_identity;

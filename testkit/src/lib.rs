@@ -19,6 +19,7 @@ mod cargo;
 mod client;
 mod clock;
 pub mod corpus;
+pub mod docs;
 mod extension;
 mod id_log;
 mod install;

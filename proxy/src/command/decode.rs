@@ -4,6 +4,8 @@ use anyhow::Result;
 use clap::Args;
 use keywright_core::Layout;
 
+use super::Format;
+
 #[derive(Args)]
 pub(crate) struct Decode {
     /// The id.
@@ -12,12 +14,19 @@ pub(crate) struct Decode {
     /// The layout of snowflake ids: "twitter", or any that a configuration may name.
     #[arg(long, default_value = "twitter")]
     layout: String,
+    /// How it is printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 impl Decode {
     pub(crate) fn run(&self) -> Result<()> {
         let layout = Layout::parse(&self.layout)?;
-        println!("{}", keywright_proxy::decode::decode(&self.id, &layout)?);
+        let decoded = keywright_proxy::decode::decode(&self.id, &layout)?;
+        match self.format {
+            Format::Text => println!("{decoded}"),
+            Format::Json => println!("{}", serde_json::to_string(&decoded)?),
+        }
         Ok(())
     }
 }

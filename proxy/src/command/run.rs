@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use keywright_core::Tag;
@@ -23,6 +24,11 @@ use super::{File, runtime};
 /// Serves until SIGTERM or Ctrl-C.
 pub(crate) fn run(file: &File) -> Result<()> {
     let (config, keys) = file.open()?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        config = %file.config.display(),
+        "starting"
+    );
     let runtime = runtime()?;
     // Before the first look, which may take long: a SIGHUP meanwhile would end a process that does not wait for it.
     let mut signals = {
@@ -185,6 +191,7 @@ impl<'a> Running<'a> {
         are_there(&keys, &config.tags(), None).await?;
         let config = Arc::new(config);
         let counters = Arc::new(Counters::default());
+        counters.reloaded(true, SystemTime::now());
         let standing = standing(&config, &keys).await;
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
@@ -249,7 +256,11 @@ impl<'a> Running<'a> {
                 }
             };
             let (changed, given) = tokio::select! {
-                _ = hangup.recv() => ("connections follow the rules as they are now", self.reload().await),
+                _ = hangup.recv() => {
+                    let reloaded = self.reload().await;
+                    self.counters.reloaded(reloaded.is_ok(), SystemTime::now());
+                    ("connections follow the rules as they are now", reloaded)
+                }
                 () = self.looks.changed() => (
                     "new connections follow the servers' tables and views as they are now",
                     self.in_force.see(self.looks.seen()),

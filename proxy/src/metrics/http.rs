@@ -1,4 +1,4 @@
-//! The small HTTP server: `/metrics` (Prometheus), `/healthz`, `/readyz`.
+//! The small HTTP server: `/` (a page to look at) with `/status.json`, `/metrics` (Prometheus), `/healthz`, `/readyz`.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,12 +12,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use keywright_store::{Keys, SourceStats};
+use keywright_store::SourceStats;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::Counters;
+use super::page;
+use crate::status::Status;
 use crate::stream::{Accepted, Acceptor, Stream};
 
 /// Longest head of a request that is read, bytes.
@@ -33,27 +34,23 @@ const CONNECTIONS_MAX: usize = 256;
 const ACCEPT_PAUSE_MS: u64 = 50;
 /// Prometheus's text format, which the short answers are too.
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// What is state.
 #[derive(Clone)]
 struct HttpState {
-    keys: Keys,
-    counters: Arc<Counters>,
+    status: Arc<Status>,
     stopping: watch::Receiver<bool>,
 }
 
 /// Answers requests.
 pub(crate) async fn serve(
     listener: Acceptor,
-    keys: Keys,
-    counters: Arc<Counters>,
+    status: Arc<Status>,
     stopping: watch::Receiver<bool>,
 ) {
-    let state = HttpState {
-        keys,
-        counters,
-        stopping,
-    };
+    let state = HttpState { status, stopping };
     let mut served: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         match listener.accept().await.and_then(Accepted::here) {
@@ -78,10 +75,10 @@ pub(crate) async fn serve(
 /// One request and its answer.
 async fn exchange(peer: Stream, state: HttpState) {
     let answer = service_fn(|request: Request<Incoming>| {
-        let (status, body) = state.answer(request.method(), request.uri().path());
+        let (status, kind, body) = state.answer(request.method(), request.uri().path());
         let mut response = Response::new(body);
         *response.status_mut() = status;
-        response.headers_mut().insert(CONTENT_TYPE, TEXT);
+        response.headers_mut().insert(CONTENT_TYPE, kind);
         std::future::ready(Ok::<_, Infallible>(response))
     });
     let exchange = http1::Builder::new()
@@ -96,32 +93,58 @@ async fn exchange(peer: Stream, state: HttpState) {
 }
 
 impl HttpState {
-    fn answer(&self, method: &Method, path: &str) -> (StatusCode, String) {
+    fn answer(&self, method: &Method, path: &str) -> (StatusCode, HeaderValue, String) {
         if method != Method::GET {
-            return (StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
+            let body = "only GET\n".to_owned();
+            return (StatusCode::METHOD_NOT_ALLOWED, TEXT, body);
         }
         match path {
-            "/metrics" => match self.counters.render(&self.keys.stats()) {
-                Ok(figures) => (StatusCode::OK, figures),
-                Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
-            },
-            "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
-            "/readyz" if *self.stopping.borrow() => {
-                (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned())
+            "/" => (StatusCode::OK, HTML, page::HTML.to_owned()),
+            "/status.json" => {
+                let (ready, trouble) = self.readiness();
+                let is_ready = ready == StatusCode::OK;
+                match page::status(&self.status, (is_ready, &trouble)) {
+                    Ok(body) => (StatusCode::OK, JSON, body),
+                    Err(error) => failed(&error),
+                }
             }
-            "/readyz" => readiness(&self.keys.stats()),
-            _ => (
-                StatusCode::NOT_FOUND,
-                "/metrics, /healthz or /readyz\n".to_owned(),
-            ),
+            "/metrics" => {
+                let sources = self.status.sources();
+                match self.status.counters().render(&sources) {
+                    Ok(figures) => (StatusCode::OK, TEXT, figures),
+                    Err(error) => failed(&error),
+                }
+            }
+            "/healthz" => (StatusCode::OK, TEXT, "ok\n".to_owned()),
+            "/readyz" => {
+                let (status, body) = self.readiness();
+                (status, TEXT, body)
+            }
+            _ => {
+                let body = "/, /status.json, /metrics, /healthz or /readyz\n".to_owned();
+                (StatusCode::NOT_FOUND, TEXT, body)
+            }
         }
     }
+
+    fn readiness(&self) -> (StatusCode, String) {
+        if *self.stopping.borrow() {
+            return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned());
+        }
+        readiness(&self.status.sources())
+    }
+}
+
+/// The answer could not be written: a fault of this program.
+fn failed(error: &dyn std::error::Error) -> (StatusCode, HeaderValue, String) {
+    let body = format!("{error}\n");
+    (StatusCode::INTERNAL_SERVER_ERROR, TEXT, body)
 }
 
 /// Ready unless a source has nothing left and cannot get more.
 fn readiness(sources: &[SourceStats]) -> (StatusCode, String) {
     let mut body = String::new();
-    for source in sources.iter().filter(|source| source.remaining == 0) {
+    for source in sources.iter().filter(|source| source.remaining.is_none()) {
         if let Some(trouble) = &source.trouble {
             let _ = writeln!(body, "{}: {trouble}", source.name);
         }

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
-use keywright_store::SourceStats;
+use keywright_store::{Remaining, SourceStats};
 use prometheus::TextEncoder;
 use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
 
-use super::{Counters, NO_RULE, RuleCounters, locked};
+use super::{Counters, NO_RULE, Reload, RuleCounters, locked};
+use crate::status::VERSION;
 
 /// Microseconds of a second.
 const US_PER_S: f64 = 1e6;
+/// Milliseconds of a second.
+const MS_PER_S: f64 = 1e3;
 
 impl Counters {
     /// All of it, and what the sources of keys count, as Prometheus reads it.
@@ -19,7 +23,9 @@ impl Counters {
     /// # Errors
     /// The encoder refuses a family: a fault of this program.
     pub fn render(&self, sources: &[SourceStats]) -> prometheus::Result<String> {
-        let mut families = Vec::from(self.of_connections());
+        let mut families = vec![of_build()];
+        families.extend(self.of_connections());
+        families.extend(self.of_reload());
         families.extend(self.of_rules());
         families.push(self.of_fences());
         families.extend(of_sources(sources));
@@ -47,9 +53,28 @@ impl Counters {
                 alone(&self.turned_away),
             ),
             counter(
-                "look_failures_total",
-                "Servers that could not be looked at again.",
-                alone(&self.look_failures),
+                "schema_refresh_failures_total",
+                "Times that a server's tables could not be read again.",
+                alone(&self.schema_refresh_failures),
+            ),
+        ]
+    }
+
+    fn of_reload(&self) -> [MetricFamily; 2] {
+        let last = self.last_reload();
+        let success = last.map(|reload| (Vec::new(), f64::from(u8::from(reload.is_success))));
+        let since = |reload: Reload| reload.at.duration_since(SystemTime::UNIX_EPOCH);
+        let at = last.and_then(|reload| since(reload).ok());
+        [
+            gauge(
+                "last_reload_success",
+                "1 if the configuration was taken when it was last read, at the start or by SIGHUP; else 0.",
+                success,
+            ),
+            gauge(
+                "last_reload_timestamp_seconds",
+                "When the configuration was last read, seconds since 1970.",
+                at.map(|at| (Vec::new(), at.as_secs_f64())),
             ),
         ]
     }
@@ -123,11 +148,23 @@ impl Counters {
     }
 }
 
+fn of_build() -> MetricFamily {
+    gauge(
+        "build_info",
+        "1; the label tells the program's version.",
+        [(vec![label("version", VERSION)], 1.0)],
+    )
+}
+
 /// The figures of all sources of keys.
-fn of_sources(sources: &[SourceStats]) -> [MetricFamily; 9] {
+fn of_sources(sources: &[SourceStats]) -> [MetricFamily; 11] {
     let each = |figure: fn(&SourceStats) -> f64| {
         let sample = move |of: &SourceStats| (vec![label("source", &of.name)], figure(of));
         sources.iter().map(sample)
+    };
+    let some = |figure: fn(&SourceStats) -> Option<f64>| {
+        let sample = move |of: &SourceStats| Some((vec![label("source", &of.name)], figure(of)?));
+        sources.iter().filter_map(sample)
     };
     [
         counter(
@@ -137,8 +174,24 @@ fn of_sources(sources: &[SourceStats]) -> [MetricFamily; 9] {
         ),
         gauge(
             "keys_remaining",
-            "Keys left in memory; milliseconds of bound for keys made of time.",
-            each(|of| number(of.remaining)),
+            "Keys left in memory, of sources that reserve numbers.",
+            some(|of| match of.remaining {
+                Remaining::Keys(left) => Some(number(left)),
+                Remaining::Ms(_) => None,
+            }),
+        ),
+        gauge(
+            "bound_remaining_seconds",
+            "Time left below the durable bound, of sources whose keys are made of time.",
+            some(|of| match of.remaining {
+                Remaining::Keys(_) => None,
+                Remaining::Ms(left) => Some(number(left) / MS_PER_S),
+            }),
+        ),
+        gauge(
+            "source_trouble",
+            "1 while the source cannot reserve: the store is away or refuses, or the source is suspended; else 0.",
+            each(|of| f64::from(u8::from(of.trouble.is_some()))),
         ),
         gauge(
             "keys_per_second",

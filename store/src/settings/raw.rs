@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// `[store]` of the configuration file.
-#[derive(Clone, Deserialize)]
+/// Where bounds are kept; any number of programs share it. SIGHUP takes `url` and `password_file` where they lead to the same store.
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawStoreSettings {
     /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket.
@@ -65,8 +66,8 @@ impl Default for RawStoreSettings {
     }
 }
 
-/// `[snowflake]` of the configuration file.
-#[derive(Debug, Clone, Deserialize)]
+/// Snowflake and readable keys.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawSnowflakeSettings {
     /// A preset's name, or a layout's fields.

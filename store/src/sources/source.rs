@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::failure::Failure;
 use crate::sources::segment::SegmentSupply;
-use crate::sources::stats::SourceStats;
+use crate::sources::stats::{Remaining, SourceStats};
 use crate::sources::time::supply::TimeSupply;
 use crate::sources::uuids::UuidMaker;
 use crate::spec::{KeySpec, UuidForm, UuidVersion};
@@ -110,11 +110,12 @@ impl Source {
     pub(crate) fn stats(&self) -> Option<SourceStats> {
         match &self.0.supply {
             Supply::Segment(supply) => {
-                Some(SourceStats::of(&supply.demand, supply.remaining(), None))
+                let left = Remaining::Keys(supply.remaining());
+                Some(SourceStats::of(&supply.demand, left, None))
             }
             Supply::Time(supply) => Some(SourceStats::of(
                 &supply.demand,
-                supply.remaining_ms(),
+                Remaining::Ms(supply.remaining_ms()),
                 supply.worker_id(),
             )),
             Supply::Uuid(_, _, _) => None,

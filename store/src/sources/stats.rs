@@ -4,6 +4,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sources::demand::Demand;
 
+/// What a source may still issue before its next reservation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remaining {
+    /// Keys left in memory.
+    Keys(u64),
+    /// Milliseconds left below the bound of keys that are made of time.
+    Ms(u64),
+}
+
+impl Remaining {
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_none(self) -> bool {
+        match self {
+            Remaining::Keys(left) | Remaining::Ms(left) => left == 0,
+        }
+    }
+}
+
 /// Figures of what one or several sources draw from; counters since the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceStats {
@@ -11,8 +30,8 @@ pub struct SourceStats {
     pub name: String,
     /// Keys issued.
     pub issued: u64,
-    /// Keys left in memory; for `snowflake` and `readable` milliseconds left below the bound.
-    pub remaining: u64,
+    /// What it may still issue.
+    pub remaining: Remaining,
     /// Keys of the last reservation; 0 for `snowflake` and `readable`.
     pub step: u64,
     /// Reservations made, leases taken and bounds extended.
@@ -34,7 +53,7 @@ pub struct SourceStats {
 }
 
 impl SourceStats {
-    pub(crate) fn of(demand: &Demand, remaining: u64, worker_id: Option<u32>) -> Self {
+    pub(crate) fn of(demand: &Demand, remaining: Remaining, worker_id: Option<u32>) -> Self {
         let figures = &demand.figures;
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         Self {
