@@ -15,7 +15,9 @@ use crate::{Result, workspace_root};
 pub fn generated_part(page: &str, name: &str, text: &str) -> Result<()> {
     let path = workspace_root().join(page);
     // Suites that run at the same time write parts of one page.
-    let lock = File::create(workspace_root().join("target/docs.lock"))?;
+    let target = workspace_root().join("target");
+    fs::create_dir_all(&target)?;
+    let lock = File::create(target.join("docs.lock"))?;
     lock.lock()?;
     let before = fs::read_to_string(&path).with_context(|| format!("reading {page}"))?;
     let after = with_part(&before, name, text)

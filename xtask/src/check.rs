@@ -6,10 +6,10 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::install::PG_CONFIG;
-use crate::needs;
 use crate::shell::{cargo, run_loudly};
 use crate::suites::run::Tally;
 use crate::suites::{self, Starts, build};
+use crate::{links, needs};
 
 /// Check formatting, lints and all tests that start no server.
 ///
@@ -21,7 +21,9 @@ impl Check {
     pub(crate) fn run(self) -> Result<()> {
         let started = Instant::now();
         // The lints see the extension too, and pgrx reads the server's headers to build it.
-        needs::install(&needs::to_build())?;
+        let mut needs = needs::to_build();
+        needs.extend(needs::to_check_links());
+        needs::install(&needs)?;
         lints()?;
         let mut suites = suites::all()?;
         suites.retain(|suite| suite.starts == Starts::Nothing);
@@ -31,7 +33,8 @@ impl Check {
     }
 }
 
-/// What needs no test to run: every target of the workspace is formatted and compiles without a warning.
+/// What needs no test to run: every target of the workspace is formatted and compiles without a warning, and every link of the
+/// documentation leads somewhere.
 pub(crate) fn lints() -> Result<()> {
     run_loudly(&mut cargo(["fmt", "--all", "--check"]))?;
     let clippy = [
@@ -42,5 +45,6 @@ pub(crate) fn lints() -> Result<()> {
         "--deny",
         "warnings",
     ];
-    run_loudly(cargo(clippy).env("PGRX_PG_CONFIG_PATH", PG_CONFIG))
+    run_loudly(cargo(clippy).env("PGRX_PG_CONFIG_PATH", PG_CONFIG))?;
+    links::check()
 }

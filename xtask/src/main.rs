@@ -4,8 +4,10 @@ mod bench;
 mod check;
 mod conformance;
 mod demo;
+mod docs;
 mod fuzz;
 mod install;
+mod links;
 mod needs;
 mod package;
 mod shell;
@@ -33,6 +35,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Demo),
+    Docs(docs::Docs),
     Test(test::Test),
     Check(check::Check),
     Conformance(conformance::Conformance),
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(demo) => demo.run(),
+        Command::Docs(docs) => docs.run(),
         Command::Test(test) => test.run(),
         Command::Check(check) => check.run(),
         Command::Conformance(conformance) => conformance.run(),

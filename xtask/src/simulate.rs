@@ -17,10 +17,26 @@ pub(crate) struct Simulate {
     /// How many seeds to run.
     #[arg(long, default_value_t = SEEDS)]
     seeds: u64,
+    /// Show instead what repeats an id elsewhere: generators that trust their clock, a lease's time to live, or a time that is recorded now and
+    /// then.
+    #[arg(long, conflicts_with_all = ["seed", "seeds"])]
+    others: bool,
 }
 
 impl Simulate {
     pub(crate) fn run(self) -> Result<()> {
+        if self.others {
+            let test = [
+                "test",
+                "--package",
+                "keywright-core",
+                "--test",
+                "others",
+                "--",
+                "--nocapture",
+            ];
+            return run_loudly(&mut cargo(test));
+        }
         match self.seed {
             Some(seed) => simulation("KEYWRIGHT_SEED", seed),
             None => simulation("KEYWRIGHT_SEEDS", self.seeds),

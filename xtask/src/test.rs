@@ -40,6 +40,7 @@ impl Test {
             }
             needs::install(&self.needs(&[Starts::Nothing, Starts::MySql, Starts::Postgres]))?;
             needs::install(&needs::to_fuzz())?;
+            needs::install(&needs::to_check_links())?;
             check::lints()?;
             let built = build(&suites)?;
             self.run_those_of(&built, Starts::Nothing, &mut tally)?;

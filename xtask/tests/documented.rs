@@ -1,4 +1,4 @@
-//! Every variable of the environment that is ours is named in README.md, and it names no other.
+//! Every variable of the environment that is ours is named in the documentation, which names no other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,6 +6,8 @@ use std::path::Path;
 
 /// What names of our variables begin with.
 const PREFIX: &str = "KEYWRIGHT_";
+/// Where they are named: those of tests, and those of the program.
+const PAGES: [&str; 2] = ["docs/contributing/testing.md", "docs/operations/log.md"];
 /// What holds no sources of ours.
 const NOT_OURS: [&str; 2] = ["target", ".git"];
 
@@ -39,10 +41,14 @@ fn variables_of_the_environment_are_documented() {
     let mut used = BTreeSet::new();
     add_variables(workspace(), &mut used);
     assert!(used.len() > 10, "{used:?}");
-    let readme = fs::read_to_string(workspace().join("README.md")).unwrap();
-    let documented: BTreeSet<String> = variables(&readme).collect();
+    let mut documented = BTreeSet::new();
+    for page in PAGES {
+        documented.extend(variables(
+            &fs::read_to_string(workspace().join(page)).unwrap(),
+        ));
+    }
     let missing: Vec<_> = used.difference(&documented).collect();
-    assert!(missing.is_empty(), "README.md lacks {missing:?}");
+    assert!(missing.is_empty(), "{PAGES:?} lack {missing:?}");
     let gone: Vec<_> = documented.difference(&used).collect();
     assert!(gone.is_empty(), "no source reads {gone:?}");
 }

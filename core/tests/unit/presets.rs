@@ -86,9 +86,9 @@ fn mysql_reads_ids_by_the_same_presets() {
 }
 
 #[test]
-fn the_readme_shows_the_same_presets() {
-    let readme = file("README.md");
-    let (_, table) = readme.split_once("| preset | bits, high to low |").unwrap();
+fn the_documentation_shows_the_same_presets() {
+    let page = file("docs/postgres/layouts.md");
+    let (_, table) = page.split_once("| preset | bits, high to low |").unwrap();
     let (table, _) = table.split_once("\n\n").unwrap();
     for preset in Preset::ALL {
         let (mut fields, epoch_ms, tick_ms) = facts(preset);
@@ -107,7 +107,10 @@ fn the_readme_shows_the_same_presets() {
             let behind = line.strip_prefix(&begin);
             behind.is_some_and(|behind| behind.contains(&end) && !behind.starts_with(','))
         };
-        assert!(table.lines().any(is_shown), "README.md lacks {begin}…{end}");
+        assert!(
+            table.lines().any(is_shown),
+            "layouts.md lacks {begin}…{end}"
+        );
     }
     let rows = table.lines().filter(|line| line.starts_with("| `"));
     assert_eq!(rows.count(), Preset::ALL.len());
