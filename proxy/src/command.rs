@@ -4,6 +4,7 @@ pub(crate) mod advance;
 pub(crate) mod check;
 pub(crate) mod decode;
 pub(crate) mod explain;
+pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod release;
 pub(crate) mod run;

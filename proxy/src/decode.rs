@@ -63,7 +63,7 @@ pub fn decode(id: &str, layout: &Layout) -> Result<Decoded> {
         issued_ms: parts.issued_at_ms,
         datacenter: parts.datacenter_id,
         worker: parts.worker_id,
-        sequence: parts.sequence.into(),
+        sequence: parts.sequence,
     })
 }
 

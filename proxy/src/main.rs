@@ -4,8 +4,8 @@ mod command;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use command::{File, advance, check, decode, explain, init, release, run};
+use clap::{CommandFactory, Parser, Subcommand};
+use command::{File, advance, check, decode, explain, generate, init, release, run};
 use tracing_subscriber::EnvFilter;
 
 /// A MySQL proxy that fills generated keys into the application's INSERTs.
@@ -32,6 +32,8 @@ enum Command {
     Release(release::Release),
     /// Say when and by whom a snowflake or readable id was issued.
     Decode(decode::Decode),
+    /// Make what packages install beside the program: completions for shells, manual pages.
+    Generate(generate::Generate),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain.run(),
         Command::Release(back) => back.run(),
         Command::Decode(of) => of.run(),
+        Command::Generate(of) => of.run(Arguments::command()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

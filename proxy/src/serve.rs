@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use keywright_core::Cause;
 use keywright_session::{Rules, Session};
 use keywright_store::Keys;
+use sd_notify::NotifyState;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -97,6 +98,7 @@ pub fn serve(
             "listening"
         );
     }
+    tell_systemd(NotifyState::Ready);
     std::thread::scope(|scope| {
         let workers: Vec<_> = runtimes
             .into_iter()
@@ -115,6 +117,13 @@ pub fn serve(
         }
         Ok(())
     })
+}
+
+/// Where systemd started the program and waits to hear of it.
+pub fn tell_systemd(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(false, &[state]) {
+        tracing::warn!(%error, "systemd cannot be told");
+    }
 }
 
 /// One thread with its runtime: its share of the clients of every listener. One of them serves metrics too.

@@ -196,7 +196,7 @@ fn families(text: &str) -> BTreeMap<String, Family> {
 fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
     let mut text = format!("```text\n{}\n```\n", help(&[])?);
     let commands = [
-        "run", "check", "init", "advance", "explain", "release", "decode",
+        "run", "check", "init", "advance", "explain", "release", "decode", "generate",
     ];
     for command in commands {
         let _ = write!(

@@ -27,24 +27,33 @@ fn functions(client: &mut Client, operator: &str) -> Result<String> {
     assert!(rows.len() > 10, "only {} functions", rows.len());
     let rows = rows.into_iter().map(|row| {
         let [call, result, meaning] = <[String; 3]>::try_from(row).unwrap_or_default();
-        let call = call.replace(" DEFAULT NULL::bigint", " DEFAULT NULL");
-        let call = in_arguments(&call);
-        // A record's columns are told by the arguments that go out.
+        let call = call.replace("timestamp with time zone", "timestamptz");
+        let (call, out) = arguments(&call);
         let result = result.replace("timestamp with time zone", "timestamptz");
+        let result = result.replace("record", &format!("({})", out.join(", ")));
         [format!("`{call}`"), format!("`{result}`"), meaning]
     });
     Ok(table(["function", "returns", "meaning"], rows))
 }
 
-/// Leaves out the arguments that go out, and what is long to say.
-fn in_arguments(call: &str) -> String {
-    let call = call.replace("timestamp with time zone", "timestamptz");
+/// The call with the arguments that are given, and those that come out: a record's columns.
+fn arguments(call: &str) -> (String, Vec<String>) {
     let Some((name, arguments)) = call.split_once('(') else {
-        return call;
+        return (call.to_owned(), Vec::new());
     };
-    let arguments = arguments.trim_end_matches(')').split(", ");
-    let given: Vec<&str> = arguments.filter(|of| !of.starts_with("OUT ")).collect();
-    format!("{name}({})", given.join(", "))
+    let (mut given, mut out) = (Vec::new(), Vec::new());
+    for argument in arguments.trim_end_matches(')').split(", ") {
+        match argument.strip_prefix("OUT ") {
+            Some(column) => out.push(column.to_owned()),
+            // The type is said before its default.
+            None => given.push(
+                argument
+                    .replace("DEFAULT NULL::bigint", "DEFAULT NULL")
+                    .replace("DEFAULT NULL::timestamptz", "DEFAULT NULL"),
+            ),
+        }
+    }
+    (format!("{name}({})", given.join(", ")), out)
 }
 
 #[test]

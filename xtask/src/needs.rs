@@ -132,6 +132,18 @@ fn pip(why: &'static str) -> Need {
     Need::new("python3-pip", why, is_there)
 }
 
+/// What making packages needs.
+pub(crate) fn to_package() -> Vec<Need> {
+    vec![
+        Need::new(
+            "dpkg-dev",
+            "tells which libraries' packages a program needs",
+            on_path("dpkg-shlibdeps"),
+        ),
+        Need::new("binutils", "takes debugging symbols out", on_path("strip")),
+    ]
+}
+
 /// What unpacking the sources of a Debian package needs.
 pub(crate) fn to_unpack() -> Vec<Need> {
     vec![Need::new(

@@ -14,6 +14,7 @@ use keywright_proxy::serve;
 use keywright_proxy::switch::rule_name;
 use keywright_store::switch::{RuleName, Standing, Switchboard};
 use keywright_store::{Failure, Keys};
+use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
@@ -62,6 +63,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
             _ = &mut has_ended => true,
             () = running.follow(&mut signals.hangup) => false,
         };
+        serve::tell_systemd(NotifyState::Stopping);
         // Nobody may listen any more.
         let _ = stop.send(true);
         if !is_over {

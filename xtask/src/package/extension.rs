@@ -1,0 +1,50 @@
+//! `postgresql-NN-keywright`: the library, what `CREATE EXTENSION` reads, and decoding for MySQL beside the manual.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use keywright_testkit::workspace_root;
+
+use super::{Contents, Staged};
+use crate::install::Server;
+
+pub(super) fn contents(server: &Server) -> Result<Contents> {
+    let version = server.version;
+    let name = format!("postgresql-{version}-keywright");
+    let root = workspace_root();
+    let doc = PathBuf::from("/usr/share/doc").join(&name);
+    let library = server.pkglibdir.join("keywright.so");
+    let file = |from: PathBuf, to: PathBuf| Staged {
+        from,
+        to,
+        mode: 0o644,
+    };
+    let mut files = vec![
+        file(server.extension.library().to_path_buf(), library.clone()),
+        file(root.join("README.md"), doc.join("README.md")),
+        file(
+            root.join("sql/mysql/keywright_decode.sql"),
+            doc.join("mysql/keywright_decode.sql"),
+        ),
+    ];
+    for sql in server.extension.sql() {
+        let name = sql.file_name().context("a file without a name")?;
+        let to = server.sharedir.join("extension").join(name);
+        files.push(file(sql.clone(), to));
+    }
+    let control = format!(
+        "Section: database\nDepends: postgresql-{version}, ${{shlibs}}\n\
+         Description: globally unique, time-ordered 64-bit keys for PostgreSQL {version}\n \
+         snowflake_id() and next_biz_id('tag') for column defaults: no id is ever issued\n \
+         twice, whatever crashes and whatever the clock does.\n"
+    );
+    Ok(Contents {
+        name,
+        control,
+        files,
+        directories: Vec::new(),
+        scripts: root.join("packaging/postgresql-keywright"),
+        conffiles: Vec::new(),
+        binaries: vec![library],
+    })
+}

@@ -1,0 +1,117 @@
+//! `keywright`: the program, its unit, a sample configuration, the store's tables, manual pages and completions.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use keywright_testkit::workspace_root;
+
+use super::{Contents, Staged, empty};
+use crate::shell::{cargo, output, run, run_loudly};
+
+const PROGRAM: &str = "/usr/bin/keywright";
+const CONFIG: &str = "/etc/keywright/keywright.toml";
+/// Shells, and the files that they read completions from.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "/usr/share/bash-completion/completions/keywright"),
+    ("zsh", "/usr/share/zsh/vendor-completions/_keywright"),
+    (
+        "fish",
+        "/usr/share/fish/vendor_completions.d/keywright.fish",
+    ),
+];
+
+/// `dir` takes what the program itself makes.
+pub(super) fn contents(dir: &Path) -> Result<Contents> {
+    let build = [
+        "build",
+        "--release",
+        "--package",
+        "keywright-proxy",
+        "--bin",
+        "keywright",
+    ];
+    run_loudly(&mut cargo(build))?;
+    let root = workspace_root();
+    let program = target_dir()?.join("release/keywright");
+    let doc = PathBuf::from("/usr/share/doc/keywright");
+    let file = |from: PathBuf, to: PathBuf| Staged {
+        from,
+        to,
+        mode: 0o644,
+    };
+    let mut files = vec![
+        Staged {
+            from: program.clone(),
+            to: PROGRAM.into(),
+            mode: 0o755,
+        },
+        file(root.join("proxy/keywright.toml"), CONFIG.into()),
+        file(
+            root.join("proxy/keywright.toml"),
+            doc.join("keywright.toml"),
+        ),
+        file(
+            root.join("packaging/keywright.service"),
+            "/lib/systemd/system/keywright.service".into(),
+        ),
+        file(root.join("README.md"), doc.join("README.md")),
+    ];
+    for sql in ["keywright_store.sql", "keywright_decode.sql"] {
+        files.push(file(
+            root.join("sql/mysql").join(sql),
+            doc.join("mysql").join(sql),
+        ));
+    }
+    let made = empty(&dir.join("made"))?;
+    for (shell, to) in COMPLETIONS {
+        let completions = output(Command::new(&program).args(["generate", "completions", shell]))?;
+        let from = made.join(shell);
+        fs::write(&from, completions + "\n")?;
+        files.push(file(from, to.into()));
+    }
+    for page in manual_pages(&program, &made)? {
+        let name = page.file_name().context("a page without a name")?;
+        let to = Path::new("/usr/share/man/man1").join(name);
+        files.push(file(page, to));
+    }
+    let control = "Section: database\nDepends: ${shlibs}\nSuggests: default-mysql-client\n\
+        Description: globally unique, time-ordered 64-bit keys for MySQL and MariaDB\n \
+        A proxy that fills generated keys into the INSERTs of applications, for the\n \
+        auto-increment columns that its rules name: unique over all shards.\n";
+    Ok(Contents {
+        name: "keywright".to_owned(),
+        control: control.to_owned(),
+        files,
+        directories: vec![(PathBuf::from("/etc/keywright/secrets"), 0o700)],
+        scripts: root.join("packaging/keywright"),
+        conffiles: vec![CONFIG],
+        binaries: vec![PathBuf::from(PROGRAM)],
+    })
+}
+
+/// Where cargo builds.
+fn target_dir() -> Result<PathBuf> {
+    let mut command = cargo_metadata::MetadataCommand::new();
+    let metadata = command.current_dir(workspace_root()).no_deps().exec()?;
+    Ok(metadata.target_directory.into_std_path_buf())
+}
+
+/// The pages of the program and its commands, compressed as Debian wants them.
+fn manual_pages(program: &Path, made: &Path) -> Result<Vec<PathBuf>> {
+    let dir = empty(&made.join("man"))?;
+    run(Command::new(program).args(["generate", "man"]).arg(&dir))?;
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(&dir)? {
+        let page = entry?.path();
+        let compressed = dir.join(format!("{}.gz", page.display()));
+        let mut gzip = Command::new("gzip");
+        gzip.args(["-9", "--no-name", "--stdout"]).arg(&page);
+        run(gzip.stdout(File::create(&compressed)?))?;
+        fs::remove_file(&page)?;
+        pages.push(compressed);
+    }
+    pages.sort();
+    Ok(pages)
+}
