@@ -1,4 +1,4 @@
-//! Commands in the documentation's code blocks exist, with the options that they are shown with.
+//! Commands that the documentation shows as code exist, with the options that they are shown with.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -56,7 +56,7 @@ fn pages(dir: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Lines in fenced blocks, with their page; a line that ends with a backslash goes on in the next.
+/// Lines in fenced blocks and code within lines, with their page; a line that ends with a backslash goes on in the next.
 fn code_lines() -> Result<Vec<(PathBuf, String)>> {
     let root = workspace_root();
     let mut found = Vec::new();
@@ -77,6 +77,9 @@ fn code_lines() -> Result<Vec<(PathBuf, String)>> {
                 is_code = !is_code;
             } else if is_code {
                 lines.push((page.clone(), line.to_owned()));
+            } else if !line.contains("``") {
+                let spans = line.split('`').skip(1).step_by(2);
+                lines.extend(spans.map(|span| (page.clone(), span.to_owned())));
             }
         }
     }

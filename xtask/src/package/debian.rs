@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use keywright_testkit::workspace_root;
 
-use super::{Contents, VERSION, relative, set_mode};
+use super::contents::{Contents, VERSION, relative, set_mode};
 use crate::shell::{output, run, step};
 
 /// The revision of the packaging.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use keywright_testkit::workspace_root;
 
-use super::{Contents, Staged};
+use super::contents::{Contents, Staged};
 use crate::install::Server;
 
 pub(super) fn contents(server: &Server) -> Result<Contents> {

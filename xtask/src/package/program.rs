@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use keywright_testkit::workspace_root;
 
-use super::{Contents, Staged, empty};
+use super::contents::{Contents, Staged, empty};
 use crate::shell::{cargo, output, run, run_loudly};
 
 const PROGRAM: &str = "/usr/bin/keywright";

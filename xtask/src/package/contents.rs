@@ -1,0 +1,74 @@
+//! What a package is made of, and putting it where it is packed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::shell::run;
+
+/// The version of everything in the workspace.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A file, where it goes in a package, and its mode.
+pub(super) struct Staged {
+    pub(super) from: PathBuf,
+    pub(super) to: PathBuf,
+    pub(super) mode: u32,
+}
+
+/// What a package is made of.
+pub(super) struct Contents {
+    pub(super) name: String,
+    /// What it says of itself in Debian's words: section, dependencies, description.
+    pub(super) control: String,
+    pub(super) files: Vec<Staged>,
+    /// Directories that are empty at first, and their modes.
+    pub(super) directories: Vec<(PathBuf, u32)>,
+    /// The folder of the scripts that run when it comes and goes.
+    pub(super) scripts: PathBuf,
+    /// Those of its files that an administrator changes.
+    pub(super) conffiles: Vec<&'static str>,
+    /// Programs and libraries, without debugging symbols, whose libraries it depends on.
+    pub(super) binaries: Vec<PathBuf>,
+}
+
+/// Where a file lies below the package's root.
+pub(super) fn relative(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
+pub(super) fn stage_files(contents: &Contents, stage: &Path) -> Result<()> {
+    for (dir, mode) in &contents.directories {
+        let dir = stage.join(relative(dir));
+        fs::create_dir_all(&dir)?;
+        set_mode(&dir, *mode)?;
+    }
+    for Staged { from, to, mode } in &contents.files {
+        let to = stage.join(relative(to));
+        let parent = to.parent().context("a file without a directory")?;
+        fs::create_dir_all(parent)?;
+        fs::copy(from, &to)
+            .with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
+        set_mode(&to, *mode)?;
+    }
+    for binary in &contents.binaries {
+        let staged = stage.join(relative(binary));
+        run(Command::new("strip").arg("--strip-unneeded").arg(staged))?;
+    }
+    Ok(())
+}
+
+pub(super) fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    fs::set_permissions(path, mode).with_context(|| format!("the mode of {}", path.display()))
+}
+
+pub(super) fn empty(dir: &Path) -> Result<PathBuf> {
+    if dir.exists() {
+        fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
+    }
+    fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    Ok(dir.to_path_buf())
+}
