@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::listener::Protection;
 use crate::metrics::{Counters, Tally};
 use crate::password::OwnKey;
+use crate::schema::TableFacts;
 use crate::switch::Ahead;
-use crate::tables::TableFacts;
 
 /// What new connections follow: it is replaced as a whole, and connections keep what they began with.
 pub struct ConfigSnapshot {

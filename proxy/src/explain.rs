@@ -15,7 +15,7 @@ use keywright_session::{Mode, Rule, Rules, SessionFacts};
 use crate::config::Config;
 use crate::general_log::{Entry, GeneralLog};
 use crate::known::{Examples, Known};
-use crate::tables::TableFacts;
+use crate::schema::TableFacts;
 
 /// Connections of a log that are open at once at most: what is known of each is kept.
 const CONNECTIONS_MAX: usize = 100_000;
@@ -35,11 +35,11 @@ impl<'a> Explainer<'a> {
             ..configured.rule.clone()
         });
         // A table that is not there may be where the statement is meant for: it is not asked of the server.
-        let seen = TableFacts {
+        let facts = TableFacts {
             has_all: false,
-            ..known.seen.clone()
+            ..known.facts.clone()
         };
-        let rules = seen.rules(rules);
+        let rules = facts.rules(rules);
         Explainer {
             config,
             known,

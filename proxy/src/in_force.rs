@@ -13,8 +13,8 @@ use crate::config::{Config, Configured};
 use crate::config_snapshot::ConfigSnapshot;
 use crate::metrics::Counters;
 use crate::password::OwnKey;
+use crate::schema::TableFacts;
 use crate::switch::{Ahead, ClientConnections, rule_name};
-use crate::tables::TableFacts;
 
 /// Where the keys of each rule come from that was ever switched; `None`: native auto-increment.
 pub type KeySpaces = BTreeMap<RuleName, Source>;

@@ -8,11 +8,10 @@ use keywright_rewrite::{Flavour, Server};
 use keywright_session::KeyRequest;
 use keywright_session::imagine::{Columns, Imagine};
 use keywright_store::{KeyKind, KeySpec};
-use mysql_async::prelude::Queryable;
 
-use crate::config::Config;
+use crate::config::{Config, Listener};
 use crate::handshake::server_of;
-use crate::tables::{self, TableFacts};
+use crate::schema::{self, Extent, Snapshot, TableFacts};
 
 /// sql_mode of a server that nobody can ask.
 const SQL_MODE: &str = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
@@ -28,7 +27,7 @@ const EXAMPLE: u64 = 1001;
 #[derive(Debug, Clone)]
 pub struct Known {
     /// Triggers, and how names are compared.
-    pub seen: TableFacts,
+    pub facts: TableFacts,
     /// Whose grammar it speaks.
     pub server: Server,
     /// `@@global.sql_mode`.
@@ -46,7 +45,7 @@ impl Known {
     /// Of a server that cannot be asked. `version` is as servers write it.
     pub fn assumed(version: Option<&str>) -> Known {
         Known {
-            seen: TableFacts::default(),
+            facts: TableFacts::default(),
             server: version
                 .and_then(|version| server_of(version.as_bytes()))
                 .unwrap_or(SERVER),
@@ -56,45 +55,54 @@ impl Known {
         }
     }
 
-    /// Asks the server.
+    /// Asks a listener's server.
     ///
     /// # Errors
     /// It cannot be reached, or refuses.
-    pub async fn ask(config: &Config, admin: &str) -> Result<Known> {
-        let seen = tables::inspect_again(config, admin, false).await?.seen;
-        let mut server = tables::connect(config, admin).await?;
-        let state: Option<(String, String, u64)> = server
-            .query_first("SELECT VERSION(), @@global.sql_mode, @@global.auto_increment_increment")
-            .await?;
-        let (version, sql_mode, increment) = state.context("the server says nothing of itself")?;
-        let rows: Vec<(String, String, Vec<u8>)> = server
-            .query(
-                "SELECT table_schema, table_name, column_name FROM information_schema.columns \
-                 WHERE extra NOT LIKE '%INVISIBLE%' ORDER BY table_schema, table_name, ordinal_position",
-            )
-            .await?;
-        server.disconnect().await?;
-        let mut columns = ColumnNames::new();
-        for (schema, table, name) in rows {
-            let key = (folded(&seen, schema), folded(&seen, table));
-            columns.entry(key).or_default().push(name);
-        }
+    pub async fn ask(config: &Config, listener: &Listener) -> Result<Known> {
+        let snapshot = schema::take(config, listener, Extent::Statements).await?;
+        Known::of(&snapshot, config)
+    }
+
+    /// What a snapshot says.
+    ///
+    /// # Errors
+    /// It is not known whose server it is, or what its settings are.
+    pub fn of(snapshot: &Snapshot, config: &Config) -> Result<Known> {
+        let context = snapshot.context.as_ref();
+        let context = context.context("the server says nothing of itself")?;
+        let facts = schema::facts(snapshot, config);
+        let name = |schema: &str, name: &str| (folded(&facts, schema), folded(&facts, name));
+        let tables = snapshot.tables.iter().map(|table| {
+            let columns = table.columns.iter().filter(|column| !column.is_invisible);
+            let columns = columns.map(|column| column.name.clone().into_bytes());
+            (name(&table.schema, &table.name), columns.collect())
+        });
+        let views = context.views.iter().map(|view| {
+            let columns = view.columns.iter();
+            let columns = columns.map(|column| column.clone().into_bytes());
+            (name(&view.schema, &view.name), columns.collect())
+        });
+        let columns = tables.chain(views).collect();
+        let version = &snapshot.server.version;
         Ok(Known {
-            server: server_of(version.as_bytes())
+            server: snapshot
+                .server
+                .grammar()
                 .with_context(|| format!("the server's version \"{version}\" cannot be read"))?,
-            seen,
-            sql_mode,
-            increment,
+            facts,
+            sql_mode: context.settings.sql_mode.clone(),
+            increment: context.settings.increment,
             columns: Some(columns),
         })
     }
 }
 
-fn folded(seen: &TableFacts, name: String) -> String {
-    if seen.lower_case {
+fn folded(facts: &TableFacts, name: &str) -> String {
+    if facts.lower_case {
         name.to_lowercase()
     } else {
-        name
+        name.to_owned()
     }
 }
 
@@ -120,10 +128,7 @@ impl Imagine for Examples<'_> {
         let Some(columns) = &self.known.columns else {
             return Columns::NotKnown;
         };
-        let name = |name: &[u8]| {
-            let name = String::from_utf8_lossy(name).into_owned();
-            folded(&self.known.seen, name)
-        };
+        let name = |name: &[u8]| folded(&self.known.facts, &String::from_utf8_lossy(name));
         match columns.get(&(name(schema), name(table))) {
             Some(names) => Columns::Known(names.clone()),
             None => Columns::NoTable,

@@ -6,18 +6,29 @@ use anyhow::{Result, bail};
 use keywright_session::Pattern;
 
 use crate::config::{Config, Configured};
-use crate::highest::{self, Table};
-use crate::tables::quoted_string;
+use crate::schema::{self, Extent, KeyColumn, quoted_string};
 
 /// Numbers of 2⁵³ and above lose their last digits in clients that read numbers as doubles.
 const DOUBLE_MAX: u64 = 1 << 53;
 
-/// A server, and its tables of each rule.
+/// A server, and the key columns of its tables.
 struct Shard {
     bind: String,
     upstream: String,
-    /// By rule.
-    tables: Vec<Vec<Table>>,
+    columns: Vec<KeyColumn>,
+}
+
+impl Shard {
+    fn of_rule(&self, rule: usize) -> impl Iterator<Item = &KeyColumn> {
+        self.columns
+            .iter()
+            .filter(move |column| column.rule == rule)
+    }
+}
+
+/// The highest id that a column has or had, where it is known.
+fn highest(column: &KeyColumn) -> Option<u64> {
+    column.highest().map(|(id, _)| id)
 }
 
 /// What to type, for one rule's pattern or for all rules.
@@ -44,11 +55,14 @@ pub async fn statements(config: &Config, pattern: Option<&str>) -> Result<String
             continue;
         }
         match &listener.admin {
-            Some(admin) => shards.push(Shard {
-                bind: listener.bind.clone(),
-                upstream: listener.upstream.clone(),
-                tables: highest::read(config, admin).await?,
-            }),
+            Some(_) => {
+                let snapshot = schema::take(config, listener, Extent::Ids).await?;
+                shards.push(Shard {
+                    bind: listener.bind.clone(),
+                    upstream: listener.upstream.clone(),
+                    columns: schema::key_columns(&snapshot, config),
+                });
+            }
             // Writing to a String cannot fail, here and below.
             None => {
                 let _ = writeln!(
@@ -72,15 +86,9 @@ fn written(pattern: &Pattern) -> String {
 }
 
 fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Shard]) {
-    let of_rule = |shard: &'_ Shard| shard.tables.get(index).map_or(0, Vec::len);
-    let tables: usize = shards.iter().map(of_rule).sum();
-    let highest = shards
-        .iter()
-        .filter_map(|shard| shard.tables.get(index))
-        .flatten()
-        .filter_map(|table| table.highest)
-        .max()
-        .unwrap_or(0);
+    let columns = || shards.iter().flat_map(|shard| shard.of_rule(index));
+    let tables = columns().count();
+    let highest = columns().filter_map(highest).max().unwrap_or(0);
     let name = written(&configured.rule.table);
     let _ = writeln!(
         out,
@@ -140,12 +148,7 @@ fn of_shard(
     (number, shards): (usize, usize),
     highest: u64,
 ) {
-    let tables = shard
-        .tables
-        .get(index)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    if tables.is_empty() {
+    if shard.of_rule(index).next().is_none() {
         return;
     }
     let _ = writeln!(out, "-- On {} (listener {}):", shard.upstream, shard.bind);
@@ -160,15 +163,14 @@ fn of_shard(
              SET GLOBAL auto_increment_offset = {number};"
         );
     }
-    for table in tables {
-        of_table(out, table, floor);
+    for column in shard.of_rule(index) {
+        of_table(out, column, floor);
     }
 }
 
-fn of_table(out: &mut String, table: &Table, floor: u64) {
-    let column = &table.column;
+fn of_table(out: &mut String, column: &KeyColumn, floor: u64) {
     let (name, key) = (column.quoted_table(), column.quoted_name());
-    let kind = &column.data_type;
+    let kind = &column.kind.name;
     if !column.auto_increment {
         let _ = writeln!(
             out,
@@ -183,7 +185,8 @@ fn of_table(out: &mut String, table: &Table, floor: u64) {
         );
         return;
     };
-    let highest = table.highest.unwrap_or(0).max(floor);
+    let own = highest(column).unwrap_or(0);
+    let highest = own.max(floor);
     let left = max.saturating_sub(highest);
     if left == 0 {
         let _ = writeln!(
@@ -195,13 +198,12 @@ fn of_table(out: &mut String, table: &Table, floor: u64) {
     }
     let _ = writeln!(
         out,
-        "-- {name}: {key} is {kind}; highest id {}, room for {left} more.\n\
+        "-- {name}: {key} is {kind}; highest id {own}, room for {left} more.\n\
          SET @keywright_next = (SELECT GREATEST(COALESCE(MAX({key}), 0), {floor}) + 1 FROM {name});\n\
          SET @keywright_alter = CONCAT({}, @keywright_next);\n\
          PREPARE keywright_alter FROM @keywright_alter;\n\
          EXECUTE keywright_alter;\n\
          DEALLOCATE PREPARE keywright_alter;",
-        table.highest.unwrap_or(0),
         quoted_string(&format!("ALTER TABLE {name} AUTO_INCREMENT = ")),
     );
 }

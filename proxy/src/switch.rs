@@ -4,11 +4,8 @@
 mod conduct;
 mod fence;
 mod later;
-mod obstacles;
-mod replication;
 mod servers;
 
 pub use conduct::{Ahead, ClientConnections, Conductor, Limits};
 pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, kill, lift};
-pub use obstacles::{Obstacles, obstacles};
 pub use servers::name_of as rule_name;

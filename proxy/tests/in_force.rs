@@ -8,8 +8,8 @@ use keywright_proxy::config::Config;
 use keywright_proxy::in_force::InForce;
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::password::OwnKey;
+use keywright_proxy::schema::TableFacts;
 use keywright_proxy::switch::{ClientConnections, rule_name};
-use keywright_proxy::tables::TableFacts;
 use keywright_store::Keys;
 use keywright_store::switch::{self, KeySpace, Phase, Standing};
 

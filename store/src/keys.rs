@@ -262,7 +262,10 @@ impl Keys {
             .map(finding(Severity::Error))
             .collect();
         findings.extend(seen.weaknesses.into_iter().map(finding(Severity::Warning)));
-        findings.extend(self.check_tags(tags).await);
+        // Without their table it would be said once more.
+        if !seen.lacks_tags {
+            findings.extend(self.check_tags(tags).await);
+        }
         findings
     }
 

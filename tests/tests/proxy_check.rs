@@ -13,6 +13,8 @@ const SEVERAL_LOOKS: Duration = Duration::from_millis(3_200);
 keywright_testkit::on_both_flavours!(
     a_table_that_keeps_no_fence_is_refused,
     what_the_admin_account_may_not_do_is_told,
+    triggers_that_the_admin_account_may_not_see_are_told,
+    a_store_without_tables_is_told_once,
     replicas_of_each_other_are_told,
     writers_past_the_program_are_named,
     programs_are_no_strangers_to_each_other,
@@ -149,6 +151,85 @@ fn what_the_admin_account_may_not_do_is_told(flavour: Flavour) -> Result<()> {
         assert_eq!(said.contains(&output), admin != "root", "{admin}: {said}");
     }
     open.run("COMMIT")?;
+    Ok(())
+}
+
+/// With a binary log servers refuse to make any trigger to those without SUPER, whether they may see triggers or not.
+fn triggers_that_the_admin_account_may_not_see_are_told(flavour: Flavour) -> Result<()> {
+    let (server, config) = shop(flavour, &["--log-bin=bin", "--server-id=7"])?;
+    let users = ["global", "pattern", "single", "other", "role", "blind"];
+    for user in users {
+        server.run(
+            "mysql",
+            &format!("CREATE USER {user}@'127.0.0.1'; GRANT SELECT ON *.* TO {user}@'127.0.0.1'"),
+        )?;
+    }
+    server.run(
+        "mysql",
+        "GRANT TRIGGER ON *.* TO global@'127.0.0.1'; GRANT TRIGGER ON `sh_p`.* TO pattern@'127.0.0.1';
+         GRANT TRIGGER ON shop.orders TO single@'127.0.0.1'; GRANT TRIGGER ON `s\\_op`.* TO other@'127.0.0.1';
+         CREATE ROLE keeper; GRANT TRIGGER ON shop.* TO keeper; GRANT keeper TO role@'127.0.0.1'",
+    )?;
+    server.run(
+        "mysql",
+        match flavour {
+            Flavour::MariaDb => "SET DEFAULT ROLE keeper FOR role@'127.0.0.1'",
+            Flavour::MySql => "SET DEFAULT ROLE keeper TO role@'127.0.0.1'",
+        },
+    )?;
+    let port = server.port();
+    for user in users.iter().chain(&["root"]) {
+        let mut config = with(&config, rule("shop.orders", "observe", true));
+        config.upstream_ports.clear();
+        config.more = format!(
+            "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:{port}\"\nadmin = \"mysql://{user}@127.0.0.1:{port}\""
+        );
+        let said = ProxyProcess::said(&config, &["check"])?;
+        let unseen = "note: the listener's admin account may not see all triggers of `shop`, which takes TRIGGER";
+        let is_told = ["other", "blind"].contains(user);
+        assert_eq!(said.contains(unseen), is_told, "{user}: {said}");
+    }
+    Ok(())
+}
+
+fn a_store_without_tables_is_told_once(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE bare; CREATE DATABASE store_bare;
+         CREATE TABLE bare.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = format!("mysql://root@127.0.0.1:{}/store_bare", server.port());
+    let config = with(
+        &ProxyConfig::before(&server, &store),
+        rule("bare.orders", "observe", true),
+    );
+    let of_store = || -> Result<Vec<String>> {
+        let checked = ProxyProcess::command(&config, &["check"])?;
+        let said = String::from_utf8(checked.stdout)?;
+        let lines = said.lines().filter(|line| line.starts_with("store: "));
+        Ok(lines.map(str::to_owned).collect())
+    };
+    assert_eq!(
+        of_store()?,
+        ["store: it has none of its tables yet: run keywright init"]
+    );
+    // The counter is above all rows: its last id may be one that was given.
+    server.run("bare", "ALTER TABLE orders AUTO_INCREMENT = 100")?;
+    server.run("bare", "INSERT INTO orders (id) VALUES (7)")?;
+    let said = ProxyProcess::said(&config, &["init"])?;
+    assert_has(
+        &said,
+        &[
+            "created tag \"orders\", above 99, the last id before the AUTO_INCREMENT of `bare`.`orders`\n",
+        ],
+    );
+    assert_eq!(of_store()?, [""; 0]);
+    server.run("store_bare", "DROP TABLE keywright_worker, keywright_rule")?;
+    assert_eq!(
+        of_store()?,
+        ["store: it lacks the tables keywright_worker, keywright_rule: run keywright init"]
+    );
     Ok(())
 }
 

@@ -4,13 +4,14 @@ use anyhow::{Result, bail};
 use clap::Args;
 use keywright_core::Tag;
 use keywright_proxy::config::{Config, Configured, Listener, Unchecked};
-use keywright_proxy::highest::{self, Highest, Unknown};
 use keywright_proxy::in_force;
+use keywright_proxy::schema::{
+    self, Extent, Finding, Highest, Origin, Severity, Snapshot, Unknown,
+};
 use keywright_proxy::switch::rule_name;
-use keywright_proxy::tables::{self, Inspection};
 use keywright_session::Mode;
+use keywright_store::Keys;
 use keywright_store::switch::{RuleName, Switchboard};
-use keywright_store::{Keys, Severity};
 
 use super::{File, runtime};
 
@@ -28,27 +29,21 @@ impl Check {
         let (configured, keys) = self.file.open()?;
         runtime()?.block_on(async {
             let mut bad = 0;
-            let mut looked = Vec::new();
             let config = as_in_force(&configured, &keys).await;
             for finding in keys.check(&config.tags()).await {
                 println!("store: {}", finding.message);
-                bad += usize::from(finding.severity == Severity::Error);
+                bad += usize::from(finding.severity == keywright_store::Severity::Error);
             }
+            let mut inspected = Vec::new();
             for listener in &config.listeners {
-                let found = inspect(&config, listener, self.fence).await;
-                for error in found.errors.iter().chain(&found.left_out) {
-                    println!("{}: error: {error}", listener.bind);
+                let of_listener = inspect(&config, listener, self.fence).await;
+                for Finding { severity, message } in &of_listener.findings {
+                    println!("{}: {}: {message}", listener.bind, name_of(*severity));
+                    bad += usize::from(is_bad(*severity));
                 }
-                for warning in &found.warnings {
-                    println!("{}: warning: {warning}", listener.bind);
-                }
-                for note in &found.notes {
-                    println!("{}: note: {note}", listener.bind);
-                }
-                bad += found.errors.len() + found.left_out.len();
-                looked.push(found);
+                inspected.push(of_listener);
             }
-            for error in tables::unmatched(&config, &looked) {
+            for error in unmatched(&config, &inspected) {
                 println!("error: {error}");
                 bad += 1;
             }
@@ -100,7 +95,7 @@ async fn stale_tags(config: &Config, keys: &Keys) -> Vec<String> {
         rules: config.rules.iter().filter(gives_keys).cloned().collect(),
         ..config.clone()
     };
-    let (highest, unknown) = highest::by_tag(config).await;
+    let (highest, unknown) = schema::read_highest_ids(config).await;
     // Behind the tables: ids that were given meanwhile would seem to be still to be given.
     let tags = keys.tags().await.unwrap_or_default();
     let listing = |tag: &Tag| tags.iter().find(|listing| listing.tag == tag.as_str());
@@ -113,14 +108,18 @@ async fn stale_tags(config: &Config, keys: &Keys) -> Vec<String> {
         .iter()
         .filter_map(|highest| Some((highest, listing(&highest.tag)?)))
         .filter(|(highest, listing)| highest.id >= listing.next)
-        .map(|(Highest { tag, id, table }, listing)| {
-            format!(
-                "tag \"{tag}\" is at {}, and {table} has ids up to {id}: those between may be given a second time",
-                listing.next
-            )
-        })
+        .map(|(highest, listing)| stale(highest, listing.next))
         .chain(unknown)
         .collect()
+}
+
+fn stale(highest: &Highest, next: u64) -> String {
+    let Highest { tag, id, table, .. } = highest;
+    let ids = match highest.origin {
+        Origin::Row => format!("{table} has ids up to {id}"),
+        Origin::Counter => format!("the AUTO_INCREMENT of {table} is behind {id}"),
+    };
+    format!("tag \"{tag}\" is at {next}, and {ids}: those between may be given a second time")
 }
 
 /// What programs have found of ids that came by none of them, on tables of rules that observe. That the store cannot be asked is told
@@ -135,25 +134,86 @@ async fn unseen(config: &Config, keys: &Keys) -> Vec<String> {
         .collect()
 }
 
-/// What is found on one listener's server; that it cannot be looked at is a finding too.
-pub(crate) async fn inspect(config: &Config, listener: &Listener, apply_fence: bool) -> Inspection {
+/// One listener's server, and what is to be said of it.
+pub(crate) struct Inspected {
+    /// `None` where nobody looked, or the server could not be asked.
+    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// What is to be said of one listener's server; that it cannot be asked is a finding too.
+pub(crate) async fn inspect(config: &Config, listener: &Listener, apply_fence: bool) -> Inspected {
     if config.rules.is_empty() {
-        return Inspection::default();
+        return Inspected {
+            snapshot: None,
+            findings: Vec::new(),
+        };
     }
-    let trouble = match &listener.admin {
-        None => "there is no admin url".to_owned(),
-        Some(admin) => match tables::inspect(config, listener, admin, apply_fence).await {
-            Ok(found) => return found,
-            Err(error) => format!("{error:#}"),
+    match read(config, listener, Extent::All, apply_fence).await {
+        Ok(inspected) => inspected,
+        Err(error) => Inspected {
+            snapshot: None,
+            findings: vec![not_asked(listener, &error)],
         },
-    };
-    let message = format!("tables could not be looked at: {trouble}");
-    let mut found = Inspection::default();
-    match listener.unchecked {
-        Unchecked::Error => found.errors.push(message),
-        Unchecked::Warning => found.warnings.push(format!(
-            "{message}; going on as if names were compared with case and there were no triggers"
-        )),
     }
-    found
+}
+
+/// Reads a listener's server, applies the fence there if that is wanted, and says what is to be said.
+pub(crate) async fn read(
+    config: &Config,
+    listener: &Listener,
+    extent: Extent,
+    apply_fence: bool,
+) -> Result<Inspected> {
+    let mut snapshot = schema::take(config, listener, extent).await?;
+    if apply_fence {
+        schema::apply_fence(config, listener, &mut snapshot).await?;
+    }
+    Ok(Inspected {
+        findings: schema::diagnose(&snapshot, config),
+        snapshot: Some(snapshot),
+    })
+}
+
+fn not_asked(listener: &Listener, error: &anyhow::Error) -> Finding {
+    let message = format!("tables could not be looked at: {error:#}");
+    match listener.unchecked {
+        Unchecked::Error => Finding {
+            severity: Severity::Error,
+            message,
+        },
+        Unchecked::Warning => Finding {
+            severity: Severity::Warning,
+            message: format!(
+                "{message}; going on as if names were compared with case and there were no triggers"
+            ),
+        },
+    }
+}
+
+/// Rules that no table of any server is for, if all servers could be asked.
+pub(crate) fn unmatched(config: &Config, inspected: &[Inspected]) -> Vec<String> {
+    let snapshots: Option<Vec<&Snapshot>> = inspected
+        .iter()
+        .map(|inspected| inspected.snapshot.as_ref())
+        .collect();
+    match snapshots {
+        Some(snapshots) if !snapshots.is_empty() => schema::unmatched(config, &snapshots),
+        Some(_) | None => Vec::new(),
+    }
+}
+
+fn is_bad(severity: Severity) -> bool {
+    match severity {
+        Severity::Error | Severity::LeftOut => true,
+        Severity::Warning | Severity::Note => false,
+    }
+}
+
+fn name_of(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error | Severity::LeftOut => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
 }

@@ -65,13 +65,13 @@ impl Explain {
                 .iter()
                 .find(|listener| listener.admin.is_some()),
         };
-        let Some(admin) = listener.and_then(|listener| listener.admin.as_deref()) else {
+        let Some(listener) = listener.filter(|listener| listener.admin.is_some()) else {
             println!(
                 "note: without a listener's admin url, columns, triggers and sql_mode of the server are not known"
             );
             return self.assumed();
         };
-        match runtime()?.block_on(Known::ask(config, admin)) {
+        match runtime()?.block_on(Known::ask(config, listener)) {
             Ok(known) => Ok(known),
             Err(error) => {
                 println!(

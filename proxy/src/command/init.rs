@@ -3,7 +3,7 @@
 use anyhow::Result;
 use keywright_core::{Step, Tag};
 use keywright_proxy::config::Configured;
-use keywright_proxy::highest::{self, Highest, Unknown};
+use keywright_proxy::schema::{self, Highest, Unknown};
 use keywright_store::{Above, Failure, Keys, TagListing, TagOptions};
 
 use super::{File, runtime};
@@ -39,7 +39,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
         }
         let tags = config.tags();
         let missing = keys.missing(&tags).await.map_err(failed)?;
-        let (highest, unknown) = highest::by_tag(&config).await;
+        let (highest, unknown) = schema::read_highest_ids(&config).await;
         for tag in &tags {
             let there = highest.iter().find(|highest| highest.tag == *tag);
             let there = there.filter(|highest| highest.id > 0);
@@ -48,8 +48,8 @@ pub(crate) fn run(file: &File) -> Result<()> {
                 let options = options(largest_of(&config.rules, tag), highest)?;
                 keys.create_tag(tag, &options).await.map_err(failed)?;
                 match there {
-                    Some(Highest { id, table, .. }) => {
-                        println!("created tag \"{tag}\", above {id}, the highest id in {table}");
+                    Some(there) => {
+                        println!("created tag \"{tag}\", above {}, {there}", there.id);
                     }
                     None => println!("created tag \"{tag}\""),
                 }
@@ -67,16 +67,13 @@ pub(crate) fn run(file: &File) -> Result<()> {
 
 /// Lets a tag that is there go on above the ids that tables have.
 async fn raise(keys: &Keys, tag: &Tag, highest: &Highest) -> Result<(), Failure> {
-    let Highest { id, table, .. } = highest;
+    let id = highest.id;
     let tags = keys.tags().await?;
-    let is_below = |listing: &TagListing| listing.tag == tag.as_str() && listing.next <= *id;
+    let is_below = |listing: &TagListing| listing.tag == tag.as_str() && listing.next <= id;
     if tags.iter().any(is_below) {
         let tag = tag.clone();
-        keys.advance(&Above::Tag { tag, id: *id }).await?;
-        println!(
-            "raised tag \"{}\" above {id}, the highest id in {table}",
-            highest.tag
-        );
+        keys.advance(&Above::Tag { tag, id }).await?;
+        println!("raised tag \"{}\" above {id}, {highest}", highest.tag);
     }
     Ok(())
 }

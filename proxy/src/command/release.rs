@@ -1,4 +1,4 @@
-//! `back`: how tables come to give keys of their own again.
+//! `release`: how tables come to give keys of their own again.
 
 use anyhow::Result;
 use clap::Args;

@@ -204,7 +204,7 @@ impl<'a> Running<'a> {
             keys.clone(),
             Arc::clone(&counters),
             Arc::new(OwnKey::made_when_needed()),
-            (Arc::clone(&config), looks.seen()),
+            (Arc::clone(&config), looks.facts()),
             (
                 standing.as_ref(),
                 rules_that_may_have_keys(&config, &keys).await,
@@ -265,7 +265,7 @@ impl<'a> Running<'a> {
                 }
                 () = self.looks.changed() => (
                     "new connections follow the servers' tables and views as they are now",
-                    self.in_force.see(self.looks.seen()),
+                    self.in_force.see(self.looks.facts()),
                 ),
                 () = pause => {
                     if let Some(switching) = &mut self.switching {
@@ -337,7 +337,7 @@ impl<'a> Running<'a> {
         let (counters, board) = (Arc::clone(&self.counters), self.board.clone());
         let looks = SchemaRefresh::begin(effective, counters, board, false).await?;
         self.in_force
-            .configure(Arc::clone(&config), looks.seen(), standing.as_ref())?;
+            .configure(Arc::clone(&config), looks.facts(), standing.as_ref())?;
         self.looks = looks;
         if self.config.needs_restart(&config) {
             tracing::warn!(

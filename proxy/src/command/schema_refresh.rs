@@ -6,19 +6,19 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::tables::{self, Counting, Inspection, TableFacts};
+use keywright_proxy::schema::{self, Counting, Extent, Finding, Severity, TableFacts};
 use keywright_store::switch::{Heard, Switchboard};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::check;
+use super::check::{self, Inspected};
 use super::unseen_ids::{self, UnseenIds};
 
 /// How much later than the rules the fence comes where clients are connected, milliseconds: by then what they sent by the old rules
 /// has reached the server.
 const FENCE_LATER_MS: u64 = 1_000;
 
-/// What is known of the servers behind all listeners, and the look that is under way.
+/// What is known of the servers behind all listeners, and the refresh that is under way.
 pub(super) struct SchemaRefresh {
     config: Arc<Config>,
     counters: Arc<Counters>,
@@ -26,7 +26,7 @@ pub(super) struct SchemaRefresh {
     /// By listener.
     known: Vec<Known>,
     unseen_ids: UnseenIds,
-    /// SchemaRefresh at which there were connections that nobody reads.
+    /// Refreshes at which there were connections that nobody reads.
     unread: u64,
     ticks: Interval,
     under_way: JoinSet<Refreshed>,
@@ -34,24 +34,50 @@ pub(super) struct SchemaRefresh {
     began_at: u64,
 }
 
-/// What a look has found.
-#[derive(Default)]
+/// What a refresh has read.
 struct Refreshed {
     /// By listener; `None` where the server could not be asked.
-    found: Vec<Option<Inspection>>,
+    servers: Vec<Option<Server>>,
     /// What went by the other programs; `None` where no rule observes, or not all is known.
     heard: Option<Heard>,
 }
 
+/// What one server says by the rules of the moment.
+#[derive(Default)]
+struct Server {
+    facts: TableFacts,
+    findings: Vec<Finding>,
+    unfenced: u64,
+    counting: Counting,
+}
+
+impl Server {
+    fn of(config: &Config, inspected: Inspected) -> Server {
+        let findings = inspected.findings;
+        match inspected.snapshot {
+            Some(snapshot) => Server {
+                facts: schema::facts(&snapshot, config),
+                findings,
+                unfenced: schema::unfenced(&snapshot, config),
+                counting: schema::counting(&snapshot, config),
+            },
+            None => Server {
+                findings,
+                ..Server::default()
+            },
+        }
+    }
+}
+
 #[derive(Default)]
 struct Known {
-    seen: TableFacts,
+    facts: TableFacts,
     /// What was logged and still holds.
     reported: Vec<String>,
 }
 
 impl SchemaRefresh {
-    /// SchemaRefresh at the tables of every listener, fails with all that forbids to go on, and applies fences if nothing does: `now`, or a
+    /// Reads the tables of every listener, fails with all that forbids to go on, and applies fences if nothing does: `now`, or a
     /// little later, when clients that are connected go by the rules.
     pub(super) async fn begin(
         config: Arc<Config>,
@@ -60,19 +86,19 @@ impl SchemaRefresh {
         now: bool,
     ) -> Result<SchemaRefresh> {
         let began_at = counters.schema.defined();
-        let mut looked = inspect_all(&config, false).await?;
+        let mut servers = inspect_all(&config, false).await?;
         // A fence without the proxy's rule in force would only stop inserts.
-        let lacks_fence = looked.iter().any(|found| found.unfenced > 0);
+        let lacks_fence = servers.iter().any(|server| server.unfenced > 0);
         if lacks_fence && now {
-            looked = inspect_all(&config, true).await?;
+            servers = inspect_all(&config, true).await?;
         }
         // Before anybody is served the others know that there is one more.
         heard(&config, &counters, &board, 0).await;
-        let listeners = config.listeners.iter().zip(looked);
+        let listeners = config.listeners.iter().zip(servers);
         let known = listeners
-            .map(|(listener, found)| {
+            .map(|(listener, server)| {
                 let mut known = Known::default();
-                known.learn(&listener.bind, &found, &counters);
+                known.learn(&listener.bind, server, &counters);
                 known
             })
             .collect();
@@ -97,18 +123,18 @@ impl SchemaRefresh {
         })
     }
 
-    /// SchemaRefresh by another configuration from now on, with the same listeners and rules.
+    /// Refreshes by another configuration from now on, with the same listeners and rules.
     pub(super) fn follow(&mut self, config: Arc<Config>) {
         self.config = config;
         self.unseen_ids.forget();
     }
 
     /// What sessions must know, by listener.
-    pub(super) fn seen(&self) -> Vec<TableFacts> {
-        self.known.iter().map(|known| known.seen.clone()).collect()
+    pub(super) fn facts(&self) -> Vec<TableFacts> {
+        self.known.iter().map(|known| known.facts.clone()).collect()
     }
 
-    /// SchemaRefresh when it is time; returns when something has changed that sessions must know. May be dropped while it waits.
+    /// Refreshes when it is time; returns when something has changed that sessions must know. May be dropped while it waits.
     pub(super) async fn changed(&mut self) {
         loop {
             tokio::select! {
@@ -119,10 +145,13 @@ impl SchemaRefresh {
                     }
                 }
                 Some(done) = self.under_way.join_next() => {
-                    let before = self.seen();
-                    // Who panicked has said so.
-                    self.learn(done.unwrap_or_default());
-                    let is_other = self.seen() != before;
+                    let before = self.facts();
+                    match done {
+                        Ok(refreshed) => self.learn(refreshed),
+                        // Who panicked has said so.
+                        Err(_) => self.unseen_ids.forget(),
+                    }
+                    let is_other = self.facts() != before;
                     self.counters.schema.note_look(self.began_at, is_other);
                     if is_other {
                         return;
@@ -136,27 +165,27 @@ impl SchemaRefresh {
         let has_unread = self.counters.traffic.unread() > 0;
         self.unread = self.unread.saturating_add(u64::from(has_unread));
         let (config, counters) = (Arc::clone(&self.config), Arc::clone(&self.counters));
-        let look = inspect(config, counters, self.board.clone(), self.unread);
-        self.under_way.spawn(look);
+        let refresh = refresh(config, counters, self.board.clone(), self.unread);
+        self.under_way.spawn(refresh);
     }
 
-    fn learn(&mut self, looked: Refreshed) {
-        let Refreshed { found, heard } = looked;
+    fn learn(&mut self, refreshed: Refreshed) {
+        let Refreshed { servers, heard } = refreshed;
         match heard {
-            Some(heard) => self.learn_of_unseen_ids(&found, &heard),
+            Some(heard) => self.learn_of_unseen_ids(&servers, &heard),
             None => self.unseen_ids.forget(),
         }
         let listeners = self.config.listeners.iter().zip(&mut self.known);
-        for ((listener, known), found) in listeners.zip(found) {
-            if let Some(found) = found {
-                known.learn(&listener.bind, &found, &self.counters);
+        for ((listener, known), server) in listeners.zip(servers) {
+            if let Some(server) = server {
+                known.learn(&listener.bind, server, &self.counters);
             }
         }
     }
 
-    fn learn_of_unseen_ids(&mut self, found: &[Option<Inspection>], heard: &Heard) {
-        let found = found.iter().flatten();
-        let countings: Vec<&Counting> = found.map(|found| &found.counting).collect();
+    fn learn_of_unseen_ids(&mut self, servers: &[Option<Server>], heard: &Heard) {
+        let servers = servers.iter().flatten();
+        let countings: Vec<&Counting> = servers.map(|server| &server.counting).collect();
         let (config, counters) = (&self.config, &self.counters);
         let own = unseen_ids::went_by(config, counters, self.unread);
         let output = self
@@ -175,37 +204,45 @@ impl SchemaRefresh {
 }
 
 impl Known {
-    fn learn(&mut self, listener: &str, found: &Inspection, counters: &Counters) {
-        for left_out in &found.left_out {
-            if !self.reported.contains(left_out) {
-                tracing::error!(listener, "{left_out}");
+    fn learn(&mut self, listener: &str, server: Server, counters: &Counters) {
+        let mut reported = Vec::new();
+        for Finding { severity, message } in server.findings {
+            let is_new = !self.reported.contains(&message);
+            match severity {
+                Severity::LeftOut if is_new => tracing::error!(listener, "{message}"),
+                // While the proxy runs, what would forbid its start forbids nothing.
+                Severity::Error | Severity::Warning if is_new => {
+                    tracing::warn!(listener, "{message}");
+                }
+                Severity::LeftOut | Severity::Error | Severity::Warning => {}
+                Severity::Note => continue,
             }
+            reported.push(message);
         }
-        for warning in &found.warnings {
-            if !self.reported.contains(warning) {
-                tracing::warn!(listener, "{warning}");
-            }
-        }
-        self.reported = [found.left_out.as_slice(), &found.warnings].concat();
-        self.seen.clone_from(&found.seen);
-        counters.fence_missing(listener, found.unfenced);
+        self.reported = reported;
+        self.facts = server.facts;
+        counters.fence_missing(listener, server.unfenced);
     }
 }
 
-/// What is found, by listener.
+/// What the servers say, by listener.
 ///
 /// # Errors
 /// All that forbids to go on.
-async fn inspect_all(config: &Config, apply_fence: bool) -> Result<Vec<Inspection>> {
-    let mut looked = Vec::new();
+async fn inspect_all(config: &Config, apply_fence: bool) -> Result<Vec<Server>> {
+    let mut inspected = Vec::new();
     let mut errors = Vec::new();
     for listener in &config.listeners {
-        let found = check::inspect(config, listener, apply_fence).await;
-        let of_listener = |error: &String| format!("{}: {error}", listener.bind);
-        errors.extend(found.errors.iter().map(of_listener));
-        looked.push(found);
+        let of_listener = check::inspect(config, listener, apply_fence).await;
+        let findings = of_listener.findings.iter();
+        errors.extend(
+            findings
+                .filter(|finding| finding.severity == Severity::Error)
+                .map(|error| format!("{}: {}", listener.bind, error.message)),
+        );
+        inspected.push(of_listener);
     }
-    errors.extend(tables::unmatched(config, &looked));
+    errors.extend(check::unmatched(config, &inspected));
     if !errors.is_empty() {
         bail!(
             "{} problem(s) on the servers must be solved first:\n    {}",
@@ -213,24 +250,26 @@ async fn inspect_all(config: &Config, apply_fence: bool) -> Result<Vec<Inspectio
             errors.join("\n    ")
         );
     }
-    Ok(looked)
+    let inspected = inspected.into_iter();
+    Ok(inspected.map(|of| Server::of(config, of)).collect())
 }
 
-async fn inspect(
+async fn refresh(
     config: Arc<Config>,
     counters: Arc<Counters>,
     board: Switchboard,
     unread: u64,
 ) -> Refreshed {
-    let mut found = Vec::new();
+    let mut servers = Vec::new();
     let mut is_all = true;
     for listener in &config.listeners {
-        let Some(admin) = &listener.admin else {
-            found.push(None);
+        if listener.admin.is_none() {
+            servers.push(None);
             continue;
-        };
-        found.push(match tables::inspect_again(&config, admin, true).await {
-            Ok(found) => Some(found),
+        }
+        let read = check::read(&config, listener, Extent::Statements, true).await;
+        servers.push(match read {
+            Ok(inspected) => Some(Server::of(&config, inspected)),
             Err(error) => {
                 counters.schema_refresh_failed();
                 is_all = false;
@@ -246,7 +285,7 @@ async fn inspect(
     // After the servers were read: what they have made has gone by before.
     let heard = heard(&config, &counters, &board, unread).await;
     Refreshed {
-        found,
+        servers,
         heard: heard.filter(|_| is_all),
     }
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::Counters;
+use keywright_proxy::schema::{Count, Counting};
 use keywright_proxy::switch::rule_name;
-use keywright_proxy::tables::{Count, Counting};
 use keywright_store::switch::{Heard, RuleName, Unseen, WentBy};
 
 /// A program that has noted nothing for so many looks has ended,

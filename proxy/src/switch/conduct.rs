@@ -12,10 +12,9 @@ use keywright_store::switch::{
 use tokio::time::{Instant, timeout};
 
 use super::fence::{Outcome, Reading, fence, kill, lift, probe};
-use super::obstacles::obstacles;
 use super::servers::{self, Server};
 use crate::config::Config;
-use crate::tables::{Column, quoted};
+use crate::schema::{self, KeyColumn, quoted};
 
 /// How often a program says that it is there, milliseconds.
 const BEAT_MS: u64 = 1_000;
@@ -238,7 +237,8 @@ impl<C: ClientConnections> Conductor<C> {
         let own = self.own_fences(attempt, standing).await?;
         let mut servers = servers::connect(&self.config).await?;
         for server in &mut servers {
-            let mut found = obstacles(&mut server.conn, &self.config).await?.found;
+            let replication = schema::replication(&mut server.conn).await?;
+            let mut found = schema::obstacles(&replication, &self.config).found;
             if !is_back {
                 found.extend(servers::narrow(server, &self.config, &names).await?);
             }
@@ -341,7 +341,7 @@ impl<C: ClientConnections> Conductor<C> {
         &self,
         attempt: u64,
         server: &mut Server,
-        (name, column): (&RuleName, &Column),
+        (name, column): (&RuleName, &KeyColumn),
     ) -> Result<Outcome> {
         if !self.is_holding_for(attempt).await? {
             return Ok(Outcome::Over);
@@ -364,7 +364,7 @@ impl<C: ClientConnections> Conductor<C> {
     }
 
     /// For whoever completes it.
-    async fn note(&self, attempt: u64, server: &mut Server, column: &Column) -> Result<Outcome> {
+    async fn note(&self, attempt: u64, server: &mut Server, column: &KeyColumn) -> Result<Outcome> {
         if !self.is_holding_for(attempt).await? {
             return Ok(Outcome::Over);
         }
@@ -478,7 +478,7 @@ fn changing(standing: &Standing) -> BTreeSet<RuleName> {
     rules.map(|rule| rule.rule.clone()).collect()
 }
 
-fn recorded(server: &str, column: &Column, reading: Reading) -> Recorded {
+fn recorded(server: &str, column: &KeyColumn, reading: Reading) -> Recorded {
     Recorded {
         server: server.to_owned(),
         schema: column.schema.clone(),
@@ -490,7 +490,7 @@ fn recorded(server: &str, column: &Column, reading: Reading) -> Recorded {
 }
 
 /// Whether somebody else has finished it.
-fn is_over(outcome: Outcome, column: &Column) -> Result<bool> {
+fn is_over(outcome: Outcome, column: &KeyColumn) -> Result<bool> {
     match outcome {
         Outcome::Done => Ok(false),
         Outcome::Over => Ok(true),

@@ -11,7 +11,7 @@ use mysql_async::{Conn, Row};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use crate::tables::Column;
+use crate::schema::KeyColumn;
 
 /// How long a table's lock is waited for, seconds.
 const LOCK_WAIT_S_MAX: u32 = 1;
@@ -97,7 +97,7 @@ pub struct Reading {
 /// The server or the store fails. The connection must not be used again then; what the table is, is not known.
 pub async fn fence<R>(
     conn: &mut Conn,
-    column: &Column,
+    column: &KeyColumn,
     is_fenced: bool,
     record: R,
 ) -> Result<Outcome, SwitchError>
@@ -133,7 +133,7 @@ where
 /// As [`fence`].
 pub async fn lift<A>(
     conn: &mut Conn,
-    column: &Column,
+    column: &KeyColumn,
     next: u64,
     ask: A,
 ) -> Result<Outcome, SwitchError>
@@ -164,7 +164,7 @@ where
 /// The server fails.
 pub(super) async fn probe(
     conn: &mut Conn,
-    column: &Column,
+    column: &KeyColumn,
 ) -> Result<Option<Outcome>, SwitchError> {
     if !lock(conn, column).await? {
         return Ok(Some(Outcome::Blocked(blocker(conn).await)));
@@ -212,7 +212,7 @@ pub async fn kill(conn: &mut Conn, session: u64) -> Result<(), SwitchError> {
 }
 
 /// Whether the table is locked now; its rows and its counter are ours alone then.
-async fn lock(conn: &mut Conn, column: &Column) -> Result<bool, SwitchError> {
+async fn lock(conn: &mut Conn, column: &KeyColumn) -> Result<bool, SwitchError> {
     conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
         .await?;
     // MySQL remembers figures of tables for a day unless told otherwise; MariaDB has no such setting.
@@ -240,7 +240,7 @@ struct Counter {
     above_rows: u64,
 }
 
-async fn counter(conn: &mut Conn, column: &Column) -> Result<Counter, SwitchError> {
+async fn counter(conn: &mut Conn, column: &KeyColumn) -> Result<Counter, SwitchError> {
     let (table, name) = (column.quoted_table(), column.quoted_name());
     let select =
         format!("SELECT CAST(GREATEST(COALESCE(MAX({name}), 0), 0) AS UNSIGNED) FROM {table}");
@@ -266,7 +266,7 @@ async fn counter(conn: &mut Conn, column: &Column) -> Result<Counter, SwitchErro
 }
 
 /// In place, or not at all: a copy would keep everybody waiting. Only InnoDB says which it is.
-async fn set_counter(conn: &mut Conn, column: &Column, to: u64) -> Result<(), SwitchError> {
+async fn set_counter(conn: &mut Conn, column: &KeyColumn, to: u64) -> Result<(), SwitchError> {
     let table = column.quoted_table();
     let in_place = match column.engine.eq_ignore_ascii_case("InnoDB") {
         true => ", ALGORITHM = INPLACE",

@@ -13,7 +13,7 @@ use keywright_store::switch::{InForce, KeySpace, Phase, RuleName, Standing};
 use super::conduct::{Ahead, ClientConnections, Conductor, store_error};
 use super::fence::{Outcome, Reading, fence, lift};
 use super::servers::{self, Server};
-use crate::tables::Column;
+use crate::schema::KeyColumn;
 
 /// The next id of a table that never had one.
 const FIRST: u64 = 1;
@@ -153,14 +153,14 @@ impl<C: ClientConnections> Conductor<C> {
         &self,
         server: &mut Server,
         given: &Given,
-    ) -> Result<Vec<(RuleName, Column)>> {
+    ) -> Result<Vec<(RuleName, KeyColumn)>> {
         let names = given.keys().cloned().collect();
         let mut tables = servers::columns_of(server, &self.config, &names).await?;
         tables.retain(|(name, column)| {
             servers::wants_fence(&self.config, name)
                 && column.auto_increment
                 && !column.fenced
-                && servers::can_have_fence(column)
+                && column.can_have_fence()
         });
         Ok(tables)
     }

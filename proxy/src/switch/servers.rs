@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use keywright_session::Rules;
+use anyhow::{Result, bail};
 use keywright_store::server_identity;
 use keywright_store::switch::{Recorded, RuleName};
 use mysql_async::prelude::Queryable;
@@ -13,7 +12,7 @@ use mysql_async::{Conn, Row};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Config, Configured, Listener};
-use crate::tables::{self, Column};
+use crate::schema::{self, Extent, KeyColumn};
 
 /// How long a lock is waited for, seconds.
 const LOCK_WAIT_S_MAX: u32 = 1;
@@ -97,9 +96,10 @@ async fn add(servers: &mut Vec<Server>, mut new: Server) -> Result<()> {
 }
 
 async fn connect_by(config: &Config, listener: &Listener, at: usize) -> Result<Server> {
-    let admin = listener.admin.as_deref();
-    let admin = admin.with_context(|| format!("{}: there is no admin url", listener.bind))?;
-    let mut conn = tables::connect(config, admin).await?;
+    if listener.admin.is_none() {
+        bail!("{}: there is no admin url", listener.bind);
+    }
+    let mut conn = schema::connect(config, listener).await?;
     // Nothing asks for a lock for long: who waits for one keeps others waiting.
     conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
         .await?;
@@ -122,12 +122,10 @@ pub(super) async fn columns_of(
     server: &mut Server,
     config: &Config,
     names: &BTreeSet<RuleName>,
-) -> Result<Vec<(RuleName, Column)>> {
-    let lower_case = tables::lower_case(&mut server.conn).await?;
-    let rules = config.rules.iter().map(|its| its.rule.clone()).collect();
-    let columns = tables::key_columns(&mut server.conn, &Rules::new(rules, lower_case)).await?;
+) -> Result<Vec<(RuleName, KeyColumn)>> {
+    let snapshot = schema::inspect(&mut server.conn, config, Extent::Tables).await?;
     let mut found = Vec::new();
-    for column in columns {
+    for column in schema::key_columns(&snapshot, config) {
         let Some(name) = config.rules.get(column.rule).map(name_of) else {
             continue;
         };
@@ -144,21 +142,16 @@ pub(super) fn wants_fence(config: &Config, name: &RuleName) -> bool {
     rules.any(|rule| name_of(rule) == *name && rule.fence)
 }
 
-/// Whether its engine keeps the fence.
-pub(super) fn can_have_fence(column: &Column) -> bool {
-    column.engine.eq_ignore_ascii_case("InnoDB")
-}
-
 /// The tables of these rules that the server counts for.
 pub(super) async fn tables_of(
     server: &mut Server,
     config: &Config,
     names: &BTreeSet<RuleName>,
-) -> Result<Vec<(RuleName, Column)>> {
+) -> Result<Vec<(RuleName, KeyColumn)>> {
     let mut found = columns_of(server, config, names).await?;
     found.retain(|(_, column)| column.auto_increment);
     for (name, column) in &found {
-        if wants_fence(config, name) && !can_have_fence(column) {
+        if wants_fence(config, name) && !column.can_have_fence() {
             bail!(
                 "{} is {}, and the fence needs InnoDB",
                 column.quoted_table(),
@@ -192,11 +185,11 @@ pub(super) async fn recorded_on(
     config: &Config,
     names: &BTreeSet<RuleName>,
     recorded: &[Recorded],
-) -> Result<Vec<(Recorded, RuleName, Column)>> {
+) -> Result<Vec<(Recorded, RuleName, KeyColumn)>> {
     let mut tables = tables_of(server, config, names).await?;
     let mut found = Vec::new();
     for its in recorded.iter().filter(|its| its.server == server.identity) {
-        let is_it = |(_, column): &(RuleName, Column)| {
+        let is_it = |(_, column): &(RuleName, KeyColumn)| {
             column.schema == its.schema && column.table == its.table
         };
         // One that is not there any more has no fence.
@@ -215,7 +208,7 @@ pub(super) async fn above_others(
     names: &BTreeSet<RuleName>,
 ) -> Result<u64> {
     let columns = columns_of(server, config, names).await?;
-    let is_other = |column: &Column| !column.auto_increment && column.integer_max().is_some();
+    let is_other = |column: &KeyColumn| !column.auto_increment && column.integer_max().is_some();
     let mut above = 0;
     for (_, column) in columns.iter().filter(|(_, column)| is_other(column)) {
         above = above_rows(&mut server.conn, column).await?.max(above);
@@ -224,7 +217,7 @@ pub(super) async fn above_others(
 }
 
 /// The first id above all rows of a table.
-pub(super) async fn above_rows(conn: &mut Conn, column: &Column) -> Result<u64> {
+pub(super) async fn above_rows(conn: &mut Conn, column: &KeyColumn) -> Result<u64> {
     let (table, name) = (column.quoted_table(), column.quoted_name());
     let select =
         format!("SELECT CAST(GREATEST(COALESCE(MAX({name}), 0), 0) AS UNSIGNED) FROM {table}");

@@ -1,8 +1,8 @@
 //! Fencing a table and lifting the fence again.
 
+use keywright_proxy::config::Config;
+use keywright_proxy::schema::{Extent, KeyColumn, inspect, key_columns};
 use keywright_proxy::switch::{Outcome, Reading, fence, kill, lift};
-use keywright_proxy::tables::{Column, key_columns};
-use keywright_session::Rules;
 use keywright_testkit::{AT_FENCE, Flavour, Reply, Result, Upstream, on_both_flavours};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
@@ -22,7 +22,7 @@ struct Table {
     server: std::sync::Arc<Upstream>,
     schema: String,
     conn: Conn,
-    column: Column,
+    column: KeyColumn,
 }
 
 async fn table(flavour: Flavour, schema: &str) -> Result<Table> {
@@ -50,18 +50,14 @@ async fn connect(server: &Upstream, schema: &str) -> Result<Conn> {
     Ok(Conn::new(Opts::from_url(&url)?).await?)
 }
 
-async fn column(conn: &mut Conn, schema: &str) -> Result<Column> {
+async fn column(conn: &mut Conn, schema: &str) -> Result<KeyColumn> {
     let text = format!(
         "[store]\nurl = \"mysql://k@127.0.0.1/k\"\n[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"\n\
          [[rule]]\ntable = \"{schema}.t\"\ncolumn = \"id\"\nkey = \"segment:orders\"\nbits_max = 31\n"
     );
-    let config = keywright_proxy::config::Config::parse(&text)?;
-    let rules = config
-        .rules
-        .iter()
-        .map(|configured| configured.rule.clone());
-    let rules = Rules::new(rules.collect(), false);
-    Ok(key_columns(conn, &rules).await?.remove(0))
+    let config = Config::parse(&text)?;
+    let snapshot = inspect(conn, &config, Extent::Tables).await?;
+    Ok(key_columns(&snapshot, &config).remove(0))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {

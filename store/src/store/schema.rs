@@ -244,6 +244,8 @@ pub(crate) struct InspectSchema {
 pub(crate) struct SchemaFindings {
     pub(crate) problems: Vec<String>,
     pub(crate) weaknesses: Vec<String>,
+    /// Whether tags are in a table that is missing.
+    pub(crate) lacks_tags: bool,
 }
 
 impl Transaction<SchemaFindings> for InspectSchema {
@@ -254,20 +256,34 @@ impl Transaction<SchemaFindings> for InspectSchema {
                 &[&WORKER, &RETURNED, &NATIVE]
             }
         };
-        let mut seen = SchemaFindings {
-            problems: Vec::new(),
-            weaknesses: link.server.weaknesses.clone(),
-        };
+        let mut found = Vec::new();
+        let mut missing = Vec::new();
         for shape in own {
             match problems(link, shape).await? {
-                Some(found) => seen.problems.extend(found),
-                None => seen.problems.push(format!(
-                    "table {} is missing: run keywright init",
-                    shape.table
-                )),
+                Some(of_table) => found.extend(of_table),
+                None => missing.push(shape.table),
             }
         }
-        Ok(seen)
+        let lack = lack(&missing, own.len());
+        Ok(SchemaFindings {
+            problems: lack.into_iter().chain(found).collect(),
+            weaknesses: link.server.weaknesses.clone(),
+            lacks_tags: missing.contains(&SEGMENT.table),
+        })
+    }
+}
+
+/// What is said of tables that are missing, out of so many.
+fn lack(missing: &[&str], all: usize) -> Option<String> {
+    match missing.len() {
+        0 => None,
+        count if count == all => {
+            Some("it has none of its tables yet: run keywright init".to_owned())
+        }
+        _ => Some(format!(
+            "it lacks the tables {}: run keywright init",
+            missing.join(", ")
+        )),
     }
 }
 

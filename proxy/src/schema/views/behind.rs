@@ -5,19 +5,8 @@ use std::collections::HashMap;
 use keywright_rewrite::{Flavour, Modes, Server, TableName, ViewText, tables_read};
 use keywright_session::{View, ViewKey};
 
-use crate::tables::columns::Column;
-
-/// A view as information_schema has it.
-pub(super) struct Listed {
-    pub(super) schema: String,
-    pub(super) name: String,
-    /// The names of what it shows. MySQL's definition of a view that was made with a list of them does not have it.
-    pub(super) columns: Vec<String>,
-    /// Empty if it may not be seen.
-    pub(super) definition: String,
-    pub(super) is_updatable: bool,
-    pub(super) is_checked: bool,
-}
+use crate::schema::key_column::KeyColumn;
+use crate::schema::snapshot::ListedView;
 
 /// How servers write a view's definition for a session without sql_mode; there are no comments in it.
 const WRITTEN: Modes = Modes::plain(Server {
@@ -38,7 +27,11 @@ const UNNAMED: &str = "whose columns cannot be told";
 type Name = (String, String);
 
 /// The views through which rows go into tables with a key column.
-pub(super) fn over_keys(views: &[Listed], columns: &[Column], lower_case: bool) -> Vec<View> {
+pub(crate) fn over_keys(
+    views: &[ListedView],
+    columns: &[KeyColumn],
+    lower_case: bool,
+) -> Vec<View> {
     let fold = |name: &str| match lower_case {
         true => name.to_lowercase(),
         false => name.to_owned(),
@@ -78,14 +71,14 @@ struct Behind {
 }
 
 struct Over<'a> {
-    views: HashMap<Name, &'a Listed>,
-    columns: HashMap<Name, &'a Column>,
+    views: HashMap<Name, &'a ListedView>,
+    columns: HashMap<Name, &'a KeyColumn>,
     fold: &'a dyn Fn(&str) -> String,
 }
 
 impl Over<'_> {
     /// What a view shows of a key; `None` if no table with one is behind it.
-    fn behind(&self, view: &Listed, depth: usize) -> Option<Behind> {
+    fn behind(&self, view: &ListedView, depth: usize) -> Option<Behind> {
         let Some(text) = ViewText::read(view.definition.as_bytes(), &WRITTEN) else {
             let tables = tables_read(view.definition.as_bytes(), &WRITTEN);
             let rule = tables
@@ -123,7 +116,7 @@ impl Over<'_> {
         })
     }
 
-    fn of_name(&self, view: &Listed, table: &TableName, depth: usize) -> Option<Behind> {
+    fn of_name(&self, view: &ListedView, table: &TableName, depth: usize) -> Option<Behind> {
         let text = |name: &[u8]| (self.fold)(&String::from_utf8_lossy(name));
         let schema = table.schema.as_deref().unwrap_or(view.schema.as_bytes());
         let name = (text(schema), text(&table.table));
@@ -143,24 +136,24 @@ mod tests {
     use keywright_session::ViewKey;
 
     use super::{CHECKED, HIDDEN, MANY, TWICE, UNNAMED, over_keys};
-    use crate::tables::Column;
-    use crate::tables::views::Listed;
+    use crate::schema::key_column::KeyColumn;
+    use crate::schema::snapshot::ListedView;
 
     /// The views that show the keys of `d.t` (rule 1) and `d.o` (rule 0), as `name: rule, key`. They are given with their
     /// columns behind the name, definition, and whether they have a CHECK OPTION.
     fn over(views: &[(&str, &str, bool)], lower_case: bool) -> Vec<String> {
-        let column = |table: &str, rule| Column {
+        let column = |table: &str, rule| KeyColumn {
             rule,
             schema: "d".to_owned(),
             table: table.to_owned(),
             name: "Id".to_owned(),
-            ..Column::default()
+            ..KeyColumn::default()
         };
-        let views: Vec<Listed> = views
+        let views: Vec<ListedView> = views
             .iter()
             .map(|(named, definition, is_checked)| {
                 let mut names = named.split(' ').map(str::to_owned);
-                Listed {
+                ListedView {
                     schema: "d".to_owned(),
                     name: names.next().unwrap_or_default(),
                     columns: names.collect(),

@@ -1,0 +1,40 @@
+//! A server's schema: read as a whole into a [`Snapshot`], and what follows from it.
+//!
+//! `take` and `inspect` ask the server and change nothing; `diagnose`, `facts`, `counting`, `highest_ids` and `obstacles` look at the
+//! snapshot alone; `apply_fence` is what changes a server.
+
+mod column_type;
+mod counting;
+mod diagnose;
+mod fence;
+mod finding;
+mod highest;
+mod inspect;
+mod key_column;
+mod matched;
+mod obstacles;
+mod quote;
+mod replication;
+mod rules;
+mod snapshot;
+mod take;
+mod views;
+
+pub use column_type::ColumnType;
+pub use counting::{Count, Counting, counting};
+pub use diagnose::{diagnose, unmatched};
+pub use fence::{apply_fence, unfenced};
+pub use finding::{Finding, Severity};
+pub use highest::{Highest, Origin, Unknown, highest_ids, read_highest_ids};
+pub use inspect::{Extent, inspect, replication};
+pub use key_column::KeyColumn;
+pub use matched::key_columns;
+pub use obstacles::{Obstacles, obstacles};
+pub use quote::{quoted, quoted_string};
+pub use replication::{Filter, Replication, Source};
+pub use rules::{RuleFacts, TableFacts, facts, rules};
+pub use snapshot::{
+    Accounts, Column, Denied, ListedView, NativeIds, Privileges, Program, Reference, Server,
+    Settings, Snapshot, StatementContext, Surroundings, SwitchContext, Table, Trigger, Unshown,
+};
+pub use take::{Taken, connect, take, take_all};

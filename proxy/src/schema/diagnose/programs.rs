@@ -1,0 +1,65 @@
+//! Routines, triggers and events that carry out INSERTs which the proxy does not see.
+
+use keywright_rewrite::{Modes, Server, TableName, tables_filled};
+
+use crate::schema::finding::{Finding, Severity};
+use crate::schema::matched::Matched;
+use crate::schema::snapshot::Program;
+
+pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
+    let snapshot = matched.snapshot;
+    let (Some(surroundings), Some(server)) = (&snapshot.surroundings, snapshot.server.grammar())
+    else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    let mut unseen = 0_u64;
+    for program in &surroundings.programs {
+        match &program.body {
+            Some(body) => found.extend(inserts(program, body, matched, server)),
+            None => unseen += 1,
+        }
+    }
+    if unseen > 0 {
+        found.push(format!(
+            "{unseen} routine(s) cannot be read with the privileges of the listener's admin url: whether they insert into tables with rules is not known"
+        ));
+    }
+    let messages = found.into_iter();
+    messages.map(|what| Severity::Warning.of(what)).collect()
+}
+
+fn inserts(program: &Program, body: &str, matched: &Matched<'_>, server: Server) -> Vec<String> {
+    let has = |mode| program.sql_mode.split(',').any(|part| part == mode);
+    let modes = Modes {
+        ansi_quotes: has("ANSI_QUOTES"),
+        no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
+        ..Modes::plain(server)
+    };
+    let mut tables = tables_filled(body.as_bytes(), &modes);
+    tables.dedup();
+    let mut found = Vec::new();
+    for TableName { schema, table } in tables {
+        let schema = schema.unwrap_or_else(|| program.schema.clone().into_bytes());
+        let Some((rule, _)) = matched.rules.find(&schema, &table) else {
+            continue;
+        };
+        let table = format!(
+            "{}.{}",
+            String::from_utf8_lossy(&schema),
+            String::from_utf8_lossy(&table)
+        );
+        let Program {
+            what, schema, name, ..
+        } = program;
+        let configured = matched.config.rules.get(rule);
+        let then = match configured.is_some_and(|configured| configured.fence) {
+            true => "fails at the fence",
+            false => "takes a key of the server's own",
+        };
+        found.push(format!(
+            "{what} {schema}.{name} inserts into {table}: the proxy does not see that, and what brings no key {then}"
+        ));
+    }
+    found
+}

@@ -1,0 +1,60 @@
+//! What would end a switch: what is in its way on the server, and what the listener's own account is not allowed to do.
+
+use crate::schema::finding::{Finding, Severity};
+use crate::schema::matched::Matched;
+use crate::schema::obstacles::{Obstacles, obstacles};
+use crate::schema::snapshot::{Denied, SwitchContext, Unshown};
+
+/// MariaDB's server_id unless somebody sets it.
+const DEFAULT_ID: u64 = 1;
+
+pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
+    let surroundings = matched.snapshot.surroundings.as_ref();
+    let Some(switch) = surroundings.and_then(|surroundings| surroundings.switch.as_ref()) else {
+        return Vec::new();
+    };
+    let Obstacles { found, unknown } = obstacles(&switch.replication, matched.config);
+    let privileges = || switch.privileges.iter();
+    let denied = privileges().flat_map(|its| &its.denied).map(denied);
+    let in_the_way = found.into_iter().chain(denied).map(|what| {
+        Severity::Warning.of(format!(
+            "no table can be switched over to keys, or back: {what}"
+        ))
+    });
+    let unshown = privileges().flat_map(|its| &its.unshown).map(unshown);
+    let unknown = unknown
+        .into_iter()
+        .map(|what| format!("the listener's admin account may not see {what}"));
+    let notes = unshown.chain(common_id(switch)).chain(unknown);
+    let notes = notes.map(|what| Severity::Note.of(what));
+    in_the_way.chain(notes).collect()
+}
+
+fn denied(denied: &Denied) -> String {
+    let Denied {
+        privilege,
+        table,
+        message,
+    } = denied;
+    format!("the listener's admin account lacks {privilege} on {table}: {message}")
+}
+
+fn unshown(unshown: &Unshown) -> String {
+    let Unshown {
+        what,
+        privilege,
+        schema,
+    } = unshown;
+    format!(
+        "the listener's admin account may not see all {what} of {schema}, which takes {privilege}: one that inserts fails at \
+         the fence"
+    )
+}
+
+/// MariaDB servers have no identity of their own, and many have the id that is the default.
+fn common_id(switch: &SwitchContext) -> Option<String> {
+    let is_common = !switch.has_uuid && switch.server_id == Some(DEFAULT_ID);
+    is_common.then(|| {
+        format!("server_id is {DEFAULT_ID}, as by default: servers of one id, host name, port and data directory are taken for one, so give each an id of its own")
+    })
+}

@@ -1,0 +1,63 @@
+//! Views through which rows get no key, or may not.
+
+use keywright_session::{OnUnsupported, View, ViewKey};
+
+use crate::schema::finding::{Finding, Severity};
+use crate::schema::matched::Matched;
+use crate::schema::snapshot::ListedView;
+
+pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
+    let other = other(matched);
+    let messages = unseen(matched)
+        .into_iter()
+        .chain(other)
+        .chain(unsupported(matched));
+    messages.map(|what| Severity::Warning.of(what)).collect()
+}
+
+/// Views whose definitions may not be seen: what is behind them is not known.
+fn unseen(matched: &Matched<'_>) -> Option<String> {
+    let views = &matched.snapshot.context.as_ref()?.views;
+    let mut unseen = views.iter().filter(|view| view.definition.is_empty());
+    let ListedView { schema, name, .. } = unseen.next()?;
+    let more = unseen.count();
+    Some(format!(
+        "{schema}.{name} and {more} more views may not be seen, which takes SHOW VIEW: an INSERT through one gets no key from \
+         the proxy, and INSERT … SELECT and LOAD DATA are not tried twice"
+    ))
+}
+
+/// Views that a rule matches, of no table with one.
+fn other(matched: &Matched<'_>) -> Vec<String> {
+    let others = matched.other_views().into_iter();
+    others
+        .filter(|other| other.has_column)
+        .filter_map(|other| {
+            let ListedView { schema, name, .. } = other.view;
+            let rule = matched.rules.rules().get(other.rule)?;
+            Some(format!(
+                "{schema}.{name} matches a rule and is a view, of no table with one: what it shows as {} gets keys, \
+                 and has no fence",
+                rule.column
+            ))
+        })
+        .collect()
+}
+
+/// Views through which no row can get a key.
+fn unsupported(matched: &Matched<'_>) -> impl Iterator<Item = String> {
+    matched.views.iter().filter_map(|view| {
+        let View { schema, name, .. } = view;
+        let ViewKey::Unsupported(what) = view.key else {
+            return None;
+        };
+        let rule = matched.rules.rules().get(view.rule);
+        let becomes = match rule.map(|rule| rule.on_unsupported) {
+            Some(OnUnsupported::Pass) => "is passed on without one",
+            Some(OnUnsupported::Refuse) | None => "is refused",
+        };
+        Some(format!(
+            "an INSERT through {schema}.{name}, a view {what}, gets no key and {becomes}"
+        ))
+    })
+}

@@ -1,0 +1,106 @@
+//! The fence of tables whose rules take no part in the switch: where it is missing, and the step that applies it.
+
+use anyhow::Result;
+use keywright_session::Mode;
+use mysql_async::prelude::Queryable;
+
+use super::inspect::LOCK_WAIT_S_MAX;
+use super::key_column::KeyColumn;
+use super::matched::Matched;
+use super::snapshot::Snapshot;
+use super::take::{connect, in_time};
+use crate::config::{Config, Configured, Listener};
+
+/// Why a table has no fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// Its engine keeps none.
+    Engine,
+    /// The switch applies it: under the table's lock, and after asking the store.
+    Switch,
+    /// It was not applied.
+    Missing,
+}
+
+/// The tables that could have a fence and have none, and why.
+pub(super) fn lacking<'a>(
+    matched: &'a Matched<'_>,
+) -> impl Iterator<Item = (&'a Configured, &'a KeyColumn, Lack)> {
+    let columns = matched.with_rule();
+    columns.filter_map(|(configured, column)| {
+        // While a rule only observes, the server's own keys are the only ones.
+        let observes = configured.rule.mode == Mode::Observe;
+        if !column.auto_increment || column.fenced || observes {
+            return None;
+        }
+        let lack = if column.lacks_engine() {
+            Lack::Engine
+        } else if configured.is_switched {
+            Lack::Switch
+        } else {
+            Lack::Missing
+        };
+        Some((configured, column, lack))
+    })
+}
+
+/// How many tables of rules with `fence = true` have none.
+pub fn unfenced(snapshot: &Snapshot, config: &Config) -> u64 {
+    let matched = Matched::new(snapshot, config);
+    let wanted = lacking(&matched).filter(|(configured, _, _)| configured.fence);
+    u64::try_from(wanted.count()).unwrap_or(u64::MAX)
+}
+
+/// The statement that applies it.
+pub(super) fn statement(column: &KeyColumn) -> String {
+    let name = column.quoted_table();
+    format!("ALTER TABLE {name} AUTO_INCREMENT = {}", column.fence)
+}
+
+/// Applies the fence where a rule wants it and it is missing, and notes in the snapshot what became of that.
+///
+/// # Errors
+/// The server cannot be reached.
+pub async fn apply_fence(
+    config: &Config,
+    listener: &Listener,
+    snapshot: &mut Snapshot,
+) -> Result<()> {
+    let missing: Vec<KeyColumn> = lacking(&Matched::new(snapshot, config))
+        .filter(|(configured, _, lack)| configured.fence && *lack == Lack::Missing)
+        .map(|(_, column, _)| column.clone())
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut conn = connect(config, listener).await?;
+    let applied = async {
+        conn.query_drop(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S_MAX}"))
+            .await?;
+        for column in missing {
+            let done = conn.query_drop(statement(&column)).await;
+            note(snapshot, &column, done);
+        }
+        Ok(())
+    };
+    in_time(applied).await?;
+    conn.disconnect().await?;
+    Ok(())
+}
+
+fn note(snapshot: &mut Snapshot, column: &KeyColumn, done: mysql_async::Result<()>) {
+    let mut tables = snapshot.tables.iter_mut();
+    let is_it = |table: &&mut super::snapshot::Table| {
+        table.schema == column.schema && table.name == column.table
+    };
+    let Some(table) = tables.find(is_it) else {
+        return;
+    };
+    match done {
+        Ok(()) => {
+            tracing::info!(table = column.quoted_table(), "fence applied");
+            table.counter = Some(column.fence);
+        }
+        Err(error) => table.fence_refused = Some(error.to_string()),
+    }
+}

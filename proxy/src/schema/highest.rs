@@ -1,0 +1,126 @@
+//! The highest ids that tables with rules have already.
+
+use std::fmt;
+
+use keywright_core::Tag;
+
+use super::inspect::Extent;
+use super::key_column::KeyColumn;
+use super::matched::key_columns;
+use super::take::{Taken, take_all};
+use crate::config::Config;
+
+/// What says that an id was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A row has it.
+    Row,
+    /// The server's counter is behind it: it may have been given, to a row that is gone.
+    Counter,
+}
+
+/// Something whose highest id is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// The tag for which that matters; all, if none.
+    pub tag: Option<Tag>,
+    /// What it is, and why.
+    pub what: String,
+}
+
+/// The highest id among the tables whose keys come from a tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Highest {
+    /// The tag.
+    pub tag: Tag,
+    /// The id.
+    pub id: u64,
+    /// What says so.
+    pub origin: Origin,
+    /// The table that has it, quoted.
+    pub table: String,
+}
+
+/// What says so, in words that follow the id.
+impl fmt::Display for Highest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = &self.table;
+        match self.origin {
+            Origin::Row => write!(out, "the highest id in {table}"),
+            Origin::Counter => write!(out, "the last id before the AUTO_INCREMENT of {table}"),
+        }
+    }
+}
+
+impl KeyColumn {
+    /// The highest id that a row has or had, as far as the server knows; `None` where every row would have to be read, or none was.
+    pub fn highest(&self) -> Option<(u64, Origin)> {
+        let in_rows = self.largest?;
+        // Ids that no row has any more count too.
+        let next = self.counter.filter(|_| !self.fenced).unwrap_or(0);
+        let counted = next.saturating_sub(1);
+        Some(match counted > in_rows {
+            true => (counted, Origin::Counter),
+            false => (in_rows, Origin::Row),
+        })
+    }
+}
+
+/// Reads them by tag, over the servers of all listeners; and what is not known.
+pub async fn read_highest_ids(config: &Config) -> (Vec<Highest>, Vec<Unknown>) {
+    if config.tags().is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    highest_ids(config, &take_all(config, Extent::Ids).await)
+}
+
+/// The same out of snapshots.
+pub fn highest_ids(config: &Config, taken: &[Taken<'_>]) -> (Vec<Highest>, Vec<Unknown>) {
+    let mut all: Vec<Highest> = Vec::new();
+    let mut unknown = Vec::new();
+    for Taken { listener, snapshot } in taken {
+        let snapshot = match snapshot {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                unknown.push(Unknown {
+                    tag: None,
+                    what: format!("{}: {error:#}", listener.bind),
+                });
+                continue;
+            }
+        };
+        let mut columns = key_columns(snapshot, config);
+        columns.sort_by_key(|column| column.rule);
+        for column in columns {
+            let configured = config.rules.get(column.rule);
+            let Some(tag) = configured.and_then(|configured| configured.spec.tag()) else {
+                continue;
+            };
+            let table = column.quoted_table();
+            match column.highest() {
+                Some((id, origin)) => add(
+                    &mut all,
+                    Highest {
+                        tag: tag.clone(),
+                        id,
+                        origin,
+                        table,
+                    },
+                ),
+                None => unknown.push(Unknown {
+                    tag: Some(tag.clone()),
+                    what: format!("{table}: no index begins with {}", column.quoted_name()),
+                }),
+            }
+        }
+    }
+    (all, unknown)
+}
+
+fn add(all: &mut Vec<Highest>, new: Highest) {
+    match all.iter_mut().find(|known| known.tag == new.tag) {
+        Some(known) if known.id >= new.id => {}
+        Some(known) => *known = new,
+        None => all.push(new),
+    }
+}

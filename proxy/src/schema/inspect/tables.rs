@@ -1,0 +1,152 @@
+//! The server, and the tables that rules match.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::{Context, Result};
+use keywright_session::Rules;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
+
+use super::rows::{Name, OWN_SCHEMAS, number, text};
+use crate::config::Config;
+use crate::schema::column_type::ColumnType;
+use crate::schema::key_column::KeyColumn;
+use crate::schema::matched::key_columns;
+use crate::schema::snapshot::{Column, Server, Snapshot, Table};
+
+pub(super) async fn server(conn: &mut Conn) -> Result<Server> {
+    let state: Option<(String, u64)> = conn
+        .query_first("SELECT VERSION(), @@lower_case_table_names")
+        .await?;
+    let (version, lower_case) = state.context("the server says nothing of itself")?;
+    Ok(Server {
+        version,
+        lower_case: lower_case != 0,
+    })
+}
+
+/// The tables that rules match, and of all views the columns.
+///
+/// Tables and columns are asked for apart: MariaDB joins names in another case, too.
+pub(super) async fn tables(
+    conn: &mut Conn,
+    rules: &Rules,
+) -> Result<(Vec<Table>, HashMap<Name, Vec<String>>)> {
+    // MySQL remembers figures of tables for a day unless told otherwise; MariaDB has no such setting.
+    let _ = conn
+        .query_drop("SET SESSION information_schema_stats_expiry = 0")
+        .await;
+    let rows: Vec<Row> = conn
+        .query(format!(
+            "SELECT table_schema, table_name, table_type, auto_increment, engine FROM information_schema.tables \
+             WHERE table_schema NOT IN ({OWN_SCHEMAS}) ORDER BY table_schema, table_name"
+        ))
+        .await?;
+    let (views, rows): (Vec<Row>, Vec<Row>) =
+        rows.into_iter().partition(|row| text(row, 2) == "VIEW");
+    let mut of_views: HashMap<Name, Vec<String>> =
+        views.iter().map(|row| (name(row), Vec::new())).collect();
+    let mut tables: Vec<Table> = rows
+        .iter()
+        .filter_map(|row| {
+            let (schema, name) = name(row);
+            rules.find(schema.as_bytes(), name.as_bytes())?;
+            Some(Table {
+                schema,
+                name,
+                is_base: text(row, 2) == "BASE TABLE",
+                counter: number(row, 3),
+                engine: text(row, 4),
+                ..Table::default()
+            })
+        })
+        .collect();
+    let rows: Vec<Row> = conn
+        .query(format!(
+            "SELECT table_schema, table_name, column_name, column_type, character_maximum_length, extra \
+             FROM information_schema.columns WHERE table_schema NOT IN ({OWN_SCHEMAS}) \
+             ORDER BY table_schema, table_name, ordinal_position"
+        ))
+        .await?;
+    let mut of_tables: HashMap<Name, Vec<Column>> = tables
+        .iter()
+        .map(|table| ((table.schema.clone(), table.name.clone()), Vec::new()))
+        .collect();
+    for row in &rows {
+        let name = name(row);
+        if let Some(columns) = of_tables.get_mut(&name) {
+            columns.push(column(row));
+        } else if let Some(columns) = of_views.get_mut(&name) {
+            columns.push(text(row, 2));
+        }
+    }
+    for table in &mut tables {
+        let name = (table.schema.clone(), table.name.clone());
+        table.columns = of_tables.remove(&name).unwrap_or_default();
+    }
+    Ok((tables, of_views))
+}
+
+fn name(row: &Row) -> Name {
+    (text(row, 0), text(row, 1))
+}
+
+fn column(row: &Row) -> Column {
+    let extra = text(row, 5);
+    Column {
+        name: text(row, 2),
+        kind: ColumnType {
+            name: text(row, 3).to_lowercase(),
+            length: number(row, 4).unwrap_or(0),
+        },
+        auto_increment: extra.contains("auto_increment"),
+        is_invisible: extra.to_uppercase().contains("INVISIBLE"),
+    }
+}
+
+/// Reads the largest number in each key column in which it is found at once.
+pub(super) async fn largest(
+    conn: &mut Conn,
+    config: &Config,
+    snapshot: &mut Snapshot,
+) -> Result<()> {
+    let leading = leading_columns(conn).await?;
+    for column in key_columns(snapshot, config) {
+        let name = [&column.schema, &column.table, &column.name].map(String::clone);
+        let is_found_at_once =
+            column.auto_increment || column.integer_max().is_some() && leading.contains(&name);
+        if !is_found_at_once {
+            continue;
+        }
+        let largest = largest_in(conn, &column).await?;
+        let mut tables = snapshot.tables.iter_mut();
+        let table =
+            tables.find(|table| table.schema == column.schema && table.name == column.table);
+        if let Some(table) = table {
+            table.largest = Some(largest);
+        }
+    }
+    Ok(())
+}
+
+/// The columns with which an index begins: schema, table and column.
+async fn leading_columns(conn: &mut Conn) -> Result<HashSet<[String; 3]>> {
+    let rows: Vec<Row> = conn
+        .query(format!(
+            "SELECT table_schema, table_name, column_name FROM information_schema.statistics \
+             WHERE seq_in_index = 1 AND table_schema NOT IN ({OWN_SCHEMAS})"
+        ))
+        .await?;
+    let names = rows
+        .iter()
+        .map(|row| [0, 1, 2].map(|index| text(row, index)));
+    Ok(names.collect())
+}
+
+/// 0 if there is none, or only ids below.
+async fn largest_in(conn: &mut Conn, column: &KeyColumn) -> Result<u64> {
+    let (table, name) = (column.quoted_table(), column.quoted_name());
+    let question = format!("SELECT CAST(GREATEST(MAX({name}), 0) AS UNSIGNED) FROM {table}");
+    let largest: Option<Option<u64>> = conn.query_first(question).await?;
+    Ok(largest.flatten().unwrap_or(0))
+}

@@ -1,0 +1,84 @@
+//! The column of a rule in one of its tables.
+
+use keywright_rewrite::Flavour;
+
+use super::column_type::ColumnType;
+use super::quote::quoted;
+use crate::config::Configured;
+
+/// The column of a rule in one of its tables.
+#[derive(Debug, Clone, Default)]
+pub struct KeyColumn {
+    /// Which of the rules.
+    pub rule: usize,
+    /// The table's schema.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// The column.
+    pub name: String,
+    /// What it holds.
+    pub kind: ColumnType,
+    /// Whether it is AUTO_INCREMENT.
+    pub auto_increment: bool,
+    /// The AUTO_INCREMENT from which on the server makes no key for this column.
+    pub fence: u64,
+    /// Whether that is what the table has.
+    pub fenced: bool,
+    /// The next id that the server would make, as far as it tells.
+    pub counter: Option<u64>,
+    /// The table's engine.
+    pub engine: String,
+    /// The largest number in it, as [`super::Table::largest`] has it.
+    pub largest: Option<u64>,
+    /// What the server said when it refused the fence.
+    pub fence_refused: Option<String>,
+}
+
+impl KeyColumn {
+    /// `` `schema`.`table` ``
+    pub fn quoted_table(&self) -> String {
+        format!("{}.{}", quoted(&self.schema), quoted(&self.table))
+    }
+
+    /// `` `column` ``
+    pub fn quoted_name(&self) -> String {
+        quoted(&self.name)
+    }
+
+    /// The largest number that a column of integers holds; `None` for others.
+    pub fn integer_max(&self) -> Option<u64> {
+        self.kind.integer_max()
+    }
+
+    /// Whether its engine is InnoDB.
+    pub(super) fn is_innodb(&self) -> bool {
+        self.engine.eq_ignore_ascii_case("InnoDB")
+    }
+
+    /// Whether its engine keeps the fence.
+    pub(crate) fn can_have_fence(&self) -> bool {
+        self.is_innodb()
+    }
+
+    /// Whether it has a counter, of an engine that keeps no fence.
+    pub(super) fn lacks_engine(&self) -> bool {
+        self.auto_increment && !self.can_have_fence()
+    }
+
+    /// What keeps the keys of a rule from fitting in, if anything.
+    pub(crate) fn lacks_room(&self, configured: &Configured) -> Option<String> {
+        self.kind.lacks_room(configured)
+    }
+}
+
+/// The AUTO_INCREMENT from which on a server makes no key for such a column.
+///
+/// InnoDB refuses every generation from its largest number on. MariaDB, when it opens a table anew, as after a restart, believes in no
+/// number further than one above the column's largest, and begins behind the highest id instead; that one it refuses too.
+pub(super) fn fence_of(kind: &ColumnType, flavour: Flavour) -> u64 {
+    match (flavour, kind.integer_max()) {
+        (Flavour::MariaDb, Some(max)) => max.saturating_add(1),
+        (Flavour::MariaDb, None) | (Flavour::MySql, _) => u64::MAX,
+    }
+}

@@ -1,0 +1,77 @@
+//! Takes snapshots, through connections of the proxy's own.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use mysql_async::{Conn, Opts, OptsBuilder};
+use tokio::time::timeout;
+
+use super::inspect::{Extent, accounts, inspect};
+use super::snapshot::Snapshot;
+use crate::config::{Config, Listener};
+
+/// How long reading one server may take, milliseconds.
+const READ_MS_MAX: u64 = 60_000;
+
+/// Connects to a listener's server as its `admin`: the one place where that is done.
+///
+/// # Errors
+/// There is no admin url, it cannot be read, or the server cannot be reached in time.
+pub async fn connect(config: &Config, listener: &Listener) -> Result<Conn> {
+    let admin = listener.admin.as_deref();
+    let opts = Opts::from_url(admin.context("there is no admin url")?);
+    let opts = opts.context("reading the listener's admin url")?;
+    // Left to itself the driver goes over to the socket that a server on this machine names: there it may be another account, with
+    // other rights, and another server where the address is forwarded.
+    let opts = OptsBuilder::from_opts(opts).prefer_socket(false);
+    timeout(
+        Duration::from_millis(config.connect_ms_max),
+        Conn::new(opts),
+    )
+    .await
+    .context("connecting took longer than connect_ms_max")?
+    .context("connecting to the upstream with the listener's admin url")
+}
+
+/// Takes a snapshot of a listener's server.
+///
+/// # Errors
+/// There is no admin url, or the server cannot be asked.
+pub async fn take(config: &Config, listener: &Listener, extent: Extent) -> Result<Snapshot> {
+    let mut conn = connect(config, listener).await?;
+    let read = async {
+        let mut snapshot = inspect(&mut conn, config, extent).await?;
+        // Else it is clients whom the server sees, wherever they are.
+        if extent == Extent::All && !listener.upstream_proxy_protocol {
+            snapshot.accounts = Some(accounts(&mut conn).await?);
+        }
+        Ok(snapshot)
+    };
+    let snapshot = in_time(read).await?;
+    conn.disconnect().await?;
+    Ok(snapshot)
+}
+
+/// A listener, and a snapshot of its server, or why there is none.
+pub struct Taken<'a> {
+    /// The listener.
+    pub listener: &'a Listener,
+    /// The snapshot.
+    pub snapshot: Result<Snapshot>,
+}
+
+/// Takes a snapshot of each listener's server.
+pub async fn take_all(config: &Config, extent: Extent) -> Vec<Taken<'_>> {
+    let mut taken = Vec::new();
+    for listener in &config.listeners {
+        let snapshot = take(config, listener, extent).await;
+        taken.push(Taken { listener, snapshot });
+    }
+    taken
+}
+
+pub(super) async fn in_time<T>(read: impl Future<Output = Result<T>>) -> Result<T> {
+    timeout(Duration::from_millis(READ_MS_MAX), read)
+        .await
+        .with_context(|| format!("looking at the tables took longer than {READ_MS_MAX} ms"))?
+}

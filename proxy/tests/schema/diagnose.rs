@@ -1,0 +1,451 @@
+//! Each finding out of a snapshot that has what it is about, and none out of one that has not.
+
+use keywright_proxy::config::Config;
+use keywright_proxy::schema::{
+    Accounts, ColumnType, Denied, Filter, Finding, Reference, Severity, Snapshot, Source, Unshown,
+    diagnose, unfenced, unmatched,
+};
+
+use crate::build::{
+    MARIADB, MYSQL, config, context, counted, plain, program, snapshot, surroundings, switch, view,
+    with_rules,
+};
+
+/// What is told, with `E`, `L`, `W` or `N` for how bad it is.
+fn told(snapshot: &Snapshot, config: &Config) -> Vec<String> {
+    let findings = diagnose(snapshot, config).into_iter();
+    findings
+        .map(|Finding { severity, message }| {
+            let letter = match severity {
+                Severity::Error => 'E',
+                Severity::LeftOut => 'L',
+                Severity::Warning => 'W',
+                Severity::Note => 'N',
+            };
+            format!("{letter} {message}")
+        })
+        .collect()
+}
+
+/// What is told of `shop.orders` in a snapshot that was changed.
+fn told_of(config: &Config, change: impl FnOnce(&mut Snapshot)) -> Vec<String> {
+    let mut snapshot = snapshot(MYSQL, vec![plain("orders", "bigint")]);
+    change(&mut snapshot);
+    told(&snapshot, config)
+}
+
+const NONE: [&str; 0] = [];
+
+/// Keys that the switch has nothing to do with.
+const STRIDE: &str = "stride:orders";
+const STRIDE_OF_1: &str = "offset = 1\nincrement = 1";
+
+#[test]
+fn nothing_is_said_of_what_is_right() {
+    for key in ["segment:orders", "uuid_v7:bytes16"] {
+        let mut snapshot = snapshot(MYSQL, vec![plain("orders", "bigint")]);
+        if key != "segment:orders" {
+            snapshot.tables[0].columns[0].kind.name = "binary(16)".to_owned();
+        }
+        assert_eq!(told(&snapshot, &config(key, "")), NONE);
+    }
+    // Nor of a server that was not asked for more than tables.
+    let config = config("segment:orders", "");
+    let bare = told_of(&config, |snapshot| {
+        (snapshot.context, snapshot.surroundings) = (None, None);
+    });
+    assert_eq!(bare, NONE);
+}
+
+#[test]
+fn the_fence_is_missing_and_why() {
+    let behind = "inserts that the proxy does not see take keys of the server's own";
+    let fence = |more: &str| config(STRIDE, &format!("{STRIDE_OF_1}\n{more}"));
+    let of = |config: &Config, engine: &str, refused: Option<&str>| {
+        let mut table = counted("orders", "bigint", 7);
+        table.engine = engine.to_owned();
+        table.fence_refused = refused.map(str::to_owned);
+        let snapshot = snapshot(MYSQL, vec![table]);
+        (told(&snapshot, config), unfenced(&snapshot, config))
+    };
+    let switched = config("segment:orders", "");
+    let (told, missing) = of(&switched, "InnoDB", None);
+    assert_eq!(
+        told,
+        [format!("W `shop`.`orders` has no fence yet: {behind}")]
+    );
+    assert_eq!(missing, 1);
+    let alter = "ALTER TABLE `shop`.`orders` AUTO_INCREMENT = 18446744073709551615";
+    let has_none = format!("W `shop`.`orders` has no fence; {alter}: {behind}");
+    for (more, expected) in [("fence = true", 1), ("fence = false", 0)] {
+        let (told, missing) = of(&fence(more), "InnoDB", None);
+        assert_eq!(told, [has_none.as_str()], "{more}");
+        assert_eq!(missing, expected, "{more}");
+    }
+    let (told, missing) = of(&fence("fence = true"), "InnoDB", Some("it is late"));
+    let refused = format!("W the fence of `shop`.`orders` cannot be applied: it is late: {behind}");
+    assert_eq!(told, [refused]);
+    assert_eq!(missing, 1);
+    let (told, missing) = of(&fence("fence = true"), "MyISAM", None);
+    assert_eq!(
+        told,
+        [
+            "E `shop`.`orders` is MyISAM, and the fence needs InnoDB: ALTER TABLE `shop`.`orders` ENGINE = InnoDB, or write fence = false in \
+          the table's rule, and ids of the server's own go on to come beside the keys"
+        ]
+    );
+    assert_eq!(missing, 1);
+    let (told, missing) = of(&fence("fence = false"), "MyISAM", None);
+    let engine = format!("W `shop`.`orders` is MyISAM, and the fence needs InnoDB: {behind}");
+    assert_eq!(told, [engine]);
+    assert_eq!(missing, 0);
+    let (told, missing) = of(
+        &config(STRIDE, "offset = 1\nincrement = 1\nmode = \"observe\""),
+        "InnoDB",
+        None,
+    );
+    assert_eq!(told, NONE);
+    assert_eq!(missing, 0);
+}
+
+#[test]
+fn a_fence_stands_where_each_server_keeps_it() {
+    let config = config("segment:orders", "");
+    let of = |version: &str, kind: &str, counter: u64| {
+        let snapshot = snapshot(version, vec![counted("orders", kind, counter)]);
+        (unfenced(&snapshot, &config), told(&snapshot, &config))
+    };
+    assert_eq!(of(MYSQL, "bigint", u64::MAX), (0, Vec::new()));
+    assert_eq!(of(MARIADB, "bigint", u64::MAX).0, 1);
+    let (missing, told) = of(MARIADB, "bigint", 1 << 63);
+    assert_eq!(missing, 0);
+    assert_eq!(
+        told,
+        [
+            "N where an INSERT IGNORE reaches these past the proxy, the server leaves the row out, with warning 167 and no error: shop.orders"
+        ]
+    );
+    assert_eq!(of(MARIADB, "bigint unsigned", u64::MAX), (0, Vec::new()));
+}
+
+#[test]
+fn columns_without_room_are_left_out() {
+    for (more, until) in [
+        (
+            "",
+            "until then inserts that need a larger key fail there (1264), or get none (1235)",
+        ),
+        ("mode = \"observe\"", "until then it cannot be switched on"),
+    ] {
+        let config = config("segment:orders", more);
+        let told = told_of(&config, |snapshot| {
+            snapshot.tables[0].columns[0].kind.name = "int".to_owned();
+        });
+        let lack =
+            "is int, which has no room for keys of 63 bits: make it bigint, or lower bits_max";
+        assert_eq!(told, [format!("L shop.orders.id {lack}; {until}")]);
+    }
+    let refers = |column: &str, kind: &str| {
+        let config = config("segment:orders", "");
+        told_of(&config, |snapshot| {
+            surroundings(snapshot).references.push(Reference {
+                to: ["SHOP", "Orders", column].map(str::to_owned),
+                from: ["shop", "lines", "order_id"].map(str::to_owned),
+                kind: ColumnType {
+                    name: kind.to_owned(),
+                    length: 0,
+                },
+            });
+        })
+    };
+    assert_eq!(
+        refers("id", "int unsigned"),
+        [
+            "L shop.lines.order_id, which refers to shop.orders.id, is int unsigned, which has no room for keys of 63 bits: make it \
+          bigint, or lower bits_max"
+        ]
+    );
+    assert_eq!(refers("id", "bigint"), NONE);
+    assert_eq!(refers("a", "int"), NONE);
+}
+
+#[test]
+fn tables_and_views_without_the_column_are_named_once_for_a_rule() {
+    let config = config("segment:orders", "");
+    let told = told_of(&config, |snapshot| {
+        for name in ["log", "notes", "keywright_segment"] {
+            let mut table = plain(name, "bigint");
+            table.columns.remove(0);
+            snapshot.tables.push(table);
+        }
+        let elsewhere = "select `log`.`t`.`a` AS `a` from `log`.`t`";
+        context(snapshot).views = vec![view("report", &["a"], elsewhere)];
+    });
+    assert_eq!(
+        told,
+        [
+            "W no column \"id\", so that \"shop.*\" is not for them: shop.log, shop.notes, shop.report"
+        ]
+    );
+}
+
+#[test]
+fn views_through_which_rows_get_no_key_are_told() {
+    let over = "select `shop`.`orders`.`a` AS `a` from `shop`.`orders`";
+    let elsewhere = "select `log`.`t`.`id` AS `id` from `log`.`t`";
+    let of = |more: &str, name: &str, column: &str, definition: &str| {
+        told_of(&config("segment:orders", more), |snapshot| {
+            context(snapshot).views = vec![view(name, &[column], definition)];
+        })
+    };
+    let through = "an INSERT through shop.v, a view that does not show the key, gets no key and";
+    assert_eq!(of("", "v", "a", over), [format!("W {through} is refused")]);
+    assert_eq!(
+        of("on_unsupported = \"pass\"", "v", "a", over),
+        [format!("W {through} is passed on without one")]
+    );
+    assert_eq!(
+        of("", "v", "id", elsewhere),
+        [
+            "W shop.v matches a rule and is a view, of no table with one: what it shows as id gets keys, and has no fence"
+        ]
+    );
+    let unseen = of("", "v", "a", "");
+    assert_eq!(
+        unseen[0],
+        "W shop.v and 0 more views may not be seen, which takes SHOW VIEW: an INSERT through one gets no key from the proxy, and \
+         INSERT … SELECT and LOAD DATA are not tried twice"
+    );
+}
+
+#[test]
+fn settings_that_do_not_go_with_the_rules_are_told() {
+    let strides = |increment: u64| config(STRIDE, &format!("offset = 1\nincrement = {increment}"));
+    let of = |config: &Config, increment: u64| {
+        told_of(config, |snapshot| {
+            context(snapshot).settings.increment = increment
+        })
+    };
+    let spaced = "W auto_increment_increment is 4: keys of one statement are spaced by it";
+    let apart = "by which drivers compute the keys of several rows from the first";
+    assert_eq!(of(&config("segment:orders", ""), 4), [spaced]);
+    assert_eq!(of(&strides(4), 4), [spaced]);
+    assert_eq!(
+        of(&strides(4), 1),
+        [format!(
+            "W keys of shop.*.id are 4 apart, and auto_increment_increment is 1, {apart}: make it 4"
+        )]
+    );
+    assert_eq!(
+        of(
+            &config("snowflake", "[snowflake]\nlayout = \"sonyflake\""),
+            1
+        ),
+        [format!(
+            "W keys of shop.*.id are 65536 apart, and auto_increment_increment is 1, {apart}: no value of it is right, so let clients \
+             ask for them otherwise"
+        )]
+    );
+    let told = told_of(&config("segment:orders", ""), |snapshot| {
+        context(snapshot).settings.connect_timeout_s = 8;
+    });
+    assert_eq!(
+        told,
+        [
+            "W connect_timeout is 8000 ms, and answer_ms_max 8000: after max_connect_errors clients that say nothing the server blocks the \
+          proxy's address (1129). Make answer_ms_max smaller"
+        ]
+    );
+    // A refresh does not ask for what only people need to know.
+    let config = config("segment:orders", "");
+    let refreshed = told_of(&config, |snapshot| {
+        context(snapshot).settings.connect_timeout_s = 8;
+        snapshot.surroundings = None;
+    });
+    assert_eq!(refreshed, NONE);
+}
+
+#[test]
+fn what_is_in_the_way_of_a_switch_is_told() {
+    let config = config("segment:orders", "");
+    let of = |change: &dyn Fn(&mut Snapshot)| told_of(&config, |snapshot| change(snapshot));
+    let no_switch = "W no table can be switched over to keys, or back:";
+    let source = |is_running: bool, only: &[&str]| Source {
+        server_id: Some(2),
+        at: "h:3306".to_owned(),
+        is_running,
+        filter: Filter {
+            only: only.iter().map(ToString::to_string).collect(),
+            ..Filter::default()
+        },
+    };
+    let replicates = |source: Source, replica: u64| {
+        of(&|snapshot| {
+            let replication = &mut switch(snapshot).replication;
+            replication.sources = Some(vec![source.clone()]);
+            replication.replicas.insert(replica);
+        })
+    };
+    let starts = |told: Vec<String>, what: &str| {
+        let is_it = told.len() == 1 && told[0].starts_with(&format!("{no_switch} {what}"));
+        assert!(is_it, "{what}: {told:?}");
+    };
+    starts(
+        of(&|snapshot| switch(snapshot).replication.read_only = true),
+        "the server is read_only",
+    );
+    starts(
+        replicates(source(true, &[]), 3),
+        "the server is a replica of h:3306, and not read_only: ",
+    );
+    starts(
+        replicates(source(true, &["shop"]), 2),
+        "the server and h:3306 are replicas of each other: ",
+    );
+    assert_eq!(replicates(source(true, &["log"]), 2), NONE);
+    assert_eq!(replicates(source(false, &[]), 2), NONE);
+    starts(
+        of(&|snapshot| switch(snapshot).replication.galera_nodes = Some(3)),
+        "the server is one of 3 nodes of a Galera cluster: ",
+    );
+    starts(
+        of(&|snapshot| switch(snapshot).replication.group_primaries = Some(2)),
+        "the server is one of 2 primaries of a replication group: ",
+    );
+    starts(
+        of(&|snapshot| switch(snapshot).replication.prepared = Some(1)),
+        "1 XA transaction(s) are prepared",
+    );
+    let alone = of(&|snapshot| {
+        switch(snapshot).replication.galera_nodes = Some(1);
+        switch(snapshot).replication.group_primaries = Some(1);
+    });
+    assert_eq!(alone, NONE);
+    let standby = of(&|snapshot| {
+        switch(snapshot).replication.read_only = true;
+        switch(snapshot).replication.sources = Some(vec![source(true, &[])]);
+    });
+    starts(standby, "the server is read_only");
+}
+
+#[test]
+fn what_the_account_may_not_do_or_see_is_told() {
+    let config = config("segment:orders", "");
+    let told = told_of(&config, |snapshot| {
+        let switch = switch(snapshot);
+        let privileges = switch.privileges.as_mut().unwrap();
+        privileges.denied.push(Denied {
+            privilege: "ALTER",
+            table: "`shop`.`orders`".to_owned(),
+            message: "it says no".to_owned(),
+        });
+        privileges.unshown.push(Unshown {
+            what: "events",
+            privilege: "EVENT",
+            schema: "`shop`".to_owned(),
+        });
+        (switch.has_uuid, switch.server_id) = (false, Some(1));
+        (switch.replication.sources, switch.replication.prepared) = (None, None);
+    });
+    assert_eq!(
+        told,
+        [
+            "W no table can be switched over to keys, or back: the listener's admin account lacks ALTER on `shop`.`orders`: it says no",
+            "N the listener's admin account may not see all events of `shop`, which takes EVENT: one that inserts fails at the fence",
+            "N server_id is 1, as by default: servers of one id, host name, port and data directory are taken for one, so give each an id \
+             of its own",
+            "N the listener's admin account may not see whether rows come from another server, which takes REPLICATION CLIENT (MariaDB: \
+             SLAVE MONITOR)",
+            "N the listener's admin account may not see whether XA transactions are prepared, which takes XA_RECOVER_ADMIN on MySQL",
+        ]
+    );
+}
+
+#[test]
+fn programs_that_insert_are_told() {
+    for (more, then) in [
+        ("", "fails at the fence"),
+        ("fence = false", "takes a key of the server's own"),
+    ] {
+        let config = with_rules(&[("shop.orders", "segment:orders", more)]);
+        let told = told_of(&config, |snapshot| {
+            surroundings(snapshot).programs = vec![
+                program(
+                    "procedure",
+                    "fill",
+                    Some("INSERT INTO orders (a) VALUES (1)"),
+                ),
+                program("trigger", "log", Some("INSERT INTO log (a) VALUES (1)")),
+                program("function", "hidden", None),
+                program(
+                    "event",
+                    "nightly",
+                    Some("INSERT INTO shop.orders (a) SELECT a FROM log"),
+                ),
+            ];
+        });
+        let inserts = |what: &str| {
+            format!(
+                "W {what} inserts into shop.orders: the proxy does not see that, and what brings no key {then}"
+            )
+        };
+        let unread = "W 1 routine(s) cannot be read with the privileges of the listener's admin url: whether they insert into tables \
+                      with rules is not known";
+        assert_eq!(
+            told,
+            [
+                inserts("procedure shop.fill").as_str(),
+                &inserts("event shop.nightly"),
+                unread
+            ]
+        );
+    }
+}
+
+#[test]
+fn accounts_that_may_not_come_from_here_are_told() {
+    let config = config("segment:orders", "");
+    let known = |count: usize| {
+        told_of(&config, |snapshot| {
+            let accounts = (0..count).map(|number| (format!("a{number}"), "h".to_owned()));
+            snapshot.accounts = Some(Accounts::Known {
+                seen_as: "proxy".to_owned(),
+                elsewhere: accounts.collect(),
+            });
+        })
+    };
+    assert_eq!(known(0), NONE);
+    let starts = "W to the server, whoever comes through the proxy comes from \"proxy\"; these accounts may not come from there:";
+    assert_eq!(known(2), [format!("{starts} a0@h, a1@h")]);
+    assert!(
+        known(13)[0].ends_with(" a9@h, and 3 more"),
+        "{:?}",
+        known(13)
+    );
+    let hidden = told_of(&config, |snapshot| {
+        snapshot.accounts = Some(Accounts::Hidden)
+    });
+    assert!(
+        hidden[0].starts_with("W mysql.user cannot be read"),
+        "{hidden:?}"
+    );
+}
+
+#[test]
+fn rules_without_a_table_on_any_server_are_told() {
+    let config = with_rules(&[
+        ("shop.orders", "segment:orders", ""),
+        ("shop.lines", "segment:lines", ""),
+        ("log.*", "uuid_v7", ""),
+    ]);
+    let one = snapshot(MYSQL, vec![plain("orders", "bigint")]);
+    let other = snapshot(MARIADB, vec![plain("lines", "bigint")]);
+    assert_eq!(unmatched(&config, &[&one]).len(), 2);
+    assert_eq!(
+        unmatched(&config, &[&one, &other]),
+        [
+            "no table matches \"log.*\" with a column \"id\" on any listener's server: are pattern and column right, and may the admin \
+          account see the table?"
+        ]
+    );
+}

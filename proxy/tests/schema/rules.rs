@@ -1,0 +1,181 @@
+//! The rules as sessions follow them.
+
+use keywright_proxy::config::Config;
+use keywright_proxy::schema::{Extent, RuleFacts, Snapshot, TableFacts, facts, rules};
+use keywright_session::{Sighting, ViewKey};
+
+use crate::build::{
+    MYSQL, column, config, context, counted, plain, snapshot, trigger, view, with_rules,
+};
+
+/// Of the first rule: whether it is watched, repeatable, signed.
+fn flags(snapshot: &Snapshot, config: &Config) -> (bool, bool, bool) {
+    let rules = rules(snapshot, config);
+    let rule = &rules.rules()[0];
+    let known = facts(snapshot, config).by_rule[0];
+    let RuleFacts {
+        watched,
+        repeatable,
+        is_signed,
+    } = known;
+    assert_eq!(
+        (rule.watched, rule.repeatable, rule.is_signed),
+        (watched, repeatable, is_signed)
+    );
+    (watched, repeatable, is_signed)
+}
+
+#[test]
+fn rules_have_what_their_tables_have_in_common() {
+    let config = config("segment:orders", "");
+    let of = |change: &dyn Fn(&mut Snapshot)| {
+        let mut snapshot = snapshot(MYSQL, vec![counted("orders", "bigint", 1)]);
+        change(&mut snapshot);
+        flags(&snapshot, &config)
+    };
+    let with_trigger =
+        |table: &str, sees| of(&|snapshot| context(snapshot).triggers.push(trigger(table, sees)));
+    let with_view = |name: &str, definition: &str| {
+        of(&|snapshot| {
+            let view = view(name, &["id"], definition);
+            context(snapshot).functions.insert("count_up".to_owned());
+            context(snapshot).views.push(view);
+        })
+    };
+    assert_eq!(of(&|_| {}), (false, true, true));
+    assert_eq!(with_trigger("orders", true), (true, false, true));
+    assert_eq!(with_trigger("orders", false), (false, false, true));
+    let elsewhere = of(&|snapshot| {
+        let mut trigger = trigger("orders", true);
+        trigger.schema = "log".to_owned();
+        context(snapshot).triggers.push(trigger);
+    });
+    assert_eq!(elsewhere, (false, true, true));
+    let unlike = |kind: &str, engine: &str| {
+        of(&|snapshot| {
+            let mut table = plain("unlike", kind);
+            table.engine = engine.to_owned();
+            snapshot.tables.push(table);
+        })
+    };
+    assert_eq!(unlike("bigint", "MyISAM"), (false, false, true));
+    assert_eq!(unlike("bigint unsigned", "InnoDB"), (false, true, false));
+    let over = "select `shop`.`orders`.`id` AS `id` from `shop`.`orders`";
+    assert_eq!(with_view("over", over), (false, true, true));
+    // The table behind it may be of any kind.
+    let other = "select `log`.`t`.`id` AS `id` from `log`.`t`";
+    assert_eq!(with_view("other", other), (false, false, true));
+    let calls = "select `shop`.`count_up`(`shop`.`orders`.`id`) AS `id` from `shop`.`orders`";
+    assert_eq!(with_view("calls", calls), (false, false, true));
+    assert_eq!(with_view("unseen", ""), (false, false, true));
+}
+
+#[test]
+fn each_rule_has_its_own_facts() {
+    let config = with_rules(&[
+        ("shop.one", "segment:one", ""),
+        ("shop.other", "segment:other", ""),
+        ("shop.none", "segment:none", ""),
+    ]);
+    let tables = vec![counted("one", "bigint unsigned", 1), plain("other", "int")];
+    let mut snapshot = snapshot(MYSQL, tables);
+    context(&mut snapshot).triggers.push(trigger("other", true));
+    let by_rule = facts(&snapshot, &config).by_rule;
+    let as_flags = |of: &RuleFacts| (of.watched, of.repeatable, of.is_signed);
+    let flags: Vec<(bool, bool, bool)> = by_rule.iter().map(as_flags).collect();
+    let expected = [
+        (false, true, false),
+        (true, false, true),
+        (false, true, true),
+    ];
+    assert_eq!(flags, expected);
+}
+
+#[test]
+fn tables_and_views_are_sighted() {
+    let config = config("segment:orders", "");
+    let mut keyless = plain("keyless", "int");
+    keyless.columns.remove(0);
+    let own = plain("keywright_segment", "bigint");
+    let mut versioned = plain("versioned", "bigint");
+    versioned.is_base = false;
+    let tables = vec![
+        plain("fits", "bigint"),
+        keyless,
+        own,
+        plain("narrow", "int"),
+        versioned,
+    ];
+    let mut snapshot = snapshot(MYSQL, tables);
+    let over = "select `shop`.`fits`.`a` AS `a`,`shop`.`fits`.`id` AS `nr` from `shop`.`fits`";
+    let other = "select `log`.`t`.`id` AS `id` from `log`.`t`";
+    let bare = "select `log`.`t`.`a` AS `a` from `log`.`t`";
+    context(&mut snapshot).views = vec![
+        view("over", &["a", "nr"], over),
+        view("other", &["id"], other),
+        view("bare", &["a"], bare),
+    ];
+    let facts = facts(&snapshot, &config);
+    let sighted: Vec<(&str, Sighting)> = facts
+        .tables
+        .iter()
+        .map(|table| (table.name.as_str(), table.sighting))
+        .collect();
+    assert_eq!(
+        sighted,
+        [
+            ("keyless", Sighting::Without),
+            ("fits", Sighting::With),
+            ("narrow", Sighting::Narrow),
+            ("other", Sighting::With),
+            ("bare", Sighting::Without),
+        ]
+    );
+    let views: Vec<(&str, &ViewKey)> = facts
+        .views
+        .iter()
+        .map(|view| (view.name.as_str(), &view.key))
+        .collect();
+    assert_eq!(views, [("over", &ViewKey::Column("nr".to_owned()))]);
+    let rules = rules(&snapshot, &config);
+    assert_eq!(rules.sighting(b"shop", b"narrow"), Sighting::Narrow);
+    assert_eq!(
+        rules.sighting(b"shop", b"keywright_segment"),
+        Sighting::Never
+    );
+    let (_, through) = rules.find(b"shop", b"over").unwrap();
+    assert_eq!(through.column, "nr");
+}
+
+#[test]
+fn names_are_compared_as_the_server_compares_them() {
+    let config = config("segment:orders", "");
+    let mut table = plain("Orders", "bigint");
+    table.schema = "Shop".to_owned();
+    table.columns.push(column("ID", "int"));
+    for lower_case in [false, true] {
+        let mut snapshot = snapshot(MYSQL, vec![table.clone()]);
+        snapshot.server.lower_case = lower_case;
+        let facts = facts(&snapshot, &config);
+        assert_eq!(facts.tables.len(), usize::from(lower_case));
+        assert_eq!(facts.lower_case, lower_case);
+    }
+}
+
+/// A snapshot of tables alone says nothing to sessions.
+#[test]
+fn of_what_was_not_asked_nothing_is_known() {
+    let config = config("segment:orders", "");
+    let mut snapshot = snapshot(MYSQL, vec![plain("orders", "bigint")]);
+    snapshot.context = None;
+    assert_eq!(
+        facts(&snapshot, &config),
+        TableFacts::default(),
+        "{:?}",
+        Extent::Tables
+    );
+    let rules = rules(&snapshot, &config);
+    let rule = &rules.rules()[0];
+    assert!(!rule.watched && !rule.repeatable && !rule.is_signed);
+    assert_eq!(rules.sighting(b"shop", b"elsewhere"), Sighting::With);
+}
