@@ -7,6 +7,7 @@ use rustls::pki_types::ServerName;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::admin::Admin;
 use crate::password::OwnKey;
 use crate::tls::{self, Outward, Verify, Wanted};
 
@@ -21,6 +22,8 @@ pub(crate) struct RawListener {
     /// The program's own connection to the server, which looks at tables and triggers and sets fences:
     /// `mysql://user[:password]@host[:port]`. Without it nothing is looked at and no table is switched.
     admin: Option<String>,
+    /// A file whose first line is the password of `admin`. SIGHUP reads it again.
+    admin_password_file: Option<String>,
     /// That the server cannot be looked at is an `error`, so that the program does not start, or `warn`.
     #[serde(default = "error")]
     check: String,
@@ -68,8 +71,8 @@ pub struct Listener {
     pub bind: String,
     /// The same.
     pub upstream: String,
-    /// The proxy's own connection to the server.
-    pub admin: Option<String>,
+    /// The account of the proxy's own connection to the server.
+    pub admin: Option<Admin>,
     /// What it means that the server cannot be looked at.
     pub unchecked: Unchecked,
     /// Whether clients' connections begin with a header of the PROXY protocol.
@@ -106,8 +109,14 @@ impl Listener {
     #[must_use]
     pub fn can_become(&self, other: &Listener) -> bool {
         let headers = |of: &Listener| (of.proxy_protocol, of.upstream_proxy_protocol);
-        (&self.bind, &self.upstream, &self.admin, self.unchecked)
-            == (&other.bind, &other.upstream, &other.admin, other.unchecked)
+        let same_admin = match (&self.admin, &other.admin) {
+            (Some(one), Some(other)) => one.is_same_place(other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        (&self.bind, &self.upstream, self.unchecked)
+            == (&other.bind, &other.upstream, other.unchecked)
+            && same_admin
             && headers(self) == headers(other)
     }
 }
@@ -127,6 +136,16 @@ pub(crate) fn listener(
             Unchecked::Error
         }
     };
+    let admin = match (&raw.admin, &raw.admin_password_file) {
+        (Some(url), file) => Admin::new(url, file.as_deref())
+            .map_err(|problem| found.push(problem))
+            .ok(),
+        (None, Some(_)) => {
+            found.push("admin_password_file needs admin".to_owned());
+            None
+        }
+        (None, None) => None,
+    };
     let client = towards_clients(&raw, &mut found);
     let upstream = towards_upstream(&raw, &mut found);
     let rsa_key = raw
@@ -142,7 +161,7 @@ pub(crate) fn listener(
     Some(Listener {
         bind: raw.bind,
         upstream: raw.upstream,
-        admin: raw.admin,
+        admin,
         unchecked,
         proxy_protocol: raw.proxy_protocol,
         upstream_proxy_protocol: raw.upstream_proxy_protocol,

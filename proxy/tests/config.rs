@@ -6,7 +6,8 @@ use keywright_proxy::config::Config;
 const SAMPLE: &str = include_str!("../keywright.toml");
 
 /// What the sample shows in a comment and is no default.
-const WITHOUT_DEFAULT: [&str; 8] = [
+const WITHOUT_DEFAULT: [&str; 9] = [
+    "admin_password_file",
     "password_file",
     "worker_id",
     "certificate",
@@ -191,4 +192,50 @@ fn an_unknown_option_names_the_one_that_was_meant() {
         assert!(output.contains(meant), "{output}");
         assert!(output.starts_with("line "), "{output}");
     }
+}
+
+/// Nothing that is printed or logged of a configuration shows a password: not what is wrong with it, and not the whole of it.
+#[test]
+fn passwords_are_not_shown() -> Result<()> {
+    const SECRET: &str = "s3cr3t-w0rd";
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), format!("{SECRET}\n"))?;
+    let name = file.path().display().to_string();
+    let by_file = SAMPLE
+        .replace(
+            "# password_file = \"/etc/keywright/store.password\"",
+            &format!("password_file = \"{name}\""),
+        )
+        .replace(
+            "# admin_password_file = \"/etc/keywright/admin.password\"",
+            &format!("admin_password_file = \"{name}\""),
+        );
+    let by_url = SAMPLE.replace(
+        "keywright@127.0.0.1",
+        &format!("keywright:{SECRET}@127.0.0.1"),
+    );
+    for text in [&by_file, &by_url] {
+        let config = format!("{:?}", Config::parse(text)?);
+        assert!(
+            config.contains("Admin(keywright@127.0.0.1:3306)"),
+            "{config}"
+        );
+        assert!(!config.contains(SECRET), "{config}");
+    }
+    let wrong = [
+        by_url.replace(":3306", ":port"),
+        by_url.replace("mysql://", "mysqls://"),
+        format!("{by_url}\n[limits"),
+        by_url.replace("[store]", "[store]\npassword_file = \"/none\""),
+        by_url.replace("admin = ", "admin_password_file = \"/none\"\nadmin = "),
+    ];
+    for text in &wrong {
+        let problem = Config::parse(text)
+            .map_or_else(|error| format!("{error:#} {error:?}"), |_| String::new());
+        assert!(
+            !problem.is_empty() && !problem.contains(SECRET),
+            "{problem}"
+        );
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use mysql_async::{Conn, Opts, OptsBuilder};
+use mysql_async::Conn;
 use tokio::time::timeout;
 
 use super::inspect::{Extent, accounts, inspect};
@@ -18,15 +18,10 @@ const READ_MS_MAX: u64 = 60_000;
 /// # Errors
 /// There is no admin url, it cannot be read, or the server cannot be reached in time.
 pub async fn connect(config: &Config, listener: &Listener) -> Result<Conn> {
-    let admin = listener.admin.as_deref();
-    let opts = Opts::from_url(admin.context("there is no admin url")?);
-    let opts = opts.context("reading the listener's admin url")?;
-    // Left to itself the driver goes over to the socket that a server on this machine names: there it may be another account, with
-    // other rights, and another server where the address is forwarded.
-    let opts = OptsBuilder::from_opts(opts).prefer_socket(false);
+    let admin = listener.admin.as_ref().context("there is no admin url")?;
     timeout(
         Duration::from_millis(config.connect_ms_max),
-        Conn::new(opts),
+        Conn::new(admin.opts()),
     )
     .await
     .context("connecting took longer than connect_ms_max")?

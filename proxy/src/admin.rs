@@ -1,0 +1,64 @@
+//! How the program itself reaches a listener's server.
+
+use std::fmt;
+use std::fs;
+
+use mysql_async::{Opts, OptsBuilder};
+
+/// An account on a listener's server. Neither its messages nor its debugging output show the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Admin(Opts);
+
+impl Admin {
+    /// Out of the options `admin` and `admin_password_file`.
+    ///
+    /// # Errors
+    /// What is wrong with them, with the option's name.
+    pub fn new(url: &str, password_file: Option<&str>) -> Result<Admin, String> {
+        // The error may quote the URL, and with it the password.
+        let opts = Opts::from_url(url)
+            .map_err(|_| "admin is not of the form mysql://user@host:port".to_owned())?;
+        let has_password = opts.pass().is_some();
+        // Left to itself the driver goes over to the socket that a server on this machine names: there it may be another account, with
+        // other rights, and another server where the address is forwarded.
+        let mut opts = OptsBuilder::from_opts(opts).prefer_socket(false);
+        if let Some(file) = password_file {
+            if has_password {
+                return Err("admin_password_file: the url has a password too".to_owned());
+            }
+            opts = opts.pass(Some(password(file)?));
+        }
+        Ok(Admin(opts.into()))
+    }
+
+    /// What the driver connects with.
+    pub(crate) fn opts(&self) -> Opts {
+        self.0.clone()
+    }
+
+    /// Whether both are for one place, whoever logs in there.
+    pub(crate) fn is_same_place(&self, other: &Admin) -> bool {
+        let place = |of: &Admin| {
+            let socket = of.0.socket().map(str::to_owned);
+            (socket, of.0.ip_or_hostname().to_owned(), of.0.tcp_port())
+        };
+        place(self) == place(other)
+    }
+}
+
+/// The file's first line.
+fn password(file: &str) -> Result<String, String> {
+    let text = fs::read_to_string(file)
+        .map_err(|error| format!("admin_password_file: \"{file}\" cannot be read: {error}"))?;
+    let line = text.lines().next().filter(|line| !line.is_empty());
+    let line = line.ok_or_else(|| format!("admin_password_file: \"{file}\" has no first line"))?;
+    Ok(line.to_owned())
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.0.user().unwrap_or_default();
+        let (host, port) = (self.0.ip_or_hostname(), self.0.tcp_port());
+        write!(out, "Admin({user}@{host}:{port})")
+    }
+}
