@@ -52,8 +52,9 @@ impl Member {
         let standing = self.in_force()?;
         let rule = standing.rules.first()?;
         rule.keys.as_ref()?;
-        let (tag, generation) = standing.generations.first()?;
-        self.keys.follow(tag, *generation);
+        for (keys, generation) in &standing.generations {
+            self.keys.follow(keys, *generation);
+        }
         self.source.try_take(1, true).ok()?.number(0)
     }
 }
