@@ -24,6 +24,8 @@ pub struct Counters {
     reload: Mutex<Option<Reload>>,
     /// By rule; those that were in force earlier stay.
     rules: Mutex<BTreeMap<String, Arc<RuleCounters>>>,
+    /// The program's part in switches; `None`: no rule of it is switched.
+    switching: Mutex<Option<SwitchFigures>>,
     /// Tables without fence that should have one, by listener.
     fence_missing: Mutex<BTreeMap<String, u64>>,
     /// What connections tell each other of changed tables.
@@ -39,6 +41,15 @@ pub struct Reload {
     pub is_success: bool,
     /// When it ended.
     pub at: SystemTime,
+}
+
+/// How far the switch of tables to what the configuration wants has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchFigures {
+    /// Statements on tables wait for an attempt.
+    pub in_progress: bool,
+    /// What keeps the configuration from being in force, as the log says it.
+    pub trouble: Option<String>,
 }
 
 /// What became of statements on the tables of one rule.
@@ -169,6 +180,19 @@ impl Counters {
     /// The last time that the configuration was read.
     pub fn last_reload(&self) -> Option<Reload> {
         *locked(&self.reload)
+    }
+
+    /// A step of a switch was done, or there was none to do.
+    pub fn switching(&self, in_progress: bool, trouble: Option<String>) {
+        *locked(&self.switching) = Some(SwitchFigures {
+            in_progress,
+            trouble,
+        });
+    }
+
+    /// How far the switch has come; `None`: no rule is switched.
+    pub fn switch(&self) -> Option<SwitchFigures> {
+        locked(&self.switching).clone()
     }
 
     /// Tables that should have a fence and have none, by listener.

@@ -137,6 +137,7 @@ fn everything() -> Result<String> {
     counters.opened();
     counters.fence_missing("127.0.0.1:6033", 1);
     counters.reloaded(true, UNIX_EPOCH);
+    counters.switching(false, None);
     let tally = counters.tally(["shop.orders.id"].into_iter());
     let all = [
         What::Rewritten,

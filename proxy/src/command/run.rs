@@ -236,7 +236,7 @@ impl<'a> Running<'a> {
                 &self.keys,
                 Arc::clone(&self.config),
                 &self.file.config,
-                Arc::clone(&self.in_force),
+                (Arc::clone(&self.in_force), Arc::clone(&self.counters)),
             ));
         }
     }

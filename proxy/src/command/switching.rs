@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use keywright_proxy::config::{Config, Configured};
 use keywright_proxy::in_force::InForce;
+use keywright_proxy::metrics::Counters;
 use keywright_proxy::switch::{Conductor, Limits, rule_name};
 use keywright_session::Mode;
 use keywright_store::switch::{
@@ -36,6 +37,7 @@ pub(super) struct Switching {
     board: Switchboard,
     conductor: Conductor<Arc<InForce>>,
     config: Arc<Config>,
+    counters: Arc<Counters>,
     place: String,
     /// Rules whose wanted has changed while this program runs.
     changed: BTreeSet<RuleName>,
@@ -156,7 +158,7 @@ impl Switching {
         keys: &Keys,
         config: Arc<Config>,
         file: &Path,
-        in_force: Arc<InForce>,
+        (in_force, counters): (Arc<InForce>, Arc<Counters>),
     ) -> Self {
         let board = Switchboard::new(keys);
         let limits = Limits {
@@ -172,6 +174,7 @@ impl Switching {
             is_due: true,
             is_stopping: false,
             config,
+            counters,
             changed: BTreeSet::new(),
             next_try: Instant::now(),
             retry_ms: RETRY_MS,
@@ -237,6 +240,8 @@ impl Switching {
         if trouble.is_some() || is_settled {
             self.reported = trouble;
         }
+        let in_progress = self.conductor.is_holding();
+        self.counters.switching(in_progress, self.reported.clone());
         is_settled
     }
 

@@ -22,6 +22,8 @@ struct Page<'a> {
     connections: u64,
     connections_total: u64,
     reload: Option<LastReload>,
+    switch_in_progress: bool,
+    switch_trouble: Option<String>,
     listeners: Vec<ListenerFigures<'a>>,
     sources: Vec<Source<'a>>,
     rules: Vec<Rule<'a>>,
@@ -77,6 +79,8 @@ pub(super) fn status(
     let (sources, rules) = (status.sources(), counters.rules());
     let missing = counters.fences_missing();
     let listeners = status.listeners().iter();
+    let switch = counters.switch();
+    let switch_in_progress = switch.as_ref().is_some_and(|of| of.in_progress);
     let page = Page {
         version: VERSION,
         uptime_s: status.uptime_s(),
@@ -88,6 +92,8 @@ pub(super) fn status(
             success: reload.is_success,
             ago_s: ago(reload.at).as_secs(),
         }),
+        switch_in_progress,
+        switch_trouble: switch.and_then(|of| of.trouble),
         listeners: listeners
             .map(|(bind, upstream)| ListenerFigures {
                 bind,

@@ -9,7 +9,7 @@ use keywright_store::{Remaining, SourceStats};
 use prometheus::TextEncoder;
 use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
 
-use super::{Counters, NO_RULE, Reload, RuleCounters, locked};
+use super::{Counters, NO_RULE, Reload, RuleCounters, SwitchFigures, locked};
 use crate::status::VERSION;
 
 /// Microseconds of a second.
@@ -26,6 +26,7 @@ impl Counters {
         let mut families = vec![of_build()];
         families.extend(self.of_connections());
         families.extend(self.of_reload());
+        families.extend(self.of_switch());
         families.extend(self.of_rules());
         families.push(self.of_fences());
         families.extend(of_sources(sources));
@@ -75,6 +76,24 @@ impl Counters {
                 "last_reload_timestamp_seconds",
                 "When the configuration was last read, seconds since 1970.",
                 at.map(|at| (Vec::new(), at.as_secs_f64())),
+            ),
+        ]
+    }
+
+    fn of_switch(&self) -> [MetricFamily; 2] {
+        let figures = self.switch();
+        let either = |is: bool| [(Vec::new(), f64::from(u8::from(is)))];
+        let figure = |of: fn(&SwitchFigures) -> bool| figures.as_ref().map(of).map(either);
+        [
+            gauge(
+                "switch_in_progress",
+                "1 while statements wait for tables to go over to keys, or back; else 0.",
+                figure(|of| of.in_progress).into_iter().flatten(),
+            ),
+            gauge(
+                "switch_trouble",
+                "1 while what rules want cannot be brought into force; the log and the status page say why.",
+                figure(|of| of.trouble.is_some()).into_iter().flatten(),
             ),
         ]
     }
