@@ -155,7 +155,7 @@ pub(crate) fn both<A, B>(
     }
 }
 
-/// SchemaRefresh at who signed a certificate, or not even at that, and never at the name.
+/// Looks at who signed a certificate, or not even at that, and never at the name.
 #[derive(Debug)]
 struct Nameless {
     roots: Option<RootCertStore>,

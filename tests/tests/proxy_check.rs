@@ -207,7 +207,9 @@ fn a_store_without_tables_is_told_once(flavour: Flavour) -> Result<()> {
     let of_store = || -> Result<Vec<String>> {
         let checked = ProxyProcess::command(&config, &["check"])?;
         let said = String::from_utf8(checked.stdout)?;
-        let lines = said.lines().filter(|line| line.starts_with("store: "));
+        // The test's servers do not keep every commit.
+        let is_meant = |line: &&str| line.starts_with("store: ") && !line.contains("power failure");
+        let lines = said.lines().filter(is_meant);
         Ok(lines.map(str::to_owned).collect())
     };
     assert_eq!(

@@ -15,6 +15,7 @@ on_both_flavours!(
     a_table_that_is_in_use_names_who_uses_it,
     a_killed_session_is_gone,
     a_stranger_of_the_same_number_is_not_killed,
+    a_table_of_the_same_name_in_another_case_is_another,
 );
 
 /// A server's schema of a test's own, with a table, and a connection that switches it.
@@ -216,6 +217,21 @@ fn a_stranger_of_the_same_number_is_not_killed(flavour: Flavour) -> Result<()> {
         // Nor is it waited for.
         let own = u64::from(table.conn.id());
         kill(&mut table.conn, own).await?;
+        Ok(())
+    })
+}
+
+/// One of them may have the fence, and the other not.
+fn a_table_of_the_same_name_in_another_case_is_another(flavour: Flavour) -> Result<()> {
+    runtime()?.block_on(async {
+        let mut table = table(flavour, "sw_case").await?;
+        let fence = table.column.fence;
+        table.run(&format!(
+            "CREATE TABLE T LIKE t; ALTER TABLE T AUTO_INCREMENT = {fence}; INSERT INTO t (a) VALUES (1)"
+        ))?;
+        let column = column(&mut table.conn, &table.schema).await?;
+        assert_eq!((column.table.as_str(), column.fenced), ("t", false));
+        assert_eq!(column.counter, Some(2));
         Ok(())
     })
 }

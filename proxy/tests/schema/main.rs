@@ -4,3 +4,5 @@ mod build;
 mod diagnose;
 mod highest;
 mod rules;
+mod surroundings;
+mod told;

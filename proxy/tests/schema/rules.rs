@@ -1,7 +1,7 @@
 //! The rules as sessions follow them.
 
 use keywright_proxy::config::Config;
-use keywright_proxy::schema::{Extent, RuleFacts, Snapshot, TableFacts, facts, rules};
+use keywright_proxy::schema::{RuleFacts, Snapshot, TableFacts, facts, rules};
 use keywright_session::{Sighting, ViewKey};
 
 use crate::build::{
@@ -168,12 +168,7 @@ fn of_what_was_not_asked_nothing_is_known() {
     let config = config("segment:orders", "");
     let mut snapshot = snapshot(MYSQL, vec![plain("orders", "bigint")]);
     snapshot.context = None;
-    assert_eq!(
-        facts(&snapshot, &config),
-        TableFacts::default(),
-        "{:?}",
-        Extent::Tables
-    );
+    assert_eq!(facts(&snapshot, &config), TableFacts::default());
     let rules = rules(&snapshot, &config);
     let rule = &rules.rules()[0];
     assert!(!rule.watched && !rule.repeatable && !rule.is_signed);
