@@ -56,7 +56,7 @@ pub struct Table {
     pub name: String,
     /// Its engine.
     pub engine: String,
-    /// Whether it is an ordinary table, which alone gets keys.
+    /// Whether rows go into it, and it is no view.
     pub is_base: bool,
     /// Its AUTO_INCREMENT, as far as the server tells.
     pub counter: Option<u64>,

@@ -235,3 +235,28 @@ fn a_table_of_the_same_name_in_another_case_is_another(flavour: Flavour) -> Resu
         Ok(())
     })
 }
+
+/// Its ids count like those of any other.
+#[test]
+fn a_table_that_keeps_its_history_is_a_table() -> Result<()> {
+    runtime()?.block_on(async {
+        let server = Upstream::shared(Flavour::MariaDb)?;
+        server.run(
+            "mysql",
+            "CREATE DATABASE sw_history; USE sw_history;
+             CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) WITH SYSTEM VERSIONING;
+             INSERT INTO t (a) VALUES (1), (2)",
+        )?;
+        let mut conn = connect(&server, "sw_history").await?;
+        let column = column(&mut conn, "sw_history").await?;
+        assert_eq!(column.counter, Some(3));
+        let outcome = fence(&mut conn, &column, true, async |_| Ok(true)).await?;
+        assert_eq!(outcome, Outcome::Done);
+        assert!(
+            server
+                .run("sw_history", "INSERT INTO t (a) VALUES (3)")
+                .is_err()
+        );
+        Ok(())
+    })
+}

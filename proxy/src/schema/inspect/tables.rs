@@ -14,6 +14,9 @@ use crate::schema::key_column::KeyColumn;
 use crate::schema::matched::key_columns;
 use crate::schema::snapshot::{Column, Server, Snapshot, Table};
 
+/// What servers call tables that rows go into. MariaDB has a word of its own for those that keep their history.
+const BASE_TYPES: [&str; 2] = ["BASE TABLE", "SYSTEM VERSIONED"];
+
 pub(super) async fn server(conn: &mut Conn) -> Result<Server> {
     let state: Option<(String, u64)> = conn
         .query_first("SELECT VERSION(), @@lower_case_table_names")
@@ -54,7 +57,7 @@ pub(super) async fn tables(
             Some(Table {
                 schema,
                 name,
-                is_base: text(row, 2) == "BASE TABLE",
+                is_base: BASE_TYPES.contains(&text(row, 2).as_str()),
                 counter: number(row, 3),
                 engine: text(row, 4),
                 ..Table::default()
