@@ -214,7 +214,7 @@ fn a_store_without_tables_is_told_once(flavour: Flavour) -> Result<()> {
     };
     assert_eq!(
         of_store()?,
-        ["store: it has none of its tables yet: run keywright init"]
+        ["store: error: it has none of its tables yet: run keywright init"]
     );
     // The counter is above all rows: its last id may be one that was given.
     server.run("bare", "ALTER TABLE orders AUTO_INCREMENT = 100")?;
@@ -230,7 +230,7 @@ fn a_store_without_tables_is_told_once(flavour: Flavour) -> Result<()> {
     server.run("store_bare", "DROP TABLE keywright_worker, keywright_rule")?;
     assert_eq!(
         of_store()?,
-        ["store: it lacks the tables keywright_worker, keywright_rule: run keywright init"]
+        ["store: error: it lacks the tables keywright_worker, keywright_rule: run keywright init"]
     );
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! `check`: what is wrong with store, tables and fences.
 
+use std::fmt;
+
 use anyhow::{Result, bail};
 use clap::Args;
 use keywright_core::Tag;
@@ -12,8 +14,9 @@ use keywright_proxy::switch::rule_name;
 use keywright_session::Mode;
 use keywright_store::Keys;
 use keywright_store::switch::{RuleName, Switchboard};
+use serde::Serialize;
 
-use super::{File, runtime};
+use super::{File, Format, runtime};
 
 #[derive(Args)]
 pub(crate) struct Check {
@@ -22,46 +25,108 @@ pub(crate) struct Check {
     /// Apply the fence where a rule says `fence = true` and it is missing.
     #[arg(long)]
     fence: bool,
+    /// Fail on warnings, too.
+    #[arg(long)]
+    strict: bool,
+    /// How it is printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
+
+/// All that is to be said.
+#[derive(Serialize)]
+struct Report {
+    /// Whether nothing keeps `run` from starting.
+    ready: bool,
+    findings: Vec<Told>,
+}
+
+/// One thing that is to be said.
+#[derive(Serialize)]
+struct Told {
+    /// The store, or a listener; `None`: the configuration as a whole.
+    place: Option<String>,
+    severity: &'static str,
+    message: String,
+    #[serde(skip)]
+    is_bad: bool,
+}
+
+impl Told {
+    fn new(place: Option<&str>, severity: Severity, message: String) -> Told {
+        Told {
+            place: place.map(str::to_owned),
+            severity: name_of(severity),
+            message,
+            is_bad: is_bad(severity),
+        }
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(out, "{place}: ")?;
+        }
+        write!(out, "{}: {}", self.severity, self.message)
+    }
+}
+
+const STORE: Option<&str> = Some("store");
 
 impl Check {
     pub(crate) fn run(&self) -> Result<()> {
         let (configured, keys) = self.file.open()?;
-        runtime()?.block_on(async {
-            let mut bad = 0;
-            let config = as_in_force(&configured, &keys).await;
-            for finding in keys.check(&config.tags()).await {
-                println!("store: {}", finding.message);
-                bad += usize::from(finding.severity == keywright_store::Severity::Error);
-            }
-            let mut inspected = Vec::new();
-            for listener in &config.listeners {
-                let of_listener = inspect(&config, listener, self.fence).await;
-                for Finding { severity, message } in &of_listener.findings {
-                    println!("{}: {}: {message}", listener.bind, name_of(*severity));
-                    bad += usize::from(is_bad(*severity));
-                }
-                inspected.push(of_listener);
-            }
-            for error in unmatched(&config, &inspected) {
-                println!("error: {error}");
-                bad += 1;
-            }
-            for warning in stale_tags(&config, &keys).await {
-                println!("store: warning: {warning}");
-            }
-            for warning in unseen(&config, &keys).await {
-                println!("store: warning: {warning}");
-            }
-            if bad > 0 {
-                bail!("{bad} problem(s) must be solved first");
-            }
-            for name in to_be_switched(&configured, &config) {
-                println!("note: {name} has native auto-increment now: run switches its tables over to keys");
-            }
+        let findings = runtime()?.block_on(self.findings(&configured, &keys));
+        let forbids = |told: &&Told| told.is_bad || self.strict && told.severity == WARNING;
+        let bad = findings.iter().filter(forbids).count();
+        let ready = bad == 0;
+        match self.format {
+            Format::Text => findings.iter().for_each(|told| println!("{told}")),
+            Format::Json => println!("{}", serde_json::to_string(&Report { ready, findings })?),
+        }
+        if !ready {
+            bail!("{bad} problem(s) must be solved first");
+        }
+        if self.format == Format::Text {
             println!("ready to run");
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+
+    async fn findings(&self, configured: &Config, keys: &Keys) -> Vec<Told> {
+        let config = as_in_force(configured, keys).await;
+        let mut told = Vec::new();
+        for finding in keys.check(&config.tags()).await {
+            let severity = match finding.severity {
+                keywright_store::Severity::Error => Severity::Error,
+                keywright_store::Severity::Warning => Severity::Warning,
+            };
+            told.push(Told::new(STORE, severity, finding.message));
+        }
+        let mut inspected = Vec::new();
+        for listener in &config.listeners {
+            let of_listener = inspect(&config, listener, self.fence).await;
+            let findings = of_listener.findings.iter().cloned();
+            let place = Some(listener.bind.as_str());
+            told.extend(findings.map(|of| Told::new(place, of.severity, of.message)));
+            inspected.push(of_listener);
+        }
+        let errors = unmatched(&config, &inspected).into_iter();
+        told.extend(errors.map(|error| Told::new(None, Severity::Error, error)));
+        let warnings = stale_tags(&config, keys).await.into_iter();
+        let warnings = warnings.chain(unseen(&config, keys).await);
+        told.extend(warnings.map(|warning| Told::new(STORE, Severity::Warning, warning)));
+        if !told.iter().any(|told| told.is_bad) {
+            let rules = to_be_switched(configured, &config).into_iter();
+            told.extend(rules.map(|name| {
+                let message = format!(
+                    "{name} has native auto-increment now: run switches its tables over to keys"
+                );
+                Told::new(None, Severity::Note, message)
+            }));
+        }
+        told
     }
 }
 
@@ -210,10 +275,12 @@ fn is_bad(severity: Severity) -> bool {
     }
 }
 
+const WARNING: &str = "warning";
+
 fn name_of(severity: Severity) -> &'static str {
     match severity {
         Severity::Error | Severity::LeftOut => "error",
-        Severity::Warning => "warning",
+        Severity::Warning => WARNING,
         Severity::Note => "note",
     }
 }
