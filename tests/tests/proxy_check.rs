@@ -216,6 +216,11 @@ fn a_store_without_tables_is_told_once(flavour: Flavour) -> Result<()> {
         of_store()?,
         ["store: error: it has none of its tables yet: run keywright init"]
     );
+    let json = ProxyProcess::command(&config, &["check", "--format", "json"])?;
+    assert!(!json.status.success());
+    let told = r#"{"place":"store","severity":"error","message":"it has none of its tables yet: run keywright init"}"#;
+    let json = String::from_utf8(json.stdout)?;
+    assert_has(&json, &["{\"ready\":false,", told]);
     // The counter is above all rows: its last id may be one that was given.
     server.run("bare", "ALTER TABLE orders AUTO_INCREMENT = 100")?;
     server.run("bare", "INSERT INTO orders (id) VALUES (7)")?;
@@ -227,6 +232,17 @@ fn a_store_without_tables_is_told_once(flavour: Flavour) -> Result<()> {
         ],
     );
     assert_eq!(of_store()?, [""; 0]);
+    // These servers do not keep every commit, which is a warning.
+    assert!(ProxyProcess::command(&config, &["check"])?.status.success());
+    let strict = ProxyProcess::command(&config, &["check", "--strict"])?;
+    assert!(!strict.status.success());
+    let mut misspelt = config.clone();
+    for rule in &mut misspelt.rules {
+        *rule = rule.replace("segment:orders", "segment:ordres");
+    }
+    let refused = ProxyProcess::command(&misspelt, &["run"])?;
+    let said = String::from_utf8(refused.stderr)?;
+    assert_has(&said, &["Did you mean \"orders\"?"]);
     server.run("store_bare", "DROP TABLE keywright_worker, keywright_rule")?;
     assert_eq!(
         of_store()?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Result, bail};
-use keywright_core::Tag;
+use keywright_core::{Tag, nearest};
 use keywright_proxy::config::{Config, Listener};
 use keywright_proxy::in_force::{self, InForce};
 use keywright_proxy::metrics::Counters;
@@ -91,8 +91,9 @@ async fn are_there(keys: &Keys, tags: &[Tag], in_force: Option<&[Tag]>) -> Resul
         Ok(missing) => {
             let names: Vec<String> = missing.iter().map(|tag| format!("\"{tag}\"")).collect();
             bail!(
-                "the store has no tag {}: keywright init makes it",
-                names.join(", ")
+                "the store has no tag {}: keywright init makes it{}",
+                names.join(", "),
+                meant(keys, &missing).await
             )
         }
         Err(failure) if in_force.is_none_or(|known| tags.iter().all(|tag| known.contains(tag))) => {
@@ -101,6 +102,18 @@ async fn are_there(keys: &Keys, tags: &[Tag], in_force: Option<&[Tag]>) -> Resul
         }
         Err(failure) => bail!("whether the store has the new rules' tags is not known: {failure}"),
     }
+}
+
+/// The tag of the store that was probably meant.
+async fn meant(keys: &Keys, missing: &[Tag]) -> String {
+    let listings = keys.tags().await.unwrap_or_default();
+    let known = listings.iter().map(|listing| listing.tag.as_str());
+    let near = missing.iter().find_map(|tag| {
+        nearest::nearest(tag.as_str(), known.clone())
+            .into_iter()
+            .next()
+    });
+    near.map_or_else(String::new, |near| format!(". Did you mean \"{near}\"?"))
 }
 
 /// What the process is told from outside.
