@@ -221,6 +221,12 @@ impl<'t> Cursor<'t> {
         self.at += length.unwrap_or(rest.len());
     }
 
+    /// Whether a name starts here whose qualifier and point stand right before it: `t.x`, `t.1st`.
+    pub(crate) fn at_qualified_name(&self) -> bool {
+        let before = self.text.get(..self.at).unwrap_or_default();
+        matches!(before, [.., last, b'.'] if is_word(*last) || matches!(last, b'`' | b'"'))
+    }
+
     /// Whether a name in quotes starts here.
     pub(crate) fn at_quoted_name(&self) -> bool {
         match self.byte(0) {

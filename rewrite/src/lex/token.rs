@@ -125,6 +125,11 @@ impl<'t> Cursor<'t> {
                 self.skip_quoted(byte)?;
                 Kind::Name
             }
+            // A name behind its qualifier; a string that follows is an alias.
+            _ if is_word(byte) && self.at_qualified_name() => {
+                self.skip_word();
+                Kind::Word
+            }
             b'n' | b'N' if self.byte(1) == b'\'' => {
                 self.at += 2;
                 self.skip_string(b'\'')?;
