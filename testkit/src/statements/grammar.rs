@@ -351,6 +351,12 @@ impl Writer<'_> {
         *text += self.gap();
         *text += "ON DUPLICATE KEY UPDATE";
         *text += self.gap();
+        // An unknown column behind UNION and a join ends MariaDB 10.11.14 with signal 11, also without a proxy.
+        let of_the_new_row = if self.is_maria() {
+            "a = VALUE(a)"
+        } else {
+            "a = n.a"
+        };
         *text += self.choose(&[
             "a = 5",
             "id = id",
@@ -359,7 +365,7 @@ impl Writer<'_> {
             "id = LAST_INSERT_ID(id)",
             "a=a+1,b='z'",
             "id=VALUES(id)",
-            "a = n.a",
+            of_the_new_row,
             "b = DEFAULT",
         ]);
     }
