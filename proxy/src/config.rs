@@ -51,7 +51,7 @@ pub struct Config {
     pub switch_peer_wait_s: u64,
     /// Where metrics are served.
     pub metrics: Option<String>,
-    /// Users who get an answer to `SHOW KEYWRIGHT STATUS`.
+    /// Users who get an answer to `SHOW KEYWRIGHT …`.
     pub status_users: Vec<String>,
 }
 

@@ -26,6 +26,19 @@ pub struct ConfigSnapshot {
     pub(crate) tally: Arc<Tally>,
     traffic: Arc<Traffic>,
     version: u64,
+    listed: Vec<ListedRule>,
+}
+
+/// What is told of a rule in force.
+pub(crate) struct ListedRule {
+    /// Its tables and column.
+    pub(crate) name: String,
+    /// What it does now.
+    pub(crate) mode: Mode,
+    /// Where its keys come from.
+    pub(crate) key: String,
+    /// New statements on its tables wait.
+    pub(crate) is_held: bool,
 }
 
 impl ConfigSnapshot {
@@ -76,6 +89,17 @@ impl ConfigSnapshot {
                 Arc::new(rules)
             })
             .collect();
+        let listed = config
+            .rules
+            .iter()
+            .zip(&doors)
+            .map(|(of, door)| ListedRule {
+                name: door.name.clone(),
+                mode: of.rule.mode,
+                key: of.spec.to_string(),
+                is_held: door.is_held,
+            });
+        let listed = listed.collect();
         let names = doors.iter().map(|door| door.name.as_str());
         let tally = Arc::new(counters.tally(names));
         let protection = config
@@ -91,6 +115,7 @@ impl ConfigSnapshot {
             tally,
             traffic,
             version,
+            listed,
         })
     }
 
@@ -108,6 +133,11 @@ impl ConfigSnapshot {
 
     pub(crate) fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
+    }
+
+    /// The rules, in the order of the configuration.
+    pub(crate) fn listed(&self) -> &[ListedRule] {
+        &self.listed
     }
 
     pub(crate) fn version(&self) -> u64 {

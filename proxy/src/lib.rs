@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 mod admin;
+pub mod clients;
 pub mod config;
 mod config_snapshot;
 mod config_updates;

@@ -6,6 +6,7 @@ use keywright_core::{Cause, KeyBatch};
 use keywright_session::{KeyFailure, KeyRequest, SessionFacts};
 use keywright_store::Source as KeySource;
 
+use crate::clients::Entered;
 use crate::config_updates::SnapshotReceiver;
 use crate::memory::Memory;
 use crate::metrics::Tally;
@@ -22,6 +23,8 @@ pub struct ListenerContext {
     pub status: Option<Arc<Status>>,
     /// What statements that are gathered take.
     pub memory: Arc<Memory>,
+    /// That the client is listed.
+    pub entered: Option<Arc<Entered>>,
     /// Where newer rules come from, if any do.
     pub updates: Option<SnapshotReceiver>,
 }

@@ -1,4 +1,4 @@
-//! What the proxy counts, and where that is told: over HTTP, and by `SHOW KEYWRIGHT STATUS`.
+//! What the proxy counts, and where that is told: over HTTP, and by `SHOW KEYWRIGHT`.
 
 mod http;
 mod page;
@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use keywright_session::{Event, SchemaChanges, Traffic, What};
+
+use crate::clients::ListenerFigures;
 
 pub(crate) use http::serve;
 
@@ -28,6 +30,8 @@ pub struct Counters {
     switching: Mutex<Option<SwitchFigures>>,
     /// Tables without fence that should have one, by listener.
     fence_missing: Mutex<BTreeMap<String, u64>>,
+    /// By place in the configuration.
+    listeners: Mutex<Vec<Arc<ListenerFigures>>>,
     /// What connections tell each other of changed tables.
     pub schema: Arc<SchemaChanges>,
     /// What connections have under way on the tables of rules.
@@ -170,6 +174,18 @@ impl Counters {
     /// A server could not be looked at while the proxy runs.
     pub fn schema_refresh_failed(&self) {
         self.schema_refresh_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A place where clients come in, and the server behind it.
+    pub fn listens(&self, bind: &str, upstream: &str) -> Arc<ListenerFigures> {
+        let listener = Arc::new(ListenerFigures::new(bind, upstream));
+        locked(&self.listeners).push(Arc::clone(&listener));
+        listener
+    }
+
+    /// These places.
+    pub(crate) fn listeners(&self) -> Vec<Arc<ListenerFigures>> {
+        locked(&self.listeners).clone()
     }
 
     /// The configuration was read, at the start or by SIGHUP.

@@ -106,6 +106,9 @@ impl Relay {
         let login = login.into();
         session.allow_status(context.allows_status(&login.facts));
         let is_unread = session.is_passthrough();
+        if let Some(entered) = &context.entered {
+            entered.follows((!is_unread).then(|| session.version()));
+        }
         let updates = context
             .updates
             .clone()
@@ -362,9 +365,9 @@ impl Relay {
                 }
                 None => Moved::Halt(Halt::Keys(request)),
             },
-            Step::Status(count) => {
+            Step::Show(count) => {
                 from.input.drop_front(count);
-                self.tell_status();
+                self.show();
                 Moved::Yes
             }
             Step::Authenticate(count) if self.is_quiet() => Moved::Halt(Halt::Authenticate(count)),
@@ -377,9 +380,9 @@ impl Relay {
         }
     }
 
-    fn tell_status(&mut self) {
-        if let Some(status) = &self.context.status {
-            self.session.tell_status(&status.rows());
+    fn show(&mut self) {
+        if let (Some(status), Some(listing)) = (&self.context.status, self.session.shown()) {
+            self.session.show(&status.list(listing));
         }
         self.client
             .take_own(&mut self.upstream, self.session.to_client());
@@ -401,6 +404,9 @@ impl Relay {
                 let sees_status = self.context.allows_status(&self.login.facts);
                 self.session.reset(self.login.facts.clone());
                 self.session.allow_status(sees_status);
+                if let Some(entered) = &self.context.entered {
+                    entered.is_user(&self.login.facts.user);
+                }
                 Ok(true)
             }
             Change::Refused => {

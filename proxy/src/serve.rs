@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
+use crate::clients::{Client, Entered, ListenerFigures};
 use crate::config::{Config, Listener};
 use crate::config_snapshot::ConfigSnapshot;
 use crate::config_updates;
@@ -40,6 +41,8 @@ const DRAIN_LOOK_MS: u64 = 20;
 /// What all threads share.
 struct Shared {
     config: Config,
+    /// By place in the configuration.
+    listeners: Vec<Arc<ListenerFigures>>,
     snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     counters: Arc<Counters>,
     status: Arc<Status>,
@@ -77,14 +80,16 @@ pub fn serve(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (threads, runtimes) = Threads::new(threads).context("starting runtimes")?;
     let listeners = config.listeners.iter();
-    let listeners = listeners.map(|of| (of.bind.clone(), of.upstream.clone()));
-    let status = Status::new(&config.status_users, keys, Arc::clone(&counters))
-        .with_listeners(listeners.collect());
+    let listeners = listeners.map(|of| counters.listens(&of.bind, &of.upstream));
+    let listeners = listeners.collect();
+    let users = &config.status_users;
+    let status = Status::new(users, keys, Arc::clone(&counters), snapshot.clone());
     let shared = Arc::new(Shared {
         memory: Arc::new(Memory::new(config.memory_bytes_max)),
         threads,
         accepted: AtomicU64::new(0),
         config,
+        listeners,
         snapshot,
         status: Arc::new(status),
         counters,
@@ -176,7 +181,8 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
                 shared.threads.give(async move {
                     let number = serves.accepted.fetch_add(1, Ordering::Relaxed) + 1;
                     let span = connection_span::new(number);
-                    if let Err(error) = serve_client(client, index, &serves, &span).await {
+                    if let Err(error) = serve_client(client, (index, number), &serves, &span).await
+                    {
                         span.in_scope(|| tracing::debug!(%error, "connection ended"));
                     }
                 });
@@ -191,7 +197,7 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
 
 async fn serve_client(
     client: Accepted,
-    index: usize,
+    (index, number): (usize, u64),
     shared: &Arc<Shared>,
     span: &Span,
 ) -> std::io::Result<()> {
@@ -203,7 +209,7 @@ async fn serve_client(
         connection_span::of_client(span, Origin::of(&client).as_ref());
         return refuse(client, cause, message).await;
     }
-    let let_in = let_in(client, index, shared).instrument(span.clone());
+    let let_in = let_in(client, index, number, shared).instrument(span.clone());
     match let_in.await? {
         Some(relay) => relay.run().await,
         None => Ok(()),
@@ -243,9 +249,13 @@ fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
 async fn let_in(
     mut client: Stream,
     index: usize,
+    number: u64,
     shared: &Arc<Shared>,
 ) -> std::io::Result<Option<Relay>> {
-    let Some(listener) = shared.config.listeners.get(index) else {
+    let (Some(listener), Some(figures)) = (
+        shared.config.listeners.get(index),
+        shared.listeners.get(index),
+    ) else {
         return Ok(None);
     };
     let origin = origin(&mut client, listener, shared).await;
@@ -263,7 +273,9 @@ async fn let_in(
         }
         Err(error) => return Err(error),
     };
-    let Some(mut upstream) = connect(listener, origin, shared).await else {
+    let connected = connect(listener, origin, shared).await;
+    figures.tried(connected.is_some());
+    let Some(mut upstream) = connected else {
         let message = format!("Can't connect to MySQL server on '{}'", listener.upstream);
         let refused = refuse(client, Cause::UpstreamUnreachable, &message).await;
         return refused.map(|()| None);
@@ -300,12 +312,15 @@ async fn let_in(
         }
     };
     let rules = Arc::clone(rules);
+    let address = known.map(|origin| origin.client());
+    let entered = figures.enter(Client::new(number, address, &login.facts.user));
     Ok(Some(relay(
         shared,
         index,
         rules,
         &snapshot,
         (client, upstream, login),
+        entered,
     )))
 }
 
@@ -316,6 +331,7 @@ fn relay(
     rules: Arc<Rules>,
     snapshot: &ConfigSnapshot,
     (client, upstream, login): (Stream, Stream, Login),
+    entered: Entered,
 ) -> Relay {
     let session =
         Session::new(rules, login.facts.clone()).with_budget(Arc::<Memory>::clone(&shared.memory));
@@ -329,6 +345,7 @@ fn relay(
         tally: Arc::clone(&snapshot.tally),
         status: Some(Arc::clone(&shared.status)),
         memory: Arc::clone(&shared.memory),
+        entered: Some(Arc::new(entered)),
         updates: Some(config_updates::SnapshotReceiver {
             snapshot: shared.snapshot.clone(),
             listener: index,

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use keywright_proxy::config::Config;
 use keywright_proxy::metrics::Counters;
 use keywright_session::{Event, What};
-use keywright_store::{Remaining, SourceStats};
+use keywright_store::{Remaining, SourceStats, WAIT_BOUNDS_US};
 use keywright_testkit::docs::{generated_part, table};
 use serde_json::{Map, Value};
 
@@ -136,6 +136,9 @@ fn everything() -> Result<String> {
     let counters = Counters::default();
     counters.opened();
     counters.fence_missing("127.0.0.1:6033", 1);
+    counters
+        .listens("127.0.0.1:6033", "127.0.0.1:3306")
+        .tried(true);
     counters.reloaded(true, UNIX_EPOCH);
     counters.switching(false, None);
     let tally = counters.tally(["shop.orders.id"].into_iter());
@@ -159,6 +162,8 @@ fn everything() -> Result<String> {
         refill_failures: 1,
         waits: 1,
         wait_us: 1,
+        waited: [1; WAIT_BOUNDS_US.len() + 1],
+        clock_steps: 1,
         refused: 1,
         rate_per_s: 1,
         worker_id: None,
@@ -187,7 +192,11 @@ fn families(text: &str) -> BTreeMap<String, Family> {
             let names = labels
                 .split(',')
                 .filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
-            families.entry(name.to_owned()).or_default().labels = names.collect();
+            // A histogram is three series, one of them by the bounds of its classes.
+            let family = name.strip_suffix("_bucket").unwrap_or(name);
+            if let Some(family) = families.get_mut(family) {
+                family.labels = names.filter(|name| name != "le").collect();
+            }
         }
     }
     families

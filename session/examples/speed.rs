@@ -97,7 +97,7 @@ impl Talk {
                 | Step::Blocked
                 | Step::Wait
                 | Step::Authenticate(_)
-                | Step::Status(_)
+                | Step::Show(_)
                 | Step::Close => {}
             }
             if !up.is_empty() {
@@ -113,7 +113,7 @@ impl Talk {
                     | Step::Wait
                     | Step::Keys(_)
                     | Step::Authenticate(_)
-                    | Step::Status(_)
+                    | Step::Show(_)
                     | Step::Close => return,
                 }
             }

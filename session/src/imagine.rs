@@ -245,7 +245,7 @@ impl Imagined {
                 | Step::Blocked
                 | Step::Wait
                 | Step::Authenticate(_)
-                | Step::Status(_)
+                | Step::Show(_)
                 | Step::Close => break,
             }
             if packets(&forwarded).is_some() {

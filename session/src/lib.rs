@@ -14,6 +14,7 @@
 //! - `param_keys`, `bulk_keys`: keys among parameters. `attributes`: what clients of MySQL send with a text.
 //! - `traffic`: what is under way on rules' tables, so that rules can change while connections are open; `flow`: where nobody reads.
 //! - `budget`: what prepared statements take of the driver's memory.
+//! - `show`: what the proxy lists of itself; `ending`: what clients are told when it stops.
 //! - `errors`: failures as clients are told of them. [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -26,6 +27,7 @@ mod budget;
 mod bulk_keys;
 mod command;
 mod context;
+mod ending;
 mod errors;
 mod execute;
 mod execute_bulk;
@@ -54,8 +56,8 @@ mod select;
 mod select_prepared;
 mod session;
 mod set_statement;
+mod show;
 mod statements;
-mod status;
 mod step;
 mod temporary;
 mod text;
@@ -71,5 +73,6 @@ pub use rules::{
 };
 pub use schema::SchemaChanges;
 pub use session::Session;
+pub use show::{List, Listing};
 pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, Step, What};
 pub use traffic::{Adopted, Door, Traffic, Unread};

@@ -223,7 +223,7 @@ impl Session {
                 Step::Consumed(0)
             }
             step @ (Step::Blocked | Step::Keys(_) | Step::Wait | Step::Close) => step,
-            Step::More { .. } | Step::Authenticate(_) | Step::Status(_) => self.malformed(),
+            Step::More { .. } | Step::Authenticate(_) | Step::Show(_) => self.malformed(),
         };
         self.reply_to_statement(multi_statement, before);
         step
@@ -248,7 +248,7 @@ impl Session {
             | Step::Keys(_)
             | Step::Wait
             | Step::Authenticate(_)
-            | Step::Status(_)
+            | Step::Show(_)
             | Step::Close) => step,
         };
         if self.answer.wants_local_file() {

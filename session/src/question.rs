@@ -11,7 +11,7 @@ use keywright_wire::protocol::COM_STMT_PREPARE;
 use crate::after::Named;
 use crate::rules::{Rule, Sighting};
 use crate::session::{Gather, Session, Turn};
-use crate::status::EXTENDED_METADATA;
+use crate::show::EXTENDED_METADATA;
 use crate::step::Step;
 
 /// Error numbers of the server: no such table, no such schema, no schema chosen, no such column, no privilege to read the table, or

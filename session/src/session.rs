@@ -21,6 +21,7 @@ use crate::passing::Passing;
 use crate::plan::PlanCache;
 use crate::rules::Rules;
 use crate::select_prepared::SelectStatement;
+use crate::show::Show;
 use crate::statements::Statements;
 use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
 use crate::text_prepare::Reprepared;
@@ -61,8 +62,10 @@ pub struct Session {
     pub(crate) last_status: u16,
     /// An error has come since, which may have ended the transaction, or begun one: it says nothing of that.
     pub(crate) is_status_old: bool,
-    /// Whether the client gets an answer to SHOW KEYWRIGHT STATUS.
+    /// Whether the client gets an answer to SHOW KEYWRIGHT.
     pub(crate) sees_status: bool,
+    /// The list that the client has asked for.
+    pub(crate) show: Option<Box<Show>>,
     /// The command at the front was answered already, with the error of a question of ours.
     pub(crate) drop_command: bool,
     /// Statements of one text that are sent one by one.
@@ -197,6 +200,7 @@ impl Session {
             last_status,
             is_status_old: false,
             sees_status: false,
+            show: None,
             drop_command: false,
             multi_statement: None,
             must_see_change_user: false,
@@ -335,7 +339,7 @@ impl Session {
     pub fn on_client(&mut self, bytes: &[u8]) -> Step {
         match self.multi_statement.take() {
             Some(multi_statement) => self.on_client_of_pieces(multi_statement),
-            None => match self.status_asked(bytes) {
+            None => match self.show_asked(bytes) {
                 Some(step) => step,
                 None => self.on_client_plain(bytes),
             },

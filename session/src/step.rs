@@ -83,8 +83,9 @@ pub enum Step {
     Wait,
     /// The first so many bytes are COM_CHANGE_USER: the driver takes over until it succeeded or failed.
     Authenticate(usize),
-    /// The first so many bytes ask for the proxy's status: the driver drops them and calls `tell_status`.
-    Status(usize),
+    /// The first so many bytes are SHOW KEYWRIGHT: the driver drops them and calls [`crate::Session::show`] with what
+    /// [`crate::Session::shown`] names.
+    Show(usize),
     /// Send what is in the outputs, then close both sides.
     Close,
 }

@@ -34,6 +34,7 @@ pub use settings::{
     RawSnowflakeSettings, RawStoreSettings, SettingsError, SettingsProblem, StoreSettings,
 };
 pub use sources::buffer;
+pub use sources::demand::WAIT_BOUNDS_US;
 pub use sources::source::{NotNow, Source};
 pub use sources::stats::{Remaining, SourceStats};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};

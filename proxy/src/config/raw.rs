@@ -72,7 +72,7 @@ pub(super) struct RawMetrics {
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawStatus {
-    /// Users who get an answer to `SHOW KEYWRIGHT STATUS`.
+    /// Users who get an answer to `SHOW KEYWRIGHT …`.
     pub(super) users: Vec<String>,
 }
 

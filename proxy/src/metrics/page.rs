@@ -7,6 +7,7 @@ use keywright_store::{Remaining, SourceStats};
 use serde::Serialize;
 
 use super::RuleFigures;
+use crate::clients::Follows;
 use crate::status::{Status, VERSION};
 
 /// One file without outside assets; it asks for `/status.json` again and again.
@@ -24,7 +25,7 @@ struct Page<'a> {
     reload: Option<LastReload>,
     switch_in_progress: bool,
     switch_trouble: Option<String>,
-    listeners: Vec<ListenerFigures<'a>>,
+    listeners: Vec<Listener<'a>>,
     sources: Vec<Source<'a>>,
     rules: Vec<Rule<'a>>,
 }
@@ -36,9 +37,13 @@ struct LastReload {
 }
 
 #[derive(Serialize)]
-struct ListenerFigures<'a> {
+struct Listener<'a> {
     bind: &'a str,
     upstream: &'a str,
+    upstream_up: Option<bool>,
+    clients: usize,
+    /// Of these, those that follow earlier rules.
+    clients_earlier: usize,
     fences_missing: u64,
 }
 
@@ -78,7 +83,8 @@ pub(super) fn status(
     let counters = status.counters();
     let (sources, rules) = (status.sources(), counters.rules());
     let missing = counters.fences_missing();
-    let listeners = status.listeners().iter();
+    let in_force = status.snapshot().version();
+    let listeners = counters.listeners();
     let switch = counters.switch();
     let switch_in_progress = switch.as_ref().is_some_and(|of| of.in_progress);
     let page = Page {
@@ -95,10 +101,20 @@ pub(super) fn status(
         switch_in_progress,
         switch_trouble: switch.and_then(|of| of.trouble),
         listeners: listeners
-            .map(|(bind, upstream)| ListenerFigures {
-                bind,
-                upstream,
-                fences_missing: missing.get(bind).copied().unwrap_or_default(),
+            .iter()
+            .map(|of| {
+                let clients = of.clients();
+                let earlier = clients
+                    .iter()
+                    .filter(|client| client.follows(in_force) == Follows::Earlier);
+                Listener {
+                    bind: &of.bind,
+                    upstream: &of.upstream,
+                    upstream_up: of.is_up(),
+                    clients: clients.len(),
+                    clients_earlier: earlier.count(),
+                    fences_missing: missing.get(&of.bind).copied().unwrap_or_default(),
+                }
             })
             .collect(),
         sources: sources.iter().map(of_source).collect(),

@@ -5,11 +5,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use keywright_store::{Remaining, SourceStats};
+use keywright_store::{Remaining, SourceStats, WAIT_BOUNDS_US};
 use prometheus::TextEncoder;
 use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{Counters, NO_RULE, Reload, RuleCounters, SwitchFigures, locked};
+use crate::clients::{Follows, ListenerFigures};
 use crate::status::VERSION;
 
 /// Microseconds of a second.
@@ -25,6 +26,7 @@ impl Counters {
     pub fn render(&self, sources: &[SourceStats]) -> prometheus::Result<String> {
         let mut families = vec![of_build()];
         families.extend(self.of_connections());
+        families.extend(self.of_listeners());
         families.extend(self.of_reload());
         families.extend(self.of_switch());
         families.extend(self.of_rules());
@@ -57,6 +59,43 @@ impl Counters {
                 "schema_refresh_failures_total",
                 "Times that a server's tables could not be read again.",
                 alone(&self.schema_refresh_failures),
+            ),
+        ]
+    }
+
+    fn of_listeners(&self) -> [MetricFamily; 2] {
+        let listeners = self.listeners();
+        let in_force = self.traffic.version();
+        let labelled = |of: &ListenerFigures| label("listener", &of.bind);
+        let up = listeners.iter().filter_map(|of| {
+            let is_up = of.is_up()?;
+            Some((vec![labelled(of)], f64::from(u8::from(is_up))))
+        });
+        let clients = listeners.iter().flat_map(|of| {
+            let mut by = [0; Follows::ALL.len()];
+            for client in of.clients() {
+                let follows = client.follows(in_force);
+                let counts = Follows::ALL.iter().zip(&mut by);
+                counts
+                    .filter(|(of, _)| **of == follows)
+                    .for_each(|(_, count)| *count += 1);
+            }
+            let samples = Follows::ALL.into_iter().zip(by);
+            samples.map(|(follows, count)| {
+                let labels = vec![labelled(of), label("rules", follows.name())];
+                (labels, number(count))
+            })
+        });
+        [
+            gauge(
+                "upstream_up",
+                "1 if the server greeted when it was last asked for a connection; else 0.",
+                up,
+            ),
+            gauge(
+                "clients",
+                "Clients that have logged in, by the rules that they follow: the current ones, earlier ones, or none.",
+                clients,
             ),
         ]
     }
@@ -176,7 +215,7 @@ fn of_build() -> MetricFamily {
 }
 
 /// The figures of all sources of keys.
-fn of_sources(sources: &[SourceStats]) -> [MetricFamily; 11] {
+fn of_sources(sources: &[SourceStats]) -> [MetricFamily; 12] {
     let each = |figure: fn(&SourceStats) -> f64| {
         let sample = move |of: &SourceStats| (vec![label("source", &of.name)], figure(of));
         sources.iter().map(sample)
@@ -242,12 +281,44 @@ fn of_sources(sources: &[SourceStats]) -> [MetricFamily; 11] {
             "Requests for keys that failed.",
             each(|of| number(of.refused)),
         ),
+        key_waits(sources),
         counter(
-            "wait_seconds_total",
-            "How long they waited in total.",
-            each(|of| number(of.wait_us) / US_PER_S),
+            "clock_steps_total",
+            "Times that the clock was set, forward or back, of sources whose keys are made of time.",
+            some(|of| match of.remaining {
+                Remaining::Keys(_) => None,
+                Remaining::Ms(_) => Some(number(of.clock_steps)),
+            }),
         ),
     ]
+}
+
+/// How long statements waited for keys.
+fn key_waits(sources: &[SourceStats]) -> MetricFamily {
+    let samples = sources.iter().map(|of| {
+        let mut up_to = 0;
+        let mut buckets = Vec::new();
+        for (bound_us, count) in WAIT_BOUNDS_US.into_iter().zip(of.waited) {
+            up_to += count;
+            let mut bucket = proto::Bucket::default();
+            bucket.set_upper_bound(number(bound_us) / US_PER_S);
+            bucket.set_cumulative_count(up_to);
+            buckets.push(bucket);
+        }
+        let mut histogram = proto::Histogram::default();
+        histogram.set_bucket(buckets);
+        histogram.set_sample_count(of.waited.iter().sum());
+        histogram.set_sample_sum(number(of.wait_us) / US_PER_S);
+        let mut metric = Metric::from_label(vec![label("source", &of.name)]);
+        metric.set_histogram(histogram);
+        metric
+    });
+    family(
+        "key_wait_seconds",
+        "How long statements waited for a reservation.",
+        MetricType::HISTOGRAM,
+        samples.collect(),
+    )
 }
 
 /// Values are doubles to Prometheus: exact below 2^53.

@@ -77,6 +77,9 @@ impl Relay {
             self.context.tally.note(self.session.events());
             self.context.sources = snapshot.sources();
             self.context.tally = snapshot.tally();
+            if let Some(entered) = &self.context.entered {
+                entered.follows(Some(self.session.version()));
+            }
         }
         adopted
     }

@@ -146,6 +146,12 @@ impl Insert {
         if outline.tail == Tail::OnDuplicateReturning {
             return with("with RETURNING");
         }
+        if plan.spread == Spread::Inside
+            && modes.server.flavour == Flavour::MariaDb
+            && rows.sorts_computed_within()?
+        {
+            return with("with ORDER BY in a subquery over a computed value that may lose digits");
+        }
         self.put(&outline, span, place, key, modes, &mut plan)?;
         plan.part_from(text);
         if let Some(at) = plan.key_at().filter(|_| seen.parameters > 0) {

@@ -4,3 +4,4 @@ pub(crate) mod clause;
 pub(crate) mod cross_check;
 pub(crate) mod outline;
 pub(crate) mod outline_reader;
+pub(crate) mod sorted_within;

@@ -267,7 +267,7 @@ pub(crate) fn drive(
                     output.extend(sides[side].take(count));
                     session.reset(facts.clone());
                 }
-                Step::Status(_) => panic!("nobody is allowed to see it"),
+                Step::Show(_) => panic!("nobody is allowed to see it"),
                 Step::Close => {
                     heard.closed = true;
                     break 'said;

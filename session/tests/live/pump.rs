@@ -195,7 +195,7 @@ fn drive(
                     idle = 0;
                 }
                 Step::More { .. } | Step::Blocked | Step::Wait => {}
-                Step::Status(_) | Step::Close => return Ok(()),
+                Step::Show(_) | Step::Close => return Ok(()),
             }
             if idle == 2 {
                 break;

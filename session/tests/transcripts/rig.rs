@@ -197,7 +197,7 @@ impl Rig {
                     self.s.on_keys(keys);
                     continue;
                 }
-                Step::Authenticate(_) | Step::Status(_) => panic!(),
+                Step::Authenticate(_) | Step::Show(_) => panic!(),
                 Step::Close => self.closed = true,
             }
             side = 1 - side;

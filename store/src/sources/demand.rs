@@ -33,6 +33,11 @@ pub(crate) struct Demand {
     pub(crate) figures: Figures,
 }
 
+/// Upper bounds of the classes that waits are counted in, microseconds; the last class has none.
+pub const WAIT_BOUNDS_US: [u64; 9] = [
+    500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000,
+];
+
 /// Counts for the statistics.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
@@ -41,6 +46,9 @@ pub(crate) struct Figures {
     pub(crate) refill_failures: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) wait_us: AtomicU64,
+    /// Waits that have ended, by how long they were.
+    pub(crate) waited: [AtomicU64; WAIT_BOUNDS_US.len() + 1],
+    pub(crate) clock_steps: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) rate_per_s: AtomicU64,
     pub(crate) step: AtomicU64,
@@ -118,6 +126,10 @@ impl Demand {
         let result = self.wait(need, began, attempt).await;
         let waited_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.figures.wait_us.fetch_add(waited_us, Ordering::Relaxed);
+        let class = WAIT_BOUNDS_US.partition_point(|bound| *bound < waited_us);
+        if let Some(count) = self.figures.waited.get(class) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
         if result.is_err() {
             self.figures.refused.fetch_add(1, Ordering::Relaxed);
         }

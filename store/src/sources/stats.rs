@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sources::demand::Demand;
+use crate::sources::demand::{Demand, WAIT_BOUNDS_US};
 
 /// What a source may still issue before its next reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,10 @@ pub struct SourceStats {
     pub waits: u64,
     /// How long in total, microseconds.
     pub wait_us: u64,
+    /// Waits that have ended, by [`WAIT_BOUNDS_US`].
+    pub waited: [u64; WAIT_BOUNDS_US.len() + 1],
+    /// Times that the clock was set, forward or back, as far as a source whose keys are made of time has seen it.
+    pub clock_steps: u64,
     /// Statements that got no key.
     pub refused: u64,
     /// Keys per second, while the last reservation but one was used up.
@@ -65,6 +69,8 @@ impl SourceStats {
             refill_failures: read(&figures.refill_failures),
             waits: read(&figures.waits),
             wait_us: read(&figures.wait_us),
+            waited: figures.waited.each_ref().map(read),
+            clock_steps: read(&figures.clock_steps),
             refused: read(&figures.refused),
             rate_per_s: read(&figures.rate_per_s),
             worker_id,

@@ -314,10 +314,15 @@ impl Keeper {
             .virtual_clock
             .observe(readings, supply.settings.clock_jump_ms_max);
         supply.skew_ms.store(seen.skew_ms, Ordering::Relaxed);
+        let steps = &supply.demand.figures.clock_steps;
         match seen.event {
             ClockEvent::Steady => {}
-            ClockEvent::SteppedBack { ms } => warn!(ms, "the clock was set back; ids go on"),
+            ClockEvent::SteppedBack { ms } => {
+                steps.fetch_add(1, Ordering::Relaxed);
+                warn!(ms, "the clock was set back; ids go on");
+            }
             ClockEvent::SteppedForward { ms, followed } => {
+                steps.fetch_add(1, Ordering::Relaxed);
                 warn!(ms, followed, "the clock was set forward");
             }
         }
