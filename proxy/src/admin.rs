@@ -1,5 +1,6 @@
 //! How the program itself reaches a listener's server.
 
+use std::error::Error;
 use std::fmt;
 use std::fs;
 
@@ -36,6 +37,20 @@ impl Admin {
         self.0.clone()
     }
 
+    /// Why nobody is logged in, with what to look at.
+    pub(crate) fn not_reached(&self, error: &mysql_async::Error) -> String {
+        let hint = match error {
+            mysql_async::Error::Server(_) => " (check admin and admin_password_file)",
+            mysql_async::Error::Driver(_)
+            | mysql_async::Error::Io(_)
+            | mysql_async::Error::Other(_)
+            | mysql_async::Error::Url(_) => {
+                " (is the server there, and the address in admin right?)"
+            }
+        };
+        format!("connecting as {self}: {}{hint}", innermost(error))
+    }
+
     /// Whether both are for one place, whoever logs in there.
     pub(crate) fn is_same_place(&self, other: &Admin) -> bool {
         let place = |of: &Admin| {
@@ -55,10 +70,32 @@ fn password(file: &str) -> Result<String, String> {
     Ok(line.to_owned())
 }
 
-impl fmt::Debug for Admin {
+/// The driver's errors repeat what is inside of them.
+fn innermost(error: &dyn Error) -> String {
+    let mut inner = error;
+    while let Some(next) = inner.source() {
+        inner = next;
+    }
+    inner.to_string()
+}
+
+impl fmt::Display for Admin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.0.user().unwrap_or_default();
-        let (host, port) = (self.0.ip_or_hostname(), self.0.tcp_port());
-        write!(out, "Admin({user}@{host}:{port})")
+        match self.0.socket() {
+            Some(socket) => write!(out, "{user} over {socket}"),
+            None => write!(
+                out,
+                "{user} to {}:{}",
+                self.0.ip_or_hostname(),
+                self.0.tcp_port()
+            ),
+        }
+    }
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Admin({self})")
     }
 }

@@ -56,7 +56,7 @@ pub fn decode(id: &str, layout: &Layout) -> Result<Decoded> {
     }
     let number = id
         .parse()
-        .with_context(|| format!("{id} is not a 64-bit number"))?;
+        .with_context(|| format!("{id} is no id: the largest is {}", i64::MAX))?;
     let parts = layout.decode(number)?;
     Ok(Decoded::Snowflake {
         issued_at: iso(parts.issued_at_ms)?,

@@ -157,7 +157,7 @@ fn of_shard(
         floor = highest;
         let _ = writeln!(
             out,
-            "-- So that {shards} servers do not give the same ids, each takes every {shards}th, from above the highest of all. This is for all\n\
+            "-- So that {shards} servers do not give the same ids, each takes one id of {shards}, from above the highest of all. This is for all\n\
              -- tables of the server and for new connections; write it into the server's configuration too.\n\
              SET GLOBAL auto_increment_increment = {shards};\n\
              SET GLOBAL auto_increment_offset = {number};"

@@ -217,7 +217,7 @@ fn passwords_are_not_shown() -> Result<()> {
     for text in [&by_file, &by_url] {
         let config = format!("{:?}", Config::parse(text)?);
         assert!(
-            config.contains("Admin(keywright@127.0.0.1:3306)"),
+            config.contains("Admin(keywright to 127.0.0.1:3306)"),
             "{config}"
         );
         assert!(!config.contains(SECRET), "{config}");

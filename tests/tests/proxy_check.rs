@@ -15,6 +15,7 @@ keywright_testkit::on_both_flavours!(
     what_the_admin_account_may_not_do_is_told,
     triggers_that_the_admin_account_may_not_see_are_told,
     a_store_without_tables_is_told_once,
+    a_tag_that_only_the_file_names_is_told,
     replicas_of_each_other_are_told,
     writers_past_the_program_are_named,
     programs_are_no_strangers_to_each_other,
@@ -248,6 +249,24 @@ fn a_store_without_tables_is_told_once(flavour: Flavour) -> Result<()> {
         of_store()?,
         ["store: error: it lacks the tables keywright_worker, keywright_rule: run keywright init"]
     );
+    Ok(())
+}
+
+/// `run` would not start: it asks for the tags of the file, whatever is in force.
+fn a_tag_that_only_the_file_names_is_told(flavour: Flavour) -> Result<()> {
+    let (_server, config) = shop(flavour, &[])?;
+    let config = with(&config, rule("shop.orders", "rewrite", true));
+    let proxy = ProxyProcess::start(config.clone())?;
+    let insert = "INSERT INTO orders (a) VALUES (1)";
+    assert!(proxy.wire("shop")?.run(insert)?.last_insert_id >= 1000);
+    let mut misspelt = config;
+    for rule in &mut misspelt.rules {
+        *rule = rule.replace("segment:orders", "segment:ordres");
+    }
+    let checked = ProxyProcess::command(&misspelt, &["check"])?;
+    assert!(!checked.status.success());
+    let said = String::from_utf8(checked.stdout)?;
+    assert_has(&said, &["store: error: tag \"ordres\" is not in "]);
     Ok(())
 }
 

@@ -38,6 +38,9 @@ impl Advance {
         let next = runtime()?.block_on(keys.advance(&above));
         let next = next.map_err(|failure| anyhow::anyhow!("{failure}"))?;
         match above {
+            Above::Tag { tag, id } if next > i64::MAX.unsigned_abs() => {
+                println!("tag \"{tag}\" has no ids left: {id} is the largest that there is");
+            }
             Above::Tag { tag, id: _ } => {
                 println!(
                     "tag \"{tag}\" goes on at {next}; programs use up first what they have reserved before"

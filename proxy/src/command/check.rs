@@ -97,7 +97,7 @@ impl Check {
     async fn findings(&self, configured: &Config, keys: &Keys) -> Vec<Told> {
         let config = as_in_force(configured, keys).await;
         let mut told = Vec::new();
-        for finding in keys.check(&config.tags()).await {
+        for finding in keys.check(&tags(configured, &config)).await {
             let severity = match finding.severity {
                 keywright_store::Severity::Error => Severity::Error,
                 keywright_store::Severity::Warning => Severity::Warning,
@@ -140,6 +140,15 @@ async fn as_in_force(config: &Config, keys: &Keys) -> Config {
         config,
         standing.as_ref().map(in_force::key_spaces_of).as_ref(),
     )
+}
+
+/// The tags that are in force, and those that the file wants: `run` does not start without either.
+fn tags(configured: &Config, config: &Config) -> Vec<Tag> {
+    let mut tags = config.tags();
+    let wanted = configured.tags().into_iter();
+    let wanted: Vec<Tag> = wanted.filter(|tag| !tags.contains(tag)).collect();
+    tags.extend(wanted);
+    tags
 }
 
 /// The rules that are to give keys, and do not yet.
@@ -241,7 +250,11 @@ pub(crate) async fn read(
 }
 
 fn not_asked(listener: &Listener, error: &anyhow::Error) -> Finding {
-    let message = format!("tables could not be looked at: {error:#}");
+    let hint = match listener.admin {
+        Some(_) => "",
+        None => ": write admin = \"mysql://USER@HOST:PORT\", or check = \"warn\" to go on unseen",
+    };
+    let message = format!("tables could not be looked at: {error:#}{hint}");
     match listener.unchecked {
         Unchecked::Error => Finding {
             severity: Severity::Error,

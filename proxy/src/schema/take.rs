@@ -19,13 +19,13 @@ const READ_MS_MAX: u64 = 60_000;
 /// There is no admin url, it cannot be read, or the server cannot be reached in time.
 pub async fn connect(config: &Config, listener: &Listener) -> Result<Conn> {
     let admin = listener.admin.as_ref().context("there is no admin url")?;
-    timeout(
+    let connected = timeout(
         Duration::from_millis(config.connect_ms_max),
         Conn::new(admin.opts()),
     )
     .await
-    .context("connecting took longer than connect_ms_max")?
-    .context("connecting to the upstream with the listener's admin url")
+    .context("connecting took longer than connect_ms_max")?;
+    connected.map_err(|error| anyhow::anyhow!("{}", admin.not_reached(&error)))
 }
 
 /// Takes a snapshot of a listener's server.

@@ -49,11 +49,19 @@ fn the_fence_is_missing_and_why() {
     assert_eq!(missing, 1);
     let alter = "ALTER TABLE `shop`.`orders` AUTO_INCREMENT = 18446744073709551615";
     let has_none = format!("W `shop`.`orders` has no fence; {alter}: {behind}");
-    for (more, expected) in [("fence = true", 1), ("fence = false", 0)] {
+    let wanted_so = format!(
+        "W `shop`.`orders` has no fence, as its rule says (fence = false): {behind}, which may come a second time"
+    );
+    for (more, said, expected) in [
+        ("fence = true", &has_none, 1),
+        ("fence = false", &wanted_so, 0),
+    ] {
         let (told, missing) = of(&fence(more), "InnoDB", None);
-        assert_eq!(told, [has_none.as_str()], "{more}");
+        assert_eq!(told, [said.as_str()], "{more}");
         assert_eq!(missing, expected, "{more}");
     }
+    let switched = config("segment:orders", "fence = false");
+    assert_eq!(of(&switched, "InnoDB", None), (vec![wanted_so], 0));
     let (told, missing) = of(&fence("fence = true"), "InnoDB", Some("it is late"));
     let refused = format!("W the fence of `shop`.`orders` cannot be applied: it is late: {behind}");
     assert_eq!(told, [refused]);
@@ -252,6 +260,35 @@ fn rules_without_a_table_on_any_server_are_told() {
         [
             "no table matches \"log.*\" with a column \"id\" on any listener's server: are pattern and column right, and may the admin \
           account see the table?"
+        ]
+    );
+    let hint = |table: &str| {
+        let wrong = with_rules(&[(table, "uuid_v7", "")]);
+        let said = unmatched(&wrong, &[&one]).concat();
+        said.split_once("see the table?").unwrap().1.to_owned()
+    };
+    assert_eq!(
+        [hint("`shop`.`orders`"), hint("shop.%"), hint("log.*")],
+        [
+            ". Names in a rule stand without backticks",
+            ". In a rule * stands for any characters, not %",
+            ""
+        ]
+    );
+}
+
+#[test]
+fn a_rule_behind_one_that_takes_its_tables_is_told() {
+    let config = with_rules(&[
+        ("shop.*", "segment:orders", ""),
+        ("shop.orders", "uuid_v7", ""),
+    ]);
+    let one = snapshot(MYSQL, vec![plain("orders", "bigint")]);
+    assert_eq!(
+        unmatched(&config, &[&one]),
+        [
+            "no table is left for rule shop.orders.id: the rule shop.*.id stands before it and takes all of them. Put the narrower \
+          one first, or take one out"
         ]
     );
 }

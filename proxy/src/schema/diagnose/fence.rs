@@ -47,6 +47,12 @@ fn ignored(matched: &Matched<'_>) -> Option<String> {
 fn missing(matched: &Matched<'_>) -> impl Iterator<Item = String> {
     lacking(matched).filter_map(|(configured, column, lack)| {
         let name = column.quoted_table();
+        if !configured.fence && lack != Lack::Engine {
+            return Some(format!(
+                "{name} has no fence, as its rule says (fence = false): inserts that the proxy does not see take keys of the server's \
+                 own, which may come a second time"
+            ));
+        }
         let trouble = match (lack, &column.fence_refused) {
             // Told for itself.
             (Lack::Engine, _) if configured.fence => return None,
