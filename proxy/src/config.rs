@@ -1,16 +1,17 @@
 //! The configuration file: as written, then validated with all problems at once.
 
+mod limits;
+mod no_toml;
 mod raw;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use crate::keepalive::KEEPALIVE_S_MAX;
 use crate::listener::listener;
 pub use crate::listener::{Listener, Unchecked};
 use anyhow::{Context, Result};
-use keywright_core::{Layout, Tag, nearest};
+use keywright_core::{Layout, Tag};
 use keywright_rewrite::KeyForm;
 use keywright_session::{Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule};
 use keywright_store::switch::KeySpace;
@@ -155,7 +156,7 @@ impl Config {
     /// # Errors
     /// It is no TOML, or has [`Problems`].
     pub fn parse(text: &str) -> Result<Config> {
-        let raw: Raw = toml::from_str(text).map_err(|error| no_toml(text, &error))?;
+        let raw: Raw = toml::from_str(text).map_err(|error| no_toml::error(text, &error))?;
         let mut problems = Vec::new();
         let store = StoreSettings::new(&raw.store, &raw.snowflake)
             .map_err(|error| {
@@ -171,12 +172,8 @@ impl Config {
             .enumerate()
             .filter_map(|(index, raw)| listener(index, raw, &mut problems))
             .collect();
-        if raw.limits.keepalive_s > KEEPALIVE_S_MAX {
-            let given = raw.limits.keepalive_s;
-            problems.push(format!(
-                "limits.keepalive_s is at most {KEEPALIVE_S_MAX}, not {given}"
-            ));
-        }
+        problems.extend(twice_bound(&listeners));
+        problems.extend(limits::problems(&raw.limits));
         let (mut rules, fences): (Vec<Configured>, Vec<Option<bool>>) = raw
             .rule
             .iter()
@@ -188,23 +185,6 @@ impl Config {
             settle(&mut rules, &fences, store, &mut problems);
         }
         problems.extend(unlike_rules(&rules));
-        if raw.limits.memory_bytes_max / 4 < raw.limits.rewrite_bytes_max {
-            problems.push(
-                "limits.memory_bytes_max is at least four times rewrite_bytes_max: a longest statement must have room"
-                    .to_owned(),
-            );
-        }
-        if raw.limits.connections_max == 0 {
-            problems.push("limits.connections_max is at least 1: nobody could connect".to_owned());
-        }
-        if raw.limits.schema_refresh_s == 0 {
-            problems.push("limits: schema_refresh_s is at least 1".to_owned());
-        }
-        if raw.limits.switch_wait_ms_max == 0 || raw.limits.switch_peer_wait_s == 0 {
-            problems.push(
-                "limits: switch_wait_ms_max and switch_peer_wait_s are at least 1".to_owned(),
-            );
-        }
         match store {
             Some(store) if problems.is_empty() => Ok(Config {
                 store,
@@ -233,6 +213,18 @@ impl Config {
     }
 }
 
+/// Addresses that two listeners name.
+fn twice_bound(listeners: &[Listener]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let again = listeners.iter().filter(|of| !seen.insert(of.bind.as_str()));
+    again
+        .map(|of| {
+            let bind = &of.bind;
+            format!("two listeners have bind = \"{bind}\": each needs an address of its own")
+        })
+        .collect()
+}
+
 /// What of rules depends on the store: whether their tables are switched, and have the fence if that was not said (`fences`).
 fn settle(
     rules: &mut [Configured],
@@ -256,23 +248,6 @@ fn settle(
             ));
         }
     }
-}
-
-/// What is wrong, and where. Its own words show the line too, and there may be a password in it.
-fn no_toml(text: &str, error: &toml::de::Error) -> anyhow::Error {
-    let before = error.span().and_then(|span| text.get(..span.start));
-    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-    let meant = meant(error.message()).unwrap_or_default();
-    anyhow::anyhow!("line {line}: {}{meant}", error.message())
-}
-
-/// What was probably meant by a name that the file has and no section. The message quotes that name, then those that there are.
-fn meant(message: &str) -> Option<String> {
-    let rest = message.strip_prefix("unknown field `")?;
-    let (wanted, rest) = rest.split_once('`')?;
-    let known = rest.split('`').skip(1).step_by(2);
-    let near = nearest::nearest(wanted, known).into_iter().next()?;
-    Some(format!(". Did you mean \"{near}\"?"))
 }
 
 /// Tags whose rules take part in switches in part only: when tables leave a tag, others must not issue of it by what they know.

@@ -64,6 +64,54 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
+fn limits_of_zero_are_told_with_what_they_would_do() {
+    let names = [
+        "connections_max",
+        "rewrite_bytes_max",
+        "select_rows_max",
+        "connect_ms_max",
+        "login_ms_max",
+        "answer_ms_max",
+        "schema_refresh_s",
+        "switch_wait_ms_max",
+        "switch_peer_wait_s",
+    ];
+    let zeros: String = names.iter().map(|name| format!("{name} = 0\n")).collect();
+    let text = SAMPLE.replace("[limits]\n", &format!("[limits]\n{zeros}"));
+    let output = problems(&text);
+    assert!(output.contains("9 problem(s)"), "{output}");
+    for name in names {
+        let expected = format!("limits.{name} is at least 1: with 0 ");
+        assert!(output.contains(&expected), "{expected} is not in {output}");
+    }
+}
+
+#[test]
+fn what_is_no_configuration_is_told_with_what_to_type() {
+    let listener = "[[listener]]\nbind = \"127.0.0.1:6033\"\nupstream = \"127.0.0.1:3306\"\n";
+    let rule = SAMPLE.replace("column = \"id\"", "column = id");
+    let bits = SAMPLE.replace("# bits_max = 63", "bits_max = \"63\"");
+    let twice = format!(
+        "{SAMPLE}\n{}",
+        listener.replace("127.0.0.1:6033", "0.0.0.0:3306")
+    );
+    let bind = SAMPLE.lines().find_map(|line| line.strip_prefix("bind = "));
+    let twice = twice.replace("\"0.0.0.0:3306\"", bind.unwrap_or_default());
+    for (text, expected) in [
+        (
+            listener,
+            "there is no [store]: it says where keys are reserved",
+        ),
+        (&rule, "Text stands in quotes: column = \"id\""),
+        (&bits, "A number stands without quotes"),
+        (&twice, "each needs an address of its own"),
+    ] {
+        let output = problems(text);
+        assert!(output.contains(expected), "{expected} is not in {output}");
+    }
+}
+
+#[test]
 fn native_ids_are_blocked_unless_it_is_said_otherwise() -> Result<()> {
     let fences = |text: &str| -> Result<Vec<(bool, bool)>> {
         let config = Config::parse(text)?;

@@ -1,0 +1,36 @@
+//! Why a text is no configuration, in words that say what to type.
+
+use keywright_core::nearest;
+
+/// What is wrong, and where. The parser's own rendering shows the line too, and there may be a password in it.
+pub(super) fn error(text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let message = error.message();
+    if message == "missing field `store`" {
+        return anyhow::anyhow!("there is no [store]: it says where keys are reserved");
+    }
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    let hint = meant(message).or_else(|| quotes(message));
+    anyhow::anyhow!("line {line}: {message}{}", hint.unwrap_or_default())
+}
+
+/// What was probably meant by a name that the file has and no section. The message quotes that name, then those that there are.
+fn meant(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("unknown field `")?;
+    let (wanted, rest) = rest.split_once('`')?;
+    let known = rest.split('`').skip(1).step_by(2);
+    let near = nearest::nearest(wanted, known).into_iter().next()?;
+    Some(format!(". Did you mean \"{near}\"?"))
+}
+
+/// Whether quotes are missing, or too many.
+fn quotes(message: &str) -> Option<String> {
+    const NUMBERS: [&str; 4] = ["u16", "u32", "u64", "usize"];
+    let is_number = |rest: &str| NUMBERS.iter().any(|number| rest.ends_with(number));
+    // A word without quotes is read as a number, of which there are some that are words.
+    if message.starts_with("invalid float") || message.starts_with("string values must be quoted") {
+        return Some(". Text stands in quotes: column = \"id\"".to_owned());
+    }
+    let rest = message.strip_prefix("invalid type: string ")?;
+    is_number(rest).then(|| ". A number stands without quotes".to_owned())
+}
