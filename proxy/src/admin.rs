@@ -1,9 +1,9 @@
 //! How the program itself reaches a listener's server.
 
-use std::error::Error;
 use std::fmt;
 use std::fs;
 
+use keywright_store::innermost;
 use mysql_async::{Opts, OptsBuilder};
 
 /// An account on a listener's server. Neither its messages nor its debugging output show the password.
@@ -68,15 +68,6 @@ fn password(file: &str) -> Result<String, String> {
     let line = text.lines().next().filter(|line| !line.is_empty());
     let line = line.ok_or_else(|| format!("admin_password_file: \"{file}\" has no first line"))?;
     Ok(line.to_owned())
-}
-
-/// The driver's errors repeat what is inside of them.
-fn innermost(error: &dyn Error) -> String {
-    let mut inner = error;
-    while let Some(next) = inner.source() {
-        inner = next;
-    }
-    inner.to_string()
 }
 
 impl fmt::Display for Admin {

@@ -39,6 +39,7 @@ pub use sources::source::{NotNow, Source};
 pub use sources::stats::{Remaining, SourceStats};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use store::advance::Above;
+pub use store::error::innermost;
 pub use store::identity::server_identity;
 pub use store::lease_rows::WorkerRow;
 pub use store::schema::OWN_TABLES;

@@ -1,23 +1,41 @@
 //! Why a conversation with the store came to nothing, and columns that hold what they should not.
 
+use std::error::Error;
+
 use mysql_async::{FromValueError, Row};
-use thiserror::Error;
+use thiserror::Error as ThisError;
 
 /// Why a conversation came to nothing. Whatever it had sent may or may not have been done.
-#[derive(Debug, Error)]
+#[derive(Debug, ThisError)]
 pub(crate) enum StoreError {
     /// It took too long, or no connection came free.
     #[error("no answer within {ms} ms")]
     TimedOut { ms: u64 },
     /// Refused by the server, or the connection failed.
-    #[error("{0}")]
-    Client(#[from] mysql_async::Error),
+    #[error("{}", innermost(.0))]
+    Client(mysql_async::Error),
     /// A column holds what it should not.
     #[error("column \"{column}\" holds {value}")]
     Column { column: String, value: String },
     /// A row changed although it was locked.
     #[error("a row changed while it was locked")]
     NotLocked,
+}
+
+impl From<mysql_async::Error> for StoreError {
+    fn from(error: mysql_async::Error) -> Self {
+        Self::Client(error)
+    }
+}
+
+/// What an error is about in the end: the driver's errors repeat what is inside of them.
+#[must_use]
+pub fn innermost(error: &dyn Error) -> String {
+    let mut inner = error;
+    while let Some(next) = inner.source() {
+        inner = next;
+    }
+    inner.to_string()
 }
 
 impl StoreError {
@@ -45,5 +63,19 @@ pub(crate) fn column<T: mysql_async::prelude::FromValue>(
         Some(Ok(value)) => Ok(value),
         Some(Err(FromValueError(value))) => Err(wrong(value.as_sql(false))),
         None => Err(wrong("nothing: there is no such column".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_is_told_once() {
+        let io = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let expected = io.to_string();
+        let error = StoreError::from(mysql_async::Error::from(io));
+        assert_eq!(error.to_string(), expected);
+        assert!(error.source().is_none(), "it would be told again");
     }
 }
