@@ -1,5 +1,6 @@
 //! What would become of statements: one, or all of a general query log.
 
+mod json;
 mod why;
 
 use std::collections::{BTreeMap, HashMap};
@@ -73,18 +74,25 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// What would become of one statement, for people.
-    pub fn statement(&self, text: &str, database: Option<&str>) -> String {
+    /// What would become of a statement, and the database that is chosen behind it.
+    fn imagine(&self, text: &str, database: Option<&str>) -> (Explained, Option<Vec<u8>>) {
         let database = database.map(|name| name.as_bytes().to_vec());
         let mut imagined = self.connect(database);
         let report = imagined.query(text.as_bytes(), &mut self.examples());
+        let database = imagined.database().map(<[u8]>::to_vec);
+        (report, database)
+    }
+
+    /// What would become of one statement, for people.
+    pub fn statement(&self, text: &str, database: Option<&str>) -> String {
+        let (report, database) = self.imagine(text, database);
         let mut out = String::new();
         // Writing to a String cannot fail.
         let _ = match report.rule {
             Some(rule) => writeln!(out, "rule       {}", self.name(rule)),
             None => writeln!(out, "rule       none"),
         };
-        let (fate, more) = self.in_words(&report, text, imagined.database());
+        let (fate, more) = self.in_words(&report, text, database.as_deref());
         let _ = write!(out, "statement  {fate}");
         for (name, value) in more {
             let _ = write!(out, "\n{name:10} {value}");

@@ -71,6 +71,34 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
         )?,
         &["note: without a listener's admin url", "no column list"],
     );
+    let json = |text: &str| {
+        let arguments = [
+            "explain",
+            "--format",
+            "json",
+            "--database",
+            "explained",
+            text,
+        ];
+        ProxyProcess::said(&config, &arguments)
+    };
+    assert_has(
+        &json("INSERT INTO shown VALUES (1, 0)")?,
+        &[
+            r#"{"rule":{"number":1,"table":"explained.*","column":"nr","key":"segment:t","mode":"rewrite","view":"explained.shown"},"outcome":"rewritten","construct":null,"statement":"INSERT INTO shown (`a`,`nr`) VALUES (1, LAST_INSERT_ID(1001))","error":null,"because":null,"notes":[]}"#,
+        ],
+    );
+    assert_has(
+        &json("INSERT INTO hidden VALUES (1)")?,
+        &[r#""outcome":"refused","construct":"view","statement":null,"error":""#],
+    );
+    assert_has(
+        &json("SELECT 1")?,
+        &[
+            r#"{"rule":null,"outcome":"untouched""#,
+            r#""because":"it is no INSERT"#,
+        ],
+    );
     let rows = server.run("explained", "SELECT COUNT(*) FROM t")?;
     assert_eq!(rows, [["0"]], "explaining carries nothing out");
     Ok(())
@@ -115,6 +143,14 @@ fn general_logs_are_explained(flavour: Flavour) -> Result<()> {
             "          5  rewritten; the first on line ",
             "          1  refused (insert_select); the first on line ",
             "          2  passed as they are; the first on line ",
+        ],
+    );
+    let json = ProxyProcess::said(&config, &["explain", "--format", "json", "--file", log])?;
+    assert_has(
+        &json,
+        &[
+            r#""rules":[{"rule":{"number":1,"table":"logged.*","column":"id","key":"segment:t","mode":"rewrite","view":null},"outcomes":[{"outcome":"rewritten","construct":null,"error":null,"count":5,"first_line":"#,
+            r#"{"outcome":"refused","construct":"insert_select","error":""#,
         ],
     );
     // The line is where the statement begins.

@@ -11,7 +11,7 @@ use keywright_proxy::explain::Explainer;
 use keywright_proxy::general_log::{Entry, GeneralLog};
 use keywright_proxy::known::Known;
 
-use super::{File, runtime};
+use super::{File, Format, runtime};
 
 #[derive(Args)]
 pub(crate) struct Explain {
@@ -31,6 +31,9 @@ pub(crate) struct Explain {
         required_unless_present = "statement"
     )]
     log: Option<PathBuf>,
+    /// How it is printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
     /// The statement.
     statement: Option<String>,
 }
@@ -38,20 +41,33 @@ pub(crate) struct Explain {
 impl Explain {
     pub(crate) fn run(&self) -> Result<()> {
         let config = self.file.load()?;
-        let known = self.known(&config)?;
+        let mut notes = Vec::new();
+        let known = self.known(&config, &mut notes)?;
+        if self.format == Format::Text {
+            notes.iter().for_each(|note| println!("note: {note}"));
+        }
         let explainer = Explainer::new(&config, &known);
         let database = self.database.as_deref();
         if let Some(log) = &self.log {
             let summary = explainer.log(open(log)?, database)?;
-            print!("{}", explainer.report(&summary));
+            match self.format {
+                Format::Text => print!("{}", explainer.report(&summary)),
+                Format::Json => println!("{}", explainer.report_json(&summary, notes.clone())?),
+            }
         }
         if let Some(statement) = &self.statement {
-            println!("{}", explainer.statement(statement, database));
+            match self.format {
+                Format::Text => println!("{}", explainer.statement(statement, database)),
+                Format::Json => {
+                    println!("{}", explainer.statement_json(statement, database, notes)?);
+                }
+            }
         }
         Ok(())
     }
 
-    fn known(&self, config: &Config) -> Result<Known> {
+    /// What is known of the server; what is not is noted.
+    fn known(&self, config: &Config, notes: &mut Vec<String>) -> Result<Known> {
         let listener = match &self.listener {
             Some(bind) => Some(
                 config
@@ -66,17 +82,18 @@ impl Explain {
                 .find(|listener| listener.admin.is_some()),
         };
         let Some(listener) = listener.filter(|listener| listener.admin.is_some()) else {
-            println!(
-                "note: without a listener's admin url, columns, triggers and sql_mode of the server are not known"
+            notes.push(
+                "without a listener's admin url, columns, triggers and sql_mode of the server are not known"
+                    .to_owned(),
             );
             return self.assumed();
         };
         match runtime()?.block_on(Known::ask(config, listener)) {
             Ok(known) => Ok(known),
             Err(error) => {
-                println!(
-                    "note: columns, triggers and sql_mode of the server are not known: {error:#}"
-                );
+                notes.push(format!(
+                    "columns, triggers and sql_mode of the server are not known: {error:#}"
+                ));
                 self.assumed()
             }
         }
