@@ -130,13 +130,13 @@ fn a_table_without_room_stops_no_others(flavour: Flavour) -> Result<()> {
 fn while_a_rule_observes_nobody_is_told_to_stop_native_keys(flavour: Flavour) -> Result<()> {
     let (_server, config) = shop(flavour, &[])?;
     let mut config = config.rule("shop.orders", "stride:orders");
-    config.rules[0].push_str("offset = 1\nincrement = 2\nfence = false\n");
+    config.rules[0].push_str("offset = 1\nincrement = 2\n");
     assert_has(
         &ProxyProcess::said(&config, &["check"])?,
         &["AUTO_INCREMENT = "],
     );
     let mut observing = config;
-    observing.rules[0].push_str("mode = \"observe\"\n");
+    observing.rules[0].push_str("fence = false\nmode = \"observe\"\n");
     let said = ProxyProcess::said(&observing, &["check"])?;
     assert!(!said.contains("AUTO_INCREMENT"), "{said}");
     Ok(())
