@@ -73,7 +73,7 @@ impl Fleet {
             )?;
             let port = server.port();
             text += &format!(
-                "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:{port}\"\n\
+                "[[listener]]\nbind = \"127.0.0.2:{port}\"\nupstream = \"127.0.0.1:{port}\"\n\
                  admin = \"mysql://root@127.0.0.1:{port}?prefer_socket=false\"\n"
             );
         }
