@@ -172,7 +172,6 @@ impl Config {
             .enumerate()
             .filter_map(|(index, raw)| listener(index, raw, &mut problems))
             .collect();
-        problems.extend(twice_bound(&listeners));
         problems.extend(limits::problems(&raw.limits));
         let (mut rules, fences): (Vec<Configured>, Vec<Option<bool>>) = raw
             .rule
@@ -211,18 +210,6 @@ impl Config {
             Some(_) | None => Err(Problems(problems).into()),
         }
     }
-}
-
-/// Addresses that two listeners name.
-fn twice_bound(listeners: &[Listener]) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let again = listeners.iter().filter(|of| !seen.insert(of.bind.as_str()));
-    again
-        .map(|of| {
-            let bind = &of.bind;
-            format!("two listeners have bind = \"{bind}\": each needs an address of its own")
-        })
-        .collect()
 }
 
 /// What of rules depends on the store: whether their tables are switched, and have the fence if that was not said (`fences`).
