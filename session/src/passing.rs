@@ -8,7 +8,7 @@ use crate::native::Native;
 use crate::observed::Execution;
 use crate::question::KeyThere;
 use crate::session::{Session, Turn};
-use crate::statements::{ByMode, Changes, Keyless, ObservedInsert};
+use crate::statements::{ByMode, Changes, Keyless};
 use crate::step::Step;
 use keywright_core::Cause;
 use keywright_rewrite::{Flavour, Unsupported};
@@ -116,11 +116,7 @@ impl Session {
         let after = Self::after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);
         if let Some(observed) = &passed.observed
-            && let ObservedInsert::Rows {
-                returning: false,
-                native,
-                ..
-            } = observed.insert
+            && let Some(native) = observed.native()
             && self.statements.upstream(named) == named
             && flags == 0
         {
@@ -134,6 +130,7 @@ impl Session {
         }
         if let Some(observed) = &passed.observed {
             self.note_native(observed.rule, None);
+            self.watch_fence(observed.rule);
         }
         self.pass_named(header, bytes, named, Shape::of_execution(flags), after)
     }

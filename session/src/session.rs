@@ -16,7 +16,7 @@ use crate::in_place::Rewriting;
 use crate::insert::Stage;
 use crate::last_insert_id::{PendingLastInsertId, Reply};
 use crate::multi_statement::MultiStatement;
-use crate::native::{Answered, AtFence, Sent};
+use crate::native::{Answered, AtFence, PassedOn, Sent};
 use crate::passing::Passing;
 use crate::plan::PlanCache;
 use crate::rules::Rules;
@@ -90,6 +90,8 @@ pub struct Session {
     pub(crate) goes_on: Option<u64>,
     /// The server has refused the command at the front at the fence.
     pub(crate) at_fence: Option<AtFence>,
+    /// The command that is passed on may be an INSERT whose rows the server leaves out at the fence.
+    pub(crate) watches_fence: bool,
     /// The command at the front has waited for other rules for too long.
     pub(crate) waited: Option<KeyFailure>,
 }
@@ -162,6 +164,8 @@ pub(crate) enum Gather {
     Native(Sent),
     /// The warnings of one.
     Warnings(Answered),
+    /// The warnings of one that was passed on, and whose client waits for the end of its answer.
+    PassedWarnings(PassedOn),
     /// Status flags.
     Status,
     /// Nothing.
@@ -213,6 +217,7 @@ impl Session {
             under_way: Vec::new(),
             goes_on: None,
             at_fence: None,
+            watches_fence: false,
             waited: None,
         }
     }
@@ -398,6 +403,14 @@ impl Session {
             Outcome::Ended(end) => {
                 self.note_status(end);
                 if let Turn::Answer(after) = std::mem::replace(&mut self.turn, Turn::Command) {
+                    if self.may_have_left_out(end) {
+                        let answer = bytes.get(..walked.bytes).unwrap_or_default();
+                        let (before, last) =
+                            answer.split_at_checked(walked.last).unwrap_or_default();
+                        self.down.extend_from_slice(before);
+                        self.ask_what_was_left_out((after, end), last);
+                        return Step::Consumed(walked.bytes);
+                    }
                     self.finish(after, end);
                     self.leave();
                 }
