@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 
-use super::{Action, Bound, Expect, How, Scenario, Step};
+use super::scenario::{Action, Bound, Expect, How, Scenario, Step};
 use crate::wire::Param;
 use crate::{Flavour, Result};
 

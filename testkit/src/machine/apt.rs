@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::scratch::Scratch;
-use crate::server::run;
+use crate::machine::process::run;
+use crate::machine::scratch::Scratch;
 use crate::{Account, Result};
 
 /// How long a step of apt may take, in seconds: the lists are about 20 MB, the packages about 50 MB.

@@ -7,14 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 
-use crate::{PgVersion, Result, cargo};
-
-/// The root of the repository.
-#[must_use]
-pub fn workspace_root() -> PathBuf {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests.parent().unwrap_or(tests).to_path_buf()
-}
+use crate::{PgVersion, Result, cargo, workspace_root};
 
 /// A built extension: the library, and the files that `CREATE EXTENSION` reads.
 #[derive(Debug, Clone)]

@@ -18,11 +18,8 @@ pub use builder::PgServerBuilder;
 pub use life::Stop;
 pub use replica::Replication;
 
-use crate::scratch::Scratch;
+use crate::machine::scratch::Scratch;
 use crate::{Account, FakeClock, PgInstall, Result};
-
-/// Whom PostgreSQL servers run as when we are root.
-pub(crate) const ACCOUNTS: &[&str] = &["postgres", "nobody"];
 
 /// The superuser that `initdb` makes; every connection is trusted.
 const SUPERUSER: &str = "postgres";
@@ -43,12 +40,6 @@ pub struct PgServer {
 }
 
 impl PgServer {
-    /// What to start.
-    #[must_use]
-    pub fn builder() -> PgServerBuilder {
-        PgServerBuilder::default()
-    }
-
     /// The installation that it runs from.
     #[must_use]
     pub fn install(&self) -> &PgInstall {
@@ -193,36 +184,6 @@ impl PgServer {
         let text = fs::read_to_string(self.data_dir().join("postmaster.pid")).unwrap_or_default();
         text.lines().map(|line| line.trim().to_owned()).collect()
     }
-}
-
-/// A port of 127.0.0.1 that nobody listens on now, below those that the system gives to outgoing connections.
-///
-/// # Errors
-/// All ports that were tried are taken.
-pub fn free_port() -> Result<u16> {
-    const TRIES: usize = 100;
-    for _ in 0..TRIES {
-        let port = fastrand::u16(20_000..32_000);
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    anyhow::bail!("no free port between 20000 and 32000 in {TRIES} tries")
-}
-
-/// Runs a command to its end and shows its output when it fails.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("running {command:?}"))?;
-    anyhow::ensure!(
-        output.status.success(),
-        "{command:?} failed with {}:\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    Ok(())
 }
 
 /// Makes a directory that belongs to the account.

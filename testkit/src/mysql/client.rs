@@ -1,17 +1,13 @@
-//! A MariaDB server by name, and the `mariadb` client that runs files on servers of both flavours.
+//! The `mariadb` client, which runs files on servers of both flavours.
 
 use std::io::Write;
-use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
 use anyhow::{Context, bail};
 
-use crate::{Flavour, Result, Upstream};
-
-/// Whom servers run as when we are root.
-pub(crate) const ACCOUNTS: &[&str] = &["mysql", "nobody"];
+use crate::Result;
 
 /// An error as the server sent it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,35 +21,7 @@ pub struct MariaError {
     pub message: String,
 }
 
-/// A private MariaDB server; see [`Upstream`].
-#[derive(Debug)]
-pub struct MariaServer(Upstream);
-
-impl MariaServer {
-    /// Initialises a data directory and starts a server on it.
-    ///
-    /// # Errors
-    /// MariaDB is missing or does not start; the error shows its log.
-    pub fn start() -> Result<MariaServer> {
-        Upstream::start(Flavour::MariaDb).map(MariaServer)
-    }
-}
-
-impl Deref for MariaServer {
-    type Target = Upstream;
-
-    fn deref(&self) -> &Upstream {
-        &self.0
-    }
-}
-
-impl DerefMut for MariaServer {
-    fn deref_mut(&mut self) -> &mut Upstream {
-        &mut self.0
-    }
-}
-
-/// What [`Upstream::run`] does.
+/// Runs statements as a user would load a file, and returns the rows of what they select.
 pub(crate) fn run_file(socket: &Path, database: &str, sql: &str) -> Result<Vec<Vec<String>>> {
     let mut client = Command::new("mariadb")
         .args(["--no-defaults", "--batch", "--raw", "--skip-column-names"])

@@ -9,9 +9,10 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::apt::Apt;
-use crate::scratch::Scratch;
-use crate::server::{ACCOUNTS, run};
+use crate::machine::account;
+use crate::machine::apt::Apt;
+use crate::machine::process::run;
+use crate::machine::scratch::Scratch;
 use crate::{Account, Extension, Result, workspace_root};
 
 const SOURCE: &str = "postgresql-15";
@@ -52,7 +53,7 @@ impl PgSuite {
     /// It cannot be fetched or copied, or its test functions do not compile.
     pub fn with(extension: &Extension) -> Result<PgSuite> {
         let kept = kept()?;
-        let account = Account::for_servers(ACCOUNTS)?;
+        let account = Account::for_servers(account::POSTGRES)?;
         let scratch = Scratch::new("suite", account)?;
         for part in ["root", "regress", "functions"] {
             run(Command::new("cp")

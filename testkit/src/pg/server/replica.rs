@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 
-use super::{PgServer, SUPERUSER, run};
+use super::{PgServer, SUPERUSER};
+use crate::machine::process::run;
 use crate::{Result, WAIT_MAX, query_text, wait_until};
 
 /// Whether commits wait for the standby.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 
-use super::{PgServer, SUPERUSER, free_port};
-use crate::Result;
+use super::{PgServer, SUPERUSER};
+use crate::{Result, free_port};
 
 impl PgServer {
     /// Runs `pg_upgrade` from this server, which was stopped, to one that was initialised and not started.

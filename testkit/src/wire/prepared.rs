@@ -1,33 +1,18 @@
-//! Prepared statements: their parameters and rows.
+//! Prepared statements and their parameters.
 
 use anyhow::bail;
 
 use super::bytes::{Reader, put_integer, put_string};
-use super::reply::{read_column, read_end};
-use super::{Column, SqlFault, Value, Wire, capability, fault};
+use super::link::Link;
+use super::packet::{read_column, read_end};
+use super::protocol::{capability, kind};
+use super::reply::{Column, SqlFault, fault};
 use crate::Result;
 
 pub(super) const NO_CURSOR: u8 = 0;
 pub(super) const READ_ONLY_CURSOR: u8 = 1;
 /// With query attributes: the number of parameters follows.
 const PARAMETER_COUNT: u8 = 8;
-
-/// Types by their number in the protocol.
-mod kind {
-    pub(super) const TINY: u8 = 0x01;
-    pub(super) const SHORT: u8 = 0x02;
-    pub(super) const LONG: u8 = 0x03;
-    pub(super) const FLOAT: u8 = 0x04;
-    pub(super) const DOUBLE: u8 = 0x05;
-    pub(super) const NULL: u8 = 0x06;
-    pub(super) const LONGLONG: u8 = 0x08;
-    pub(super) const INT24: u8 = 0x09;
-    pub(super) const YEAR: u8 = 0x0d;
-    pub(super) const BLOB: u8 = 0xfc;
-    pub(super) const VAR_STRING: u8 = 0xfd;
-}
-
-const UNSIGNED: u16 = 0x20;
 
 /// A prepared statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +42,7 @@ pub enum Param {
     Text(Vec<u8>),
     /// BLOB.
     Blob(Vec<u8>),
-    /// Sent before with [`Wire::send_long_data`].
+    /// Sent before with [`crate::Wire::send_long_data`].
     Long,
 }
 
@@ -146,8 +131,8 @@ fn put_values(to: &mut Vec<u8>, values: &[Attribute], are_named: bool) {
 }
 
 /// The answer to COM_STMT_PREPARE.
-pub(super) fn read_prepared(wire: &mut Wire) -> Result<std::result::Result<Statement, SqlFault>> {
-    let packet = wire.channel.read()?;
+pub(super) fn read_prepared(link: &mut Link) -> Result<std::result::Result<Statement, SqlFault>> {
+    let packet = link.channel.read()?;
     if packet.first() == Some(&0xff) {
         return fault(&packet).map(Err);
     }
@@ -159,8 +144,8 @@ pub(super) fn read_prepared(wire: &mut Wire) -> Result<std::result::Result<State
     let (columns, params) = (reader.u16()?, reader.u16()?);
     reader.u8()?;
     let warnings = reader.u16()?;
-    let params = read_definitions(wire, params)?;
-    let columns = read_definitions(wire, columns)?;
+    let params = read_definitions(link, params)?;
+    let columns = read_definitions(link, columns)?;
     Ok(Ok(Statement {
         id,
         params,
@@ -169,53 +154,13 @@ pub(super) fn read_prepared(wire: &mut Wire) -> Result<std::result::Result<State
     }))
 }
 
-fn read_definitions(wire: &mut Wire, count: u16) -> Result<Vec<Column>> {
+fn read_definitions(link: &mut Link, count: u16) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     for _ in 0..count {
-        columns.push(read_column(&wire.channel.read()?)?);
+        columns.push(read_column(&link.channel.read()?)?);
     }
-    if count > 0 && wire.capabilities & capability::DEPRECATE_EOF == 0 {
-        read_end(&wire.channel.read()?, wire.capabilities)?;
+    if count > 0 && link.capabilities & capability::DEPRECATE_EOF == 0 {
+        read_end(&link.channel.read()?, link.capabilities)?;
     }
     Ok(columns)
-}
-
-/// A row of the binary protocol.
-pub(super) fn read_row(packet: &[u8], columns: &[Column]) -> Result<Vec<Value>> {
-    let mut reader = Reader::new(packet);
-    reader.u8()?;
-    // The first two bits are not of any column.
-    let nulls = reader.take((columns.len() + 2).div_ceil(8))?;
-    let mut row = Vec::with_capacity(columns.len());
-    for (column, bit) in columns.iter().zip(2usize..) {
-        let is_null = nulls
-            .get(bit / 8)
-            .is_some_and(|byte| byte >> (bit % 8) & 1 == 1);
-        row.push(if is_null {
-            Value::Null
-        } else {
-            read_value(&mut reader, column)?
-        });
-    }
-    if !reader.is_empty() {
-        bail!("bytes after the last field of a row");
-    }
-    Ok(row)
-}
-
-fn read_value(reader: &mut Reader<'_>, column: &Column) -> Result<Value> {
-    let (bits, raw) = match column.kind {
-        kind::TINY => (8, u64::from(reader.u8()?)),
-        kind::SHORT | kind::YEAR => (16, u64::from(reader.u16()?)),
-        kind::LONG | kind::INT24 => (32, u64::from(reader.u32()?)),
-        kind::LONGLONG => (64, reader.u64()?),
-        kind::FLOAT => return Ok(Value::Real(f64::from(f32::from_bits(reader.u32()?)))),
-        kind::DOUBLE => return Ok(Value::Real(f64::from_bits(reader.u64()?))),
-        _ => return Ok(Value::Bytes(reader.string()?.to_vec())),
-    };
-    if column.flags & UNSIGNED != 0 {
-        return Ok(Value::Unsigned(raw));
-    }
-    let unused = 64 - bits;
-    Ok(Value::Signed((raw << unused).cast_signed() >> unused))
 }

@@ -1,8 +1,14 @@
-//! Running cargo from a program that cargo runs.
+//! The repository, and running cargo in it from a program that cargo runs.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::workspace_root;
+/// The root of the repository.
+#[must_use]
+pub fn workspace_root() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap_or(tests).to_path_buf()
+}
 
 /// The cargo that runs us, in the repository, and as if nobody had run us: what it tells of our package in the environment is
 /// what some build scripts (ring's) look at, and whoever depends on those would be built anew each time.

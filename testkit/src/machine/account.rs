@@ -9,6 +9,12 @@ use nix::unistd::{User, geteuid};
 
 use crate::Result;
 
+/// Whom PostgreSQL servers run as when we are root.
+pub(crate) const POSTGRES: &[&str] = &["postgres", "nobody"];
+
+/// Whom MariaDB and MySQL servers run as when we are root.
+pub(crate) const MYSQL: &[&str] = &["mysql", "nobody"];
+
 /// The unprivileged account that servers run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Account {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::apt::Apt;
-use crate::{Result, workspace_root};
+use crate::machine::apt::Apt;
+use crate::{Flavour, Result, workspace_root};
 
 const PACKAGE: &str = "mysql-server-core";
 const SUITE: &str = "unstable";
@@ -33,7 +33,7 @@ pub(super) fn mysql_tree() -> Result<PathBuf> {
     fetch_into(&cache, &tree).with_context(|| {
         format!(
             "MySQL is wanted and could not be fetched; with {}=mariadb tests run on MariaDB only",
-            super::Flavour::VARIABLE
+            Flavour::VARIABLE
         )
     })?;
     Ok(tree)

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
-use super::{PgServer, free_port};
-use crate::clock::FakeClock;
-use crate::process::{children, is_dead, is_stopped, send};
-use crate::{Result, WAIT_MAX, wait_until};
+use super::PgServer;
+use crate::machine::process::{children, is_dead, is_stopped, send};
+use crate::pg::clock::FakeClock;
+use crate::{Result, WAIT_MAX, free_port, wait_until};
 
 /// How a server is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,23 +2,24 @@
 
 use std::fs::{self, File};
 use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
+use super::Upstream;
 use super::programs::Programs;
-use super::{Flavour, Upstream};
-use crate::process::send;
-use crate::scratch::Scratch;
-use crate::server::{free_port, run};
-use crate::{Account, Result, WAIT_MAX, wait_until};
+use crate::machine::account;
+use crate::machine::process::{run, send};
+use crate::machine::scratch::Scratch;
+use crate::{Account, Flavour, Result, WAIT_MAX, free_port, wait_until};
 
 /// How often a start is tried again on another port.
 const PORT_TRIES: usize = 5;
 
-pub(super) fn first_start(
+fn first_start(
     flavour: Flavour,
     account: Account,
     programs: Programs,
@@ -54,7 +55,49 @@ pub(super) fn first_start(
     bail!("somebody else took the port {PORT_TRIES} times in a row");
 }
 
+/// Servers that tests of one process share; a plain static would outlive them all, and the server with it.
+static SHARED: [Mutex<Weak<Upstream>>; 2] = [Mutex::new(Weak::new()), Mutex::new(Weak::new())];
+
 impl Upstream {
+    /// Initialises a data directory and starts a server on it.
+    ///
+    /// # Errors
+    /// The server is missing, cannot be fetched or does not start; the error shows its log.
+    pub fn start(flavour: Flavour) -> Result<Upstream> {
+        Upstream::start_with(flavour, &[])
+    }
+
+    /// As [`Upstream::start`], with options added to the server's command line, at this and at every later start.
+    ///
+    /// # Errors
+    /// As [`Upstream::start`].
+    pub fn start_with(flavour: Flavour, options: &[&str]) -> Result<Upstream> {
+        let account = Account::for_servers(account::MYSQL)?;
+        let programs = Programs::of(flavour, account)?;
+        first_start(flavour, account, programs, options)
+    }
+
+    /// A server that the tests of this process share; it ends with the last that holds it. Its tests use schemas of
+    /// their own and leave global settings alone.
+    ///
+    /// # Errors
+    /// As [`Upstream::start`].
+    pub fn shared(flavour: Flavour) -> Result<Arc<Upstream>> {
+        let [mariadb, mysql] = &SHARED;
+        let shared = match flavour {
+            Flavour::MariaDb => mariadb,
+            Flavour::MySql => mysql,
+        };
+        // Under the lock on purpose: the others want the same.
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = shared.upgrade() {
+            return Ok(server);
+        }
+        let server = Arc::new(Upstream::start(flavour)?);
+        *shared = Arc::downgrade(&server);
+        Ok(server)
+    }
+
     /// Starts the server again after [`Upstream::stop`] or [`Upstream::kill9`], on the same port.
     ///
     /// # Errors

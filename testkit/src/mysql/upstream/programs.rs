@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use anyhow::{Context, bail};
 
-use super::{Flavour, fetch};
-use crate::scratch::Scratch;
-use crate::server::run;
-use crate::{Account, Result};
+use super::fetch;
+use crate::machine::process::run;
+use crate::machine::scratch::Scratch;
+use crate::{Account, Flavour, Result};
 
 const MARIADB: &str = "/usr/sbin/mariadbd";
 

@@ -1,7 +1,6 @@
 //! Private copies of PostgreSQL installations, so that the extension under test never goes into the system's.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -9,87 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use anyhow::{Context, bail};
 
-use crate::scratch::Scratch;
-use crate::{Account, Extension, Result, wheel};
-
-/// A major version of PostgreSQL that the extension supports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PgVersion {
-    /// 14, from a wheel.
-    V14,
-    /// 15, Debian's: what tests use unless told otherwise.
-    V15,
-    /// 16, from a wheel.
-    V16,
-    /// 17, from a wheel.
-    V17,
-    /// 18, from a wheel.
-    V18,
-}
-
-impl PgVersion {
-    /// All of them, oldest first.
-    pub const ALL: [PgVersion; 5] = [
-        PgVersion::V14,
-        PgVersion::V15,
-        PgVersion::V16,
-        PgVersion::V17,
-        PgVersion::V18,
-    ];
-
-    /// The variable that says which version tests use.
-    pub const VARIABLE: &'static str = "KEYWRIGHT_PG";
-
-    /// The major version's number.
-    #[must_use]
-    pub fn number(self) -> u32 {
-        match self {
-            PgVersion::V14 => 14,
-            PgVersion::V15 => 15,
-            PgVersion::V16 => 16,
-            PgVersion::V17 => 17,
-            PgVersion::V18 => 18,
-        }
-    }
-
-    /// The version with that number.
-    ///
-    /// # Errors
-    /// It is not supported.
-    pub fn parse(number: &str) -> Result<PgVersion> {
-        let found = PgVersion::ALL
-            .into_iter()
-            .find(|version| version.to_string() == number);
-        found.with_context(|| {
-            format!("PostgreSQL {number:?} is not supported: 14, 15, 16, 17 and 18 are")
-        })
-    }
-
-    /// What the environment asks tests to use: [`PgVersion::VARIABLE`], or 15.
-    ///
-    /// # Errors
-    /// The variable names no supported version.
-    pub fn under_test() -> Result<PgVersion> {
-        match std::env::var(PgVersion::VARIABLE) {
-            Ok(number) => PgVersion::parse(&number),
-            Err(_) => Ok(PgVersion::V15),
-        }
-    }
-
-    /// The tree that the version comes in, fetched when it is not there yet.
-    fn tree(self) -> Result<Tree> {
-        match self {
-            PgVersion::V15 => Tree::debian(self),
-            PgVersion::V14 | PgVersion::V16 | PgVersion::V17 | PgVersion::V18 => Tree::wheel(self),
-        }
-    }
-}
-
-impl fmt::Display for PgVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.number().fmt(f)
-    }
-}
+use super::wheel;
+use crate::machine::account;
+use crate::machine::scratch::Scratch;
+use crate::{Account, Extension, PgVersion, Result};
 
 /// An installation as it was found. PostgreSQL finds its directories relative to its programs, so a copy that keeps
 /// their places below `root` works.
@@ -111,6 +33,16 @@ enum Contents {
 }
 
 impl Tree {
+    /// The tree that the version comes in, fetched when it is not there yet.
+    fn of(version: PgVersion) -> Result<Tree> {
+        match version {
+            PgVersion::V15 => Tree::debian(version),
+            PgVersion::V14 | PgVersion::V16 | PgVersion::V17 | PgVersion::V18 => {
+                Tree::wheel(version)
+            }
+        }
+    }
+
     fn debian(version: PgVersion) -> Result<Tree> {
         let lib = PathBuf::from(format!("/usr/lib/postgresql/{version}"));
         if !lib.join("bin/postgres").exists() {
@@ -172,9 +104,9 @@ impl PgInstall {
     /// # Errors
     /// As [`PgInstall::shared`].
     pub fn private(version: PgVersion) -> Result<PgInstall> {
-        let tree = version.tree()?;
+        let tree = Tree::of(version)?;
         let extension = Extension::built_once(version, &tree.bindir.join("pg_config"))?;
-        let account = Account::for_servers(crate::server::ACCOUNTS)?;
+        let account = Account::for_servers(account::POSTGRES)?;
         let scratch = Scratch::new("pg", account)?;
         let place = |dir: &Path| -> Result<PathBuf> {
             Ok(scratch.path().join(dir.strip_prefix(&tree.root)?))

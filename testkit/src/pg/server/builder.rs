@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::{ACCOUNTS, PgServer, SUPERUSER, free_port, make_dir, run};
-use crate::scratch::Scratch;
-use crate::{Account, FakeClock, PgInstall, PgVersion, Result};
+use super::{PgServer, SUPERUSER, make_dir};
+use crate::machine::account;
+use crate::machine::process::run;
+use crate::machine::scratch::Scratch;
+use crate::{Account, FakeClock, PgInstall, PgVersion, Result, free_port};
 
 /// What a server is started with.
 #[derive(Debug)]
@@ -106,7 +108,7 @@ impl PgServerBuilder {
             (None, Some(version)) => PgInstall::shared(version)?,
             (None, None) => PgInstall::shared(PgVersion::under_test()?)?,
         };
-        let account = Account::for_servers(ACCOUNTS)?;
+        let account = Account::for_servers(account::POSTGRES)?;
         let mut settings = default_settings(self.preload, self.fsync);
         settings.extend(self.settings);
         let server = PgServer::bare(install, account, settings, self.env, self.fake_clock)?;
@@ -116,6 +118,12 @@ impl PgServerBuilder {
 }
 
 impl PgServer {
+    /// What to start.
+    #[must_use]
+    pub fn builder() -> PgServerBuilder {
+        PgServerBuilder::default()
+    }
+
     /// A server without data: its directory, its socket's, and a port.
     pub(super) fn bare(
         install: Arc<PgInstall>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use postgres::{Config, NoTls};
 
-use crate::client::from_server;
+use crate::pg::client::from_server;
 use crate::{IdLog, Result, WAIT_MAX, copy_ids, wait_until};
 
 /// Pause before connecting or asking again after an error.

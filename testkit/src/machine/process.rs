@@ -1,13 +1,29 @@
-//! Processes of a server, found and ended by id.
+//! Programs that run to their end, and processes of a server, found and ended by id.
 
 use std::fs;
+use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::Result;
+
+/// Runs a command to its end and shows its output when it fails.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("running {command:?}"))?;
+    ensure!(
+        output.status.success(),
+        "{command:?} failed with {}:\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    Ok(())
+}
 
 /// Sends the signal; a process that is already gone is no error.
 pub(crate) fn send(pid: u32, signal: Signal) -> Result<()> {
