@@ -12,8 +12,8 @@ use keywright_wire::packets::{packets, write_command};
 use keywright_wire::protocol::{AUTOCOMMIT, COM_INIT_DB, COM_QUERY, ERR};
 use server::COLLATION;
 
-use crate::after::Named;
-use crate::local_file::NO_MORE;
+use crate::answer::after::Named;
+use crate::insert::local_file::NO_MORE;
 use crate::rules::Rules;
 use crate::session::Session;
 use crate::step::{Event, KeyRequest, SessionFacts, Step, What};

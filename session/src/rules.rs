@@ -7,11 +7,12 @@ use std::sync::Arc;
 use keywright_rewrite::{KeyForm, Unsupported};
 use wildmatch::WildMatch;
 
-use crate::schema::SchemaChanges;
-use crate::traffic::{Door, Doors, Traffic};
+use crate::server::schema::SchemaChanges;
+use traffic::{Door, Doors, Traffic};
 
 mod pattern;
 mod sighted;
+pub(crate) mod traffic;
 
 pub use pattern::{Pattern, PatternError};
 use sighted::{Ahead, Sighted};

@@ -8,24 +8,24 @@ use keywright_wire::answer::{Answer, End, Outcome};
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::protocol::IN_TRANSACTION;
 
-use crate::after::{After, Named};
+use crate::answer::after::{After, Named};
+use crate::answer::last_insert_id::{PendingLastInsertId, Reply};
+use crate::answer::passing::Passing;
 use crate::budget::{Budget, Held};
-use crate::context::Context;
+use crate::client::multi_statement::MultiStatement;
+use crate::client::show::Show;
 use crate::flow::Flow;
-use crate::in_place::Rewriting;
-use crate::insert::Stage;
-use crate::last_insert_id::{PendingLastInsertId, Reply};
-use crate::multi_statement::MultiStatement;
-use crate::native::{Answered, AtFence, Sent};
-use crate::passing::Passing;
-use crate::plan::PlanCache;
+use crate::insert::in_place::Rewriting;
+use crate::insert::native::{Answered, AtFence, Sent};
+use crate::insert::plan::PlanCache;
+use crate::insert::values::Stage;
+use crate::prepared::select_prepared::SelectStatement;
+use crate::prepared::statements::Statements;
+use crate::prepared::text_prepare::Reprepared;
 use crate::rules::Rules;
-use crate::select_prepared::SelectStatement;
-use crate::show::Show;
-use crate::statements::Statements;
+use crate::rules::traffic::UnderWay;
+use crate::server::context::Context;
 use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
-use crate::text_prepare::Reprepared;
-use crate::traffic::UnderWay;
 
 /// Capability: answers end with OK where they ended with EOF.
 const DEPRECATE_EOF: u64 = 1 << 24;
@@ -126,7 +126,7 @@ impl Turn {
 /// What a gathered answer is for.
 #[derive(Debug)]
 pub(crate) enum Gather {
-    /// [`crate::context::probe`].
+    /// [`crate::server::context::probe`].
     Context,
     /// Whether this table is a temporary one.
     Temporary(Named),
@@ -264,7 +264,7 @@ impl Session {
             ),
             false => (Cause::PacketTooLarge, too_long),
         };
-        crate::errors::write_error(cause, message, 1, &mut self.down);
+        crate::answer::errors::write_error(cause, message, 1, &mut self.down);
         Step::Close
     }
 
@@ -481,7 +481,7 @@ impl Session {
 
     /// Nothing can be said of what follows: the connection ends.
     pub(crate) fn malformed(&mut self) -> Step {
-        crate::errors::write_error(
+        crate::answer::errors::write_error(
             Cause::PacketMalformed,
             "keywright: got packets out of order",
             1,
