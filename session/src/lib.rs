@@ -1,8 +1,8 @@
 //! What a MySQL connection through Keywright does with packets and keys, without sockets.
 //!
-//! A [`Session`] is fed with the bytes of both sides and says what becomes of them: most are passed on unchanged, without
-//! being looked at more closely than where a packet ends. An INSERT on a table with a rule is gathered, rewritten, and its
-//! answer corrected to what native auto-increment would have shown.
+//! A [`Session`] is fed with the bytes of both sides and says what becomes of them. Most are passed on unchanged: the session only
+//! finds where a packet ends. An INSERT on a table with a rule is gathered and rewritten, and its answer is corrected to what
+//! native auto-increment would have shown.
 //!
 //! - [`rules`]: which column of which tables gets keys; `rules/traffic`: what is under way on those tables, so that rules can change while
 //!   connections are open.

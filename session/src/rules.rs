@@ -205,8 +205,8 @@ impl Rules {
         self
     }
 
-    /// With what was seen of tables. Of those without the column of their rule it is asked before each statement whether it is
-    /// there now; so it is of those that were not seen, if all that were there are given (`is_all`), until it is.
+    /// With what the last schema refresh found of tables. The session asks before each statement on a table that lacks the column of its
+    /// rule. If all tables are given (`is_all`), it asks of every other table too, until that has the column.
     #[must_use]
     pub fn with_tables(mut self, tables: &[SeenTable], is_all: bool) -> Self {
         for table in tables {
@@ -262,7 +262,7 @@ impl Rules {
         self.ahead != other.ahead
     }
 
-    /// With what connections tell each other of changed tables.
+    /// With the counts of changed tables that all connections share.
     #[must_use]
     pub fn with_schema(mut self, schema: Arc<SchemaChanges>) -> Self {
         self.schema = schema;
@@ -272,7 +272,7 @@ impl Rules {
     /// As a version of rules that may change while connections follow them. `doors` is by configured rule.
     #[must_use]
     pub fn with_traffic(mut self, traffic: &Arc<Traffic>, version: u64, doors: &[Door]) -> Self {
-        // What is written out in a pattern every name has that it matches.
+        // Every name that a pattern matches contains the pattern's plain parts.
         let written = |rule: &'_ Rule| {
             let parts = rule.table.table().split(['*', '?']);
             parts.max_by_key(|part| part.len()).map(str::to_owned)
@@ -303,7 +303,7 @@ impl Rules {
             && self.rules.iter().map(name).eq(other.rules.iter().map(name))
     }
 
-    /// What connections tell each other of changed tables.
+    /// The counts of changed tables that all connections share.
     pub(crate) fn schema(&self) -> &SchemaChanges {
         &self.schema
     }
@@ -373,7 +373,7 @@ impl Rules {
             })
     }
 
-    /// What was seen of a table that a rule matches.
+    /// What was found of a table that a rule matches.
     pub fn sighting(&self, schema: &[u8], table: &[u8]) -> Sighting {
         match self.folded(schema).zip(self.folded(table)) {
             Some((schema, table)) => self.sighted.of(&schema, &table),

@@ -42,7 +42,7 @@ pub struct Session {
     /// What is known of the command that is at the front of the client's bytes.
     pub(crate) stage: Stage,
     pub(crate) turn: Turn,
-    /// Where bytes pass unread.
+    /// For passthrough.
     pub(crate) flow: Flow,
     /// A command whose rest is still to be passed on.
     pub(crate) passing: Option<Passing>,
@@ -60,13 +60,13 @@ pub struct Session {
     events: Vec<Event>,
     /// The last status flags.
     pub(crate) last_status: u16,
-    /// An error has come since, which may have ended the transaction, or begun one: it says nothing of that.
+    /// The server has answered with an error since. An error carries no status flags, so a transaction may have begun or ended.
     pub(crate) is_status_old: bool,
     /// Whether the client gets an answer to SHOW KEYWRIGHT.
     pub(crate) sees_status: bool,
     /// The list that the client has asked for.
     pub(crate) show: Option<Box<Show>>,
-    /// The command at the front was answered already, with the error of a question of ours.
+    /// The command at the front was answered already: a question of ours to the server failed, and the client got that error.
     pub(crate) drop_command: bool,
     /// Statements of one text that are sent one by one.
     pub(crate) multi_statement: Option<MultiStatement>,
@@ -76,17 +76,17 @@ pub struct Session {
     pub(crate) memory_full: bool,
     /// Bytes of query attributes before the text at the front.
     pub(crate) front: usize,
-    /// By rule, how far apart the keys of its source were last, where a prepared text was made for another distance.
+    /// By rule: the spacing of its last keys, where a prepared text was made for another spacing.
     pub(crate) apart: BTreeMap<usize, u64>,
     /// Whether the client's bytes may be written to.
     pub(crate) writes_in_place: bool,
     /// A statement that is rewritten where it lies.
     pub(crate) rewriting: Option<Rewriting>,
-    /// What texts of prepared statements are taken from; without it they have no limit.
+    /// The memory that texts of prepared statements may take; without it they have no limit.
     pub(crate) budget: Option<Arc<dyn Budget>>,
-    /// The rules on whose tables this connection has something under way.
+    /// The rules whose tables this connection is using.
     pub(crate) under_way: Vec<UnderWay>,
-    /// The version of rules by which the transaction at hand need not go.
+    /// A version of the rules that the open transaction does not follow yet.
     pub(crate) goes_on: Option<u64>,
     /// The server has refused the command at the front at the fence.
     pub(crate) at_fence: Option<AtFence>,
@@ -99,9 +99,9 @@ pub struct Session {
 pub(crate) enum Turn {
     /// The client's: its next command.
     Command,
-    /// The upstream's: its answer is the client's.
+    /// The upstream's: its answer is passed on to the client.
     Answer(After),
-    /// The upstream's: its answer is gathered and is for us, or for the client when it is complete.
+    /// The upstream's: its answer is gathered. It is for us, or goes to the client once it is complete.
     Gather(Gather),
     /// The driver's: it looks for keys.
     Keys,
@@ -241,8 +241,8 @@ impl Session {
         Held::new(self.budget.as_ref(), bytes)
     }
 
-    /// There is no memory for the bytes that were asked for of the client: its command is passed on if it can be judged by
-    /// its beginning, and refused otherwise.
+    /// The driver has no memory for the bytes that the session asked for. The client's command is passed on if its beginning
+    /// suffices to judge it, and refused otherwise.
     pub fn memory_full(&mut self) {
         self.memory_full = true;
     }
@@ -255,7 +255,7 @@ impl Session {
         }
     }
 
-    /// A command that is needed whole is too long for that, or for the memory there is. Its rest is not waited for.
+    /// Refuses a command that is needed whole and exceeds the limit or the memory. The session does not wait for its rest.
     pub(crate) fn refuse_long(&mut self, too_long: &str) -> Step {
         let (cause, message) = match self.memory_full {
             true => (
@@ -268,7 +268,7 @@ impl Session {
         Step::Close
     }
 
-    /// Starts over after the driver has run the exchange of COM_CHANGE_USER. What COM_SET_OPTION has said stays in force.
+    /// Starts over after COM_CHANGE_USER, which the driver has carried out. An earlier COM_SET_OPTION stays in force.
     pub fn reset(&mut self, facts: SessionFacts) {
         let several = self.facts.capabilities & MULTI_STATEMENTS;
         let facts = SessionFacts {
@@ -286,8 +286,7 @@ impl Session {
         };
     }
 
-    /// Starts over after the server has refused COM_CHANGE_USER: as the same user in the same database, and what else it may have
-    /// left is to be asked for.
+    /// Starts over after the server has refused COM_CHANGE_USER: user and database stay, everything else has to be asked for.
     pub fn refused(&mut self) {
         let sees_status = self.sees_status;
         let facts = SessionFacts {
@@ -319,7 +318,7 @@ impl Session {
         self.events.push(Event { rule, what });
     }
 
-    /// Whether neither a command nor a transaction is under way: the place to end a connection that must go.
+    /// Whether neither a command nor a transaction is under way, so that the connection can be ended here.
     pub fn is_between_commands(&self) -> bool {
         matches!(self.turn, Turn::Command)
             && self.passing.is_none()
@@ -479,7 +478,7 @@ impl Session {
         self.facts.capabilities & DEPRECATE_EOF != 0
     }
 
-    /// Nothing can be said of what follows: the connection ends.
+    /// The packets make no sense, nor does what follows: the connection ends.
     pub(crate) fn malformed(&mut self) -> Step {
         crate::answer::errors::write_error(
             Cause::PacketMalformed,

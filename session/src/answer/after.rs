@@ -32,7 +32,7 @@ pub(crate) enum After {
         texts: Texts,
         unknown: bool,
     },
-    /// Several statements in one text, of which nobody says how many were carried out.
+    /// Several statements in one text; how many of them were carried out is not known.
     Several {
         /// Temporary tables that may be there now.
         made: Vec<Named>,
@@ -116,7 +116,7 @@ impl After {
 impl Session {
     pub(crate) fn finish(&mut self, after: After, end: Option<End>) {
         let succeeded = matches!(end, Some(End::Ok(_) | End::Prepared { .. }) | None);
-        // Only an INSERT that generates a key uses it up, and which one did nobody says.
+        // Only an INSERT that generates a key uses insert_id up, and which one did is not known.
         if self.context.insert_id_set {
             self.context.known = false;
         }

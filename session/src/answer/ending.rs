@@ -1,4 +1,4 @@
-//! What the proxy tells a client unasked: that it is stopping, or that the connection cannot follow the rules.
+//! What the proxy sends a client unasked: that it is stopping, or that the connection cannot follow the rules.
 
 use keywright_core::Cause;
 

@@ -1,4 +1,4 @@
-//! Failures as clients are told of them.
+//! Failures as the error packets that clients get.
 
 use keywright_core::Cause;
 use keywright_wire::bytes::write_packet;

@@ -1,8 +1,8 @@
 //! LAST_INSERT_ID() and ROW_COUNT(): what the server has, what the client must see, and how the one becomes the other.
 //!
 //! A statement that may insert fewer rows than it has, or that fails, can leave another LAST_INSERT_ID() on the server than
-//! native auto-increment would. It is put right before the next statement that could see it, in a way that leaves what
-//! ROW_COUNT() says, where that statement asks for it.
+//! native auto-increment would. The session corrects it before the next statement that could see it, and leaves ROW_COUNT() as it
+//! is where that statement asks for it.
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
@@ -43,7 +43,7 @@ impl Effect {
     };
 }
 
-/// What the answer to a rewritten statement has to be measured by.
+/// What the session must know to correct the answer to a rewritten statement.
 #[derive(Debug)]
 pub(crate) struct Reply {
     last_insert_id: LastInsertId,
@@ -115,7 +115,7 @@ impl Reply {
                 Reported::Key(first)
             }
             LastInsertId::Literal if self.rows == 1 || nothing => Reported::Before,
-            // Several rows, and nobody says which went in: none, or as if the first did.
+            // Several rows, and the server does not say which went in: none, or as if the first did.
             LastInsertId::Literal if self.on_duplicate && done.affected_rows == self.rows * 2 => {
                 Reported::Before
             }
@@ -140,8 +140,8 @@ impl Session {
         }
     }
 
-    /// How a statement of so many keys is written: when its failure would leave its key as LAST_INSERT_ID() and nobody knows
-    /// what was there before, with literals.
+    /// How a statement of so many keys is written. With literals, when its failure would leave its key as LAST_INSERT_ID() and the
+    /// value before is not known.
     pub(crate) fn last_insert_id_of(&self, plan: &Plan, keys: u64) -> LastInsertId {
         let may_go_back = plan.ignore() || keys == 1;
         let cannot = self.shown_last_insert_id().is_none() || (plan.ignore() && plan.returning());
@@ -165,7 +165,7 @@ impl Session {
                 || (last_insert_id == LastInsertId::Wrapped && keys > 1))
     }
 
-    /// What the answer to a rewritten statement has to be measured by.
+    /// What the session must know to correct the answer to a rewritten statement.
     pub(crate) fn reply(
         &self,
         plan: &Plan,
@@ -198,7 +198,7 @@ impl Session {
         }
     }
 
-    /// What the answer to an INSERT … SELECT has to be measured by: of more than one row it is not known how many.
+    /// What is needed to correct the answer to an INSERT … SELECT. If it has more than one row, their number is not known.
     pub(crate) fn reply_of_query(&self, plan: &QueryPlan, keys: &KeyBatch) -> Reply {
         Reply {
             last_insert_id: plan.last_insert_id(),
@@ -213,7 +213,7 @@ impl Session {
         }
     }
 
-    /// The answer to a rewritten statement has come whole.
+    /// The answer to a rewritten statement is complete.
     pub(crate) fn answer_insert(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
         let Some((sequence, payload, done)) = single_ok(answer) else {
             if end == Some(End::Error) {
@@ -331,8 +331,8 @@ impl Session {
         after
     }
 
-    /// Brings LAST_INSERT_ID() up to date before the command, which is looked at again afterwards. `counts`: the command asks
-    /// for ROW_COUNT(), which a statement of ours sets; then one is chosen that sets it to what it is.
+    /// Brings LAST_INSERT_ID() up to date before the command, which is read again afterwards. `counts`: the command asks for
+    /// ROW_COUNT(), which a statement of ours sets; then one is chosen that leaves its value.
     pub(crate) fn update_last_insert_id(&mut self, counts: bool) -> Step {
         let pending = self
             .pending_last_insert_id

@@ -138,7 +138,7 @@ impl Session {
         self.pass_named(header, bytes, named, Shape::of_execution(flags), after)
     }
 
-    /// What is to be done before an INSERT is executed that was to have no keys when it was prepared; `None`: nothing.
+    /// What comes before the execution of an INSERT that was prepared to get no keys; `None`: nothing.
     fn check_keyless(&mut self, header: Header, keyless: &Keyless) -> Option<Step> {
         let rules = Arc::clone(&self.rules);
         let (table, index) = (&keyless.table, keyless.rule);
@@ -146,7 +146,7 @@ impl Session {
         if !self.context.known {
             return Some(self.ask_context());
         }
-        // The next one is the client's own affair.
+        // The client has set insert_id for it.
         if self.context.insert_id_set {
             return None;
         }
@@ -211,7 +211,8 @@ impl Session {
         self.passing.is_some()
     }
 
-    /// Passes a command on after which nothing is understood, once the server has agreed to it, unless that must not be.
+    /// Passes on a command after which the session understands nothing more, such as a replica's, unless the session must see a
+    /// COM_CHANGE_USER.
     pub(crate) fn stream(&mut self, header: Header, bytes: &[u8]) -> Step {
         if self.must_see_change_user {
             let message = "replication and cloning: not where the proxy must see who logs in";

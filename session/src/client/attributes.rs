@@ -11,7 +11,7 @@ use crate::session::Session;
 const QUERY_ATTRIBUTES: u64 = 1 << 27;
 /// Longest attributes of a text that are sent again with what it is rewritten to, bytes.
 const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a long text that are looked at before it has come whole.
+/// Bytes of a long text that are read before the rest has come.
 pub(crate) const HEAD_BYTES_MAX: usize = 4096;
 
 /// Why a text behind attributes, or an execution with them, gets no keys.
@@ -32,7 +32,7 @@ impl Session {
         }
     }
 
-    /// As much of a text as is looked at before it has come whole.
+    /// As much of a text as is read before the rest has come.
     pub(crate) fn beginning<'a>(
         &self,
         header: Header,

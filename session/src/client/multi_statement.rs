@@ -1,5 +1,5 @@
-//! Several statements in one text, one on a rule's table among them: each is sent by itself, and their answers are put
-//! together to the one that the client waits for.
+//! Multi-statement texts with a statement on a rule's table: each statement is sent by itself, and their answers are joined to the
+//! one that the client waits for.
 
 use keywright_rewrite::{InsertHead, Kind, Modes, Unread, Unsupported, kind, split, split_first};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
@@ -11,7 +11,7 @@ use crate::client::text::Reading;
 use crate::session::{Session, Turn};
 use crate::step::Step;
 
-/// The statements of one text, and how far the client has been told of them.
+/// The statements of one text, and how far they were sent and answered.
 #[derive(Debug)]
 pub(crate) struct MultiStatement {
     /// Goes with each of them.
@@ -153,11 +153,11 @@ impl Session {
         let modes = self.context.modes;
         let (mut made, mut doubts_texts, mut doubts_unseen) = (Vec::new(), false, false);
         let (mut is_ruled, mut loads) = (false, false);
-        // After a USE, SET or CALL the rest is read in a state that nobody knows yet.
+        // After a USE, SET or CALL the server reads the rest in a state that is not known yet.
         let mut changed = false;
         let plain_from = plain_from(text);
         for piece in split(text, &modes) {
-            // How the rest is read is known when its turn has come.
+            // The state is asked for when the rest has its turn.
             is_ruled |= changed && piece.range.start < plain_from;
             let piece = text.get(piece.range).unwrap_or_default();
             loads |= kind(piece, &modes) == Kind::LoadData;
@@ -282,8 +282,8 @@ impl Session {
     }
 }
 
-/// Behind which place sql_mode decides nothing about where statements end and what they name. Looked for once for a text, which may
-/// be of very many statements.
+/// From where on sql_mode makes no difference to where statements end and what they name. Found once for a text, which may hold very
+/// many statements.
 fn plain_from(text: &[u8]) -> usize {
     memchr::memrchr2(b'"', b'\\', text).map_or(0, |at| at + 1)
 }

@@ -1,5 +1,5 @@
 //! `SHOW KEYWRIGHT STATUS | RULES | SOURCES | CONNECTIONS [LIKE 'pattern']`: what the proxy says of itself, to users who may see it.
-//! The server never learns of it, so what it remembers of the statement before stays: warnings, ROW_COUNT(), FOUND_ROWS().
+//! The server does not see the statement, so warnings, ROW_COUNT() and FOUND_ROWS() stay those of the statement before.
 
 use keywright_wire::bytes::{HEADER_BYTES, Header, whole};
 use keywright_wire::protocol::{
@@ -10,7 +10,7 @@ use keywright_wire::rows::Made;
 use crate::session::{Session, Turn};
 use crate::step::Step;
 
-/// Status flags that tell of the session and not of one statement: in a transaction, autocommit, no backslash escapes, read only.
+/// Status flags of the session rather than of one statement: in a transaction, autocommit, no backslash escapes, read only.
 const STATUS_OF_SESSION: u16 =
     IN_TRANSACTION | AUTOCOMMIT | NO_BACKSLASH_ESCAPES | IN_READ_ONLY_TRANSACTION;
 /// MariaDB's capability: definitions of columns say more of their types.

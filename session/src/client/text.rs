@@ -57,7 +57,7 @@ impl Session {
                 Err(step) => return step,
             }
         }
-        // With a plan it was looked at before, and is the only one of its text.
+        // A statement with a plan was read before, and is the only one of its text.
         if self.stage.is_planned_insert() {
             self.insert(header, bytes, text)
         } else if self.stage.plan.is_none() && self.is_several(text) {
@@ -82,7 +82,7 @@ impl Session {
             Err(()) => return self.ask_context(),
         };
         match look {
-            // It is known, as the statement would not be looked at so otherwise.
+            // The context is known here: otherwise the statement would not be read as an INSERT.
             Reading::Insert if self.context.insert_id_set => {
                 self.pass_query(header, bytes, text, After::Nothing)
             }
@@ -145,7 +145,7 @@ impl Session {
         self.pass_native(header, bytes, (Shape::Results, after), native)
     }
 
-    /// Asks the server what must be known of its state before the command is looked at again.
+    /// Asks the server for its state; afterwards the command is read again.
     pub(crate) fn ask_context(&mut self) -> Step {
         if let Some(step) = self.ask_temporary() {
             return step;
@@ -161,8 +161,7 @@ impl Session {
         Step::Consumed(0)
     }
 
-    /// Looks at one statement, which may never be carried out: so nothing is noted yet. `Err`: the server's modes must be known
-    /// first.
+    /// Reads one statement. It may never be executed, so nothing is noted yet. `Err`: the server's modes must be known first.
     pub(crate) fn read_statement(&self, text: &[u8]) -> Result<Reading, ()> {
         let modes = self.context.modes;
         Ok(match kind(text, &modes) {
@@ -266,7 +265,7 @@ impl Session {
         }
     }
 
-    /// A statement too long to be gathered: passed on unless it is for a table with a rule.
+    /// A statement that is too long to gather: it is passed on unless it is for a table with a rule.
     fn long_query(&mut self, header: Header, bytes: &[u8]) -> Step {
         let head = self.beginning(header, bytes);
         let at_least = beginning_end(header);
@@ -304,7 +303,7 @@ impl Session {
         }
     }
 
-    /// A statement too long to be gathered, whose text does not begin where it could be looked at.
+    /// A statement that is too long to gather, and whose text begins too far behind its attributes to be read.
     fn long_attributes(&mut self, header: Header, bytes: &[u8]) -> Step {
         if self.rewrites_any() {
             return self.refuse_long(

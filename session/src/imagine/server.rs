@@ -1,4 +1,4 @@
-//! The imagined server: it answers questions about its state, and takes everything else for done.
+//! The imagined server: it answers questions about its state, and answers everything else with OK.
 
 use keywright_rewrite::{Kind, Load, kind, use_target};
 use keywright_wire::bytes::write_packet;

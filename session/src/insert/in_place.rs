@@ -14,7 +14,7 @@ const IN_PLACE_BYTES_MIN: usize = 32 << 10;
 pub trait Room {
     /// What was not consumed yet.
     fn there(&self) -> &[u8];
-    /// What was not consumed yet, made so many bytes long; what they are beyond what was there does not matter.
+    /// The same, lengthened to so many bytes; the contents of the new ones do not matter.
     fn stretch(&mut self, bytes: usize) -> &mut [u8];
 }
 

@@ -1,8 +1,8 @@
-//! LOAD DATA into a table with a rule. The server numbers the rows with LAST_INSERT_ID(), which is set to 0 before; what it has
-//! to show afterwards is put right before anybody can see it.
+//! LOAD DATA into a table with a rule. The server numbers the rows with LAST_INSERT_ID(), which is set to 0 before. The session sets
+//! it to its proper value before a statement can see it.
 //!
-//! How many rows the server's own file has is known afterwards only: as with INSERT … SELECT, a statement whose keys were
-//! too few fails as a whole and is tried again with more. A client's file is gathered first, and its lines are counted.
+//! The number of rows in a file of the server's is known only afterwards. As with INSERT … SELECT, a statement with too few keys fails
+//! as a whole and is tried again with more. A client's file is gathered first, and its lines are counted.
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
@@ -56,7 +56,7 @@ pub(crate) enum Phase {
     Sent(u64),
     /// The server is asked which file it wants.
     Asked,
-    /// It has said which, and the client hears of it.
+    /// It has named the file, and the client is asked for it.
     Named,
     /// The client sends its file.
     Taking(Taking),
@@ -71,7 +71,7 @@ enum LoadDecision {
     Try,
     /// It may have no keys of its own, and could only be undone if it has.
     Explicit,
-    /// Which rows go in is not known, and the rule wants it known.
+    /// Which rows go in is not known, and the rule refuses that.
     AmbiguousId,
     Unsupported(&'static str),
 }
@@ -218,7 +218,7 @@ impl Session {
             file: None,
         });
         if is_local {
-            // As it is, and answered with a file of no rows: so the server checks it before the client sends anything.
+            // It goes out unchanged and gets an empty file, so that the server checks it before the client sends anything.
             self.own_query(text, Gather::FileName)
         } else {
             self.ask_load_keys()
@@ -249,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Keys for so many rows. Nobody computes them from the first, so they need not follow each other.
+    /// Keys for so many rows. No driver computes them from the first, so they need not be consecutive.
     fn ask_load_keys(&mut self) -> Step {
         let Some(load) = &self.stage.load else {
             return self.malformed();
@@ -373,7 +373,7 @@ impl Session {
         Step::Consumed(0)
     }
 
-    /// A try was answered: with an error that says that the keys were too few, or with what the client gets.
+    /// A try was answered: with the error for too few keys, or with the answer that the client gets.
     pub(crate) fn answer_load(&mut self, answer: &[u8]) {
         // Reports of progress may come before it.
         let last = last_packet(answer);

@@ -1,5 +1,5 @@
-//! The client's file of a LOAD DATA LOCAL into a table with a rule: it stays behind the command in the client's bytes until
-//! its lines were counted and there are keys for them.
+//! The client's file of a LOAD DATA LOCAL into a table with a rule. It stays behind the command in the client's bytes until its
+//! lines are counted and have keys.
 
 use keywright_core::Cause;
 use keywright_rewrite::Unsupported;
@@ -39,7 +39,7 @@ pub(crate) enum Taking {
     /// It is gathered behind the command.
     Gathering {
         command: usize,
-        /// Bytes that were looked at.
+        /// Bytes that were read.
         bytes: usize,
         /// Lines that have ended.
         lines: u64,
@@ -74,7 +74,7 @@ impl Session {
         }
     }
 
-    /// The upstream wants a file for a statement of which the session takes care.
+    /// The upstream asks for the file of a statement that the session rewrites.
     pub(crate) fn file_wanted(&mut self, request: &[u8]) -> Step {
         let phase = self.stage.load.as_mut().map(|load| &mut load.phase);
         match (&self.turn, phase) {

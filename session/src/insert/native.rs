@@ -1,8 +1,8 @@
-//! A native INSERT on a table that may go over to keys at any moment: the server may refuse it at the fence before this program has
-//! heard of that. Then it waits until the store was asked, and goes out again.
+//! A native INSERT on a table that may be switched on at any moment. The server may refuse it at the fence before this program has
+//! heard of the switch. Then the INSERT waits until the store was asked, and goes out again.
 //!
-//! MariaDB does not refuse an INSERT IGNORE there: it leaves out the rows without a key and warns. The list of warnings tells, and
-//! asking for it leaves it as it is.
+//! MariaDB does not refuse an INSERT IGNORE at the fence: it leaves out the rows without a key, with a warning. So the session asks
+//! for the warnings, which does not clear them.
 
 use keywright_core::Cause;
 use keywright_rewrite::{Flavour, Plan};
@@ -62,9 +62,9 @@ pub(crate) struct Native {
 }
 
 impl Native {
-    /// Of an INSERT with rows of its own.
+    /// Of an INSERT with written rows.
     pub(crate) fn of(rule: usize, plan: &Plan) -> Self {
-        // A key of the application's may move the server's counter far on.
+        // A key of the application's may raise the server's counter far.
         let is_plain = !plan.explicit() && plan.key_parameters().is_empty();
         Self {
             rule,
@@ -97,7 +97,7 @@ pub(crate) struct AtFence {
     /// The version of the rules by which it went out.
     version: u64,
     answered: Answered,
-    /// Nothing has changed since for too long: the client gets the answer.
+    /// No other rules came in time: the client gets the answer.
     pub(crate) is_final: bool,
 }
 
@@ -165,7 +165,7 @@ impl Session {
     /// The list of its warnings.
     pub(crate) fn answer_warnings(&mut self, answered: Answered, warnings: &[u8]) {
         match has_warning(warnings, AT_FENCE_WARNING) {
-            // Whether rows were left out nobody knows.
+            // Whether rows were left out is not known.
             None => {
                 self.finish(answered.after, answered.end);
                 self.fail_own(warnings);
@@ -209,7 +209,7 @@ impl Session {
         } = at_fence.answered;
         self.finish(after, end);
         if is_newer {
-            // Once more it could find its own rows.
+            // A second try could read the rows of the first.
             let message = "keywright: the table went over to keys, and rows of this statement without one were left out; those with one are in";
             return Some(self.refuse(header, Cause::StoreUnavailable, message));
         }

@@ -1,7 +1,7 @@
 //! Reads an INSERT on a table with a rule, as far as it can be.
 //!
-//! The INSERTs of an application begin alike and differ in their values. Those that were read last are kept up to their
-//! first row, so that of the next that begins so only the rows are read.
+//! The INSERTs of an application begin alike and differ in their values. So the beginnings of the last ones are kept, up to the
+//! first row; of a statement with a known beginning only the rows are read.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::rules::Sighting;
 use crate::server::question::{KeyThere, Question};
 use crate::session::Session;
 
-/// Beginnings that a connection keeps, and as many queries.
+/// How many beginnings a connection keeps, and how many queries.
 const FAMILIAR_MAX: usize = 4;
 /// Longest beginning, or query, that is kept, bytes.
 const BEGINNING_BYTES_MAX: usize = 1024;
@@ -73,7 +73,7 @@ pub(crate) struct PlanCache {
 }
 
 impl PlanCache {
-    /// One that the text begins like, taken out.
+    /// Takes out one that the text begins with.
     fn take(&mut self, text: &[u8], modes: &Modes) -> Option<CachedPlan> {
         let begins =
             |known: &CachedPlan| known.modes == *modes && text.starts_with(&known.beginning);
@@ -86,7 +86,7 @@ impl PlanCache {
         self.beginnings.push(plan);
     }
 
-    /// Keeps a statement, if others that begin like it read the same.
+    /// Keeps a statement whose beginning always reads the same.
     fn keep(&mut self, insert: Insert, text: &[u8], modes: &Modes) {
         let beginning = insert.beginning(text, modes);
         let Some(beginning) = beginning.filter(|bytes| bytes.len() <= BEGINNING_BYTES_MAX) else {
@@ -102,8 +102,8 @@ impl PlanCache {
         });
     }
 
-    /// What a second reader makes of a statement whose rows come from a query: it takes longer than all the rest, and who repeats
-    /// a statement waits for it once.
+    /// The second reader's view of a statement whose rows come from a query. It takes longer than all the rest, so a repeated
+    /// statement is read that way once.
     fn read_again(&mut self, insert: &Insert, text: &[u8], modes: &Modes) -> Arc<SecondReading> {
         let is_it = |known: &&Query| known.modes == *modes && known.text == text;
         if let Some(known) = self.queries.iter().find(is_it) {
@@ -231,7 +231,7 @@ impl Session {
                     .plan(text, modes, &key)
                     .map(|plan| Planned::Plan(index, plan)),
             };
-        // Else the server refuses a key that is too large, and does not store another number.
+        // In strict mode the server refuses a key that is too large, and stores no other number.
         let clips = modes.strict != Some(true) || insert.ignore();
         match planned {
             Ok(planned) if is_ahead && planned.wants_keys() => {

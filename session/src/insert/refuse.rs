@@ -45,7 +45,7 @@ impl Session {
         rule.is_some_and(|rule| rule.mode == Mode::Rewrite)
     }
 
-    /// Whether what cannot be rewritten is refused. `None`: which rule is for it could not be read.
+    /// Whether the rule refuses what cannot be rewritten. `None`: it could not be read which rule is concerned.
     pub(crate) fn refuses(&self, rule: Option<usize>) -> bool {
         match rule {
             Some(index) => {
@@ -114,8 +114,8 @@ impl Session {
         self.refuse(header, Cause::StatementUnsupported, &message)
     }
 
-    /// A table that has ids which are still to be given: the statement waits until keys go on above them. In a transaction that has touched
-    /// another table of the rule it is refused at once: for that one the others wait.
+    /// A table whose ids are ahead of the rule's keys: the statement waits until the keys continue above them. In a transaction that has
+    /// touched another table of the rule it is refused at once, since the switch would wait for that transaction.
     pub(crate) fn wait_ahead(&mut self, header: Header, rule: Option<usize>) -> Step {
         self.leave();
         let is_waited_for = rule.is_some_and(|rule| self.has_touched(rule));

@@ -1,7 +1,7 @@
-//! INSERT … SELECT on a table with a rule: how many rows there are is known afterwards only, so a statement whose keys were
-//! too few fails as a whole and is tried again with more.
+//! INSERT … SELECT on a table with a rule. The number of rows is known only afterwards. So a statement with too few keys fails as a
+//! whole and is tried again with more.
 //!
-//! The client's command stays at the front of its bytes until the last try was answered.
+//! The client's command stays at the front of its bytes until the last try is answered.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) const ROWS_FIRST: u64 = 64;
 /// How many times more rows the next try has keys for: from a snowflake's 64 by way of 512 to the 4096 of a tick.
 pub(crate) const GROWTH: u64 = 8;
 
-/// Why a statement with an unknown number of rows is not tried twice where its rule is not for tables that forget a failed try.
+/// Why a statement with an unknown number of rows is not tried twice where a failed try may leave something behind.
 pub(crate) const NOT_REPEATABLE: &str = "of an unknown number of rows where a failed try may leave something behind: \
     a trigger, a table not known to be InnoDB, a view that calls functions";
 
@@ -53,7 +53,7 @@ pub(crate) enum SelectDecision {
     Leave,
     /// It may have none of its own.
     Explicit,
-    /// Which rows go in is not known, and the rule wants it known.
+    /// Which rows go in is not known, and the rule refuses that.
     AmbiguousId,
     /// Its rows may be more than the first try has keys for, and it must not be tried twice.
     Once(&'static str),
@@ -168,8 +168,8 @@ impl Session {
         plan.rows_max().map_or(limit, |rows| rows.min(limit)).max(1)
     }
 
-    /// Rows that there may be keys for, as far apart as the client takes them to be. `None` where a try must not fail: there the
-    /// source refuses what is too much, before anything is carried out.
+    /// The most rows that can get keys at the spacing that the client expects. `None` where a try must not fail: there the source
+    /// refuses too many before anything is executed.
     fn rows_at_once(&self, rule: usize, plan: &QueryPlan) -> Option<u64> {
         let rule = self.rules.rules().get(rule)?;
         let may_fail = rule.repeatable && !plan.has_effects();
@@ -233,7 +233,7 @@ impl Session {
         Step::Consumed(0)
     }
 
-    /// A try was answered: with an error that says that the keys were too few, or with what the client gets.
+    /// A try was answered: with the error for too few keys, or with the answer that the client gets.
     pub(crate) fn answer_select(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
         let too_few =
             error_text(answer).is_some_and(|(number, message)| is_out_of_range(number, message));
@@ -258,7 +258,7 @@ impl Session {
         }
         self.note(rule, What::Rewritten);
         match single_ok(answer) {
-            // No row, no id; but perhaps what the SELECT has given LAST_INSERT_ID().
+            // No row went in, so there is no id, but the SELECT may have set LAST_INSERT_ID() itself.
             Some((_, _, done)) if done.affected_rows == 0 => {
                 self.last_insert_id = None;
                 self.down.extend_from_slice(answer);

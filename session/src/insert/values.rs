@@ -1,4 +1,4 @@
-//! An INSERT or REPLACE on a table with a rule, sent as text: plan, keys, splice, and what the client is told.
+//! An INSERT or REPLACE on a table with a rule, sent as text: plan, keys, splice, and the answer that the client gets.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::server::question::KeyThere;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, Step, What};
 
-/// What is known of the command at the front of the client's bytes, from one look to the next.
+/// What is known of the command at the front of the client's bytes, which may be read several times before it goes out.
 #[derive(Debug, Default)]
 pub(crate) struct Stage {
     /// The table's live columns, for a statement without column list.
@@ -33,7 +33,7 @@ pub(crate) struct Stage {
     pub(crate) missing: bool,
     /// Whether the table has the column of its rule, if that was asked.
     pub(crate) key: Option<KeyThere>,
-    /// What is to be done, once that is known.
+    /// Its plan, once there is one.
     pub(crate) plan: Option<(usize, Plan)>,
     /// The tries of an INSERT … SELECT.
     pub(crate) query: Option<Attempt>,
@@ -41,7 +41,7 @@ pub(crate) struct Stage {
     pub(crate) load: Option<Loading>,
     /// The keys for it.
     pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
-    /// EXECUTE of a statement that was prepared out of a text: it was prepared with these keys.
+    /// EXECUTE of a statement that was prepared by PREPARE: it was prepared with these keys.
     pub(crate) reprepared: Option<Reprepared>,
     /// The plan is for a text that the server is to prepare, and not for the command's own.
     pub(crate) is_for_prepared: bool,
@@ -123,7 +123,7 @@ impl Session {
         if has_ambiguous_id(&plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
             return self.refuse_ambiguous_id(header, index);
         }
-        // Reads the whole text: only where it matters.
+        // This reads the whole text, so it is asked last.
         let sees = self.pending_last_insert_id.is_some()
             && last_insert_id_use(insert, &self.context.modes) == LastInsertIdUse::Sees;
         let count = plan.keys();
@@ -154,7 +154,7 @@ impl Session {
         })
     }
 
-    /// How far apart the keys of one statement are, as far as is known: keys of a rule may have room for others' between them.
+    /// The spacing of one statement's keys, if it is known: a rule may leave room for others' keys between its own.
     pub(crate) fn spacing_of(&self, rule: usize) -> u64 {
         let apart = self.apart.get(&rule).copied().unwrap_or(1);
         common_multiple(apart, self.context.increment)
@@ -272,7 +272,7 @@ impl Session {
         Ok(())
     }
 
-    /// An answer that was waited for has come whole.
+    /// A gathered answer is complete.
     pub(crate) fn gathered(&mut self, gather: Gather, end: Option<End>, answer: &[u8]) {
         match gather {
             Gather::Context => {
@@ -287,7 +287,7 @@ impl Session {
             Gather::Native(sent) => self.answer_native(sent, end, answer),
             Gather::Warnings(answered) => self.answer_warnings(answered, answer),
             Gather::Nothing => {}
-            // Asked once, whatever came of it.
+            // It is asked once, whatever the answer is.
             Gather::Status => self.is_status_old = false,
             Gather::SetLastInsertId => self.answer_last_insert_id(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
@@ -304,7 +304,7 @@ impl Session {
         }
     }
 
-    /// The server refused a question of ours: so it would refuse the client's statement. Its error is passed on as the answer.
+    /// The server refused a question of ours, so it would refuse the client's statement too. The client gets that error as its answer.
     pub(crate) fn fail_own(&mut self, answer: &[u8]) {
         if error_of(answer).is_some() {
             self.down.extend_from_slice(answer);
@@ -318,8 +318,8 @@ impl Session {
     }
 }
 
-/// The distance of keys that a source gives `apart` and a driver expects `increment` apart: where the source's is no divisor of
-/// that, no distance is right for the driver, and this one is right for the source.
+/// The spacing of keys where the source's is `apart` and a driver expects `increment`. If the source's does not divide the driver's,
+/// no spacing suits the driver, and the source's is taken.
 fn common_multiple(apart: u64, increment: u64) -> u64 {
     let (apart, increment) = (apart.max(1), increment.max(1));
     let (mut divisor, mut rest) = (apart, increment);
@@ -329,7 +329,7 @@ fn common_multiple(apart: u64, increment: u64) -> u64 {
     (apart / divisor).saturating_mul(increment)
 }
 
-/// Whether which rows go in, and so the id to report, may not be known.
+/// Whether it may stay unknown which rows go in, and so which id to report.
 pub(crate) fn has_ambiguous_id(plan: &Plan) -> bool {
     plan.rows() > 1
         && plan.last_insert_id() != LastInsertId::None

@@ -46,7 +46,7 @@ impl Session {
             Some(bulk)
         });
         match read {
-            // They may have come while there were keys: this text of the client's has not had them.
+            // Long data may have come while there were keys, and did not reach this text of the client's.
             Some(bulk) => bulk.write_with_types(&mut payload),
             // The server will say what is wrong with it.
             None => payload.extend_from_slice(rest),

@@ -67,7 +67,7 @@ impl Session {
             Some(Some(types)) => {
                 self.statements.types_of_observed.insert(id, types);
             }
-            // As they were, or nobody can say: the server will.
+            // Unchanged, or not to be judged here: the server will say.
             Some(None) => {}
             None if bytes.len() < header.total() && !self.memory_full => {
                 let at_least = bytes.len().saturating_mul(2).min(header.total());

@@ -35,7 +35,7 @@ impl Session {
             Joined::TooLong => return self.long_prepare(header, bytes),
         };
         let text = without_terminator(&text);
-        // Until it has succeeded: also one that is refused, or fails, is the last.
+        // Until it has succeeded: a statement that is refused, or fails, also counts as the last one.
         self.statements.last = LAST_PREPARED;
         match self.is_beyond_reading(text) {
             Ok(false) => {}
@@ -146,7 +146,7 @@ impl Session {
         Step::Consumed(header.total())
     }
 
-    /// A statement too long to be gathered: passed on unless it may be for a table with a rule.
+    /// A statement that is too long to gather: it is passed on unless it may be for a table with a rule.
     fn long_prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
         let at_least = beginning_end(header);
         if bytes.len() < at_least {
@@ -228,7 +228,7 @@ impl Session {
         text: &[u8],
         (rule, plan): (usize, &Plan),
     ) -> Step {
-        // Also one that needs no key: by another order of columns it may.
+        // An INSERT that needs no key may need one in another order of columns.
         let Some(held) = self.hold(text.len().saturating_add(plan.held_bytes())) else {
             return self.refuse_texts(header);
         };
@@ -323,7 +323,7 @@ impl Session {
         }
     }
 
-    /// Tells the client what came of a PREPARE, without the parameters that it does not know of. Its number, if it
+    /// Sends the client the answer to its PREPARE, without the parameters that were put in. Returns the statement's number if it
     /// succeeded.
     pub(crate) fn tell_prepared(
         &mut self,

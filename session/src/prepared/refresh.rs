@@ -21,13 +21,13 @@ pub(crate) enum Refreshed {
 }
 
 impl Session {
-    /// Looks at a statement again if its table may have changed since.
+    /// Checks a statement again if its table may have changed since.
     pub(crate) fn refresh(&mut self, header: Header, id: u32) -> Refreshed {
         let all = self.schema_changes();
         let Some(statement) = self.statements.ours.get(&id) else {
             return Refreshed::Passed;
         };
-        // Its keys were asked for behind this.
+        // It has keys already, so it was checked before.
         if statement.schema == all || self.stage.keys.is_some() {
             return match statement.is_passed {
                 true => Refreshed::Passed,

@@ -58,17 +58,17 @@ impl Statement {
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) variant: Variant,
-    /// The distance of neighbouring keys that the text was made for.
+    /// The spacing of keys that the text was made for.
     pub(crate) spacing: u64,
     pub(crate) number: u32,
     /// Without the text itself, once it is sent.
     pub(crate) prepared: Prepared,
-    /// It was made before the table changed; the client knows the statement by its number.
+    /// It was made before the table changed, and is kept because the client knows the statement by its number.
     pub(crate) is_outdated: bool,
 }
 
 impl Made {
-    /// Whether it serves for that variant while keys are so far apart.
+    /// Whether it can be used for that variant at this spacing of keys.
     pub(crate) fn is_for(&self, variant: Variant, spacing: u64) -> bool {
         !self.is_outdated
             && self.variant == variant

@@ -1,6 +1,6 @@
-//! `PREPARE name FROM 'INSERT …'` on a rule's table: the name keeps the client's text, and each EXECUTE is of a statement of the
-//! proxy's own, prepared just before out of the same text with its keys in it. So who executes the client's statement where the
-//! proxy does not see it, as procedures do, gets no used keys.
+//! `PREPARE name FROM 'INSERT …'` on a rule's table. The name keeps the client's text. Before each EXECUTE the proxy prepares a
+//! statement of its own, out of the same text with keys in it, and executes that. So a procedure that executes the client's
+//! statement, unseen by the proxy, never inserts keys that are used up.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::server::context::Context;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, Step, What};
 
-/// The proxy's own statement: its keys are used, so nobody else may execute it.
+/// The name of the proxy's own statement. Its keys are used up, so nobody else may execute it.
 const OWN_NAME: &str = "keywright execute";
 
 /// A statement that was prepared out of a text.
@@ -38,7 +38,7 @@ pub(crate) struct TextStatement {
     /// Names without schema and the text itself were read in this state.
     database: Option<Vec<u8>>,
     modes: Modes,
-    /// Something was carried out since that may have prepared another statement of this name.
+    /// A later statement may have prepared another one of this name.
     is_doubtful: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Reprepared {
 }
 
 impl Context {
-    /// A statement was carried out whose doings are not known.
+    /// A statement was executed that may have done anything.
     pub(crate) fn doubt_texts(&mut self) {
         for statement in self.texts.values_mut() {
             statement.is_doubtful = true;
@@ -219,7 +219,7 @@ impl Session {
             return step;
         }
         if is_same && self.context.insert_id_set {
-            // It is for this INSERT, and would otherwise wait for the next into any table.
+            // insert_id is for this INSERT; unused it would wait for the next one into any table.
             self.pass_query(header, bytes, text, After::Nothing)
         } else if is_same && own.is_some() {
             self.decide(header, bytes, text, &statement.text)

@@ -1,8 +1,9 @@
-//! What the connections of one program have under way on the tables of rules, so that the rules of all of them can change at once.
+//! Statements and transactions under way on the tables of rules, counted over all connections of one program, so that rules can change
+//! for all of them at once.
 //!
-//! A change is published as another version. A statement on a rule's table counts itself first and compares the version then;
-//! who publishes raises the version first and counts then. So either the statement sees the new version, or who publishes sees
-//! the statement.
+//! A change is published as a new version. A statement on a rule's table first counts itself and then compares the version; the
+//! publisher first raises the version and then reads the count. So either the statement sees the new version, or the publisher
+//! sees the statement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +32,7 @@ pub struct Traffic {
     at_fence: AtomicU64,
 }
 
-/// A connection whose bytes nobody reads, until it is dropped.
+/// A connection in passthrough, until this is dropped.
 #[derive(Debug)]
 pub struct Unread(Arc<AtomicU64>);
 
@@ -57,7 +58,7 @@ impl Traffic {
         self.count(rule).load(Ordering::SeqCst)
     }
 
-    /// A connection whose bytes nobody reads: what it has under way nobody knows.
+    /// A connection in passthrough: what it has under way is not known.
     pub fn pass_unread(&self) -> Unread {
         self.unread.fetch_add(1, Ordering::SeqCst);
         Unread(Arc::clone(&self.unread))
@@ -165,11 +166,11 @@ impl Drop for UnderWay {
 pub enum Adopted {
     /// They are in force.
     Yes,
-    /// They hold a table that the transaction at hand has touched: it goes on by the old ones.
+    /// They hold a table that the open transaction has touched: it goes on under the old rules.
     GoesOn,
     /// A command is under way.
     Later,
-    /// The connection cannot take them: something that it has prepared is bound to the old ones.
+    /// The connection cannot take them: one of its prepared statements depends on the old ones.
     Never,
 }
 
@@ -291,7 +292,7 @@ impl Session {
         Some(self.keep_back(header))
     }
 
-    /// Until there are other rules, and not for ever.
+    /// Waits for other rules, within a limit.
     fn keep_back(&mut self, header: Header) -> Step {
         match self.waited.take() {
             Some(KeyFailure { cause, message }) => self.refuse(header, cause, &message),
@@ -313,7 +314,7 @@ impl Session {
         known.is_some_and(|(server, servers)| !servers.contains(server))
     }
 
-    /// A statement is kept back until servers were looked at.
+    /// A statement waits until the servers were inspected.
     pub(crate) fn note_unknown_server(&self) {
         if let Some(doors) = self.rules.doors() {
             doors.traffic.unknown_server.fetch_add(1, Ordering::SeqCst);
@@ -368,12 +369,12 @@ impl Session {
         self.rules.version()
     }
 
-    /// Whether bytes pass unread, so that no rules can be taken.
+    /// Whether it is a passthrough, which cannot take rules.
     pub fn is_passthrough(&self) -> bool {
         matches!(self.turn, Turn::Passthrough)
     }
 
-    /// Takes other rules, between two commands or where a command waits.
+    /// Takes other rules: between two commands, or while a command waits for them.
     pub fn adopt(&mut self, rules: &Arc<Rules>) -> Adopted {
         if rules.version() == self.rules.version() {
             return Adopted::Yes;
@@ -394,7 +395,7 @@ impl Session {
             self.apart.clear();
         }
         if self.rules.has_others_ahead(rules) {
-            // What was prepared is looked at again.
+            // Prepared statements are checked again.
             self.context.note_renamed();
         }
         self.rules = Arc::clone(rules);

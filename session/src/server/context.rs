@@ -1,4 +1,4 @@
-//! What the session knows of the server's state that decides how a statement is read, and how it finds out.
+//! The server's state as far as it decides how a statement is read, and how the session finds it out.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ pub(crate) fn probe(server: Server) -> &'static [u8] {
 /// Its columns.
 pub(crate) const PROBE_COLUMNS: usize = 6;
 
-/// So many tables that were not there when the server was looked at are remembered as having the column of their rule.
+/// How many tables newer than the last schema refresh are remembered as having the column of their rule.
 const WITH_KEY_MAX: usize = 32;
 
 /// State of the server's session.
@@ -41,29 +41,29 @@ const WITH_KEY_MAX: usize = 32;
 pub(crate) struct Context {
     /// How the server reads text.
     pub(crate) modes: Modes,
-    /// Whether all of this is what the server has now; if not, it is asked before the next statement on a rule's table.
+    /// Whether all of this is up to date; if not, the server is asked before the next statement on a rule's table.
     pub(crate) known: bool,
     pub(crate) database: Option<Vec<u8>>,
     pub(crate) increment: u64,
-    /// The client's own insert_id waits for an INSERT, which is the client's affair. Only where all of this is known.
+    /// The client has set insert_id for its next INSERT, which is passed on untouched. Valid only while `known`.
     pub(crate) insert_id_set: bool,
     /// Temporary tables that were made, or may have been, whose names are those of tables with rules.
     pub(crate) temporary: Vec<Temporary>,
-    /// Others of them, which were made where nobody looked.
+    /// Temporary tables that were made where the session does not see it.
     pub(crate) unseen: Unseen,
     /// Statements on rules' tables that were prepared out of a text, by name.
     pub(crate) texts: HashMap<Vec<u8>, TextStatement>,
-    /// Tables that were not there when the server was looked at, and have the column of their rule now.
+    /// Tables newer than the last schema refresh that have the column of their rule.
     with_key: Vec<Named>,
-    /// Tables may have been changed since the server was looked at.
+    /// Tables may have changed since the last schema refresh.
     pub(crate) doubts_tables: bool,
     /// [`crate::SchemaChanges::defined`] as far as that was taken in.
     pub(crate) defined: u64,
-    /// How often this connection alone had reason to doubt them.
+    /// How often this connection alone had reason to doubt its tables.
     pub(crate) doubts: u64,
     /// Which server it is, in the words of the store; `None`: it was not asked yet.
     pub(crate) identity: Option<Vec<u8>>,
-    /// Whether the server may have a statement of the proxy's own with keys in it, which were used.
+    /// Whether the server may still have a statement of the proxy's own, with keys that are used up.
     pub(crate) has_own_text: bool,
 }
 
@@ -124,7 +124,7 @@ impl Context {
         self.forget_keys();
     }
 
-    /// A name stands for another table, to this connection alone: what was prepared for the one before is looked at again.
+    /// A name stands for another table, on this connection only: statements prepared for the earlier one are checked again.
     pub(crate) fn note_renamed(&mut self) {
         self.doubts = self.doubts.wrapping_add(1);
     }
@@ -219,7 +219,7 @@ pub(crate) fn is_harmless_set(text: &[u8]) -> bool {
     }
 }
 
-/// Longest SET that is looked at closely, bytes.
+/// Longest SET that is read, bytes.
 const SET_BYTES_MAX: usize = 256;
 
 fn is_name(variable: &[u8]) -> bool {

@@ -1,5 +1,5 @@
-//! Questions about a table that are put to the server before a statement on it. Those for columns prepare a SELECT: nothing is
-//! carried out.
+//! Questions about a table that the session asks the server before a statement on it. It asks for columns by preparing a SELECT,
+//! which is never executed.
 
 use keywright_rewrite::{KeyForm, TableName, quote_name};
 use keywright_wire::answer::Shape;
@@ -47,8 +47,8 @@ pub(crate) enum KeyThere {
 }
 
 impl Session {
-    /// Whether a table has its rule's column, and room in it. That is asked of those that were seen without, before each statement,
-    /// and of those that were not there when the server was looked at, and of views, until it is known that they have it.
+    /// Whether a table has its rule's column, and room in it. The session asks before each statement on a table that lacked the column at
+    /// the last schema refresh. Of newer tables and of views it asks until the answer is yes.
     pub(crate) fn key_there(
         &self,
         table: &TableName,
@@ -71,7 +71,7 @@ impl Session {
         };
         match self.stage.key {
             Some(KeyThere::Untold) => Ok(if_untold),
-            // The view is another one by now, and the server refuses what goes by the old one.
+            // The view has changed, and the server refuses what was made for the old one.
             Some(KeyThere::No) if self.rules.view(index).is_some() => Ok(KeyThere::Yes),
             Some(there) => Ok(there),
             None => Err(Question::Key(table.clone(), index)),
@@ -134,7 +134,7 @@ impl Session {
             None if self.is_narrow(index, answer) => KeyThere::Narrow,
             None => KeyThere::Yes,
             Some(NO_COLUMN) => KeyThere::No,
-            // It may be there in a moment: who was not refused because of it is to have a key.
+            // The table may be created a moment later, and then the statement must have a key.
             Some(NO_SELECT | NO_SELECT_OF_COLUMN | NO_TABLE | NO_SCHEMA | NO_DATABASE) => {
                 KeyThere::Untold
             }
@@ -147,7 +147,7 @@ impl Session {
         self.stage.key = Some(there);
     }
 
-    /// A statement with a key failed: if for want of a column, who knows what became of the table.
+    /// A statement with a key failed. If the column is missing, the table has changed.
     pub(crate) fn doubt_tables(&mut self, answer: &[u8]) {
         if error_of(answer) == Some(NO_COLUMN) {
             self.context.doubt_tables();

@@ -1,14 +1,14 @@
-//! What the connections of one program tell each other of the servers' tables: that they have changed, not how.
+//! Changes of the servers' tables, counted by all connections of one program: that tables have changed, not how.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts what may have changed tables: statements of any connection of this program, and looks at the servers, before which
-/// others may have changed them.
+/// Counts what may have changed tables: statements of this program's connections, and schema refreshes, before which others may
+/// have changed them.
 #[derive(Debug, Default)]
 pub struct SchemaChanges {
-    /// Statements that define tables, and looks that saw something else than before.
+    /// Statements that define tables, and schema refreshes that found a difference.
     defined: AtomicU64,
-    /// What may have done so unseen: looks, calls of procedures.
+    /// What may have changed tables unseen: time between schema refreshes, calls of procedures.
     unseen: AtomicU64,
     /// How many of `defined` the rules know of that new connections follow.
     looked: AtomicU64,
@@ -25,13 +25,13 @@ impl SchemaChanges {
         self.unseen.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The servers were looked at, beginning when [`SchemaChanges::defined`] was this; `is_other`: it saw something else than before.
+    /// A schema refresh has ended that began when [`SchemaChanges::defined`] was this; `is_other`: it found a difference.
     pub fn note_look(&self, began_at: u64, is_other: bool) {
         let before = match is_other {
             true => self.defined.fetch_add(1, Ordering::AcqRel),
             false => began_at,
         };
-        // What was defined while it looked it may have missed.
+        // It may have missed what was defined meanwhile.
         let known = began_at.saturating_add(u64::from(is_other && before == began_at));
         self.looked.fetch_max(known, Ordering::AcqRel);
         self.note_unseen();

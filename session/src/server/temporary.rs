@@ -10,10 +10,10 @@ use crate::server::question::Question;
 use crate::session::{Gather, Session};
 use crate::step::Step;
 
-/// So many are remembered. One that is not hides nothing, so that its rows get keys of a rule.
+/// How many temporary tables are remembered. The rows of one that is not get keys of the rule whose table it hides.
 const TEMPORARY_MAX: usize = 256;
 
-/// So many tables are remembered that no temporary table hides; more are asked for again.
+/// How many tables are remembered as not hidden by a temporary one; the server is asked again about others.
 const SEEN_MAX: usize = 32;
 
 /// Asks what a table is.
@@ -26,12 +26,12 @@ const BEGINNING: &[u8] = b"CREATE TEMPORARY TABLE";
 #[derive(Debug, Clone)]
 pub(crate) struct Temporary {
     name: Named,
-    /// It may not be there. The state of the session is not known as long as there is one of these.
+    /// It may not exist. The session's state counts as not known while there is such a table.
     is_doubtful: bool,
 }
 
-/// What is known of temporary tables whose making the proxy does not see: procedures make them, EXECUTE, and a new name. Stored
-/// functions and triggers could too; they are not followed, as any statement may call them.
+/// What is known of temporary tables that are made where the proxy does not see it: by procedures, EXECUTE and RENAME. Stored
+/// functions and triggers could make them too; the proxy does not follow those, since any statement may call them.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Unseen {
     /// None was made.

@@ -1,4 +1,4 @@
-//! The server's greeting: what it says, and what of it clients are told.
+//! The server's greeting: what it says, and what of it is passed on to clients.
 
 /// Capability: the client names its first schema.
 pub const CONNECT_WITH_DB: u32 = 1 << 3;
@@ -34,7 +34,7 @@ pub const CHALLENGE_BYTES: usize = 20;
 pub struct Greeting {
     /// The server that says it.
     pub server: ServerVersion,
-    /// As the client is told, but for TLS.
+    /// As they are passed on to the client, but for TLS.
     pub capabilities: u32,
     /// MariaDB's own, as the client is told; 0 of other servers.
     pub extended: u32,

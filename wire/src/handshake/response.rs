@@ -5,7 +5,7 @@ use super::greeting::{
 };
 use crate::bytes::Reader;
 
-/// A plugin that no account has: a server that is told it asks the client anew, for the one that the account has.
+/// A plugin that no account has: a server that reads it asks the client anew, for the one that the account has.
 const NO_PLUGIN: &[u8] = b"keywright_none";
 
 /// Who comes, to what, and with which proof.
