@@ -7,6 +7,7 @@ use std::sync::Arc;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{InsertHead, PrepareSource, TableName, load_target, prepare_source, split};
 use keywright_wire::bytes::Reader;
+use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 use keywright_wire::packets::{packets, write_command};
 use keywright_wire::protocol::{AUTOCOMMIT, COM_INIT_DB, COM_QUERY, ERR};
 use server::COLLATION;
@@ -20,7 +21,7 @@ use crate::step::{Event, KeyRequest, SessionFacts, Step, What};
 /// Steps of one statement at most: so many that only a loop needs more.
 const STEPS_MAX: usize = 100_000;
 /// Several statements in one text, and answers that end without EOF packets.
-const CAPABILITIES: u64 = 1 << 16 | 1 << 24;
+const CAPABILITIES: u64 = MULTI_STATEMENTS | DEPRECATE_EOF;
 
 /// What the imagined server answers when it is asked for the state of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]

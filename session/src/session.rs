@@ -6,6 +6,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, KeyBatch};
 use keywright_wire::answer::{Answer, End, Outcome};
 use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 use keywright_wire::protocol::IN_TRANSACTION;
 
 use crate::answer::after::{After, Named};
@@ -26,11 +27,6 @@ use crate::rules::Rules;
 use crate::rules::traffic::UnderWay;
 use crate::server::context::Context;
 use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
-
-/// Capability: answers end with OK where they ended with EOF.
-const DEPRECATE_EOF: u64 = 1 << 24;
-/// Capability: several statements in one text.
-pub(crate) const MULTI_STATEMENTS: u64 = 1 << 16;
 
 /// One connection after its authentication.
 pub struct Session {

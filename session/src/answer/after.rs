@@ -1,12 +1,13 @@
 //! What the end of an answer that was passed on changes.
 
 use keywright_wire::answer::End;
+use keywright_wire::capability::MULTI_STATEMENTS;
 use keywright_wire::done::Done;
 
 use crate::answer::last_insert_id::Reply;
 use crate::prepared::statements::{Passed, Statements};
 use crate::prepared::text_prepare::TextStatement;
-use crate::session::{MULTI_STATEMENTS, Session};
+use crate::session::Session;
 use crate::step::SessionFacts;
 
 /// Schema and table.

@@ -3,12 +3,11 @@
 use keywright_rewrite::Unsupported;
 use keywright_wire::attributes::{NO_ATTRIBUTES, front_bytes};
 use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::capability::QUERY_ATTRIBUTES;
 use keywright_wire::values::BadValue;
 
 use crate::session::Session;
 
-/// Capability: statements come with query attributes.
-const QUERY_ATTRIBUTES: u64 = 1 << 27;
 /// Longest attributes of a text that are sent again with what it is rewritten to, bytes.
 const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a long text that are read before the rest has come.

@@ -2,6 +2,7 @@
 //! The server does not see the statement, so warnings, ROW_COUNT() and FOUND_ROWS() stay those of the statement before.
 
 use keywright_wire::bytes::{HEADER_BYTES, Header, whole};
+use keywright_wire::capability::EXTENDED_METADATA;
 use keywright_wire::protocol::{
     AUTOCOMMIT, COM_QUERY, IN_READ_ONLY_TRANSACTION, IN_TRANSACTION, NO_BACKSLASH_ESCAPES,
 };
@@ -13,8 +14,6 @@ use crate::step::Step;
 /// Status flags of the session rather than of one statement: in a transaction, autocommit, no backslash escapes, read only.
 const STATUS_OF_SESSION: u16 =
     IN_TRANSACTION | AUTOCOMMIT | NO_BACKSLASH_ESCAPES | IN_READ_ONLY_TRANSACTION;
-/// MariaDB's capability: definitions of columns say more of their types.
-pub(crate) const EXTENDED_METADATA: u64 = 1 << 35;
 /// utf8mb4_general_ci, for clients that name no collation.
 const COLLATION: u16 = 45;
 

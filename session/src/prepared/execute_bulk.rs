@@ -6,6 +6,7 @@ use keywright_rewrite::{LastInsertId, Unsupported, Variant};
 use keywright_wire::answer::Shape;
 use keywright_wire::bulk::Bulk;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
+use keywright_wire::capability::BULK_OPERATIONS;
 
 use crate::prepared::bulk_keys::{Asking, Fault, Needs};
 use crate::prepared::refresh::Refreshed;
@@ -13,9 +14,6 @@ use crate::prepared::statements::{Made, Statement};
 use crate::rules::{OnAmbiguousId, OnExplicit, Rule};
 use crate::session::{Session, Turn};
 use crate::step::{KeyFailure, Step, What};
-
-/// MariaDB's capability.
-const BULK_OPERATIONS: u64 = 1 << 34;
 
 impl Session {
     pub(crate) fn bulk_execute(&mut self, header: Header, bytes: &[u8]) -> Step {

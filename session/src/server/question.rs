@@ -3,13 +3,13 @@
 
 use keywright_rewrite::{KeyForm, TableName, quote_name};
 use keywright_wire::answer::Shape;
+use keywright_wire::capability::EXTENDED_METADATA;
 use keywright_wire::packets::{
     ColumnType, column_names, error_of, only_column, prepared_id, write_close, write_command,
 };
 use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::Named;
-use crate::client::show::EXTENDED_METADATA;
 use crate::rules::{Rule, Sighting};
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
