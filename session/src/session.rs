@@ -333,7 +333,7 @@ impl Session {
     /// What to do with the client's bytes that were not consumed yet.
     pub fn on_client(&mut self, bytes: &[u8]) -> Step {
         match self.multi_statement.take() {
-            Some(multi_statement) => self.on_client_of_pieces(multi_statement),
+            Some(multi_statement) => self.on_client_of_multi(multi_statement),
             None => match self.show_asked(bytes) {
                 Some(step) => step,
                 None => self.on_client_plain(bytes),
@@ -365,7 +365,7 @@ impl Session {
             return Step::More { at_least: 1 };
         }
         match self.multi_statement.take() {
-            Some(multi_statement) => self.on_upstream_of_pieces(multi_statement, bytes),
+            Some(multi_statement) => self.on_upstream_of_multi(multi_statement, bytes),
             None => self.on_upstream_plain(bytes),
         }
     }

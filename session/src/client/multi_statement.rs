@@ -202,7 +202,7 @@ impl Session {
     }
 
     /// The client's turn while statements of one text wait: the next of them takes the place of its bytes.
-    pub(crate) fn on_client_of_pieces(&mut self, mut multi_statement: MultiStatement) -> Step {
+    pub(crate) fn on_client_of_multi(&mut self, mut multi_statement: MultiStatement) -> Step {
         if matches!(self.turn, Turn::Command) && multi_statement.waiting().is_empty() {
             if !self.context.known && multi_statement.cut < multi_statement.plain_from {
                 self.multi_statement = Some(multi_statement);
@@ -230,7 +230,7 @@ impl Session {
     }
 
     /// The upstream's turn while statements of one text wait, or the last of them is answered.
-    pub(crate) fn on_upstream_of_pieces(
+    pub(crate) fn on_upstream_of_multi(
         &mut self,
         multi_statement: MultiStatement,
         bytes: &[u8],

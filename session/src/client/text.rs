@@ -77,11 +77,11 @@ impl Session {
 
     /// One statement.
     pub(crate) fn one(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
-        let look = match self.read_statement(text) {
-            Ok(look) => look,
+        let reading = match self.read_statement(text) {
+            Ok(reading) => reading,
             Err(()) => return self.ask_context(),
         };
-        match look {
+        match reading {
             // The context is known here: otherwise the statement would not be read as an INSERT.
             Reading::Insert if self.context.insert_id_set => {
                 self.pass_query(header, bytes, text, After::Nothing)

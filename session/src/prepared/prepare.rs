@@ -172,7 +172,7 @@ impl Session {
     }
 
     pub(crate) fn refuse_texts(&mut self, header: Header) -> Step {
-        let message = "keywright: texts of prepared statements take memory_bytes_max";
+        let message = "keywright: statement buffer limit reached by texts of prepared statements (memory_bytes_max)";
         self.refuse(header, Cause::MemoryFull, message)
     }
 

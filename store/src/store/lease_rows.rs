@@ -19,7 +19,7 @@ const COLUMNS: &str =
 /// When a lease expires: so many milliseconds from now, by the store's clock, in UTC.
 const EXPIRY: &str = "UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND";
 
-/// A worker id to be taken over: any, or the one wished for.
+/// A worker id to be taken over: any, or a certain one.
 #[derive(Debug)]
 pub(crate) struct TakeLease<'a> {
     pub(crate) space: Space,

@@ -214,7 +214,7 @@ fn params(text: &str) -> Result<Vec<Bound>> {
 fn bound(text: &str) -> Result<Bound> {
     match text.strip_prefix("ahead ").map(param).transpose()? {
         Some(Param::Text(value) | Param::Blob(value)) => Ok(Bound::Ahead(value)),
-        Some(_) => bail!("only texts and bytes are sent ahead: {text}"),
+        Some(_) => bail!("only texts and bytes can be long data: {text}"),
         None => param(text).map(Bound::Now),
     }
 }
