@@ -1,4 +1,6 @@
-//! The state machine: whose turn it is, and what is passed on untouched.
+//! The state machine: what a connection knows, and what becomes of the bytes of both sides.
+
+mod turn;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,24 +11,23 @@ use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 use keywright_wire::protocol::IN_TRANSACTION;
 
-use crate::answer::after::{After, Named};
-use crate::answer::last_insert_id::{PendingLastInsertId, Reply};
+use crate::answer::last_insert_id::PendingLastInsertId;
 use crate::answer::passing::Passing;
 use crate::budget::{Budget, Held};
 use crate::client::multi_statement::MultiStatement;
 use crate::client::show::Show;
 use crate::flow::Flow;
 use crate::insert::in_place::Rewriting;
-use crate::insert::native::{Answered, AtFence, Sent};
+use crate::insert::native::AtFence;
 use crate::insert::plan::PlanCache;
 use crate::insert::values::Stage;
-use crate::prepared::select_prepared::SelectStatement;
 use crate::prepared::statements::Statements;
-use crate::prepared::text_prepare::Reprepared;
 use crate::rules::Rules;
 use crate::rules::traffic::UnderWay;
 use crate::server::context::Context;
 use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
+
+pub(crate) use turn::{Gather, Turn};
 
 /// One connection after its authentication.
 pub struct Session {
@@ -88,80 +89,6 @@ pub struct Session {
     pub(crate) at_fence: Option<AtFence>,
     /// The command at the front has waited for other rules for too long.
     pub(crate) waited: Option<KeyFailure>,
-}
-
-/// Whose turn it is.
-#[derive(Debug)]
-pub(crate) enum Turn {
-    /// The client's: its next command.
-    Command,
-    /// The upstream's: its answer is passed on to the client.
-    Answer(After),
-    /// The upstream's: its answer is gathered. It is for us, or goes to the client once it is complete.
-    Gather(Gather),
-    /// The driver's: it looks for keys.
-    Keys,
-    /// The client's: the file that it was asked for.
-    File,
-    /// Nobody's: bytes pass both ways until the end.
-    Passthrough,
-}
-
-impl Turn {
-    /// The upstream's, to answer a rewritten INSERT.
-    pub(crate) fn of_reply(reply: Reply, returning: bool) -> Self {
-        if returning {
-            // A result set: rows pass as they are.
-            Turn::Answer(After::Returned(reply))
-        } else {
-            Turn::Gather(Gather::Insert(reply))
-        }
-    }
-}
-
-/// What a gathered answer is for.
-#[derive(Debug)]
-pub(crate) enum Gather {
-    /// [`crate::server::context::probe`].
-    Context,
-    /// Whether this table is a temporary one.
-    Temporary(Named),
-    /// The columns of a table.
-    Columns,
-    /// Whether this table has the column of this rule.
-    Key(Named, usize),
-    /// LAST_INSERT_ID() was brought up to date.
-    SetLastInsertId,
-    /// A rewritten INSERT.
-    Insert(Reply),
-    /// A try of an INSERT … SELECT.
-    Select(Reply),
-    /// What LAST_INSERT_ID() is.
-    ReadLastInsertId,
-    /// LAST_INSERT_ID() is made 0 for a LOAD DATA.
-    LoadStart,
-    /// Which file a LOAD DATA LOCAL wants.
-    FileName,
-    /// A try of a LOAD DATA.
-    Load,
-    /// A rewritten COM_STMT_PREPARE.
-    Prepare,
-    /// A PREPARE out of a text, with keys in it.
-    Reprepare(Reprepared),
-    /// A rewritten COM_STMT_PREPARE of an INSERT … SELECT.
-    PrepareSelect(Box<SelectStatement>),
-    /// Another text of a statement that the client has prepared.
-    Variant,
-    /// The client's own text of one of its statements.
-    AsIs(u32),
-    /// An INSERT for which the server makes the key.
-    Native(Sent),
-    /// The warnings of one.
-    Warnings(Answered),
-    /// Status flags.
-    Status,
-    /// Nothing.
-    Nothing,
 }
 
 impl Session {
