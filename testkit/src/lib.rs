@@ -29,6 +29,7 @@ pub use draws::load::Load;
 pub use machine::account::Account;
 pub use machine::cargo::{cargo, workspace_root};
 pub use machine::ports::free_port;
+pub use machine::running::Program;
 pub use machine::text::assert_has;
 pub use machine::wait::{WAIT_MAX, wait_until};
 pub use mysql::client::MariaError;
