@@ -31,6 +31,7 @@ mod pg_suite;
 mod pki;
 mod process;
 mod proxy_process;
+pub mod recipes;
 mod scratch;
 mod server;
 mod shared;
