@@ -20,6 +20,7 @@ mod machine;
 mod mysql;
 mod pg;
 mod proxy;
+pub mod recipes;
 pub mod soak;
 pub mod statements;
 mod wire;
