@@ -42,6 +42,7 @@ mod wheel;
 mod wire;
 
 pub use account::Account;
+pub use apt::DebianArchive;
 pub use cargo::cargo;
 pub use client::{SqlError, copy_ids, expect_sql_error, query_i64, query_text};
 pub use clock::FakeClock;
