@@ -25,6 +25,8 @@ const PORT_TRIES: usize = 5;
 pub struct ProxyConfig {
     /// The `[store]` table's `url`; see [`make_store`].
     pub store_url: String,
+    /// Further lines of it.
+    pub store: String,
     /// One listener for each: the ports of the servers behind them.
     pub upstream_ports: Vec<u16>,
     /// A server's socket, to be reached by in place of its port.
@@ -35,6 +37,8 @@ pub struct ProxyConfig {
     pub listener: String,
     /// Further tables, such as `[limits]`.
     pub more: String,
+    /// Variables that its environment has besides ours.
+    pub environment: Vec<(String, String)>,
 }
 
 impl ProxyConfig {
@@ -58,7 +62,7 @@ impl ProxyConfig {
     }
 
     fn text(&self, ports: &[u16], metrics_port: u16) -> String {
-        let mut text = format!("[store]\nurl = \"{}\"\n", self.store_url);
+        let mut text = format!("[store]\nurl = \"{}\"\n{}", self.store_url, self.store);
         for (bind, upstream) in ports.iter().zip(&self.upstream_ports) {
             let place = match &self.upstream_socket {
                 Some(path) => format!("unix:{}", path.display()),
@@ -178,6 +182,7 @@ impl ProxyProcess {
             .arg("run")
             .arg("--config")
             .arg(self.config_file())
+            .envs(self.config.environment.clone())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -338,6 +343,7 @@ impl ProxyProcess {
             .args(arguments)
             .arg("--config")
             .arg(&file)
+            .envs(config.environment.clone())
             .output()
             .context("running the proxy's program")
     }
