@@ -21,6 +21,8 @@ pub struct ProxyConfig {
     pub listener: String,
     /// Further tables, such as `[limits]`.
     pub more: String,
+    /// Variables that its environment has besides ours.
+    pub environment: Vec<(String, String)>,
 }
 
 impl ProxyConfig {
