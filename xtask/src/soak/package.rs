@@ -34,11 +34,12 @@ use crate::tree::Tree;
 
 /// The pages whose blocks are carried out.
 #[cfg(test)]
-const PAGES: [&str; 4] = [
+const PAGES: [&str; 5] = [
     "README.md",
     "docs/postgres/quick-start.md",
     "docs/mysql/quick-start.md",
     "docs/mysql/switching-on.md",
+    unit::SECURITY,
 ];
 /// How long a line of the log may take that a page shows.
 const LOG_WAIT_MAX: Duration = Duration::from_secs(60);

@@ -88,6 +88,13 @@ impl<'a> Walk<'a> {
         for (command, shown) in block.exchanges()? {
             let before = log.map(|log| self.machine.read(log)).transpose()?;
             let said = self.machine.run(&command)?;
+            if shown.is_empty() && !said.is_well {
+                bail!(
+                    "{}: `{command}` failed, and said\n{}",
+                    block.place,
+                    said.text
+                );
+            }
             println!(
                 "    {:6.1} s  {}",
                 said.took.as_secs_f64(),
