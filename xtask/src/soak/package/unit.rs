@@ -101,7 +101,7 @@ pub(super) fn upgrade(machine: &Machine, deb: &Path, version: &str, ids: &IdLog)
     let install = "apt install -o Dpkg::Options::=--force-confold ./target/package/keywright_*.deb";
     let said = machine.must(install)?;
     ensure!(
-        said.contains("restart keywright.service to run this version"),
+        said.contains("systemctl kill --kill-whom=main --signal=USR2 keywright.service"),
         "nothing was said of the program that runs:\n{said}"
     );
     ensure!(
