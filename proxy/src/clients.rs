@@ -21,7 +21,7 @@ pub struct ListenerFigures {
 const UNKNOWN: u8 = 0;
 const DOWN: u8 = 1;
 const UP: u8 = 2;
-/// The version of a client whose bytes pass unread.
+/// The version of a client in passthrough.
 const UNREAD: u64 = u64::MAX;
 
 /// What a client's statements go by.
@@ -31,7 +31,7 @@ pub enum Follows {
     Current,
     /// An earlier one: the client is in a transaction, or in a command, or sends nothing.
     Earlier,
-    /// None: when it connected there were no rules, and its bytes pass unread.
+    /// None: when it connected there were no rules, so it is in passthrough.
     Nothing,
 }
 
@@ -109,7 +109,7 @@ impl ListenerFigures {
         self.is_up.store(state, Ordering::Relaxed);
     }
 
-    /// Whether the server greeted when it was last asked; `None`: nobody has asked.
+    /// Whether the server greeted when it was last connected to; `None`: it never was.
     #[must_use]
     pub fn is_up(&self) -> Option<bool> {
         match self.is_up.load(Ordering::Relaxed) {
@@ -143,7 +143,7 @@ pub struct Entered {
 }
 
 impl Entered {
-    /// It goes by this version of the rules; `None`: its bytes pass unread.
+    /// It follows this version of the rules; `None`: it is in passthrough.
     pub(crate) fn follows(&self, version: Option<u64>) {
         self.client
             .version

@@ -29,7 +29,7 @@ pub struct ConfigSnapshot {
     listed: Vec<ListedRule>,
 }
 
-/// What is told of a rule in force.
+/// What lists show of a rule in force.
 pub(crate) struct ListedRule {
     /// Its tables and column.
     pub(crate) name: String,
@@ -145,7 +145,7 @@ impl ConfigSnapshot {
     }
 }
 
-/// A listener that was not looked through knows of nothing.
+/// A listener whose server was not inspected knows of nothing.
 fn rules_of(config: &Config, seen: Option<&TableFacts>) -> Rules {
     let rules = config.rules.iter().map(|configured| &configured.rule);
     match seen {

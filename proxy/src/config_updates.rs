@@ -12,7 +12,7 @@ use crate::leaving::Leaving;
 
 type Changed = Pin<Box<dyn Future<Output = watch::Receiver<Arc<ConfigSnapshot>>> + Send>>;
 
-/// Where a connection's snapshot come from.
+/// Where a connection's snapshots come from.
 #[derive(Clone)]
 pub struct SnapshotReceiver {
     /// What new connections follow.
@@ -30,7 +30,7 @@ pub(crate) struct ConfigUpdates {
     is_awaited: bool,
     /// There may be newer ones.
     is_due: bool,
-    /// The connection's bytes are not read, since there were no rules when it began: whoever wants that changed waits for its end.
+    /// The connection is in passthrough, since there were no rules when it began. A change of its rules waits for its end.
     unread: Option<Unread>,
     /// There are rules now.
     leaving: Option<Leaving>,
@@ -47,21 +47,21 @@ fn changed(mut snapshot: watch::Receiver<Arc<ConfigSnapshot>>) -> Changed {
 }
 
 impl ConfigUpdates {
-    /// `is_unread`: the connection's bytes pass unread.
+    /// `is_unread`: the connection is in passthrough.
     pub(crate) fn new(source: SnapshotReceiver, is_unread: bool) -> Self {
         let unread = is_unread.then(|| source.snapshot.borrow().traffic().pass_unread());
         Self {
             wait: changed(source.snapshot.clone()),
             source,
             is_awaited: false,
-            // Some may have come while the client logged in.
+            // A newer one may have come while the client logged in.
             is_due: true,
             unread,
             leaving: None,
         }
     }
 
-    /// Whether the connection's bytes pass unread.
+    /// Whether the connection is in passthrough.
     pub(crate) fn is_unread(&self) -> bool {
         self.unread.is_some()
     }
@@ -78,7 +78,7 @@ impl ConfigUpdates {
         leaving.poll(rest, context)
     }
 
-    /// Whether newer snapshot may be there that nobody has looked at; if not, the task is woken when there are.
+    /// Whether there may be a newer snapshot that was not taken yet; if not, the task is woken when there is one.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
         if !self.is_awaited || self.source.snapshot.has_changed().unwrap_or(false) {
             self.is_awaited = true;

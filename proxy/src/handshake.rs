@@ -56,7 +56,7 @@ pub struct Terms<'a> {
 /// What a connection needs to know of its login, and another login on it.
 #[derive(Debug, Clone)]
 pub struct Login {
-    /// What the session is told.
+    /// What the session starts with.
     pub facts: SessionFacts,
     /// Whether the session must not miss another login: this one depended on what protects the legs, or on the account.
     pub must_see_change_user: bool,
@@ -80,7 +80,7 @@ impl From<SessionFacts> for Login {
 pub enum Ended {
     /// The client and the server, each in what protects the connection to it.
     Entered(Stream, Stream, Box<Login>),
-    /// The client was refused, and told so.
+    /// The client was refused, and has got the error.
     Refused(Stream),
 }
 
@@ -325,7 +325,7 @@ where
     Ok(true)
 }
 
-/// The server's OK, which the client did not get yet; `None`: it refused, which the client was told.
+/// The server's OK, which the client did not get yet; `None`: it refused, and the client has got its error.
 async fn negotiate<C, U>(
     client: &mut Leg<C>,
     upstream: &mut Leg<U>,

@@ -1,4 +1,4 @@
-//! Peers that are gone without a word.
+//! Peers that are gone without an end of the connection.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How a connection ends whose bytes pass unread, once there are rules: between two statements where that can be told, and in the end
+//! How a passthrough connection ends once there are rules: between two statements where these can be told apart, and after a time limit
 //! anyhow, since tables cannot be switched before.
 
 use std::pin::Pin;

@@ -19,7 +19,7 @@ pub struct ListenerContext {
     pub sources: Arc<[Option<KeySource>]>,
     /// What became of statements is counted here.
     pub tally: Arc<Tally>,
-    /// What clients who ask are told of the proxy.
+    /// What `SHOW KEYWRIGHT` shows of the proxy.
     pub status: Option<Arc<Status>>,
     /// What statements that are gathered take.
     pub memory: Arc<Memory>,

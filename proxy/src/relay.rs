@@ -53,11 +53,11 @@ enum Halt {
     Keys(KeyRequest),
     /// The client's first so many bytes are COM_CHANGE_USER.
     Authenticate(usize),
-    /// The client has ended, and the server is to be told.
+    /// The client has ended, and the server has to learn of it.
     ClientOver,
     /// The server has ended, and the client has got everything.
     UpstreamOver,
-    /// The connection ends once the client has got what it is still to be told.
+    /// The connection ends once the client has got what the session still has for it.
     Close,
     /// The proxy is stopping, and nothing is under way.
     Stopping,
@@ -85,7 +85,7 @@ pub struct Relay {
     is_due: bool,
     stopping: Stopping,
     updates: Option<ConfigUpdates>,
-    /// Until when the statement at hand waits for newer rules.
+    /// Until when the current statement waits for newer rules.
     waits_until: Option<Instant>,
     /// What log lines carry.
     span: Span,
@@ -156,7 +156,7 @@ impl Relay {
                     }
                 }
                 Halt::ClientOver => {
-                    // The server finishes what it was told, and its answers are still passed on. If it is gone, that is read.
+                    // The server finishes its last command, and its answers are still passed on. If it is gone, reading shows it.
                     let _ = self.upstream.stream.shutdown().await;
                     self.upstream.is_shut = true;
                 }
@@ -193,7 +193,7 @@ impl Relay {
         linger(client.stream).await
     }
 
-    /// Sends the client what it is still to be told.
+    /// Sends the client what the session still has for it.
     async fn tell_client(&mut self) -> io::Result<()> {
         let (upstream, client) = (&mut self.upstream, &mut self.client);
         poll_fn(|context| match poll_pass(upstream, client, context) {
@@ -223,7 +223,7 @@ impl Relay {
                         }
                     }
                 }
-                // Whoever looks at what a statement did finds it counted.
+                // A statement is counted before its answer arrives.
                 self.context.tally.note(self.session.events());
                 self.pass(context)?;
             }
@@ -347,7 +347,7 @@ impl Relay {
                 self.waits_until = self.waits_until.filter(|_| count == 0);
                 Moved::Yes
             }
-            // It was told so, and still wants more.
+            // The client has got the error, and still sends more.
             Step::More { .. } if is_starved => Moved::Halt(Halt::Close),
             Step::More { at_least } => {
                 from.wants = Wants::More(at_least);

@@ -12,7 +12,7 @@ use crate::input::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN, Input};
 use crate::memory::Memory;
 use crate::stream::Stream;
 
-/// How far a peer may be behind with the session's own words before nothing more is said to its commands, bytes.
+/// Output of the session that may wait for a slow peer before its next commands are no longer answered, bytes.
 const OWN_BYTES_MAX: usize = 64 << 10;
 
 /// What the session said last of a side's bytes.
@@ -38,7 +38,7 @@ pub(crate) struct Side {
     pub(crate) is_dry: bool,
     /// Whether the stream has kept nothing back of what was written.
     is_flushed: bool,
-    /// Whether this peer was told that nothing more comes.
+    /// Whether the sending side towards this peer was closed.
     pub(crate) is_shut: bool,
     /// Whether it takes nothing any more, so that what is for it is dropped.
     pub(crate) is_deaf: bool,
@@ -96,7 +96,7 @@ impl Side {
         self.was_reset |= error.kind() == io::ErrorKind::ConnectionReset;
     }
 
-    /// Whether it has not taken what the session said to it for so long that it is to be told no more for now.
+    /// Whether so much of the session's output waits for this peer that its commands have to wait too.
     pub(crate) fn is_behind(&self) -> bool {
         self.own.len() - self.own_sent >= OWN_BYTES_MAX
     }
@@ -130,7 +130,7 @@ impl Side {
         }
     }
 
-    /// Writes the session's own words; false when the socket takes no more of them for now.
+    /// Writes the session's own output; false when the socket takes no more for now.
     fn poll_own(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
         while let Some(rest) = self
             .own

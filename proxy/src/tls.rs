@@ -1,4 +1,4 @@
-//! TLS as it is configured, read from PEM files when the configuration is: what is wrong with them is told with everything else.
+//! TLS as it is configured. PEM files are read with the configuration, so that their mistakes are reported with all others.
 
 use std::sync::Arc;
 

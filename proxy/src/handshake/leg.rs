@@ -114,7 +114,7 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Why the proxy itself ends an exchange, which the client is told.
+/// Why the proxy itself ends an exchange. The client gets it as an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) cause: Cause,
@@ -144,7 +144,7 @@ impl Refusal {
 pub(super) enum Failed {
     /// A connection broke, or the server broke the protocol.
     Io(io::Error),
-    /// The client is told why.
+    /// The client gets the error.
     Refused(Refusal),
 }
 
@@ -160,7 +160,7 @@ impl From<Refusal> for Failed {
     }
 }
 
-/// What a client sent that nobody can make sense of is told to it.
+/// A client that sent something malformed gets an error.
 pub(super) fn of_client(error: io::Error) -> Failed {
     if error.kind() == io::ErrorKind::InvalidData {
         Refusal::new(Cause::PacketMalformed, error.to_string()).into()

@@ -79,7 +79,7 @@ impl Pending {
         self.leg = Some(leg);
     }
 
-    /// It was told who comes, or that TLS is wanted.
+    /// It has got the introduction, or a request for TLS.
     pub(super) fn is_introduced(&mut self) {
         self.is_introduced = true;
     }
