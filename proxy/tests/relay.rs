@@ -127,7 +127,7 @@ async fn within(test: impl Future<Output = Result<()>>) -> Result<()> {
 }
 
 #[tokio::test]
-async fn commands_sent_ahead_are_answered() -> Result<()> {
+async fn pipelined_commands_are_answered() -> Result<()> {
     within(async {
         let (client, mut server, relay) = between().await?;
         let serve = tokio::task::spawn_local(async move {
