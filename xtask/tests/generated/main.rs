@@ -2,6 +2,7 @@
 
 mod constructs;
 mod errors;
+mod presets;
 
 use std::fs;
 use std::path::PathBuf;

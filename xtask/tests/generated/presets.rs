@@ -1,13 +1,8 @@
 //! What repeats the table of presets: SQL that is installed where no Rust runs, and what people read.
 
-use std::fs;
-
 use keywright_core::Preset;
-
-fn file(name: &str) -> String {
-    let path = format!("{}/../{name}", env!("CARGO_MANIFEST_DIR"));
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
+use keywright_testkit::Result;
+use keywright_testkit::docs::{generated_part, table};
 
 /// A field's name, bits, and how many there are to the right of it; 0 bits and 0: no such field.
 type Field = (&'static str, u32, u32);
@@ -58,39 +53,28 @@ fn facts(preset: Preset) -> ([Field; 4], i64, i64) {
 }
 
 #[test]
-fn mysql_reads_ids_by_the_same_presets() {
-    let sql = file("sql/mysql/keywright_decode.sql");
+fn mysql_reads_ids_by_the_same_presets() -> Result<()> {
+    let mut text = String::new();
     for preset in Preset::ALL {
         let (fields, epoch_ms, tick_ms) = facts(preset);
         let fields = fields.map(|(_, bits, shift)| format!("{bits}, {shift}"));
-        let line = format!(
-            "WHEN '{}' THEN SET number = ELT(place, {}, {epoch_ms}, {tick_ms});",
+        text += &format!(
+            "        WHEN '{}' THEN SET number = ELT(place, {}, {epoch_ms}, {tick_ms});\n",
             preset.name(),
             fields.join(", ")
         );
-        assert!(sql.contains(&line), "keywright_decode.sql lacks {line}");
     }
-    assert_eq!(
-        sql.matches(" THEN SET number = ELT(").count(),
-        Preset::ALL.len()
+    let [first @ .., last] = Preset::ALL.map(Preset::name);
+    text += &format!(
+        "        ELSE\n            SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'unknown layout: use {} or {last}';\n",
+        first.join(", ")
     );
-    let names = Preset::ALL.map(Preset::name);
-    let comment = format!("Layouts are the presets {};", names.join(", "));
-    assert!(
-        sql.contains(&comment),
-        "keywright_decode.sql lacks {comment}"
-    );
-    let [first @ .., last] = names;
-    let hint = format!("unknown layout: use {} or {last}'", first.join(", "));
-    assert!(sql.contains(&hint), "keywright_decode.sql lacks {hint}");
+    generated_part("sql/mysql/keywright_decode.sql", "presets", &text)
 }
 
 #[test]
-fn the_documentation_shows_the_same_presets() {
-    let page = file("docs/postgres/layouts.md");
-    let (_, table) = page.split_once("| preset | bits, high to low |").unwrap();
-    let (table, _) = table.split_once("\n\n").unwrap();
-    for preset in Preset::ALL {
+fn the_documentation_shows_the_same_presets() -> Result<()> {
+    let rows = Preset::ALL.map(|preset| {
         let (mut fields, epoch_ms, tick_ms) = facts(preset);
         fields.sort_by_key(|(_, _, shift)| std::cmp::Reverse(*shift));
         let fields = fields.iter().filter(|(_, bits, _)| *bits > 0);
@@ -101,17 +85,9 @@ fn the_documentation_shows_the_same_presets() {
             0 => format!("{} s", tick_ms / 1000),
             _ => format!("{tick_ms} ms"),
         };
-        let begin = format!("| `{}` | {}", preset.name(), fields.join(", "));
-        let end = format!(" | {tick} | {epoch_ms}");
-        let is_shown = |line: &str| {
-            let behind = line.strip_prefix(&begin);
-            behind.is_some_and(|behind| behind.contains(&end) && !behind.starts_with(','))
-        };
-        assert!(
-            table.lines().any(is_shown),
-            "layouts.md lacks {begin}…{end}"
-        );
-    }
-    let rows = table.lines().filter(|line| line.starts_with("| `"));
-    assert_eq!(rows.count(), Preset::ALL.len());
+        let name = format!("`{}`", preset.name());
+        [name, fields.join(", "), tick, epoch_ms.to_string()]
+    });
+    let head = ["preset", "bits, high to low", "tick", "epoch, unix ms"];
+    generated_part("docs/postgres/layouts.md", "presets", &table(head, rows))
 }
