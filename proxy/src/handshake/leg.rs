@@ -7,6 +7,8 @@ use keywright_core::Cause;
 use keywright_wire::packets::error_payload;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+/// Packets of one exchange at most.
+pub(super) const AUTH_PACKETS_MAX: usize = 64;
 /// Longest packet of the exchange, bytes.
 const AUTH_BYTES_MAX: usize = 64 << 10;
 

@@ -14,8 +14,7 @@ use std::time::Duration;
 use keywright_wire::capability::{LONG_PASSWORD, PLUGIN_AUTH, PROTOCOL_41, SECURE_CONNECTION};
 use tokio::time::timeout;
 
-use super::AUTH_PACKETS_MAX;
-use super::leg::Leg;
+use super::leg::{AUTH_PACKETS_MAX, Leg};
 use crate::stream::Stream;
 
 /// How long a server may take for the end of a login that nobody goes on with, milliseconds.
