@@ -26,7 +26,7 @@ use crate::keepalive::keep_alive;
 use crate::linger::linger;
 use crate::listener_context::ListenerContext;
 use crate::memory::Memory;
-use crate::metrics::{self, Counters};
+use crate::metrics::{self, Counters, Total};
 use crate::origin::Origin;
 use crate::relay::Relay;
 use crate::status::Status;
@@ -239,7 +239,7 @@ fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
         return Some((Cause::Draining, "the proxy is stopping"));
     }
     if open > shared.config.connections_max {
-        shared.counters.turned_away();
+        shared.counters.count(Total::TurnedAway);
         return Some((Cause::ConnectionsFull, "Too many connections"));
     }
     None
