@@ -5,6 +5,7 @@ pub(crate) mod apt;
 pub(crate) mod cargo;
 pub(crate) mod ports;
 pub(crate) mod process;
+pub(crate) mod running;
 pub(crate) mod scratch;
 pub(crate) mod text;
 pub(crate) mod wait;

@@ -133,6 +133,42 @@ impl Apt {
     }
 }
 
+/// Where this machine gets Debian from.
+#[derive(Debug)]
+pub struct DebianArchive {
+    /// The release that this machine has.
+    pub codename: String,
+    /// The main archive.
+    pub uri: String,
+    /// Who signs it, if the sources say so.
+    pub keyring: Option<String>,
+}
+
+impl DebianArchive {
+    /// As the sources in /etc/apt say.
+    ///
+    /// # Errors
+    /// This is no Debian, or none of them is the main archive.
+    pub fn of_this_machine() -> Result<DebianArchive> {
+        let codename = codename()?;
+        let source = Source::find(&read_system_sources()?, &codename)
+            .context("no source of Debian's main archive in /etc/apt")?;
+        Ok(DebianArchive {
+            codename,
+            uri: source.uri,
+            keyring: source.signed_by,
+        })
+    }
+
+    /// The files of sources in /etc/apt that name it.
+    #[must_use]
+    pub fn source_files(&self) -> Vec<PathBuf> {
+        let mut files = system_source_files();
+        files.retain(|file| fs::read_to_string(file).is_ok_and(|text| text.contains(&self.uri)));
+        files
+    }
+}
+
 fn codename() -> Result<String> {
     let release = fs::read_to_string("/etc/os-release").context("reading /etc/os-release")?;
     let line = release
@@ -144,14 +180,19 @@ fn codename() -> Result<String> {
 
 /// Everything in sources.list and sources.list.d.
 fn read_system_sources() -> Result<String> {
-    let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
-    if let Ok(parts) = fs::read_dir("/etc/apt/sources.list.d") {
-        files.extend(parts.flatten().map(|entry| entry.path()));
-    }
+    let files = system_source_files();
     let texts = files
         .iter()
         .filter_map(|file| fs::read_to_string(file).ok());
     Ok(texts.collect::<Vec<_>>().join("\n\n"))
+}
+
+fn system_source_files() -> Vec<PathBuf> {
+    let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
+    if let Ok(parts) = fs::read_dir("/etc/apt/sources.list.d") {
+        files.extend(parts.flatten().map(|entry| entry.path()));
+    }
+    files
 }
 
 /// Where packages come from.

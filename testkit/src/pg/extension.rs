@@ -24,9 +24,24 @@ impl Extension {
     /// The build failed; cargo has said why.
     pub fn build(version: PgVersion, pg_config: &Path, progress: bool) -> Result<Extension> {
         let root = workspace_root();
-        let target = root.join("target").join(format!("pg{version}"));
+        Extension::build_of(&root, &root.join("target"), version, pg_config, progress)
+    }
+
+    /// As [`Extension::build`], of the checkout at `root`, below `target`.
+    ///
+    /// # Errors
+    /// The build failed; cargo has said why.
+    pub fn build_of(
+        root: &Path,
+        target: &Path,
+        version: PgVersion,
+        pg_config: &Path,
+        progress: bool,
+    ) -> Result<Extension> {
+        let target = target.join(format!("pg{version}"));
         let mut command = cargo();
         command
+            .current_dir(root)
             .args([
                 "build",
                 "--release",
@@ -47,7 +62,7 @@ impl Extension {
         }
         Ok(Extension {
             library: target.join("release/libkeywright.so"),
-            sql: sql_files(&root)?,
+            sql: sql_files(root)?,
         })
     }
 

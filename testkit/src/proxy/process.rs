@@ -4,16 +4,20 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
 use crate::machine::process::send;
+use crate::machine::running::Program;
 use crate::machine::scratch::Scratch;
 use crate::{Account, Login, ProxyConfig, Result, WAIT_MAX, Wire, free_port, wait_until};
 
 use super::program::{self, built_once};
+
+/// What a proxy logs whose successor does not serve.
+const TAKE_OVER_FAILED: &str = "take-over failed";
 
 /// How often a start is tried again on another port.
 const PORT_TRIES: usize = 5;
@@ -24,7 +28,7 @@ pub struct ProxyProcess {
     config: ProxyConfig,
     ports: Vec<u16>,
     metrics_port: u16,
-    process: Option<Child>,
+    process: Option<Program>,
     // Dropped last: the directory that configuration and log lie in.
     scratch: Scratch,
 }
@@ -85,21 +89,28 @@ impl ProxyProcess {
     /// # Errors
     /// It runs.
     pub fn begin(&mut self) -> Result<()> {
+        self.begin_by(|program| program)
+    }
+
+    /// The same, by another command line or in other surroundings.
+    ///
+    /// # Errors
+    /// It runs.
+    pub fn begin_by(&mut self, by: impl FnOnce(Command) -> Command) -> Result<()> {
         if self.process.is_some() {
             bail!("the proxy runs already");
         }
         self.write_config()?;
         let log = File::create(self.log_file()).context("making the proxy's log")?;
-        let process = Command::new(built_once()?)
-            .arg("run")
-            .arg("--config")
-            .arg(self.config_file())
+        let mut program = Command::new(built_once()?);
+        program.arg("run").arg("--config").arg(self.config_file());
+        let process = by(program)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
             .context("starting the proxy")?;
-        self.process = Some(process);
+        self.process = Some(Program::of(&process));
         Ok(())
     }
 
@@ -138,7 +149,7 @@ impl ProxyProcess {
     /// It does not run.
     pub fn pid(&self) -> Result<u32> {
         let process = self.process.as_ref().context("the proxy does not run")?;
-        Ok(process.id())
+        Ok(process.pid())
     }
 
     /// Whether the process is there.
@@ -201,19 +212,50 @@ impl ProxyProcess {
         self.wait()
     }
 
-    fn wait(&mut self) -> Result<ExitStatus> {
+    /// Has a new program take over (SIGUSR2), with the configuration as it is then, and waits until that serves. Returns the old one,
+    /// which goes on for those who are connected to it.
+    ///
+    /// # Errors
+    /// The new one does not serve: then the old one goes on. Or it does not run.
+    pub fn take_over(&mut self) -> Result<Program> {
+        let taken = "the new program has taken over pid=";
+        let (taken_before, failed_before) = (self.logged(taken), self.logged(TAKE_OVER_FAILED));
+        self.begin_take_over()?;
+        wait_until("the program that takes over", WAIT_MAX, || {
+            if self.logged(TAKE_OVER_FAILED) > failed_before {
+                bail!("{TAKE_OVER_FAILED}; the log:\n{}", self.log());
+            }
+            Ok(self.logged(taken) > taken_before)
+        })?;
+        let log = self.log();
+        let (_, pid) = log.rsplit_once(taken).context("its line")?;
+        let (pid, _) = pid.split_once(' ').context("its process")?;
+        let new = Program::adopted(pid.parse()?);
+        self.process.replace(new).context("the proxy does not run")
+    }
+
+    /// The same, and does not wait for anything.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn begin_take_over(&mut self) -> Result<()> {
+        Program::adopt_what_is_left()?;
+        self.write_config()?;
+        send(self.pid()?, Signal::SIGUSR2)
+    }
+
+    /// How often it logged these words.
+    fn logged(&self, words: &str) -> usize {
+        self.log().matches(words).count()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// It does not end, or does not run.
+    pub fn wait(&mut self) -> Result<ExitStatus> {
         let mut process = self.process.take().context("the proxy does not run")?;
-        let mut ended = None;
-        let waited = wait_until("the end of the proxy", WAIT_MAX, || {
-            ended = process.try_wait()?;
-            Ok(ended.is_some())
-        });
-        if waited.is_err() {
-            process.kill()?;
-            process.wait()?;
-        }
-        waited?;
-        ended.context("the proxy's exit status")
+        process.wait()
     }
 
     /// What it logged since its last start.
@@ -284,10 +326,9 @@ impl ProxyProcess {
 
 impl Drop for ProxyProcess {
     fn drop(&mut self) {
-        if self.process.is_none() {
-            return;
-        }
-        if let Err(error) = self.kill9() {
+        if let Some(mut process) = self.process.take()
+            && let Err(error) = process.kill()
+        {
             eprintln!("the proxy could not be ended: {error:#}");
         }
     }
