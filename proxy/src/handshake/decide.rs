@@ -11,10 +11,8 @@ use super::account::{self, Account};
 use super::exchange::{Exchange, Turn};
 use super::leg::{AUTH_PACKETS_MAX, Failed, Leg, Refusal, of_client};
 use super::login::{Login, too_slow};
-use crate::password::{self, OwnKey};
+use crate::handshake::password::{self, OwnKey};
 
-/// Packets of one exchange at most.
-const AUTH_PACKETS_MAX: usize = 64;
 /// Passes packets both ways until the server has decided, and looks at whom it has let in over a socket.
 pub(super) async fn decide<C, U>(
     client: &mut Leg<C>,
