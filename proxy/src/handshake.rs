@@ -12,6 +12,7 @@ mod decide;
 mod exchange;
 mod leg;
 mod login;
+pub mod password;
 mod pending;
 mod protect;
 mod server;
@@ -25,7 +26,7 @@ use keywright_wire::handshake::greeting::{self, Greeting};
 use keywright_wire::handshake::response::{self, Introduction};
 use tokio::time::{sleep, timeout};
 
-use crate::stream::Stream;
+use crate::connection::stream::Stream;
 pub use change_user::{Change, change_user};
 use decide::{decide, reply};
 use exchange::{Exchange, Ways};

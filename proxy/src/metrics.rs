@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use keywright_session::{Event, SchemaChanges, Traffic, What};
 
-use crate::clients::ListenerFigures;
+use crate::status::clients::ListenerFigures;
 
 pub(crate) use http::serve;
 pub use totals::Total;

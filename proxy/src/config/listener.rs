@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::admin::Admin;
-use crate::password::OwnKey;
-use crate::tls::{self, Outward, Verify, Wanted};
+use crate::config::tls::{self, Outward, Verify, Wanted};
+use crate::handshake::password::OwnKey;
 
 /// A place to accept clients, and the one server behind it. Applications connect to `bind` as they did to the server.
 #[derive(Deserialize, JsonSchema)]

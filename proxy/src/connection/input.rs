@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use keywright_session::Room;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::memory::{Memory, Share};
-use crate::stream::Stream;
+use crate::connection::memory::{Memory, Share};
+use crate::connection::stream::Stream;
 
 /// A buffer's size once bytes have come, bytes.
 pub(crate) const BUFFER_BYTES_MIN: usize = 16 << 10;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 
-use crate::stream::Stream;
+use crate::connection::stream::Stream;
 
 /// Longest time that Linux takes, seconds.
 pub(crate) const KEEPALIVE_S_MAX: u32 = 32_767;

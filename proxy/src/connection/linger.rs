@@ -8,7 +8,7 @@ use tokio::io::{AsyncWriteExt, copy, sink};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::stream::Stream;
+use crate::connection::stream::Stream;
 
 /// How long a client that is to go may take to read its last bytes and to go, milliseconds.
 const LINGER_MS_MAX: u64 = 500;

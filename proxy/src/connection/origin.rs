@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use ppp::v2::{Addresses, Builder, Command, Header, Protocol, Version};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::stream::Stream;
+use crate::connection::stream::Stream;
 
 /// The part of a header that every one has: a signature, what it is, and how long the rest is.
 const FIXED_BYTES: usize = 16;

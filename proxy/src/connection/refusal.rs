@@ -3,8 +3,8 @@
 use keywright_core::Cause;
 use tokio::io::AsyncWriteExt;
 
-use crate::linger::linger;
-use crate::stream::Stream;
+use crate::connection::linger::linger;
+use crate::connection::stream::Stream;
 
 /// Tells a client why it is not served. Before the greeting there is no SQLSTATE in an error.
 pub(crate) async fn refuse(mut client: Stream, cause: Cause, message: &str) -> std::io::Result<()> {

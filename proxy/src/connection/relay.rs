@@ -18,13 +18,13 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tracing::{Instrument as _, Span};
 
-use crate::config_updates::ConfigUpdates;
+use crate::connection::linger::{linger, reset};
+use crate::connection::side::{Side, Wants, is_pending, poll_pass};
+use crate::connection::stopping::Stopping;
+use crate::connection::stream::Stream;
 use crate::handshake::{self, Change, Login};
-use crate::linger::{linger, reset};
-use crate::listener_context::ListenerContext;
-use crate::side::{Side, Wants, is_pending, poll_pass};
-use crate::stopping::Stopping;
-use crate::stream::Stream;
+use crate::in_force::context::ListenerContext;
+use crate::in_force::updates::ConfigUpdates;
 
 /// After so long without a byte a connection's buffers are given back, milliseconds.
 const IDLE_MS: u64 = 1_000;

@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 
 use tokio::io::AsyncWrite;
 
-use crate::input::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN, Input};
-use crate::memory::Memory;
-use crate::stream::Stream;
+use crate::connection::input::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN, Input};
+use crate::connection::memory::Memory;
+use crate::connection::stream::Stream;
 
 /// Output of the session that may wait for a slow peer before its next commands are no longer answered, bytes.
 const OWN_BYTES_MAX: usize = 64 << 10;

@@ -6,7 +6,7 @@
 use tracing::field::{Empty, display};
 use tracing::{Span, error_span};
 
-use crate::origin::Origin;
+use crate::connection::origin::Origin;
 
 /// The span of the connection with this number, at the level that is logged as long as any is.
 pub(crate) fn new(connection: u64) -> Span {

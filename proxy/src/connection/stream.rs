@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
-use crate::tls::Outward;
+use crate::config::tls::Outward;
 
 /// Who may connect to a UNIX socket: everybody, since clients run as users of their own.
 const SOCKET_MODE: u32 = 0o777;

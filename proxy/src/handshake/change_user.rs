@@ -9,7 +9,7 @@ use super::exchange::Exchange;
 use super::leg::Leg;
 use super::login::{Login, cannot_be_read};
 use super::protect::ways;
-use crate::stream::Stream;
+use crate::connection::stream::Stream;
 
 /// What became of COM_CHANGE_USER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

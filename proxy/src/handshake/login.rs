@@ -7,8 +7,8 @@ use keywright_core::Cause;
 use keywright_session::{Limits, SessionFacts};
 
 use super::leg::Refusal;
-use crate::listener::Protection;
-use crate::password::OwnKey;
+use crate::config::listener::Protection;
+use crate::handshake::password::OwnKey;
 
 /// What a login follows.
 pub struct Terms<'a> {

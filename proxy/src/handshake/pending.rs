@@ -15,7 +15,7 @@ use keywright_wire::capability::{LONG_PASSWORD, PLUGIN_AUTH, PROTOCOL_41, SECURE
 use tokio::time::timeout;
 
 use super::leg::{AUTH_PACKETS_MAX, Leg};
-use crate::stream::Stream;
+use crate::connection::stream::Stream;
 
 /// How long a server may take for the end of a login that nobody goes on with, milliseconds.
 const FINISH_MS_MAX: u64 = 2_000;

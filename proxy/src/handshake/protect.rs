@@ -11,9 +11,9 @@ use super::exchange::Ways;
 use super::leg::{Failed, Leg, Refusal};
 use super::login::{Terms, cannot_be_read};
 use super::pending::Pending;
-use crate::listener::Protection;
-use crate::stream::Stream;
-use crate::tls::Wanted;
+use crate::config::listener::Protection;
+use crate::config::tls::Wanted;
+use crate::connection::stream::Stream;
 
 /// Bytes of a client's request for TLS: its answer to the greeting, up to the user's name.
 const TLS_REQUEST_BYTES: usize = 32;

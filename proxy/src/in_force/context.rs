@@ -6,11 +6,11 @@ use keywright_core::{Cause, KeyBatch};
 use keywright_session::{KeyFailure, KeyRequest, SessionFacts};
 use keywright_store::Source as KeySource;
 
-use crate::clients::Entered;
-use crate::config_updates::SnapshotReceiver;
-use crate::memory::Memory;
+use crate::connection::memory::Memory;
+use crate::in_force::updates::SnapshotReceiver;
 use crate::metrics::Tally;
 use crate::status::Status;
+use crate::status::clients::Entered;
 
 /// What a connection draws on.
 #[derive(Clone, Default)]

@@ -7,9 +7,9 @@ use keywright_session::{Door, Mode, Rules, Traffic};
 use keywright_store::{Keys, Source};
 
 use crate::config::Config;
-use crate::listener::Protection;
+use crate::config::listener::Protection;
+use crate::handshake::password::OwnKey;
 use crate::metrics::{Counters, Tally};
-use crate::password::OwnKey;
 use crate::schema::TableFacts;
 use crate::switch::Ahead;
 

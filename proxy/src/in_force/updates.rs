@@ -7,8 +7,8 @@ use std::task::Context;
 use keywright_session::{Rest, Rules, Unread};
 use tokio::sync::watch;
 
-use crate::config_snapshot::ConfigSnapshot;
-use crate::leaving::Leaving;
+use crate::connection::leaving::Leaving;
+use crate::in_force::snapshot::ConfigSnapshot;
 
 type Changed = Pin<Box<dyn Future<Output = watch::Receiver<Arc<ConfigSnapshot>>> + Send>>;
 

@@ -7,7 +7,7 @@ use keywright_store::{Remaining, SourceStats};
 use serde::Serialize;
 
 use super::{RuleFigures, Total};
-use crate::clients::Follows;
+use crate::status::clients::Follows;
 use crate::status::{Status, VERSION};
 
 /// One file without outside assets; it asks for `/status.json` again and again.

@@ -10,8 +10,8 @@ use prometheus::TextEncoder;
 use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{Counters, NO_RULE, Reload, RuleCounters, SwitchFigures, Total, locked};
-use crate::clients::{Follows, ListenerFigures};
 use crate::status::VERSION;
+use crate::status::clients::{Follows, ListenerFigures};
 
 /// Microseconds of a second.
 const US_PER_S: f64 = 1e6;

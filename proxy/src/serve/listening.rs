@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use listenfd::ListenFd;
 
 use crate::config::Config;
-use crate::stream::{Acceptor, Bound};
+use crate::connection::stream::{Acceptor, Bound};
 
 /// Listening sockets that the program was handed when it was started (`LISTEN_FDS`): by a service manager, or by the program that it
 /// takes over from.

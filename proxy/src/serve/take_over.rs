@@ -15,7 +15,7 @@ use command_fds::{CommandFdExt, FdMapping};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use crate::listening::Listening;
+use crate::serve::listening::Listening;
 
 /// The variable that tells a program to take over, and from which process.
 const VARIABLE: &str = "KEYWRIGHT_TAKES_OVER_FROM";

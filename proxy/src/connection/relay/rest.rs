@@ -8,7 +8,7 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Halt, IDLE_MS, Relay};
-use crate::config_updates::ConfigUpdates;
+use crate::in_force::updates::ConfigUpdates;
 
 /// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds.
 const AT_FENCE_MS_MAX: u64 = 3_000;
