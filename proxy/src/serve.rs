@@ -68,7 +68,7 @@ pub struct Orders {
     pub accepting: watch::Receiver<bool>,
     /// True: connections are to end, and who comes is told.
     pub stopping: watch::Receiver<bool>,
-    /// Told when clients are served.
+    /// Notified when clients are served.
     pub serves: oneshot::Sender<()>,
 }
 

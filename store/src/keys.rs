@@ -219,6 +219,16 @@ impl Keys {
         Arc::clone(&self.0.store)
     }
 
+    /// Whether the store let the program in and answered when it was last spoken to; `None` before.
+    pub fn store_is_up(&self) -> Option<bool> {
+        self.0.store.is_up()
+    }
+
+    /// Where the store is, without user and password.
+    pub fn store_address(&self) -> &str {
+        self.0.settings.address()
+    }
+
     /// Whether tags are in Keywright's own table.
     pub fn has_own_tags(&self) -> bool {
         self.0.store.dialect.is_own()

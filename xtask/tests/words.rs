@@ -19,6 +19,7 @@ const REPLACED: &[(&str, &str, &[&str])] = &[
     ("wish", "what is wanted, a request", &[]),
     ("converse", "run, transaction", &[]),
     ("AsyncTalk", "Transaction", &[]),
+    ("Told", "a reply, a report", &[]),
     ("tell_behind", "report", &[]),
     ("beneath", "stale tags", &[]),
     ("look_s", "schema_refresh_s", &[]),

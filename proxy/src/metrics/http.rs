@@ -116,7 +116,8 @@ impl HttpState {
             }
             "/metrics" => {
                 let sources = self.status.sources();
-                match self.status.counters().render(&sources) {
+                let store_is_up = self.status.store_is_up();
+                match self.status.counters().render(&sources, store_is_up) {
                     Ok(figures) => (StatusCode::OK, TEXT, figures),
                     Err(error) => failed(&error),
                 }

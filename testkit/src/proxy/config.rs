@@ -11,6 +11,8 @@ use crate::{Result, Upstream, workspace_root};
 pub struct ProxyConfig {
     /// The `[store]` table's `url`; see [`make_store`].
     pub store_url: String,
+    /// Further lines of it.
+    pub store: String,
     /// One listener for each: the ports of the servers behind them.
     pub upstream_ports: Vec<u16>,
     /// A server's socket, to be reached by in place of its port.
@@ -21,6 +23,8 @@ pub struct ProxyConfig {
     pub listener: String,
     /// Further tables, such as `[limits]`.
     pub more: String,
+    /// Variables that its environment has besides ours.
+    pub environment: Vec<(String, String)>,
 }
 
 impl ProxyConfig {
@@ -44,7 +48,7 @@ impl ProxyConfig {
     }
 
     pub(super) fn text(&self, ports: &[u16], metrics_port: u16) -> String {
-        let mut text = format!("[store]\nurl = \"{}\"\n", self.store_url);
+        let mut text = format!("[store]\nurl = \"{}\"\n{}", self.store_url, self.store);
         for (bind, upstream) in ports.iter().zip(&self.upstream_ports) {
             let place = match &self.upstream_socket {
                 Some(path) => format!("unix:{}", path.display()),

@@ -104,6 +104,7 @@ impl ProxyProcess {
         let log = File::create(self.log_file()).context("making the proxy's log")?;
         let mut program = Command::new(built_once()?);
         program.arg("run").arg("--config").arg(self.config_file());
+        program.envs(self.config.environment.clone());
         let process = by(program)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -296,6 +297,7 @@ impl ProxyProcess {
             .args(arguments)
             .arg("--config")
             .arg(&file)
+            .envs(config.environment.clone())
             .output()
             .context("running the proxy's program")
     }

@@ -142,6 +142,8 @@ fn section(figures: &Rounds<Contender, Figures>, sizes: Sizes) -> Section {
                 cost(Statement::TextInsert, Statement::WrappedInsert),
                 cost(Statement::PreparedInsert, Statement::WrappedPrepared)
             ),
+            "![Statements per second beside HAProxy](plots/proxy-throughput.svg)".to_owned(),
+            "![CPU per statement beside HAProxy](plots/proxy-cpu.svg)".to_owned(),
         ],
         table: table(figures),
         targets: targets(figures),
