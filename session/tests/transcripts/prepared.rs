@@ -219,7 +219,7 @@ fn keys_that_are_not_one_apart_are_counted_as_they_are() {
 }
 
 #[test]
-fn values_sent_ahead_stay_with_a_text_that_counts_otherwise() {
+fn long_data_stays_with_a_text_that_counts_otherwise() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.apart = 3;
     stmt_prepare(&mut r, "INSERT INTO t (b) VALUES (?),('x')", "1");
