@@ -68,6 +68,14 @@ pub(crate) fn rig_of_table(sighting: Sighting) -> Rig {
     r
 }
 
+/// Whose prepared statements take their memory from there.
+pub(crate) fn rig_with_budget(budget: Arc<dyn Budget>) -> Rig {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let rules = Arc::new(Rules::new(vec![r.rule.clone()], false));
+    r.s = Session::new(rules, r.facts.clone()).with_budget(budget);
+    r
+}
+
 pub(crate) fn rig_with(form: KeyForm, caps: u64, limits: Limits) -> Rig {
     rig_before(MARIADB, form, caps, limits)
 }
