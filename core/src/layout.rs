@@ -71,6 +71,22 @@ impl FieldName {
 }
 
 /// How the bits of an id are divided.
+///
+/// ```
+/// use keywright_core::Layout;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let twitter = Layout::parse("twitter")?;
+/// assert_eq!((twitter.worker_id_max(), twitter.sequence_bits()), (1023, 12));
+/// // The smallest id of a moment finds rows by their key: WHERE id >= …
+/// let moment = 1_795_478_400_000;
+/// assert_eq!(twitter.decode(twitter.floor(moment)?)?.issued_at_ms, moment);
+/// // An id that JavaScript's numbers hold exactly.
+/// assert_eq!(Layout::parse("js53")?.id_bits(), 53);
+/// assert!(Layout::parse("twiter").is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Layout {

@@ -6,6 +6,14 @@ const EDITS_MAX: usize = 3;
 /// The known names near `wanted`, nearest first; of equally near ones the first that was named. A name of which more than
 /// half would have to change is not near. Case is no edit. Names are expected to be short: the work for one is the product
 /// of both lengths.
+///
+/// ```
+/// use keywright_core::nearest::nearest;
+///
+/// let tables = ["shop.orders", "shop.order_line", "shop.customer"];
+/// assert_eq!(nearest("shop.ordes", tables).first(), Some(&"shop.orders"));
+/// assert!(nearest("shop.invoice", tables).is_empty());
+/// ```
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let edits_max = EDITS_MAX.min(wanted.chars().count() / 2);
     let wanted = wanted.to_ascii_lowercase();

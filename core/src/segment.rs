@@ -12,6 +12,23 @@ use thiserror::Error;
 /// All zero is the valid empty value. Ids are taken by compare-and-swap below `hi`, never by an addition that could
 /// overshoot: an overshot cursor would skip, or worse repeat, ids of the range published next. The memory order is
 /// argued at [`crate::SnowflakeWord`]; the protocol is the same.
+///
+/// ```
+/// use keywright_core::SegmentWord;
+///
+/// let word = SegmentWord::new();
+/// assert!(word.take(1).is_err(), "nothing is durable yet");
+/// // Ids below 1003 are durable now.
+/// word.publish(1000, 1003);
+/// assert_eq!(word.take(2), Ok(1000));
+/// assert_eq!(word.take(2).unwrap_err().remaining, 1);
+/// // A range that continues the last one: nothing is lost.
+/// word.publish(1003, 1010);
+/// assert_eq!(word.take(2), Ok(1002));
+/// // One that does not: the cursor moves first, so that no id between them is issued.
+/// word.publish(5000, 5010);
+/// assert_eq!(word.take(1), Ok(5000));
+/// ```
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct SegmentWord {

@@ -18,6 +18,31 @@ use thiserror::Error;
 /// was already past it, or the swap fails and both are read again. `word` only grows, so an equal value means an
 /// unchanged one. A taker with a new `word` and an old `hi` is only refused too early.
 ///
+/// ```
+/// use keywright_core::{Layout, SnowflakeWord, WorkerId};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let layout = Layout::parse("twitter")?;
+/// let worker = layout.worker_part(WorkerId::new(7, &layout)?, false);
+/// let now_ms = 1_795_478_400_000;
+/// let now = layout.state_at(now_ms);
+///
+/// let word = SnowflakeWord::new();
+/// assert!(word.take(now, 1).is_err(), "the bound is not durable yet");
+/// // Five seconds ahead of the clock were made durable.
+/// word.publish(now, layout.state_at(now_ms + 5_000));
+/// let first = layout.compose(word.take(now, 1)?, worker);
+/// // The clock was set back by an hour: ids go on from where they were.
+/// let second = layout.compose(word.take(layout.state_at(now_ms - 3_600_000), 1)?, worker);
+/// assert!(second > first);
+///
+/// let decoded = layout.decode(second)?;
+/// assert_eq!((decoded.worker_id, decoded.sequence), (7, 1));
+/// assert_eq!(decoded.issued_at_ms, now_ms);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// **Another owner.** A word may be given to another owner ([`crate::Generation`]): a taker's swap acquires, so one that
 /// took from the new owner's word also sees the new owner's generation.
 #[derive(Debug, Default)]

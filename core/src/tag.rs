@@ -5,6 +5,14 @@ use std::fmt;
 use thiserror::Error;
 
 /// The name of a key space: 1 to 128 ASCII letters, digits and `_ - . : / @ # $`.
+///
+/// ```
+/// use keywright_core::{Tag, TagError};
+///
+/// assert_eq!(Tag::parse("orders").unwrap().as_str(), "orders");
+/// let refused = Tag::parse("two words").unwrap_err();
+/// assert_eq!(refused, TagError::Character { character: ' ', at_byte: 3 });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(String);
 

@@ -1,9 +1,9 @@
 //! How the program itself reaches a listener's server.
 
 use std::fmt;
-use std::fs;
+use std::path::Path;
 
-use keywright_store::innermost;
+use keywright_store::{PasswordFrom, innermost};
 use mysql_async::{Opts, OptsBuilder};
 
 /// An account on a listener's server. Neither its messages nor its debugging output show the password.
@@ -11,23 +11,26 @@ use mysql_async::{Opts, OptsBuilder};
 pub struct Admin(Opts);
 
 impl Admin {
-    /// Out of the options `admin` and `admin_password_file`.
+    /// Out of the options `admin`, `admin_password_file` and `admin_password_env`.
     ///
     /// # Errors
     /// What is wrong with them, with the option's name.
-    pub fn new(url: &str, password_file: Option<&str>) -> Result<Admin, String> {
+    pub fn new(url: &str, file: Option<&str>, env: Option<&str>) -> Result<Admin, String> {
         // The error may quote the URL, and with it the password.
         let opts = Opts::from_url(url)
             .map_err(|_| "admin is not of the form mysql://user@host:port".to_owned())?;
-        let has_password = opts.pass().is_some();
+        let password = PasswordFrom {
+            in_url: opts.pass().is_some(),
+            file: file.map(Path::new),
+            env,
+        };
+        let password = password.read();
+        let password = password.map_err(|(option, what)| format!("admin_{option}: {what}"))?;
         // Left to itself the driver goes over to the socket that a server on this machine names: there it may be another account, with
         // other rights, and another server where the address is forwarded.
         let mut opts = OptsBuilder::from_opts(opts).prefer_socket(false);
-        if let Some(file) = password_file {
-            if has_password {
-                return Err("admin_password_file: the url has a password too".to_owned());
-            }
-            opts = opts.pass(Some(password(file)?));
+        if password.is_some() {
+            opts = opts.pass(password);
         }
         Ok(Admin(opts.into()))
     }
@@ -40,7 +43,7 @@ impl Admin {
     /// Why nobody is logged in, with what to look at.
     pub(crate) fn not_reached(&self, error: &mysql_async::Error) -> String {
         let hint = match error {
-            mysql_async::Error::Server(_) => " (check admin and admin_password_file)",
+            mysql_async::Error::Server(_) => " (check admin and its password)",
             mysql_async::Error::Driver(_)
             | mysql_async::Error::Io(_)
             | mysql_async::Error::Other(_)
@@ -59,15 +62,6 @@ impl Admin {
         };
         place(self) == place(other)
     }
-}
-
-/// The file's first line.
-fn password(file: &str) -> Result<String, String> {
-    let text = fs::read_to_string(file)
-        .map_err(|error| format!("admin_password_file: \"{file}\" cannot be read: {error}"))?;
-    let line = text.lines().next().filter(|line| !line.is_empty());
-    let line = line.ok_or_else(|| format!("admin_password_file: \"{file}\" has no first line"))?;
-    Ok(line.to_owned())
 }
 
 impl fmt::Display for Admin {

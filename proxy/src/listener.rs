@@ -24,6 +24,8 @@ pub(crate) struct RawListener {
     admin: Option<String>,
     /// A file whose first line is the password of `admin`. SIGHUP reads it again.
     admin_password_file: Option<String>,
+    /// The name of the environment variable that holds the password of `admin`.
+    admin_password_env: Option<String>,
     /// That the server cannot be looked at is an `error`, so that the program does not start, or `warn`.
     #[serde(default = "error")]
     check: String,
@@ -136,15 +138,23 @@ pub(crate) fn listener(
             Unchecked::Error
         }
     };
-    let admin = match (&raw.admin, &raw.admin_password_file) {
-        (Some(url), file) => Admin::new(url, file.as_deref())
+    let (file, env) = (
+        raw.admin_password_file.as_deref(),
+        raw.admin_password_env.as_deref(),
+    );
+    let admin = match &raw.admin {
+        Some(url) => Admin::new(url, file, env)
             .map_err(|problem| found.push(problem))
             .ok(),
-        (None, Some(_)) => {
-            found.push("admin_password_file needs admin".to_owned());
+        None => {
+            let given = [
+                ("admin_password_file", file.is_some()),
+                ("admin_password_env", env.is_some()),
+            ];
+            let given = given.into_iter().filter(|(_, is_given)| *is_given);
+            found.extend(given.map(|(option, _)| format!("{option} needs admin")));
             None
         }
-        (None, None) => None,
     };
     let client = towards_clients(&raw, &mut found);
     let upstream = towards_upstream(&raw, &mut found);

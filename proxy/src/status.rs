@@ -52,6 +52,16 @@ impl Status {
         self.keys.stats()
     }
 
+    /// Where the store is.
+    pub(crate) fn store_address(&self) -> &str {
+        self.keys.store_address()
+    }
+
+    /// Whether it answered when it was last spoken to.
+    pub(crate) fn store_is_up(&self) -> Option<bool> {
+        self.keys.store_is_up()
+    }
+
     /// What the program counts.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters

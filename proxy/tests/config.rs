@@ -6,9 +6,11 @@ use keywright_proxy::config::Config;
 const SAMPLE: &str = include_str!("../keywright.toml");
 
 /// What the sample shows in a comment and is no default.
-const WITHOUT_DEFAULT: [&str; 9] = [
+const WITHOUT_DEFAULT: [&str; 11] = [
     "admin_password_file",
+    "admin_password_env",
     "password_file",
+    "password_env",
     "worker_id",
     "certificate",
     "key",
@@ -91,13 +93,21 @@ fn what_is_no_configuration_is_told_with_what_to_type() {
     let listener = "[[listener]]\nbind = \"127.0.0.1:6033\"\nupstream = \"127.0.0.1:3306\"\n";
     let rule = SAMPLE.replace("column = \"id\"", "column = id");
     let bits = SAMPLE.replace("# bits_max = 63", "bits_max = \"63\"");
+    let number = SAMPLE.replace("column = \"id\"", "column = 5");
     for (text, expected) in [
         (
             listener,
             "there is no [store]: it says where keys are reserved",
         ),
         (&rule, "Text stands in quotes: column = \"id\""),
-        (&bits, "A number stands without quotes"),
+        (
+            &bits,
+            ", bits_max: invalid type: string \"63\", expected u32. A number stands without quotes",
+        ),
+        (
+            &number,
+            ", column: invalid type: integer `5`, expected a string. Text stands in quotes",
+        ),
     ] {
         let output = problems(text);
         assert!(output.contains(expected), "{expected} is not in {output}");

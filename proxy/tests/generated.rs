@@ -170,7 +170,7 @@ fn everything() -> Result<String> {
         trouble: None,
     };
     let sources = [source(Remaining::Keys(1)), source(Remaining::Ms(1))];
-    Ok(counters.render(&sources)?)
+    Ok(counters.render(&sources, Some(true))?)
 }
 
 fn families(text: &str) -> BTreeMap<String, Family> {

@@ -2,12 +2,51 @@
 //!
 //! A statement's text is never regenerated: it is read with the eyes of the server, in the session's modes, and the key is
 //! put in at the places found. What cannot be done exactly is refused by name. In the order of use:
-//! 1. [`kind()`]: a look at the first keyword, for every statement.
+//! 1. [`kind()`]: reads the first keyword, for every statement.
 //! 2. [`InsertHead::read`]: up to the table's name, to find the rule.
-//! 3. [`Insert::read`] and [`Insert::plan`]: one walk over the rows at memory speed tells which of them need a key.
+//! 3. [`Insert::read`] and [`Insert::plan`]: one walk over the rows at memory speed finds those that need a key.
 //!    [`Insert::plan_query`] does so where the rows come from a SELECT, [`Load::plan`] where they come from a file.
 //! 4. [`Plan::splice`] writes the text with its keys, [`Plan::prepare`] the text of a prepared statement.
 //!    [`Plan::in_place`] and [`Plan::write_in_place`] rewrite a long text of many rows where it lies.
+//!
+//! ```
+//! use keywright_core::KeyBatch;
+//! use keywright_rewrite::{
+//!     CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Modes, Server,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let text = b"INSERT INTO orders (item) VALUES ('tea'), ('salt /* and */ pepper')";
+//! let modes = Modes {
+//!     ansi_quotes: false,
+//!     no_backslash_escapes: false,
+//!     no_auto_value_on_zero: Some(false),
+//!     strict: Some(true),
+//!     charset: CharsetClass::Safe,
+//!     server: Server { flavour: Flavour::MySql, version: 90_700 },
+//! };
+//! let key = KeyColumn {
+//!     name: b"id",
+//!     form: KeyForm::Integer,
+//!     live: &[],
+//!     watched: false,
+//!     is_signed: false,
+//!     is_strict: false,
+//! };
+//! let head = InsertHead::read(text, &modes)?;
+//! let plan = Insert::read(head, text, &modes)?.plan(text, &modes, &key)?;
+//! assert_eq!(plan.keys(), 2);
+//!
+//! let keys = KeyBatch::Numbers { first: 1001, spacing: 1, count: plan.keys() };
+//! let mut rewritten = Vec::new();
+//! plan.splice(text, &keys, &mut rewritten)?;
+//! assert_eq!(
+//!     String::from_utf8(rewritten)?,
+//!     "INSERT INTO orders (`id`,item) VALUES (1001,'tea'), (LAST_INSERT_ID(1001)+1,'salt /* and */ pepper')"
+//! );
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

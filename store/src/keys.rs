@@ -57,7 +57,7 @@ struct Sources {
     by_spec: HashMap<KeySpec, Source>,
     segments: HashMap<(Tag, Residue), Arc<SegmentSupply>>,
     times: Vec<Arc<TimeSupply>>,
-    /// Told when the task of a supply has ended.
+    /// Notified when the task of a supply has ended.
     tasks: Vec<watch::Receiver<()>>,
     closed: bool,
 }
@@ -239,6 +239,16 @@ impl Keys {
 
     pub(crate) fn store(&self) -> Arc<Store> {
         Arc::clone(&self.0.store)
+    }
+
+    /// Whether the store let the program in and answered when it was last spoken to; `None` before.
+    pub fn store_is_up(&self) -> Option<bool> {
+        self.0.store.is_up()
+    }
+
+    /// Where the store is, without user and password.
+    pub fn store_address(&self) -> &str {
+        self.0.settings.address()
     }
 
     /// Whether tags are in Keywright's own table.

@@ -31,7 +31,8 @@ pub use failure::Failure;
 pub use host::host;
 pub use keys::{Finding, Keys, Severity};
 pub use settings::{
-    RawSnowflakeSettings, RawStoreSettings, SettingsError, SettingsProblem, StoreSettings,
+    PasswordFrom, RawSnowflakeSettings, RawStoreSettings, SettingsError, SettingsProblem,
+    StoreSettings,
 };
 pub use sources::buffer;
 pub use sources::demand::WAIT_BOUNDS_US;

@@ -1,14 +1,16 @@
 //! Settings: as they are written, and as they are once everything about them has been checked.
 
+mod password;
 mod raw;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use keywright_core::{Layout, Step, WorkerId};
 use mysql_async::{Opts, OptsBuilder, SslOpts};
 use thiserror::Error;
 
+pub use password::PasswordFrom;
 pub use raw::{RawSnowflakeSettings, RawStoreSettings};
 
 use crate::dialect::{Dialect, TableName};
@@ -282,11 +284,15 @@ fn connection(store: &RawStoreSettings, problems: &mut Problems) -> Option<Opts>
         .prefer_socket(false)
         .client_found_rows(false)
         .setup(setup_statements(store.store_ms_max));
-    if let Some(file) = &store.password_file {
-        if opts.pass().is_some() {
-            problems.add("store.password_file", "the url has a password too");
-        }
-        builder = builder.pass(password(file, problems));
+    let password = PasswordFrom {
+        in_url: opts.pass().is_some(),
+        file: store.password_file.as_deref(),
+        env: store.password_env.as_deref(),
+    };
+    match password.read() {
+        Ok(Some(password)) => builder = builder.pass(Some(password)),
+        Ok(None) => {}
+        Err((option, what)) => problems.add(&format!("store.{option}"), what),
     }
     let tls = match store.tls.as_str() {
         "disabled" => None,
@@ -314,7 +320,7 @@ fn tls(store: &RawStoreSettings) -> SslOpts {
     }
 }
 
-/// What a session is told first, in no particular order.
+/// What every session sets first, in no particular order.
 ///
 /// A lock that somebody holds is waited for no longer than a conversation may last. A transaction in which nothing is said
 /// for several times as long is one whose proxy was stopped or lost: the server undoes it, so that its locks do not stand
@@ -337,28 +343,6 @@ fn setup_statements(store_ms_max: u64) -> Vec<String> {
         ),
         "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
     ]
-}
-
-fn password(file: &Path, problems: &mut Problems) -> Option<String> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => match text.lines().next() {
-            Some(line) if !line.is_empty() => Some(line.to_owned()),
-            Some(_) | None => {
-                problems.add(
-                    "store.password_file",
-                    format!("\"{}\" has no first line", file.display()),
-                );
-                None
-            }
-        },
-        Err(error) => {
-            problems.add(
-                "store.password_file",
-                format!("\"{}\" cannot be read: {error}", file.display()),
-            );
-            None
-        }
-    }
 }
 
 fn snowflake_settings(

@@ -15,7 +15,8 @@ pub(crate) mod tag_request;
 pub(crate) mod tag_rows;
 pub(crate) mod wanted;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use keywright_core::Cause;
@@ -42,6 +43,8 @@ pub(crate) struct Store {
     limits: Limits,
     idle: Mutex<Vec<Link>>,
     free: Semaphore,
+    /// Whether it answered when it was last spoken to; not set before.
+    is_up: OnceLock<AtomicBool>,
 }
 
 /// A connection, and whom it leads to.
@@ -62,6 +65,7 @@ impl Store {
             limits: settings.limits,
             idle: Mutex::new(Vec::new()),
             free: Semaphore::new(settings.limits.connections_max),
+            is_up: OnceLock::new(),
         }
     }
 
@@ -77,17 +81,35 @@ impl Store {
         ms: u64,
         transaction: impl Transaction<T>,
     ) -> Result<T, StoreError> {
+        let mut let_in = false;
         let run = async {
             let _permit = self.free.acquire().await;
             let mut link = self.link().await?;
+            let_in = true;
             let result = transaction.run(&mut link).await?;
             self.keep(link);
             Ok(result)
         };
-        match timeout(Duration::from_millis(ms), run).await {
+        let result = match timeout(Duration::from_millis(ms), run).await {
             Ok(result) => result,
             Err(_) => Err(StoreError::TimedOut { ms }),
-        }
+        };
+        self.note(match &result {
+            Ok(_) => true,
+            // What the server refuses behind the login it has answered.
+            Err(error) => let_in && error.is_answer(),
+        });
+        result
+    }
+
+    fn note(&self, is_up: bool) {
+        let known = self.is_up.get_or_init(|| AtomicBool::new(is_up));
+        known.store(is_up, Ordering::Relaxed);
+    }
+
+    /// Whether it let the program in and answered when it was last spoken to; `None` before.
+    pub(crate) fn is_up(&self) -> Option<bool> {
+        Some(self.is_up.get()?.load(Ordering::Relaxed))
     }
 
     /// A connection that answers.
@@ -140,7 +162,7 @@ impl Store {
             .push(link);
     }
 
-    /// What a client is told.
+    /// The message for a client.
     pub(crate) fn failure(&self, error: &StoreError) -> Failure {
         let message = format!("the store at {} cannot be used: {error}", self.address);
         match error {

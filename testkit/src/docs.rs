@@ -1,4 +1,4 @@
-//! Parts of the documentation that are made from the sources: tests compare them, and write them when `KEYWRIGHT_DOCS` is `write`.
+//! Parts and files of the documentation that are made from the sources: tests compare them, and write them when `KEYWRIGHT_DOCS` is `write`.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -25,13 +25,37 @@ pub fn generated_part(page: &str, name: &str, text: &str) -> Result<()> {
     if before == after {
         return Ok(());
     }
-    if std::env::var("KEYWRIGHT_DOCS").is_ok_and(|what| what == "write") {
+    if is_written() {
         return write_whole(&path, &after);
     }
     bail!(
         "{page}: the part {name} is stale; `cargo xtask docs` writes it\n{}",
         first_difference(&before, &after)
     )
+}
+
+/// Compares a file that is made as a whole with what it should be, or writes it.
+///
+/// # Errors
+/// The file is not there, or holds something else.
+pub fn generated_file(file: &str, text: &str) -> Result<()> {
+    let path = workspace_root().join(file);
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    if before == text {
+        return Ok(());
+    }
+    if is_written() {
+        return write_whole(&path, text);
+    }
+    bail!(
+        "{file} is stale; `cargo xtask docs` writes it\n{}",
+        first_difference(&before, text)
+    )
+}
+
+/// Whether parts are written in place of compared.
+fn is_written() -> bool {
+    std::env::var("KEYWRIGHT_DOCS").is_ok_and(|what| what == "write")
 }
 
 /// In one step, so that nobody reads half a page.

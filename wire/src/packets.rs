@@ -61,6 +61,19 @@ pub fn write_ok_with_id(payload: &[u8], id: u64, sequence: u8, out: &mut Vec<u8>
 }
 
 /// The packets of a gathered answer, each a number and a payload; `None` if one is cut off, or of 16 MB, which no answer to ours has.
+///
+/// ```
+/// use keywright_wire::bytes::write_packet;
+/// use keywright_wire::packets::{error_payload, packets};
+///
+/// let mut answer = Vec::new();
+/// write_packet(&error_payload(1467, "HY000", "no key"), 1, &mut answer);
+/// let [(sequence, payload)] = packets(&answer).unwrap()[..] else { panic!() };
+/// assert_eq!((sequence, payload[0]), (1, 0xff));
+/// assert!(payload.ends_with(b"#HY000no key"));
+/// // What a peer cut off is no packet, and no panic.
+/// assert_eq!(packets(&answer[..answer.len() - 1]), None);
+/// ```
 pub fn packets(mut bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {

@@ -11,7 +11,7 @@ use crate::suites::run::Tally;
 use crate::suites::{self, Starts, build};
 use crate::{links, needs};
 
-/// Check formatting, lints and all tests that start no server.
+/// Check formatting, lints, documentation, and all tests that start no server.
 ///
 /// Where a test lies says whether it starts one; see ARCHITECTURE.md.
 #[derive(Args)]
@@ -33,8 +33,11 @@ impl Check {
     }
 }
 
-/// What needs no test to run: every target of the workspace is formatted and compiles without a warning, and every link of the
-/// documentation leads somewhere.
+/// The pure crates, whose comments have examples.
+const WITH_EXAMPLES: [&str; 3] = ["keywright-core", "keywright-wire", "keywright-rewrite"];
+
+/// What needs no test to run: every target of the workspace is formatted and compiles without a warning, examples in comments run,
+/// and every link of the documentation leads somewhere.
 pub(crate) fn lints() -> Result<()> {
     run_loudly(&mut cargo(["fmt", "--all", "--check"]))?;
     let clippy = [
@@ -46,5 +49,17 @@ pub(crate) fn lints() -> Result<()> {
         "warnings",
     ];
     run_loudly(cargo(clippy).env("PGRX_PG_CONFIG_PATH", PG_CONFIG))?;
+    documentation()?;
     links::check()
+}
+
+/// Comments that become documentation have no broken links, and their examples run.
+fn documentation() -> Result<()> {
+    let mut pages = cargo(["doc", "--workspace", "--no-deps", "--quiet"]);
+    pages.env("RUSTDOCFLAGS", "--deny warnings");
+    run_loudly(pages.env("PGRX_PG_CONFIG_PATH", PG_CONFIG))?;
+    for package in WITH_EXAMPLES {
+        run_loudly(&mut cargo(["test", "--doc", "--package", package]))?;
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 mod fill;
 mod interrupt;
 mod shards;
+mod show;
 
 use std::time::Instant;
 
@@ -14,9 +15,9 @@ use postgres::{Client, SimpleQueryMessage};
 use crate::demo::fill::{Fill, TABLES};
 use crate::demo::interrupt::Interrupt;
 use crate::demo::shards::Shards;
+use crate::demo::show::Show;
 use crate::install::PG_CONFIG;
 use crate::needs;
-use crate::shell::step;
 
 /// Rows before the server is killed, over all tables.
 const ROWS_BEFORE: u64 = 1_050_000;
@@ -47,6 +48,9 @@ pub(crate) struct Demo {
     /// End by itself instead of staying up until Ctrl-C.
     #[arg(long)]
     once: bool,
+    /// Keep what is shown in docs/demo.txt, which README is shortened from.
+    #[arg(long, requires = "once")]
+    record: bool,
 }
 
 impl Demo {
@@ -56,64 +60,75 @@ impl Demo {
         needs.extend(needs::to_serve_mysql());
         needs::install(&needs)?;
         let interrupt = Interrupt::watch()?;
-        step("building the extension (minutes the first time, seconds later)");
+        let screen = Show::begin();
+        screen.stage("building the extension (minutes the first time, seconds later)");
         Extension::build(PgVersion::V15, PG_CONFIG.as_ref(), true)?;
-        match show(&interrupt, self.once) {
+        match show(&screen, &interrupt, self.once) {
             // Ctrl-C reaches the server as well, so whatever was under way failed.
             Err(error) if !interrupt.seen() => Err(error),
             Ok(()) | Err(_) => {
-                println!("\nstopped; the server and its directory are gone");
+                println!("\nstopped; the servers and their directories are gone");
+                if self.record {
+                    screen.record()?;
+                }
                 Ok(())
             }
         }
     }
 }
 
-fn show(interrupt: &Interrupt, once: bool) -> Result<()> {
-    step("starting a private server in a temporary directory, as an unprivileged user");
+fn show(screen: &Show, interrupt: &Interrupt, once: bool) -> Result<()> {
+    screen.stage("starting a private server in a temporary directory, as an unprivileged user");
     let mut server = PgServer::builder()
         .version(PgVersion::V15)
         .fsync(true)
         .start()?;
-    println!(
+    screen.say(&format!(
         "    data in {}, port {}",
         server.data_dir().display(),
         server.port()
-    );
-    step("a table with each kind of DEFAULT");
-    println!("{SETUP}");
+    ));
+    screen.stage("a table with each kind of DEFAULT");
+    screen.say(SETUP);
     server.client("postgres")?.batch_execute(SETUP)?;
 
-    step(&format!(
+    screen.stage(&format!(
         "inserting {ROWS_BEFORE} rows from {} connections",
         fill::CONNECTIONS
     ));
-    Fill::new(&server, ROWS_BEFORE).run()?;
-    show_distinct(&server)?;
-    step("reading ids back");
+    Fill::new(&server, ROWS_BEFORE).run(screen)?;
+    show_distinct(screen, &server)?;
+    screen.stage("reading ids back");
     let mut client = server.client("postgres")?;
     for query in DECODE {
-        show_query(&mut client, query)?;
+        show_query(screen, &mut client, query)?;
     }
     drop(client);
 
-    step("kill -9 of the whole server, in the middle of inserting");
-    let inserted = Fill::new(&server, u64::MAX).run_until_killed(&mut server, ROWS_UNTIL_KILL)?;
-    println!("    {inserted} more rows were committed when it died");
+    screen.stage("kill -9 of the whole server, in the middle of inserting");
+    let inserted =
+        Fill::new(&server, u64::MAX).run_until_killed(screen, &mut server, ROWS_UNTIL_KILL)?;
+    screen.say(&format!(
+        "    {inserted} more rows were committed when it died"
+    ));
     let killed = Instant::now();
     server.start()?;
-    println!("    recovered in {:.1} s", killed.elapsed().as_secs_f64());
-    step(&format!("going on: {ROWS_AFTER} more rows"));
-    Fill::new(&server, ROWS_AFTER).run()?;
-    show_distinct(&server)?;
-    let mut shards = Shards::start()?;
-    shards.show()?;
+    screen.say(&format!(
+        "    recovered in {:.1} s",
+        killed.elapsed().as_secs_f64()
+    ));
+    screen.stage(&format!("going on: {ROWS_AFTER} more rows"));
+    Fill::new(&server, ROWS_AFTER).run(screen)?;
+    show_distinct(screen, &server)?;
+    let mut shards = Shards::start(screen)?;
+    shards.show(screen)?;
+    screen.end();
     stay(&mut server, &shards, interrupt, once)
 }
 
 /// Counts, and stops the demo if an id were there twice.
-fn show_distinct(server: &PgServer) -> Result<()> {
-    step("are they all distinct?");
+fn show_distinct(screen: &Show, server: &PgServer) -> Result<()> {
+    screen.stage("are they all distinct?");
     let mut client = server.client("postgres")?;
     for table in TABLES {
         let row = client.query_one(
@@ -124,24 +139,26 @@ fn show_distinct(server: &PgServer) -> Result<()> {
         if rows != distinct {
             bail!("{table}: {rows} rows with only {distinct} distinct ids");
         }
-        println!("    {table:8} {rows:>8} rows, {distinct:>8} distinct ids");
+        screen.say(&format!(
+            "    {table:8} {rows:>8} rows, {distinct:>8} distinct ids"
+        ));
     }
     Ok(())
 }
 
-fn show_query(client: &mut Client, query: &str) -> Result<()> {
-    println!("{query};");
+fn show_query(screen: &Show, client: &mut Client, query: &str) -> Result<()> {
+    screen.say(&format!("{query};"));
     for message in client.simple_query(query)? {
         match message {
             SimpleQueryMessage::RowDescription(columns) => {
                 let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
-                println!("    {}", names.join(" | "));
+                screen.say(&format!("    {}", names.join(" | ")));
             }
             SimpleQueryMessage::Row(row) => {
                 let values: Vec<&str> = (0..row.len())
                     .map(|i| row.get(i).unwrap_or("NULL"))
                     .collect();
-                println!("    {}", values.join(" | "));
+                screen.say(&format!("    {}", values.join(" | ")));
             }
             // CommandComplete; the enum may grow.
             _ => {}

@@ -188,6 +188,26 @@ pub(crate) fn to_package() -> Vec<Need> {
     ]
 }
 
+/// What walks through the documentation on bare machines need.
+pub(crate) fn to_walk() -> Vec<Need> {
+    let mut needs = to_package();
+    let programs = [
+        ("debootstrap", "makes a bare Debian root", "debootstrap"),
+        (
+            "systemd-container",
+            "starts its service manager",
+            "systemd-nspawn",
+        ),
+        ("util-linux", "goes into its namespaces", "nsenter"),
+        ("lintian", "checks packages", "lintian"),
+    ];
+    needs.extend(programs.map(|(package, why, program)| {
+        let sbin = Path::new("/usr/sbin").join(program);
+        Need::new(package, why, on_path(program) || sbin.exists())
+    }));
+    needs
+}
+
 /// What unpacking the sources of a Debian package needs.
 pub(crate) fn to_unpack() -> Vec<Need> {
     vec![Need::new(

@@ -48,6 +48,9 @@ struct Told {
     place: Option<String>,
     severity: &'static str,
     message: String,
+    /// All that it is of, where those are many and the message names some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tables: Vec<String>,
     #[serde(skip)]
     is_bad: bool,
 }
@@ -58,6 +61,7 @@ impl Told {
             place: place.map(str::to_owned),
             severity: name_of(severity),
             message,
+            tables: Vec::new(),
             is_bad: is_bad(severity),
         }
     }
@@ -109,7 +113,10 @@ impl Check {
             let of_listener = inspect(&config, listener, self.fence).await;
             let findings = of_listener.findings.iter().cloned();
             let place = Some(listener.bind.as_str());
-            told.extend(findings.map(|of| Told::new(place, of.severity, of.message)));
+            told.extend(findings.map(|of| Told {
+                tables: of.tables,
+                ..Told::new(place, of.severity, of.message)
+            }));
             inspected.push(of_listener);
         }
         let errors = unmatched(&config, &inspected).into_iter();
@@ -256,16 +263,10 @@ fn not_asked(listener: &Listener, error: &anyhow::Error) -> Finding {
     };
     let message = format!("tables could not be looked at: {error:#}{hint}");
     match listener.unchecked {
-        Unchecked::Error => Finding {
-            severity: Severity::Error,
-            message,
-        },
-        Unchecked::Warning => Finding {
-            severity: Severity::Warning,
-            message: format!(
-                "{message}; going on as if names were compared with case and there were no triggers"
-            ),
-        },
+        Unchecked::Error => Severity::Error.of(message),
+        Unchecked::Warning => Severity::Warning.of(format!(
+            "{message}; going on as if names were compared with case and there were no triggers"
+        )),
     }
 }
 

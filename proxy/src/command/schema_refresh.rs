@@ -206,7 +206,10 @@ impl SchemaRefresh {
 impl Known {
     fn learn(&mut self, listener: &str, server: Server, counters: &Counters) {
         let mut reported = Vec::new();
-        for Finding { severity, message } in server.findings {
+        for Finding {
+            severity, message, ..
+        } in server.findings
+        {
             let is_new = !self.reported.contains(&message);
             match severity {
                 Severity::LeftOut if is_new => tracing::error!(listener, "{message}"),

@@ -10,8 +10,24 @@ pub(super) fn error(text: &str, error: &toml::de::Error) -> anyhow::Error {
     }
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    let option = before.and_then(|before| option(before, message));
     let hint = meant(message).or_else(|| quotes(message));
-    anyhow::anyhow!("line {line}: {message}{}", hint.unwrap_or_default())
+    anyhow::anyhow!(
+        "line {line}{}: {message}{}",
+        option.map_or_else(String::new, |name| format!(", {name}")),
+        hint.unwrap_or_default()
+    )
+}
+
+/// The option that has a value of another type than it should. Nothing but a plain name is taken from the line.
+fn option<'a>(before: &'a str, message: &str) -> Option<&'a str> {
+    if !message.starts_with("invalid type") {
+        return None;
+    }
+    let line = before.rsplit('\n').next()?;
+    let name = line.split_once('=')?.0.trim();
+    let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    (!name.is_empty() && name.chars().all(is_part)).then_some(name)
 }
 
 /// What was probably meant by a name that the file has and no section. The message quotes that name, then those that there are.
@@ -30,6 +46,9 @@ fn quotes(message: &str) -> Option<String> {
     // A word without quotes is read as a number, of which there are some that are words.
     if message.starts_with("invalid float") || message.starts_with("string values must be quoted") {
         return Some(". Text stands in quotes: column = \"id\"".to_owned());
+    }
+    if message.starts_with("invalid type: ") && message.ends_with(", expected a string") {
+        return Some(". Text stands in quotes".to_owned());
     }
     let rest = message.strip_prefix("invalid type: string ")?;
     is_number(rest).then(|| ". A number stands without quotes".to_owned())

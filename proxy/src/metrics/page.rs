@@ -25,6 +25,7 @@ struct Page<'a> {
     reload: Option<LastReload>,
     switch_in_progress: bool,
     switch_trouble: Option<String>,
+    store: Store<'a>,
     listeners: Vec<Listener<'a>>,
     sources: Vec<Source<'a>>,
     rules: Vec<Rule<'a>>,
@@ -34,6 +35,12 @@ struct Page<'a> {
 struct LastReload {
     success: bool,
     ago_s: u64,
+}
+
+#[derive(Serialize)]
+struct Store<'a> {
+    address: &'a str,
+    up: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -100,6 +107,10 @@ pub(super) fn status(
         }),
         switch_in_progress,
         switch_trouble: switch.and_then(|of| of.trouble),
+        store: Store {
+            address: status.store_address(),
+            up: status.store_is_up(),
+        },
         listeners: listeners
             .iter()
             .map(|of| {

@@ -19,11 +19,15 @@ const US_PER_S: f64 = 1e6;
 const MS_PER_S: f64 = 1e3;
 
 impl Counters {
-    /// All of it, and what the sources of keys count, as Prometheus reads it.
+    /// All of it, what the sources of keys count, and whether the store answers where that is known, as Prometheus reads it.
     ///
     /// # Errors
     /// The encoder refuses a family: a fault of this program.
-    pub fn render(&self, sources: &[SourceStats]) -> prometheus::Result<String> {
+    pub fn render(
+        &self,
+        sources: &[SourceStats],
+        store_is_up: Option<bool>,
+    ) -> prometheus::Result<String> {
         let mut families = vec![of_build()];
         families.extend(self.of_connections());
         families.extend(self.of_listeners());
@@ -31,6 +35,7 @@ impl Counters {
         families.extend(self.of_switch());
         families.extend(self.of_rules());
         families.push(self.of_fences());
+        families.push(of_store(store_is_up));
         families.extend(of_sources(sources));
         // The format has no family without a series.
         families.retain(|family| !family.get_metric().is_empty());
@@ -211,6 +216,14 @@ fn of_build() -> MetricFamily {
         "build_info",
         "1; the label tells the program's version.",
         [(vec![label("version", VERSION)], 1.0)],
+    )
+}
+
+fn of_store(is_up: Option<bool>) -> MetricFamily {
+    gauge(
+        "store_up",
+        "1 if the store let the program in and answered when it was last spoken to; else 0.",
+        is_up.map(|is_up| (Vec::new(), f64::from(u8::from(is_up)))),
     )
 }
 

@@ -16,6 +16,7 @@ use mysql_async::prelude::Queryable;
 
 pub(super) use self::accounts::accounts;
 pub use self::replication::replication;
+use self::tables::Listed;
 use super::counting::counts;
 use super::matched::plain_rules;
 use super::snapshot::Snapshot;
@@ -44,10 +45,15 @@ pub enum Extent {
 pub async fn inspect(conn: &mut Conn, config: &Config, extent: Extent) -> Result<Snapshot> {
     let server = tables::server(conn).await?;
     let rules = plain_rules(config, &server);
-    let (tables, columns_of_views) = tables::tables(conn, &rules).await?;
+    let Listed {
+        tables,
+        others,
+        columns_of_views,
+    } = tables::tables(conn, &rules).await?;
     let mut snapshot = Snapshot {
         server,
         tables,
+        others,
         ..Snapshot::default()
     };
     let (has_context, has_all) = match extent {

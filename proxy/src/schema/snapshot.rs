@@ -15,6 +15,8 @@ pub struct Snapshot {
     pub server: Server,
     /// The tables that rules match, in the order of schema and name; the store's own may be among them.
     pub tables: Vec<Table>,
+    /// Schema and name of the other tables; only where a rule matches none.
+    pub others: Vec<(String, String)>,
     /// What else decides what becomes of statements.
     pub context: Option<StatementContext>,
     /// Where native ids come from; also `None` where no table of a rule that observes counts.

@@ -58,6 +58,9 @@ impl Status {
             "connections_total".to_owned(),
             counters.accepted().to_string(),
         );
+        if let Some(is_up) = self.store_is_up() {
+            tell("store_up".to_owned(), u8::from(is_up).to_string());
+        }
         for rule in counters.rules() {
             for (figure, value) in [
                 ("rewritten", rule.rewritten),

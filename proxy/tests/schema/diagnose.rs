@@ -1,7 +1,7 @@
 //! Each finding about tables out of a snapshot that has what it is about, and none out of one that has not.
 
 use keywright_proxy::config::Config;
-use keywright_proxy::schema::{ColumnType, Reference, unfenced, unmatched};
+use keywright_proxy::schema::{ColumnType, Reference, diagnose, unfenced, unmatched};
 
 use crate::build::{
     MARIADB, MYSQL, config, context, counted, plain, snapshot, surroundings, view, with_rules,
@@ -86,6 +86,31 @@ fn the_fence_is_missing_and_why() {
     );
     assert_eq!(told, NONE);
     assert_eq!(missing, 0);
+}
+
+#[test]
+fn of_many_tables_with_the_same_finding_some_are_named_and_all_counted() {
+    let config = config("segment:orders", "");
+    let of = |tables: usize| {
+        let names = (1..=tables).map(|number| format!("orders_{number}"));
+        let tables = names.map(|name| counted(&name, "bigint", 7));
+        let mut tables: Vec<_> = tables.collect();
+        tables.push(plain("narrow", "int"));
+        diagnose(&snapshot(MYSQL, tables), &config)
+    };
+    let behind = "inserts that the proxy does not see take keys of the server's own";
+    assert_eq!(of(3).len(), 4);
+    let told = of(40);
+    let messages: Vec<&str> = told.iter().map(|of| of.message.as_str()).collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[0].starts_with("shop.narrow.id is int"));
+    assert_eq!(
+        messages[1],
+        format!(
+            "`shop`.`orders_1` has no fence yet: {behind}. The same of `shop`.`orders_2`, `shop`.`orders_3`, `shop`.`orders_4` and 36 more"
+        )
+    );
+    assert_eq!(told[1].tables.len(), 40);
 }
 
 #[test]
@@ -270,11 +295,48 @@ fn rules_without_a_table_on_any_server_are_told() {
     assert_eq!(
         [hint("`shop`.`orders`"), hint("shop.%"), hint("log.*")],
         [
-            ". Names in a rule stand without backticks",
-            ". In a rule * stands for any characters, not %",
+            " Names in a rule stand without backticks: \"shop.orders\"",
+            " In a rule * stands for any characters, not %: \"shop.*\"",
             ""
         ]
     );
+}
+
+#[test]
+fn a_table_or_column_that_was_probably_meant_is_named() {
+    let hint = |table: &str, column: &str| {
+        let mut wrong = with_rules(&[(table, "uuid_v7", ""), ("shop.taken", "uuid_v7", "")]);
+        column.clone_into(&mut wrong.rules[0].rule.column);
+        let mut one = snapshot(MYSQL, vec![plain("taken", "bigint")]);
+        let pattern = table.split_once('.').unwrap();
+        match pattern == ("shop", "orders") {
+            true => one.tables.push(plain("orders", "bigint")),
+            false => one.others.push(("shop".to_owned(), "orders".to_owned())),
+        }
+        let other = snapshot(MYSQL, Vec::new());
+        let said = unmatched(&wrong, &[&other, &one]).concat();
+        said.split_once("see the table?").unwrap().1.to_owned()
+    };
+    for (table, column, meant) in [
+        ("shop.order", "id", "\"shop.orders\""),
+        ("Shop.Orders", "id", "\"shop.orders\""),
+        ("shpo.ordres", "id", "\"shop.orders\""),
+        ("warehouse.orders", "id", "\"shop.orders\""),
+        ("shpo.*", "id", "\"shop.*\""),
+        ("shop.orders", "idd", "column = \"id\""),
+    ] {
+        let hint = hint(table, column);
+        assert_eq!(hint, format!(" Did you mean {meant}?"), "{table}");
+    }
+    for (table, column) in [
+        // Another rule has it.
+        ("shop.takne", "id"),
+        ("shop.invoices", "id"),
+        ("shop.inv*", "id"),
+        ("shop.orders", "nr"),
+    ] {
+        assert_eq!(hint(table, column), "", "{table}");
+    }
 }
 
 #[test]

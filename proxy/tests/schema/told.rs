@@ -9,7 +9,10 @@ use crate::build::{MYSQL, plain, snapshot};
 pub(crate) fn told(snapshot: &Snapshot, config: &Config) -> Vec<String> {
     let findings = diagnose(snapshot, config).into_iter();
     findings
-        .map(|Finding { severity, message }| {
+        .map(|finding| {
+            let Finding {
+                severity, message, ..
+            } = finding;
             let letter = match severity {
                 Severity::Error => 'E',
                 Severity::LeftOut => 'L',

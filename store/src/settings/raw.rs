@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Where bounds are kept; any number of programs share it. SIGHUP takes `url` and `password_file` where they lead to the same store.
+/// Where bounds are kept; any number of programs share it. SIGHUP takes `url` and `password_file` where they lead to the same
+/// store.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawStoreSettings {
@@ -13,6 +14,8 @@ pub struct RawStoreSettings {
     pub url: String,
     /// A file whose first line is the password.
     pub password_file: Option<PathBuf>,
+    /// The name of the environment variable that holds the password.
+    pub password_env: Option<String>,
     /// Whose table the tags are in: `keywright`, `leaf`, `id_generator` or `tinyid`.
     pub dialect: String,
     /// The table, if it has not the name that is usual in its dialect.
@@ -48,6 +51,7 @@ impl Default for RawStoreSettings {
         Self {
             url: String::new(),
             password_file: None,
+            password_env: None,
             dialect: "keywright".to_owned(),
             segment_table: None,
             tls: "disabled".to_owned(),

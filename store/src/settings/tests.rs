@@ -71,6 +71,21 @@ fn the_password_is_read_from_its_file_and_never_shown() {
         ..store
     };
     assert!(StoreSettings::new(&twice, &RawSnowflakeSettings::default()).is_err());
+    let by_variable = |name: &str, url: &str| {
+        let store = RawStoreSettings {
+            password_env: Some(name.to_owned()),
+            ..raw(url)
+        };
+        StoreSettings::new(&store, &RawSnowflakeSettings::default())
+    };
+    // Cargo sets it for tests.
+    let (name, url) = ("CARGO_PKG_NAME", "mysql://keywright@db/keywright");
+    let settings = by_variable(name, url).unwrap();
+    assert_eq!(settings.opts.pass(), Some("keywright-store"));
+    let refused = |name: &str, url: &str| by_variable(name, url).unwrap_err().to_string();
+    assert!(refused("KEYWRIGHT_NOT_SET", url).contains("\"KEYWRIGHT_NOT_SET\""));
+    assert!(refused("A=B", url).contains("names no"));
+    assert!(refused(name, "mysql://keywright:other@db/keywright").contains("password_env"));
     let broken = StoreSettings::new(
         &raw("mysql://keywright:secret@db:port/keywright"),
         &RawSnowflakeSettings::default(),

@@ -39,6 +39,19 @@ pub fn innermost(error: &dyn Error) -> String {
 }
 
 impl StoreError {
+    /// Whether the server has answered, with something that is of no use.
+    pub(crate) fn is_answer(&self) -> bool {
+        match self {
+            Self::Client(mysql_async::Error::Server(_))
+            | Self::Column {
+                column: _,
+                value: _,
+            }
+            | Self::NotLocked => true,
+            Self::TimedOut { ms: _ } | Self::Client(_) => false,
+        }
+    }
+
     /// Whether the server has said no.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Client(mysql_async::Error::Server(_)))

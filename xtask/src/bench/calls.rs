@@ -226,5 +226,6 @@ fn text(sizes: Sizes, step: &str) -> Vec<String> {
              figure.\nSnowflake ids of such a loop come faster than the layout's 4096 per millisecond and so run ahead of \
              the clock;\n`keywright.lead_ms_max` is an hour here, so that nothing waits."
         ),
+        "![CPU per id of each function, with the range of all rounds](plots/calls.svg)".to_owned(),
     ]
 }

@@ -72,13 +72,16 @@ pub(super) fn measure(server: &PgServer, sizes: Sizes) -> Result<Section> {
     )?;
     Ok(Section {
         title: "Inserts of single rows",
-        text: vec![format!(
-            "`pgbench --no-vacuum --protocol=prepared --client=C --jobs=J --time={} --file=…`, J the smaller of C and the \
+        text: vec![
+            format!(
+                "`pgbench --no-vacuum --protocol=prepared --client=C --jobs=J --time={} --file=…`, J the smaller of C and the \
              cores, with\n`INSERT INTO t (body) VALUES ('x')` into `t (id … PRIMARY KEY, body text)`, emptied before each \
              run. Every insert is a\ntransaction that waits for the disk: fsync and synchronous_commit are on.\n\
              {ROUNDS_FACTOR} times as many rounds as elsewhere: what is compared is a hundredth, and the disk varies by more.",
-            sizes.insert_s
-        )],
+                sizes.insert_s
+            ),
+            "![Inserts per second beside those with bigserial](plots/inserts.svg)".to_owned(),
+        ],
         table: table(&figures),
         targets: targets(&figures),
     })

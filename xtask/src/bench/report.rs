@@ -227,7 +227,7 @@ impl Part {
 }
 
 const HEAD: &str = "\
-Each part is measured by its command in one run on private servers of its own.
+Each part is measured by its command in one run on private servers of its own. The plots are drawn from the tables (`cargo xtask docs`).
 ";
 
 const HOW_TO_READ: &str = "\

@@ -124,5 +124,6 @@ fn text(sizes: Sizes) -> Vec<String> {
         "These are bursts. A worker with layout `twitter` has 4.096 million snowflake ids per second; what is faster runs \
          ahead of\nthe clock, by at most `keywright.lead_ms_max` (an hour here, so that nothing waits; 10 s by default)."
             .to_owned(),
+        "![Ids per second over 8 connections](plots/generation.svg)".to_owned(),
     ]
 }

@@ -9,6 +9,8 @@ use anyhow::{Result, anyhow};
 use keywright_testkit::PgServer;
 use postgres::{Config, NoTls};
 
+use crate::demo::show::Show;
+
 /// The demo's tables, all filled alike.
 pub(crate) const TABLES: [&str; 3] = ["event", "orders", "receipt"];
 
@@ -41,12 +43,12 @@ impl Fill {
     }
 
     /// Inserts them all.
-    pub(crate) fn run(&self) -> Result<()> {
+    pub(crate) fn run(&self, screen: &Show) -> Result<()> {
         thread::scope(|scope| {
             let inserters: Vec<Inserter<'_>> = (0..CONNECTIONS)
                 .map(|_| scope.spawn(|| self.insert()))
                 .collect();
-            self.show_until(|| inserters.iter().all(Inserter::is_finished));
+            self.show_until(screen, || inserters.iter().all(Inserter::is_finished));
             for inserter in inserters {
                 inserter
                     .join()
@@ -58,13 +60,20 @@ impl Fill {
 
     /// Inserts until so many rows are committed, then kills the server under the connections; returns how many rows
     /// were committed in the end.
-    pub(crate) fn run_until_killed(&self, server: &mut PgServer, rows: u64) -> Result<u64> {
+    pub(crate) fn run_until_killed(
+        &self,
+        screen: &Show,
+        server: &mut PgServer,
+        rows: u64,
+    ) -> Result<u64> {
         thread::scope(|scope| {
             let inserters: Vec<Inserter<'_>> = (0..CONNECTIONS)
                 .map(|_| scope.spawn(|| self.insert()))
                 .collect();
             let failed_early = || inserters.iter().any(Inserter::is_finished);
-            self.show_until(|| self.committed.load(Ordering::SeqCst) >= rows || failed_early());
+            self.show_until(screen, || {
+                self.committed.load(Ordering::SeqCst) >= rows || failed_early()
+            });
             let failed_early = failed_early();
             server.kill9()?;
             for inserter in inserters {
@@ -102,7 +111,7 @@ impl Fill {
         }
     }
 
-    fn show_until(&self, done: impl Fn() -> bool) {
+    fn show_until(&self, screen: &Show, done: impl Fn() -> bool) {
         let started = Instant::now();
         let terminal = std::io::stdout().is_terminal();
         let line = || {
@@ -119,6 +128,8 @@ impl Fill {
             }
         }
         let begin = if terminal { "\r" } else { "" };
-        println!("{begin}{}", line());
+        let line = line();
+        println!("{begin}{line}");
+        screen.keep(&line);
     }
 }

@@ -14,7 +14,8 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use tempfile::TempDir;
 
-use crate::shell::{cargo, run, step};
+use crate::demo::show::Show;
+use crate::shell::{cargo, run};
 
 /// Orders before their table is switched over to keys.
 const ORDERS_NATIVE: u64 = 1_000;
@@ -50,9 +51,9 @@ impl Shards {
     ///
     /// # Errors
     /// A program is missing or does not start.
-    pub(crate) fn start() -> Result<Shards> {
-        step("two MariaDB shards, with auto-increment tables as applications have them");
-        println!("{SCHEMA}");
+    pub(crate) fn start(screen: &Show) -> Result<Shards> {
+        screen.stage("two MariaDB shards, with auto-increment tables as applications have them");
+        screen.say(SCHEMA);
         let servers = [MariaServer::start()?, MariaServer::start()?];
         for (server, offset) in servers.iter().zip(1..) {
             server.run("mysql", SCHEMA)?;
@@ -64,7 +65,7 @@ impl Shards {
         }
         let [first, _] = &servers;
         first.run("mysql", "CREATE DATABASE keywright")?;
-        step("building the proxy");
+        screen.stage("building the proxy");
         run(&mut cargo([
             "build",
             "--release",
@@ -82,8 +83,8 @@ impl Shards {
             proxy: None,
             dir,
         };
-        step("keywright init, then run; the keys of orders are native for the time being");
-        println!("{}", fs::read_to_string(&shards.config)?);
+        screen.stage("keywright init, then run; the keys of orders are native for the time being");
+        screen.say(&fs::read_to_string(&shards.config)?);
         run(&mut shards.command("init"))?;
         shards.start_proxy()?;
         Ok(shards)
@@ -124,8 +125,8 @@ impl Shards {
     }
 
     /// While the application inserts.
-    fn switch_on(&self) -> Result<()> {
-        step("mode = \"rewrite\" for orders, and SIGHUP, while the application inserts");
+    fn switch_on(&self, screen: &Show) -> Result<()> {
+        screen.stage("mode = \"rewrite\" for orders, and SIGHUP, while the application inserts");
         let began = Instant::now();
         fs::write(
             &self.config,
@@ -141,10 +142,10 @@ impl Shards {
             )?;
             Ok(keys == [["segment:orders"]])
         })?;
-        println!(
+        screen.say(&format!(
             "    in force after {:.1} s, above every id that either shard has given",
             began.elapsed().as_secs_f64()
-        );
+        ));
         Ok(())
     }
 
@@ -160,8 +161,8 @@ impl Shards {
     ///
     /// # Errors
     /// A key came twice, or LAST_INSERT_ID was wrong.
-    pub(crate) fn show(&mut self) -> Result<()> {
-        step(&format!(
+    pub(crate) fn show(&mut self, screen: &Show) -> Result<()> {
+        screen.stage(&format!(
             "an application with {CONNECTIONS} connections: orders, and lines that refer to them by LAST_INSERT_ID()"
         ));
         let shop = Shop::default();
@@ -174,23 +175,23 @@ impl Shards {
                 })
                 .collect();
             shop.wait_for(ORDERS_NATIVE);
-            let switched = self.switch_on();
+            let switched = self.switch_on(screen);
             if switched.is_err() {
                 shop.stop.store(true, Ordering::SeqCst);
             }
             switched?;
             shop.wait_for(ORDERS_UNTIL_KILL);
-            step("kill -9 of the proxy, in the middle of it, and a new start");
+            screen.stage("kill -9 of the proxy, in the middle of it, and a new start");
             let killed = Instant::now();
             let restarted = self.kill_proxy().and_then(|()| self.start_proxy());
             if restarted.is_err() {
                 shop.stop.store(true, Ordering::SeqCst);
             }
             restarted?;
-            println!(
+            screen.say(&format!(
                 "    accepts again after {:.1} s",
                 killed.elapsed().as_secs_f64()
-            );
+            ));
             for buyer in buyers {
                 buyer
                     .join()
@@ -202,17 +203,17 @@ impl Shards {
         if wrong > 0 {
             bail!("LAST_INSERT_ID() was wrong {wrong} times");
         }
-        println!(
+        screen.say(&format!(
             "    {} orders, the driver's last insert id and LAST_INSERT_ID() right in each; {} connections were lost",
             shop.bought.load(Ordering::SeqCst),
             shop.lost.load(Ordering::SeqCst)
-        );
-        self.show_distinct()?;
-        self.show_decoded()
+        ));
+        self.show_distinct(screen)?;
+        self.show_decoded(screen)
     }
 
-    fn show_distinct(&self) -> Result<()> {
-        step("are keys distinct over both shards?");
+    fn show_distinct(&self, screen: &Show) -> Result<()> {
+        screen.stage("are keys distinct over both shards?");
         for table in ["orders", "order_line"] {
             let mut keys = Vec::new();
             for server in &self.servers {
@@ -228,25 +229,25 @@ impl Shards {
                     keys.len()
                 );
             }
-            println!(
+            screen.say(&format!(
                 "    {table:10} {rows:>8} rows, {:>8} distinct keys",
                 keys.len()
-            );
+            ));
         }
         Ok(())
     }
 
-    fn show_decoded(&self) -> Result<()> {
-        step("reading keys back in SQL, on the shards");
+    fn show_decoded(&self, screen: &Show) -> Result<()> {
+        screen.stage("reading keys back in SQL, on the shards");
         let functions = workspace_root().join("sql/mysql/keywright_decode.sql");
         let functions = fs::read_to_string(functions).context("reading the decoding functions")?;
         let query = "SELECT id, snowflake_timestamp(id, 'twitter'), snowflake_worker(id, 'twitter'), \
                      snowflake_sequence(id, 'twitter') FROM order_line ORDER BY id DESC LIMIT 2";
-        println!("{query};");
+        screen.say(&format!("{query};"));
         for server in &self.servers {
             server.run("shop", &functions)?;
             for row in server.run("shop", query)? {
-                println!("    {}", row.join(" | "));
+                screen.say(&format!("    {}", row.join(" | ")));
             }
         }
         Ok(())

@@ -1,7 +1,9 @@
-//! The pages of the documentation that follow from sources which no server is needed for: errors, and what becomes of statements.
+//! The parts of the documentation that follow from sources which no server is needed for: errors, what becomes of statements, plots.
 
+mod chart;
 mod constructs;
 mod errors;
+mod plots;
 
 use std::fs;
 use std::path::PathBuf;

@@ -4,22 +4,20 @@ use std::collections::BTreeMap;
 
 use keywright_session::{Mode, Rule};
 
-use crate::schema::finding::{Finding, Severity};
+use crate::schema::finding::{Finding, OfTable, Severity};
 use crate::schema::key_column::KeyColumn;
 use crate::schema::matched::Matched;
 use crate::schema::snapshot::Reference;
 
 pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
-    let narrow = narrow(matched).map(|what| Severity::LeftOut.of(what));
-    let references = references(matched).map(|what| Severity::LeftOut.of(what));
-    let keyless = keyless(matched)
-        .into_iter()
-        .map(|what| Severity::Warning.of(what));
-    narrow.chain(references).chain(keyless).collect()
+    let narrow = Severity::LeftOut.of_each(narrow(matched));
+    let references = Severity::LeftOut.of_each(references(matched));
+    let left_out = narrow.into_iter().chain(references);
+    left_out.chain(keyless(matched)).collect()
 }
 
 /// Columns that have no room for keys: their rules go on without them, as far as that can be.
-fn narrow(matched: &Matched<'_>) -> impl Iterator<Item = String> {
+fn narrow(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
     matched.with_rule().filter_map(|(configured, column)| {
         let lack = column.lacks_room(configured)?;
         let KeyColumn {
@@ -34,12 +32,14 @@ fn narrow(matched: &Matched<'_>) -> impl Iterator<Item = String> {
             }
             Mode::Observe => "until then it cannot be switched on",
         };
-        Some(format!("{schema}.{table}.{name} {lack}; {until}"))
+        let column = format!("{schema}.{table}.{name}");
+        let message = format!("{column} {lack}; {until}");
+        Some(OfTable::new(&column, message))
     })
 }
 
 /// Columns that refer to a key must have room for it too.
-fn references(matched: &Matched<'_>) -> impl Iterator<Item = String> {
+fn references(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
     let surroundings = matched.snapshot.surroundings.iter();
     let references = surroundings.flat_map(|surroundings| &surroundings.references);
     references.filter_map(|Reference { to, from, kind }| {
@@ -51,18 +51,15 @@ fn references(matched: &Matched<'_>) -> impl Iterator<Item = String> {
                 && key.name.eq_ignore_ascii_case(name)
         })?;
         let lack = kind.lacks_room(configured)?;
-        Some(format!(
-            "{}, which refers to {}.{}.{}, {lack}",
-            from.join("."),
-            key.schema,
-            key.table,
-            key.name
-        ))
+        let column = from.join(".");
+        let key = format!("{}.{}.{}", key.schema, key.table, key.name);
+        let message = format!("{column}, which refers to {key}, {lack}");
+        Some(OfTable::alike(&lack, &column, message))
     })
 }
 
 /// Tables and views that a rule is not for, though it matches them: once for each rule, since a pattern may be wide.
-fn keyless(matched: &Matched<'_>) -> Vec<String> {
+fn keyless(matched: &Matched<'_>) -> Vec<Finding> {
     let mut by_rule: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut add = |rule: usize, schema: &str, name: &str| {
         let names = by_rule.entry(rule).or_default();
@@ -78,10 +75,8 @@ fn keyless(matched: &Matched<'_>) -> Vec<String> {
     let told = by_rule.into_iter().filter_map(|(rule, tables)| {
         let Rule { table, column, .. } = matched.rules.rules().get(rule)?;
         let (schema, table) = (table.schema(), table.table());
-        Some(format!(
-            "no column \"{column}\", so that \"{schema}.{table}\" is not for them: {}",
-            tables.join(", ")
-        ))
+        let text = format!("no column \"{column}\", so that \"{schema}.{table}\" is not for them");
+        Some(Severity::Warning.of_all(&text, tables))
     });
     told.collect()
 }

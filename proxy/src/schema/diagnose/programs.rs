@@ -2,7 +2,7 @@
 
 use keywright_rewrite::{Modes, Server, TableName, tables_filled};
 
-use crate::schema::finding::{Finding, Severity};
+use crate::schema::finding::{Finding, OfTable, Severity};
 use crate::schema::matched::Matched;
 use crate::schema::snapshot::Program;
 
@@ -20,16 +20,16 @@ pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
             None => unseen += 1,
         }
     }
+    let mut findings = Severity::Warning.of_each(found.into_iter());
     if unseen > 0 {
-        found.push(format!(
+        findings.push(Severity::Warning.of(format!(
             "{unseen} routine(s) cannot be read with the privileges of the listener's admin url: whether they insert into tables with rules is not known"
-        ));
+        )));
     }
-    let messages = found.into_iter();
-    messages.map(|what| Severity::Warning.of(what)).collect()
+    findings
 }
 
-fn inserts(program: &Program, body: &str, matched: &Matched<'_>, server: Server) -> Vec<String> {
+fn inserts(program: &Program, body: &str, matched: &Matched<'_>, server: Server) -> Vec<OfTable> {
     let has = |mode| program.sql_mode.split(',').any(|part| part == mode);
     let modes = Modes {
         ansi_quotes: has("ANSI_QUOTES"),
@@ -57,9 +57,11 @@ fn inserts(program: &Program, body: &str, matched: &Matched<'_>, server: Server)
             true => "fails at the fence",
             false => "takes a key of the server's own",
         };
-        found.push(format!(
-            "{what} {schema}.{name} inserts into {table}: the proxy does not see that, and what brings no key {then}"
-        ));
+        let program = format!("{what} {schema}.{name}");
+        let message = format!(
+            "{program} inserts into {table}: the proxy does not see that, and what brings no key {then}"
+        );
+        found.push(OfTable::alike(&format!("{what} {then}"), &program, message));
     }
     found
 }

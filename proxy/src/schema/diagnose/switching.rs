@@ -1,12 +1,14 @@
 //! What would end a switch: what is in its way on the server, and what the listener's own account is not allowed to do.
 
-use crate::schema::finding::{Finding, Severity};
+use crate::schema::finding::{Finding, OfTable, Severity};
 use crate::schema::matched::Matched;
 use crate::schema::obstacles::{Obstacles, obstacles};
 use crate::schema::snapshot::{Denied, SwitchContext, Unshown};
 
 /// MariaDB's server_id unless somebody sets it.
 const DEFAULT_ID: u64 = 1;
+
+const NO_SWITCH: &str = "no table can be switched over to keys, or back";
 
 pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
     let surroundings = matched.snapshot.surroundings.as_ref();
@@ -15,12 +17,10 @@ pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
     };
     let Obstacles { found, unknown } = obstacles(&switch.replication, matched.config);
     let privileges = || switch.privileges.iter();
+    let found = found.into_iter();
+    let in_the_way = found.map(|what| Severity::Warning.of(format!("{NO_SWITCH}: {what}")));
     let denied = privileges().flat_map(|its| &its.denied).map(denied);
-    let in_the_way = found.into_iter().chain(denied).map(|what| {
-        Severity::Warning.of(format!(
-            "no table can be switched over to keys, or back: {what}"
-        ))
-    });
+    let in_the_way = in_the_way.chain(Severity::Warning.of_each(denied));
     let unshown = privileges().flat_map(|its| &its.unshown).map(unshown);
     let unknown = unknown
         .into_iter()
@@ -30,13 +30,16 @@ pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
     in_the_way.chain(notes).collect()
 }
 
-fn denied(denied: &Denied) -> String {
+fn denied(denied: &Denied) -> OfTable {
     let Denied {
         privilege,
         table,
         message,
     } = denied;
-    format!("the listener's admin account lacks {privilege} on {table}: {message}")
+    let message = format!(
+        "{NO_SWITCH}: the listener's admin account lacks {privilege} on {table}: {message}"
+    );
+    OfTable::alike(privilege, table, message)
 }
 
 fn unshown(unshown: &Unshown) -> String {

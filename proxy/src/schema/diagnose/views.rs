@@ -2,17 +2,16 @@
 
 use keywright_session::{OnUnsupported, View, ViewKey};
 
-use crate::schema::finding::{Finding, Severity};
+use crate::schema::finding::{Finding, OfTable, Severity};
 use crate::schema::matched::Matched;
 use crate::schema::snapshot::ListedView;
 
 pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
-    let other = other(matched);
-    let messages = unseen(matched)
-        .into_iter()
-        .chain(other)
-        .chain(unsupported(matched));
-    messages.map(|what| Severity::Warning.of(what)).collect()
+    let unseen = unseen(matched).map(|what| Severity::Warning.of(what));
+    let other = Severity::Warning.of_each(other(matched).into_iter());
+    let unsupported = Severity::Warning.of_each(unsupported(matched));
+    let findings = unseen.into_iter().chain(other);
+    findings.chain(unsupported).collect()
 }
 
 /// Views whose definitions may not be seen: what is behind them is not known.
@@ -28,24 +27,26 @@ fn unseen(matched: &Matched<'_>) -> Option<String> {
 }
 
 /// Views that a rule matches, of no table with one.
-fn other(matched: &Matched<'_>) -> Vec<String> {
+fn other(matched: &Matched<'_>) -> Vec<OfTable> {
     let others = matched.other_views().into_iter();
     others
         .filter(|other| other.has_column)
         .filter_map(|other| {
             let ListedView { schema, name, .. } = other.view;
             let rule = matched.rules.rules().get(other.rule)?;
-            Some(format!(
-                "{schema}.{name} matches a rule and is a view, of no table with one: what it shows as {} gets keys, \
+            let view = format!("{schema}.{name}");
+            let message = format!(
+                "{view} matches a rule and is a view, of no table with one: what it shows as {} gets keys, \
                  and has no fence",
                 rule.column
-            ))
+            );
+            Some(OfTable::new(&view, message))
         })
         .collect()
 }
 
 /// Views through which no row can get a key.
-fn unsupported(matched: &Matched<'_>) -> impl Iterator<Item = String> {
+fn unsupported(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
     matched.views.iter().filter_map(|view| {
         let View { schema, name, .. } = view;
         let ViewKey::Unsupported(what) = view.key else {
@@ -56,8 +57,8 @@ fn unsupported(matched: &Matched<'_>) -> impl Iterator<Item = String> {
             Some(OnUnsupported::Pass) => "is passed on without one",
             Some(OnUnsupported::Refuse) | None => "is refused",
         };
-        Some(format!(
-            "an INSERT through {schema}.{name}, a view {what}, gets no key and {becomes}"
-        ))
+        let view = format!("{schema}.{name}");
+        let message = format!("an INSERT through {view}, a view {what}, gets no key and {becomes}");
+        Some(OfTable::new(&view, message))
     })
 }

@@ -28,13 +28,19 @@ pub(super) async fn server(conn: &mut Conn) -> Result<Server> {
     })
 }
 
+/// What information_schema lists.
+pub(super) struct Listed {
+    /// The tables that rules match.
+    pub(super) tables: Vec<Table>,
+    /// The others, if a rule matches none.
+    pub(super) others: Vec<Name>,
+    pub(super) columns_of_views: HashMap<Name, Vec<String>>,
+}
+
 /// The tables that rules match, and of all views the columns.
 ///
 /// Tables and columns are asked for apart: MariaDB joins names in another case, too.
-pub(super) async fn tables(
-    conn: &mut Conn,
-    rules: &Rules,
-) -> Result<(Vec<Table>, HashMap<Name, Vec<String>>)> {
+pub(super) async fn tables(conn: &mut Conn, rules: &Rules) -> Result<Listed> {
     // MySQL remembers figures of tables for a day unless told otherwise; MariaDB has no such setting.
     let _ = conn
         .query_drop("SET SESSION information_schema_stats_expiry = 0")
@@ -49,21 +55,7 @@ pub(super) async fn tables(
         rows.into_iter().partition(|row| text(row, 2) == "VIEW");
     let mut of_views: HashMap<Name, Vec<String>> =
         views.iter().map(|row| (name(row), Vec::new())).collect();
-    let mut tables: Vec<Table> = rows
-        .iter()
-        .filter_map(|row| {
-            let (schema, name) = name(row);
-            rules.find(schema.as_bytes(), name.as_bytes())?;
-            Some(Table {
-                schema,
-                name,
-                is_base: BASE_TYPES.contains(&text(row, 2).as_str()),
-                counter: number(row, 3),
-                engine: text(row, 4),
-                ..Table::default()
-            })
-        })
-        .collect();
+    let (mut tables, others) = by_rules(&rows, rules);
     let rows: Vec<Row> = conn
         .query(format!(
             "SELECT table_schema, table_name, column_name, column_type, character_maximum_length, extra \
@@ -87,7 +79,40 @@ pub(super) async fn tables(
         let name = (table.schema.clone(), table.name.clone());
         table.columns = of_tables.remove(&name).unwrap_or_default();
     }
-    Ok((tables, of_views))
+    Ok(Listed {
+        tables,
+        others,
+        columns_of_views: of_views,
+    })
+}
+
+/// Tables that rules match, yet without columns, and the others, if a rule matches none.
+fn by_rules(rows: &[Row], rules: &Rules) -> (Vec<Table>, Vec<Name>) {
+    let (mut tables, mut others) = (Vec::new(), Vec::new());
+    let mut matching = HashSet::new();
+    for row in rows {
+        let (schema, name) = name(row);
+        let is_base = BASE_TYPES.contains(&text(row, 2).as_str());
+        match rules.find(schema.as_bytes(), name.as_bytes()) {
+            Some((rule, _)) => {
+                matching.insert(rule);
+                tables.push(Table {
+                    schema,
+                    name,
+                    is_base,
+                    counter: number(row, 3),
+                    engine: text(row, 4),
+                    ..Table::default()
+                });
+            }
+            None if is_base => others.push((schema, name)),
+            None => {}
+        }
+    }
+    if matching.len() == rules.rules().len() {
+        others.clear();
+    }
+    (tables, others)
 }
 
 fn name(row: &Row) -> Name {

@@ -1,0 +1,80 @@
+//! Passwords that do not stand in the configuration.
+
+use std::path::Path;
+
+/// Where a password may be: in one place at most.
+#[derive(Debug, Clone, Copy)]
+pub struct PasswordFrom<'a> {
+    /// Whether the URL has one.
+    pub in_url: bool,
+    /// A file whose first line it is.
+    pub file: Option<&'a Path>,
+    /// The name of an environment variable that holds it.
+    pub env: Option<&'a str>,
+}
+
+/// The options, without what stands before them where there are several accounts.
+const FILE: &str = "password_file";
+const ENV: &str = "password_env";
+
+impl PasswordFrom<'_> {
+    /// The password, if it is not in the URL.
+    ///
+    /// # Errors
+    /// The option that is wrong, and what is wrong with it.
+    pub fn read(self) -> Result<Option<String>, (&'static str, String)> {
+        match self {
+            PasswordFrom {
+                in_url: true,
+                file: Some(_),
+                ..
+            } => Err((FILE, "the url has a password too".to_owned())),
+            PasswordFrom {
+                in_url: true,
+                env: Some(_),
+                ..
+            } => Err((ENV, "the url has a password too".to_owned())),
+            PasswordFrom {
+                file: Some(_),
+                env: Some(_),
+                ..
+            } => Err((ENV, format!("there is {FILE} too"))),
+            PasswordFrom {
+                file: Some(file), ..
+            } => in_file(file).map(Some).map_err(|what| (FILE, what)),
+            PasswordFrom {
+                env: Some(name), ..
+            } => in_variable(name).map(Some).map_err(|what| (ENV, what)),
+            PasswordFrom {
+                file: None,
+                env: None,
+                ..
+            } => Ok(None),
+        }
+    }
+}
+
+fn in_file(file: &Path) -> Result<String, String> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("\"{name}\" cannot be read: {error}"))?;
+    let line = text.lines().next().filter(|line| !line.is_empty());
+    line.map(str::to_owned)
+        .ok_or_else(|| format!("\"{name}\" has no first line"))
+}
+
+fn in_variable(name: &str) -> Result<String, String> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err("names no environment variable".to_owned());
+    }
+    // What is in the variable is not shown, whatever it is.
+    let value = std::env::var_os(name)
+        .ok_or_else(|| format!("the environment has no variable \"{name}\""))?;
+    let value = value
+        .into_string()
+        .map_err(|_| format!("the variable \"{name}\" is not UTF-8"))?;
+    if value.is_empty() {
+        return Err(format!("the variable \"{name}\" is empty"));
+    }
+    Ok(value)
+}
