@@ -11,8 +11,8 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use keywright_rewrite::{InsertHead, Kind, Modes, kind, quote_string};
-use keywright_session::imagine::{Explained, Fate, Imagined, State};
+use keywright_rewrite::{InsertHead, Kind, Modes, kind, load_target, quote_string};
+use keywright_session::imagine::{Columns, Explained, Fate, Imagine, Imagined, State};
 use keywright_session::{Mode, Rule, Rules, SessionFacts};
 
 use crate::config::Config;
@@ -162,6 +162,22 @@ impl<'a> Explainer<'a> {
                     ),
                 )],
             ),
+        }
+    }
+
+    /// Whether the server that was asked has the table that a statement is to insert into; `None`: that is not known, or it is to insert into
+    /// none.
+    pub fn has_table(&self, text: &[u8], database: Option<&[u8]>) -> Option<bool> {
+        let modes = self.modes();
+        let table = match InsertHead::read(text, &modes) {
+            Ok(head) => head.table,
+            Err(_) => load_target(text, &modes).filter(|_| kind(text, &modes) == Kind::LoadData)?,
+        };
+        let schema = table.schema.as_deref().or(database)?;
+        match self.examples().columns(schema, &table.table) {
+            Columns::Known(_) => Some(true),
+            Columns::NoTable => Some(false),
+            Columns::NotKnown => None,
         }
     }
 

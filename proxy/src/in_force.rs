@@ -403,6 +403,14 @@ impl ClientConnections for Arc<InForce> {
         }
     }
 
+    fn note_late(&self, rule: &RuleName) {
+        let state = self.state();
+        let mut rules = state.config.rules.iter();
+        if let Some(configured) = rules.find(|configured| rule_name(configured) == *rule) {
+            self.counters.late_table(&configured.name());
+        }
+    }
+
     fn hold(&self, standing: &Standing) -> bool {
         // Another attempt may have ended while this program was silent.
         self.follow(standing)

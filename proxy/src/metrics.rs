@@ -67,6 +67,8 @@ pub struct RuleCounters {
     native_unknown: AtomicU64,
     /// Ids that came otherwise.
     unseen: AtomicU64,
+    /// Tables that came late, with ids that may be keys.
+    late_tables: AtomicU64,
     refused: Mutex<BTreeMap<&'static str, u64>>,
     passed: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -246,6 +248,13 @@ impl Counters {
         let mut rules = locked(&self.rules);
         let counters = rules.entry(rule.to_owned()).or_default();
         counters.unseen.fetch_add(ids, Ordering::Relaxed);
+    }
+
+    /// A table of a rule came late, with ids that may be keys.
+    pub fn late_table(&self, rule: &str) {
+        let mut rules = locked(&self.rules);
+        let counters = rules.entry(rule.to_owned()).or_default();
+        counters.late_tables.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The figures of all rules.

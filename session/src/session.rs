@@ -87,6 +87,8 @@ pub struct Session {
     pub(crate) goes_on: Option<u64>,
     /// The server has refused the command at the front at the fence.
     pub(crate) at_fence: Option<AtFence>,
+    /// The command that is passed on may be an INSERT whose rows the server leaves out at the fence.
+    pub(crate) watches_fence: bool,
     /// The command at the front has waited for other rules for too long.
     pub(crate) waited: Option<KeyFailure>,
 }
@@ -136,6 +138,7 @@ impl Session {
             under_way: Vec::new(),
             goes_on: None,
             at_fence: None,
+            watches_fence: false,
             waited: None,
         }
     }
@@ -320,6 +323,14 @@ impl Session {
             Outcome::Ended(end) => {
                 self.note_status(end);
                 if let Turn::Answer(after) = std::mem::replace(&mut self.turn, Turn::Command) {
+                    if self.may_have_left_out(end) {
+                        let answer = bytes.get(..walked.bytes).unwrap_or_default();
+                        let (before, last) =
+                            answer.split_at_checked(walked.last).unwrap_or_default();
+                        self.down.extend_from_slice(before);
+                        self.ask_what_was_left_out((after, end), last);
+                        return Step::Consumed(walked.bytes);
+                    }
                     self.finish(after, end);
                     self.leave();
                 }

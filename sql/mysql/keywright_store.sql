@@ -22,6 +22,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     reserved_ms    BIGINT NULL COMMENT 'when it was made, unix milliseconds',
     rate_per_s     BIGINT UNSIGNED NULL COMMENT 'ids per second that all proxies together used then',
     generation     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'counts how often tables went over to the tag, or left it; ranges of an older one are worthless',
+    first_id       BIGINT UNSIGNED NULL COMMENT 'the first id that tables could get when they first went over to the tag; NULL: none ever did',
     updated_at     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
     PRIMARY KEY (tag)
 ) ENGINE = InnoDB COMMENT = 'Keywright: tags and their bounds';
@@ -140,3 +141,14 @@ CREATE TABLE IF NOT EXISTS keywright_unseen (
     noted_at       DATETIME(3) NOT NULL COMMENT 'UTC',
     PRIMARY KEY (program, table_pattern, column_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: native ids that came by no proxy while rules observe';
+
+-- Tables that came to a rule after its tables had gone over to keys, with ids that may be among these: keys and such ids cannot be told
+-- from each other, so somebody is to look.
+CREATE TABLE IF NOT EXISTS keywright_late (
+    server         VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'which server it is',
+    schema_name    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    table_name     VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    report         TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'what was found, for people',
+    noted_at       DATETIME(3) NOT NULL COMMENT 'UTC',
+    PRIMARY KEY (server, schema_name, table_name)
+) ENGINE = InnoDB COMMENT = 'Keywright: tables that came late with ids that may be keys';

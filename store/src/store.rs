@@ -3,8 +3,10 @@
 pub(crate) mod advance;
 pub(crate) mod error;
 pub(crate) mod identity;
+pub(crate) mod late;
 pub(crate) mod lease_rows;
 pub(crate) mod native;
+mod privileges;
 pub(crate) mod returned;
 pub(crate) mod schema;
 pub(crate) mod switch_commit;

@@ -9,7 +9,9 @@
 //!    leases, and a moment at which they begin.
 //! 3. An attempt that is given up is ended in the store first. Its sessions are killed, and its fences are lifted under the lock
 //!    by whoever is then told by the store that it is still being ended.
-//! 4. Back to native, the tag's generation is raised in the transaction that reads its bound, and counters go on from there.
+//! 4. A table that comes later, whose counter says that its own ids may be among those that were reserved, gets its fence behind a new
+//!    generation, under its lock: programs drop what they have, each when it hears of it.
+//! 5. Back to native, the tag's generation is raised in the transaction that reads its bound, and counters go on from there.
 
 mod board;
 pub(crate) mod commit;
@@ -23,6 +25,6 @@ pub use commit::{Bound, CommitRefusal, bound_after, floor_after};
 pub use decide::{Me, Next, decide, missing};
 pub use space::KeySpace;
 pub use state::{
-    Change, Heard, InForce, Noted, Peer, Phase, Recorded, RuleName, Standing, Unseen, WantedKeys,
-    WentBy,
+    Change, Dropped, Heard, IdSpan, InForce, LateTable, Noted, Peer, Phase, Recorded, RuleName,
+    Standing, Unseen, WantedKeys, WentBy,
 };

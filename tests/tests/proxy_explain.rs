@@ -4,7 +4,11 @@ use keywright_testkit::{
     Flavour, Param, ProxyConfig, ProxyProcess, Result, Upstream, assert_has, command, make_store,
 };
 
-keywright_testkit::on_both_flavours!(statements_are_explained, general_logs_are_explained);
+keywright_testkit::on_both_flavours!(
+    statements_are_explained,
+    the_server_that_has_the_table_is_asked,
+    general_logs_are_explained
+);
 
 fn statements_are_explained(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
@@ -101,6 +105,46 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
     );
     let rows = server.run("explained", "SELECT COUNT(*) FROM t")?;
     assert_eq!(rows, [["0"]], "explaining carries nothing out");
+    Ok(())
+}
+
+fn the_server_that_has_the_table_is_asked(flavour: Flavour) -> Result<()> {
+    let (one, other) = (Upstream::shared(flavour)?, Upstream::start(flavour)?);
+    for (server, schema) in [(&*one, "asked_1"), (&other, "asked_2")] {
+        server.run("mysql", &format!("CREATE DATABASE {schema}"))?;
+        let table = "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)";
+        server.run(schema, table)?;
+    }
+    let store = make_store(&one, "store_asked", &[("t", 1)])?;
+    let config = ProxyConfig::before(&one, &store).rule("asked_*.t", "segment:t");
+    let (first, second) = ("127.0.0.1:1", "127.0.0.1:2");
+    let listener = |bind: &str, port: u16| {
+        format!(
+            "[[listener]]\nbind = \"{bind}\"\nupstream = \"127.0.0.1:{port}\"\nadmin = \"mysql://root@127.0.0.1:{port}\"\n"
+        )
+    };
+    let config = ProxyConfig {
+        upstream_ports: Vec::new(),
+        listener: String::new(),
+        more: listener(first, one.port()) + &listener(second, other.port()),
+        ..config
+    };
+    let of = |options: &[&str], text: &str| {
+        ProxyProcess::said(&config, &[&["explain"], options, &[text]].concat())
+    };
+    let becomes = "(`id`,`a`) VALUES (LAST_INSERT_ID(1001), 1)\n";
+    let said = of(&[], "INSERT INTO asked_1.t VALUES (0, 1)")?;
+    assert!(said.contains(becomes) && !said.contains("note:"), "{said}");
+    let there = "INSERT INTO asked_2.t VALUES (0, 1)";
+    let of_second = "note: as on 127.0.0.1:2, whose server has the table\n";
+    assert_has(&of(&[], there)?, &[of_second, becomes]);
+    let no_table = "the server that was asked has no such table";
+    assert_has(&of(&["--listener", first], there)?, &[no_table]);
+    assert_has(&of(&["--listener", second], there)?, &[becomes]);
+    assert_has(
+        &of(&[], "INSERT INTO asked_3.t VALUES (0, 1)")?,
+        &[no_table],
+    );
     Ok(())
 }
 

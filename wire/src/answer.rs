@@ -85,6 +85,8 @@ enum Then {
 pub struct Walked {
     /// Bytes that belong to the answer so far.
     pub bytes: usize,
+    /// Where its last packet begins, if it ends here.
+    pub last: usize,
     /// How it goes on behind them.
     pub outcome: Outcome,
 }
@@ -185,18 +187,21 @@ impl Answer {
                 PacketEnd::End(end) => {
                     return Walked {
                         bytes: at + header.total(),
+                        last: at,
                         outcome: Outcome::Ended(end),
                     };
                 }
                 PacketEnd::LocalFile => {
                     return Walked {
                         bytes: at + header.total(),
+                        last: at,
                         outcome: Outcome::LocalFile,
                     };
                 }
                 PacketEnd::Endless => {
                     return Walked {
                         bytes: at,
+                        last: at,
                         outcome: Outcome::Endless,
                     };
                 }
@@ -205,6 +210,7 @@ impl Answer {
                 PacketEnd::Malformed => {
                     return Walked {
                         bytes: at,
+                        last: at,
                         outcome: Outcome::Malformed,
                     };
                 }
@@ -424,6 +430,7 @@ enum PacketEnd {
 fn going(bytes: usize) -> Walked {
     Walked {
         bytes,
+        last: bytes,
         outcome: Outcome::Going,
     }
 }

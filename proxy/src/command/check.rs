@@ -13,7 +13,7 @@ use keywright_proxy::schema::{
 use keywright_proxy::switch::rule_name;
 use keywright_session::Mode;
 use keywright_store::Keys;
-use keywright_store::switch::{RuleName, Switchboard};
+use keywright_store::switch::{IdSpan, KeySpace, RuleName, Switchboard};
 use serde::Serialize;
 
 use super::{File, Format, runtime};
@@ -124,6 +124,7 @@ impl Check {
         told.extend(errors.map(|error| Reported::new(None, Severity::Error, error)));
         let warnings = stale_tags(&config, keys).await.into_iter();
         let warnings = warnings.chain(unseen(&config, keys).await);
+        let warnings = warnings.chain(late(&config, keys, &inspected).await);
         told.extend(warnings.map(|warning| Reported::new(STORE, Severity::Warning, warning)));
         if !told.iter().any(|told| told.is_bad) {
             let rules = to_be_switched(configured, &config).into_iter();
@@ -214,6 +215,38 @@ async fn unseen(config: &Config, keys: &Keys) -> Vec<String> {
         .filter(|unseen| observing.contains(&unseen.rule))
         .map(|unseen| unseen.report)
         .collect()
+}
+
+/// Tables that came while keys are given, with ids that keys may have too: those that still have no fence, and what programs have found of
+/// others. That the store cannot be asked is told elsewhere.
+async fn late(config: &Config, keys: &Keys, inspected: &[Inspected]) -> Vec<String> {
+    let board = Switchboard::new(keys);
+    let mut told = Vec::new();
+    for snapshot in inspected.iter().filter_map(|of| of.snapshot.as_ref()) {
+        for column in schema::key_columns(snapshot, config) {
+            let rule = config.rules.get(column.rule);
+            let gives_keys =
+                |rule: &&Configured| rule.is_switched && rule.rule.mode == Mode::Rewrite;
+            let rule = rule.filter(|rule| gives_keys(rule) && rule.fence);
+            let space = rule.and_then(|rule| KeySpace::of(&rule.spec));
+            let counts = column.auto_increment && !column.fenced;
+            let (Some(space), Some(next)) = (space, column.counter.filter(|_| counts)) else {
+                continue;
+            };
+            let span = board.span(&space).await.ok().flatten();
+            let is_among = |span: &IdSpan| span.first < next && next <= span.bound;
+            if let Some(span) = span.filter(is_among) {
+                told.push(format!(
+                    "{} has no fence yet, and an AUTO_INCREMENT of {next}, while keys are given from {} on: its ids below that may be given a \
+                     second time",
+                    column.quoted_table(),
+                    span.first
+                ));
+            }
+        }
+    }
+    told.extend(board.late().await.unwrap_or_default());
+    told
 }
 
 /// One listener's server, and what is to be said of it.

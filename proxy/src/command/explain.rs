@@ -4,9 +4,9 @@ use std::fs::File as LogFile;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
-use keywright_proxy::config::Config;
+use keywright_proxy::config::{Config, Listener};
 use keywright_proxy::explain::Explainer;
 use keywright_proxy::explain::general_log::{Entry, GeneralLog};
 use keywright_proxy::explain::known::Known;
@@ -20,7 +20,8 @@ pub(crate) struct Explain {
     /// The database that names without one belong to; with --file, that of connections which were there before the log began.
     #[arg(long)]
     database: Option<String>,
-    /// The `bind` of the listener whose server is asked for columns and triggers; default: the first with an admin url.
+    /// The `bind` of the listener whose server is asked for columns and triggers; default: of those with an admin url the first whose server has
+    /// the statement's table, for a log the first.
     #[arg(long)]
     listener: Option<String>,
     /// A general query log of MySQL or MariaDB, of which a summary is told. What procedures carry out is in it as if clients
@@ -68,35 +69,65 @@ impl Explain {
 
     /// What is known of the server; what is not is noted.
     fn known(&self, config: &Config, notes: &mut Vec<String>) -> Result<Known> {
-        let listener = match &self.listener {
-            Some(bind) => Some(
-                config
-                    .listeners
-                    .iter()
-                    .find(|listener| listener.bind == *bind)
-                    .with_context(|| format!("no listener has bind = \"{bind}\""))?,
-            ),
-            None => config
-                .listeners
-                .iter()
-                .find(|listener| listener.admin.is_some()),
+        let named = |listener: &&Listener| {
+            let bind = self.listener.as_ref();
+            bind.is_none_or(|bind| listener.bind == *bind)
         };
-        let Some(listener) = listener.filter(|listener| listener.admin.is_some()) else {
+        let listeners: Vec<&Listener> = config.listeners.iter().filter(named).collect();
+        if let (Some(bind), []) = (&self.listener, listeners.as_slice()) {
+            bail!("no listener has bind = \"{bind}\"");
+        }
+        let asks = listeners.iter().filter(|listener| listener.admin.is_some());
+        let asks: Vec<&Listener> = asks.copied().collect();
+        if asks.is_empty() {
             notes.push(
                 "without a listener's admin url, columns, triggers and sql_mode of the server are not known"
                     .to_owned(),
             );
             return self.assumed();
-        };
-        match runtime()?.block_on(Known::ask(config, listener)) {
-            Ok(known) => Ok(known),
-            Err(error) => {
-                notes.push(format!(
-                    "columns, triggers and sql_mode of the server are not known: {error:#}"
-                ));
-                self.assumed()
-            }
         }
+        match self.ask(config, &asks, notes)? {
+            Some(known) => Ok(known),
+            None => self.assumed(),
+        }
+    }
+
+    /// Asks the first server that has the statement's table, or the first that answers.
+    fn ask(
+        &self,
+        config: &Config,
+        listeners: &[&Listener],
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Known>> {
+        let runtime = runtime()?;
+        let database = self.database.as_deref().map(str::as_bytes);
+        let mut first: Option<Known> = None;
+        for listener in listeners {
+            let known = match runtime.block_on(Known::ask(config, listener)) {
+                Ok(known) => known,
+                Err(error) => {
+                    let bind = &listener.bind;
+                    notes.push(format!(
+                        "{bind}: columns, triggers and sql_mode of the server are not known: {error:#}"
+                    ));
+                    continue;
+                }
+            };
+            let explainer = Explainer::new(config, &known);
+            let text = self.statement.as_deref().map(str::as_bytes);
+            let has_table = text.and_then(|text| explainer.has_table(text, database));
+            if has_table != Some(false) {
+                if first.is_some() {
+                    notes.push(format!(
+                        "as on {}, whose server has the table",
+                        listener.bind
+                    ));
+                }
+                return Ok(Some(known));
+            }
+            first.get_or_insert(known);
+        }
+        Ok(first)
     }
 
     /// What is assumed of a server that cannot be asked. A log begins with its version.

@@ -30,6 +30,9 @@ impl Explainer<'_> {
         if let (Some(table), None) = (load, rule) {
             return no_rule(&table, database);
         }
+        if rule.is_some() && self.has_table(text, database) == Some(false) {
+            return "the server that was asked has no such table; --listener names another";
+        }
         let Ok(head) = InsertHead::read(text, &modes) else {
             return if is_insert {
                 "the server refuses it by itself"

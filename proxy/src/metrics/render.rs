@@ -129,12 +129,17 @@ impl Counters {
         ]
     }
 
-    fn of_rules(&self) -> [MetricFamily; 5] {
+    fn of_rules(&self) -> [MetricFamily; 6] {
         [
             self.by_rule(
                 "ids_unseen_total",
                 "Ids of tables whose rule observes that came by no INSERT through a program.",
                 |of| &of.unseen,
+            ),
+            self.by_rule(
+                "late_tables_total",
+                "Tables that came while keys are given, with ids of their own that keys may have too.",
+                |of| &of.late_tables,
             ),
             self.by_rule(
                 "statements_rewritten_total",

@@ -32,6 +32,8 @@ pub trait ClientConnections {
     fn is_quiet(&self) -> bool;
     /// These tables get no keys, and others do again.
     fn note_ahead(&self, ahead: Ahead);
+    /// A table of this rule came late, with ids that may be keys.
+    fn note_late(&self, rule: &RuleName);
     /// All follow what is in force, and nobody waits any more. False: something is under way by what was in force before.
     fn follow(&self, standing: &Standing) -> bool;
 }
@@ -374,6 +376,7 @@ impl<C: ClientConnections> Conductor<C> {
         }
         let reading = Reading {
             counter: 0,
+            above_rows: 0,
             was_fenced: true,
             session: 0,
         };

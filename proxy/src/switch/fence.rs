@@ -84,6 +84,8 @@ pub enum SwitchError {
 pub struct Reading {
     /// The first id that neither the server has made nor a row has.
     pub counter: u64,
+    /// The first id above all rows.
+    pub above_rows: u64,
     /// The table has its fence already, so that its counter is gone.
     pub was_fenced: bool,
     /// This connection's number.
@@ -115,6 +117,7 @@ where
     let counter = counter(conn, column).await?;
     let reading = Reading {
         counter: counter.next,
+        above_rows: counter.above_rows,
         was_fenced: counter.is_fenced,
         session: u64::from(conn.id()),
     };

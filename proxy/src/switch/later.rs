@@ -8,15 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use keywright_store::Failure;
-use keywright_store::switch::{InForce, KeySpace, Phase, RuleName, Standing};
+use keywright_store::switch::{
+    Dropped, IdSpan, InForce, KeySpace, LateTable, Phase, RuleName, Standing,
+};
 
 use super::conduct::{Ahead, ClientConnections, Conductor, store_error};
 use super::fence::{Outcome, Reading, fence, lift};
 use super::servers::{self, Server};
 use crate::schema::KeyColumn;
-
-/// The next id of a table that never had one.
-const FIRST: u64 = 1;
 
 /// The keys of the rules that have some, and the servers on which they are in force.
 type Given = BTreeMap<RuleName, (KeySpace, Vec<String>)>;
@@ -87,7 +86,8 @@ impl<C: ClientConnections> Conductor<C> {
         Ok(has_lifted)
     }
 
-    /// Fences tables that came later, of rules that give keys; such as have ids get no keys until keys go on above them.
+    /// Fences tables that came later, of rules that give keys. Such as have ids above all that was reserved get no keys until keys go on
+    /// above them; where a table's ids may be among those that were reserved, these are dropped.
     ///
     /// # Errors
     /// The store or a server fails.
@@ -101,6 +101,7 @@ impl<C: ClientConnections> Conductor<C> {
             return Ok(());
         }
         let mut servers = self.some_servers().await;
+        let mut has_dropped = false;
         for server in &mut servers {
             for (name, column) in self.unfenced(server, &given).await? {
                 let table = (server.identity.clone(), column.quoted_table());
@@ -110,15 +111,13 @@ impl<C: ClientConnections> Conductor<C> {
                 else {
                     continue;
                 };
-                let may = async |reading: Reading| self.may_fence(&name, keys, reading).await;
-                match fence(&mut server.conn, &column, true, may).await? {
-                    Outcome::Done => {
-                        tracing::info!(table = column.quoted_table(), "fence applied");
-                    }
-                    // The next look comes back to it.
-                    Outcome::Over | Outcome::Blocked(_) => {}
-                }
+                has_dropped |= self.fence_late(server, (&name, keys), &column).await?;
             }
+        }
+        if has_dropped {
+            // Others do with their next step. Where something is in the way of that here, so does this one.
+            let standing = self.standing().await?;
+            self.connections().follow(&standing);
         }
         let ahead = self.ahead(&mut servers, &given, false).await?;
         self.connections().note_ahead(ahead);
@@ -166,7 +165,7 @@ impl<C: ClientConnections> Conductor<C> {
     }
 
     /// Those of them whose next id is above all that was reserved of their keys, so that the server has made some; right behind a switch all
-    /// that have ids. They stay so until they have their fence. On a server on which the keys are not in force nobody gets any yet.
+    /// that have ids which keys may have. They stay so until they have their fence. On a server on which the keys are not in force nobody gets any yet.
     async fn ahead(
         &mut self,
         servers: &mut [Server],
@@ -183,10 +182,10 @@ impl<C: ClientConnections> Conductor<C> {
                     continue;
                 };
                 let next = column.counter.unwrap_or(0);
-                let bound = self.board.bound(keys).await.map_err(store_error)?;
+                let span = self.board.span(keys).await.map_err(store_error)?;
                 let table = (server.identity.clone(), column.quoted_table());
-                let is_above = bound.is_none_or(|bound| next > bound)
-                    || is_behind_switch && next > FIRST
+                let is_above = span
+                    .is_none_or(|span| next > span.bound || is_behind_switch && next > span.first)
                     || self.held_back.contains(&table);
                 if of.contains(&server.identity) && is_above {
                     if !self.ahead.contains(&name) {
@@ -209,18 +208,89 @@ impl<C: ClientConnections> Conductor<C> {
         Ok(found)
     }
 
-    /// Under a table's lock: whether its rule gives keys now, and its ids are not above all that was reserved of these.
+    /// Fences one of them. True: programs are to drop what they have reserved.
+    async fn fence_late(
+        &self,
+        server: &mut Server,
+        (name, keys): (&RuleName, &KeySpace),
+        column: &KeyColumn,
+    ) -> Result<bool> {
+        let mut found = None;
+        let may = async |reading: Reading| {
+            let dropped = self.may_fence(name, keys, reading).await?;
+            if let Dropped::All(span) = dropped {
+                found = Some((span, reading));
+            }
+            Ok(dropped != Dropped::Not)
+        };
+        match fence(&mut server.conn, column, true, may).await? {
+            Outcome::Done => tracing::info!(table = column.quoted_table(), "fence applied"),
+            // The next look comes back to it.
+            Outcome::Over | Outcome::Blocked(_) => {}
+        }
+        if let Some((span, reading)) = found {
+            self.tell_late(server, (name, column), (span, reading))
+                .await?;
+        }
+        Ok(found.is_some())
+    }
+
+    /// Ids that keys may have and that no key was given for are seen by what keys do not leave behind: rows below the first key, and a counter
+    /// that is not the one behind the highest row.
+    async fn tell_late(
+        &self,
+        server: &mut Server,
+        (name, column): (&RuleName, &KeyColumn),
+        (span, reading): (IdSpan, Reading),
+    ) -> Result<()> {
+        let lowest = servers::lowest(&mut server.conn, column).await?;
+        let has_own = lowest.is_some_and(|lowest| lowest < span.first)
+            || reading.above_rows < reading.counter;
+        if !has_own {
+            tracing::info!(
+                table = column.quoted_table(),
+                counter = reading.counter,
+                "the table had no fence: keys that were reserved and not given are dropped"
+            );
+            return Ok(());
+        }
+        let mut listeners = server.listeners.iter();
+        let listener = listeners.find_map(|at| self.config.listeners.get(*at));
+        let upstream = listener.map_or("", |listener| listener.upstream.as_str());
+        let report = format!(
+            "{} on {upstream} came without its fence, and with ids below {} that are not all keys, while keys are given from {} on: those that \
+             were given may be among them. Compare its ids with other tables', unless its rows are copies of rows that had keys. Keys go on above",
+            column.quoted_table(),
+            reading.counter,
+            span.first
+        );
+        tracing::warn!("{report}");
+        self.connections().note_late(name);
+        let noted = self.board.note_late(LateTable {
+            server: server.identity.clone(),
+            schema: column.schema.clone(),
+            table: column.table.clone(),
+            report,
+        });
+        noted.await.map_err(store_error)
+    }
+
+    /// Under a table's lock: whether its rule gives keys now, and its ids are not above all that was reserved of these. What is left of
+    /// that is dropped if they may be among it.
     async fn may_fence(
         &self,
         name: &RuleName,
         keys: &KeySpace,
         reading: Reading,
-    ) -> Result<bool, Failure> {
-        let bound = self.board.bound(keys).await?;
-        let is_below = bound.is_some_and(|bound| reading.counter <= bound);
+    ) -> Result<Dropped, Failure> {
         let now = self.board.standing().await?;
         let mut rules = now.rules.iter();
         let gives = rules.any(|rule| rule.rule == *name && rule.keys.as_ref() == Some(keys));
-        Ok(now.phase == Phase::None && gives && is_below)
+        match now.phase == Phase::None && gives {
+            // Somebody else was faster.
+            true if reading.was_fenced => Ok(Dropped::Nothing),
+            true => self.board.drop_reserved(keys, reading.counter).await,
+            false => Ok(Dropped::Not),
+        }
     }
 }

@@ -225,3 +225,11 @@ pub(super) async fn above_rows(conn: &mut Conn, column: &KeyColumn) -> Result<u6
     let highest = row.and_then(|row| row.get::<Option<u64>, usize>(0).flatten());
     Ok(highest.unwrap_or(0).saturating_add(1))
 }
+
+/// The lowest id that a row of a table has; 0 for one below that.
+pub(super) async fn lowest(conn: &mut Conn, column: &KeyColumn) -> Result<Option<u64>> {
+    let (table, name) = (column.quoted_table(), column.quoted_name());
+    let select = format!("SELECT CAST(GREATEST(MIN({name}), 0) AS UNSIGNED) FROM {table}");
+    let row: Option<Row> = conn.query_first(select).await?;
+    Ok(row.and_then(|row| row.get::<Option<u64>, usize>(0).flatten()))
+}

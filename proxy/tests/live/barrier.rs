@@ -32,6 +32,8 @@ pub struct Clients {
 impl ClientConnections for Clients {
     fn note_ahead(&self, _: Ahead) {}
 
+    fn note_late(&self, _: &RuleName) {}
+
     fn hold(&self, _: &Standing) -> bool {
         self.holds.set(true);
         true

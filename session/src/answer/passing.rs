@@ -6,7 +6,7 @@ use crate::answer::after::After;
 use crate::insert::native::Native;
 use crate::insert::values::Stage;
 use crate::prepared::observed::Execution;
-use crate::prepared::statements::{ByMode, Changes, Keyless, ObservedInsert};
+use crate::prepared::statements::{ByMode, Changes, Keyless};
 use crate::server::question::KeyThere;
 use crate::session::{Session, Turn};
 use crate::step::Step;
@@ -116,11 +116,7 @@ impl Session {
         let after = Self::after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);
         if let Some(observed) = &passed.observed
-            && let ObservedInsert::Rows {
-                returning: false,
-                native,
-                ..
-            } = observed.insert
+            && let Some(native) = observed.native()
             && self.statements.upstream(named) == named
             && flags == 0
         {
@@ -134,6 +130,7 @@ impl Session {
         }
         if let Some(observed) = &passed.observed {
             self.note_native(observed.rule, None);
+            self.watch_fence(observed.rule);
         }
         self.pass_named(header, bytes, named, Shape::of_execution(flags), after)
     }

@@ -32,6 +32,7 @@ impl Session {
             self.drop_command = header.continues();
             return Step::Consumed(header.total());
         }
+        self.watches_fence = false;
         if header.len == 0 {
             return self.malformed();
         }

@@ -188,6 +188,7 @@ impl Session {
                 },
             );
             self.note_native(index, None);
+            self.watch_fence(index);
             return self.pass_query(header, bytes, text, After::Nothing);
         }
         match decision {

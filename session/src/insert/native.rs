@@ -8,9 +8,10 @@ use keywright_core::Cause;
 use keywright_rewrite::{Flavour, Plan};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{Header, Reader};
-use keywright_wire::packets::{error_of, packets, single_ok};
+use keywright_wire::packets::{error_of, last_packet, packets, single_ok};
 
 use crate::answer::after::After;
+use crate::answer::errors::write_error;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{Step, What};
 
@@ -18,6 +19,12 @@ use crate::step::{Step, What};
 const AT_FENCE: [u16; 2] = [167, 1467];
 /// The first of them, as a list of warnings shows it.
 const AT_FENCE_WARNING: &[u8] = b"167";
+
+/// What a client is told of whose rows some are in, so that it cannot go out again.
+const LEFT_OUT: &str = "keywright: the table went over to keys, and rows of this statement without one were left out; those with one are in";
+/// And of which nobody keeps the statement.
+const LEFT_OUT_OF_PASSED: &str = "keywright: the server had no key for rows of this statement and left them out, as the table went over to keys or \
+    its column is full; those with one are in";
 
 /// Which rows the server may leave out at the fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +35,8 @@ pub(crate) enum LeavesOut {
     All,
     /// Some: others may have one.
     Some,
+    /// The same of a query that was prepared: by newer rules it does not go out again.
+    OfPreparedQuery,
 }
 
 impl LeavesOut {
@@ -45,7 +54,7 @@ impl LeavesOut {
     /// Whether so many rows may be what is left.
     fn may_be_so(self, affected_rows: u64) -> bool {
         match self {
-            Self::Nothing => false,
+            Self::Nothing | Self::OfPreparedQuery => false,
             Self::All => affected_rows == 0,
             Self::Some => true,
         }
@@ -91,6 +100,14 @@ pub(crate) struct Answered {
     affected_rows: u64,
 }
 
+/// The end of the answer to a command that was passed on, until its client gets it.
+#[derive(Debug)]
+pub(crate) struct PassedOn {
+    after: After,
+    end: Option<End>,
+    last: Vec<u8>,
+}
+
 /// What the server said to an INSERT that it refused at the fence.
 #[derive(Debug)]
 pub(crate) struct AtFence {
@@ -116,6 +133,7 @@ impl Session {
         self.note_native(rule, native.rows_max);
         let whole = bytes.get(..header.total());
         let (Some(whole), true) = (whole, self.rules.is_switched(rule)) else {
+            self.watch_fence(rule);
             return self.pass(header, bytes, shape, after);
         };
         self.stage = crate::insert::values::Stage::default();
@@ -125,6 +143,47 @@ impl Session {
         self.turn = Turn::Gather(Gather::Native(Sent { after, leaves_out }));
         // It stays at the front until it has its answer.
         Step::Consumed(0)
+    }
+
+    /// A command is passed on that cannot go out again, of a rule that may not give keys yet: MariaDB's warnings are looked at before its
+    /// client hears that it succeeded.
+    pub(crate) fn watch_fence(&mut self, rule: usize) {
+        let is_maria = self.facts.server.flavour == Flavour::MariaDb;
+        self.watches_fence = is_maria && self.rules.is_switched(rule) && !self.rewrites(rule);
+    }
+
+    /// Whether the server may have left out rows of what was passed on, which has been answered so.
+    pub(crate) fn may_have_left_out(&self, end: Option<End>) -> bool {
+        self.watches_fence && matches!(end, Some(End::Ok(done)) if done.warnings > 0)
+    }
+
+    /// Keeps the end of the answer back, and asks.
+    pub(crate) fn ask_what_was_left_out(
+        &mut self,
+        (after, end): (After, Option<End>),
+        last: &[u8],
+    ) {
+        let passed = PassedOn {
+            after,
+            end,
+            last: last.to_vec(),
+        };
+        self.own_query(b"SHOW WARNINGS", Gather::PassedWarnings(passed));
+    }
+
+    /// The list of its warnings.
+    pub(crate) fn answer_left_out(&mut self, passed: PassedOn, warnings: &[u8]) {
+        let PassedOn { after, end, last } = passed;
+        self.finish(after, end);
+        // Whether rows were left out nobody knows, where it is no list.
+        if has_warning(warnings, AT_FENCE_WARNING) == Some(false) {
+            self.down.extend_from_slice(&last);
+            return;
+        }
+        self.note_at_fence();
+        let sequence = Header::read(&last).map_or(1, |header| header.sequence);
+        let (cause, message) = (Cause::StoreUnavailable, LEFT_OUT_OF_PASSED);
+        write_error(cause, message, sequence, &mut self.down);
     }
 
     /// The server makes ids for a statement of a rule that gives none.
@@ -148,9 +207,12 @@ impl Session {
             return self.wait_at_fence(answered(after, 0));
         }
         let is_maria = self.facts.server.flavour == Flavour::MariaDb;
-        if let Some((_, _, done)) = single_ok(answer)
-            && done.warnings > 0
-            && is_maria
+        let warns = single_ok(answer).filter(|(_, _, done)| done.warnings > 0 && is_maria);
+        if warns.is_some() && leaves_out == LeavesOut::OfPreparedQuery {
+            self.drop_command = true;
+            return self.ask_what_was_left_out((after, end), last_packet(answer));
+        }
+        if let Some((_, _, done)) = warns
             && leaves_out.may_be_so(done.affected_rows)
         {
             let answered = answered(after, done.affected_rows);
@@ -210,8 +272,7 @@ impl Session {
         self.finish(after, end);
         if is_newer {
             // A second try could read the rows of the first.
-            let message = "keywright: the table went over to keys, and rows of this statement without one were left out; those with one are in";
-            return Some(self.refuse(header, Cause::StoreUnavailable, message));
+            return Some(self.refuse(header, Cause::StoreUnavailable, LEFT_OUT));
         }
         self.stage = crate::insert::values::Stage::default();
         self.down.extend_from_slice(&answer);

@@ -3,7 +3,8 @@
 use keywright_core::Cause;
 use keywright_rewrite::{Plan, Unsupported};
 use keywright_wire::answer::Shape;
-use keywright_wire::bytes::Header;
+use keywright_wire::bytes::{Header, write_packet};
+use keywright_wire::packets::error_payload;
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
@@ -11,6 +12,9 @@ use crate::insert::values::{Stage, has_ambiguous_id};
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule};
 use crate::session::Session;
 use crate::step::{Step, What};
+
+/// The servers' error for a packet that ends too early, or too late.
+const MALFORMED: u16 = 1835;
 
 /// What an observing rule counts for a statement; `None`: nothing would have been done.
 pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<What> {
@@ -96,6 +100,9 @@ impl Session {
         self.last_insert_id = None;
         self.note(rule, What::Passed(what.label()));
         self.note(rule, What::Native(None));
+        if let Some(rule) = rule {
+            self.watch_fence(rule);
+        }
         self.pass(header, bytes, Shape::Results, after)
     }
 
@@ -146,6 +153,16 @@ impl Session {
         let rule = self.rules.rules().get(index);
         let message = rule.map(may_not_be_given).unwrap_or_default();
         write_error(Cause::KeyExplicit, &message, sequence, &mut self.down);
+    }
+
+    /// The server's error for an execution whose values do not fit its statement.
+    pub(crate) fn tell_malformed(&mut self, header: Header) -> Step {
+        self.stage = Stage::default();
+        self.leave();
+        let payload = error_payload(MALFORMED, "HY000", "Malformed communication packet");
+        let sequence = header.sequence.wrapping_add(1);
+        write_packet(&payload, sequence, &mut self.down);
+        Step::Consumed(header.total())
     }
 
     /// Answers the command at the front with an error; the upstream never sees it.

@@ -109,6 +109,7 @@ impl Session {
             return match plan.returning() {
                 true => {
                     self.note_native(index, Native::of(index, &plan).rows_max);
+                    self.watch_fence(index);
                     self.pass_query(header, bytes, text, After::Nothing)
                 }
                 false => self.pass_native_query(header, bytes, text, Native::of(index, &plan)),
@@ -286,6 +287,7 @@ impl Session {
             Gather::Key(table, index) => self.answer_key(table, index, answer),
             Gather::Native(sent) => self.answer_native(sent, end, answer),
             Gather::Warnings(answered) => self.answer_warnings(answered, answer),
+            Gather::PassedWarnings(passed) => self.answer_left_out(passed, answer),
             Gather::Nothing => {}
             // It is asked once, whatever the answer is.
             Gather::Status => self.is_status_old = false,

@@ -75,7 +75,7 @@ impl Session {
         let matters = keys.is_some() || is_as_is || self.statements.asks_by_value(id);
         let execution = match matters.then(|| self.execution(id, rest)).transpose() {
             Ok(execution) => execution,
-            Err(BadValue::Malformed) => return self.malformed(),
+            Err(BadValue::Malformed) => return self.refuse_malformed_execution(header, id),
             Err(BadValue::Type) => return self.refuse_execution(header, id, UNKNOWN_TYPE),
         };
         let Some(statement) = self.statements.ours.get(&id) else {
@@ -361,6 +361,12 @@ impl Session {
         self.forget_long_data(id);
         let rule = self.rule_of_statement(id);
         self.refuse_unsupported(header, rule, what)
+    }
+
+    /// The same of one that is no execution of this statement: as the server says it, which does not get it.
+    fn refuse_malformed_execution(&mut self, header: Header, id: u32) -> Step {
+        self.forget_long_data(id);
+        self.tell_malformed(header)
     }
 
     pub(crate) fn rule_of_statement(&self, id: u32) -> Option<usize> {

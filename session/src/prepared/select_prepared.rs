@@ -178,7 +178,10 @@ impl Session {
         );
         let execution = match Execution::read(rest, count, known, &select.long_data, named) {
             Ok(execution) => execution,
-            Err(BadValue::Malformed) => return self.malformed(),
+            Err(BadValue::Malformed) => {
+                self.forget_long_data_of_select(id);
+                return self.tell_malformed(header);
+            }
             Err(BadValue::Type) => return self.refuse_select_execution(header, id, UNKNOWN_TYPE),
         };
         if let Some(types) = &execution.types {

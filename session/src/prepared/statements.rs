@@ -10,7 +10,7 @@ use keywright_wire::params::Type;
 use crate::answer::after::Named;
 use crate::answer::last_insert_id::Effect;
 use crate::budget::Held;
-use crate::insert::native::Native;
+use crate::insert::native::{LeavesOut, Native};
 use crate::prepared::select_prepared::SelectStatement;
 
 /// MariaDB's number for the statement that was prepared last.
@@ -117,6 +117,28 @@ pub(crate) struct Passed {
 pub(crate) struct Observed {
     pub(crate) rule: usize,
     pub(crate) insert: ObservedInsert,
+}
+
+impl Observed {
+    /// How it goes out natively, if it can go out again.
+    pub(crate) fn native(&self) -> Option<Native> {
+        match &self.insert {
+            ObservedInsert::Rows {
+                returning: false,
+                native,
+                ..
+            } => Some(*native),
+            ObservedInsert::Query => Some(Native {
+                rule: self.rule,
+                leaves_out: LeavesOut::OfPreparedQuery,
+                rows_max: None,
+            }),
+            ObservedInsert::Rows {
+                returning: true, ..
+            }
+            | ObservedInsert::Unsupported(_) => None,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -227,6 +227,7 @@ impl Session {
             let rule = Some(statement.rule);
             self.refuse_unsupported(header, rule, Unsupported::TextPrepare)
         } else {
+            self.watch_fence(statement.rule);
             self.pass_query(header, bytes, text, After::ANYTHING)
         }
     }

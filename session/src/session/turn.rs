@@ -2,7 +2,7 @@
 
 use crate::answer::after::{After, Named};
 use crate::answer::last_insert_id::Reply;
-use crate::insert::native::{Answered, Sent};
+use crate::insert::native::{Answered, PassedOn, Sent};
 use crate::prepared::select_prepared::SelectStatement;
 use crate::prepared::text_prepare::Reprepared;
 
@@ -74,6 +74,8 @@ pub(crate) enum Gather {
     Native(Sent),
     /// The warnings of one.
     Warnings(Answered),
+    /// The warnings of one that was passed on, and whose client waits for the end of its answer.
+    PassedWarnings(PassedOn),
     /// Status flags.
     Status,
     /// Nothing.

@@ -81,3 +81,36 @@ fn a_statement_of_very_many_parameters_takes_no_long() {
     assert!(sent.len() > 2 * ROWS, "{} bytes sent", sent.len());
     assert!(started.elapsed() < LONG, "{:?}", started.elapsed());
 }
+
+/// MariaDB 10.11.14 ended when it was sent the like behind a question of our own: an execution of what was prepared last, before that was
+/// answered, with fewer values than there are parameters.
+#[test]
+fn a_malformed_execution_of_a_rules_statement_goes_nowhere() {
+    const LAST: [u8; 4] = [0xFF; 4];
+    let names: Vec<String> = (1..18).map(|at| format!("f{at}")).collect();
+    let (names, marks) = (names.join(", "), ["?"; 17].join(", "));
+    let text = format!("INSERT INTO t ({names}) VALUES ({marks})");
+    let cut = [
+        &[0x17],
+        &LAST[..],
+        &[0, 1, 0, 0, 0, 0, 0, 0, 1, 0xFE, 0, 0xFE, 0],
+    ]
+    .concat();
+    for rest in [&cut[..], &cut[..10]] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let mut sent = stmt_prepare(&mut r, &text, "1").into_bytes();
+        r.client.extend(packet(0, rest));
+        r.run();
+        sent.append(&mut r.to_server);
+        assert!(has(&sent, "INSERT INTO t (`id`,f1"), "{sent:?}");
+        let parameters = sent.iter().filter(|byte| **byte == b'?').count();
+        sent = r.answer(&prepared(7, u16::try_from(parameters).unwrap()));
+        assert!(sent.is_empty(), "{sent:?}");
+        // As the server says it.
+        let told = r.output();
+        assert!(told.ends_with(b"\xFF\x2B\x07#HY000Malformed communication packet"));
+        assert!(!r.closed);
+        let text = "SELECT 1";
+        assert!(has(&r.query(text), text));
+    }
+}

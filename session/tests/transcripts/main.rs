@@ -9,6 +9,7 @@ mod hidden;
 mod in_place;
 mod insert_id;
 mod last_insert_id;
+mod left_out;
 mod load;
 mod narrow;
 mod prepared;

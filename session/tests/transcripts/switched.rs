@@ -12,20 +12,20 @@ const INSERT: &str = "INSERT INTO t (a) VALUES (1)";
 /// Its key, in whatever form.
 const KEYED: &str = "100";
 /// MariaDB's answer where it cannot make another key.
-const AT_FENCE: &[u8] = b"\xff\xa7\x00#22003Out of range value for column 'id' at row 1";
+pub(super) const AT_FENCE: &[u8] = b"\xff\xa7\x00#22003Out of range value for column 'id' at row 1";
 
 /// A program: what its connections have under way, and the versions of its rules.
-struct Program {
-    traffic: Arc<Traffic>,
+pub(super) struct Program {
+    pub(super) traffic: Arc<Traffic>,
     /// Where keys are in force.
     servers: Option<BTreeSet<String>>,
     waits_for_store: bool,
-    r: Rig,
+    pub(super) r: Rig,
 }
 
 impl Program {
     /// With one connection that knows its server's state.
-    fn new(mode: Mode) -> Program {
+    pub(super) fn new(mode: Mode) -> Program {
         Program::with(mode, DEPRECATE_EOF)
     }
 
@@ -57,7 +57,7 @@ impl Program {
     }
 
     /// Another version of the rules is in force; what the connection makes of it.
-    fn publish(&mut self, mode: Mode, is_held: bool) -> Adopted {
+    pub(super) fn publish(&mut self, mode: Mode, is_held: bool) -> Adopted {
         let version = self.traffic.version() + 1;
         self.traffic.publish(version);
         self.follow(mode, is_held)
@@ -70,7 +70,7 @@ impl Program {
         adopted
     }
 
-    fn sent(&mut self) -> String {
+    pub(super) fn sent(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.r.to_server)).into_owned()
     }
 }
@@ -343,12 +343,12 @@ fn one_that_cannot_go_over_ends_its_connection() {
 }
 
 /// The OK packet of an INSERT IGNORE that warns.
-fn ok_with_warnings(affected: u8, warnings: u8) -> Vec<u8> {
+pub(super) fn ok_with_warnings(affected: u8, warnings: u8) -> Vec<u8> {
     packet(1, &[0, affected, 0, 2, 0, warnings, 0])
 }
 
 /// The list of one warning.
-fn warning(number: &str) -> Vec<u8> {
+pub(super) fn warning(number: &str) -> Vec<u8> {
     rows(&[
         "Warning",
         number,

@@ -1,205 +1,21 @@
 //! Making the tables, and refusing tables that only look like them.
 
+mod shapes;
+
 use std::sync::Arc;
 
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
+use super::privileges::{self, Needed, Privilege};
 use super::{Link, Store, StoreError, Transaction, column};
 use crate::dialect::Dialect;
 
+pub use shapes::OWN_TABLES;
+use shapes::{NATIVE, RETURNED, SEGMENT, SHAPES, Shape, WORKER};
+
 /// What people read and run.
 const DDL: &str = include_str!("../../../sql/mysql/keywright_store.sql");
-
-/// Columns by table, with their data types; the first ones are the primary key.
-struct Shape {
-    table: &'static str,
-    key_columns: usize,
-    columns: &'static [(&'static str, &'static str)],
-}
-
-const SEGMENT: Shape = Shape {
-    table: "keywright_segment",
-    key_columns: 1,
-    columns: &[
-        ("tag", "varchar"),
-        ("hi", "bigint"),
-        ("id_max", "bigint"),
-        ("step", "bigint"),
-        ("step_min", "bigint"),
-        ("step_max", "bigint"),
-        ("cover_s", "bigint"),
-        ("refill_percent", "bigint"),
-        ("description", "varchar"),
-        ("server", "varchar"),
-        ("reserved_ids", "bigint"),
-        ("reserved_ms", "bigint"),
-        ("rate_per_s", "bigint"),
-        ("generation", "bigint"),
-        ("updated_at", "timestamp"),
-    ],
-};
-
-const WORKER: Shape = Shape {
-    table: "keywright_worker",
-    key_columns: 2,
-    columns: &[
-        ("space", "varchar"),
-        ("worker_id", "bigint"),
-        ("owner", "varchar"),
-        ("holder", "varchar"),
-        ("epoch", "bigint"),
-        ("hi_ms", "bigint"),
-        ("layout", "varchar"),
-        ("server", "varchar"),
-        ("expires_at", "datetime"),
-    ],
-};
-
-const RETURNED: Shape = Shape {
-    table: "keywright_returned",
-    key_columns: 1,
-    columns: &[
-        ("id", "bigint"),
-        ("segment_table", "varchar"),
-        ("tag", "varchar"),
-        ("start_id", "bigint"),
-        ("end_id", "bigint"),
-        ("generation", "bigint"),
-        ("server", "varchar"),
-        ("returned_at", "timestamp"),
-    ],
-};
-
-const SWITCH: Shape = Shape {
-    table: "keywright_switch",
-    key_columns: 1,
-    columns: &[
-        ("id", "bigint"),
-        ("attempt", "bigint"),
-        ("phase", "varchar"),
-        ("leader", "varchar"),
-        ("begun_at", "datetime"),
-        ("snowflake_generation", "bigint"),
-        ("snowflake_floor_ms", "bigint"),
-        ("snowflake_first", "bigint"),
-    ],
-};
-
-const RULE: Shape = Shape {
-    table: "keywright_rule",
-    key_columns: 2,
-    columns: &[
-        ("table_pattern", "varchar"),
-        ("column_name", "varchar"),
-        ("key_space", "varchar"),
-        ("attempt", "bigint"),
-        ("next_key_space", "varchar"),
-        ("above", "bigint"),
-    ],
-};
-
-const RULE_SERVER: Shape = Shape {
-    table: "keywright_rule_server",
-    key_columns: 3,
-    columns: &[
-        ("table_pattern", "varchar"),
-        ("column_name", "varchar"),
-        ("server", "varchar"),
-    ],
-};
-
-const SWITCH_TABLE: Shape = Shape {
-    table: "keywright_switch_table",
-    key_columns: 3,
-    columns: &[
-        ("server", "varchar"),
-        ("schema_name", "varchar"),
-        ("table_name", "varchar"),
-        ("attempt", "bigint"),
-        ("counter", "bigint"),
-        ("was_fenced", "bigint"),
-        ("session_id", "bigint"),
-    ],
-};
-
-const PROGRAM: Shape = Shape {
-    table: "keywright_program",
-    key_columns: 1,
-    columns: &[
-        ("program", "varchar"),
-        ("holder", "varchar"),
-        ("seen_at", "datetime"),
-        ("held", "bigint"),
-    ],
-};
-
-const WANTED: Shape = Shape {
-    table: "keywright_wanted",
-    key_columns: 3,
-    columns: &[
-        ("place", "varchar"),
-        ("table_pattern", "varchar"),
-        ("column_name", "varchar"),
-        ("key_space", "varchar"),
-    ],
-};
-
-const NATIVE: Shape = Shape {
-    table: "keywright_native",
-    key_columns: 3,
-    columns: &[
-        ("program", "varchar"),
-        ("table_pattern", "varchar"),
-        ("column_name", "varchar"),
-        ("ids", "bigint"),
-        ("unknown", "bigint"),
-        ("noted_at", "datetime"),
-    ],
-};
-
-const UNSEEN: Shape = Shape {
-    table: "keywright_unseen",
-    key_columns: 3,
-    columns: &[
-        ("program", "varchar"),
-        ("table_pattern", "varchar"),
-        ("column_name", "varchar"),
-        ("ids", "bigint"),
-        ("report", "text"),
-        ("noted_at", "datetime"),
-    ],
-};
-
-/// All of them; the first is not used where tags are another system's.
-const SHAPES: [&Shape; 11] = [
-    &SEGMENT,
-    &WORKER,
-    &RETURNED,
-    &SWITCH,
-    &RULE,
-    &RULE_SERVER,
-    &SWITCH_TABLE,
-    &PROGRAM,
-    &WANTED,
-    &NATIVE,
-    &UNSEEN,
-];
-
-/// The store's own tables, in whatever schema.
-pub const OWN_TABLES: [&str; 11] = [
-    SEGMENT.table,
-    WORKER.table,
-    RETURNED.table,
-    SWITCH.table,
-    RULE.table,
-    RULE_SERVER.table,
-    SWITCH_TABLE.table,
-    PROGRAM.table,
-    WANTED.table,
-    NATIVE.table,
-    UNSEEN.table,
-];
 
 /// Creates what is missing.
 #[derive(Debug)]
@@ -265,8 +81,19 @@ impl Transaction<SchemaFindings> for InspectSchema {
             }
         }
         let lack = lack(&missing, own.len());
+        let there = own.iter().filter(|shape| !missing.contains(&shape.table));
+        let mut needed: Vec<Needed<'_>> = there.filter_map(|shape| shape.needed()).collect();
+        let tags = self.store.segment_table.to_string();
+        if !self.store.dialect.is_own() {
+            needed.push(Needed {
+                table: &tags,
+                column: self.store.dialect.tag_column(),
+                privileges: &[Privilege::Select, Privilege::Update],
+            });
+        }
+        let denied = privileges::lacks(link, needed).await?;
         Ok(SchemaFindings {
-            problems: lack.into_iter().chain(found).collect(),
+            problems: lack.into_iter().chain(found).chain(denied).collect(),
             weaknesses: link.server.weaknesses.clone(),
             lacks_tags: missing.contains(&SEGMENT.table),
         })

@@ -256,11 +256,10 @@ impl Commit {
         link: &mut Link,
     ) -> Result<Result<(), CommitRefusal>, StoreError> {
         match keys {
-            KeySpace::Tag(tag) => self.raise(tag, Some(first), link).await?,
+            KeySpace::Tag(tag) => raise(&self.store, tag, Some(first), link).await?,
             KeySpace::Snowflake => {
-                let now = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
-                let now_ms: Option<i64> = link.conn.query_first(now).await?;
-                match floor_after(first, &self.layout, now_ms.unwrap_or(0)) {
+                let now_ms = now_ms(&mut link.conn).await?;
+                match floor_after(first, &self.layout, now_ms) {
                     Ok(floor_ms) => raise_leases(floor_ms, first, link).await?,
                     Err(refusal) => return Ok(Err(refusal)),
                 }
@@ -272,30 +271,43 @@ impl Commit {
     /// Keys are of another generation from now on.
     async fn leave(&self, keys: &KeySpace, link: &mut Link) -> Result<(), StoreError> {
         match keys {
-            KeySpace::Tag(tag) => self.raise(tag, None, link).await,
+            KeySpace::Tag(tag) => raise(&self.store, tag, None, link).await,
             KeySpace::Snowflake => raise_leases(0, 0, link).await,
         }
     }
+}
 
-    /// Raises a tag's generation, and its bound; what was handed back is of an older generation then.
-    async fn raise(&self, tag: &Tag, hi: Option<u64>, link: &mut Link) -> Result<(), StoreError> {
-        let table = &self.store.segment_table;
-        let update = format!(
-            "UPDATE {table} SET generation = generation + 1, hi = COALESCE(?, hi) WHERE tag = ?"
-        );
-        link.conn.exec_drop(update, (hi, tag.as_str())).await?;
-        if link.conn.affected_rows() != 1 {
-            return Err(StoreError::NotLocked);
-        }
-        let delete = "DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ?";
-        let values = (table.plain(), tag.as_str());
-        link.conn.exec_drop(delete, values).await?;
-        Ok(())
+/// Raises a tag's generation, and its bound; what was handed back is of an older generation then.
+pub(super) async fn raise(
+    store: &Store,
+    tag: &Tag,
+    hi: Option<u64>,
+    link: &mut Link,
+) -> Result<(), StoreError> {
+    let table = &store.segment_table;
+    let update = format!(
+        "UPDATE {table} SET generation = generation + 1, hi = COALESCE(?, hi), first_id = COALESCE(first_id, ?) WHERE tag = ?"
+    );
+    let values = (hi, hi, tag.as_str());
+    link.conn.exec_drop(update, values).await?;
+    if link.conn.affected_rows() != 1 {
+        return Err(StoreError::NotLocked);
     }
+    let delete = "DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ?";
+    let values = (table.plain(), tag.as_str());
+    link.conn.exec_drop(delete, values).await?;
+    Ok(())
+}
+
+/// By the store's clock, unix milliseconds.
+pub(super) async fn now_ms(conn: &mut Conn) -> Result<i64, StoreError> {
+    let now = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
+    let now_ms: Option<i64> = conn.query_first(now).await?;
+    Ok(now_ms.unwrap_or(0))
 }
 
 /// What all leases together may have issued, and what they are to begin above: as long as there is none, that is all there is.
-async fn bound_of_snowflakes(link: &mut Link) -> Result<Bound, StoreError> {
+pub(super) async fn bound_of_snowflakes(link: &mut Link) -> Result<Bound, StoreError> {
     let rows = all_rows(&mut link.conn, Space::Snowflake.name()).await?;
     let begin = "SELECT snowflake_first FROM keywright_switch WHERE id = 1";
     let begin: Option<u64> = link.conn.query_first(begin).await?;
@@ -308,20 +320,14 @@ async fn bound_of_snowflakes(link: &mut Link) -> Result<Bound, StoreError> {
 }
 
 /// Raises the generation of all leases of snowflake ids, and the moment and the id at which these begin.
-async fn raise_leases(floor_ms: i64, first: u64, link: &mut Link) -> Result<(), StoreError> {
+pub(super) async fn raise_leases(
+    floor_ms: i64,
+    first: u64,
+    link: &mut Link,
+) -> Result<(), StoreError> {
     let update = "UPDATE keywright_switch SET snowflake_generation = snowflake_generation + 1, \
                   snowflake_floor_ms = GREATEST(snowflake_floor_ms, ?), \
                   snowflake_first = GREATEST(snowflake_first, ?) WHERE id = 1";
     link.conn.exec_drop(update, (floor_ms, first)).await?;
     Ok(())
-}
-
-/// The first snowflake id above all that leases may have issued by now, and above what these are to begin above.
-#[derive(Debug)]
-pub(crate) struct ReadSnowflakeBound;
-
-impl Transaction<u64> for ReadSnowflakeBound {
-    async fn run(self, link: &mut Link) -> Result<u64, StoreError> {
-        Ok(bound_of_snowflakes(link).await?.hi)
-    }
 }

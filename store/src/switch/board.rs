@@ -4,13 +4,15 @@ use keywright_core::Cause;
 
 use super::space::KeySpace;
 use super::state::{
-    Change, Heard, Phase, Recorded, RuleName, Standing, Unseen, WantedKeys, WentBy,
+    Change, Dropped, Heard, IdSpan, LateTable, Phase, Recorded, RuleName, Standing, Unseen,
+    WantedKeys, WentBy,
 };
 use crate::failure::Failure;
 use crate::host::holder;
 use crate::keys::Keys;
+use crate::store::late::{DropReserved, NoteLate, ReadLate, ReadSpan};
 use crate::store::native::{NoteNative, NoteUnseen, ReadUnseen};
-use crate::store::switch_commit::{Commit, Committed, ReadRecorded, ReadSnowflakeBound, Record};
+use crate::store::switch_commit::{Commit, Committed, ReadRecorded, Record};
 use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding};
 use crate::store::wanted::{ReadWanted, RecordWanted};
 
@@ -105,19 +107,47 @@ impl Switchboard {
         self.keys.run(ReadUnseen).await
     }
 
-    /// The first id that was not reserved yet; `None`: there is no such tag.
+    /// The ids that keys may have; `None`: there is no such tag.
     ///
     /// # Errors
     /// The store cannot be used.
-    pub async fn bound(&self, keys: &KeySpace) -> Result<Option<u64>, Failure> {
-        match keys {
-            KeySpace::Tag(tag) => {
-                let tags = self.keys.tags().await?;
-                let found = tags.into_iter().find(|row| row.tag == tag.as_str());
-                Ok(found.map(|row| row.next))
-            }
-            KeySpace::Snowflake => self.keys.run(ReadSnowflakeBound).await.map(Some),
-        }
+    pub async fn span(&self, keys: &KeySpace) -> Result<Option<IdSpan>, Failure> {
+        let read = ReadSpan {
+            store: self.keys.store(),
+            keys: keys.clone(),
+        };
+        self.keys.run(read).await
+    }
+
+    /// A table has come whose own ids are below `next`. Where keys may have such ids, those that were reserved are of an older generation from
+    /// now on: programs drop them. To be asked under the table's lock, before its fence.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn drop_reserved(&self, keys: &KeySpace, next: u64) -> Result<Dropped, Failure> {
+        let dropped = DropReserved {
+            store: self.keys.store(),
+            layout: self.keys.layout(),
+            keys: keys.clone(),
+            next,
+        };
+        self.keys.run(dropped).await
+    }
+
+    /// Notes what was found of a table that came late.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn note_late(&self, late: LateTable) -> Result<(), Failure> {
+        self.keys.run(NoteLate { late }).await
+    }
+
+    /// What programs have found of such, for people.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn late(&self) -> Result<Vec<String>, Failure> {
+        self.keys.run(ReadLate).await
     }
 
     /// Records what a place's configuration wants, once it is in force.

@@ -167,3 +167,36 @@ pub struct Heard {
     /// By all others that were not forgotten.
     pub noted: Vec<Noted>,
 }
+
+/// The ids that keys may have since tables first went over to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdSpan {
+    /// The first.
+    pub first: u64,
+    /// The first id that was not reserved yet.
+    pub bound: u64,
+}
+
+/// What became of keys that were reserved and not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    /// They are of an older generation now, and nobody gives them; these are the ids that keys may have.
+    All(IdSpan),
+    /// All keys are above.
+    Nothing,
+    /// They are as they were: an attempt is under way, or so much was not reserved yet.
+    Not,
+}
+
+/// A table that came to a rule late, with ids that may be keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LateTable {
+    /// Which server.
+    pub server: String,
+    /// The table's schema.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// What was found, for people.
+    pub report: String,
+}

@@ -12,6 +12,7 @@ mod forwarder;
 mod generations;
 mod leases;
 mod others;
+mod privileges;
 mod returned;
 mod rewound;
 mod segments;

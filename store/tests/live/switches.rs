@@ -1,9 +1,11 @@
 //! The switch as the store keeps it: who may do what to an attempt, and what is in force afterwards.
 
+use std::time::Duration;
+
 use keywright_core::Cause;
 use keywright_store::switch::{
-    Change, CommitRefusal, Committed, KeySpace, Phase, Recorded, RuleName, Standing, Switchboard,
-    WentBy,
+    Change, CommitRefusal, Committed, Dropped, KeySpace, Phase, Recorded, RuleName, Standing,
+    Switchboard, WentBy,
 };
 use keywright_store::{KeySpec, RawStoreSettings};
 use keywright_testkit::{Flavour, Result};
@@ -293,19 +295,74 @@ fn snowflake_ids_that_nobody_has_had_are_left_above_what_was_before() -> Result<
                     let committed = board.commit(attempt, 700_000, here()).await?;
                     assert_eq!(committed, Committed::Done);
                 }
-                let bound = board.bound(&KeySpace::Snowflake).await?;
-                assert!(bound >= Some(700_000), "{bound:?}");
+                let span = board.span(&KeySpace::Snowflake).await?.unwrap();
+                assert!(span.bound >= 700_000, "{span:?}");
                 let attempt = board.begin(&[change(Some("snowflake"), next)]).await?;
                 let committed = board.commit(attempt.unwrap(), 0, here()).await?;
                 assert_eq!(committed, Committed::Done);
                 let first = match next {
                     None => board.standing().await?.rules[0].above,
-                    Some(tag) => board.bound(&space(tag)).await?,
+                    Some(tag) => board.span(&space(tag)).await?.map(|its| its.bound),
                 };
                 assert!(first >= Some(700_000), "{first:?}");
                 Ok::<(), anyhow::Error>(())
             })?;
         }
+    }
+    Ok(())
+}
+
+/// A table has come whose own ids may be among keys: those that were reserved and not given are given no more, whoever has them.
+#[test]
+fn what_was_reserved_is_dropped_where_a_tables_own_ids_are_among_it() -> Result<()> {
+    for (flavour, keys_of) in [
+        (Flavour::MariaDb, "a"),
+        (Flavour::MySql, "a"),
+        (Flavour::MariaDb, "snowflake"),
+    ] {
+        let schema = Schema::on(flavour, &format!("kw_switch_late_{keys_of}"))?;
+        runtime()?.block_on(async {
+            let (keys, other) = (open(&schema.raw())?, open(&schema.raw())?);
+            keys.init().await?;
+            keys.create_tag(&tag("a"), &small_steps(100)).await?;
+            let (board, space) = (Switchboard::new(&keys), space(keys_of));
+            let on = board.begin(&[change(None, Some(keys_of))]).await?.unwrap();
+            assert!(board.record(on, recorded("orders", 5_000)).await?);
+            // Not while an attempt is under way.
+            assert_eq!(board.drop_reserved(&space, 4_000).await?, Dropped::Not);
+            assert_eq!(board.commit(on, 0, here()).await?, Committed::Done);
+            let mut sources = Vec::new();
+            for keys in [&keys, &other] {
+                let source = keys.source(&space.spec())?;
+                keys.follow(&space, 1);
+                sources.push((source.take(1, true).await?.number(0).unwrap(), source));
+            }
+            let last = sources.iter().map(|(id, _)| *id).max().unwrap();
+            let span = board.span(&space).await?.unwrap();
+            assert!(span.first <= 5_000 && last < span.bound, "{span:?} {last}");
+            let beyond = board.drop_reserved(&space, span.bound + 1).await?;
+            assert_eq!(beyond, Dropped::Not);
+            let below = board.drop_reserved(&space, span.first).await?;
+            assert_eq!(below, Dropped::Nothing);
+            assert_eq!(generation(&board.standing().await?, keys_of), Some(1));
+
+            let next = last + 10;
+            // Snowflake ids are that high only a moment later.
+            let dropped = loop {
+                match board.drop_reserved(&space, next).await? {
+                    Dropped::Not => tokio::time::sleep(Duration::from_millis(10)).await,
+                    dropped @ (Dropped::All(_) | Dropped::Nothing) => break dropped,
+                }
+            };
+            assert_eq!(dropped, Dropped::All(span));
+            assert_eq!(generation(&board.standing().await?, keys_of), Some(2));
+            for (keys, (_, source)) in [&keys, &other].into_iter().zip(&sources) {
+                keys.follow(&space, 2);
+                let id = source.take(1, true).await?.number(0).unwrap();
+                assert!(id >= next, "{id} {next}");
+            }
+            Ok::<(), anyhow::Error>(())
+        })?;
     }
     Ok(())
 }

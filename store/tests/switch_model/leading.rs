@@ -1,7 +1,7 @@
 //! What the program does that leads an attempt, or finishes somebody else's.
 
 use crate::protocol::Flaw;
-use crate::world::{Alter, Attempt, Id, Lead, Phase, Rule, Session, World};
+use crate::world::{Alter, Attempt, Id, Lead, Phase, Rule, Session, Tag, World};
 
 /// The attempt takes too long: it is ended in the store, before anything else.
 pub fn end(to: &mut World, program: usize, flaw: Flaw) -> Option<()> {
@@ -124,9 +124,20 @@ fn leading(to: &mut World, program: usize, number: u8, flaw: Flaw) -> Option<Lea
             lock(to, program)?;
             Lead::Counted(number, to.server.counter)
         }
-        (Rule::Keys(tag), _) if early => Lead::BoundEarly(number, to.store.tags[tag].hi),
-        (Rule::Keys(tag), _) => commit_keys(to, number, to.store.tags[tag].hi, flaw),
+        (now, next) if now == next => {
+            lock(to, program)?;
+            Lead::Counted(number, to.server.counter)
+        }
+        (Rule::Keys(tag), _) if early => Lead::BoundEarly(number, bound(&to.store.tags[tag], flaw)),
+        (Rule::Keys(tag), _) => commit_keys(to, number, bound(&to.store.tags[tag], flaw), flaw),
     })
+}
+
+fn bound(tag: &Tag, flaw: Flaw) -> Id {
+    match flaw == Flaw::BoundFromLeases {
+        true => tag.hi,
+        false => tag.bound(),
+    }
 }
 
 /// One transaction of the store that closes the old tag at `bound`.
@@ -149,7 +160,7 @@ fn commit_keys(to: &mut World, number: u8, bound: Id, flaw: Flaw) -> Lead {
             Lead::Forward(number)
         }
         Rule::Keys(new) => {
-            open(to, new, bound);
+            open(to, new, bound, flaw);
             to.store.attempt = None;
             Lead::No
         }
@@ -157,12 +168,19 @@ fn commit_keys(to: &mut World, number: u8, bound: Id, flaw: Flaw) -> Lead {
 }
 
 /// One transaction of the store: the tag is in force, above all that is known.
-fn open(to: &mut World, tag: usize, bound: Id) {
+fn open(to: &mut World, tag: usize, bound: Id, flaw: Flaw) {
+    let is_repeated = to.store.rule == Rule::Keys(tag);
     let row = &mut to.store.tags[tag];
-    row.hi = row.hi.max(bound);
-    row.generation += 1;
+    row.raise(bound);
+    if !(is_repeated && flaw == Flaw::RepeatWithoutGeneration) {
+        row.generation += 1;
+    }
     row.open = true;
     to.store.rule = Rule::Keys(tag);
+    // What was given before may be among the table's own; from now on nothing is.
+    if let Some(id) = to.brought.take() {
+        to.issued |= 1 << id;
+    }
 }
 
 fn record(to: &mut World, program: usize, number: u8, counter: Id) -> Lead {
@@ -170,6 +188,7 @@ fn record(to: &mut World, program: usize, number: u8, counter: Id) -> Lead {
         Some(attempt) => {
             to.store.attempt = Some(Attempt {
                 counter: Some((counter, program)),
+                was_fenced: to.server.fenced,
                 ..attempt
             });
             Lead::Recorded(number, counter)
@@ -182,7 +201,8 @@ fn commit(to: &mut World, number: u8, counter: Id, flaw: Flaw) -> Lead {
     let attempt = to.attempt(number, Phase::Holding);
     let is_blind = flaw == Flaw::CommitWithoutAttempt && to.store.rule == Rule::Native;
     if attempt.is_some() || is_blind {
-        open(to, attempt.map_or(0, |attempt| tag_of(attempt.to)), counter);
+        let tag = attempt.map_or(0, |attempt| tag_of(attempt.to));
+        open(to, tag, counter, flaw);
     }
     if attempt.is_some() {
         to.store.attempt = None;
@@ -216,6 +236,9 @@ fn lift_lock(to: &mut World, program: usize, number: u8, flaw: Flaw) -> Option<L
     let Some((counter, _)) = attempt.counter else {
         return Some(Lead::Release(number));
     };
+    if attempt.was_fenced {
+        return Some(Lead::Release(number));
+    }
     if flaw == Flaw::LiftWithoutAsking {
         return Some(Lead::LiftBlind(number, counter));
     }

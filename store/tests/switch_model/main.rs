@@ -1,4 +1,4 @@
-//! The switch of a tag's tables, on, over to another tag and off, checked exhaustively: two programs, one table, a store, and any
+//! The switch of a tag's tables, on, over to another tag or to snowflake ids, off, and repeated, checked exhaustively: two programs, one table, a store, and any
 //! order of statements, late answers, pauses (who does nothing for a while), crashes and restarts. Two things must hold: no id
 //! comes twice, whoever makes it; and wherever nothing can happen any more nobody waits, and native inserts are refused if and
 //! only if keys are issued. Each other order of steps that was proposed must be found out.
@@ -23,6 +23,10 @@ struct Switch {
     from: Rule,
     /// What programs may want.
     goals: Vec<Rule>,
+    /// The second of the tags stands for snowflake ids.
+    has_snowflake: bool,
+    /// Nobody is ever taken to be silent.
+    is_patient: bool,
     flaw: Flaw,
     budget: Budget,
 }
@@ -32,6 +36,8 @@ impl Switch {
         Self {
             from,
             goals: goals.to_vec(),
+            has_snowflake: false,
+            is_patient: false,
             flaw: Flaw::None,
             budget,
         }
@@ -47,7 +53,7 @@ impl Switch {
     /// Whether something can still happen.
     fn is_at_end(&self, world: &World) -> bool {
         let mut actions = Vec::new();
-        protocol::actions(&self.goals, &mut actions);
+        protocol::actions(&self.goals, self.is_patient, &mut actions);
         let mut nexts = actions.into_iter();
         nexts.all(|action| protocol::next(world, action, self.flaw).is_none())
     }
@@ -81,6 +87,8 @@ impl Model for Switch {
     fn init_states(&self) -> Vec<World> {
         let (counter, hi) = match self.from {
             Rule::Native => (1, 1),
+            // Where natives are to meet its ids soon.
+            Rule::Keys(_) if self.has_snowflake => (0, 1),
             // What was issued before needs no ids of its own.
             Rule::Keys(_) => (0, 3),
         };
@@ -96,34 +104,39 @@ impl Model for Switch {
             sent: None,
             lead: Lead::No,
         };
-        let tag = |hi| Tag {
+        let tag = |hi, is_snowflake| Tag {
             hi,
+            first: 0,
+            is_snowflake,
             generation: 0,
             open: true,
         };
         vec![World {
             store: Store {
                 rule: self.from,
-                tags: [tag(hi), tag(1)],
+                tags: [
+                    tag(hi, false),
+                    tag(u8::from(!self.has_snowflake), self.has_snowflake),
+                ],
                 returned: None,
                 attempt: None,
                 next_attempt: 1,
             },
             server: Server {
                 counter,
-                rows_end: 0,
                 fenced: self.from != Rule::Native,
                 sessions: [Session::None; PROGRAMS],
             },
             programs: [program; PROGRAMS],
             left: self.budget,
+            brought: None,
             issued: 0,
             twice: false,
         }]
     }
 
     fn actions(&self, _: &World, actions: &mut Vec<Action>) {
-        protocol::actions(&self.goals, actions);
+        protocol::actions(&self.goals, self.is_patient, actions);
     }
 
     fn next_state(&self, world: &World, action: Action) -> Option<World> {
@@ -162,6 +175,7 @@ fn budget(small: [u8; 5], large: [u8; 5]) -> Budget {
         reservations,
         attempts,
         faults,
+        brought: 0,
     }
 }
 
@@ -194,6 +208,27 @@ fn on_and_off() -> Switch {
     )
 }
 
+/// To snowflake ids and on, perhaps before anybody had a lease.
+fn through_snowflake() -> Switch {
+    let budget = budget([1, 1, 1, 2, 0], [2, 2, 2, 3, 1]);
+    Switch {
+        has_snowflake: true,
+        ..Switch::new(A, &[B, Rule::Native], budget)
+    }
+}
+
+/// A table comes that has no fence: what is in force is repeated.
+fn again() -> Switch {
+    let budget = Budget {
+        brought: 1,
+        ..budget([0, 2, 2, 2, 0], [0, 3, 3, 3, 1])
+    };
+    Switch {
+        is_patient: true,
+        ..Switch::new(A, &[A], budget)
+    }
+}
+
 #[test]
 fn every_order_of_the_switch_keeps_ids_apart() {
     for (name, switch) in [
@@ -202,6 +237,8 @@ fn every_order_of_the_switch_keeps_ids_apart() {
         ("over", over()),
         ("off", off()),
         ("on and off", on_and_off()),
+        ("through snowflake", through_snowflake()),
+        ("again", again()),
     ] {
         let begun = Instant::now();
         let looked = switch.look(&[TWICE, WAITS]);
@@ -226,6 +263,8 @@ fn every_refuted_order_is_found() {
         (off(), Flaw::BoundBeforeClosing, TWICE),
         (off(), Flaw::LiftTwice, TWICE),
         (off(), Flaw::ReopenAfterOff, TWICE),
+        (through_snowflake(), Flaw::BoundFromLeases, TWICE),
+        (again(), Flaw::RepeatWithoutGeneration, TWICE),
     ] {
         let begun = Instant::now();
         let looked = switch.with(flaw).look(&[harm]);

@@ -29,6 +29,10 @@ pub enum Flaw {
     LiftTwice,
     /// An attempt to switch off is given up after the tag was closed, which is opened again.
     ReopenAfterOff,
+    /// How far snowflake ids came is counted from leases alone: where nobody has had one, they came nowhere.
+    BoundFromLeases,
+    /// The switch is repeated, and what was reserved before goes on.
+    RepeatWithoutGeneration,
 }
 
 /// One step of anybody.
@@ -70,10 +74,12 @@ pub enum Action {
     /// The server notices that a connection is gone.
     Notice(usize),
     RestartServer,
+    /// A table comes without a fence, in the place of the one that there was, with an id of its own that nobody has reserved.
+    Bring,
 }
 
-/// All that may happen, whether or not anything comes of it.
-pub fn actions(goals: &[Rule], out: &mut Vec<Action>) {
+/// All that may happen, whether or not anything comes of it. `is_patient`: nobody is ever taken to be silent.
+pub fn actions(goals: &[Rule], is_patient: bool, out: &mut Vec<Action>) {
     for program in 0..PROGRAMS {
         out.extend([false, true].map(|opens| Action::Insert { program, opens }));
         out.extend([false, true].map(|asks| Action::Start { program, asks }));
@@ -89,15 +95,17 @@ pub fn actions(goals: &[Rule], out: &mut Vec<Action>) {
             Action::Crash(program),
             Action::Poll(program),
             Action::Acknowledge(program),
-            Action::Silent(program),
             Action::End(program),
             Action::Finish(program),
             Action::Lead(program),
             Action::Carry(program),
             Action::Notice(program),
         ]);
+        if !is_patient {
+            out.push(Action::Silent(program));
+        }
     }
-    out.push(Action::RestartServer);
+    out.extend([Action::RestartServer, Action::Bring]);
 }
 
 /// What comes of it; `None` if it cannot happen now.
@@ -116,7 +124,6 @@ pub fn next(world: &World, action: Action, flaw: Flaw) -> Option<World> {
         Action::Arrive(program) => {
             let id = to.programs[program].sent.take()?;
             (!to.server.is_locked()).then_some(())?;
-            to.server.rows_end = to.server.rows_end.max(id + 1);
             if !to.server.fenced {
                 to.server.counter = to.server.counter.max(id + 1);
             }
@@ -155,6 +162,7 @@ pub fn next(world: &World, action: Action, flaw: Flaw) -> Option<World> {
             (*session != Session::None && (!its.up || its.lead == Lead::No)).then_some(())?;
             *session = Session::None;
         }
+        Action::Bring => bring(&mut to)?,
         Action::RestartServer => {
             to.left.faults = to.left.faults.checked_sub(1)?;
             to.server.sessions = [Session::None; PROGRAMS];
@@ -200,8 +208,8 @@ fn reserve(to: &mut World, program: usize, tag: usize, flaw: Flaw) -> Option<()>
             }
         }
         None => {
-            let start = row.hi;
-            row.hi += RANGE_IDS;
+            let start = row.bound();
+            row.hi = start + RANGE_IDS;
             Range {
                 tag,
                 generation: row.generation,
@@ -299,7 +307,8 @@ fn begin(to: &mut World, program: usize, goal: Rule) -> Option<()> {
     // Programs are alike, so let it be the first one that begins.
     let is_first = to.store.next_attempt > 1 || program == 0;
     let is_free = is_first && to.store.attempt.is_none() && its.up && its.lead == Lead::No;
-    (is_free && goal != to.store.rule).then_some(())?;
+    // What is in force is repeated where a table came.
+    (is_free && (goal != to.store.rule || to.brought.is_some())).then_some(())?;
     to.left.attempts = to.left.attempts.checked_sub(1)?;
     let number = to.store.next_attempt;
     to.store.next_attempt += 1;
@@ -309,9 +318,25 @@ fn begin(to: &mut World, program: usize, goal: Rule) -> Option<()> {
         phase: Phase::Holding,
         held: [false; PROGRAMS],
         counter: None,
+        was_fenced: false,
         above: 0,
     });
     its.lead = Lead::Leading(number);
+    Some(())
+}
+
+fn bring(to: &mut World) -> Option<()> {
+    to.left.brought = to.left.brought.checked_sub(1)?;
+    let Rule::Keys(tag) = to.store.rule else {
+        return None;
+    };
+    // One that comes while the tables are fenced is found by a look at them before the commit.
+    let is_free = to.store.attempt.is_none() && !to.server.is_locked();
+    (to.server.fenced && is_free).then_some(())?;
+    let id = to.store.tags[tag].bound();
+    to.server.fenced = false;
+    to.server.counter = id + 1;
+    to.brought = Some(id);
     Some(())
 }
 
@@ -326,7 +351,7 @@ fn carry(to: &mut World, program: usize) -> Option<()> {
         }
         Alter::Lift(counter) => {
             to.server.fenced = false;
-            to.server.counter = counter.max(to.server.rows_end).max(1);
+            to.server.counter = counter.max(1);
         }
     }
     to.server.sessions[program] = Session::Done;

@@ -28,13 +28,31 @@ pub struct Range {
     pub end: Id,
 }
 
-/// A tag's row.
+/// A tag's row, or what is said of all snowflake ids: there a reservation stands for a lease, whose worker id keeps it apart from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tag {
-    /// First id that is not reserved.
+    /// First id that is not reserved; 0: nobody has had a lease.
     pub hi: Id,
+    /// Snowflake ids begin here or above; 0 for a tag, whose bound is raised instead.
+    pub first: Id,
+    pub is_snowflake: bool,
     pub generation: u8,
     pub open: bool,
+}
+
+impl Tag {
+    /// The first id above all that it has issued, and above what was before.
+    pub fn bound(&self) -> Id {
+        self.hi.max(self.first)
+    }
+
+    /// From now on it issues nothing below.
+    pub fn raise(&mut self, above: Id) {
+        match self.is_snowflake {
+            true => self.first = self.first.max(above),
+            false => self.hi = self.hi.max(above),
+        }
+    }
 }
 
 /// How far an attempt is, as the store has it.
@@ -58,6 +76,8 @@ pub struct Attempt {
     pub held: [bool; PROGRAMS],
     /// What was read under the lock, and by whose session.
     pub counter: Option<(Id, usize)>,
+    /// The table had its fence before.
+    pub was_fenced: bool,
     /// The closed tag's bound.
     pub above: Id,
 }
@@ -77,7 +97,7 @@ pub struct Store {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Alter {
     Fence,
-    /// To this value, or what the rows demand.
+    /// To this value.
     Lift(Id),
 }
 
@@ -102,13 +122,11 @@ impl Session {
     }
 }
 
-/// The server's table.
+/// The server's table. Of its rows the worst is assumed: they are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Server {
     /// The next native id; ids of transactions that were rolled back are below it too. A fence forgets it.
     pub counter: Id,
-    /// Above the ids of all rows that came with a key. Of native ones the worst is assumed: they are gone.
-    pub rows_end: Id,
     pub fenced: bool,
     pub sessions: [Session; PROGRAMS],
 }
@@ -185,6 +203,8 @@ pub struct Budget {
     pub attempts: u8,
     /// Crashes, clean stops and restarts of the server.
     pub faults: u8,
+    /// Tables that come without a fence and with an id of their own.
+    pub brought: u8,
 }
 
 /// Everything.
@@ -194,6 +214,8 @@ pub struct World {
     pub server: Server,
     pub programs: [Program; PROGRAMS],
     pub left: Budget,
+    /// The own id of a table that came, until keys go on above it.
+    pub brought: Option<Id>,
     /// Every id that somebody got, native or issued.
     pub issued: u64,
     pub twice: bool,
@@ -219,7 +241,7 @@ impl World {
     }
 
     /// Where all must come to rest: no attempt, nobody holds, everybody follows what is in force, and native inserts are refused
-    /// if and only if keys are issued.
+    /// if and only if keys are issued, but for a table that came behind the last attempt that there may be.
     pub fn is_settled(&self) -> bool {
         let follows = |program: &Program| {
             program.up && program.hold.is_none() && program.rule == self.store.rule
@@ -227,6 +249,6 @@ impl World {
         self.store.attempt.is_none()
             && self.programs.iter().all(follows)
             && !self.server.is_locked()
-            && self.server.fenced == (self.store.rule != Rule::Native)
+            && (self.server.fenced == (self.store.rule != Rule::Native) || self.brought.is_some())
     }
 }

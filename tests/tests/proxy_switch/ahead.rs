@@ -135,3 +135,74 @@ pub(super) fn keys_go_on_above_a_table_that_is_renamed_into_a_rule(flavour: Flav
     assert!(key > highest, "{key}");
     Ok(())
 }
+
+/// So many keys programs have left below.
+const LEFT: u64 = 500;
+
+/// Its ids are among those that programs have reserved: what these have left of it they give no more, wherever. Keys that tables had before
+/// they came to have their fence are no ids of their own.
+pub(super) fn ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let with = |more: &str| {
+        let mut config = shop.config.clone();
+        config.rules = vec![rule("one", "rewrite").replace("shop.orders", "shop.or*")];
+        config.more = more.to_owned();
+        config
+    };
+    let config = with("[limits]\nschema_refresh_s = 1\n");
+    let proxy = ProxyProcess::start(config.clone())?;
+    // It looks at the servers long after the test.
+    let other = ProxyProcess::start(with("[limits]\nschema_refresh_s = 3600\n"))?;
+    let mut wires = [proxy.wire("shop")?, other.wire("shop")?];
+    let insert = |wire: &mut Wire| id(wire.query("INSERT INTO orders (a) VALUES (1)")?);
+    let mut direct = shop.server.wire("shop")?;
+    let first =
+        direct.rows("SELECT first_id FROM keywright.keywright_segment WHERE tag = 'one'")?;
+    let first = first.concat().concat();
+
+    // Ids that both still have: rows, and such as no row has any more.
+    let next = wires.iter_mut().try_fold(0, |next, wire| {
+        Ok::<u64, anyhow::Error>(next.max(insert(wire)? + LEFT))
+    })?;
+    direct.run("CREATE TABLE archive (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")?;
+    direct.run(format!(
+        "INSERT INTO archive VALUES (1, 0), ({}, 0)",
+        next - 1
+    ))?;
+    direct.run(format!("DELETE FROM archive WHERE id = {}", next - 1))?;
+    let said = || ProxyProcess::said(&config, &["check"]);
+    assert!(!said()?.contains("archive"));
+    direct.run("RENAME TABLE archive TO or_archive")?;
+    // Nobody asks the table, which would make ids until then.
+    let wait_for_fence = |table: &str| {
+        let applied = format!("fence applied table=\"`shop`.`{table}`\"");
+        wait_until("the fence", WAIT_MAX, || Ok(proxy.log().contains(&applied)))
+    };
+    wait_for_fence("or_archive")?;
+    assert!(is_fenced(&mut direct, "or_archive")?);
+    for wire in &mut wires {
+        let mut given = 0;
+        wait_until("keys above", WAIT_MAX, || {
+            given += 1;
+            Ok(insert(wire)? >= next)
+        })?;
+        assert!(given < LEFT, "what was left was given");
+    }
+    let found =
+        format!("ids below {next} that are not all keys, while keys are given from {first} on");
+    assert!(proxy.log().contains(&found), "{}", proxy.log());
+    assert!(said()?.contains(&found), "{}", said()?);
+    let figure = "keywright_late_tables_total{rule=\"shop.or*.id\"} 1";
+    let (_, figures) = proxy.http_get("/metrics")?;
+    assert!(figures.contains(figure), "{figures}");
+
+    // Keys alone are no ids of its own.
+    wires[0].run("CREATE TABLE or_new (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")?;
+    wires[0].run("INSERT INTO or_new (a) VALUES (1)")?;
+    wait_for_fence("or_new")?;
+    assert!(is_fenced(&mut direct, "or_new")?);
+    assert!(!proxy.log().contains("`or_new` on"), "{}", proxy.log());
+    Ok(())
+}

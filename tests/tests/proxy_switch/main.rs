@@ -9,9 +9,13 @@ use std::time::Instant;
 use ahead::{
     a_restart_right_behind_a_switch_switches_back,
     a_server_taken_for_another_gets_no_keys_among_its_ids,
+    ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table,
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
 };
-use ignore::what_a_program_sends_that_was_away_is_not_left_out;
+use ignore::{
+    nobody_hears_of_success_whose_rows_were_left_out,
+    what_a_program_sends_that_was_away_is_not_left_out,
+};
 use keywright_testkit::{
     AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
     Wire, assert_has, capability, command, make_store, wait_until,
@@ -33,12 +37,14 @@ keywright_testkit::on_both_flavours!(
     tables_without_a_fence_go_over_above_their_counters,
     a_server_that_took_over_gets_keys_above_its_ids,
     what_a_program_sends_that_was_away_is_not_left_out,
+    nobody_hears_of_success_whose_rows_were_left_out,
     a_program_that_stops_goes_along_until_its_connections_have_ended,
     a_transaction_that_an_error_has_ended_holds_nothing_up,
     a_column_without_room_for_keys_stays_native,
     a_restart_right_behind_a_switch_switches_back,
     a_server_taken_for_another_gets_no_keys_among_its_ids,
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
+    ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
@@ -392,8 +398,9 @@ fn a_fence_comes_where_keys_are_in_force(flavour: Flavour) -> Result<()> {
         matches!(direct.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno)),
         "{direct:?}"
     );
+    // Without a fence the server may have made ids among those that were reserved.
     let key = id(wire.query("INSERT INTO orders (a) VALUES (1)")?)?;
-    assert_eq!(key, 501);
+    assert!(key > 501, "{key}");
     Ok(())
 }
 

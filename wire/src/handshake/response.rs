@@ -176,7 +176,7 @@ mod tests {
         let packet = |rest: &[u8]| [b"\x11root\0\x02pw".as_slice(), rest].concat();
         let read = |rest: &[u8]| {
             let packet = packet(rest);
-            let found = Introduction::of_change(&packet, u64::from(PLUGIN_AUTH))?;
+            let found = Introduction::of_change(&packet, PLUGIN_AUTH)?;
             let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
             Some((
                 found.database.map(name),

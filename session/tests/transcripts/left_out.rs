@@ -1,0 +1,127 @@
+//! Statements that are passed on while their rule observes and cannot go out again: MariaDB may leave rows out at the fence, with a warning.
+
+use keywright_session::{Adopted, Mode};
+
+use super::rig::*;
+use super::switched::{AT_FENCE, Program, ok_with_warnings, warning};
+
+/// The server has no key any more.
+const NO_KEY: u16 = 1467;
+
+fn error_number(answer: &[u8]) -> Option<u16> {
+    let number = answer.get(5..7)?.try_into().ok()?;
+    (answer.get(4) == Some(&0xFF)).then(|| u16::from_le_bytes(number))
+}
+
+/// The client has sent its file: what the server says to that, and the client hears.
+fn load(answer: impl Fn(u8) -> Vec<u8>, number: Option<&str>) -> (Program, Vec<u8>) {
+    let mut program = Program::new(Mode::Observe);
+    let r = &mut program.r;
+    let text = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a)";
+    assert!(has(&r.query(text), text));
+    r.answer(&packet(1, b"\xFBf"));
+    assert_eq!(r.output(), packet(1, b"\xFBf"));
+    let file = [packet(2, b"1\n2\n"), packet(3, b"")].concat();
+    r.client.extend(&file);
+    r.run();
+    assert_eq!(std::mem::take(&mut r.to_server), file);
+    let asked = r.answer(&answer(4));
+    match number {
+        Some(number) => {
+            assert!(has(&asked, "SHOW WARNINGS"), "{asked:?}");
+            assert!(r.output().is_empty(), "it was told before");
+            assert!(r.answer(&warning(number)).is_empty());
+        }
+        None => assert!(asked.is_empty(), "{asked:?}"),
+    }
+    let output = program.r.output();
+    (program, output)
+}
+
+fn ok_of_load(warnings: u8) -> impl Fn(u8) -> Vec<u8> {
+    move |sequence| packet(sequence, &[0, 1, 0, 2, 0, warnings, 0])
+}
+
+#[test]
+fn a_client_whose_file_was_left_out_hears_of_it() {
+    let (mut program, told) = load(ok_of_load(1), Some("167"));
+    assert_eq!(error_number(&told), Some(NO_KEY));
+    assert_eq!(told.get(3), Some(&4), "the number that its answer had");
+    assert!(has(&told, "left them out"));
+    // The program looks at the servers, and the connection goes on.
+    assert_eq!(program.traffic.at_fence(), 1);
+    assert_eq!(program.traffic.under_way("t"), 0);
+    assert!(has(&program.r.query("SELECT 1"), "SELECT 1"));
+    program.r.answer(&ok(0, 0));
+    assert_eq!(program.r.output(), ok(0, 0));
+}
+
+#[test]
+fn other_warnings_of_a_file_are_told_as_they_are() {
+    for (warnings, number) in [(1, Some("1265")), (0, None)] {
+        let (mut program, told) = load(ok_of_load(warnings), number);
+        assert_eq!(told, ok_of_load(warnings)(4));
+        // Nobody asks of what no rule is for.
+        program.r.query("SELECT 1");
+        assert!(program.r.answer(&ok_with_warnings(0, 1)).is_empty());
+    }
+}
+
+#[test]
+fn rows_that_are_returned_are_followed_by_the_error() {
+    let mut program = Program::new(Mode::Observe);
+    program
+        .r
+        .query("INSERT IGNORE INTO t (a) VALUES (1), (2) RETURNING id");
+    let mut begin = packet(1, &[1]);
+    begin.extend(def(2));
+    // A row that comes in two parts.
+    let row = packet(3, b"\x011");
+    let (one, other) = row.split_at(5);
+    begin.extend(one);
+    assert!(program.r.answer(&begin).is_empty());
+    let end = packet(4, &[0xFE, 0, 0, 2, 0, 1, 0]);
+    let rest = [other, &end].concat();
+    assert!(has(&program.r.answer(&rest), "SHOW WARNINGS"));
+    program.r.answer(&warning("167"));
+    let told = program.r.output();
+    let before = [&begin[..], other].concat();
+    let error = told.strip_prefix(&before[..]).unwrap();
+    assert!(has(error, "left them out"));
+    assert_eq!(
+        (error.get(3), error_number(error)),
+        (Some(&4), Some(NO_KEY))
+    );
+}
+
+#[test]
+fn a_prepared_query_is_told_of_and_its_connection_ends() {
+    let execution = execute(7, &[]);
+    for (answer, number) in [
+        (ok_with_warnings(0, 2), Some("167")),
+        (ok_with_warnings(2, 1), Some("1265")),
+        (ok_with_warnings(2, 0), None),
+        (packet(1, AT_FENCE), None),
+    ] {
+        let mut program = Program::new(Mode::Observe);
+        let text = "INSERT IGNORE INTO t (a) SELECT a FROM u";
+        stmt_prepare(&mut program.r, text, "1");
+        program.r.answer(&prepared(7, 0));
+        program.r.output();
+        assert_eq!(program.r.say(&execution), packet(0, &execution));
+        let asked = program.r.answer(&answer);
+        assert_eq!(has(&asked, "SHOW WARNINGS"), number.is_some());
+        if let Some(number) = number {
+            assert!(program.r.output().is_empty(), "it was told before");
+            program.r.answer(&warning(number));
+        }
+        let told = program.r.output();
+        match (number, error_number(&answer)) {
+            (Some("167"), _) => assert_eq!(error_number(&told), Some(NO_KEY)),
+            // It may not be carried out again, and waits for newer rules.
+            (_, Some(_)) => assert!(told.is_empty(), "{told:?}"),
+            (_, None) => assert_eq!(told, answer),
+        }
+        assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Never);
+    }
+}

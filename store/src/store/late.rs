@@ -1,0 +1,154 @@
+//! Tables that came to a rule after its tables had gone over to keys, and whose ids may be among these.
+
+use std::sync::Arc;
+
+use keywright_core::{Layout, Tag};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
+
+use super::switch_commit::{bound_of_snowflakes, now_ms, raise, raise_leases};
+use super::switch_rows::lock;
+use super::{Link, Store, StoreError, Transaction, column};
+use crate::switch::commit::floor_after;
+use crate::switch::space::KeySpace;
+use crate::switch::state::{Dropped, IdSpan, LateTable, Phase};
+
+/// What was found is forgotten, days.
+const FORGET_D: u64 = 30;
+
+/// Which ids keys may have.
+#[derive(Debug)]
+pub(crate) struct ReadSpan {
+    pub(crate) store: Arc<Store>,
+    pub(crate) keys: KeySpace,
+}
+
+impl Transaction<Option<IdSpan>> for ReadSpan {
+    async fn run(self, link: &mut Link) -> Result<Option<IdSpan>, StoreError> {
+        span(&self.store, &self.keys, link).await
+    }
+}
+
+/// `None`: there is no such tag.
+async fn span(
+    store: &Store,
+    keys: &KeySpace,
+    link: &mut Link,
+) -> Result<Option<IdSpan>, StoreError> {
+    match keys {
+        KeySpace::Tag(tag) => span_of_tag(store, tag, &mut link.conn).await,
+        KeySpace::Snowflake => {
+            let bound = bound_of_snowflakes(link).await?.hi;
+            let first = "SELECT snowflake_first FROM keywright_switch WHERE id = 1";
+            let first: Option<u64> = link.conn.query_first(first).await?;
+            Ok(Some(IdSpan {
+                first: first.unwrap_or(0),
+                bound,
+            }))
+        }
+    }
+}
+
+/// Its row is locked until the transaction ends, if there is one.
+async fn span_of_tag(
+    store: &Store,
+    tag: &Tag,
+    conn: &mut Conn,
+) -> Result<Option<IdSpan>, StoreError> {
+    let table = &store.segment_table;
+    let select = format!("SELECT first_id, hi FROM {table} WHERE tag = ? FOR UPDATE");
+    let row: Option<Row> = conn.exec_first(select, (tag.as_str(),)).await?;
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let first: Option<u64> = column(&row, "first_id")?;
+    Ok(Some(IdSpan {
+        first: first.unwrap_or(0),
+        bound: column(&row, "hi")?,
+    }))
+}
+
+/// Keys below `next` that were reserved are given no more.
+#[derive(Debug)]
+pub(crate) struct DropReserved {
+    pub(crate) store: Arc<Store>,
+    /// That of snowflake ids.
+    pub(crate) layout: Layout,
+    pub(crate) keys: KeySpace,
+    pub(crate) next: u64,
+}
+
+impl Transaction<Dropped> for DropReserved {
+    async fn run(self, link: &mut Link) -> Result<Dropped, StoreError> {
+        link.conn.query_drop("START TRANSACTION").await?;
+        let dropped = self.drop_reserved(link).await?;
+        let end = match dropped {
+            Dropped::All(_) => "COMMIT",
+            Dropped::Nothing | Dropped::Not => "ROLLBACK",
+        };
+        link.conn.query_drop(end).await?;
+        Ok(dropped)
+    }
+}
+
+impl DropReserved {
+    async fn drop_reserved(&self, link: &mut Link) -> Result<Dropped, StoreError> {
+        let locked = lock(&mut link.conn).await?;
+        let span = span(&self.store, &self.keys, link).await?;
+        let Some(span) = span.filter(|its| locked.phase == Phase::None && self.next <= its.bound)
+        else {
+            return Ok(Dropped::Not);
+        };
+        if self.next <= span.first {
+            return Ok(Dropped::Nothing);
+        }
+        match &self.keys {
+            KeySpace::Tag(tag) => raise(&self.store, tag, None, link).await?,
+            KeySpace::Snowflake => {
+                let now_ms = now_ms(&mut link.conn).await?;
+                let Ok(floor_ms) = floor_after(self.next, &self.layout, now_ms) else {
+                    return Ok(Dropped::Not);
+                };
+                raise_leases(floor_ms, 0, link).await?;
+            }
+        }
+        Ok(Dropped::All(span))
+    }
+}
+
+/// Notes what was found of a table.
+#[derive(Debug)]
+pub(crate) struct NoteLate {
+    pub(crate) late: LateTable,
+}
+
+impl Transaction<()> for NoteLate {
+    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
+        const WRITE: &str = "INSERT INTO keywright_late (server, schema_name, table_name, report, noted_at) \
+            VALUES (?, ?, ?, ?, UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE report = ?, noted_at = UTC_TIMESTAMP(3)";
+        let LateTable {
+            server,
+            schema,
+            table,
+            report,
+        } = &self.late;
+        let values = (server, schema, table, report, report);
+        link.conn.exec_drop(WRITE, values).await?;
+        let forget = format!(
+            "DELETE FROM keywright_late WHERE noted_at < UTC_TIMESTAMP(3) - INTERVAL {FORGET_D} DAY"
+        );
+        Ok(link.conn.query_drop(forget).await?)
+    }
+}
+
+/// Reads it all, for people.
+#[derive(Debug)]
+pub(crate) struct ReadLate;
+
+impl Transaction<Vec<String>> for ReadLate {
+    async fn run(self, link: &mut Link) -> Result<Vec<String>, StoreError> {
+        const READ: &str = "SELECT CONCAT(report, ' (found ', DATE_FORMAT(noted_at, '%Y-%m-%d %H:%i:%s'), ' UTC)') \
+            FROM keywright_late ORDER BY noted_at, server, schema_name, table_name";
+        Ok(link.conn.query(READ).await?)
+    }
+}

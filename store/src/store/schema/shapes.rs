@@ -1,0 +1,220 @@
+//! The store's tables, as they must be.
+
+use crate::store::privileges::{Needed, Privilege};
+
+/// Columns by table, with their data types; the first ones are the primary key.
+pub(super) struct Shape {
+    pub(super) table: &'static str,
+    pub(super) key_columns: usize,
+    pub(super) columns: &'static [(&'static str, &'static str)],
+}
+
+impl Shape {
+    /// What the account needs there.
+    pub(super) fn needed(&self) -> Option<Needed<'_>> {
+        let (column, _) = self.columns.first()?;
+        Some(Needed {
+            table: self.table,
+            column,
+            privileges: &Privilege::ALL,
+        })
+    }
+}
+
+pub(super) const SEGMENT: Shape = Shape {
+    table: "keywright_segment",
+    key_columns: 1,
+    columns: &[
+        ("tag", "varchar"),
+        ("hi", "bigint"),
+        ("id_max", "bigint"),
+        ("step", "bigint"),
+        ("step_min", "bigint"),
+        ("step_max", "bigint"),
+        ("cover_s", "bigint"),
+        ("refill_percent", "bigint"),
+        ("description", "varchar"),
+        ("server", "varchar"),
+        ("reserved_ids", "bigint"),
+        ("reserved_ms", "bigint"),
+        ("rate_per_s", "bigint"),
+        ("generation", "bigint"),
+        ("first_id", "bigint"),
+        ("updated_at", "timestamp"),
+    ],
+};
+
+pub(super) const WORKER: Shape = Shape {
+    table: "keywright_worker",
+    key_columns: 2,
+    columns: &[
+        ("space", "varchar"),
+        ("worker_id", "bigint"),
+        ("owner", "varchar"),
+        ("holder", "varchar"),
+        ("epoch", "bigint"),
+        ("hi_ms", "bigint"),
+        ("layout", "varchar"),
+        ("server", "varchar"),
+        ("expires_at", "datetime"),
+    ],
+};
+
+pub(super) const RETURNED: Shape = Shape {
+    table: "keywright_returned",
+    key_columns: 1,
+    columns: &[
+        ("id", "bigint"),
+        ("segment_table", "varchar"),
+        ("tag", "varchar"),
+        ("start_id", "bigint"),
+        ("end_id", "bigint"),
+        ("generation", "bigint"),
+        ("server", "varchar"),
+        ("returned_at", "timestamp"),
+    ],
+};
+
+const SWITCH: Shape = Shape {
+    table: "keywright_switch",
+    key_columns: 1,
+    columns: &[
+        ("id", "bigint"),
+        ("attempt", "bigint"),
+        ("phase", "varchar"),
+        ("leader", "varchar"),
+        ("begun_at", "datetime"),
+        ("snowflake_generation", "bigint"),
+        ("snowflake_floor_ms", "bigint"),
+        ("snowflake_first", "bigint"),
+    ],
+};
+
+const RULE: Shape = Shape {
+    table: "keywright_rule",
+    key_columns: 2,
+    columns: &[
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("key_space", "varchar"),
+        ("attempt", "bigint"),
+        ("next_key_space", "varchar"),
+        ("above", "bigint"),
+    ],
+};
+
+const RULE_SERVER: Shape = Shape {
+    table: "keywright_rule_server",
+    key_columns: 3,
+    columns: &[
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("server", "varchar"),
+    ],
+};
+
+const SWITCH_TABLE: Shape = Shape {
+    table: "keywright_switch_table",
+    key_columns: 3,
+    columns: &[
+        ("server", "varchar"),
+        ("schema_name", "varchar"),
+        ("table_name", "varchar"),
+        ("attempt", "bigint"),
+        ("counter", "bigint"),
+        ("was_fenced", "bigint"),
+        ("session_id", "bigint"),
+    ],
+};
+
+const PROGRAM: Shape = Shape {
+    table: "keywright_program",
+    key_columns: 1,
+    columns: &[
+        ("program", "varchar"),
+        ("holder", "varchar"),
+        ("seen_at", "datetime"),
+        ("held", "bigint"),
+    ],
+};
+
+const WANTED: Shape = Shape {
+    table: "keywright_wanted",
+    key_columns: 3,
+    columns: &[
+        ("place", "varchar"),
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("key_space", "varchar"),
+    ],
+};
+
+pub(super) const NATIVE: Shape = Shape {
+    table: "keywright_native",
+    key_columns: 3,
+    columns: &[
+        ("program", "varchar"),
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("ids", "bigint"),
+        ("unknown", "bigint"),
+        ("noted_at", "datetime"),
+    ],
+};
+
+const UNSEEN: Shape = Shape {
+    table: "keywright_unseen",
+    key_columns: 3,
+    columns: &[
+        ("program", "varchar"),
+        ("table_pattern", "varchar"),
+        ("column_name", "varchar"),
+        ("ids", "bigint"),
+        ("report", "text"),
+        ("noted_at", "datetime"),
+    ],
+};
+
+const LATE: Shape = Shape {
+    table: "keywright_late",
+    key_columns: 3,
+    columns: &[
+        ("server", "varchar"),
+        ("schema_name", "varchar"),
+        ("table_name", "varchar"),
+        ("report", "text"),
+        ("noted_at", "datetime"),
+    ],
+};
+
+/// All of them; the first is not used where tags are another system's.
+pub(super) const SHAPES: [&Shape; 12] = [
+    &SEGMENT,
+    &WORKER,
+    &RETURNED,
+    &SWITCH,
+    &RULE,
+    &RULE_SERVER,
+    &SWITCH_TABLE,
+    &PROGRAM,
+    &WANTED,
+    &NATIVE,
+    &UNSEEN,
+    &LATE,
+];
+
+/// The store's own tables, in whatever schema.
+pub const OWN_TABLES: [&str; 12] = [
+    SEGMENT.table,
+    WORKER.table,
+    RETURNED.table,
+    SWITCH.table,
+    RULE.table,
+    RULE_SERVER.table,
+    SWITCH_TABLE.table,
+    PROGRAM.table,
+    WANTED.table,
+    NATIVE.table,
+    UNSEEN.table,
+    LATE.table,
+];
