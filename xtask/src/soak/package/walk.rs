@@ -107,13 +107,16 @@ impl<'a> Walk<'a> {
                 return compare(&block.place, &shown, &said.text, numbers);
             };
             let mut outcome = Ok(());
-            let waited =
-                keywright_testkit::wait_until("what the page shows", super::LOG_WAIT_MAX, || {
+            let waited = keywright_testkit::wait_until(
+                "what the page shows",
+                super::figure::LOG_WAIT_MAX,
+                || {
                     let log = self.machine.read(log)?;
                     let new = log.get(before.len()..).unwrap_or_default();
                     outcome = compare(&block.place, &shown, new, numbers);
                     Ok(outcome.is_ok())
-                });
+                },
+            );
             if waited.is_err() {
                 return outcome;
             }
