@@ -1,10 +1,24 @@
 //! What is left of an identity that is dropped: nobody comes to its ids again, and who never had one begins now.
 
+use std::sync::mpsc;
+
 use keywright_core::cause::Cause;
 use keywright_testkit::{IdLog, PgServer, Result, Stop, WAIT_MAX, query_i64};
+use postgres::{Client, NoTls};
 
 use crate::common::expect_cause;
 use crate::{ONE, SNOWFLAKE, draw, server, set_up};
+
+/// A session, and the messages that are no errors.
+fn noticing(server: &PgServer) -> Result<(mpsc::Receiver<String>, Client)> {
+    let (send, notices) = mpsc::channel();
+    let mut config = server.config("postgres", "postgres");
+    config.notice_callback(move |notice| {
+        // Nobody may be listening any more.
+        let _ = send.send(notice.message().to_owned());
+    });
+    Ok((notices, config.connect(NoTls)?))
+}
 
 /// What only the sequence knew is noted before it is dropped: the next extension of the database, or whoever gets the worker
 /// id, goes on above it with any clock.

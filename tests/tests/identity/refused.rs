@@ -1,13 +1,10 @@
 //! Changes of an identity that are refused: of an older snapshot, with absurd moments, read only, or of a bound that was lowered.
 
-use std::sync::mpsc;
-
 use keywright_core::cause::Cause;
 use keywright_testkit::{IdLog, PgServer, Result, copy_ids, query_i64};
-use postgres::{Client, NoTls};
 
 use crate::common::expect_cause;
-use crate::{SNOWFLAKE, draw, refused, server, set_up};
+use crate::{SNOWFLAKE, draw, server, set_up};
 
 /// A transaction whose snapshot is older than another's change says so, in words that tell what to do.
 #[test]
@@ -55,17 +52,6 @@ fn identity_above_read_committed_is_changed_or_asks_for_another_try() -> Result<
         }
     }
     Ok(())
-}
-
-/// A session, and the messages that are no errors.
-fn noticing(server: &PgServer) -> Result<(mpsc::Receiver<String>, Client)> {
-    let (send, notices) = mpsc::channel();
-    let mut config = server.config("postgres", "postgres");
-    config.notice_callback(move |notice| {
-        // Nobody may be listening any more.
-        let _ = send.send(notice.message().to_owned());
-    });
-    Ok((notices, config.connect(NoTls)?))
 }
 
 /// One wrong moment would be in every id for good.
