@@ -21,7 +21,7 @@ pub struct VirtualClock {
     offset_ms: i64,
     /// Wall time minus boot time at the last observation.
     wall_offset_ms: i64,
-    /// Latest virtual time told.
+    /// Latest virtual time given out.
     now_ms: i64,
     /// 0 before the first observation.
     is_set: u64,
@@ -32,7 +32,7 @@ pub struct VirtualClock {
 /// What an observation found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
-    /// Virtual time, unix milliseconds: never earlier than any told before.
+    /// Virtual time, unix milliseconds: never earlier than any given out before.
     pub now_ms: i64,
     /// What the wall clock reads too much, milliseconds; 0 unless a step forward is not followed. To be subtracted
     /// from every later reading of the wall, until the next observation.
@@ -109,7 +109,7 @@ impl VirtualClock {
         seen
     }
 
-    /// Takes a look at both clocks.
+    /// Reads both clocks.
     ///
     /// Virtual time follows the wall clock forward unless that is more than `jump_ms_max` ahead of what boot time
     /// says: then it goes on with boot time alone, and the wall's excess is the skew. It never follows back.

@@ -7,7 +7,7 @@ use crate::snowflake::SnowflakeWord;
 
 /// Something ids are taken from.
 pub trait Word {
-    /// Lets nobody take: the bound goes to zero.
+    /// Stops taking: the bound goes to zero.
     fn forbid(&self);
     /// Empties the word: the cursor goes to zero. Nothing can be taken before the next publication.
     fn empty(&self);

@@ -99,7 +99,7 @@ pub enum Use {
         /// What was used.
         floor: Option<Floor>,
     },
-    /// Its database was dropped and nobody knows how far it had come.
+    /// Its database was dropped, and how far it had come is not known.
     Lost,
 }
 

@@ -7,8 +7,10 @@ pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod release;
-pub(crate) mod run;
+mod run;
 mod schema_refresh;
+pub(crate) mod serving;
+mod signals;
 mod switching;
 mod unseen_ids;
 

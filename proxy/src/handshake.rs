@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use keywright_core::Cause;
 use keywright_session::{Limits, SessionFacts};
-use keywright_wire::handshake::greeting::{self, Greeting, TLS};
+use keywright_wire::capability::TLS;
+use keywright_wire::handshake::greeting::{self, Greeting};
 use keywright_wire::handshake::response::{self, Introduction};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
@@ -35,7 +36,7 @@ pub(crate) use server::server_of;
 
 /// Packets of one exchange at most.
 const AUTH_PACKETS_MAX: usize = 64;
-/// Bytes of a client's wish for TLS: its answer to the greeting, up to the user's name.
+/// Bytes of a client's request for TLS: its answer to the greeting, up to the user's name.
 const TLS_REQUEST_BYTES: usize = 32;
 
 /// What a login follows.
@@ -159,7 +160,7 @@ async fn welcome(
     protection: &Protection,
 ) -> io::Result<(Leg<Stream>, io::Result<Vec<u8>>)> {
     let wants_tls = response.as_deref().is_ok_and(|response| {
-        let asked = response::asked(response).is_some_and(|(asked, _)| asked & TLS != 0);
+        let asked = response::asked(response).is_some_and(|asked| asked & TLS != 0);
         asked && response.len() == TLS_REQUEST_BYTES
     });
     match protection.client.settings() {
@@ -233,12 +234,11 @@ async fn enter(
     terms: &Terms<'_>,
 ) -> Result<Option<Login>, Failed> {
     let introduction = Introduction::of_response(response).ok_or_else(cannot_be_read)?;
-    let (asked, extended) = response::asked(response).ok_or_else(cannot_be_read)?;
+    let asked = response::asked(response).ok_or_else(cannot_be_read)?;
     let facts = SessionFacts {
         user: introduction.user.to_vec(),
         server: server(greeting.server),
-        capabilities: u64::from(asked & greeting.capabilities)
-            | u64::from(extended & greeting.extended) << 32,
+        capabilities: asked & greeting.capabilities,
         collation: introduction.collation.ok_or_else(cannot_be_read)?,
         database: introduction.database.map(<[u8]>::to_vec),
         status: 0,

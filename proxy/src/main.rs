@@ -5,7 +5,7 @@ mod command;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use command::{File, advance, check, decode, explain, generate, init, release, run};
+use command::{File, advance, check, decode, explain, generate, init, release, serving};
 use tracing_subscriber::EnvFilter;
 
 /// A MySQL proxy that fills generated keys into the application's INSERTs.
@@ -18,7 +18,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve until SIGTERM or Ctrl-C.
+    /// Serve until SIGTERM or Ctrl-C. SIGHUP has the configuration read again, SIGUSR2 a new program take over.
     Run(File),
     /// Look at the store and at all tables that rules are for, and say what is wrong.
     Check(check::Check),
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         )
         .init();
     let outcome = match Arguments::parse().command {
-        Command::Run(file) => run::run(&file),
+        Command::Run(file) => serving::run(&file),
         Command::Check(check) => check.run(),
         Command::Init(file) => init::run(&file),
         Command::Advance(advance) => advance.run(),

@@ -9,10 +9,9 @@ use anyhow::{Context, Result};
 use keywright_core::Cause;
 use keywright_session::{Rules, Session};
 use keywright_store::Keys;
-use sd_notify::NotifyState;
-use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
@@ -20,17 +19,20 @@ use crate::clients::{Client, Entered, ListenerFigures};
 use crate::config::{Config, Listener};
 use crate::config_snapshot::ConfigSnapshot;
 use crate::config_updates;
+use crate::connection_slot::ConnectionSlot;
 use crate::connection_span;
 use crate::handshake::{self, Ended, Login, Pending, Terms};
 use crate::keepalive::keep_alive;
 use crate::linger::linger;
 use crate::listener_context::ListenerContext;
+use crate::listening::{Acceptors, Listening};
 use crate::memory::Memory;
 use crate::metrics::{self, Counters};
 use crate::origin::Origin;
+use crate::refusal::refuse;
 use crate::relay::Relay;
 use crate::status::Status;
-use crate::stream::{Accepted, Acceptor, Bound, Stream};
+use crate::stream::{Accepted, Acceptor, Stream};
 use crate::threads::Threads;
 
 /// How long an acceptor pauses when the process has too many open files, milliseconds.
@@ -53,32 +55,45 @@ struct Shared {
     stopping: watch::Receiver<bool>,
 }
 
-/// Listens until `stopping` says so, then lets connections end.
+/// What serving is told, and tells.
+#[derive(Debug)]
+pub struct Orders {
+    /// Where clients come from. Closed once the threads have it, so that nothing listens there when they do not.
+    pub listening: Arc<Listening>,
+    /// False: nobody is accepted any more, and who is connected goes on. Its receivers are gone when nobody can be.
+    pub accepting: watch::Receiver<bool>,
+    /// True: connections are to end, and who comes is told.
+    pub stopping: watch::Receiver<bool>,
+    /// Told when clients are served.
+    pub serves: oneshot::Sender<()>,
+}
+
+/// Serves clients until `stopping` says so, then lets connections end.
 ///
 /// # Errors
-/// An address cannot be bound.
+/// Too many open files.
 pub fn serve(
     config: Config,
     keys: Keys,
     snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     counters: Arc<Counters>,
-    stopping: watch::Receiver<bool>,
+    orders: Orders,
 ) -> Result<()> {
-    // First, so that /readyz can be asked as soon as clients get through.
-    let metrics = config
-        .metrics
-        .as_deref()
-        .map(|bind| Bound::bind(bind).with_context(|| format!("serving metrics on {bind}")))
-        .transpose()?;
-    let bound = config
-        .listeners
-        .iter()
-        .map(|listener| {
-            Bound::bind(&listener.bind).with_context(|| format!("listening on {}", listener.bind))
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let Orders {
+        listening,
+        accepting,
+        stopping,
+        serves,
+    } = orders;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (threads, runtimes) = Threads::new(threads).context("starting runtimes")?;
+    let acceptors = runtimes.iter().enumerate().map(|(thread, runtime)| {
+        let _inside = runtime.enter();
+        listening.here(thread == 0)
+    });
+    let acceptors = acceptors.collect::<std::io::Result<Vec<_>>>();
+    let acceptors = acceptors.context("sharing a listening socket")?;
+    drop(listening);
     let listeners = config.listeners.iter();
     let listeners = listeners.map(|of| counters.listens(&of.bind, &of.upstream));
     let listeners = listeners.collect();
@@ -95,7 +110,6 @@ pub fn serve(
         counters,
         stopping,
     });
-    let bound = Arc::new(bound);
     for listener in &shared.config.listeners {
         tracing::info!(
             bind = listener.bind,
@@ -103,17 +117,18 @@ pub fn serve(
             "listening"
         );
     }
-    tell_systemd(NotifyState::Ready);
     std::thread::scope(|scope| {
         let workers: Vec<_> = runtimes
             .into_iter()
-            .enumerate()
-            .map(|(thread, runtime)| {
-                let metrics = metrics.as_ref().filter(|_| thread == 0);
-                let (shared, bound) = (&shared, &bound);
-                scope.spawn(move || work(&runtime, shared, bound, metrics))
+            .zip(acceptors)
+            .map(|(runtime, acceptors)| {
+                let (shared, accepting) = (&shared, accepting.clone());
+                scope.spawn(move || work(&runtime, shared, acceptors, accepting))
             })
             .collect();
+        drop(accepting);
+        // Nobody may want to know.
+        let _ = serves.send(());
         for worker in workers {
             match worker.join() {
                 Ok(outcome) => outcome?,
@@ -124,36 +139,29 @@ pub fn serve(
     })
 }
 
-/// Where systemd started the program and waits to hear of it.
-pub fn tell_systemd(state: NotifyState<'_>) {
-    if let Err(error) = sd_notify::notify(false, &[state]) {
-        tracing::warn!(%error, "systemd cannot be told");
-    }
-}
-
 /// One thread with its runtime: its share of the clients of every listener. One of them serves metrics too.
 fn work(
     runtime: &Runtime,
     shared: &Arc<Shared>,
-    bound: &Arc<Vec<Bound>>,
-    metrics: Option<&Bound>,
+    acceptors: Acceptors,
+    accepting: watch::Receiver<bool>,
 ) -> Result<()> {
     runtime.block_on(async {
-        for (index, bound) in bound.iter().enumerate() {
-            let acceptor = bound.here().context("sharing a listening socket")?;
+        for (index, acceptor) in acceptors.listeners.into_iter().enumerate() {
             let shared = Arc::clone(shared);
-            tokio::spawn(async move {
-                accept(&acceptor, index, &shared).await;
-            });
+            let accepts = async move { accept(&acceptor, index, &shared).await };
+            tokio::spawn(while_true(accepting.clone(), accepts));
         }
-        if let Some(metrics) = metrics {
-            let acceptor = metrics.here().context("sharing a listening socket")?;
+        let metrics = acceptors.metrics.map(|acceptor| {
+            let (status, stopping) = (Arc::clone(&shared.status), shared.stopping.clone());
             tokio::spawn(metrics::serve(
                 acceptor,
-                Arc::clone(&shared.status),
-                shared.stopping.clone(),
-            ));
-        }
+                status,
+                stopping,
+                accepting.clone(),
+            ))
+        });
+        drop(accepting);
         let mut stopping = shared.stopping.clone();
         // The sender lives until the process ends. Clients that still come are told: unanswered they would wait.
         let _ = stopping.wait_for(|stopping| *stopping).await;
@@ -169,8 +177,22 @@ fn work(
                 "closing what did not end in drain_ms_max"
             );
         }
+        // Where another program listens now, nobody is to ask again.
+        if let Some(metrics) = metrics.filter(JoinHandle::is_finished)
+            && let Ok(mut exchanges) = metrics.await
+        {
+            while exchanges.join_next().await.is_some() {}
+        }
         Ok(())
     })
+}
+
+/// Accepts for as long as it is said to. What it may be cut off at is a wait: between two, nothing is lost.
+async fn while_true(mut accepting: watch::Receiver<bool>, accepts: impl Future<Output = ()>) {
+    tokio::select! {
+        () = accepts => {}
+        _ = accepting.wait_for(|accepting| !*accepting) => {}
+    }
 }
 
 async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
@@ -178,11 +200,13 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
         match acceptor.accept().await {
             Ok(client) => {
                 let serves = Arc::clone(shared);
+                // Before anybody asks whether some are left.
+                let place = ConnectionSlot::take(&shared.counters);
                 shared.threads.give(async move {
                     let number = serves.accepted.fetch_add(1, Ordering::Relaxed) + 1;
                     let span = connection_span::new(number);
-                    if let Err(error) = serve_client(client, (index, number), &serves, &span).await
-                    {
+                    let served = serve_client((client, place), (index, number), &serves, &span);
+                    if let Err(error) = served.await {
                         span.in_scope(|| tracing::debug!(%error, "connection ended"));
                     }
                 });
@@ -196,13 +220,12 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
 }
 
 async fn serve_client(
-    client: Accepted,
+    (client, (place, open)): (Accepted, (ConnectionSlot, u64)),
     (index, number): (usize, u64),
     shared: &Arc<Shared>,
     span: &Span,
 ) -> std::io::Result<()> {
     let client = client.here()?;
-    let (place, open) = ConnectionSlot::take(&shared.counters);
     if let Some((cause, message)) = turned_away(open, shared) {
         // It takes nobody's place while it reads why.
         drop(place);
@@ -213,23 +236,6 @@ async fn serve_client(
     match let_in.await? {
         Some(relay) => relay.run().await,
         None => Ok(()),
-    }
-}
-
-/// A connection that is counted until it is dropped, however its task ends.
-struct ConnectionSlot<'a>(&'a Counters);
-
-impl<'a> ConnectionSlot<'a> {
-    /// With how many there are then.
-    fn take(counters: &'a Counters) -> (Self, u64) {
-        let open = counters.opened();
-        (Self(counters), open)
-    }
-}
-
-impl Drop for ConnectionSlot<'_> {
-    fn drop(&mut self) {
-        self.0.closed();
     }
 }
 
@@ -395,16 +401,4 @@ async fn connect(listener: &Listener, origin: Option<Origin>, shared: &Shared) -
             None
         }
     }
-}
-
-/// Tells a client why it is not served. Before the greeting there is no SQLSTATE in an error.
-async fn refuse(mut client: Stream, cause: Cause, message: &str) -> std::io::Result<()> {
-    let mut payload = vec![0xFF];
-    payload.extend(cause.mysql_errno().to_le_bytes());
-    payload.extend_from_slice(message.as_bytes());
-    payload.truncate(usize::from(u8::MAX));
-    let len = u8::try_from(payload.len()).unwrap_or(u8::MAX);
-    payload.splice(..0, [len, 0, 0, 0]);
-    client.write_all(&payload).await?;
-    linger(client).await
 }

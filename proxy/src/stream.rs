@@ -2,7 +2,10 @@
 
 use std::fs::Permissions;
 use std::io;
+use std::net::ToSocketAddrs;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -177,6 +180,42 @@ impl Bound {
         }
     }
 
+    /// Has it never wait for a client, as a runtime needs it; whoever made it may have left it otherwise.
+    pub(crate) fn never_wait(&self) -> io::Result<()> {
+        match self {
+            Bound::Tcp(bound) => bound.set_nonblocking(true),
+            Bound::Unix(bound) => bound.set_nonblocking(true),
+        }
+    }
+
+    /// Whether it is what [`Bound::bind`] would bind.
+    pub(crate) fn is_at(&self, target: &str) -> bool {
+        match (self, target.strip_prefix("unix:")) {
+            (Bound::Unix(bound), Some(path)) => bound
+                .local_addr()
+                .is_ok_and(|address| address.as_pathname() == Some(Path::new(path))),
+            (Bound::Tcp(bound), None) => match (bound.local_addr(), target.to_socket_addrs()) {
+                (Ok(address), Ok(mut wanted)) => wanted.any(|wanted| wanted == address),
+                (Err(_), _) | (_, Err(_)) => false,
+            },
+            (Bound::Unix(_), None) | (Bound::Tcp(_), Some(_)) => false,
+        }
+    }
+
+    /// Its address, for people.
+    pub(crate) fn name(&self) -> String {
+        let unknown = |error: io::Error| format!("a socket ({error})");
+        match self {
+            Bound::Tcp(bound) => bound
+                .local_addr()
+                .map_or_else(unknown, |address| address.to_string()),
+            Bound::Unix(bound) => bound.local_addr().map_or_else(unknown, |address| {
+                let path = address.as_pathname().unwrap_or(Path::new(""));
+                format!("unix:{}", path.display())
+            }),
+        }
+    }
+
     /// The same socket for this thread's runtime.
     ///
     /// # Errors
@@ -186,6 +225,15 @@ impl Bound {
             Bound::Tcp(bound) => Acceptor::Tcp(TcpListener::from_std(bound.try_clone()?)?),
             Bound::Unix(bound) => Acceptor::Unix(UnixListener::from_std(bound.try_clone()?)?),
         })
+    }
+}
+
+impl AsFd for Bound {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Bound::Tcp(bound) => bound.as_fd(),
+            Bound::Unix(bound) => bound.as_fd(),
+        }
     }
 }
 

@@ -9,12 +9,13 @@ use std::{fs, thread};
 
 use keywright_proxy::config::Config;
 use keywright_proxy::in_force::InForce;
+use keywright_proxy::listening::{Handed, Listening};
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::password::OwnKey;
 use keywright_proxy::schema::TableFacts;
-use keywright_proxy::serve::serve;
+use keywright_proxy::serve::{Orders, serve};
 use keywright_store::Keys;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// How long to wait for listeners.
@@ -117,7 +118,15 @@ fn lines_of_a_connection_name_it() {
     .unwrap();
     let (stop, stopping) = watch::channel(false);
     let (config, snapshot) = (Config::parse(&text).unwrap(), in_force.snapshot());
-    let serves = thread::spawn(move || serve(config, keys, snapshot, counters, stopping));
+    let (_accept, accepting) = watch::channel(true);
+    let (serves, _) = oneshot::channel();
+    let orders = Orders {
+        listening: Arc::new(Listening::begin(&config, &mut Handed::default()).unwrap()),
+        accepting,
+        stopping,
+        serves,
+    };
+    let serves = thread::spawn(move || serve(config, keys, snapshot, counters, orders));
     let mut expected: Vec<String> = (0..2).map(|_| refused(direct, &[]).to_string()).collect();
     refused(balanced, HEADER);
     expected.push("192.0.2.7:4567".to_owned());

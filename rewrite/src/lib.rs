@@ -2,9 +2,9 @@
 //!
 //! A statement's text is never regenerated: it is read with the eyes of the server, in the session's modes, and the key is
 //! put in at the places found. What cannot be done exactly is refused by name. In the order of use:
-//! 1. [`kind()`]: a look at the first keyword, for every statement.
+//! 1. [`kind()`]: reads the first keyword, for every statement.
 //! 2. [`InsertHead::read`]: up to the table's name, to find the rule.
-//! 3. [`Insert::read`] and [`Insert::plan`]: one walk over the rows at memory speed tells which of them need a key.
+//! 3. [`Insert::read`] and [`Insert::plan`]: one walk over the rows at memory speed finds those that need a key.
 //!    [`Insert::plan_query`] does so where the rows come from a SELECT, [`Load::plan`] where they come from a file.
 //! 4. [`Plan::splice`] writes the text with its keys, [`Plan::prepare`] the text of a prepared statement.
 //!    [`Plan::in_place`] and [`Plan::write_in_place`] rewrite a long text of many rows where it lies.

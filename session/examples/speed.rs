@@ -13,11 +13,12 @@ use keywright_session::{
     Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules, Session,
     SessionFacts, Step,
 };
+use keywright_wire::capability::{DEPRECATE_EOF, PROTOCOL_41};
 
 /// An OK packet: one row, no id, autocommit.
 const OK: &[u8] = &[7, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0];
-/// Capabilities of a usual client: CLIENT_PROTOCOL_41, CLIENT_DEPRECATE_EOF.
-const CAPABILITIES: u64 = 1 << 9 | 1 << 24;
+/// Capabilities of a usual client.
+const CAPABILITIES: u64 = PROTOCOL_41 | DEPRECATE_EOF;
 
 fn packet(sequence: u8, body: &[u8]) -> Vec<u8> {
     let len = u32::try_from(body.len()).unwrap_or(0).to_le_bytes();

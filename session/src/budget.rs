@@ -1,5 +1,4 @@
-//! Memory that connections keep beyond one statement: the texts of what is prepared. A session has no memory of its own to give, so
-//! its driver is asked.
+//! Memory that connections keep beyond one statement: the texts of prepared statements. The driver counts it, for all sessions.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ pub trait Budget: Debug + Send + Sync {
     fn give_back(&self, bytes: usize);
 }
 
-/// What a prepared statement takes of it; given back when the statement is gone, whatever it goes with.
+/// What a prepared statement takes of it; given back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     of: Option<Arc<dyn Budget>>,

@@ -1,5 +1,4 @@
-//! Connections whose bytes pass unread, since there were no rules when they began: what they are at, as far as the flow of their bytes
-//! tells.
+//! Connections in passthrough, which began when there were no rules: what they are doing, as far as the flow of their bytes shows it.
 
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::done::{read_end, read_ok};
@@ -14,12 +13,12 @@ const PREPARED_BYTES: usize = 12;
 /// A packet with COM_STMT_CLOSE, which has no answer.
 const CLOSE_BYTES: usize = 9;
 
-/// What a connection whose bytes pass unread is at.
+/// What a connection in passthrough is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     /// A command or a transaction is under way.
     Busy,
-    /// The server has spoken last, and who knows whether that was all. After so many parts of both sides.
+    /// The server has sent something last, perhaps not all of its answer. The number counts parts sent by both sides.
     Perhaps(u64),
     /// Nothing is under way.
     Yes,
@@ -87,7 +86,7 @@ fn status_of(part: &[u8]) -> Option<u16> {
 }
 
 impl Session {
-    /// What a connection is at whose bytes pass unread.
+    /// What a connection in passthrough is doing.
     pub fn rest(&self) -> Rest {
         self.flow.rest()
     }

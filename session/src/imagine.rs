@@ -1,5 +1,4 @@
-//! What would become of statements: a session whose upstream is imagined. It decides as a real one does, because it is one;
-//! only the answers come from nowhere. For looking at rules before they are switched on.
+//! What would become of statements: a real session whose upstream is imagined, so that it decides as in operation. For `explain`.
 
 mod server;
 
@@ -8,12 +7,13 @@ use std::sync::Arc;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{InsertHead, PrepareSource, TableName, load_target, prepare_source, split};
 use keywright_wire::bytes::Reader;
+use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 use keywright_wire::packets::{packets, write_command};
 use keywright_wire::protocol::{AUTOCOMMIT, COM_INIT_DB, COM_QUERY, ERR};
 use server::COLLATION;
 
-use crate::after::Named;
-use crate::local_file::NO_MORE;
+use crate::answer::after::Named;
+use crate::insert::local_file::NO_MORE;
 use crate::rules::Rules;
 use crate::session::Session;
 use crate::step::{Event, KeyRequest, SessionFacts, Step, What};
@@ -21,7 +21,7 @@ use crate::step::{Event, KeyRequest, SessionFacts, Step, What};
 /// Steps of one statement at most: so many that only a loop needs more.
 const STEPS_MAX: usize = 100_000;
 /// Several statements in one text, and answers that end without EOF packets.
-const CAPABILITIES: u64 = 1 << 16 | 1 << 24;
+const CAPABILITIES: u64 = MULTI_STATEMENTS | DEPRECATE_EOF;
 
 /// What the imagined server answers when it is asked for the state of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum Columns {
     Known(Vec<Vec<u8>>),
     /// There is no such table.
     NoTable,
-    /// Nobody knows.
+    /// They are not known.
     NotKnown,
 }
 
@@ -88,7 +88,7 @@ pub enum Fate {
     },
 }
 
-/// What was said of one statement.
+/// What becomes of one statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
     /// The rule of the first table, or view of one, that it inserts into with one.
@@ -107,7 +107,7 @@ pub struct Imagined {
     asked: Option<usize>,
     unknown: Option<(Vec<u8>, Vec<u8>)>,
     lost_sql_mode: bool,
-    /// The client's own insert_id waits for an INSERT.
+    /// The client has set insert_id for its next INSERT.
     has_insert_id: bool,
     /// Temporary tables that were made.
     temporary: Vec<Named>,
@@ -162,7 +162,7 @@ impl Imagined {
         let events = std::mem::take(self.session.events());
         let mut sent = std::mem::take(&mut self.sent);
         if sent.len() > 1 {
-            // LOAD DATA LOCAL is sent as it is to hear which file the server wants.
+            // LOAD DATA LOCAL first goes out unchanged, so that the server names the file.
             sent.retain(|sent| sent != text);
         }
         let first_error = packets(&said)
@@ -202,7 +202,7 @@ impl Imagined {
         }
     }
 
-    /// Lets session and server talk until the client's bytes are used up; what the session itself said to the client.
+    /// Runs session and server until the client's bytes are used up; returns what the session itself sent the client.
     fn run(&mut self, mut client: Vec<u8>, imagine: &mut dyn Imagine) -> Vec<u8> {
         let (mut answers, mut said, mut forwarded) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..STEPS_MAX {

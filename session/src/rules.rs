@@ -4,136 +4,21 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use keywright_rewrite::{KeyForm, Unsupported};
-use wildmatch::WildMatch;
+use keywright_rewrite::Unsupported;
 
-use crate::schema::SchemaChanges;
-use crate::traffic::{Door, Doors, Traffic};
+use crate::server::schema::SchemaChanges;
+use traffic::{Door, Doors, Traffic};
 
 mod pattern;
+mod rule;
 mod sighted;
+pub(crate) mod traffic;
 
+use pattern::Matcher;
 pub use pattern::{Pattern, PatternError};
+pub use rule::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule, View, ViewKey};
 use sighted::{Ahead, Sighted};
 pub use sighted::{SeenTable, Sighting};
-
-/// What to do with a key that the application gives itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnExplicit {
-    /// Let it be.
-    Keep,
-    /// Refuse the statement.
-    Refuse,
-}
-
-/// What to do with a statement that cannot be rewritten exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnUnsupported {
-    /// Error 1235 that names the construct.
-    Refuse,
-    /// Forward it untouched.
-    Pass,
-}
-
-/// What to do when several rows may or may not go in (IGNORE, ON DUPLICATE KEY UPDATE), so that the id to report is not sure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnAmbiguousId {
-    /// Report the first key proposed.
-    First,
-    /// Refuse the statement.
-    Refuse,
-}
-
-/// Whether statements are changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// They are.
-    Rewrite,
-    /// What would be done is counted only.
-    Observe,
-}
-
-/// A column that gets keys.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
-    /// Tables it is for.
-    pub table: Pattern,
-    /// The column's name.
-    pub column: String,
-    /// What the column holds.
-    pub form: KeyForm,
-    /// What to do with keys that the application gives itself.
-    pub on_explicit: OnExplicit,
-    /// What to do with statements that cannot be rewritten exactly.
-    pub on_unsupported: OnUnsupported,
-    /// What to do when the id to report is not sure.
-    pub on_ambiguous_id: OnAmbiguousId,
-    /// Whether statements are changed.
-    pub mode: Mode,
-    /// Bits of the largest key: 63, or 53 for clients that read numbers as doubles.
-    pub bits_max: u32,
-    /// Keys at equal distances that may be asked for at once: for a snowflake those of a tick.
-    pub keys_max: u64,
-    /// A trigger of a matching table may read LAST_INSERT_ID().
-    pub watched: bool,
-    /// A statement that fails leaves nothing behind: matching tables are InnoDB without triggers.
-    pub repeatable: bool,
-    /// Key columns of matching tables have numbers below 0: none is UNSIGNED.
-    pub is_signed: bool,
-}
-
-/// A view through which rows go into a table with a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
-    /// Its schema.
-    pub schema: String,
-    /// Its name.
-    pub name: String,
-    /// Which of the rules is for the table behind it.
-    pub rule: usize,
-    /// How it shows the key.
-    pub key: ViewKey,
-}
-
-/// How a view shows the key of the table behind it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ViewKey {
-    /// As the column of this name.
-    Column(String),
-    /// In a way that forbids rewriting, in words that follow "a view".
-    Unsupported(&'static str),
-}
-
-struct Matcher {
-    schema: Glob,
-    table: Glob,
-}
-
-/// One part of a pattern.
-enum Glob {
-    /// No `*` and no `?`.
-    Exact(String),
-    Wild(WildMatch),
-}
-
-impl Glob {
-    fn new(text: String) -> Self {
-        match text.contains(['*', '?']) {
-            true => Self::Wild(WildMatch::new(&text)),
-            false => Self::Exact(text),
-        }
-    }
-
-    /// Names that are no UTF-8 match nothing: rules are written in it.
-    fn matches(&self, name: &[u8]) -> bool {
-        match self {
-            Self::Exact(text) => text.as_bytes() == name,
-            Self::Wild(pattern) => {
-                std::str::from_utf8(name).is_ok_and(|name| pattern.matches(name))
-            }
-        }
-    }
-}
 
 /// All rules of a listener. The first that matches is in force, but for views that are known: theirs is that of the table behind
 /// them.
@@ -164,10 +49,7 @@ impl Rules {
         };
         let matchers = rules
             .iter()
-            .map(|rule| Matcher {
-                schema: Glob::new(fold(rule.table.schema())),
-                table: Glob::new(fold(rule.table.table())),
-            })
+            .map(|rule| Matcher::new(fold(rule.table.schema()), fold(rule.table.table())))
             .collect();
         Self {
             rules,
@@ -204,8 +86,8 @@ impl Rules {
         self
     }
 
-    /// With what was seen of tables. Of those without the column of their rule it is asked before each statement whether it is
-    /// there now; so it is of those that were not seen, if all that were there are given (`is_all`), until it is.
+    /// With what the last schema refresh found of tables. The session asks before each statement on a table that lacks the column of its
+    /// rule. If all tables are given (`is_all`), it asks of every other table too, until that has the column.
     #[must_use]
     pub fn with_tables(mut self, tables: &[SeenTable], is_all: bool) -> Self {
         for table in tables {
@@ -261,7 +143,7 @@ impl Rules {
         self.ahead != other.ahead
     }
 
-    /// With what connections tell each other of changed tables.
+    /// With the counts of changed tables that all connections share.
     #[must_use]
     pub fn with_schema(mut self, schema: Arc<SchemaChanges>) -> Self {
         self.schema = schema;
@@ -271,7 +153,7 @@ impl Rules {
     /// As a version of rules that may change while connections follow them. `doors` is by configured rule.
     #[must_use]
     pub fn with_traffic(mut self, traffic: &Arc<Traffic>, version: u64, doors: &[Door]) -> Self {
-        // What is written out in a pattern every name has that it matches.
+        // Every name that a pattern matches contains the pattern's plain parts.
         let written = |rule: &'_ Rule| {
             let parts = rule.table.table().split(['*', '?']);
             parts.max_by_key(|part| part.len()).map(str::to_owned)
@@ -302,7 +184,7 @@ impl Rules {
             && self.rules.iter().map(name).eq(other.rules.iter().map(name))
     }
 
-    /// What connections tell each other of changed tables.
+    /// The counts of changed tables that all connections share.
     pub(crate) fn schema(&self) -> &SchemaChanges {
         &self.schema
     }
@@ -341,7 +223,7 @@ impl Rules {
         let of_view = self.view_names.get(&*table).and_then(|of| of.get(&*schema));
         let index = of_view.copied().or_else(|| {
             self.matchers.iter().position(|matcher| {
-                matcher.schema.matches(&schema) && matcher.table.matches(&table)
+                matcher.matches_schema(&schema) && matcher.matches_table(&table)
             })
         })?;
         Some((index, self.rules.get(index)?))
@@ -363,16 +245,16 @@ impl Rules {
             });
         may_be_view
             || self.matchers.iter().any(|matcher| {
-                matcher.table.matches(&table)
+                matcher.matches_table(&table)
                     && match &schema {
                         None => true,
                         Some(None) => false,
-                        Some(Some(schema)) => matcher.schema.matches(schema),
+                        Some(Some(schema)) => matcher.matches_schema(schema),
                     }
             })
     }
 
-    /// What was seen of a table that a rule matches.
+    /// What was found of a table that a rule matches.
     pub fn sighting(&self, schema: &[u8], table: &[u8]) -> Sighting {
         match self.folded(schema).zip(self.folded(table)) {
             Some((schema, table)) => self.sighted.of(&schema, &table),

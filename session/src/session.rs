@@ -1,4 +1,6 @@
-//! The state machine: whose turn it is, and what is passed on untouched.
+//! The state machine: what a connection knows, and what becomes of the bytes of both sides.
+
+mod turn;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,31 +8,26 @@ use std::sync::Arc;
 use keywright_core::{Cause, KeyBatch};
 use keywright_wire::answer::{Answer, End, Outcome};
 use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 use keywright_wire::protocol::IN_TRANSACTION;
 
-use crate::after::{After, Named};
+use crate::answer::last_insert_id::PendingLastInsertId;
+use crate::answer::passing::Passing;
 use crate::budget::{Budget, Held};
-use crate::context::Context;
+use crate::client::multi_statement::MultiStatement;
+use crate::client::show::Show;
 use crate::flow::Flow;
-use crate::in_place::Rewriting;
-use crate::insert::Stage;
-use crate::last_insert_id::{PendingLastInsertId, Reply};
-use crate::multi_statement::MultiStatement;
-use crate::native::{Answered, AtFence, Sent};
-use crate::passing::Passing;
-use crate::plan::PlanCache;
+use crate::insert::in_place::Rewriting;
+use crate::insert::native::AtFence;
+use crate::insert::plan::PlanCache;
+use crate::insert::values::Stage;
+use crate::prepared::statements::Statements;
 use crate::rules::Rules;
-use crate::select_prepared::SelectStatement;
-use crate::show::Show;
-use crate::statements::Statements;
+use crate::rules::traffic::UnderWay;
+use crate::server::context::Context;
 use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
-use crate::text_prepare::Reprepared;
-use crate::traffic::UnderWay;
 
-/// Capability: answers end with OK where they ended with EOF.
-const DEPRECATE_EOF: u64 = 1 << 24;
-/// Capability: several statements in one text.
-pub(crate) const MULTI_STATEMENTS: u64 = 1 << 16;
+pub(crate) use turn::{Gather, Turn};
 
 /// One connection after its authentication.
 pub struct Session {
@@ -42,7 +39,7 @@ pub struct Session {
     /// What is known of the command that is at the front of the client's bytes.
     pub(crate) stage: Stage,
     pub(crate) turn: Turn,
-    /// Where bytes pass unread.
+    /// For passthrough.
     pub(crate) flow: Flow,
     /// A command whose rest is still to be passed on.
     pub(crate) passing: Option<Passing>,
@@ -60,13 +57,13 @@ pub struct Session {
     events: Vec<Event>,
     /// The last status flags.
     pub(crate) last_status: u16,
-    /// An error has come since, which may have ended the transaction, or begun one: it says nothing of that.
+    /// The server has answered with an error since. An error carries no status flags, so a transaction may have begun or ended.
     pub(crate) is_status_old: bool,
     /// Whether the client gets an answer to SHOW KEYWRIGHT.
     pub(crate) sees_status: bool,
     /// The list that the client has asked for.
     pub(crate) show: Option<Box<Show>>,
-    /// The command at the front was answered already, with the error of a question of ours.
+    /// The command at the front was answered already: a question of ours to the server failed, and the client got that error.
     pub(crate) drop_command: bool,
     /// Statements of one text that are sent one by one.
     pub(crate) multi_statement: Option<MultiStatement>,
@@ -76,96 +73,22 @@ pub struct Session {
     pub(crate) memory_full: bool,
     /// Bytes of query attributes before the text at the front.
     pub(crate) front: usize,
-    /// By rule, how far apart the keys of its source were last, where a prepared text was made for another distance.
+    /// By rule: the spacing of its last keys, where a prepared text was made for another spacing.
     pub(crate) apart: BTreeMap<usize, u64>,
     /// Whether the client's bytes may be written to.
     pub(crate) writes_in_place: bool,
     /// A statement that is rewritten where it lies.
     pub(crate) rewriting: Option<Rewriting>,
-    /// What texts of prepared statements are taken from; without it they have no limit.
+    /// The memory that texts of prepared statements may take; without it they have no limit.
     pub(crate) budget: Option<Arc<dyn Budget>>,
-    /// The rules on whose tables this connection has something under way.
+    /// The rules whose tables this connection is using.
     pub(crate) under_way: Vec<UnderWay>,
-    /// The version of rules by which the transaction at hand need not go.
+    /// A version of the rules that the open transaction does not follow yet.
     pub(crate) goes_on: Option<u64>,
     /// The server has refused the command at the front at the fence.
     pub(crate) at_fence: Option<AtFence>,
     /// The command at the front has waited for other rules for too long.
     pub(crate) waited: Option<KeyFailure>,
-}
-
-/// Whose turn it is.
-#[derive(Debug)]
-pub(crate) enum Turn {
-    /// The client's: its next command.
-    Command,
-    /// The upstream's: its answer is the client's.
-    Answer(After),
-    /// The upstream's: its answer is gathered and is for us, or for the client when it is complete.
-    Gather(Gather),
-    /// The driver's: it looks for keys.
-    Keys,
-    /// The client's: the file that it was asked for.
-    File,
-    /// Nobody's: bytes pass both ways until the end.
-    Passthrough,
-}
-
-impl Turn {
-    /// The upstream's, to answer a rewritten INSERT.
-    pub(crate) fn of_reply(reply: Reply, returning: bool) -> Self {
-        if returning {
-            // A result set: rows pass as they are.
-            Turn::Answer(After::Returned(reply))
-        } else {
-            Turn::Gather(Gather::Insert(reply))
-        }
-    }
-}
-
-/// What a gathered answer is for.
-#[derive(Debug)]
-pub(crate) enum Gather {
-    /// [`crate::context::probe`].
-    Context,
-    /// Whether this table is a temporary one.
-    Temporary(Named),
-    /// The columns of a table.
-    Columns,
-    /// Whether this table has the column of this rule.
-    Key(Named, usize),
-    /// LAST_INSERT_ID() was brought up to date.
-    SetLastInsertId,
-    /// A rewritten INSERT.
-    Insert(Reply),
-    /// A try of an INSERT … SELECT.
-    Select(Reply),
-    /// What LAST_INSERT_ID() is.
-    ReadLastInsertId,
-    /// LAST_INSERT_ID() is made 0 for a LOAD DATA.
-    LoadStart,
-    /// Which file a LOAD DATA LOCAL wants.
-    FileName,
-    /// A try of a LOAD DATA.
-    Load,
-    /// A rewritten COM_STMT_PREPARE.
-    Prepare,
-    /// A PREPARE out of a text, with keys in it.
-    Reprepare(Reprepared),
-    /// A rewritten COM_STMT_PREPARE of an INSERT … SELECT.
-    PrepareSelect(Box<SelectStatement>),
-    /// Another text of a statement that the client has prepared.
-    Variant,
-    /// The client's own text of one of its statements.
-    AsIs(u32),
-    /// An INSERT for which the server makes the key.
-    Native(Sent),
-    /// The warnings of one.
-    Warnings(Answered),
-    /// Status flags.
-    Status,
-    /// Nothing.
-    Nothing,
 }
 
 impl Session {
@@ -241,8 +164,8 @@ impl Session {
         Held::new(self.budget.as_ref(), bytes)
     }
 
-    /// There is no memory for the bytes that were asked for of the client: its command is passed on if it can be judged by
-    /// its beginning, and refused otherwise.
+    /// The driver has no memory for the bytes that the session asked for. The client's command is passed on if its beginning
+    /// suffices to judge it, and refused otherwise.
     pub fn memory_full(&mut self) {
         self.memory_full = true;
     }
@@ -255,7 +178,7 @@ impl Session {
         }
     }
 
-    /// A command that is needed whole is too long for that, or for the memory there is. Its rest is not waited for.
+    /// Refuses a command that is needed whole and exceeds the limit or the memory. The session does not wait for its rest.
     pub(crate) fn refuse_long(&mut self, too_long: &str) -> Step {
         let (cause, message) = match self.memory_full {
             true => (
@@ -264,11 +187,11 @@ impl Session {
             ),
             false => (Cause::PacketTooLarge, too_long),
         };
-        crate::errors::write_error(cause, message, 1, &mut self.down);
+        crate::answer::errors::write_error(cause, message, 1, &mut self.down);
         Step::Close
     }
 
-    /// Starts over after the driver has run the exchange of COM_CHANGE_USER. What COM_SET_OPTION has said stays in force.
+    /// Starts over after COM_CHANGE_USER, which the driver has carried out. An earlier COM_SET_OPTION stays in force.
     pub fn reset(&mut self, facts: SessionFacts) {
         let several = self.facts.capabilities & MULTI_STATEMENTS;
         let facts = SessionFacts {
@@ -286,8 +209,7 @@ impl Session {
         };
     }
 
-    /// Starts over after the server has refused COM_CHANGE_USER: as the same user in the same database, and what else it may have
-    /// left is to be asked for.
+    /// Starts over after the server has refused COM_CHANGE_USER: user and database stay, everything else has to be asked for.
     pub fn refused(&mut self) {
         let sees_status = self.sees_status;
         let facts = SessionFacts {
@@ -319,7 +241,7 @@ impl Session {
         self.events.push(Event { rule, what });
     }
 
-    /// Whether neither a command nor a transaction is under way: the place to end a connection that must go.
+    /// Whether neither a command nor a transaction is under way, so that the connection can be ended here.
     pub fn is_between_commands(&self) -> bool {
         matches!(self.turn, Turn::Command)
             && self.passing.is_none()
@@ -338,7 +260,7 @@ impl Session {
     /// What to do with the client's bytes that were not consumed yet.
     pub fn on_client(&mut self, bytes: &[u8]) -> Step {
         match self.multi_statement.take() {
-            Some(multi_statement) => self.on_client_of_pieces(multi_statement),
+            Some(multi_statement) => self.on_client_of_multi(multi_statement),
             None => match self.show_asked(bytes) {
                 Some(step) => step,
                 None => self.on_client_plain(bytes),
@@ -370,7 +292,7 @@ impl Session {
             return Step::More { at_least: 1 };
         }
         match self.multi_statement.take() {
-            Some(multi_statement) => self.on_upstream_of_pieces(multi_statement, bytes),
+            Some(multi_statement) => self.on_upstream_of_multi(multi_statement, bytes),
             None => self.on_upstream_plain(bytes),
         }
     }
@@ -479,9 +401,9 @@ impl Session {
         self.facts.capabilities & DEPRECATE_EOF != 0
     }
 
-    /// Nothing can be said of what follows: the connection ends.
+    /// The packets make no sense, nor does what follows: the connection ends.
     pub(crate) fn malformed(&mut self) -> Step {
-        crate::errors::write_error(
+        crate::answer::errors::write_error(
             Cause::PacketMalformed,
             "keywright: got packets out of order",
             1,

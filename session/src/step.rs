@@ -1,16 +1,16 @@
-//! What a session is told when it starts, and what it tells its driver to do.
+//! What a session gets when it starts, and the steps that it returns to its driver.
 
 use keywright_core::Cause;
 use keywright_rewrite::Server;
 
-/// Sizes that a session keeps to.
+/// Limits of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Longest statement on a rule's table that is gathered to be rewritten, and longest file of a client for one, bytes.
     pub rewrite_bytes_max: usize,
     /// Prepared statements on rules' tables that one connection may have.
     pub statements_max: usize,
-    /// Rows that one INSERT … SELECT or LOAD DATA may have: beyond, no more keys are tried.
+    /// Rows that one INSERT … SELECT or LOAD DATA may have: it is not tried again with more keys than this.
     pub select_rows_max: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct SessionFacts {
     pub database: Option<Vec<u8>>,
     /// Status flags of the OK packet that ended authentication.
     pub status: u16,
-    /// Sizes to keep to.
+    /// Its limits.
     pub limits: Limits,
 }
 
@@ -59,7 +59,7 @@ pub struct KeyRequest {
 pub struct KeyFailure {
     /// The row of the table of failures.
     pub cause: Cause,
-    /// What the client is told.
+    /// The message for the client.
     pub message: String,
 }
 
@@ -75,11 +75,11 @@ pub enum Step {
         /// Bytes.
         at_least: usize,
     },
-    /// Nothing is taken from this side before the other has moved.
+    /// This side has to wait until the other one has sent something.
     Blocked,
     /// Keys are needed; then the same side is asked again.
     Keys(KeyRequest),
-    /// The command at the front waits until there are other rules: the driver has them taken, or waits for them, and asks again.
+    /// The command at the front waits for other rules: the driver hands them over when they are there, and asks again.
     Wait,
     /// The first so many bytes are COM_CHANGE_USER: the driver takes over until it succeeded or failed.
     Authenticate(usize),
@@ -106,7 +106,7 @@ pub enum What {
     Rewritten,
     /// It would have got keys were the rule not observing.
     Observed,
-    /// It went to the server as it is, which makes up to so many ids for it; `None`: nobody knows how many.
+    /// It went to the server unchanged, which makes at most so many ids for it; `None`: their number is not known.
     Native(Option<u64>),
     /// It was refused for this construct.
     Refused(&'static str),

@@ -1,6 +1,6 @@
 //! Which machine and process this is, for people.
 
-/// For people who look at the table.
+/// For people who read the table.
 pub(crate) fn holder() -> String {
     let text = format!("{} pid {}", host(), std::process::id());
     text.chars().take(255).collect()

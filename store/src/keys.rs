@@ -57,7 +57,7 @@ struct Sources {
     by_spec: HashMap<KeySpec, Source>,
     segments: HashMap<(Tag, Residue), Arc<SegmentSupply>>,
     times: Vec<Arc<TimeSupply>>,
-    /// Told when the task of a supply has ended.
+    /// Notified when the task of a supply has ended.
     tasks: Vec<watch::Receiver<()>>,
     closed: bool,
 }

@@ -320,7 +320,7 @@ fn tls(store: &RawStoreSettings) -> SslOpts {
     }
 }
 
-/// What a session is told first, in no particular order.
+/// What every session sets first, in no particular order.
 ///
 /// A lock that somebody holds is waited for no longer than a conversation may last. A transaction in which nothing is said
 /// for several times as long is one whose proxy was stopped or lost: the server undoes it, so that its locks do not stand

@@ -162,7 +162,7 @@ impl Store {
             .push(link);
     }
 
-    /// What a client is told.
+    /// The message for a client.
     pub(crate) fn failure(&self, error: &StoreError) -> Failure {
         let message = format!("the store at {} cannot be used: {error}", self.address);
         match error {

@@ -32,96 +32,23 @@
 //! by byte.
 
 mod compare;
+mod keys;
 mod parse;
 mod run;
+mod scenario;
+mod side;
 pub(crate) mod transcript;
 
 use std::path::Path;
 
 use anyhow::Context;
 
-use crate::wire::Param;
-use crate::{Flavour, Result};
+use crate::Result;
 
-pub use compare::{Report, Side, TwinKeys, compare, set_up};
-
-/// Where keys begin; all of them fit INT.
-pub const KEY_FIRST: u64 = 1_000_000_000;
-
-/// How many keys each of [`KEY_SPACES`] has.
-pub const KEY_SPACE_SIZE: u64 = 100_000_000;
-
-/// The tables whose keys may differ: what the schema's name ends with, and the table's name. The keys of the `i`th are
-/// from [`KEY_FIRST`] + `i` × [`KEY_SPACE_SIZE`].
-pub const KEY_SPACES: [(&str, &str); 9] = [
-    ("", "t"),
-    ("", "t_parent"),
-    ("", "t_child"),
-    ("", "t_int"),
-    ("", "t_uint"),
-    ("", "t_ubig"),
-    ("", "t-1"),
-    ("", "t`q"),
-    ("_2", "t"),
-];
-
-/// A schema, and statements that are run in it one after another on one connection.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scenario {
-    /// Unique in the corpus.
-    pub name: String,
-    only: Option<Flavour>,
-    setup: Vec<Vec<u8>>,
-    steps: Vec<Step>,
-}
-
-/// One statement or command with what is said of it.
-#[derive(Debug, Clone, PartialEq)]
-struct Step {
-    line: usize,
-    action: Action,
-    only: Option<Flavour>,
-    expect: Expect,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Action {
-    Sql {
-        text: Vec<u8>,
-        how: How,
-        local_file: Vec<u8>,
-    },
-    Elsewhere(Vec<u8>),
-    InitDb(Vec<u8>),
-    Ping,
-    ResetConnection,
-    ChangeUser,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum How {
-    /// As text, and prepared in the pass that prepares.
-    Both,
-    /// As text only.
-    Text,
-    /// Prepared only, once per list.
-    Params(Vec<Vec<Bound>>),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Bound {
-    Now(Param),
-    /// Sent before the others.
-    Ahead(Vec<u8>),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Expect {
-    Same,
-    Refused(String),
-    Deviates(String),
-    DeviatesAfter(String),
-}
+pub use compare::{Report, compare, set_up};
+pub use keys::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};
+pub use scenario::Scenario;
+pub use side::{Side, TwinKeys};
 
 /// Reads all files of a directory.
 ///
@@ -147,16 +74,4 @@ pub fn load(dir: &Path) -> Result<Vec<Scenario>> {
         }
     }
     Ok(scenarios)
-}
-
-impl Scenario {
-    /// How many statements and commands it runs, without its setup.
-    #[must_use]
-    pub fn step_count(&self) -> usize {
-        self.steps.len()
-    }
-
-    fn is_for(&self, flavour: Flavour) -> bool {
-        self.only.is_none_or(|only| only == flavour)
-    }
 }

@@ -13,52 +13,43 @@
 //! # Ok(()) }
 //! ```
 
-mod account;
-mod apt;
-mod cargo;
-mod client;
-mod clock;
 pub mod corpus;
 pub mod docs;
-mod extension;
-mod id_log;
-mod install;
-mod load;
-mod maria;
+mod draws;
+mod machine;
 mod mysql;
-mod pending;
-mod pg_suite;
-mod pki;
-mod process;
-mod proxy_process;
-mod scratch;
-mod server;
-mod shared;
+mod pg;
+mod proxy;
+pub mod recipes;
 pub mod soak;
 pub mod statements;
-mod upstream;
-mod wait;
-mod wheel;
 mod wire;
 
-pub use account::Account;
-pub use cargo::cargo;
-pub use client::{SqlError, copy_ids, expect_sql_error, query_i64, query_text};
-pub use clock::FakeClock;
-pub use extension::{Extension, workspace_root};
-pub use id_log::{Draw, IdFault, IdLog, IdSummary};
-pub use install::{PgInstall, PgVersion};
-pub use load::Load;
-pub use maria::{MariaError, MariaServer};
-pub use mysql::MySqlServer;
-pub use pending::{Answer, Pending};
-pub use pg_suite::{PgSuite, SuiteOutcome};
-pub use pki::Pki;
-pub use proxy_process::{ProxyConfig, ProxyProcess, assert_has, make_store};
-pub use server::{PgServer, PgServerBuilder, Replication, Stop, free_port};
-pub use shared::{SharedServer, TestDatabase};
-pub use upstream::{AT_FENCE, Flavour, Upstream};
-pub use wait::{WAIT_MAX, wait_until};
+pub use draws::id_log::{Draw, IdFault, IdLog, IdSummary};
+pub use draws::load::Load;
+pub use machine::account::Account;
+pub use machine::apt::DebianArchive;
+pub use machine::cargo::{cargo, workspace_root};
+pub use machine::ports::free_port;
+pub use machine::running::Program;
+pub use machine::text::assert_has;
+pub use machine::wait::{WAIT_MAX, wait_until};
+pub use mysql::client::MariaError;
+pub use mysql::flavour::{AT_FENCE, Flavour};
+pub use mysql::named::{MariaServer, MySqlServer};
+pub use mysql::pki::Pki;
+pub use mysql::upstream::Upstream;
+pub use pg::client::{SqlError, copy_ids, expect_sql_error, query_i64, query_text};
+pub use pg::clock::FakeClock;
+pub use pg::extension::Extension;
+pub use pg::install::PgInstall;
+pub use pg::pending::{Answer, Pending};
+pub use pg::server::{PgServer, PgServerBuilder, Replication, Stop};
+pub use pg::shared::{SharedServer, TestDatabase};
+pub use pg::suite::{PgSuite, SuiteOutcome};
+pub use pg::version::PgVersion;
+pub use proxy::config::{ProxyConfig, make_store};
+pub use proxy::process::ProxyProcess;
 pub use wire::{
     Attribute, Column, Done, Login, Param, Reply, Rows, SqlFault, Statement, Value, Wire,
     capability, command, status,

@@ -1,58 +1,41 @@
 //! A blocking client of the MySQL protocol that hides nothing: every field of every answer is there to compare, and every
 //! command can be sent. Drivers keep most of it to themselves.
 
-mod binary;
 mod bytes;
 mod channel;
+mod link;
 mod login;
+mod packet;
+mod prepared;
+mod protocol;
 mod reply;
+mod result;
 mod tls;
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use rustls::ClientConfig;
 
 use crate::{Result, WAIT_MAX};
-use bytes::Reader;
 use channel::Channel;
+use link::Link;
 
-pub use binary::{Attribute, Param, Statement};
-pub use login::{Login, capability};
-pub use reply::{Column, Done, Reply, Rows, SqlFault, Value, status};
-
-/// Commands by their number; those without a method of their own go through [`Wire::command`].
-#[allow(missing_docs, reason = "named as in the protocol's documentation")]
-pub mod command {
-    pub const QUIT: u8 = 0x01;
-    pub const INIT_DB: u8 = 0x02;
-    pub const QUERY: u8 = 0x03;
-    pub const FIELD_LIST: u8 = 0x04;
-    pub const STATISTICS: u8 = 0x09;
-    pub const PROCESS_KILL: u8 = 0x0c;
-    pub const PING: u8 = 0x0e;
-    pub const CHANGE_USER: u8 = 0x11;
-    pub const STMT_PREPARE: u8 = 0x16;
-    pub const STMT_EXECUTE: u8 = 0x17;
-    pub const STMT_SEND_LONG_DATA: u8 = 0x18;
-    pub const STMT_CLOSE: u8 = 0x19;
-    pub const STMT_RESET: u8 = 0x1a;
-    pub const SET_OPTION: u8 = 0x1b;
-    pub const STMT_FETCH: u8 = 0x1c;
-    pub const RESET_CONNECTION: u8 = 0x1f;
-    pub const STMT_BULK_EXECUTE: u8 = 0xfa;
-}
+pub use login::Login;
+pub use prepared::{Attribute, Param, Statement};
+pub use protocol::{capability, command, status};
+pub use reply::{Column, Done, Reply, Rows, SqlFault, Value};
 
 /// A connection.
 #[derive(Debug)]
 pub struct Wire {
-    channel: Channel,
-    capabilities: u64,
+    link: Link,
     server_version: String,
     thread_id: u32,
-    local_file: Vec<u8>,
 }
 
 impl Wire {
@@ -71,7 +54,7 @@ impl Wire {
     pub fn connect_after(preface: &[u8], port: u16, login: &Login) -> Result<Wire> {
         let mut stream = tcp(port)?;
         stream.write_all(preface)?;
-        login::enter(Channel::new(Box::new(stream)), login, None)
+        Wire::enter(Channel::new(Box::new(stream)), login, None)
     }
 
     /// Connects to a port of 127.0.0.1 with TLS, and trusts whom that authority has signed.
@@ -80,7 +63,7 @@ impl Wire {
     /// As [`Wire::connect_tcp`], and when there is no TLS, or another certificate.
     pub fn connect_tls(port: u16, authority: &Path, login: &Login) -> Result<Wire> {
         let tls = tls::trusting(authority)?;
-        login::enter(Channel::new(Box::new(tcp(port)?)), login, Some(tls))
+        Wire::enter(Channel::new(Box::new(tcp(port)?)), login, Some(tls))
     }
 
     /// Connects to a UNIX socket.
@@ -92,13 +75,22 @@ impl Wire {
             .with_context(|| format!("connecting to {}", path.display()))?;
         stream.set_read_timeout(Some(WAIT_MAX))?;
         stream.set_write_timeout(Some(WAIT_MAX))?;
-        login::enter(Channel::new(Box::new(stream)), login, None)
+        Wire::enter(Channel::new(Box::new(stream)), login, None)
+    }
+
+    fn enter(channel: Channel, login: &Login, tls: Option<Arc<ClientConfig>>) -> Result<Wire> {
+        let (link, greeting) = login::enter(channel, login, tls)?;
+        Ok(Wire {
+            link,
+            server_version: greeting.version,
+            thread_id: greeting.thread_id,
+        })
     }
 
     /// What was agreed on: the low 32 bits are MySQL's, the high ones MariaDB's.
     #[must_use]
     pub fn capabilities(&self) -> u64 {
-        self.capabilities
+        self.link.capabilities
     }
 
     /// As the server greeted.
@@ -115,7 +107,7 @@ impl Wire {
 
     /// What the server gets when it asks for a local file, whichever it asks for.
     pub fn set_local_file(&mut self, contents: impl Into<Vec<u8>>) {
-        self.local_file = contents.into();
+        self.link.local_file = contents.into();
     }
 
     /// Runs a text and returns all its results.
@@ -138,14 +130,14 @@ impl Wire {
     fn send_query_with(&mut self, attributes: &[Attribute], sql: impl AsRef<[u8]>) -> Result<()> {
         let mut payload = Vec::new();
         if self.has_attributes() {
-            binary::put_attributes(&mut payload, attributes);
+            prepared::put_attributes(&mut payload, attributes);
         }
         payload.extend(sql.as_ref());
         self.send(command::QUERY, &payload)
     }
 
     fn has_attributes(&self) -> bool {
-        self.capabilities & capability::QUERY_ATTRIBUTES != 0
+        self.link.capabilities & capability::QUERY_ATTRIBUTES != 0
     }
 
     /// Runs a text with query attributes, which must have been agreed on.
@@ -166,7 +158,7 @@ impl Wire {
     /// # Errors
     /// The connection broke, or nothing came.
     pub fn wait_for_word(&mut self) -> Result<()> {
-        self.channel.wait()
+        self.link.channel.wait()
     }
 
     /// Reads all results of a text that was sent with [`Wire::send_query`].
@@ -174,7 +166,7 @@ impl Wire {
     /// # Errors
     /// The connection broke.
     pub fn read_query(&mut self) -> Result<Vec<Reply>> {
-        self.channel.expect_answer();
+        self.link.channel.expect_answer();
         self.replies(false)
     }
 
@@ -215,7 +207,7 @@ impl Wire {
         sql: impl AsRef<[u8]>,
     ) -> Result<std::result::Result<Statement, SqlFault>> {
         self.send(command::STMT_PREPARE, sql.as_ref())?;
-        binary::read_prepared(self)
+        prepared::read_prepared(&mut self.link)
     }
 
     /// Runs a prepared statement.
@@ -223,7 +215,7 @@ impl Wire {
     /// # Errors
     /// The connection broke.
     pub fn execute(&mut self, statement: &Statement, params: &[Param]) -> Result<Vec<Reply>> {
-        self.execute_with(statement.id, params, &[], binary::NO_CURSOR)
+        self.execute_with(statement.id, params, &[], prepared::NO_CURSOR)
     }
 
     /// Opens a cursor on a prepared statement, to be read with [`Wire::fetch`].
@@ -231,7 +223,7 @@ impl Wire {
     /// # Errors
     /// The connection broke.
     pub fn open_cursor(&mut self, statement: &Statement, params: &[Param]) -> Result<Vec<Reply>> {
-        self.execute_with(statement.id, params, &[], binary::READ_ONLY_CURSOR)
+        self.execute_with(statement.id, params, &[], prepared::READ_ONLY_CURSOR)
     }
 
     /// Runs a statement by its number with query attributes, which must have been agreed on unless there are none; as number
@@ -247,7 +239,7 @@ impl Wire {
         cursor: u8,
     ) -> Result<Vec<Reply>> {
         let attributes = self.has_attributes().then_some(attributes);
-        let payload = binary::execute_payload(id, params, attributes, cursor);
+        let payload = prepared::execute_payload(id, params, attributes, cursor);
         self.send(command::STMT_EXECUTE, &payload)?;
         self.replies(true)
     }
@@ -260,8 +252,8 @@ impl Wire {
         let mut payload = statement.id.to_le_bytes().to_vec();
         payload.extend(rows_max.to_le_bytes());
         self.send(command::STMT_FETCH, &payload)?;
-        let packet = self.channel.read()?;
-        reply::read_rows(self, statement.columns.clone(), true, packet)
+        let packet = self.link.channel.read()?;
+        result::read_rows(&mut self.link, statement.columns.clone(), true, packet)
     }
 
     /// Sends a part of a parameter's value; there is no answer.
@@ -288,7 +280,7 @@ impl Wire {
     /// # Errors
     /// A [`SqlFault`] when the server refuses; others when the connection broke.
     pub fn change_user(&mut self, login: &Login) -> Result<()> {
-        login::change_user(self, login)
+        login::change_user(&mut self.link, login)
     }
 
     /// Any command that is answered with OK or an error.
@@ -314,11 +306,7 @@ impl Wire {
     /// # Errors
     /// The connection broke.
     pub fn send(&mut self, command: u8, payload: &[u8]) -> Result<()> {
-        let mut packet = Vec::with_capacity(payload.len() + 1);
-        packet.push(command);
-        packet.extend(payload);
-        self.channel.begin();
-        self.channel.write(&packet)
+        self.link.send(command, payload)
     }
 
     /// Sends bytes as they are, however malformed.
@@ -326,7 +314,7 @@ impl Wire {
     /// # Errors
     /// The connection broke.
     pub fn send_raw(&mut self, bytes: &[u8]) -> Result<()> {
-        self.channel.write_raw(bytes)
+        self.link.channel.write_raw(bytes)
     }
 
     /// The next packet's payload, whatever it is.
@@ -334,36 +322,25 @@ impl Wire {
     /// # Errors
     /// The connection broke.
     pub fn read_packet(&mut self) -> Result<Vec<u8>> {
-        self.channel.read()
+        self.link.channel.read()
     }
 
     /// Waits for the end of the connection: the bytes that still come, and the error in place of an orderly end.
     pub fn read_to_end(&mut self) -> (Vec<u8>, Option<ErrorKind>) {
-        self.channel.read_to_end()
+        self.link.channel.read_to_end()
     }
 
     /// Results until one says that no more follow.
     fn replies(&mut self, is_binary: bool) -> Result<Vec<Reply>> {
         let mut replies = Vec::new();
         loop {
-            let reply = reply::read(self, is_binary)?;
+            let reply = result::read(&mut self.link, is_binary)?;
             let more = reply.has_more();
             replies.push(reply);
             if !more {
                 return Ok(replies);
             }
         }
-    }
-
-    /// Answers the server's question for a local file.
-    fn send_local_file(&mut self) -> Result<()> {
-        const PART_BYTES_MAX: usize = 1 << 20;
-        let contents = std::mem::take(&mut self.local_file);
-        for part in contents.chunks(PART_BYTES_MAX) {
-            self.channel.write(part)?;
-        }
-        self.local_file = contents;
-        self.channel.write(&[])
     }
 }
 
@@ -374,26 +351,4 @@ fn tcp(port: u16) -> Result<TcpStream> {
     stream.set_read_timeout(Some(WAIT_MAX))?;
     stream.set_write_timeout(Some(WAIT_MAX))?;
     Ok(stream)
-}
-
-/// The error that an error packet tells.
-fn fault(packet: &[u8]) -> Result<SqlFault> {
-    let mut reader = Reader::new(packet);
-    if reader.u8()? != 0xff {
-        bail!("an error packet was expected");
-    }
-    let errno = reader.u16()?;
-    let (sqlstate, message) = match reader.rest() {
-        // Without the capability, and before it is agreed on, there is no state.
-        [b'#', a, b, c, d, e, message @ ..] => (
-            String::from_utf8_lossy(&[*a, *b, *c, *d, *e]).into_owned(),
-            message,
-        ),
-        message => (String::new(), message),
-    };
-    Ok(SqlFault {
-        errno,
-        sqlstate,
-        message: message.to_vec(),
-    })
 }

@@ -67,7 +67,7 @@ DELETE FROM t WHERE id = 0;
 INSERT INTO t (id, a) VALUES (?, ?);
 SELECT id, a FROM t ORDER BY a;
 
-=== values sent ahead
+=== values sent as long data
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20), c BLOB);
 --- run
 @params 1, ahead 'one', ahead x'00ff'

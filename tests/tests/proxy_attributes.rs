@@ -176,7 +176,7 @@ fn executions_keep_their_attributes_and_get_keys() -> Result<()> {
             seen.extend(wire.query("SELECT LAST_INSERT_ID()")?);
             wire.close(&statement)?;
         }
-        // More parameters than fit into one byte of the bitmap, and a value that was sent ahead.
+        // More parameters than fit into one byte of the bitmap, and a value that was sent as long data.
         let sql = "INSERT INTO orders (a, b) VALUES (?, ?), (?, ?), (?, ?), (?, ?), (?, ?)";
         let statement = wire.prepare(sql)??;
         let mut params: Vec<Param> = (0..10).map(|i| text(&format!("p{i}"))).collect();

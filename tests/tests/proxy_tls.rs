@@ -325,11 +325,11 @@ fn a_handshake_that_does_not_go_on_is_ended(flavour: Flavour) -> Result<()> {
         more: "[limits]\nlogin_ms_max = 300".to_owned(),
         ..ProxyConfig::before(&server, &store)
     })?;
-    // A wish for TLS, and then nothing.
-    let mut wish = vec![32, 0, 0, 1];
-    wish.extend((1_u32 << 11 | 1 << 9 | 1 << 15).to_le_bytes());
-    wish.extend([0; 28]);
-    for sent in [&wish[..], &wish[..20], &[]] {
+    // A request for TLS, and then nothing.
+    let mut request = vec![32, 0, 0, 1];
+    request.extend((1_u32 << 11 | 1 << 9 | 1 << 15).to_le_bytes());
+    request.extend([0; 28]);
+    for sent in [&request[..], &request[..20], &[]] {
         let mut stream = TcpStream::connect(("127.0.0.1", proxy.port()))?;
         stream.set_read_timeout(Some(WAIT_MAX))?;
         stream.write_all(sent)?;

@@ -156,7 +156,7 @@ impl Answer {
         self.phase = Phase::First;
     }
 
-    /// Walks over as much of `bytes` as can be told.
+    /// Walks over as much of `bytes` as can be read.
     pub fn walk(&mut self, bytes: &[u8]) -> Walked {
         let mut at = 0;
         loop {
@@ -276,7 +276,7 @@ impl Answer {
         self.shape == Shape::Cursor && status & (CURSOR_EXISTS | MORE_RESULTS) == CURSOR_EXISTS
     }
 
-    /// The packet at hand is the last of a block of definitions.
+    /// The current packet is the last of a block of definitions.
     fn after_definitions(&mut self, then: Then) -> PacketEnd {
         match then {
             Then::Rows => {

@@ -60,7 +60,7 @@ impl<'a> Bulk<'a> {
     /// execution.
     ///
     /// # Errors
-    /// It ends too early, there are no parameters, or nobody has said their types.
+    /// It ends too early, there are no parameters, or their types were never sent.
     pub fn read(rest: &'a [u8], count: usize, known: Option<&[Type]>) -> Result<Self, BadValue> {
         let malformed = BadValue::Malformed;
         let mut reader = Reader(rest);

@@ -1,6 +1,6 @@
 //! MySQL's protocol as values: what packets say, read with every length checked, and packets written. No rules, keys or sockets.
 //!
-//! - [`protocol`]: its numbers by their names. [`bytes`]: packets and the fields in them; [`values`]: values of the binary protocol.
+//! - [`protocol`], [`capability`]: its numbers by their names. [`bytes`]: packets and the fields in them; [`values`]: values of the binary protocol.
 //! - [`done`]: what ends a result; [`answer`]: where an answer ends. [`rows`]: results that are made up.
 //! - [`packets`]: commands, errors, and what is read from answers that were gathered whole. [`attributes`]: query attributes.
 //! - [`params`], [`bulk`]: executions of prepared statements, for one row of parameters and for many.
@@ -12,6 +12,7 @@ pub mod answer;
 pub mod attributes;
 pub mod bulk;
 pub mod bytes;
+pub mod capability;
 pub mod done;
 pub mod handshake;
 pub mod packets;

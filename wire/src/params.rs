@@ -81,7 +81,7 @@ impl<'a> Execution<'a> {
                 let null = attributes::is_null(nulls, index);
                 let of_type = match in_force.get(index) {
                     Some(of_type) => *of_type,
-                    // Of attributes nobody remembers types.
+                    // Types of attributes are not remembered.
                     None if null && index >= count => NULL,
                     None => return Err(malformed),
                 };

@@ -10,6 +10,7 @@ use keywright_testkit::{Extension, PgVersion};
 
 use crate::needs::{self, Rights};
 use crate::shell::{output, run, step};
+use crate::tree::Tree;
 
 /// Debian's, the version that is tested most.
 pub(crate) const PG_CONFIG: &str = "/usr/lib/postgresql/15/bin/pg_config";
@@ -52,6 +53,11 @@ pub(crate) struct Server {
 impl Server {
     /// Asks `pg_config` where things are, and builds; installs what that needs.
     pub(crate) fn built_for(pg_config: &Path) -> Result<Server> {
+        Server::built_of(&Tree::ours()?, pg_config)
+    }
+
+    /// As [`Server::built_for`], with the extension of this checkout.
+    pub(crate) fn built_of(tree: &Tree, pg_config: &Path) -> Result<Server> {
         let needs = if pg_config == Path::new(PG_CONFIG) {
             needs::to_build()
         } else {
@@ -62,12 +68,15 @@ impl Server {
         let ask = |what: &str| output(Command::new(pg_config).arg(what));
         let said = ask("--version")?;
         let version = parse_version(&said)?;
-        step(&format!("building the extension for {said}"));
+        step(&format!(
+            "building the extension {} for {said}",
+            tree.version
+        ));
         Ok(Server {
             version,
             pkglibdir: ask("--pkglibdir")?.into(),
             sharedir: ask("--sharedir")?.into(),
-            extension: Extension::build(version, pg_config, true)?,
+            extension: Extension::build_of(&tree.root, &tree.target, version, pg_config, true)?,
         })
     }
 }

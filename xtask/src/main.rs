@@ -15,6 +15,7 @@ mod simulate;
 mod soak;
 mod suites;
 mod test;
+mod tree;
 
 use std::process::ExitCode;
 

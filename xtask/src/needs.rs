@@ -127,6 +127,50 @@ pub(crate) fn to_check_links() -> Vec<Need> {
     )]
 }
 
+/// What running the recipes of the documentation needs.
+pub(crate) fn to_run_recipes() -> Vec<Need> {
+    let python = |code: &str| output(Command::new("python3").args(["-c", code])).is_ok();
+    let venv = python("import ensurepip");
+    let headers = python(
+        "import os, sysconfig; os.stat(os.path.join(sysconfig.get_path('include'), 'Python.h'))",
+    );
+    vec![
+        pip("fetches the libraries of the recipes from the Python package index"),
+        Need::new("python3-venv", "keeps them apart from the system's", venv),
+        Need::new(
+            "libmariadb-dev",
+            "mysqlclient is compiled with it",
+            on_path("mariadb_config"),
+        ),
+        Need::new(
+            "pkg-config",
+            "finds what it is compiled with",
+            on_path("pkg-config"),
+        ),
+        Need::new("python3-dev", "the same", headers),
+        Need::new("npm", "fetches those of the npm registry", on_path("npm")),
+        Need::new("nodejs", "runs them", on_path("node")),
+        Need::new(
+            "ruby-activerecord",
+            "the recipe for Rails",
+            has_gem("activerecord"),
+        ),
+        Need::new("ruby-pg", "the same", has_gem("pg")),
+        Need::new("ruby-mysql2", "the same", has_gem("mysql2")),
+        Need::new(
+            "pgbouncer",
+            "the recipe for it; Debian also sets up a service, which is not used",
+            Path::new("/usr/sbin/pgbouncer").exists(),
+        ),
+    ]
+}
+
+/// Whether Debian's Ruby has it.
+fn has_gem(name: &str) -> bool {
+    let asks = format!("gem '{name}'");
+    output(Command::new("/usr/bin/ruby").args(["-e", &asks])).is_ok()
+}
+
 fn pip(why: &'static str) -> Need {
     let is_there = output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok();
     Need::new("python3-pip", why, is_there)
@@ -142,6 +186,26 @@ pub(crate) fn to_package() -> Vec<Need> {
         ),
         Need::new("binutils", "takes debugging symbols out", on_path("strip")),
     ]
+}
+
+/// What walks through the documentation on bare machines need.
+pub(crate) fn to_walk() -> Vec<Need> {
+    let mut needs = to_package();
+    let programs = [
+        ("debootstrap", "makes a bare Debian root", "debootstrap"),
+        (
+            "systemd-container",
+            "starts its service manager",
+            "systemd-nspawn",
+        ),
+        ("util-linux", "goes into its namespaces", "nsenter"),
+        ("lintian", "checks packages", "lintian"),
+    ];
+    needs.extend(programs.map(|(package, why, program)| {
+        let sbin = Path::new("/usr/sbin").join(program);
+        Need::new(package, why, on_path(program) || sbin.exists())
+    }));
+    needs
 }
 
 /// What unpacking the sources of a Debian package needs.

@@ -11,12 +11,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use keywright_testkit::workspace_root;
 
-use self::contents::{Contents, VERSION, empty, relative, stage_files};
+use self::contents::{Contents, empty, relative, stage_files};
 use crate::install::{PG_CONFIG, Server};
 use crate::needs;
 use crate::shell::{output, run, step};
+use crate::tree::Tree;
 
 /// Make Debian packages and tarballs of the extension and the program in target/package.
 #[derive(Args)]
@@ -28,32 +28,53 @@ pub(crate) struct Package {
 
 impl Package {
     pub(crate) fn run(self) -> Result<()> {
-        needs::install(&needs::to_package())?;
-        let server = Server::built_for(&self.pg_config)?;
-        let dir = workspace_root().join("target/package");
-        fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-        for contents in [extension::contents(&server)?, program::contents(&dir)?] {
-            let stage = empty(&dir.join("stage"))?;
-            stage_files(&contents, &stage)?;
-            let deb = debian::build(&contents, &stage, &dir)?;
-            let tarball = tarball(&contents, &stage, &dir)?;
-            fs::remove_dir_all(&stage).context("removing what was staged")?;
-            step(&format!(
-                "looking whether all of {} is there",
-                contents.name
-            ));
-            let listed = output(Command::new("dpkg-deb").arg("--contents").arg(&deb))?;
-            show(&deb, &listed, &contents)?;
-            let listed = output(Command::new("tar").arg("-tzvf").arg(&tarball))?;
-            show(&tarball, &listed, &contents)?;
+        for made in make(&Tree::ours()?, &self.pg_config)? {
+            println!("{}\n{}", made.deb.display(), made.listed_deb);
+            println!("{}\n{}", made.tarball.display(), made.listed_tarball);
         }
         Ok(())
     }
 }
 
-/// Prints what a package holds, or fails when something is missing in it.
-fn show(package: &Path, listed: &str, contents: &Contents) -> Result<()> {
-    println!("{}\n{listed}", package.display());
+/// A package in both forms, and what they hold.
+pub(crate) struct Made {
+    pub(crate) deb: PathBuf,
+    listed_deb: String,
+    tarball: PathBuf,
+    listed_tarball: String,
+}
+
+/// The extension's package for that installation, and the program's, in `target/package` of the checkout.
+pub(crate) fn make(tree: &Tree, pg_config: &Path) -> Result<[Made; 2]> {
+    needs::install(&needs::to_package())?;
+    let server = Server::built_of(tree, pg_config)?;
+    let dir = tree.root.join("target/package");
+    fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+    Ok([
+        pack(&extension::contents(tree, &server)?, &dir)?,
+        pack(&program::contents(tree, &dir)?, &dir)?,
+    ])
+}
+
+fn pack(contents: &Contents, dir: &Path) -> Result<Made> {
+    let stage = empty(&dir.join("stage"))?;
+    stage_files(contents, &stage)?;
+    let deb = debian::build(contents, &stage, dir)?;
+    let tarball = tarball(contents, &stage, dir)?;
+    fs::remove_dir_all(&stage).context("removing what was staged")?;
+    let listed_deb = output(Command::new("dpkg-deb").arg("--contents").arg(&deb))?;
+    see_that_all_is_there(&deb, &listed_deb, contents)?;
+    let listed_tarball = output(Command::new("tar").arg("-tzvf").arg(&tarball))?;
+    see_that_all_is_there(&tarball, &listed_tarball, contents)?;
+    Ok(Made {
+        deb,
+        listed_deb,
+        tarball,
+        listed_tarball,
+    })
+}
+
+fn see_that_all_is_there(package: &Path, listed: &str, contents: &Contents) -> Result<()> {
     for file in &contents.files {
         let inside = relative(&file.to).display().to_string();
         if !listed.contains(&inside) {
@@ -65,8 +86,9 @@ fn show(package: &Path, listed: &str, contents: &Contents) -> Result<()> {
 
 /// The same files as in the Debian package, to be unpacked over `/`.
 fn tarball(contents: &Contents, stage: &Path, dir: &Path) -> Result<PathBuf> {
-    let (name, arch) = (&contents.name, std::env::consts::ARCH);
-    let file = dir.join(format!("{name}-{VERSION}-{arch}.tar.gz"));
+    let Contents { name, version, .. } = contents;
+    let arch = std::env::consts::ARCH;
+    let file = dir.join(format!("{name}-{version}-{arch}.tar.gz"));
     step(&format!("making {}", file.display()));
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);

@@ -43,8 +43,10 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         .output()
         .with_context(|| format!("running `{shown}`"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{shown}` failed: {}\n{said}", output.status);
+        // Some programs tell their errors on standard output.
+        let [printed, said] =
+            [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        bail!("`{shown}` failed: {}\n{printed}{said}", output.status);
     }
     let text = String::from_utf8(output.stdout)
         .with_context(|| format!("what `{shown}` printed is not UTF-8"))?;

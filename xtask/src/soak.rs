@@ -2,6 +2,7 @@
 
 mod mutants;
 mod mysql;
+mod package;
 mod pg;
 mod regress;
 mod switch;
@@ -22,6 +23,7 @@ enum What {
     Pg(pg::Pg),
     Mysql(mysql::Mysql),
     Mutants(mutants::Mutants),
+    Package(package::Package),
     Switch(switch::Switch),
 }
 
@@ -32,6 +34,7 @@ impl Soak {
             What::Pg(pg) => pg.run(),
             What::Mysql(mysql) => mysql.run(),
             What::Mutants(mutants) => mutants.run(),
+            What::Package(package) => package.run(),
             What::Switch(switch) => switch.run(),
         }
     }

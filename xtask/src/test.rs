@@ -14,6 +14,9 @@ use crate::suites::run::Tally;
 use crate::suites::{self, Starts};
 use crate::{check, fuzz, needs};
 
+/// How the names of suites end that run the recipes of the documentation.
+const RECIPES: &str = "recipes";
+
 /// Run everything: the checks, the simulations, the fuzzers, and the tests against real servers.
 #[derive(Args)]
 pub(crate) struct Test {
@@ -39,6 +42,7 @@ impl Test {
                 return Ok(());
             }
             needs::install(&self.needs(&[Starts::Nothing, Starts::MySql, Starts::Postgres]))?;
+            needs::install(&needs::to_run_recipes())?;
             needs::install(&needs::to_fuzz())?;
             needs::install(&needs::to_check_links())?;
             check::lints()?;
@@ -62,6 +66,12 @@ impl Test {
         }
         let kinds: Vec<Starts> = found.iter().map(|built| built.suite.starts).collect();
         needs::install(&self.needs(&kinds))?;
+        if found
+            .iter()
+            .any(|built| built.suite.name.ends_with(RECIPES))
+        {
+            needs::install(&needs::to_run_recipes())?;
+        }
         for starts in [Starts::Nothing, Starts::MySql, Starts::Postgres] {
             self.run_those_of(&found, starts, &mut tally)?;
         }

@@ -1,4 +1,4 @@
-//! Layouts out of text: everything wrong with it is told at once.
+//! Layouts out of text: all mistakes in it are reported at once.
 
 use thiserror::Error;
 

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::server::{query, relation};
 
 /// SQL versions this library serves. A preloaded library and the installed SQL change at different times.
-const SQL_VERSIONS: [&str; 1] = ["0.1.0"];
+const SQL_VERSIONS: &[&str] = &["0.1.0"];
 
 /// The installed extension.
 pub fn installed() -> Result<Extension, Failure> {

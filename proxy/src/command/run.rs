@@ -1,4 +1,4 @@
-//! `run`: serves until it is told to stop.
+//! What a program follows while it runs: its configuration, the servers, the switch.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,78 +10,15 @@ use keywright_proxy::config::{Config, Listener};
 use keywright_proxy::in_force::{self, InForce};
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::password::OwnKey;
-use keywright_proxy::serve;
 use keywright_proxy::switch::rule_name;
 use keywright_store::switch::{RuleName, Standing, Switchboard};
 use keywright_store::{Failure, Keys};
-use sd_notify::NotifyState;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{oneshot, watch};
+use tokio::signal::unix::Signal;
+use tokio::sync::oneshot;
 
+use super::File;
 use super::schema_refresh::SchemaRefresh;
 use super::switching::Switching;
-use super::{File, runtime};
-
-/// Serves until SIGTERM or Ctrl-C.
-pub(crate) fn run(file: &File) -> Result<()> {
-    let (config, keys) = file.open()?;
-    tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
-        config = %file.config.display(),
-        "starting"
-    );
-    let runtime = runtime()?;
-    // Before the first look, which may take long: a SIGHUP meanwhile would end a process that does not wait for it.
-    let mut signals = {
-        let _inside = runtime.enter();
-        Signals::awaited()?
-    };
-    let begun = runtime.block_on(async {
-        tokio::select! {
-            running = Running::begin(file, config.clone(), keys.clone()) => Some(running),
-            () = signals.stop.said() => None,
-        }
-    });
-    let Some(running) = begun else {
-        return Ok(());
-    };
-    let mut running = running?;
-    let snapshot = running.in_force.snapshot();
-    let (stop, stopping) = watch::channel(false);
-    let (serves, mut has_ended) = oneshot::channel::<()>();
-    let serving = {
-        let (keys, counters) = (keys.clone(), Arc::clone(&running.counters));
-        std::thread::spawn(move || {
-            // Dropped however serving ends, which is what is waited for.
-            let _serves = serves;
-            serve::serve(config, keys, snapshot, counters, stopping)
-        })
-    };
-    runtime.block_on(async {
-        let is_over = tokio::select! {
-            () = signals.stop.said() => false,
-            _ = &mut has_ended => true,
-            () = running.follow(&mut signals.hangup) => false,
-        };
-        serve::tell_systemd(NotifyState::Stopping);
-        // Nobody may listen any more.
-        let _ = stop.send(true);
-        if !is_over {
-            running.drain(has_ended).await;
-        }
-    });
-    let served = match serving.join() {
-        Ok(served) => served,
-        Err(_) => bail!("the proxy's threads panicked"),
-    };
-    runtime.block_on(async {
-        if let Some(switching) = &mut running.switching {
-            switching.leave().await;
-        }
-        keys.hand_back().await;
-    });
-    served
-}
 
 /// Whether the store has the tags. One that does not answer holds nobody up: keys that are reserved need none, and those that are not
 /// are waited for. But a tag that comes into force while others are must be known.
@@ -116,42 +53,8 @@ async fn meant(keys: &Keys, missing: &[Tag]) -> String {
     near.map_or_else(String::new, |near| format!(". Did you mean \"{near}\"?"))
 }
 
-/// What the process is told from outside.
-struct Signals {
-    stop: Stop,
-    hangup: Signal,
-}
-
-impl Signals {
-    /// Inside a runtime.
-    fn awaited() -> Result<Signals> {
-        Ok(Signals {
-            stop: Stop {
-                terminate: signal(SignalKind::terminate())?,
-                interrupt: signal(SignalKind::interrupt())?,
-            },
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-}
-
-/// SIGTERM and Ctrl-C.
-struct Stop {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Stop {
-    async fn said(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
 /// What connections follow, and what it is made of.
-struct Running<'a> {
+pub(super) struct Running<'a> {
     file: &'a File,
     /// As it was read.
     config: Arc<Config>,
@@ -202,12 +105,22 @@ async fn rules_that_may_have_keys(config: &Config, keys: &Keys) -> BTreeSet<Rule
 }
 
 impl<'a> Running<'a> {
-    async fn begin(file: &'a File, config: Config, keys: Keys) -> Result<Running<'a>> {
-        are_there(&keys, &config.tags(), None).await?;
+    /// `takes_over`: another program serves clients, and goes on if this one cannot give keys.
+    pub(super) async fn begin(
+        file: &'a File,
+        config: Config,
+        keys: Keys,
+        takes_over: bool,
+    ) -> Result<Running<'a>> {
+        let known = takes_over.then_some([].as_slice());
+        are_there(&keys, &config.tags(), known).await?;
         let config = Arc::new(config);
         let counters = Arc::new(Counters::default());
         counters.reloaded(true, SystemTime::now());
         let standing = standing(&config, &keys).await;
+        if takes_over && is_switched(&config) && standing.is_none() {
+            bail!("the store does not say where keys come from now");
+        }
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
         let board = Switchboard::new(&keys);
@@ -235,6 +148,10 @@ impl<'a> Running<'a> {
         };
         running.begin_switching();
         if let Some(switching) = &mut running.switching {
+            if takes_over {
+                // The other program has another configuration perhaps, and would switch back.
+                switching.begin_nothing();
+            }
             // So that whoever is served gets keys from the first statement on, if nothing is in the way.
             switching.settle().await;
         }
@@ -261,8 +178,14 @@ impl<'a> Running<'a> {
 
     /// Gives a new snapshot whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it
     /// leaves nothing half done: a snapshot is given as a whole.
-    async fn follow(&mut self, hangup: &mut Signal) {
+    pub(super) async fn follow(&mut self, mut hangup: Option<&mut Signal>) {
         loop {
+            let told = async {
+                match &mut hangup {
+                    Some(hangup) => hangup.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
             let switching = self.switching.as_ref();
             let pause = async {
                 match switching {
@@ -271,7 +194,7 @@ impl<'a> Running<'a> {
                 }
             };
             let (changed, given) = tokio::select! {
-                _ = hangup.recv() => {
+                _ = told => {
                     let reloaded = self.reload().await;
                     self.counters.reloaded(reloaded.is_ok(), SystemTime::now());
                     ("connections follow the rules as they are now", reloaded)
@@ -300,10 +223,48 @@ impl<'a> Running<'a> {
         }
     }
 
+    /// What the configuration wants anew is switched from now on.
+    pub(super) fn may_switch(&mut self) {
+        if let Some(switching) = &mut self.switching {
+            switching.may_begin();
+        }
+    }
+
+    /// Another program has taken over, and is the one that switches and notes what this place wants.
+    pub(super) fn give_way_in_switches(&mut self) {
+        if let Some(switching) = &mut self.switching {
+            switching.give_way();
+        }
+    }
+
+    /// The store is told that the program ends.
+    pub(super) async fn leave(&mut self) {
+        if let Some(switching) = &mut self.switching {
+            switching.leave().await;
+        }
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(super) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    pub(super) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    pub(super) fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
     /// Clients finish what they are at: what waits for the switch goes on when that is over, and others' attempts do not wait for
     /// this program.
-    async fn drain(&mut self, mut has_ended: oneshot::Receiver<()>) {
+    pub(super) async fn drain(&mut self, has_ended: &mut oneshot::Receiver<()>) {
         let Some(switching) = &mut self.switching else {
+            let _ = has_ended.await;
             return;
         };
         switching.begin_nothing();
@@ -311,7 +272,7 @@ impl<'a> Running<'a> {
             // To its end: behind it the store is told that the program is gone.
             switching.step().await;
             tokio::select! {
-                _ = &mut has_ended => return,
+                _ = &mut *has_ended => return,
                 () = switching.pause() => {}
             }
         }

@@ -43,8 +43,10 @@ pub(super) struct Switching {
     changed: BTreeSet<RuleName>,
     /// Whether the configuration may want what is not in force.
     is_due: bool,
-    /// The program is to end, and begins nothing.
+    /// The program goes along with others, and begins nothing: it is to end, or does not serve clients yet.
     is_stopping: bool,
+    /// Another program has taken over, of the same place.
+    has_given_way: bool,
     next_try: Instant,
     retry_ms: u64,
     /// How many attempts were begun since the configuration, and how many rules the last one of them left.
@@ -173,6 +175,7 @@ impl Switching {
             place: place.chars().take(PLACE_CHARS_MAX).collect(),
             is_due: true,
             is_stopping: false,
+            has_given_way: false,
             config,
             counters,
             changed: BTreeSet::new(),
@@ -214,6 +217,17 @@ impl Switching {
     /// From now on it goes along with others, and finishes what it has begun.
     pub(super) fn begin_nothing(&mut self) {
         self.is_stopping = true;
+    }
+
+    /// From now on it begins what the configuration wants anew.
+    pub(super) fn may_begin(&mut self) {
+        self.is_stopping = false;
+    }
+
+    /// Another program is the one of this place from now on.
+    pub(super) fn give_way(&mut self) {
+        self.begin_nothing();
+        self.has_given_way = true;
     }
 
     /// Returns when it is time for the next step.
@@ -412,7 +426,7 @@ impl Switching {
             let is_settled = self.step().await;
             has_begun |= !self.is_idle;
             // Also after an attempt that was given up: the next is made while clients are served.
-            if is_settled && (!self.is_due || has_begun) {
+            if is_settled && (!self.is_due || has_begun || self.is_stopping) {
                 return;
             }
             if self.reported.is_some() && self.is_idle {
@@ -424,7 +438,9 @@ impl Switching {
 
     /// The program ends: nobody is to wait for it.
     pub(super) async fn leave(&mut self) {
-        if let Err(error) = self.record_wanted().await {
+        if !self.has_given_way
+            && let Err(error) = self.record_wanted().await
+        {
             tracing::debug!("what is in force here was not noted in the store: {error:#}");
         }
         if let Err(failure) = self.board.leave().await {

@@ -76,7 +76,7 @@ pub(super) struct RawStatus {
     pub(super) users: Vec<String>,
 }
 
-/// What is bounded, and by how much. Only `schema_refresh_s` and `switch_peer_wait_s` are taken by SIGHUP; the others take a restart.
+/// What is bounded, and by how much. Only `schema_refresh_s` and `switch_peer_wait_s` are taken by SIGHUP; the others take a new program (SIGUSR2).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawLimits {
@@ -102,7 +102,8 @@ pub(super) struct RawLimits {
     /// A client or server that was silent for so long is asked whether it is there (TCP keepalive), and given up after as long again,
     /// seconds; 0: never.
     pub(super) keepalive_s: u32,
-    /// How long connections may go on after SIGTERM, milliseconds.
+    /// How long connections may go on after SIGTERM, milliseconds. Where a new program has taken over (SIGUSR2) they go on for so long
+    /// before that begins.
     pub(super) drain_ms_max: u64,
     /// How often the servers' tables, fences, triggers and views are looked at, seconds.
     pub(super) schema_refresh_s: u64,

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use keywright_wire::handshake::greeting::{DEPRECATE_EOF, QUERY_ATTRIBUTES};
+use keywright_wire::capability::{DEPRECATE_EOF, QUERY_ATTRIBUTES};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::leg::Leg;
@@ -32,7 +32,7 @@ pub(super) async fn read<S: AsyncRead + AsyncWrite + Unpin>(
     upstream: &mut S,
     capabilities: u64,
 ) -> io::Result<Account> {
-    let has = |bit: u32| capabilities & u64::from(bit) != 0;
+    let has = |bit: u64| capabilities & bit != 0;
     let mut question = vec![0x03];
     if has(QUERY_ATTRIBUTES) {
         // None of them, one set.

@@ -11,7 +11,7 @@
 use std::io;
 use std::time::Duration;
 
-use keywright_wire::handshake::greeting::{PLUGIN_AUTH, PROTOCOL_41, SECURE_CONNECTION};
+use keywright_wire::capability::{LONG_PASSWORD, PLUGIN_AUTH, PROTOCOL_41, SECURE_CONNECTION};
 use tokio::time::timeout;
 
 use super::AUTH_PACKETS_MAX;
@@ -125,8 +125,9 @@ impl Pending {
 
 /// The introduction of nobody, without a password.
 fn nobody() -> Vec<u8> {
-    let capabilities = 1 | PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH;
-    let mut packet = capabilities.to_le_bytes().to_vec();
+    let capabilities = LONG_PASSWORD | PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH;
+    let [a, b, c, d, ..] = capabilities.to_le_bytes();
+    let mut packet = vec![a, b, c, d];
     packet.extend((1_u32 << 24).to_le_bytes());
     packet.push(COLLATION);
     packet.extend([0; 23]);

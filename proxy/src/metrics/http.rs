@@ -14,7 +14,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use keywright_store::SourceStats;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::page;
@@ -44,25 +44,31 @@ struct HttpState {
     stopping: watch::Receiver<bool>,
 }
 
-/// Answers requests.
+/// Answers requests for as long as connections are to be accepted; those that are left then go on.
 pub(crate) async fn serve(
     listener: Acceptor,
     status: Arc<Status>,
     stopping: watch::Receiver<bool>,
-) {
+    mut accepting: watch::Receiver<bool>,
+) -> JoinSet<()> {
     let state = HttpState { status, stopping };
+    let mut exchanges = JoinSet::new();
     let mut served: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        match listener.accept().await.and_then(Accepted::here) {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = accepting.wait_for(|accepting| !*accepting) => return exchanges,
+        };
+        match accepted.and_then(Accepted::here) {
             Ok(peer) => {
+                while exchanges.try_join_next().is_some() {}
                 served.retain(|connection| !connection.is_finished());
                 if served.len() >= CONNECTIONS_MAX
                     && let Some(first) = served.pop_front()
                 {
                     first.abort();
                 }
-                let exchange = tokio::spawn(exchange(peer, state.clone()));
-                served.push_back(exchange.abort_handle());
+                served.push_back(exchanges.spawn(exchange(peer, state.clone())));
             }
             Err(error) => {
                 tracing::warn!(%error, "accepting a request for metrics");

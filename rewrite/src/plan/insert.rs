@@ -1,4 +1,4 @@
-//! Plans an INSERT or REPLACE: one walk over its rows tells which of them need a key.
+//! Plans an INSERT or REPLACE: one walk over its rows finds those that need a key.
 
 use crate::lex::cursor::Cursor;
 use crate::modes::{Flavour, Modes};

@@ -9,7 +9,7 @@ use crate::refusal::Unread;
 
 const NULL: &[u8] = b"NULL";
 
-/// Bytes of a string that are looked at in one step.
+/// Bytes of a string that are read in one step.
 const STEP: usize = 32;
 
 /// Shortest text that is read from two places at once, bytes.

@@ -1,4 +1,4 @@
-//! A first look at a statement: what kind it is, by its first keywords.
+//! The kind of a statement, by its first keywords.
 
 use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind as TokenKind, Token};
@@ -130,7 +130,7 @@ const KEYWORDS: &[(&str, Kind)] = &[
 ];
 
 impl Cursor<'_> {
-    /// The kind of the statement that starts here; the cursor ends up behind the keywords that told it.
+    /// The kind of the statement that starts here; the cursor ends up behind the keywords that decide it.
     pub(crate) fn kind(&mut self) -> Result<Kind, Unread> {
         let start = *self;
         let first = self.token()?;

@@ -108,7 +108,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// All names in the rest, and what could be one: a server may be told to write names without quotes.
+    /// All names in the rest, and what could be one: a server may be set to write names without quotes.
     fn names(&mut self) -> Result<Vec<Vec<u8>>, Unread> {
         let mut names = Vec::new();
         loop {

@@ -1,5 +1,5 @@
 //! Writes the new text where the old one lies: the rows move back by what the keys before them take. What a long statement
-//! is rewritten to needs no memory of its own then, and is written to memory that the processor has at hand.
+//! is rewritten to then needs no memory of its own, and is written where the processor's cache has it.
 
 use keywright_core::KeyBatch;
 

@@ -1,4 +1,4 @@
-//! The imagined server: it answers questions about its state, and takes everything else for done.
+//! The imagined server: it answers questions about its state, and answers everything else with OK.
 
 use keywright_rewrite::{Kind, Load, kind, use_target};
 use keywright_wire::bytes::write_packet;
@@ -9,10 +9,10 @@ use keywright_wire::protocol::{
 use keywright_wire::rows::{Made, write_column, write_ok};
 
 use super::{Columns, Imagine, Imagined};
-use crate::after::Named;
-use crate::context::probe;
-use crate::load::{ASK_LAST_ID, START};
-use crate::temporary::SHOW_CREATE;
+use crate::answer::after::Named;
+use crate::insert::load::{ASK_LAST_ID, START};
+use crate::server::context::probe;
+use crate::server::temporary::SHOW_CREATE;
 
 /// utf8mb4_general_ci.
 pub(super) const COLLATION: u16 = 45;

@@ -1,6 +1,7 @@
 //! Which tables a rule is for.
 
 use thiserror::Error;
+use wildmatch::WildMatch;
 
 /// `schema.table`, both with `*` for any characters and `?` for one.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,5 +46,54 @@ impl Pattern {
     /// The table's part.
     pub fn table(&self) -> &str {
         &self.table
+    }
+}
+
+/// A pattern in the form in which the server compares names.
+pub(super) struct Matcher {
+    schema: Glob,
+    table: Glob,
+}
+
+impl Matcher {
+    pub(super) fn new(schema: String, table: String) -> Self {
+        Self {
+            schema: Glob::new(schema),
+            table: Glob::new(table),
+        }
+    }
+
+    pub(super) fn matches_schema(&self, name: &[u8]) -> bool {
+        self.schema.matches(name)
+    }
+
+    pub(super) fn matches_table(&self, name: &[u8]) -> bool {
+        self.table.matches(name)
+    }
+}
+
+/// One part of a pattern.
+enum Glob {
+    /// No `*` and no `?`.
+    Exact(String),
+    Wild(WildMatch),
+}
+
+impl Glob {
+    fn new(text: String) -> Self {
+        match text.contains(['*', '?']) {
+            true => Self::Wild(WildMatch::new(&text)),
+            false => Self::Exact(text),
+        }
+    }
+
+    /// Names that are no UTF-8 match nothing: rules are written in it.
+    fn matches(&self, name: &[u8]) -> bool {
+        match self {
+            Self::Exact(text) => text.as_bytes() == name,
+            Self::Wild(pattern) => {
+                std::str::from_utf8(name).is_ok_and(|name| pattern.matches(name))
+            }
+        }
     }
 }

@@ -1,11 +1,11 @@
-//! What was seen of the tables that rules match.
+//! What the last schema refresh found of the tables that rules match.
 
 use std::collections::{BTreeSet, HashMap};
 
-/// What the last look at the server saw of a table that a rule matches.
+/// What the last schema refresh found of a table that a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sighting {
-    /// It has the rule's column; or nobody looked, and it is taken to have it.
+    /// It has the rule's column. A table is taken to have it where there was no schema refresh.
     With,
     /// It has the column, in which the rule's keys have no room.
     Narrow,
@@ -15,22 +15,22 @@ pub enum Sighting {
     Never,
 }
 
-/// A table that a rule matches, and what was seen of it.
+/// A table that a rule matches, and what was found of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenTable {
     /// Its schema.
     pub schema: String,
     /// Its name.
     pub name: String,
-    /// What was seen of it.
+    /// What was found of it.
     pub sighting: Sighting,
 }
 
-/// Tables that were seen, by name and schema as they are compared.
+/// Tables that were found, by name and schema as they are compared.
 #[derive(Debug, Default)]
 pub(super) struct Sighted {
     tables: HashMap<Vec<u8>, HashMap<Vec<u8>, Sighting>>,
-    /// Whether all there are were looked at.
+    /// Whether these are all there are.
     is_all: bool,
 }
 
@@ -48,7 +48,7 @@ impl Sighted {
         self.is_all = true;
     }
 
-    /// What was seen of a table.
+    /// What was found of a table.
     pub(super) fn of(&self, schema: &[u8], name: &[u8]) -> Sighting {
         let seen = self.tables.get(name).and_then(|of| of.get(schema));
         match seen {

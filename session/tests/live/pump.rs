@@ -10,9 +10,10 @@ use std::thread;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, Server};
 use keywright_session::{KeyRequest, Limits, Rules, Session, SessionFacts, Step};
+use keywright_wire::capability::{COMPRESS, TLS, ZSTD};
 
 /// What a listener with rules does not offer: TLS and compression.
-const NOT_OFFERED: u32 = 1 << 5 | 1 << 11 | 1 << 26;
+const NOT_OFFERED: u64 = COMPRESS | TLS | ZSTD;
 
 enum Came {
     Client(Vec<u8>),

@@ -5,10 +5,10 @@ use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::*;
 use std::sync::Arc;
 
-pub(crate) const DEPRECATE_EOF: u64 = 1 << 24;
-pub(crate) const MULTI: u64 = 1 << 16;
-pub(crate) const ATTRIBUTES: u64 = 1 << 27;
-pub(crate) const BULK: u64 = 1 << 34;
+pub(crate) use keywright_wire::capability::{
+    BULK_OPERATIONS as BULK, DEPRECATE_EOF, MULTI_STATEMENTS as MULTI,
+    QUERY_ATTRIBUTES as ATTRIBUTES,
+};
 
 pub(crate) struct Rig {
     pub(crate) s: Session,

@@ -100,7 +100,7 @@ impl Demand {
         self.ask();
     }
 
-    /// Asks for a refill that somebody waits for, who has a place: whoever looks at `asked` next knows of him.
+    /// Asks for a refill that a statement waits for. The statement has a place, so whoever reads `asked` next counts it.
     fn insist(&self) {
         if !self.asked.swap(true, Ordering::AcqRel) {
             self.wake.notify_one();
@@ -227,7 +227,7 @@ impl Demand {
         }
     }
 
-    /// The most that somebody waits for now, of what is not put off; 0: nobody does.
+    /// The largest request that waits now and is not put off; 0: there is none.
     pub(crate) fn need(&self) -> u64 {
         let put_off = self.put_offs.smallest(Instant::now());
         let limit = put_off.map_or(u64::MAX, |put_off| put_off.need);
@@ -275,7 +275,7 @@ impl Demand {
         self.answered.notify_waiters();
     }
 
-    /// There are none for those who need as many; what was asked remains asked.
+    /// Requests for so many fail; the refill itself stays asked for.
     pub(crate) fn failed(&self, failure: Failure, need: u64, outlook: Outlook) {
         self.figures.refill_failures.fetch_add(1, Ordering::Relaxed);
         {

@@ -62,7 +62,7 @@ impl SegmentSupply {
         }
     }
 
-    /// One compare-and-swap, and a look at what is left.
+    /// One compare-and-swap, and a check of what is left.
     #[inline]
     pub(crate) fn try_take(&self, count: u64) -> Option<KeyBatch> {
         if self.demand.is_closed() {
@@ -93,7 +93,7 @@ impl SegmentSupply {
         self.buffer.remaining()
     }
 
-    /// Everything that is left and may be handed back; nobody can take it any more.
+    /// Everything that is left and may be handed back; it cannot be taken any more.
     pub(crate) fn take_rest(&self) -> Vec<Rest> {
         let ranges = self.buffer.take_rest();
         let (origin, generation) = {

@@ -44,7 +44,7 @@ pub struct SourceStats {
     pub wait_us: u64,
     /// Waits that have ended, by [`WAIT_BOUNDS_US`].
     pub waited: [u64; WAIT_BOUNDS_US.len() + 1],
-    /// Times that the clock was set, forward or back, as far as a source whose keys are made of time has seen it.
+    /// How often the clock was set, forward or back, as seen by sources whose keys are made of time.
     pub clock_steps: u64,
     /// Statements that got no key.
     pub refused: u64,

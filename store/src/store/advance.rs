@@ -1,4 +1,4 @@
-//! Raising bounds by the word of somebody who knows how far ids were given.
+//! Raising bounds: somebody who knows how far ids were given says so.
 
 use std::sync::Arc;
 

@@ -30,7 +30,7 @@ pub async fn server_identity(conn: &mut Conn) -> Result<String, Failure> {
     Ok(facts.identity)
 }
 
-/// Variables that are looked at.
+/// Variables that are read.
 const VARIABLES: &str = "'server_uuid', 'server_id', 'hostname', 'port', 'datadir', \
                          'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'read_only'";
 

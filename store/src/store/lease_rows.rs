@@ -19,7 +19,7 @@ const COLUMNS: &str =
 /// When a lease expires: so many milliseconds from now, by the store's clock, in UTC.
 const EXPIRY: &str = "UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND";
 
-/// A worker id to be taken over: any, or the one wished for.
+/// A worker id to be taken over: any, or a certain one.
 #[derive(Debug)]
 pub(crate) struct TakeLease<'a> {
     pub(crate) space: Space,
@@ -282,7 +282,7 @@ fn require_one(conn: &Conn) -> Result<(), StoreError> {
     }
 }
 
-/// What is said of all leases of a space. Nothing changes it until the transaction ends: who does has the row locked before any lease.
+/// What holds for all leases of a space. It stays until the transaction ends: a change locks this row before any lease.
 async fn era(conn: &mut Conn, space: Space) -> Result<Era, StoreError> {
     const SELECT: &str = "SELECT snowflake_generation, snowflake_floor_ms FROM keywright_switch WHERE id = 1 LOCK IN SHARE MODE";
     if space != Space::Snowflake {

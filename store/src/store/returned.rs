@@ -10,7 +10,7 @@ use super::tag_request::ReservationRequest;
 use super::{Link, Store, StoreError, Transaction, column, is_missing_table};
 use crate::reserve::{Returned, choose_returned};
 
-/// Returned ranges looked at in one conversation.
+/// Returned ranges that one transaction reads.
 const RETURNED_MAX: u32 = 1_000;
 
 /// Which rests are worthless.

@@ -190,7 +190,7 @@ impl Transaction<()> for Beat {
     }
 }
 
-/// A program stops: nobody is to wait for it.
+/// A program stops: the others need not wait for it.
 #[derive(Debug)]
 pub(crate) struct Leave {
     pub(crate) program: String,

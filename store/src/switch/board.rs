@@ -59,7 +59,7 @@ impl Switchboard {
         self.keys.run(beat).await
     }
 
-    /// The program stops: nobody is to wait for it.
+    /// The program stops: the others need not wait for it.
     ///
     /// # Errors
     /// The store cannot be used.

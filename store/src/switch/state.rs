@@ -1,4 +1,4 @@
-//! What the store holds of the switch, and what programs tell each other by it.
+//! What the store holds of the switch, and what programs let each other know through it.
 
 use crate::switch::space::KeySpace;
 
@@ -131,7 +131,7 @@ pub struct Recorded {
 pub struct WentBy {
     /// Native ids that statements asked for, at most.
     pub ids: u64,
-    /// Grows with statements of which nobody knows how many.
+    /// Grows with statements whose number is not known.
     pub unknown: u64,
 }
 

@@ -132,7 +132,7 @@ fn proxies_lease_worker_ids_of_their_own() -> Result<()> {
 
 #[test]
 fn a_worker_id_insisted_on_is_leased_too() -> Result<()> {
-    let schema = Schema::new("kw_lease_wish")?;
+    let schema = Schema::new("kw_lease_wanted")?;
     runtime()?.block_on(async {
         let first = open_with(&schema.raw(), &on_worker(7))?;
         first.init().await?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 
-use super::{Action, Bound, Expect, How, Scenario, Step};
+use super::scenario::{Action, Bound, Expect, How, Scenario, Step};
 use crate::wire::Param;
 use crate::{Flavour, Result};
 
@@ -214,7 +214,7 @@ fn params(text: &str) -> Result<Vec<Bound>> {
 fn bound(text: &str) -> Result<Bound> {
     match text.strip_prefix("ahead ").map(param).transpose()? {
         Some(Param::Text(value) | Param::Blob(value)) => Ok(Bound::Ahead(value)),
-        Some(_) => bail!("only texts and bytes are sent ahead: {text}"),
+        Some(_) => bail!("only texts and bytes can be long data: {text}"),
         None => param(text).map(Bound::Now),
     }
 }

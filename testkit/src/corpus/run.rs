@@ -2,11 +2,10 @@
 
 use anyhow::{Context, bail};
 
+use super::keys::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};
+use super::scenario::{Action, Bound, Expect, How, Scenario, Step};
+use super::side::{Side, TwinKeys};
 use super::transcript::{show_fault, show_replies, show_row, show_statement};
-use super::{
-    Action, Bound, Expect, How, KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES, Scenario, Side, Step,
-    TwinKeys,
-};
 use crate::wire::command;
 use crate::{Flavour, Login, Param, Reply, Result, Wire};
 
@@ -282,10 +281,4 @@ fn dump(direct: &mut Wire, schema: &str) -> Result<String> {
         seen.push('\n');
     }
     Ok(seen)
-}
-
-impl Side<'_> {
-    pub(super) fn is_proxied(&self) -> bool {
-        self.port != self.direct_port
-    }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};
+use super::keys::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};
 use crate::wire::{Column, Done, Reply, SqlFault, Statement, Value, status};
 
 /// Whether a statement took long is not the statement's.

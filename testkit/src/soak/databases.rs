@@ -13,7 +13,7 @@ use super::event::Drop;
 use super::identity::{create_tag, set_worker};
 use super::session::Session;
 use super::world::{Kind, Place, Role};
-use crate::client::from_server;
+use crate::pg::client::from_server;
 
 /// Most databases at the same time; a copy beyond takes the place of one.
 const PLACES_MAX: usize = 8;

@@ -2,7 +2,7 @@
 
 use anyhow::Error;
 
-use crate::client::from_server;
+use crate::pg::client::from_server;
 
 /// What a failed statement means.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,31 +9,11 @@ use sha2::{Digest, Sha256};
 
 use super::bytes::{Reader, put_string};
 use super::channel::Channel;
-use super::{Wire, command, fault, tls};
+use super::link::Link;
+use super::protocol::{capability, command};
+use super::reply::fault;
+use super::tls;
 use crate::Result;
-
-/// Capabilities by their bits; the high 32 are MariaDB's.
-#[allow(missing_docs, reason = "named as in the protocol's documentation")]
-pub mod capability {
-    pub const LONG_PASSWORD: u64 = 1;
-    pub const FOUND_ROWS: u64 = 1 << 1;
-    pub const LONG_FLAG: u64 = 1 << 2;
-    pub const CONNECT_WITH_DB: u64 = 1 << 3;
-    pub const LOCAL_FILES: u64 = 1 << 7;
-    pub const PROTOCOL_41: u64 = 1 << 9;
-    pub const SSL: u64 = 1 << 11;
-    pub const TRANSACTIONS: u64 = 1 << 13;
-    pub const SECURE_CONNECTION: u64 = 1 << 15;
-    pub const MULTI_STATEMENTS: u64 = 1 << 16;
-    pub const MULTI_RESULTS: u64 = 1 << 17;
-    pub const PS_MULTI_RESULTS: u64 = 1 << 18;
-    pub const PLUGIN_AUTH: u64 = 1 << 19;
-    pub const CONNECT_ATTRS: u64 = 1 << 20;
-    pub const SESSION_TRACK: u64 = 1 << 23;
-    pub const DEPRECATE_EOF: u64 = 1 << 24;
-    pub const QUERY_ATTRIBUTES: u64 = 1 << 27;
-    pub const MARIADB_BULK: u64 = 1 << 34;
-}
 
 /// What a connection needs to work at all.
 const REQUIRED: u64 = capability::LONG_PASSWORD
@@ -85,9 +65,10 @@ impl Login {
     }
 }
 
-struct Greeting {
-    version: String,
-    thread_id: u32,
+/// What a server says first.
+pub(super) struct Greeting {
+    pub(super) version: String,
+    pub(super) thread_id: u32,
     capabilities: u64,
     seed: Vec<u8>,
     plugin: Vec<u8>,
@@ -130,7 +111,7 @@ pub(super) fn enter(
     mut channel: Channel,
     login: &Login,
     tls: Option<Arc<ClientConfig>>,
-) -> Result<Wire> {
+) -> Result<(Link, Greeting)> {
     let greeting = read_greeting(&channel.read()?)?;
     // MariaDB says by leaving the first bit out that it has capabilities of its own, and understands it all the same.
     let offered = greeting.capabilities | REQUIRED | capability::CONNECT_WITH_DB;
@@ -180,16 +161,15 @@ pub(super) fn enter(
     }
     channel.write(&packet)?;
     authenticate(&mut channel, &login.password)?;
-    Ok(Wire {
+    let link = Link {
         channel,
         capabilities,
-        server_version: greeting.version,
-        thread_id: greeting.thread_id,
         local_file: Vec::new(),
-    })
+    };
+    Ok((link, greeting))
 }
 
-pub(super) fn change_user(wire: &mut Wire, login: &Login) -> Result<()> {
+pub(super) fn change_user(link: &mut Link, login: &Login) -> Result<()> {
     let mut payload = login.user.as_bytes().to_vec();
     payload.push(0);
     // No proof: the server answers with the seed for one.
@@ -199,11 +179,11 @@ pub(super) fn change_user(wire: &mut Wire, login: &Login) -> Result<()> {
     payload.extend([login.collation, 0]);
     payload.extend(NATIVE);
     payload.push(0);
-    if wire.capabilities & capability::CONNECT_ATTRS != 0 {
+    if link.capabilities & capability::CONNECT_ATTRS != 0 {
         payload.push(0);
     }
-    wire.send(command::CHANGE_USER, &payload)?;
-    authenticate(&mut wire.channel, &login.password)
+    link.send(command::CHANGE_USER, &payload)?;
+    authenticate(&mut link.channel, &login.password)
 }
 
 /// Answers what the server asks until it is content.

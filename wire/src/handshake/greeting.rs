@@ -1,30 +1,9 @@
-//! The server's greeting: what it says, and what of it clients are told.
+//! The server's greeting: what it says, and what of it is passed on to clients.
 
-/// Capability: the client names its first schema.
-pub const CONNECT_WITH_DB: u32 = 1 << 3;
-/// Capability: packets are compressed.
-const COMPRESS: u32 = 1 << 5;
-/// Capability: the protocol of version 4.1 and later.
-pub const PROTOCOL_41: u32 = 1 << 9;
-/// Capability: TLS before the login.
-pub const TLS: u32 = 1 << 11;
-/// Capability: the proof has its length before it, in one byte.
-pub const SECURE_CONNECTION: u32 = 1 << 15;
-/// Capability: plugins are named.
-pub const PLUGIN_AUTH: u32 = 1 << 19;
-/// Capability: the length of the proof is a length-encoded integer.
-pub const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
-/// Capability: answers end with OK where they ended with EOF.
-pub const DEPRECATE_EOF: u32 = 1 << 24;
-/// Capability: results without column definitions. Their first packet looks different.
-const OPTIONAL_METADATA: u32 = 1 << 25;
-/// Capability: packets are compressed, by another method.
-const ZSTD: u32 = 1 << 26;
-/// Capability: statements come with query attributes.
-pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
-/// MariaDB's extended capabilities that a listener with rules does not handle: cached metadata, results for each row of a bulk
-/// execution.
-const EXTENDED_NOT_OFFERED: u32 = 1 << 4 | 1 << 5;
+use crate::capability::{
+    BULK_UNIT_RESULTS, CACHED_METADATA, COMPRESS, LONG_PASSWORD, OPTIONAL_METADATA, TLS, ZSTD,
+    of_words, words,
+};
 
 /// Bytes of a challenge, without the zero behind it.
 pub const CHALLENGE_BYTES: usize = 20;
@@ -34,10 +13,8 @@ pub const CHALLENGE_BYTES: usize = 20;
 pub struct Greeting {
     /// The server that says it.
     pub server: ServerVersion,
-    /// As the client is told, but for TLS.
-    pub capabilities: u32,
-    /// MariaDB's own, as the client is told; 0 of other servers.
-    pub extended: u32,
+    /// As they are passed on to the client, but for TLS.
+    pub capabilities: u64,
     /// Whether the state machine reads what follows.
     pub is_read: bool,
     /// Whether the server itself offers TLS.
@@ -48,10 +25,10 @@ pub struct Greeting {
 
 /// What is not offered: compression to nobody, TLS because each leg has its own, and what the state machine does not read where
 /// it reads.
-fn not_offered(is_read: bool) -> u32 {
+fn not_offered(is_read: bool) -> u64 {
     let of_all = COMPRESS | TLS | ZSTD;
     if is_read {
-        of_all | OPTIONAL_METADATA
+        of_all | OPTIONAL_METADATA | CACHED_METADATA | BULK_UNIT_RESULTS
     } else {
         of_all
     }
@@ -60,20 +37,29 @@ fn not_offered(is_read: bool) -> u32 {
 /// Takes out of a client's greeting what it asks for although it was not offered: the server would agree to it. TLS is set
 /// if this is for a leg that has it.
 pub fn take_out(response: &mut [u8], is_read: bool, tls: bool) {
-    clear(response, 0, not_offered(is_read));
-    // MariaDB's clients say by an absent first bit that they have capabilities of their own.
-    if is_read && response.first().is_some_and(|first| first & 1 == 0) {
-        clear(response, 28, EXTENDED_NOT_OFFERED);
+    let (mysql, mariadb) = words(not_offered(is_read));
+    clear(response, 0, mysql);
+    if is_read
+        && response
+            .first()
+            .is_some_and(|first| says_mariadb(u64::from(*first)))
+    {
+        clear(response, 28, mariadb);
     }
     if tls {
-        for (byte, bits) in response.iter_mut().zip(TLS.to_le_bytes()) {
+        for (byte, bits) in response.iter_mut().zip(words(TLS).0) {
             *byte |= bits;
         }
     }
 }
 
-fn clear(body: &mut [u8], at: usize, bits: u32) {
-    for (byte, bits) in body.iter_mut().skip(at).zip(bits.to_le_bytes()) {
+/// Whether MariaDB or its clients say that they have capabilities of their own, by leaving the first bit out.
+fn says_mariadb(capabilities: u64) -> bool {
+    capabilities & LONG_PASSWORD == 0
+}
+
+fn clear(body: &mut [u8], at: usize, bits: [u8; 4]) {
+    for (byte, bits) in body.iter_mut().skip(at).zip(bits) {
         *byte &= !bits;
     }
 }
@@ -92,22 +78,19 @@ pub fn offer(greeting: &mut [u8], is_read: bool, tls: bool) -> Option<Greeting> 
     for (at, byte) in places.into_iter().zip(&mut said) {
         *byte = *greeting.get(at)?;
     }
-    let said = u32::from_le_bytes(said);
-    let capabilities = said & !not_offered(is_read);
+    let said = of_words(said, [0; 4]);
+    let mut capabilities = said & !not_offered(is_read);
     let output = capabilities | if tls { TLS } else { 0 };
-    for (at, byte) in places.into_iter().zip(output.to_le_bytes()) {
+    for (at, byte) in places.into_iter().zip(words(output).0) {
         *greeting.get_mut(at)? = byte;
     }
     // Challenge length, then 6 reserved bytes, then 4 that are reserved on MySQL and MariaDB's own capabilities there.
     let own = high + 2 + 1 + 6;
-    let mut extended = 0;
-    if server.is_mariadb && capabilities & 1 == 0 {
+    if server.is_mariadb && says_mariadb(capabilities) {
         let bytes = greeting.get_mut(own..own + 4)?;
-        extended = u32::from_le_bytes(<[u8; 4]>::try_from(&*bytes).ok()?);
-        if is_read {
-            extended &= !EXTENDED_NOT_OFFERED;
-        }
-        bytes.copy_from_slice(&extended.to_le_bytes());
+        let said = <[u8; 4]>::try_from(&*bytes).ok()?;
+        capabilities |= of_words([0; 4], said) & !not_offered(is_read);
+        bytes.copy_from_slice(&words(capabilities).1);
     }
     let mut challenge = greeting.get(seed..seed + 8)?.to_vec();
     let rest = greeting.get(own + 4..).unwrap_or_default();
@@ -115,7 +98,6 @@ pub fn offer(greeting: &mut [u8], is_read: bool, tls: bool) -> Option<Greeting> 
     Some(Greeting {
         server,
         capabilities,
-        extended,
         is_read,
         has_tls: said & TLS != 0,
         challenge,
@@ -153,25 +135,26 @@ impl ServerVersion {
 #[cfg(test)]
 mod tests {
     use super::{OPTIONAL_METADATA, TLS, offer, take_out};
+    use crate::capability::words;
 
     #[test]
     fn what_was_not_offered_is_taken_out_of_the_clients_greeting() {
         let mut response = Vec::new();
-        response.extend((OPTIONAL_METADATA | TLS | 1 << 5 | 1 << 3).to_le_bytes());
+        response.extend(words(OPTIONAL_METADATA | TLS | 1 << 5 | 1 << 3).0);
         response.extend([0; 24]);
         response.extend([0xFF; 4]);
         take_out(&mut response, true, false);
         assert_eq!(response[..4], (1_u32 << 3).to_le_bytes());
         assert_eq!(response[28..32], [0xCF, 0xFF, 0xFF, 0xFF]);
         take_out(&mut response, true, true);
-        assert_eq!(response[..4], (TLS | 1 << 3).to_le_bytes());
+        assert_eq!(response[..4], words(TLS | 1 << 3).0);
         take_out(&mut [], true, true);
     }
 
     #[test]
     fn tls_is_offered_on_the_clients_leg_whatever_the_server_does() {
-        let greeting = |tls: u32| {
-            let [a, b, c, d] = (tls | 1).to_le_bytes();
+        let greeting = |tls: u64| {
+            let ([a, b, c, d], _) = words(tls | 1);
             let mut bytes = b"\x0a9.7.4\0\x01\0\0\0".to_vec();
             bytes.extend(b"12345678\0");
             bytes.extend([a, b, 45, 2, 0, c, d, 21]);

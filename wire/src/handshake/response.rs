@@ -1,11 +1,11 @@
 //! How a client introduces itself: its answer to the greeting, and COM_CHANGE_USER.
 
-use super::greeting::{
-    CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION,
-};
 use crate::bytes::Reader;
+use crate::capability::{
+    CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION, of_words,
+};
 
-/// A plugin that no account has: a server that is told it asks the client anew, for the one that the account has.
+/// A plugin that no account has: a server that reads it asks the client anew, for the one that the account has.
 const NO_PLUGIN: &[u8] = b"keywright_none";
 
 /// Who comes, to what, and with which proof.
@@ -26,19 +26,16 @@ pub struct Introduction<'a> {
     pub collation: Option<u16>,
 }
 
-/// Capabilities that a client asks for in its answer to the greeting: MySQL's, and MariaDB's own; `None` if it is cut off.
-pub fn asked(response: &[u8]) -> Option<(u32, u32)> {
-    let number = |from: usize| {
-        let bytes = response.get(from..from.checked_add(4)?)?;
-        Some(u32::from_le_bytes(<[u8; 4]>::try_from(bytes).ok()?))
-    };
-    Some((number(0)?, number(28)?))
+/// Capabilities that a client asks for in its answer to the greeting; `None` if it is cut off.
+pub fn asked(response: &[u8]) -> Option<u64> {
+    let word = |from: usize| <[u8; 4]>::try_from(response.get(from..from.checked_add(4)?)?).ok();
+    Some(of_words(word(0)?, word(28)?))
 }
 
 impl<'a> Introduction<'a> {
     /// The answer to the greeting, without its header; `None` if it cannot be read.
     pub fn of_response(response: &'a [u8]) -> Option<Self> {
-        let (asked, _) = asked(response)?;
+        let asked = asked(response)?;
         if asked & PROTOCOL_41 == 0 {
             // The server would read another user at another place, and answer in packets of another form.
             return None;
@@ -84,8 +81,7 @@ impl<'a> Introduction<'a> {
             [low, high, ref behind @ ..] => (Some(u16::from_le_bytes([low, high])), behind),
             _ => (None, behind),
         };
-        let low = u32::try_from(capabilities & u64::from(u32::MAX)).ok()?;
-        let (plugin, after) = plugin(behind, low);
+        let (plugin, after) = plugin(behind, capabilities);
         Some(Self {
             before,
             between: rest.get(..rest.len().checked_sub(behind.len())?)?,
@@ -105,7 +101,7 @@ impl<'a> Introduction<'a> {
 }
 
 /// The plugin's name and what follows it. Some clients leave the last zero out.
-fn plugin(behind: &[u8], asked: u32) -> (Option<&[u8]>, &[u8]) {
+fn plugin(behind: &[u8], asked: u64) -> (Option<&[u8]>, &[u8]) {
     if asked & PLUGIN_AUTH == 0 || behind.is_empty() {
         return (None, behind);
     }
@@ -122,12 +118,12 @@ pub fn until_zero(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::{Introduction, NO_PLUGIN};
-    use crate::handshake::greeting::{
-        CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION,
+    use crate::capability::{
+        CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION, words,
     };
 
-    fn response(capabilities: u32, rest: &[u8]) -> Vec<u8> {
-        let mut bytes = (PROTOCOL_41 | capabilities).to_le_bytes().to_vec();
+    fn response(capabilities: u64, rest: &[u8]) -> Vec<u8> {
+        let mut bytes = words(PROTOCOL_41 | capabilities).0.to_vec();
         bytes.extend([0, 0, 0, 1, 45]);
         bytes.extend([0; 23]);
         bytes.extend(b"root\0");

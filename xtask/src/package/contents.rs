@@ -8,9 +8,6 @@ use anyhow::{Context, Result};
 
 use crate::shell::run;
 
-/// The version of everything in the workspace.
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// A file, where it goes in a package, and its mode.
 pub(super) struct Staged {
     pub(super) from: PathBuf,
@@ -21,6 +18,7 @@ pub(super) struct Staged {
 /// What a package is made of.
 pub(super) struct Contents {
     pub(super) name: String,
+    pub(super) version: String,
     /// What it says of itself in Debian's words: section, dependencies, description.
     pub(super) control: String,
     pub(super) files: Vec<Staged>,

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use keywright_testkit::workspace_root;
 
-use super::contents::{Contents, VERSION, relative, set_mode};
+use super::contents::{Contents, relative, set_mode};
 use crate::shell::{output, run, step};
 
 /// The revision of the packaging.
@@ -16,13 +16,13 @@ const MAINTAINER: &str = "The Keywright authors <keywright@example.org>";
 
 pub(super) fn build(contents: &Contents, stage: &Path, dir: &Path) -> Result<PathBuf> {
     let architecture = output(Command::new("dpkg").arg("--print-architecture"))?;
-    let name = &contents.name;
+    let Contents { name, version, .. } = contents;
     documents(contents, stage)?;
     let control_dir = stage.join("DEBIAN");
     fs::create_dir_all(&control_dir)?;
     let depends = libraries(contents, stage, dir)?;
     let control = format!(
-        "Package: {name}\nVersion: {VERSION}-{REVISION}\nArchitecture: {architecture}\nPriority: optional\n\
+        "Package: {name}\nVersion: {version}-{REVISION}\nArchitecture: {architecture}\nPriority: optional\n\
          Maintainer: {MAINTAINER}\n{}",
         contents.control.replace("${shlibs}", &depends)
     );
@@ -38,7 +38,7 @@ pub(super) fn build(contents: &Contents, stage: &Path, dir: &Path) -> Result<Pat
         set_mode(&to, 0o755)?;
     }
     checksums(stage, &control_dir)?;
-    let deb = dir.join(format!("{name}_{VERSION}-{REVISION}_{architecture}.deb"));
+    let deb = dir.join(format!("{name}_{version}-{REVISION}_{architecture}.deb"));
     step(&format!("making {}", deb.display()));
     let mut build = Command::new("dpkg-deb");
     run(build
@@ -50,7 +50,7 @@ pub(super) fn build(contents: &Contents, stage: &Path, dir: &Path) -> Result<Pat
 
 /// What Debian wants to lie beside every package: copyright and changelog.
 fn documents(contents: &Contents, stage: &Path) -> Result<()> {
-    let name = &contents.name;
+    let Contents { name, version, .. } = contents;
     let doc = stage.join("usr/share/doc").join(name);
     fs::create_dir_all(&doc)?;
     let copyright = doc.join("copyright");
@@ -62,7 +62,7 @@ fn documents(contents: &Contents, stage: &Path) -> Result<()> {
         "--format=%cD",
     ]))?;
     let changelog = format!(
-        "{name} ({VERSION}-{REVISION}) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- {MAINTAINER}  {date}\n"
+        "{name} ({version}-{REVISION}) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- {MAINTAINER}  {date}\n"
     );
     let plain = doc.join("changelog.Debian");
     fs::write(&plain, changelog)?;

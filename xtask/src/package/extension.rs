@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use keywright_testkit::workspace_root;
 
 use super::contents::{Contents, Staged};
 use crate::install::Server;
+use crate::tree::Tree;
 
-pub(super) fn contents(server: &Server) -> Result<Contents> {
+pub(super) fn contents(tree: &Tree, server: &Server) -> Result<Contents> {
     let version = server.version;
     let name = format!("postgresql-{version}-keywright");
-    let root = workspace_root();
+    let root = &tree.root;
     let doc = PathBuf::from("/usr/share/doc").join(&name);
     let library = server.pkglibdir.join("keywright.so");
     let file = |from: PathBuf, to: PathBuf| Staged {
@@ -40,6 +40,7 @@ pub(super) fn contents(server: &Server) -> Result<Contents> {
     );
     Ok(Contents {
         name,
+        version: tree.version.clone(),
         control,
         files,
         directories: Vec::new(),

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use keywright_testkit::workspace_root;
 
 use super::contents::{Contents, Staged, empty};
 use crate::shell::{cargo, output, run, run_loudly};
+use crate::tree::Tree;
 
 const PROGRAM: &str = "/usr/bin/keywright";
 const CONFIG: &str = "/etc/keywright/keywright.toml";
@@ -23,7 +23,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 ];
 
 /// `dir` takes what the program itself makes.
-pub(super) fn contents(dir: &Path) -> Result<Contents> {
+pub(super) fn contents(tree: &Tree, dir: &Path) -> Result<Contents> {
     let build = [
         "build",
         "--release",
@@ -32,9 +32,11 @@ pub(super) fn contents(dir: &Path) -> Result<Contents> {
         "--bin",
         "keywright",
     ];
-    run_loudly(&mut cargo(build))?;
-    let root = workspace_root();
-    let program = target_dir()?.join("release/keywright");
+    let mut build = cargo(build);
+    build.current_dir(&tree.root);
+    run_loudly(build.arg("--target-dir").arg(&tree.target))?;
+    let root = &tree.root;
+    let program = tree.target.join("release/keywright");
     let doc = PathBuf::from("/usr/share/doc/keywright");
     let file = |from: PathBuf, to: PathBuf| Staged {
         from,
@@ -82,6 +84,7 @@ pub(super) fn contents(dir: &Path) -> Result<Contents> {
         auto-increment columns that its rules name: unique over all shards.\n";
     Ok(Contents {
         name: "keywright".to_owned(),
+        version: tree.version.clone(),
         control: control.to_owned(),
         files,
         directories: vec![(PathBuf::from("/etc/keywright/secrets"), 0o700)],
@@ -89,13 +92,6 @@ pub(super) fn contents(dir: &Path) -> Result<Contents> {
         conffiles: vec![CONFIG],
         binaries: vec![PathBuf::from(PROGRAM)],
     })
-}
-
-/// Where cargo builds.
-fn target_dir() -> Result<PathBuf> {
-    let mut command = cargo_metadata::MetadataCommand::new();
-    let metadata = command.current_dir(workspace_root()).no_deps().exec()?;
-    Ok(metadata.target_directory.into_std_path_buf())
 }
 
 /// The pages of the program and its commands, compressed as Debian wants them.

@@ -54,7 +54,7 @@ fn missing(matched: &Matched<'_>) -> impl Iterator<Item = OfTable> {
             return Some(OfTable::new(&name, message));
         }
         let trouble = match (lack, &column.fence_refused) {
-            // Told for itself.
+            // Reported by itself.
             (Lack::Engine, _) if configured.fence => return None,
             (Lack::Engine, _) => {
                 format!("{name} is {}, and the fence needs InnoDB", column.engine)

@@ -304,7 +304,7 @@ fn is_constant(mut expr: &Expr) -> bool {
 }
 
 impl SecondReading {
-    /// Whether the first reader has seen the same.
+    /// Whether the first reader agrees.
     pub(crate) fn compare(&self, first: &Outline) -> Comparison {
         let Some(shape) = &self.0 else {
             return Comparison::Alone;

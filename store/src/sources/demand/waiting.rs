@@ -85,9 +85,9 @@ pub(crate) enum Outlook {
 pub(crate) struct PutOff {
     /// Requests for so many keys or more.
     pub(crate) need: u64,
-    /// They are not looked at before.
+    /// They are not tried again before.
     pub(crate) until: Instant,
-    /// What they are told.
+    /// Their error.
     pub(crate) failure: Failure,
     /// Whether they may be served then.
     pub(crate) outlook: Outlook,

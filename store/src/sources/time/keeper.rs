@@ -374,7 +374,7 @@ impl Keeper {
     }
 
     fn store_failed(&self, failure: Failure) -> PauseMs {
-        // Whoever is suspended is told so, not that the store could not be asked for another lease.
+        // A suspended source reports that, rather than that the store could not be asked for another lease.
         let suspended = self.supply.demand.last_failure().filter(|_| self.suspended);
         let failure = suspended.unwrap_or(failure);
         self.supply.demand.failed(failure, 0, Outlook::MayPass);

@@ -1,4 +1,4 @@
-//! What is refused, and what those who wait are told: a worker id that cannot be had, a bound that may not go so far.
+//! Refusals, and the errors for statements that wait: a worker id that cannot be had, a bound that may not go so far.
 
 use std::time::Duration;
 

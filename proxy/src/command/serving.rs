@@ -1,0 +1,277 @@
+//! `run`: serves until it is told to stop, or another program has taken over.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use keywright_proxy::listening::{Handed, Listening};
+use keywright_proxy::serve::{self, Orders};
+use keywright_proxy::take_over::{ENDED, Predecessor, Successor};
+use keywright_store::Keys;
+use sd_notify::NotifyState;
+use tokio::signal::unix::Signal;
+use tokio::sync::{oneshot, watch};
+use tokio::time::sleep;
+
+use super::run::Running;
+use super::signals::{Signals, Stop, tell_systemd};
+use super::{File, runtime};
+
+/// How often is looked whether a program that takes over has keys, and whether clients of one that was taken over are left,
+/// milliseconds.
+const LOOK_MS: u64 = 20;
+
+/// Serves until SIGTERM or Ctrl-C, or until a program that it started on SIGUSR2 has taken over.
+pub(crate) fn run(file: &File) -> Result<()> {
+    // Before there are threads: variables are taken out of the environment.
+    let handed = Handed::from_env()?;
+    let (config, keys) = file.open()?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        config = %file.config.display(),
+        "starting"
+    );
+    let runtime = runtime()?;
+    // Before the first look, which may take long: a SIGHUP meanwhile would end a process that does not wait for it.
+    let (mut signals, mut predecessor) = {
+        let _inside = runtime.enter();
+        (Signals::awaited()?, Predecessor::from_env()?)
+    };
+    let takes_over = predecessor.is_some();
+    let begun = runtime.block_on(async {
+        tokio::select! {
+            running = Running::begin(file, config, keys.clone(), takes_over) => running.map(Some),
+            () = signals.stop.said() => Ok(None),
+            () = Predecessor::gone(predecessor.as_mut()) => bail!(ENDED),
+        }
+    });
+    let Some(mut running) = begun? else {
+        return Ok(());
+    };
+    runtime.block_on(async {
+        let served = running.serve(handed, predecessor, &mut signals).await;
+        running.leave().await;
+        keys.hand_back().await;
+        served
+    })
+}
+
+/// Waits until all sources have keys: whoever is served by the program that takes over gets them from the first statement on.
+async fn have_keys(keys: &Keys) -> Result<()> {
+    loop {
+        let stats = keys.stats();
+        let mut without = stats.iter().filter(|of| of.remaining.is_none()).peekable();
+        if without.peek().is_none() {
+            return Ok(());
+        }
+        if let Some((name, trouble)) = without.find_map(|of| Some((&of.name, of.trouble.as_ref()?)))
+        {
+            bail!("there are no keys of {name} for two programs at once: {trouble}");
+        }
+        sleep(Duration::from_millis(LOOK_MS)).await;
+    }
+}
+
+/// Returns when a new program serves clients. What is wrong with one that does not is logged, and changes nothing.
+async fn successor(told: &mut Signal, listening: &Listening) -> Successor {
+    while told.recv().await.is_some() {
+        match Successor::begin(listening).await {
+            Ok(successor) => return successor,
+            Err(error) => tracing::error!("take-over failed, going on as before: {error:#}"),
+        }
+    }
+    pending().await
+}
+
+/// The threads that serve clients.
+struct Serving {
+    thread: JoinHandle<Result<()>>,
+    has_begun: oneshot::Receiver<()>,
+    has_ended: oneshot::Receiver<()>,
+    accepting: watch::Sender<bool>,
+    stop: watch::Sender<bool>,
+}
+
+/// What ends a program's time as the one that accepts clients.
+enum End {
+    /// It was told to stop, or cannot go on.
+    Stop(Result<()>),
+    /// Its threads have ended.
+    Over,
+    /// Another one serves clients.
+    TakenOver(Successor),
+}
+
+impl Serving {
+    fn start(running: &Running<'_>, listening: &Arc<Listening>) -> Serving {
+        let (accepting, orders_accepting) = watch::channel(true);
+        let (stop, stopping) = watch::channel(false);
+        let (serves, has_begun) = oneshot::channel();
+        let (lives, has_ended) = oneshot::channel::<()>();
+        let orders = Orders {
+            listening: Arc::clone(listening),
+            accepting: orders_accepting,
+            stopping,
+            serves,
+        };
+        let (config, keys) = (running.config().clone(), running.keys().clone());
+        let (snapshot, counters) = (
+            running.in_force().snapshot(),
+            Arc::clone(running.counters()),
+        );
+        let thread = thread::spawn(move || {
+            // Dropped however serving ends, which is what is waited for.
+            let _lives = lives;
+            serve::serve(config, keys, snapshot, counters, orders)
+        });
+        Serving {
+            thread,
+            has_begun,
+            has_ended,
+            accepting,
+            stop,
+        }
+    }
+
+    fn join(self) -> Result<()> {
+        match self.thread.join() {
+            Ok(served) => served,
+            Err(_) => bail!("the proxy's threads panicked"),
+        }
+    }
+}
+
+impl Running<'_> {
+    /// Serves clients until none is left to be served.
+    async fn serve(
+        &mut self,
+        handed: Handed,
+        mut predecessor: Option<Predecessor>,
+        signals: &mut Signals,
+    ) -> Result<()> {
+        let listening = Arc::new(self.listen(handed, predecessor.is_some())?);
+        if predecessor.is_some() {
+            tokio::select! {
+                there = have_keys(self.keys()) => there?,
+                () = signals.stop.said() => return Ok(()),
+                () = Predecessor::gone(predecessor.as_mut()) => bail!(ENDED),
+            }
+        }
+        let mut serving = Serving::start(self, &listening);
+        let Signals {
+            stop,
+            hangup,
+            take_over,
+        } = signals;
+        let end = tokio::select! {
+            () = stop.said() => End::Stop(Ok(())),
+            _ = &mut serving.has_ended => End::Over,
+            end = async {
+                let has_begun = &mut serving.has_begun;
+                if let Err(error) = self.begin_to_serve(has_begun, predecessor.as_mut()).await {
+                    return End::Stop(Err(error));
+                }
+                tokio::select! {
+                    () = self.follow(Some(hangup)) => End::Stop(Ok(())),
+                    successor = successor(take_over, &listening) => End::TakenOver(successor),
+                }
+            } => end,
+        };
+        drop(listening);
+        if let Some(predecessor) = &mut predecessor {
+            predecessor.let_go().await;
+        }
+        let (is_over, outcome) = match end {
+            End::Over => (true, Ok(())),
+            End::Stop(outcome) => {
+                tell_systemd(NotifyState::Stopping);
+                (false, outcome)
+            }
+            End::TakenOver(successor) => {
+                let is_over = self.give_way(successor, &mut serving, stop).await;
+                (is_over, Ok(()))
+            }
+        };
+        // Nobody may listen any more.
+        let _ = serving.stop.send(true);
+        if !is_over {
+            self.drain(&mut serving.has_ended).await;
+        }
+        serving.join().and(outcome)
+    }
+
+    fn listen(&self, mut handed: Handed, takes_over: bool) -> Result<Listening> {
+        let listening = Listening::begin(self.config(), &mut handed)?;
+        let left = handed.left().join(", ");
+        match left.is_empty() {
+            true => {}
+            // They are closed here now, and there when the other program gives way.
+            false if takes_over => tracing::info!(addresses = left, "listened on no more"),
+            false => bail!(
+                "the service manager hands over {left}, which is the bind of no listener: clients would wait there in vain"
+            ),
+        }
+        Ok(listening)
+    }
+
+    /// Clients are served: from now on this program is the one that goes on.
+    async fn begin_to_serve(
+        &mut self,
+        has_begun: &mut oneshot::Receiver<()>,
+        predecessor: Option<&mut Predecessor>,
+    ) -> Result<()> {
+        if has_begun.await.is_err() {
+            // The threads' end says why.
+            pending::<()>().await;
+        }
+        if let Some(predecessor) = predecessor {
+            predecessor.relieve().await?;
+            tracing::info!(from = predecessor.pid, "took over");
+        }
+        self.may_switch();
+        tell_systemd(NotifyState::Ready);
+        Ok(())
+    }
+
+    /// Another program serves clients. Those that are connected here go on until they leave, for `drain_ms_max`, and then end as
+    /// at a stop. True: the threads have ended.
+    async fn give_way(
+        &mut self,
+        mut successor: Successor,
+        serving: &mut Serving,
+        stop: &mut Stop,
+    ) -> bool {
+        self.give_way_in_switches();
+        tell_systemd(NotifyState::MainPid(successor.pid()));
+        // To its end: whoever was accepted is counted then.
+        serving.accepting.send_replace(false);
+        serving.accepting.closed().await;
+        let pid = successor.pid();
+        if let Err(error) = successor.go_on().await {
+            tracing::warn!(pid, %error, "the new program cannot be told to go on");
+        }
+        let counters = Arc::clone(self.counters());
+        let connections = counters.open();
+        tracing::info!(pid, connections, "the new program has taken over");
+        let all_have_left = async {
+            while counters.open() > 0 {
+                sleep(Duration::from_millis(LOOK_MS)).await;
+            }
+        };
+        let limit = Duration::from_millis(self.config().drain_ms_max);
+        tokio::select! {
+            () = stop.said() => false,
+            _ = &mut serving.has_ended => true,
+            () = all_have_left => false,
+            () = sleep(limit) => false,
+            () = successor.crashed() => {
+                // Whoever starts it again may wait for this end.
+                tracing::error!(pid, "the new program has crashed");
+                false
+            }
+            () = self.follow(None) => false,
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! LAST_INSERT_ID() and ROW_COUNT(): what the server has, what the client must see, and how the one becomes the other.
+//!
+//! A statement that may insert fewer rows than it has, or that fails, can leave another LAST_INSERT_ID() on the server than
+//! native auto-increment would. The session corrects it before the next statement that could see it, and leaves ROW_COUNT() as it
+//! is where that statement asks for it.
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{
+    Kind, LastInsertId, LastInsertIdChange, LastInsertIdUse, Plan, QueryPlan, kind,
+    last_insert_id_change, last_insert_id_use_of,
+};
+use keywright_wire::answer::End;
+use keywright_wire::done::Done;
+use keywright_wire::packets::{single_ok, write_ok_with_id};
+
+use crate::answer::after::After;
+use crate::client::kinds::may_set_last_insert_id;
+use crate::session::{Gather, Session};
+use crate::step::Step;
+
+/// What a statement that is passed on may see and change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Effect {
+    /// It could see LAST_INSERT_ID().
+    pub(crate) sees: bool,
+    /// It calls something that may do more than its text shows.
+    calls: bool,
+    /// It asks for ROW_COUNT().
+    pub(crate) counts: bool,
+    pub(crate) change: LastInsertIdChange,
+    /// It is an INSERT: its OK packet says whether a key was generated.
+    pub(crate) inserts: bool,
+}
+
+impl Effect {
+    /// Of a statement that was not read.
+    pub(crate) const UNKNOWN: Self = Self {
+        sees: true,
+        calls: true,
+        counts: false,
+        change: LastInsertIdChange::Unknown,
+        inserts: false,
+    };
+}
+
+/// What the session must know to correct the answer to a rewritten statement.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    last_insert_id: LastInsertId,
+    rows: u64,
+    keys: u64,
+    /// The first key.
+    first: Option<u64>,
+    may_skip: bool,
+    on_duplicate: bool,
+    /// The statement may have given LAST_INSERT_ID() a value of its own.
+    may_change: bool,
+    /// What LAST_INSERT_ID() showed before, as far as that is known.
+    before: Option<u64>,
+}
+
+/// What LAST_INSERT_ID() has to become before anybody can see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PendingLastInsertId {
+    /// This.
+    To(u64),
+    /// This if the server's is above a number, and else what it was before: it counts the keys of a LOAD DATA.
+    ToIfAbove { above: u64, id: u64, before: u64 },
+}
+
+impl PendingLastInsertId {
+    /// The number, if it is known.
+    fn id(self) -> Option<u64> {
+        match self {
+            Self::To(id) => Some(id),
+            Self::ToIfAbove { .. } => None,
+        }
+    }
+
+    /// The number, as the server computes it.
+    fn expression(self) -> String {
+        match self {
+            Self::To(id) => id.to_string(),
+            Self::ToIfAbove { above, id, before } => {
+                format!("IF(LAST_INSERT_ID()>{above},{id},{before})")
+            }
+        }
+    }
+}
+
+/// What LAST_INSERT_ID() is to show after a statement that succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reported {
+    /// What it showed before; the server's own id in the OK packet is right.
+    Before,
+    /// What it showed before, although the server has the key that did not go in.
+    NotThatKey,
+    /// This key, in the OK packet too.
+    Key(u64),
+}
+
+impl Reply {
+    /// The id that native auto-increment would have reported.
+    fn reported(&self, done: Done) -> Reported {
+        let Some(first) = self.first else {
+            return Reported::Before;
+        };
+        let nothing = self.may_skip && done.affected_rows == 0;
+        match self.last_insert_id {
+            LastInsertId::None => Reported::Before,
+            LastInsertId::Wrapped if nothing => Reported::NotThatKey,
+            LastInsertId::Wrapped => Reported::Key(first),
+            LastInsertId::Literal if !self.may_skip => Reported::Key(first),
+            LastInsertId::Literal if self.rows == 1 && self.went_in(done, first) => {
+                Reported::Key(first)
+            }
+            LastInsertId::Literal if self.rows == 1 || nothing => Reported::Before,
+            // Several rows, and the server does not say which went in: none, or as if the first did.
+            LastInsertId::Literal if self.on_duplicate && done.affected_rows == self.rows * 2 => {
+                Reported::Before
+            }
+            LastInsertId::Literal => Reported::Key(first),
+        }
+    }
+
+    /// Whether the only row went in. A column without AUTO_INCREMENT reports no id, and a value may report another; then the number
+    /// of rows tells, which for an update is 2, or 0 when nothing changed, or 1 where rows that are found count.
+    fn went_in(&self, done: Done, first: u64) -> bool {
+        let is_counted = done.insert_id == 0 || !self.on_duplicate;
+        done.insert_id == first || (is_counted && done.affected_rows == 1)
+    }
+}
+
+impl Session {
+    /// What LAST_INSERT_ID() shows, as far as that is known.
+    pub(crate) fn shown_last_insert_id(&self) -> Option<u64> {
+        match self.pending_last_insert_id {
+            Some(pending) => pending.id(),
+            None => self.last_insert_id,
+        }
+    }
+
+    /// How a statement of so many keys is written. With literals, when its failure would leave its key as LAST_INSERT_ID() and the
+    /// value before is not known.
+    pub(crate) fn last_insert_id_of(&self, plan: &Plan, keys: u64) -> LastInsertId {
+        let may_go_back = plan.ignore() || keys == 1;
+        let cannot = self.shown_last_insert_id().is_none() || (plan.ignore() && plan.returning());
+        match plan.last_insert_id() {
+            LastInsertId::Wrapped if may_go_back && cannot => LastInsertId::Literal,
+            last_insert_id => last_insert_id,
+        }
+    }
+
+    /// Whether LAST_INSERT_ID() must be right before such a statement: it sees it, leaves it when its first row fails, or has
+    /// keys that are no numbers, beside which the server may make one of its own.
+    pub(crate) fn needs_last_insert_id(
+        &self,
+        sees: bool,
+        last_insert_id: LastInsertId,
+        keys: u64,
+    ) -> bool {
+        self.pending_last_insert_id.is_some()
+            && (sees
+                || last_insert_id == LastInsertId::None
+                || (last_insert_id == LastInsertId::Wrapped && keys > 1))
+    }
+
+    /// What the session must know to correct the answer to a rewritten statement.
+    pub(crate) fn reply(
+        &self,
+        plan: &Plan,
+        last_insert_id: LastInsertId,
+        keys: &KeyBatch,
+    ) -> Reply {
+        Reply {
+            last_insert_id,
+            rows: plan.rows(),
+            keys: keys.len(),
+            first: keys.number(0),
+            may_skip: plan.ignore() || plan.on_duplicate(),
+            on_duplicate: plan.on_duplicate(),
+            may_change: plan.sees_last_insert_id(),
+            before: self.shown_last_insert_id(),
+        }
+    }
+
+    /// The same of one that is carried out with many rows of parameters.
+    pub(crate) fn reply_of_bulk(
+        &self,
+        plan: &Plan,
+        last_insert_id: LastInsertId,
+        keys: &KeyBatch,
+        rows: u64,
+    ) -> Reply {
+        Reply {
+            rows,
+            ..self.reply(plan, last_insert_id, keys)
+        }
+    }
+
+    /// What is needed to correct the answer to an INSERT … SELECT. If it has more than one row, their number is not known.
+    pub(crate) fn reply_of_query(&self, plan: &QueryPlan, keys: &KeyBatch) -> Reply {
+        Reply {
+            last_insert_id: plan.last_insert_id(),
+            rows: u64::from(plan.is_single()),
+            keys: keys.len(),
+            first: keys.number(0),
+            may_skip: plan.may_skip(),
+            on_duplicate: plan.on_duplicate(),
+            // It is not known what is in the SELECT.
+            may_change: true,
+            before: self.shown_last_insert_id(),
+        }
+    }
+
+    /// The answer to a rewritten statement is complete.
+    pub(crate) fn answer_insert(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
+        let Some((sequence, payload, done)) = single_ok(answer) else {
+            if end == Some(End::Error) {
+                self.insert_failed(reply);
+                self.doubt_tables(answer);
+            }
+            self.down.extend_from_slice(answer);
+            return;
+        };
+        let id = match reply.reported(done) {
+            Reported::Before => {
+                // The server may have made a number of its own, in another column than the rule's.
+                if reply.may_change
+                    || (reply.last_insert_id == LastInsertId::None && done.insert_id != 0)
+                {
+                    self.last_insert_id = None;
+                }
+                None
+            }
+            Reported::NotThatKey => {
+                (self.pending_last_insert_id, self.last_insert_id) =
+                    (reply.before.map(PendingLastInsertId::To), reply.first);
+                Some(0)
+            }
+            Reported::Key(id) => {
+                self.inserted(reply, id);
+                Some(id)
+            }
+        };
+        let corrected = id
+            .filter(|id| *id != done.insert_id)
+            .is_some_and(|id| write_ok_with_id(payload, id, sequence, &mut self.down));
+        if !corrected {
+            self.down.extend_from_slice(answer);
+        }
+    }
+
+    /// A rewritten statement was answered with rows.
+    pub(crate) fn insert_returned(&mut self, reply: &Reply, succeeded: bool) {
+        match reply.first {
+            Some(id) if succeeded => self.inserted(reply, id),
+            Some(_) | None if succeeded => self.last_insert_id = None,
+            Some(_) | None => self.insert_failed(reply),
+        }
+    }
+
+    fn inserted(&mut self, reply: &Reply, id: u64) {
+        match reply.last_insert_id {
+            LastInsertId::Literal => {
+                self.pending_last_insert_id = Some(PendingLastInsertId::To(id))
+            }
+            LastInsertId::Wrapped => {
+                (self.pending_last_insert_id, self.last_insert_id) = (None, Some(id))
+            }
+            LastInsertId::None => {}
+        }
+    }
+
+    /// Native auto-increment keeps LAST_INSERT_ID() when the first row failed, and else shows the first key. So does the server
+    /// of several keys; of one it may have been left behind.
+    fn insert_failed(&mut self, reply: &Reply) {
+        match reply.last_insert_id {
+            LastInsertId::Wrapped => {
+                self.last_insert_id = None;
+                let before = reply.before.filter(|_| reply.keys == 1 || reply.may_skip);
+                self.pending_last_insert_id = before.map(PendingLastInsertId::To);
+            }
+            LastInsertId::Literal if !reply.may_change => {}
+            LastInsertId::Literal | LastInsertId::None => self.last_insert_id = None,
+        }
+    }
+
+    /// What a statement that is passed on may see and change.
+    pub(crate) fn effect(&self, text: &[u8]) -> Effect {
+        let modes = &self.context.modes;
+        let kind = kind(text, modes);
+        let used = last_insert_id_use_of(kind, text, modes);
+        let inserts = matches!(kind, Kind::Insert | Kind::Replace);
+        let change = if may_set_last_insert_id(kind) {
+            LastInsertIdChange::Unknown
+        } else if used == LastInsertIdUse::Sees {
+            last_insert_id_change(text, modes)
+        } else {
+            LastInsertIdChange::Keeps
+        };
+        Effect {
+            sees: used != LastInsertIdUse::Nothing,
+            calls: used == LastInsertIdUse::Sees,
+            counts: used == LastInsertIdUse::Sees && names_row_count(text),
+            change,
+            inserts,
+        }
+    }
+
+    /// A statement is passed on; what follows from that, unless something else does.
+    pub(crate) fn note_effect(&mut self, effect: Effect, after: After) -> After {
+        let before = self.last_insert_id;
+        let after = match after {
+            // A function may drop a temporary table.
+            After::Nothing if effect.calls && !self.context.temporary.is_empty() => After::Unknown,
+            other => other,
+        };
+        match effect.change {
+            LastInsertIdChange::Keeps if effect.inserts => {
+                self.last_insert_id = None;
+                return match after {
+                    After::Nothing => After::Inserted(before),
+                    other => other,
+                };
+            }
+            LastInsertIdChange::Keeps => {}
+            LastInsertIdChange::To(id) => self.last_insert_id = Some(id),
+            LastInsertIdChange::Unknown => self.last_insert_id = None,
+        }
+        after
+    }
+
+    /// Brings LAST_INSERT_ID() up to date before the command, which is read again afterwards. `counts`: the command asks for
+    /// ROW_COUNT(), which a statement of ours sets; then one is chosen that leaves its value.
+    pub(crate) fn update_last_insert_id(&mut self, counts: bool) -> Step {
+        let pending = self
+            .pending_last_insert_id
+            .unwrap_or(PendingLastInsertId::To(0));
+        let id = pending.expression();
+        let text = match self.row_count {
+            None if counts => format!("SELECT LAST_INSERT_ID({id}) LIMIT 1"),
+            Some(1) if counts => format!("SELECT LAST_INSERT_ID({id}) LIMIT 1 INTO @keywright"),
+            // Unlike DO it leaves FOUND_ROWS().
+            _ => format!("SET last_insert_id={id}"),
+        };
+        self.own_query(text.as_bytes(), Gather::SetLastInsertId)
+    }
+
+    /// LAST_INSERT_ID() was brought up to date, or could not be.
+    pub(crate) fn answer_last_insert_id(&mut self, end: Option<End>, answer: &[u8]) {
+        if end == Some(End::Error) {
+            self.fail_own(answer);
+        } else {
+            self.last_insert_id = self.shown_last_insert_id();
+            self.pending_last_insert_id = None;
+        }
+    }
+}
+
+/// Whether a text may ask for ROW_COUNT().
+pub(crate) fn names_row_count(text: &[u8]) -> bool {
+    const NAME: &[u8] = b"row_count";
+    text.windows(NAME.len())
+        .any(|part| part.eq_ignore_ascii_case(NAME))
+}

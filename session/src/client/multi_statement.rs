@@ -1,0 +1,307 @@
+//! Multi-statement texts with a statement on a rule's table: each statement is sent by itself, and their answers are joined to the
+//! one that the client waits for.
+
+use keywright_rewrite::{InsertHead, Kind, Modes, Unread, Unsupported, kind, split, split_first};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
+use keywright_wire::packets::write_query;
+use keywright_wire::protocol::{EOF, ERR, MORE_RESULTS};
+
+use crate::answer::after::After;
+use crate::client::text::Reading;
+use crate::session::{Session, Turn};
+use crate::step::Step;
+
+/// The statements of one text, and how far they were sent and answered.
+#[derive(Debug)]
+pub(crate) struct MultiStatement {
+    /// Goes with each of them.
+    attributes: Vec<u8>,
+    text: Vec<u8>,
+    /// Up to here the text was cut.
+    cut: usize,
+    /// See [`plain_from`].
+    plain_from: usize,
+    /// The command of one statement, of which so many bytes were consumed.
+    command: Vec<u8>,
+    consumed: usize,
+    /// Number of the next packet to the client.
+    sequence: u8,
+    /// Bytes to come of the packet that the client gets now.
+    left: usize,
+}
+
+/// What is to be done with a text of several statements.
+enum Several {
+    /// No rule is for any of them.
+    Whole(After),
+    OneByOne,
+    Refuse(Unsupported),
+}
+
+impl MultiStatement {
+    fn new(attributes: &[u8], text: &[u8], sequence: u8) -> Self {
+        Self {
+            attributes: attributes.to_vec(),
+            text: text.to_vec(),
+            cut: 0,
+            plain_from: plain_from(text),
+            command: Vec::new(),
+            consumed: 0,
+            sequence,
+            left: 0,
+        }
+    }
+
+    /// What was not cut yet.
+    fn rest(&self) -> &[u8] {
+        self.text.get(self.cut..).unwrap_or_default()
+    }
+
+    /// Whether another statement follows. White space between statements is none, for the server; a comment is one.
+    fn has_more(&self) -> bool {
+        !self.rest().iter().all(u8::is_ascii_whitespace)
+    }
+
+    fn waiting(&self) -> &[u8] {
+        self.command.get(self.consumed..).unwrap_or_default()
+    }
+
+    /// Makes the next statement the command at the front.
+    fn cut_next(&mut self, modes: &Modes) {
+        let piece = split_first(&self.text, self.cut, modes).range;
+        self.cut = piece.end;
+        let piece = self.text.get(piece).unwrap_or_default();
+        let statement = piece.strip_suffix(b";").unwrap_or(piece);
+        self.command.clear();
+        self.consumed = 0;
+        write_query(&self.attributes, statement, &mut self.command);
+    }
+
+    /// Numbers the packets of a part of an answer anew; where the last of them begins.
+    fn number(&mut self, part: &mut [u8]) -> Option<usize> {
+        let mut at = self.left.min(part.len());
+        self.left -= at;
+        let mut last = None;
+        while let Some(header) = part.get(at..).and_then(Header::read) {
+            if let Some(sequence) = part.get_mut(at + HEADER_BYTES - 1) {
+                *sequence = self.sequence;
+            }
+            self.sequence = self.sequence.wrapping_add(1);
+            last = Some(at);
+            let end = at.saturating_add(header.total());
+            self.left = end.saturating_sub(part.len());
+            at = end.min(part.len());
+        }
+        last
+    }
+}
+
+/// Says in an OK or EOF packet that another result follows.
+fn announce_more(packet: &mut [u8]) -> Option<()> {
+    let payload = packet.get(HEADER_BYTES..)?;
+    let mut reader = Reader(payload);
+    let is_eof = reader.u8()? == EOF && payload.len() == 5;
+    if is_eof {
+        reader.u16()?;
+    } else {
+        reader.lenenc()?;
+        reader.lenenc()?;
+    }
+    let at = packet.len() - reader.0.len();
+    let status = reader.u16()? | MORE_RESULTS;
+    packet
+        .get_mut(at..at + 2)?
+        .copy_from_slice(&status.to_le_bytes());
+    Some(())
+}
+
+impl Session {
+    /// Whether one text may hold several statements, and this one does.
+    pub(crate) fn is_several(&self, text: &[u8]) -> bool {
+        self.allows_several()
+            && memchr::memchr_iter(b';', text).any(|at| {
+                text.get(at + 1..)
+                    .is_some_and(|rest| !rest.iter().all(u8::is_ascii_whitespace))
+            })
+    }
+
+    /// Several statements in one text: passed on as they are if none of them is for a table with a rule.
+    pub(crate) fn several(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
+        if !self.context.known {
+            return self.ask_context();
+        }
+        let multi_statement = split(text, &self.context.modes);
+        if multi_statement.len() == 1 {
+            return self.one(header, bytes, text);
+        }
+        match self.read_several(text) {
+            Err(()) => self.ask_context(),
+            Ok(Several::Whole(after)) => self.pass_query(header, bytes, text, after),
+            Ok(Several::Refuse(what)) => self.unsupported(header, bytes, None, what),
+            Ok(Several::OneByOne) => match self.attributes(bytes) {
+                Ok(attributes) => {
+                    let sequence = header.sequence.wrapping_add(1);
+                    self.multi_statement = Some(MultiStatement::new(attributes, text, sequence));
+                    Step::Consumed(header.total())
+                }
+                Err(what) => self.unsupported(header, bytes, None, what),
+            },
+        }
+    }
+
+    fn read_several(&mut self, text: &[u8]) -> Result<Several, ()> {
+        let modes = self.context.modes;
+        let (mut made, mut doubts_texts, mut doubts_unseen) = (Vec::new(), false, false);
+        let (mut is_ruled, mut loads) = (false, false);
+        // After a USE, SET or CALL the server reads the rest in a state that is not known yet.
+        let mut changed = false;
+        let plain_from = plain_from(text);
+        for piece in split(text, &modes) {
+            // The state is asked for when the rest has its turn.
+            is_ruled |= changed && piece.range.start < plain_from;
+            let piece = text.get(piece.range).unwrap_or_default();
+            loads |= kind(piece, &modes) == Kind::LoadData;
+            let table = match self.read_statement(piece)? {
+                Reading::Insert => match InsertHead::read(piece, &modes) {
+                    Ok(head) => head.table,
+                    Err(Unread::Refused) => continue,
+                    Err(Unread::Unsupported(_)) => {
+                        is_ruled = true;
+                        continue;
+                    }
+                },
+                Reading::Load(table) | Reading::Unsupported(table, _, _) => table,
+                Reading::Prepare(_) | Reading::Execute(_) | Reading::Hidden(_) => {
+                    is_ruled = true;
+                    continue;
+                }
+                Reading::Pass(After::Tables { made: new, .. }) => {
+                    made.extend(new);
+                    continue;
+                }
+                Reading::Pass(after) => {
+                    doubts_texts |= matches!(after, After::Texts { .. });
+                    doubts_unseen |= after.makes_unseen();
+                    changed |= changes_reading(&after);
+                    continue;
+                }
+            };
+            // What hides the table may be gone when its turn has come.
+            is_ruled |= self.rule_behind(&table).is_some() || (changed && self.may_match(&table));
+        }
+        Ok(match (is_ruled, loads) {
+            (false, _) => Several::Whole(After::Several {
+                made,
+                doubts_texts,
+                doubts_unseen,
+            }),
+            (true, false) => Several::OneByOne,
+            // The client would number the packets of its file after those of an answer that it never saw.
+            (true, true) => Several::Refuse(Unsupported::Several),
+        })
+    }
+
+    /// The client's turn while statements of one text wait: the next of them takes the place of its bytes.
+    pub(crate) fn on_client_of_multi(&mut self, mut multi_statement: MultiStatement) -> Step {
+        if matches!(self.turn, Turn::Command) && multi_statement.waiting().is_empty() {
+            if !self.context.known && multi_statement.cut < multi_statement.plain_from {
+                self.multi_statement = Some(multi_statement);
+                return self.ask_context();
+            }
+            multi_statement.cut_next(&self.context.modes);
+        }
+        let before = self.down.len();
+        let step = match self.on_client_plain(multi_statement.waiting()) {
+            Step::Forward(count) => {
+                let front = multi_statement.waiting().get(..count).unwrap_or_default();
+                self.up.extend_from_slice(front);
+                multi_statement.consumed += count;
+                Step::Consumed(0)
+            }
+            Step::Consumed(count) => {
+                multi_statement.consumed += count;
+                Step::Consumed(0)
+            }
+            step @ (Step::Blocked | Step::Keys(_) | Step::Wait | Step::Close) => step,
+            Step::More { .. } | Step::Authenticate(_) | Step::Show(_) => self.malformed(),
+        };
+        self.reply_to_statement(multi_statement, before);
+        step
+    }
+
+    /// The upstream's turn while statements of one text wait, or the last of them is answered.
+    pub(crate) fn on_upstream_of_multi(
+        &mut self,
+        multi_statement: MultiStatement,
+        bytes: &[u8],
+    ) -> Step {
+        let before = self.down.len();
+        let step = match self.on_upstream_plain(bytes) {
+            Step::Forward(count) => {
+                self.down
+                    .extend_from_slice(bytes.get(..count).unwrap_or_default());
+                Step::Consumed(count)
+            }
+            step @ (Step::Consumed(_)
+            | Step::More { .. }
+            | Step::Blocked
+            | Step::Keys(_)
+            | Step::Wait
+            | Step::Authenticate(_)
+            | Step::Show(_)
+            | Step::Close) => step,
+        };
+        if self.answer.wants_local_file() {
+            return self.malformed();
+        }
+        self.reply_to_statement(multi_statement, before);
+        step
+    }
+
+    /// What was added to the client's output from `before` on belongs to the answer of all statements together.
+    fn reply_to_statement(&mut self, mut multi_statement: MultiStatement, before: usize) {
+        let is_answered = matches!(self.turn, Turn::Command) && !self.is_passing();
+        let part = self.down.get_mut(before..).unwrap_or_default();
+        let last = multi_statement.number(part);
+        let Some(last) = last
+            .filter(|_| is_answered)
+            .and_then(|at| part.get_mut(at..))
+        else {
+            self.multi_statement = Some(multi_statement);
+            return;
+        };
+        let failed = last.get(HEADER_BYTES) == Some(&ERR);
+        if !failed && multi_statement.has_more() {
+            // An OK or EOF packet, since the answer ended with it.
+            let _ = announce_more(last);
+            self.multi_statement = Some(multi_statement);
+        } else {
+            // The rest of the text is not carried out, and the statement at hand goes with its bytes.
+            self.drop_command = false;
+        }
+    }
+}
+
+/// From where on sql_mode makes no difference to where statements end and what they name. Found once for a text, which may hold very
+/// many statements.
+fn plain_from(text: &[u8]) -> usize {
+    memchr::memrchr2(b'"', b'\\', text).map_or(0, |at| at + 1)
+}
+
+/// Whether a statement may change how the names and texts behind it are read.
+fn changes_reading(after: &After) -> bool {
+    match after {
+        After::Unknown | After::Database(_) | After::Several { .. } => true,
+        After::Texts { unknown, .. } => *unknown,
+        // Tables are changed, and nothing else.
+        After::Defined
+        | After::Nothing
+        | After::Tables { .. }
+        | After::Returned(_)
+        | After::Inserted(_)
+        | After::Reset
+        | After::Multi(_)
+        | After::Prepared(_)
+        | After::TextPrepared(_) => false,
+    }
+}

@@ -1,0 +1,360 @@
+//! A statement sent as text: what it is, and whether it can be passed on untouched.
+
+use keywright_rewrite::{
+    InsertHead, Kind, Modes, TableName, Unread, Unsupported, kind, load_target, named_statement,
+    prepare_source, tables_touched, use_target, without_terminator,
+};
+use keywright_wire::answer::Shape;
+use keywright_wire::bytes::{Header, Joined, joined};
+use keywright_wire::values::BadValue;
+
+use crate::answer::after::{After, Named, Texts};
+use crate::client::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
+use crate::insert::native::Native;
+use crate::prepared::text_prepare::TextStatement;
+use crate::server::context::is_harmless_set;
+use crate::session::{Gather, Session, Turn};
+use crate::step::Step;
+
+/// What is known of one statement before it is carried out.
+pub(crate) enum Reading {
+    /// Pass it on.
+    Pass(After),
+    /// It is an INSERT or REPLACE on a table with a rule, or may be.
+    Insert,
+    /// It is a LOAD DATA or LOAD XML into this table.
+    Load(TableName),
+    /// It would be one, in a shape that cannot be rewritten; what it changes where it is passed on.
+    Unsupported(TableName, Unsupported, After),
+    /// It may be one, and it cannot be told into which table.
+    Hidden(Unsupported),
+    /// PREPARE of one out of a text.
+    Prepare(Box<TextStatement>),
+    /// EXECUTE of one that was prepared so.
+    Execute(Vec<u8>),
+}
+
+impl Session {
+    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Step {
+        let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => (header, payload),
+            Joined::More(_) if self.is_for_no_rule(header, bytes) => {
+                return self.pass_unread(header, bytes, After::Nothing);
+            }
+            Joined::More(at_least) => return Step::More { at_least },
+            Joined::TooLong => return self.long_query(header, bytes),
+        };
+        self.front = match self.front_of(&payload) {
+            Ok(front) => front,
+            Err(BadValue::Malformed) => return self.malformed(),
+            Err(BadValue::Type) => return self.unsupported(header, bytes, None, UNKNOWN_TYPE),
+        };
+        let text = self.ended(payload.get(self.front..).unwrap_or_default());
+        if self.stage.plan.is_none() {
+            match self.is_beyond_reading(text) {
+                Ok(false) => {}
+                Ok(true) => return self.unsupported(header, bytes, None, Unsupported::Blank),
+                Err(step) => return step,
+            }
+        }
+        // A statement with a plan was read before, and is the only one of its text.
+        if self.stage.is_planned_insert() {
+            self.insert(header, bytes, text)
+        } else if self.stage.plan.is_none() && self.is_several(text) {
+            self.several(header, bytes, text)
+        } else {
+            self.one(header, bytes, text)
+        }
+    }
+
+    /// A text up to its end as the server has it.
+    fn ended<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        let ended = without_terminator(text);
+        // What is behind a `;` is a statement of its own where there may be several, and an empty one is an error.
+        let is_statement = self.allows_several() && ended.trim_ascii_end().ends_with(b";");
+        if is_statement { text } else { ended }
+    }
+
+    /// One statement.
+    pub(crate) fn one(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
+        let reading = match self.read_statement(text) {
+            Ok(reading) => reading,
+            Err(()) => return self.ask_context(),
+        };
+        match reading {
+            // The context is known here: otherwise the statement would not be read as an INSERT.
+            Reading::Insert if self.context.insert_id_set => {
+                self.pass_query(header, bytes, text, After::Nothing)
+            }
+            Reading::Insert => self.insert(header, bytes, text),
+            Reading::Load(table) => self.load(header, bytes, text, &table),
+            Reading::Pass(after) => match self.enter_named(header, text) {
+                Some(step) => step,
+                None => self.pass_query(header, bytes, text, after),
+            },
+            Reading::Unsupported(table, what, after) => {
+                let rule = match after.names_text() {
+                    true => self.rule_behind(&table),
+                    false => match self.rule_now(&table) {
+                        Ok(rule) => rule,
+                        Err(question) => return self.ask(&question),
+                    },
+                };
+                match rule {
+                    Some(_) => self.unsupported_then(header, bytes, rule, what, after),
+                    None => self.pass_query(header, bytes, text, after),
+                }
+            }
+            Reading::Hidden(what) => {
+                self.unsupported_then(header, bytes, None, what, After::ANYTHING)
+            }
+            Reading::Prepare(statement) => self.prepare_text(header, bytes, text, *statement),
+            Reading::Execute(name) => self.execute_text(header, bytes, text, &name),
+        }
+    }
+
+    /// Passes a statement on, after LAST_INSERT_ID() was brought up to date if it could see it.
+    pub(crate) fn pass_query(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        after: After,
+    ) -> Step {
+        let effect = self.effect(text);
+        if self.pending_last_insert_id.is_some() && effect.sees {
+            return self.update_last_insert_id(effect.counts);
+        }
+        let after = self.note_effect(effect, after);
+        self.pass(header, bytes, Shape::Results, after)
+    }
+
+    /// The same of an INSERT for whose rule the server makes the keys, unless it returns its rows.
+    pub(crate) fn pass_native_query(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        native: Native,
+    ) -> Step {
+        let effect = self.effect(text);
+        if self.pending_last_insert_id.is_some() && effect.sees {
+            return self.update_last_insert_id(effect.counts);
+        }
+        let after = self.note_effect(effect, After::Nothing);
+        self.pass_native(header, bytes, (Shape::Results, after), native)
+    }
+
+    /// Asks the server for its state; afterwards the command is read again.
+    pub(crate) fn ask_context(&mut self) -> Step {
+        if let Some(step) = self.ask_temporary() {
+            return step;
+        }
+        let probe = crate::server::context::probe(self.context.modes.server);
+        self.own_query(probe, Gather::Context)
+    }
+
+    pub(crate) fn own_query(&mut self, text: &[u8], gather: Gather) -> Step {
+        keywright_wire::packets::write_query(self.no_attributes(), text, &mut self.up);
+        self.answer.expect(Shape::Results);
+        self.turn = Turn::Gather(gather);
+        Step::Consumed(0)
+    }
+
+    /// Reads one statement. It may never be executed, so nothing is noted yet. `Err`: the server's modes must be known first.
+    pub(crate) fn read_statement(&self, text: &[u8]) -> Result<Reading, ()> {
+        let modes = self.context.modes;
+        Ok(match kind(text, &modes) {
+            Kind::Insert | Kind::Replace => {
+                // Where the server's modes are known its table is read once, when it is planned.
+                if self.context.known {
+                    Reading::Insert
+                } else if self.may_be_ruled(text) {
+                    return Err(());
+                } else {
+                    Reading::Pass(After::Nothing)
+                }
+            }
+            Kind::LoadData => {
+                if !self.context.known {
+                    return Err(());
+                }
+                match load_target(text, &modes) {
+                    Some(table) => Reading::Load(table),
+                    None => Reading::Pass(After::Nothing),
+                }
+            }
+            Kind::Use => match use_target(text, &modes) {
+                Some(name) => Reading::Pass(After::Database(name)),
+                None => Reading::Pass(After::Unknown),
+            },
+            Kind::Set => Reading::Pass(if is_harmless_set(text) {
+                After::Nothing
+            } else {
+                After::Unknown
+            }),
+            Kind::Prepare => self.read_source(prepare_source(text, &modes))?,
+            Kind::ExecuteImmediate => self.read_source(prepare_source(text, &modes))?,
+            Kind::Execute => self.read_execute(text),
+            Kind::Deallocate => {
+                let name = named_statement(text, &modes).map(|name| name.to_ascii_lowercase());
+                Reading::Pass(After::Texts {
+                    texts: name.map_or(Texts::Doubtful, Texts::Gone),
+                    unknown: false,
+                })
+            }
+            Kind::CreateTemporary => Reading::Pass(match self.tables_named(text) {
+                Some(made) => After::Tables {
+                    dropped: Vec::new(),
+                    made,
+                },
+                None => After::ANYTHING,
+            }),
+            Kind::DropTable => Reading::Pass(match self.tables_named(text) {
+                Some(dropped) => After::Tables {
+                    dropped,
+                    made: Vec::new(),
+                },
+                None => After::Unknown,
+            }),
+            Kind::SetStatement if !self.context.known => return Err(()),
+            Kind::SetStatement => self.behind_set(text),
+            Kind::Call | Kind::Compound | Kind::Other => Reading::Pass(After::ANYTHING),
+            Kind::Ddl => Reading::Pass(After::Defined),
+            Kind::Empty
+            | Kind::Select
+            | Kind::With
+            | Kind::OtherQuery
+            | Kind::Update
+            | Kind::Delete
+            | Kind::Show
+            | Kind::Explain
+            | Kind::Analyze
+            | Kind::Do
+            | Kind::Handler
+            | Kind::Lock
+            | Kind::Unlock
+            | Kind::Flush
+            | Kind::Kill
+            | Kind::Begin
+            | Kind::Commit
+            | Kind::Rollback
+            | Kind::Savepoint
+            | Kind::Xa
+            | Kind::CreateRoutine => Reading::Pass(After::Nothing),
+        })
+    }
+
+    /// The tables that a statement makes, changes or drops; `None`: it does not say.
+    pub(crate) fn tables_named(&self, text: &[u8]) -> Option<Vec<Named>> {
+        let database = self.context.database.as_deref().unwrap_or_default();
+        let full = |name: TableName| {
+            let schema = name.schema.unwrap_or_else(|| database.to_vec());
+            (schema, name.table)
+        };
+        let tables = tables_touched(text, &self.context.modes)?;
+        Some(tables.into_iter().map(full).collect())
+    }
+
+    fn read_execute(&self, text: &[u8]) -> Reading {
+        let name = named_statement(text, &self.context.modes).map(|name| name.to_ascii_lowercase());
+        match name.filter(|name| self.context.may_execute(name)) {
+            Some(name) => Reading::Execute(name),
+            // It may be a CALL.
+            None => Reading::Pass(After::ANYTHING),
+        }
+    }
+
+    /// A statement that is too long to gather: it is passed on unless it is for a table with a rule.
+    fn long_query(&mut self, header: Header, bytes: &[u8]) -> Step {
+        let head = self.beginning(header, bytes);
+        let at_least = beginning_end(header);
+        if head.map_or(0, <[u8]>::len) < HEAD_BYTES_MAX && bytes.len() < at_least {
+            return Step::More { at_least };
+        }
+        let Ok(head) = head else {
+            return self.long_attributes(header, bytes);
+        };
+        let modes = self.context.modes;
+        match kind(head, &modes) {
+            Kind::Insert | Kind::Replace => {
+                if !self.context.known {
+                    return self.ask_context();
+                }
+                let (is_free, rule) = match InsertHead::read(head, &modes) {
+                    Ok(head) => {
+                        let rule = self.rule_of(&head.table);
+                        let is_native = rule.is_none_or(|rule| !self.rewrites(rule));
+                        (!head.ends_text && is_native, rule)
+                    }
+                    Err(Unread::Refused | Unread::Unsupported(_)) => (!self.rewrites_any(), None),
+                };
+                if is_free {
+                    if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
+                        return step;
+                    }
+                    return self.pass_unread(header, bytes, After::Nothing);
+                }
+                self.refuse_long(
+                    "keywright: statement on a table with a rule is longer than rewrite_bytes_max",
+                )
+            }
+            _ => self.pass_unread(header, bytes, After::ANYTHING),
+        }
+    }
+
+    /// A statement that is too long to gather, and whose text begins too far behind its attributes to be read.
+    fn long_attributes(&mut self, header: Header, bytes: &[u8]) -> Step {
+        if self.rewrites_any() {
+            return self.refuse_long(
+                "keywright: query attributes of a statement longer than rewrite_bytes_max cannot be read",
+            );
+        }
+        self.pass_unread(header, bytes, After::ANYTHING)
+    }
+
+    /// Whether the beginning of a long statement shows that it is the only one of its text, and an INSERT that no rule is for.
+    fn is_for_no_rule(&self, header: Header, bytes: &[u8]) -> bool {
+        let head = self.beginning(header, bytes).unwrap_or_default();
+        if self.allows_several() || head.len() < HEAD_BYTES_MAX {
+            return false;
+        }
+        self.in_both_modes(|modes| match InsertHead::read(head, modes) {
+            Ok(head) => !head.ends_text && !self.may_match(&head.table),
+            Err(Unread::Refused | Unread::Unsupported(_)) => false,
+        })
+    }
+
+    /// Passes a statement on whose text is not read to its end.
+    fn pass_unread(&mut self, header: Header, bytes: &[u8], after: After) -> Step {
+        if self.pending_last_insert_id.is_some() {
+            return self.update_last_insert_id(false);
+        }
+        self.last_insert_id = None;
+        self.pass(header, bytes, Shape::Results, after)
+    }
+
+    /// Whether an INSERT or REPLACE could be for a table with a rule, in whatever modes the server reads it.
+    pub(crate) fn may_be_ruled(&self, text: &[u8]) -> bool {
+        !self.in_both_modes(|modes| match InsertHead::read(text, modes) {
+            Ok(head) => !self.may_match(&head.table),
+            Err(Unread::Refused) => true,
+            Err(Unread::Unsupported(_)) => false,
+        })
+    }
+
+    /// Whether something holds with ANSI_QUOTES and without.
+    fn in_both_modes(&self, holds: impl Fn(&Modes) -> bool) -> bool {
+        [false, true].into_iter().all(|ansi_quotes| {
+            holds(&Modes {
+                ansi_quotes,
+                ..self.context.modes
+            })
+        })
+    }
+
+    /// Whether a rule could be for a table as a statement names it.
+    pub(crate) fn may_match(&self, table: &TableName) -> bool {
+        self.rules.may_match(table.schema.as_deref(), &table.table)
+    }
+}

@@ -1,0 +1,236 @@
+//! A native INSERT on a table that may be switched on at any moment. The server may refuse it at the fence before this program has
+//! heard of the switch. Then the INSERT waits until the store was asked, and goes out again.
+//!
+//! MariaDB does not refuse an INSERT IGNORE at the fence: it leaves out the rows without a key, with a warning. So the session asks
+//! for the warnings, which does not clear them.
+
+use keywright_core::Cause;
+use keywright_rewrite::{Flavour, Plan};
+use keywright_wire::answer::{End, Shape};
+use keywright_wire::bytes::{Header, Reader};
+use keywright_wire::packets::{error_of, packets, single_ok};
+
+use crate::answer::after::After;
+use crate::session::{Gather, Session, Turn};
+use crate::step::{Step, What};
+
+/// The servers' errors where they cannot make another key.
+const AT_FENCE: [u16; 2] = [167, 1467];
+/// The first of them, as a list of warnings shows it.
+const AT_FENCE_WARNING: &[u8] = b"167";
+
+/// Which rows the server may leave out at the fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeavesOut {
+    /// None: it would refuse the statement.
+    Nothing,
+    /// All of an INSERT IGNORE: none has a key.
+    All,
+    /// Some: others may have one.
+    Some,
+}
+
+impl LeavesOut {
+    /// Of an INSERT.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        // A statement with parameters may be carried out for many rows.
+        let is_mixed = (plan.explicit() && plan.rows() > 1) || !plan.key_parameters().is_empty();
+        match (plan.ignore(), is_mixed) {
+            (false, _) => Self::Nothing,
+            (true, false) => Self::All,
+            (true, true) => Self::Some,
+        }
+    }
+
+    /// Whether so many rows may be what is left.
+    fn may_be_so(self, affected_rows: u64) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::All => affected_rows == 0,
+            Self::Some => true,
+        }
+    }
+}
+
+/// How an INSERT goes out natively.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Native {
+    pub(crate) rule: usize,
+    pub(crate) leaves_out: LeavesOut,
+    /// Rows for which the server makes an id at most, if that is known.
+    pub(crate) rows_max: Option<u64>,
+}
+
+impl Native {
+    /// Of an INSERT with written rows.
+    pub(crate) fn of(rule: usize, plan: &Plan) -> Self {
+        // A key of the application's may raise the server's counter far.
+        let is_plain = !plan.explicit() && plan.key_parameters().is_empty();
+        Self {
+            rule,
+            leaves_out: LeavesOut::of(plan),
+            rows_max: is_plain.then(|| plan.rows()),
+        }
+    }
+}
+
+/// A native INSERT that the server was sent.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) after: After,
+    pub(crate) leaves_out: LeavesOut,
+}
+
+/// Its answer, until the client gets it.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    after: After,
+    end: Option<End>,
+    answer: Vec<u8>,
+    /// How many rows it changed.
+    affected_rows: u64,
+}
+
+/// What the server said to an INSERT that it refused at the fence.
+#[derive(Debug)]
+pub(crate) struct AtFence {
+    /// The version of the rules by which it went out.
+    version: u64,
+    answered: Answered,
+    /// No other rules came in time: the client gets the answer.
+    pub(crate) is_final: bool,
+}
+
+impl Session {
+    /// Passes a command on for a rule that gives no keys. `number`: the statement's, where the server has another than the client.
+    pub(crate) fn pass_native(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        (shape, after): (Shape, After),
+        native: Native,
+    ) -> Step {
+        let Native {
+            rule, leaves_out, ..
+        } = native;
+        self.note_native(rule, native.rows_max);
+        let whole = bytes.get(..header.total());
+        let (Some(whole), true) = (whole, self.rules.is_switched(rule)) else {
+            return self.pass(header, bytes, shape, after);
+        };
+        self.stage = crate::insert::values::Stage::default();
+        self.memory_full = false;
+        self.up.extend_from_slice(whole);
+        self.answer.expect(shape);
+        self.turn = Turn::Gather(Gather::Native(Sent { after, leaves_out }));
+        // It stays at the front until it has its answer.
+        Step::Consumed(0)
+    }
+
+    /// The server makes ids for a statement of a rule that gives none.
+    pub(crate) fn note_native(&mut self, rule: usize, rows_max: Option<u64>) {
+        if !self.rewrites(rule) {
+            let ids = rows_max.map(|rows| rows.saturating_mul(self.context.increment.max(1)));
+            self.note(Some(rule), What::Native(ids));
+        }
+    }
+
+    /// The server's answer to it.
+    pub(crate) fn answer_native(&mut self, sent: Sent, end: Option<End>, answer: &[u8]) {
+        let Sent { after, leaves_out } = sent;
+        let answered = |after, affected_rows| Answered {
+            after,
+            end,
+            answer: answer.to_vec(),
+            affected_rows,
+        };
+        if error_of(answer).is_some_and(|error| AT_FENCE.contains(&error)) {
+            return self.wait_at_fence(answered(after, 0));
+        }
+        let is_maria = self.facts.server.flavour == Flavour::MariaDb;
+        if let Some((_, _, done)) = single_ok(answer)
+            && done.warnings > 0
+            && is_maria
+            && leaves_out.may_be_so(done.affected_rows)
+        {
+            let answered = answered(after, done.affected_rows);
+            self.own_query(b"SHOW WARNINGS", Gather::Warnings(answered));
+            return;
+        }
+        self.drop_command = true;
+        self.down.extend_from_slice(answer);
+        self.finish(after, end);
+    }
+
+    /// The list of its warnings.
+    pub(crate) fn answer_warnings(&mut self, answered: Answered, warnings: &[u8]) {
+        match has_warning(warnings, AT_FENCE_WARNING) {
+            // Whether rows were left out is not known.
+            None => {
+                self.finish(answered.after, answered.end);
+                self.fail_own(warnings);
+            }
+            Some(true) => self.wait_at_fence(answered),
+            Some(false) => {
+                self.drop_command = true;
+                self.down.extend_from_slice(&answered.answer);
+                self.finish(answered.after, answered.end);
+            }
+        }
+    }
+
+    fn wait_at_fence(&mut self, answered: Answered) {
+        self.note_at_fence();
+        self.at_fence = Some(AtFence {
+            version: self.rules.version(),
+            answered,
+            is_final: false,
+        });
+    }
+
+    /// Whether the command at the front was refused at the fence, and waits for other rules.
+    pub fn is_at_fence(&self) -> bool {
+        self.at_fence.is_some()
+    }
+
+    /// What becomes of the command at the front if the server has refused it at the fence; `None`: it was not, or may go out again.
+    pub(crate) fn answer_at_fence(&mut self, header: Header) -> Option<Step> {
+        let at_fence = self.at_fence.take()?;
+        let is_newer = at_fence.version != self.rules.version();
+        if is_newer && at_fence.answered.affected_rows == 0 {
+            return None;
+        }
+        if !is_newer && !at_fence.is_final {
+            self.at_fence = Some(at_fence);
+            return Some(Step::Wait);
+        }
+        let Answered {
+            after, end, answer, ..
+        } = at_fence.answered;
+        self.finish(after, end);
+        if is_newer {
+            // A second try could read the rows of the first.
+            let message = "keywright: the table went over to keys, and rows of this statement without one were left out; those with one are in";
+            return Some(self.refuse(header, Cause::StoreUnavailable, message));
+        }
+        self.stage = crate::insert::values::Stage::default();
+        self.down.extend_from_slice(&answer);
+        self.leave();
+        Some(Step::Consumed(header.total()))
+    }
+}
+
+/// Whether a list of warnings has one with this number; `None`: it is no list.
+fn has_warning(answer: &[u8], number: &[u8]) -> Option<bool> {
+    let packets = packets(answer)?;
+    let (_, first) = packets.first()?;
+    // Level, number, text.
+    (*first == [3]).then_some(())?;
+    let rows = packets.get(4..)?.iter();
+    let mut numbers = rows.filter_map(|(_, row)| {
+        let mut row = Reader(row);
+        row.text()?;
+        row.text()
+    });
+    Some(numbers.any(|its| its == number))
+}

@@ -1,0 +1,261 @@
+//! Reads an INSERT on a table with a rule, as far as it can be.
+//!
+//! The INSERTs of an application begin alike and differ in their values. So the beginnings of the last ones are kept, up to the
+//! first row; of a statement with a known beginning only the rows are read.
+
+use std::sync::Arc;
+
+use keywright_rewrite::{
+    Flavour, Insert, InsertHead, KeyColumn, Modes, Plan, QueryPlan, SecondReading, TableName,
+    Unread, Unsupported,
+};
+
+use crate::prepared::statements::Keyless;
+use crate::rules::Sighting;
+use crate::server::question::{KeyThere, Question};
+use crate::session::Session;
+
+/// How many beginnings a connection keeps, and how many queries.
+const FAMILIAR_MAX: usize = 4;
+/// Longest beginning, or query, that is kept, bytes.
+const BEGINNING_BYTES_MAX: usize = 1024;
+const UPDATED: &str = "with ON DUPLICATE KEY UPDATE of the rows of a SELECT";
+
+/// What reading a statement came to.
+pub(crate) enum Planned {
+    /// It is for this rule.
+    Plan(usize, Plan),
+    /// It is for this rule, and its rows come from a query.
+    Query(usize, QueryPlan),
+    /// It is for no rule, or the server refuses it by itself.
+    Pass,
+    /// It is to have no keys, although its table has a rule.
+    Keyless(Keyless),
+    /// This must be known first.
+    Ask(Question),
+}
+
+impl Planned {
+    /// Whether keys are put in, or may be.
+    fn wants_keys(&self) -> bool {
+        match self {
+            Self::Plan(_, plan) => plan.keys() > 0 || !plan.key_parameters().is_empty(),
+            Self::Query(..) => true,
+            Self::Pass | Self::Keyless(..) | Self::Ask(_) => false,
+        }
+    }
+}
+
+/// What could not be read, and the rule's index if that is known.
+type NotPlanned = (Option<usize>, Unsupported);
+
+/// A statement that was read before.
+#[derive(Debug)]
+struct CachedPlan {
+    beginning: Vec<u8>,
+    modes: Modes,
+    insert: Insert,
+}
+
+/// A statement whose rows come from a query, as a second reader has read it.
+#[derive(Debug)]
+struct Query {
+    text: Vec<u8>,
+    modes: Modes,
+    second: Arc<SecondReading>,
+}
+
+/// The statements that were read last: up to their rows, or with their query.
+#[derive(Debug, Default)]
+pub(crate) struct PlanCache {
+    beginnings: Vec<CachedPlan>,
+    queries: Vec<Query>,
+}
+
+impl PlanCache {
+    /// Takes out one that the text begins with.
+    fn take(&mut self, text: &[u8], modes: &Modes) -> Option<CachedPlan> {
+        let begins =
+            |known: &CachedPlan| known.modes == *modes && text.starts_with(&known.beginning);
+        let at = self.beginnings.iter().position(begins)?;
+        Some(self.beginnings.swap_remove(at))
+    }
+
+    /// Puts it back.
+    fn put(&mut self, plan: CachedPlan) {
+        self.beginnings.push(plan);
+    }
+
+    /// Keeps a statement whose beginning always reads the same.
+    fn keep(&mut self, insert: Insert, text: &[u8], modes: &Modes) {
+        let beginning = insert.beginning(text, modes);
+        let Some(beginning) = beginning.filter(|bytes| bytes.len() <= BEGINNING_BYTES_MAX) else {
+            return;
+        };
+        if self.beginnings.len() >= FAMILIAR_MAX {
+            self.beginnings.remove(0);
+        }
+        self.beginnings.push(CachedPlan {
+            beginning: beginning.to_vec(),
+            modes: *modes,
+            insert,
+        });
+    }
+
+    /// The second reader's view of a statement whose rows come from a query. It takes longer than all the rest, so a repeated
+    /// statement is read that way once.
+    fn read_again(&mut self, insert: &Insert, text: &[u8], modes: &Modes) -> Arc<SecondReading> {
+        let is_it = |known: &&Query| known.modes == *modes && known.text == text;
+        if let Some(known) = self.queries.iter().find(is_it) {
+            return Arc::clone(&known.second);
+        }
+        let second = Arc::new(insert.read_again(text, modes));
+        if text.len() <= BEGINNING_BYTES_MAX {
+            if self.queries.len() >= FAMILIAR_MAX {
+                self.queries.remove(0);
+            }
+            self.queries.push(Query {
+                text: text.to_vec(),
+                modes: *modes,
+                second: Arc::clone(&second),
+            });
+        }
+        second
+    }
+}
+
+impl Session {
+    /// Reads the statement as far as it can be.
+    pub(crate) fn plan(&mut self, text: &[u8]) -> Result<Planned, NotPlanned> {
+        self.context.note_defined(self.rules.schema().defined());
+        let modes = self.context.modes;
+        if let Some(known) = self.plan_cache.take(text, &modes) {
+            let planned = match self.rule_now(&known.insert.head().table) {
+                Ok(Some(index)) => self.plan_of(index, &known.insert, text, None),
+                Ok(None) => Ok(self.unruled(&known.insert.head().table)),
+                Err(question) => Ok(Planned::Ask(question)),
+            };
+            self.plan_cache.put(known);
+            return planned;
+        }
+        let head = match InsertHead::read(text, &modes) {
+            Ok(head) => head,
+            Err(unread) => return not_planned(None, unread),
+        };
+        let index = match self.rule_now(&head.table) {
+            Ok(Some(index)) => index,
+            Ok(None) => return Ok(self.unruled(&head.table)),
+            Err(question) => return Ok(Planned::Ask(question)),
+        };
+        let insert = match Insert::read(head, text, &modes) {
+            Ok(insert) => insert,
+            Err(unread) => return not_planned(Some(index), unread),
+        };
+        let second = insert
+            .is_query()
+            .then(|| self.plan_cache.read_again(&insert, text, &modes));
+        let planned = self.plan_of(index, &insert, text, second.as_deref());
+        self.plan_cache.keep(insert, text, &modes);
+        planned
+    }
+
+    /// Of a statement that no rule is for now.
+    fn unruled(&self, table: &TableName) -> Planned {
+        match self.rule_behind(table) {
+            Some(rule) => self.keyless(table, rule, true),
+            None => Planned::Pass,
+        }
+    }
+
+    fn keyless(&self, table: &TableName, rule: usize, is_hidden: bool) -> Planned {
+        let (schema, name) = self.named(table);
+        let table = TableName {
+            schema: Some(schema.to_vec()),
+            table: name.to_vec(),
+        };
+        Planned::Keyless(Keyless {
+            table,
+            rule,
+            is_hidden,
+        })
+    }
+
+    /// What a rule makes of a statement's rows.
+    fn plan_of(
+        &self,
+        index: usize,
+        insert: &Insert,
+        text: &[u8],
+        second: Option<&SecondReading>,
+    ) -> Result<Planned, NotPlanned> {
+        let Some(rule) = self.rules.rules().get(index) else {
+            return Ok(Planned::Pass);
+        };
+        if let Some(what) = self.rules.unsupported(index) {
+            return Err((Some(index), what));
+        }
+        let table = &insert.head().table;
+        let is_narrow = match self.key_there(table, index, rule) {
+            Err(question) => return Ok(Planned::Ask(question)),
+            Ok(KeyThere::No) => return Ok(self.keyless(table, index, false)),
+            Ok(there) => there == KeyThere::Narrow,
+        };
+        let (schema, name) = self.named(table);
+        let is_ahead = self.rules.is_ahead(index, schema, name);
+        let was_seen = self.rules.sighting(schema, name) != Sighting::Never;
+        if insert.needs_columns() {
+            match &self.stage.columns {
+                None => return Ok(Planned::Ask(Question::Columns(table.clone()))),
+                Some(_) if self.stage.missing => return Ok(Planned::Pass),
+                Some(_) => {}
+            }
+        }
+        let key = KeyColumn {
+            name: rule.column.as_bytes(),
+            form: rule.form,
+            live: self.stage.columns.as_deref().unwrap_or_default(),
+            watched: rule.watched,
+            is_signed: rule.is_signed && was_seen,
+            is_strict: rule.repeatable && was_seen,
+        };
+        let modes = &self.context.modes;
+        let planned =
+            match second {
+                Some(second) => insert
+                    .plan_query(text, modes, &key, second)
+                    .and_then(|plan| match self.updates_wrongly(index, &plan) {
+                        true => Err(Unsupported::View(UPDATED).into()),
+                        false => Ok(Planned::Query(index, plan)),
+                    }),
+                None => insert
+                    .plan(text, modes, &key)
+                    .map(|plan| Planned::Plan(index, plan)),
+            };
+        // In strict mode the server refuses a key that is too large, and stores no other number.
+        let clips = modes.strict != Some(true) || insert.ignore();
+        match planned {
+            Ok(planned) if is_ahead && planned.wants_keys() => {
+                Err((Some(index), Unsupported::TableAhead))
+            }
+            Ok(planned) if is_narrow && clips && planned.wants_keys() => {
+                Err((Some(index), Unsupported::KeyNarrow))
+            }
+            planned => planned.or_else(|unread| not_planned(Some(index), unread)),
+        }
+    }
+
+    /// MySQL (9.7) computes the update of a duplicate with NULLs when it goes through a view and the rows of the query were
+    /// put aside, as they are to be numbered.
+    fn updates_wrongly(&self, index: usize, plan: &QueryPlan) -> bool {
+        let is_mysql = self.context.modes.server.flavour == Flavour::MySql;
+        is_mysql && plan.on_duplicate() && self.rules.view(index).is_some()
+    }
+}
+
+/// What the server refuses by itself it is to see.
+fn not_planned(rule: Option<usize>, unread: Unread) -> Result<Planned, NotPlanned> {
+    match unread {
+        Unread::Refused => Ok(Planned::Pass),
+        Unread::Unsupported(what) => Err((rule, what)),
+    }
+}

@@ -1,0 +1,163 @@
+//! What becomes of statements that cannot be done exactly: refused, or passed on where the rule says so or only observes.
+
+use keywright_core::Cause;
+use keywright_rewrite::{Plan, Unsupported};
+use keywright_wire::answer::Shape;
+use keywright_wire::bytes::Header;
+
+use crate::answer::after::After;
+use crate::answer::errors::write_error;
+use crate::insert::values::{Stage, has_ambiguous_id};
+use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule};
+use crate::session::Session;
+use crate::step::{Step, What};
+
+/// What an observing rule counts for a statement; `None`: nothing would have been done.
+pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<What> {
+    let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
+    if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
+        Some(What::Passed("explicit"))
+    } else if wants_keys && has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse
+    {
+        Some(What::Passed("ambiguous_id"))
+    } else {
+        wants_keys.then_some(What::Observed)
+    }
+}
+
+fn may_not_be_given(rule: &Rule) -> String {
+    format!(
+        "the value of key column \"{}\" is generated and may not be given",
+        rule.column
+    )
+}
+
+impl Session {
+    /// Whether some rule changes statements. Where none does, none is refused either.
+    pub(crate) fn rewrites_any(&self) -> bool {
+        let mut rules = self.rules.rules().iter();
+        rules.any(|rule| rule.mode == Mode::Rewrite)
+    }
+
+    /// Whether a rule changes statements.
+    pub(crate) fn rewrites(&self, rule: usize) -> bool {
+        let rule = self.rules.rules().get(rule);
+        rule.is_some_and(|rule| rule.mode == Mode::Rewrite)
+    }
+
+    /// Whether the rule refuses what cannot be rewritten. `None`: it could not be read which rule is concerned.
+    pub(crate) fn refuses(&self, rule: Option<usize>) -> bool {
+        match rule {
+            Some(index) => {
+                let rule = self.rules.rules().get(index);
+                rule.is_some_and(|rule| {
+                    rule.on_unsupported == OnUnsupported::Refuse && rule.mode == Mode::Rewrite
+                })
+            }
+            None => self.rewrites_any(),
+        }
+    }
+
+    /// The same of one statement: on a table without fence the server would number its rows among the rule's keys.
+    pub(crate) fn must_refuse(&self, rule: Option<usize>, what: Unsupported) -> bool {
+        self.refuses(rule)
+            || what == Unsupported::TableAhead
+            || rule.is_some_and(|index| self.rules.has_ahead(index))
+    }
+
+    pub(crate) fn unsupported(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        rule: Option<usize>,
+        what: Unsupported,
+    ) -> Step {
+        self.unsupported_then(header, bytes, rule, what, After::Unknown)
+    }
+
+    /// The same; where the statement is passed on it changes that.
+    pub(crate) fn unsupported_then(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        rule: Option<usize>,
+        what: Unsupported,
+        after: After,
+    ) -> Step {
+        if self.must_refuse(rule, what) {
+            return self.refuse_unsupported(header, rule, what);
+        }
+        if let Some(step) = self.enter(header, rule) {
+            return step;
+        }
+        if self.pending_last_insert_id.is_some() {
+            return self.update_last_insert_id(false);
+        }
+        self.last_insert_id = None;
+        self.note(rule, What::Passed(what.label()));
+        self.note(rule, What::Native(None));
+        self.pass(header, bytes, Shape::Results, after)
+    }
+
+    pub(crate) fn refuse_unsupported(
+        &mut self,
+        header: Header,
+        rule: Option<usize>,
+        what: Unsupported,
+    ) -> Step {
+        if what == Unsupported::TableAhead {
+            return self.wait_ahead(header, rule);
+        }
+        self.note(rule, What::Refused(what.label()));
+        let message =
+            format!("keywright cannot fill in a key exactly in {what}, on a table with a rule");
+        self.refuse(header, Cause::StatementUnsupported, &message)
+    }
+
+    /// A table whose ids are ahead of the rule's keys: the statement waits until the keys continue above them. In a transaction that has
+    /// touched another table of the rule it is refused at once, since the switch would wait for that transaction.
+    pub(crate) fn wait_ahead(&mut self, header: Header, rule: Option<usize>) -> Step {
+        self.leave();
+        let is_waited_for = rule.is_some_and(|rule| self.has_touched(rule));
+        if self.waited.take().is_none() && !is_waited_for {
+            self.note_unknown_server();
+            return Step::Wait;
+        }
+        self.note(rule, What::Refused(Unsupported::TableAhead.label()));
+        let message = "keywright gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
+                       proxy's log says what keeps it from going on above them";
+        self.refuse(header, Cause::TableAhead, message)
+    }
+
+    pub(crate) fn refuse_ambiguous_id(&mut self, header: Header, rule: usize) -> Step {
+        self.note(Some(rule), What::Refused("ambiguous_id"));
+        let message = "keywright cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE";
+        self.refuse(header, Cause::StatementUnsupported, message)
+    }
+
+    pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize, rule: &Rule) -> Step {
+        self.note(Some(index), What::Refused("explicit"));
+        self.refuse(header, Cause::KeyExplicit, &may_not_be_given(rule))
+    }
+
+    /// The same, of a statement that was answered already.
+    pub(crate) fn tell_explicit(&mut self, index: usize, sequence: u8) {
+        self.note(Some(index), What::Refused("explicit"));
+        let rule = self.rules.rules().get(index);
+        let message = rule.map(may_not_be_given).unwrap_or_default();
+        write_error(Cause::KeyExplicit, &message, sequence, &mut self.down);
+    }
+
+    /// Answers the command at the front with an error; the upstream never sees it.
+    pub(crate) fn refuse(&mut self, header: Header, cause: Cause, message: &str) -> Step {
+        self.stage = Stage::default();
+        self.leave();
+        write_error(
+            cause,
+            message,
+            header.sequence.wrapping_add(1),
+            &mut self.down,
+        );
+        Step::Consumed(header.total())
+    }
+}

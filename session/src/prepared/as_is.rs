@@ -1,0 +1,87 @@
+//! A prepared INSERT that the server is to give a key of its own: after `SET insert_id`, which only a key that the server makes
+//! uses up. What the client knows as its statement names the key, so the client's text is prepared beside it.
+
+use keywright_wire::answer::{End, Shape};
+use keywright_wire::bulk::Bulk;
+use keywright_wire::bytes::{Header, write_packet};
+use keywright_wire::packets::write_command;
+use keywright_wire::params::Execution;
+use keywright_wire::protocol::{COM_STMT_BULK_EXECUTE, COM_STMT_PREPARE};
+
+use crate::answer::after::After;
+use crate::session::{Gather, Session, Turn};
+use crate::step::Step;
+
+impl Session {
+    /// Executes a statement on a rule's table as its client wrote it.
+    pub(crate) fn execute_as_is(
+        &mut self,
+        header: Header,
+        id: u32,
+        execution: &Execution<'_>,
+    ) -> Step {
+        let (number, after) = match self.as_is(id) {
+            Ok(known) => known,
+            Err(step) => return step,
+        };
+        let mut payload = Vec::new();
+        execution.write(number, &execution.params, &mut payload);
+        write_packet(&payload, 0, &mut self.up);
+        self.answer.expect(execution.shape());
+        self.turn = Turn::Answer(after);
+        Step::Consumed(header.total())
+    }
+
+    /// The same of COM_STMT_BULK_EXECUTE, of which this follows the statement's number.
+    pub(crate) fn bulk_as_is(&mut self, header: Header, id: u32, rest: &[u8]) -> Step {
+        let (number, after) = match self.as_is(id) {
+            Ok(known) => known,
+            Err(step) => return step,
+        };
+        let mut payload = number.to_le_bytes().to_vec();
+        let read = self.statements.ours.get_mut(&id).and_then(|statement| {
+            let count = usize::try_from(statement.plan.parameters()).ok()?;
+            let bulk = Bulk::read(rest, count, statement.types.as_deref()).ok()?;
+            statement.types = Some(bulk.types.clone());
+            Some(bulk)
+        });
+        match read {
+            // Long data may have come while there were keys, and did not reach this text of the client's.
+            Some(bulk) => bulk.write_with_types(&mut payload),
+            // The server will say what is wrong with it.
+            None => payload.extend_from_slice(rest),
+        }
+        write_command(COM_STMT_BULK_EXECUTE, &payload, &mut self.up);
+        self.answer.expect(Shape::Results);
+        self.turn = Turn::Answer(after);
+        Step::Consumed(header.total())
+    }
+
+    /// The server's number for the client's text, and what its execution changes. `Err`: something comes first.
+    fn as_is(&mut self, id: u32) -> Result<(u32, After), Step> {
+        let Some(text) = self.statements.text(id) else {
+            return Err(self.malformed());
+        };
+        let Some(&number) = self.statements.as_is.get(&id) else {
+            write_command(COM_STMT_PREPARE, text, &mut self.up);
+            self.answer.expect(Shape::Prepare);
+            self.turn = Turn::Gather(Gather::AsIs(id));
+            return Err(Step::Consumed(0));
+        };
+        let effect = self.effect(text);
+        if self.pending_last_insert_id.is_some() && effect.sees {
+            return Err(self.update_last_insert_id(effect.counts));
+        }
+        Ok((number, self.note_effect(effect, After::Nothing)))
+    }
+
+    /// The client's text was prepared too.
+    pub(crate) fn answer_as_is(&mut self, id: u32, end: Option<End>, answer: &[u8]) {
+        match end {
+            Some(End::Prepared { statement, .. }) => {
+                self.statements.as_is.insert(id, statement);
+            }
+            Some(End::Ok(_) | End::Error) | None => self.fail_own(answer),
+        }
+    }
+}

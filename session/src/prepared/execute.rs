@@ -1,0 +1,393 @@
+//! COM_STMT_EXECUTE of an INSERT on a table with a rule: the keys become parameters.
+
+use std::sync::Arc;
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{Ask, LastInsertId, Unread, Unsupported, Variant};
+use keywright_wire::answer::{End, Shape};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
+use keywright_wire::packets::{write_close, write_command};
+use keywright_wire::params::{Execution, Param};
+use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
+use keywright_wire::values::BadValue;
+
+use crate::client::attributes::UNKNOWN_TYPE;
+use crate::prepared::param_keys::{Bound, KeyValues};
+use crate::prepared::place::place;
+use crate::prepared::refresh::Refreshed;
+use crate::prepared::statements::{Made, Statement};
+use crate::rules::OnExplicit;
+use crate::session::{Gather, Session, Turn};
+use crate::step::{KeyFailure, Step, What};
+
+/// What an execution needs.
+struct Wanted {
+    /// Rows whose bound key asks for one.
+    asking: Vec<u32>,
+    keys: u64,
+    explicit: bool,
+}
+
+impl Session {
+    pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Step {
+        if header.len < 5 {
+            return self.malformed();
+        }
+        let Some(id) = bytes
+            .get(HEADER_BYTES + 1..)
+            .and_then(|rest| Reader(rest).u32())
+        else {
+            return Step::More {
+                at_least: HEADER_BYTES + 5,
+            };
+        };
+        let named = id;
+        let id = self.statements.number(named);
+        if !self.statements.ours.contains_key(&id) {
+            return match self.statements.selects.contains_key(&id) {
+                true => self.execute_select(header, bytes, id),
+                false => self.execute_passed(header, bytes, named),
+            };
+        }
+        let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => (header, payload),
+            Joined::More(at_least) => return Step::More { at_least },
+            Joined::TooLong => return self.refuse_long_execution(),
+        };
+        // The modes decide whether a bound 0 asks for a key, and an insert_id of the client's whether any may be had.
+        if !self.context.known {
+            return self.ask_context();
+        }
+        let is_passed = match self.refresh(header, id) {
+            Refreshed::Ours => false,
+            Refreshed::Passed => true,
+            Refreshed::Not(step) => return step,
+        };
+        let rule = self.rule_of_statement(id);
+        if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
+            return step;
+        }
+        let rest = payload.get(4..).unwrap_or_default();
+        let keys = self.stage.keys.take();
+        let is_native = rule.is_some_and(|rule| !self.rewrites(rule));
+        // Often values matter only once there are keys beside them.
+        let is_as_is = is_passed || self.context.insert_id_set || is_native;
+        let matters = keys.is_some() || is_as_is || self.statements.asks_by_value(id);
+        let execution = match matters.then(|| self.execution(id, rest)).transpose() {
+            Ok(execution) => execution,
+            Err(BadValue::Malformed) => return self.malformed(),
+            Err(BadValue::Type) => return self.refuse_execution(header, id, UNKNOWN_TYPE),
+        };
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        if let (Some(keys), Some(execution)) = (keys, &execution) {
+            return self.execute_with(header, id, execution, keys);
+        }
+        match &execution {
+            Some(execution) if is_as_is && statement.long_data.is_empty() => {
+                return self.execute_as_is(header, id, execution);
+            }
+            Some(_) if is_as_is => {
+                let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
+                return self.refuse_execution(header, id, what);
+            }
+            Some(_) | None => {}
+        }
+        let params = execution.as_ref().map_or(&[][..], |read| &read.params);
+        let wanted = match self.wanted(statement, params) {
+            Ok(wanted) => wanted,
+            Err(what) => return self.refuse_execution(header, id, what),
+        };
+        let (index, asking) = (statement.rule, wanted.asking.first().copied());
+        let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
+        let variant = variant_of(statement, asking, last_insert_id);
+        let sees = statement.plan.last_insert_id() == LastInsertId::Literal;
+        if wanted.explicit
+            && let rules = Arc::clone(&self.rules)
+            && let Some(rule) = rules.rules().get(index)
+            && rule.on_explicit == OnExplicit::Refuse
+        {
+            return self.refuse_explicit(header, index, rule);
+        }
+        if self.needs_last_insert_id(sees, last_insert_id, wanted.keys) {
+            return self.update_last_insert_id(statement.counts);
+        }
+        let spacing = self.spacing_of(index);
+        let made = statement
+            .variants
+            .iter()
+            .position(|made| made.is_for(variant, spacing));
+        if made != Some(0) && !statement.long_data.is_empty() {
+            // What was sent as long data went to the first text.
+            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
+            return self.refuse_execution(header, id, what);
+        }
+        if made.is_none() {
+            return self.prepare_variant(header, id, variant);
+        }
+        match &execution {
+            Some(execution) if wanted.keys == 0 => {
+                let none = KeyBatch::Listed(Vec::new());
+                self.execute_with(header, id, execution, Ok(none))
+            }
+            Some(_) | None => self.ask_keys(index, wanted.keys),
+        }
+    }
+
+    /// Reads the parameters, and remembers their types for the next time.
+    fn execution<'a>(&mut self, id: u32, rest: &'a [u8]) -> Result<Execution<'a>, BadValue> {
+        let has_attributes = self.has_attributes();
+        let statement = self.statements.ours.get_mut(&id);
+        let statement = statement.ok_or(BadValue::Malformed)?;
+        let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
+        let known = statement.types.as_deref();
+        let execution = Execution::read(rest, count, known, &statement.long_data, has_attributes)?;
+        if let Some(types) = &execution.types
+            && statement.types.as_ref() != Some(types)
+        {
+            statement.types = Some(types.clone());
+        }
+        Ok(execution)
+    }
+
+    /// An execution is needed whole.
+    pub(crate) fn refuse_long_execution(&mut self) -> Step {
+        self.refuse_long(
+            "keywright: parameters of a statement on a table with a rule are longer than rewrite_bytes_max",
+        )
+    }
+
+    /// As [`Session::last_insert_id_of`]; what was sent as long data went to the first text, which must serve. Where that reports nothing, it
+    /// is put right afterwards.
+    fn last_insert_id_of_execution(&self, statement: &Statement, keys: u64) -> LastInsertId {
+        if statement.long_data.is_empty() {
+            return self.last_insert_id_of(&statement.plan, keys);
+        }
+        let first = statement.variants.first();
+        match statement.plan.last_insert_id() {
+            LastInsertId::Wrapped if first.is_some_and(|made| made.variant == Variant::LITERAL) => {
+                LastInsertId::Literal
+            }
+            last_insert_id => last_insert_id,
+        }
+    }
+
+    fn wanted(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Wanted, Unsupported> {
+        if self.means_otherwise(statement) {
+            return Err(Unsupported::ZeroChanged);
+        }
+        let modes = &self.context.modes;
+        if modes.no_auto_value_on_zero.is_none() {
+            return Err(Unsupported::ZeroAmbiguous);
+        }
+        let only_null = statement.plan.last_insert_id() == LastInsertId::None;
+        let mut wanted = Wanted {
+            asking: Vec::new(),
+            keys: statement.plan.keys(),
+            explicit: statement.plan.explicit(),
+        };
+        for key in statement.plan.key_parameters() {
+            let param = params.get(usize::from(key.parameter));
+            let bound = param.map_or(Bound::Value(Ask::Unclean), Bound::of);
+            let care = statement.plan.care(modes, key.row);
+            match bound.asks(care, only_null)? {
+                true => wanted.asking.push(key.row),
+                false => wanted.explicit = true,
+            }
+        }
+        let asking = u64::try_from(wanted.asking.len()).unwrap_or(u64::MAX);
+        wanted.keys = wanted.keys.saturating_add(asking);
+        Ok(wanted)
+    }
+
+    /// Whether sql_mode has changed since a statement was prepared, so that a key in its text means something else now.
+    pub(crate) fn means_otherwise(&self, statement: &Statement) -> bool {
+        let (zero_is_value, _) = statement.sql_mode;
+        let plan = &statement.plan;
+        (plan.by_mode() && statement.sql_mode != self.sql_mode())
+            || (plan.for_zero() && zero_is_value != self.context.modes.no_auto_value_on_zero)
+    }
+
+    pub(crate) fn prepare_variant(&mut self, header: Header, id: u32, variant: Variant) -> Step {
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        let spacing = self.spacing_of(statement.rule);
+        let prepared = statement.plan.prepare(&statement.text, variant, spacing);
+        match prepared {
+            Ok(mut prepared) => {
+                write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
+                prepared.text = Vec::new();
+                let made = Made {
+                    variant,
+                    spacing,
+                    number: 0,
+                    prepared,
+                    is_outdated: false,
+                };
+                self.statements.variant = Some((id, made));
+                self.answer.expect(Shape::Prepare);
+                self.turn = Turn::Gather(Gather::Variant);
+                Step::Consumed(0)
+            }
+            Err(Unread::Unsupported(what)) => {
+                self.refuse_unsupported(header, self.rule_of_statement(id), what)
+            }
+            Err(Unread::Refused) => {
+                let what = Unsupported::Unknown("the statement's head");
+                self.refuse_unsupported(header, self.rule_of_statement(id), what)
+            }
+        }
+    }
+
+    pub(crate) fn answer_variant(&mut self, end: Option<End>, answer: &[u8]) {
+        match (end, self.statements.variant.take()) {
+            (
+                Some(End::Prepared {
+                    statement: number, ..
+                }),
+                Some((id, mut made)),
+            ) => {
+                made.number = number;
+                let ours = self.statements.ours.get_mut(&id);
+                if let Some(old) = ours.and_then(|statement| statement.add_variant(made)) {
+                    write_close(old.number, &mut self.up);
+                }
+            }
+            (_, _) => self.fail_own(answer),
+        }
+    }
+
+    /// Sends the execution with its keys.
+    fn execute_with(
+        &mut self,
+        header: Header,
+        id: u32,
+        execution: &Execution<'_>,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Step {
+        self.stage = crate::insert::values::Stage::default();
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        let wanted = match self.wanted(statement, &execution.params) {
+            Ok(wanted) => wanted,
+            Err(what) => return self.refuse_execution(header, id, what),
+        };
+        let rules = Arc::clone(&self.rules);
+        let Some(rule) = rules.rules().get(statement.rule) else {
+            return self.malformed();
+        };
+        let keys = match keys.and_then(|keys| match wanted.keys {
+            0 => Ok(keys),
+            rows => self.spread(rule, keys, rows),
+        }) {
+            Ok(keys) => keys,
+            Err(failure) => {
+                self.forget_long_data(id);
+                return self.refuse(header, failure.cause, &failure.message);
+            }
+        };
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
+        let variant = variant_of(statement, wanted.asking.first().copied(), last_insert_id);
+        let found = statement
+            .variants
+            .iter()
+            .find(|made| made.is_for(variant, self.spacing_of(statement.rule)));
+        let Some(
+            made @ Made {
+                number, prepared, ..
+            },
+        ) = found
+        else {
+            return self.malformed();
+        };
+        if !made.counts_as(&keys) {
+            return self.count_otherwise(header, id, variant, &keys);
+        }
+        let values = KeyValues::new(&keys);
+        let Some(params) = place(statement, prepared, execution, &wanted.asking, &values) else {
+            return self.malformed();
+        };
+        let reply = self.reply(&statement.plan, last_insert_id, &keys);
+        let (rule, returning) = (statement.rule, statement.plan.returning());
+        let start = self.up.len();
+        self.up.extend([0; HEADER_BYTES]);
+        execution.write(*number, &params, &mut self.up);
+        if make_packet(start, &mut self.up) != header.sequence {
+            self.up.truncate(start);
+            return self.refuse_execution(header, id, Unsupported::Longer);
+        }
+        if let Some(statement) = self.statements.ours.get_mut(&id) {
+            statement.long_data.clear();
+        }
+        if wanted.keys > 0 {
+            self.note(Some(rule), What::Rewritten);
+        }
+        self.answer.expect(execution.shape());
+        self.turn = Turn::of_reply(reply, returning);
+        Step::Consumed(header.total())
+    }
+
+    /// Another text, since the one there is would make other keys out of the first than these, which are burnt.
+    fn count_otherwise(
+        &mut self,
+        header: Header,
+        id: u32,
+        variant: Variant,
+        keys: &KeyBatch,
+    ) -> Step {
+        let what = Unsupported::Unknown("several rows whose keys are not one apart");
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return self.malformed();
+        };
+        let KeyBatch::Numbers { spacing, .. } = *keys else {
+            return self.refuse_execution(header, id, what);
+        };
+        self.apart.insert(statement.rule, spacing);
+        if !statement.long_data.is_empty() {
+            // What was sent as long data went to the first text.
+            return self.refuse_execution(header, id, what);
+        }
+        self.prepare_variant(header, id, variant)
+    }
+
+    /// Refuses an execution. What was sent as long data for it must not become part of the next one.
+    pub(crate) fn refuse_execution(&mut self, header: Header, id: u32, what: Unsupported) -> Step {
+        self.forget_long_data(id);
+        let rule = self.rule_of_statement(id);
+        self.refuse_unsupported(header, rule, what)
+    }
+
+    pub(crate) fn rule_of_statement(&self, id: u32) -> Option<usize> {
+        self.statements
+            .ours
+            .get(&id)
+            .map(|statement| statement.rule)
+    }
+
+    fn forget_long_data(&mut self, id: u32) {
+        let Some(statement) = self.statements.ours.get_mut(&id) else {
+            return;
+        };
+        if statement.long_data.is_empty() {
+            return;
+        }
+        statement.long_data.clear();
+        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
+        self.answer.expect(Shape::Simple);
+        self.turn = Turn::Gather(Gather::Nothing);
+    }
+}
+
+/// The text for an execution: its first key is that of a row whose key is written, or of the first that asks for one.
+fn variant_of(statement: &Statement, asking: Option<u32>, last_insert_id: LastInsertId) -> Variant {
+    match last_insert_id {
+        LastInsertId::Wrapped => statement.plan.variant(asking),
+        LastInsertId::Literal | LastInsertId::None => Variant::LITERAL,
+    }
+}

@@ -1,0 +1,217 @@
+//! COM_STMT_BULK_EXECUTE of an INSERT on a table with a rule. The server carries out all rows as one statement: its answer shows
+//! the first generated key, as that of a text with as many rows.
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{LastInsertId, Unsupported, Variant};
+use keywright_wire::answer::Shape;
+use keywright_wire::bulk::Bulk;
+use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
+use keywright_wire::capability::BULK_OPERATIONS;
+
+use crate::prepared::bulk_keys::{Asking, Fault, Needs};
+use crate::prepared::refresh::Refreshed;
+use crate::prepared::statements::{Made, Statement};
+use crate::rules::{OnAmbiguousId, OnExplicit, Rule};
+use crate::session::{Session, Turn};
+use crate::step::{KeyFailure, Step, What};
+
+impl Session {
+    pub(crate) fn bulk_execute(&mut self, header: Header, bytes: &[u8]) -> Step {
+        // Number and flags.
+        if self.facts.capabilities & BULK_OPERATIONS == 0 || header.len < 7 {
+            return self.malformed();
+        }
+        let Some(id) = bytes
+            .get(HEADER_BYTES + 1..)
+            .and_then(|rest| Reader(rest).u32())
+        else {
+            return Step::More {
+                at_least: HEADER_BYTES + 5,
+            };
+        };
+        let number = self.statements.number(id);
+        let is_select = self.statements.selects.contains_key(&number);
+        if !is_select && !self.statements.ours.contains_key(&number) {
+            return self.execute_passed(header, bytes, id);
+        }
+        let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => (header, payload),
+            Joined::More(at_least) => return Step::More { at_least },
+            Joined::TooLong => return self.refuse_long_execution(),
+        };
+        if is_select {
+            let what = Unsupported::Bulk("of INSERT … SELECT");
+            return self.refuse_select_execution(header, number, what);
+        }
+        if !self.context.known {
+            return self.ask_context();
+        }
+        match self.refresh(header, number) {
+            Refreshed::Ours => {}
+            Refreshed::Passed => {
+                let what = Unsupported::Bulk("for a table that has changed");
+                return self.refuse_execution(header, number, what);
+            }
+            Refreshed::Not(step) => return step,
+        }
+        let rest = payload.get(4..).unwrap_or_default();
+        let rule = self.rule_of_statement(number);
+        if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
+            return step;
+        }
+        if rule.is_some_and(|rule| !self.rewrites(rule)) {
+            return self.bulk_as_is(header, number, rest);
+        }
+        match self.bulk(header, number, rest) {
+            Ok(step) => step,
+            Err(Fault::Malformed) => self.malformed(),
+            Err(Fault::Unsupported(what)) => self.refuse_execution(header, number, what),
+        }
+    }
+
+    fn bulk(&mut self, header: Header, id: u32, rest: &[u8]) -> Result<Step, Fault> {
+        let Some(statement) = self.statements.ours.get_mut(&id) else {
+            return Err(Fault::Malformed);
+        };
+        let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
+        let bulk = Bulk::read(rest, count, statement.types.as_deref())?;
+        statement.types = Some(bulk.types.clone());
+        if let Some(keys) = self.stage.keys.take() {
+            return self.bulk_with(header, id, &bulk, keys);
+        }
+        let unsupported = |what| Err(Fault::Unsupported(Unsupported::Bulk(what)));
+        if self.context.insert_id_set {
+            return unsupported("after SET insert_id");
+        }
+        if !statement.long_data.is_empty() {
+            return unsupported("after COM_STMT_SEND_LONG_DATA");
+        }
+        if bulk.wants_unit_results() {
+            return unsupported("with a result for each row");
+        }
+        let (index, rule, needs, total) = self.bulk_needs(id, &bulk)?;
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return Err(Fault::Malformed);
+        };
+        if needs.rows == 0 {
+            return unsupported("without rows");
+        }
+        let plan = &statement.plan;
+        if (needs.explicit || plan.explicit()) && rule.on_explicit == OnExplicit::Refuse {
+            return Ok(self.refuse_explicit(header, index, &rule));
+        }
+        let last_insert_id = literal(plan.last_insert_id());
+        let may_skip =
+            last_insert_id != LastInsertId::None && (plan.ignore() || plan.on_duplicate());
+        let is_single = needs.rows == 1 && plan.rows() == 1;
+        if may_skip && !is_single && total > 0 && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
+            return Ok(self.refuse_ambiguous_id(header, index));
+        }
+        let sees = plan.last_insert_id() == LastInsertId::Literal;
+        if self.needs_last_insert_id(sees, last_insert_id, total) {
+            let counts = statement.counts;
+            return Ok(self.update_last_insert_id(counts));
+        }
+        if made(statement, self.context.increment).is_none() {
+            return Ok(self.prepare_variant(header, id, Variant::LITERAL));
+        }
+        if total == 0 {
+            let none = KeyBatch::Listed(Vec::new());
+            return self.bulk_with(header, id, &bulk, Ok(none));
+        }
+        Ok(self.ask_keys(index, total))
+    }
+
+    /// The rule, what the rows need, and how many keys that is.
+    fn bulk_needs(&self, id: u32, bulk: &Bulk<'_>) -> Result<(usize, Rule, Needs, u64), Fault> {
+        let statement = self.statements.ours.get(&id).ok_or(Fault::Malformed)?;
+        let index = statement.rule;
+        let rule = self.rules.rules().get(index).cloned();
+        let rule = rule.ok_or(Fault::Malformed)?;
+        let needs = self.asking(statement, &rule)?.needs(bulk)?;
+        let written = statement.plan.keys().saturating_mul(needs.rows);
+        let total = written.saturating_add(needs.asking);
+        Ok((index, rule, needs, total))
+    }
+
+    fn asking<'a>(&self, statement: &'a Statement, rule: &Rule) -> Result<Asking<'a>, Unsupported> {
+        if self.means_otherwise(statement) {
+            return Err(Unsupported::ZeroChanged);
+        }
+        // A row is one of many.
+        let care = statement.plan.care(&self.context.modes, u32::MAX);
+        if care.zero_is_value.is_none() {
+            return Err(Unsupported::ZeroAmbiguous);
+        }
+        Ok(Asking {
+            keys: statement.plan.key_parameters(),
+            form: rule.form,
+            care,
+            only_null: statement.plan.last_insert_id() == LastInsertId::None,
+        })
+    }
+
+    /// Sends the rows with their keys.
+    fn bulk_with(
+        &mut self,
+        header: Header,
+        id: u32,
+        bulk: &Bulk<'_>,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Result<Step, Fault> {
+        self.stage = crate::insert::values::Stage::default();
+        let (index, rule, needs, total) = self.bulk_needs(id, bulk)?;
+        let keys = match keys.and_then(|keys| match total {
+            0 => Ok(keys),
+            rows => self.spread(&rule, keys, rows),
+        }) {
+            Ok(keys) => keys,
+            Err(failure) => return Ok(self.refuse(header, failure.cause, &failure.message)),
+        };
+        let statement = self.statements.ours.get(&id).ok_or(Fault::Malformed)?;
+        let made = made(statement, self.context.increment).ok_or(Fault::Malformed)?;
+        let asking = self.asking(statement, &rule)?;
+        let start = self.up.len();
+        self.up.extend([0; HEADER_BYTES]);
+        let written = asking.write(
+            bulk,
+            made.number,
+            &made.prepared,
+            &needs,
+            &keys,
+            &mut self.up,
+        );
+        if let Err(fault) = written {
+            self.up.truncate(start);
+            return Err(fault);
+        }
+        if make_packet(start, &mut self.up) != header.sequence {
+            self.up.truncate(start);
+            return Err(Fault::Unsupported(Unsupported::Longer));
+        }
+        let plan = &statement.plan;
+        let rows = plan.rows().saturating_mul(needs.rows);
+        let reply = self.reply_of_bulk(plan, literal(plan.last_insert_id()), &keys, rows);
+        let returning = plan.returning();
+        if total > 0 {
+            self.note(Some(index), What::Rewritten);
+        }
+        self.answer.expect(Shape::Results);
+        self.turn = Turn::of_reply(reply, returning);
+        Ok(Step::Consumed(header.total()))
+    }
+}
+
+/// Each row would put its own key into LAST_INSERT_ID().
+fn literal(last_insert_id: LastInsertId) -> LastInsertId {
+    match last_insert_id {
+        LastInsertId::Wrapped | LastInsertId::Literal => LastInsertId::Literal,
+        LastInsertId::None => LastInsertId::None,
+    }
+}
+
+/// The text for rows with keys.
+fn made(statement: &Statement, spacing: u64) -> Option<&Made> {
+    let mut variants = statement.variants.iter();
+    variants.find(|made| made.is_for(Variant::LITERAL, spacing))
+}

@@ -1,0 +1,152 @@
+//! INSERTs that were prepared while their rule only observed: executed as they are, until the rule rewrites. Then the next execution
+//! prepares them anew, with room for keys.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use keywright_rewrite::{Plan, Prepared, Unsupported, Variant};
+use keywright_wire::bulk::bulk_types;
+use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::params::execution_types;
+use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
+
+use crate::answer::last_insert_id::names_row_count;
+use crate::budget::Held;
+use crate::insert::plan::Planned;
+use crate::insert::values::{Stage, has_ambiguous_id};
+use crate::prepared::statements::{Made, Observed, ObservedInsert, Statement};
+use crate::rules::{OnAmbiguousId, OnExplicit};
+use crate::session::Session;
+use crate::step::Step;
+
+/// What is to be done with an execution.
+pub(crate) enum Execution {
+    /// It goes out as it is.
+    Native,
+    /// The statement gets keys now, and is to be looked at again.
+    Ours,
+    Not(Step),
+}
+
+impl Session {
+    /// An execution of a statement whose rule only observed when it was prepared.
+    pub(crate) fn execute_observed(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        id: u32,
+        observed: &Observed,
+    ) -> Execution {
+        let rule = observed.rule;
+        if let Some(step) = self.enter(header, Some(rule)) {
+            return Execution::Not(step);
+        }
+        if self.rewrites(rule) {
+            return match &observed.insert {
+                ObservedInsert::Rows { text, held, .. } => self.take_over(header, id, text, held),
+                ObservedInsert::Query => {
+                    let what = Unsupported::TableChanged;
+                    Execution::Not(self.refuse_unsupported(header, Some(rule), what))
+                }
+                ObservedInsert::Unsupported(what) if self.must_refuse(Some(rule), *what) => {
+                    Execution::Not(self.refuse_unsupported(header, Some(rule), *what))
+                }
+                ObservedInsert::Unsupported(_) => Execution::Native,
+            };
+        }
+        let count = match &observed.insert {
+            ObservedInsert::Rows { parameters, .. } => *parameters,
+            ObservedInsert::Query | ObservedInsert::Unsupported(_) => return Execution::Native,
+        };
+        let there = bytes.get(HEADER_BYTES + 5..).unwrap_or_default();
+        let read = match bytes.get(HEADER_BYTES) {
+            Some(&COM_STMT_BULK_EXECUTE) => bulk_types(there, count),
+            Some(_) | None => execution_types(there, count, self.has_attributes()),
+        };
+        match read {
+            Some(Some(types)) => {
+                self.statements.types_of_observed.insert(id, types);
+            }
+            // Unchanged, or not to be judged here: the server will say.
+            Some(None) => {}
+            None if bytes.len() < header.total() && !self.memory_full => {
+                let at_least = bytes.len().saturating_mul(2).min(header.total());
+                return Execution::Not(Step::More { at_least });
+            }
+            None => {}
+        }
+        Execution::Native
+    }
+
+    /// The rule rewrites now.
+    fn take_over(&mut self, header: Header, id: u32, text: &[u8], held: &Arc<Held>) -> Execution {
+        if !self.context.known {
+            return Execution::Not(self.ask_context());
+        }
+        let (index, plan) = match self.plan(text) {
+            Ok(Planned::Plan(index, plan)) => (index, plan),
+            Ok(Planned::Ask(question)) => return Execution::Not(self.ask(&question)),
+            Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
+                self.stage = Stage::default();
+                return Execution::Native;
+            }
+            Err((rule, what)) if self.must_refuse(rule, what) => {
+                return Execution::Not(self.refuse_unsupported(header, rule, what));
+            }
+            Err(_) => return Execution::Native,
+        };
+        self.stage = Stage::default();
+        if let Some(step) = self.refuse_plan(header, index, &plan) {
+            return Execution::Not(step);
+        }
+        if plan.keys() == 0 && plan.key_parameters().is_empty() {
+            return Execution::Native;
+        }
+        if self.statements.is_full() {
+            return Execution::Not(self.refuse_statement(header));
+        }
+        let as_prepared = Made {
+            variant: Variant::LITERAL,
+            spacing: 0,
+            number: id,
+            prepared: Prepared {
+                text: Vec::new(),
+                injected: Vec::new(),
+                keys_in_text: false,
+            },
+            // The client knows the statement by its number, and it has no room for keys.
+            is_outdated: true,
+        };
+        self.statements.passed.remove(&id);
+        let statement = Statement {
+            rule: index,
+            text: text.to_vec(),
+            _held: Arc::clone(held),
+            plan,
+            sql_mode: self.sql_mode(),
+            variants: vec![as_prepared],
+            types: self.statements.types_of_observed.remove(&id),
+            long_data: BTreeSet::new(),
+            counts: names_row_count(text),
+            schema: self.schema_changes(),
+            is_passed: false,
+        };
+        self.statements.ours.insert(id, statement);
+        Execution::Ours
+    }
+
+    /// What a rule refuses of a statement, whatever its parameters are.
+    pub(crate) fn refuse_plan(
+        &mut self,
+        header: Header,
+        index: usize,
+        plan: &Plan,
+    ) -> Option<Step> {
+        let rule = self.rules.rules().get(index).cloned()?;
+        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
+            return Some(self.refuse_explicit(header, index, &rule));
+        }
+        let is_refused = has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse;
+        is_refused.then(|| self.refuse_ambiguous_id(header, index))
+    }
+}

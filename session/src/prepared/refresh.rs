@@ -1,0 +1,126 @@
+//! Prepared INSERTs on tables that have changed since: the server prepares the client's text anew by itself, and values without a
+//! column list go by the new order of columns. So must ours.
+
+use keywright_rewrite::{QueryPlan, Unsupported};
+use keywright_wire::bytes::Header;
+use keywright_wire::packets::write_close;
+
+use crate::insert::plan::Planned;
+use crate::insert::values::Stage;
+use crate::session::Session;
+use crate::step::Step;
+
+/// What has become of a prepared INSERT.
+pub(crate) enum Refreshed {
+    /// It gets keys.
+    Ours,
+    /// It gets none: the key column is gone, or the server refuses it by itself.
+    Passed,
+    /// Something must be known first, or it cannot be carried out.
+    Not(Step),
+}
+
+impl Session {
+    /// Checks a statement again if its table may have changed since.
+    pub(crate) fn refresh(&mut self, header: Header, id: u32) -> Refreshed {
+        let all = self.schema_changes();
+        let Some(statement) = self.statements.ours.get(&id) else {
+            return Refreshed::Passed;
+        };
+        // It has keys already, so it was checked before.
+        if statement.schema == all || self.stage.keys.is_some() {
+            return match statement.is_passed {
+                true => Refreshed::Passed,
+                false => Refreshed::Ours,
+            };
+        }
+        let text = statement.text.clone();
+        let (plan, index) = match self.plan(&text) {
+            Ok(Planned::Plan(index, plan)) => (plan, index),
+            Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
+            Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
+                self.stage = Stage::default();
+                self.set_passed(id, all, true);
+                return Refreshed::Passed;
+            }
+            Err((rule, Unsupported::TableAhead)) => {
+                return Refreshed::Not(self.wait_ahead(header, rule));
+            }
+            Err((_, what)) => return Refreshed::Not(self.refuse_execution(header, id, what)),
+        };
+        self.stage = Stage::default();
+        self.set_passed(id, all, false);
+        let sql_mode = self.sql_mode();
+        let Some(statement) = self.statements.ours.get_mut(&id) else {
+            return Refreshed::Passed;
+        };
+        if statement.plan == plan && statement.rule == index {
+            return Refreshed::Ours;
+        }
+        if !statement.long_data.is_empty() {
+            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a table that has changed");
+            return Refreshed::Not(self.refuse_execution(header, id, what));
+        }
+        (statement.plan, statement.rule) = (plan, index);
+        statement.sql_mode = sql_mode;
+        for made in statement
+            .variants
+            .split_off(1.min(statement.variants.len()))
+        {
+            write_close(made.number, &mut self.up);
+        }
+        for made in &mut statement.variants {
+            made.is_outdated = true;
+        }
+        Refreshed::Ours
+    }
+
+    /// The same of an INSERT … SELECT, of which there is one text only.
+    pub(crate) fn refresh_select(&mut self, header: Header, id: u32) -> Refreshed {
+        let all = self.schema_changes();
+        let Some(select) = self.statements.selects.get(&id) else {
+            return Refreshed::Passed;
+        };
+        if select.schema == all || self.stage.query.is_some() {
+            return match select.is_passed {
+                true => Refreshed::Passed,
+                false => Refreshed::Ours,
+            };
+        }
+        let text = select.text.clone();
+        let is_passed = match self.plan(&text) {
+            Ok(Planned::Query(_, plan)) if self.is_planned_so(id, &plan) => false,
+            Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
+            Ok(Planned::Pass | Planned::Keyless(_)) => true,
+            Ok(Planned::Plan(..) | Planned::Query(..)) => {
+                let what = Unsupported::TableChanged;
+                return Refreshed::Not(self.refuse_select_execution(header, id, what));
+            }
+            Err((rule, Unsupported::TableAhead)) => {
+                return Refreshed::Not(self.wait_ahead(header, rule));
+            }
+            Err((_, what)) => {
+                return Refreshed::Not(self.refuse_select_execution(header, id, what));
+            }
+        };
+        self.stage = Stage::default();
+        if let Some(select) = self.statements.selects.get_mut(&id) {
+            (select.schema, select.is_passed) = (all, is_passed);
+        }
+        match is_passed {
+            true => Refreshed::Passed,
+            false => Refreshed::Ours,
+        }
+    }
+
+    fn is_planned_so(&self, id: u32, plan: &QueryPlan) -> bool {
+        let select = self.statements.selects.get(&id);
+        select.is_some_and(|select| *select.plan == *plan)
+    }
+
+    fn set_passed(&mut self, id: u32, schema: u64, is_passed: bool) {
+        if let Some(statement) = self.statements.ours.get_mut(&id) {
+            (statement.schema, statement.is_passed) = (schema, is_passed);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A prepared INSERT … SELECT on a table with a rule: for how many rows there are keys, and which, is said by parameters, so one
+//! text serves all its executions and their tries.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{
+    InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, Unread, Unsupported, last_insert_id_use,
+};
+use keywright_wire::answer::{End, Shape};
+use keywright_wire::bytes::{Header, Joined, joined, write_packet};
+use keywright_wire::packets::write_command;
+use keywright_wire::params::{Execution, Param, Type};
+use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
+use keywright_wire::values::BadValue;
+
+use crate::answer::last_insert_id::names_row_count;
+use crate::budget::Held;
+use crate::client::attributes::UNKNOWN_TYPE;
+use crate::insert::select::{NoKeys, SelectDecision, decision};
+use crate::prepared::param_keys::KeyValues;
+use crate::prepared::refresh::Refreshed;
+use crate::prepared::statements::{Changes, Observed, ObservedInsert};
+use crate::rules::Mode;
+use crate::session::{Gather, Session, Turn};
+use crate::step::Step;
+
+/// A prepared INSERT … SELECT.
+#[derive(Debug)]
+pub(crate) struct SelectStatement {
+    rule: usize,
+    pub(crate) text: Vec<u8>,
+    /// The text's memory.
+    _held: Held,
+    pub(crate) plan: Arc<QueryPlan>,
+    /// As of a [`crate::prepared::statements::Statement`].
+    pub(crate) schema: u64,
+    pub(crate) is_passed: bool,
+    /// Whether a 0 was no key when it was prepared.
+    zero_is_value: Option<bool>,
+    /// The number of the first parameter that the client does not know of.
+    at: u16,
+    injected: &'static [InQuery],
+    types: Option<Vec<Type>>,
+    /// Parameters whose values were sent as long data.
+    pub(crate) long_data: BTreeSet<u16>,
+    sees: bool,
+    /// It asks for ROW_COUNT().
+    counts: bool,
+}
+
+impl SelectStatement {
+    /// A parameter's value is sent as long data: where the server has that parameter.
+    pub(crate) fn add_long_data(&mut self, index: u16) -> u16 {
+        self.long_data.insert(index);
+        let more = u16::try_from(self.injected.len()).unwrap_or(u16::MAX);
+        index.saturating_add(if index >= self.at { more } else { 0 })
+    }
+
+    fn injected(&self) -> Vec<u16> {
+        (self.at..).take(self.injected.len()).collect()
+    }
+}
+
+impl Session {
+    /// COM_STMT_PREPARE of an INSERT … SELECT that was read.
+    pub(crate) fn prepare_select(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        text: &[u8],
+        index: usize,
+        plan: QueryPlan,
+    ) -> Step {
+        let Some(rule) = self.rules.rules().get(index).cloned() else {
+            return self.prepare_passed(header, bytes, text, Changes::Nothing);
+        };
+        let decision = decision(&rule, &plan);
+        if rule.mode == Mode::Observe {
+            if let Some(what) = decision.observed() {
+                self.note(Some(index), what);
+            }
+            let insert = ObservedInsert::Query;
+            let observed = Observed {
+                rule: index,
+                insert,
+            };
+            return self.note_observed(header, bytes, text, observed);
+        }
+        match decision {
+            SelectDecision::Leave => {
+                let by_mode = plan.by_mode().then_some(index);
+                return self.prepare_explicit(header, bytes, text, by_mode);
+            }
+            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule),
+            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index),
+            SelectDecision::Once(what) => {
+                let what = Unsupported::SelectWith(what);
+                return self.unsupported_prepare(header, bytes, text, Some(index), what);
+            }
+            SelectDecision::Try if self.statements.is_full() => {
+                return self.refuse_statement(header);
+            }
+            SelectDecision::Try => {}
+        }
+        let Some(held) = self.hold(text.len()) else {
+            return self.refuse_texts(header);
+        };
+        let PreparedQuery {
+            text: ours,
+            at,
+            injected,
+        } = match plan.prepare(text) {
+            Ok(prepared) => prepared,
+            Err(Unread::Unsupported(what)) => {
+                return self.unsupported_prepare(header, bytes, text, Some(index), what);
+            }
+            Err(Unread::Refused) => {
+                return self.prepare_passed(header, bytes, text, Changes::Nothing);
+            }
+        };
+        write_command(COM_STMT_PREPARE, &ours, &mut self.up);
+        self.answer.expect(Shape::Prepare);
+        self.stage = crate::insert::values::Stage::default();
+        self.turn = Turn::Gather(Gather::PrepareSelect(Box::new(SelectStatement {
+            rule: index,
+            text: text.to_vec(),
+            _held: held,
+            plan: Arc::new(plan),
+            schema: self.schema_changes(),
+            is_passed: false,
+            zero_is_value: self.context.modes.no_auto_value_on_zero,
+            at,
+            injected,
+            types: None,
+            long_data: BTreeSet::new(),
+            sees: last_insert_id_use(text, &self.context.modes) != LastInsertIdUse::Nothing,
+            counts: names_row_count(text),
+        })));
+        Step::Consumed(header.total())
+    }
+
+    pub(crate) fn answer_prepare_select(
+        &mut self,
+        select: SelectStatement,
+        end: Option<End>,
+        answer: &[u8],
+    ) {
+        if let Some(number) = self.tell_prepared(end, answer, &select.injected()) {
+            self.statements.selects.insert(number, select);
+        }
+    }
+
+    /// COM_STMT_EXECUTE of a prepared INSERT … SELECT: asks for the keys of a try, or carries it out.
+    pub(crate) fn execute_select(&mut self, header: Header, bytes: &[u8], id: u32) -> Step {
+        let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => (header, payload),
+            Joined::More(at_least) => return Step::More { at_least },
+            Joined::TooLong => return self.refuse_long_execution(),
+        };
+        if !self.context.known {
+            return self.ask_context();
+        }
+        let is_passed = match self.refresh_select(header, id) {
+            Refreshed::Ours => false,
+            Refreshed::Passed => true,
+            Refreshed::Not(step) => return step,
+        };
+        let named = self.has_attributes();
+        let Some(select) = self.statements.selects.get_mut(&id) else {
+            return self.malformed();
+        };
+        let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
+        let (rest, known) = (
+            payload.get(4..).unwrap_or_default(),
+            select.types.as_deref(),
+        );
+        let execution = match Execution::read(rest, count, known, &select.long_data, named) {
+            Ok(execution) => execution,
+            Err(BadValue::Malformed) => return self.malformed(),
+            Err(BadValue::Type) => return self.refuse_select_execution(header, id, UNKNOWN_TYPE),
+        };
+        if let Some(types) = &execution.types {
+            select.types = Some(types.clone());
+        }
+        if self.stage.query.is_some() {
+            return self.execute_attempt(header, id, &execution);
+        }
+        let (rule, plan) = (select.rule, Arc::clone(&select.plan));
+        if let Some(step) = self.enter(header, Some(rule)) {
+            return step;
+        }
+        let Some(select) = self.statements.selects.get(&id) else {
+            return self.malformed();
+        };
+        let (has_long_data, sees, counts) =
+            (!select.long_data.is_empty(), select.sees, select.counts);
+        let zero_is_value = select.zero_is_value;
+        let is_as_is = is_passed || self.context.insert_id_set || !self.rewrites(rule);
+        if is_as_is && !has_long_data {
+            return self.execute_as_is(header, id, &execution);
+        }
+        if is_as_is {
+            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
+            return self.refuse_select_execution(header, id, what);
+        }
+        if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
+            return self.refuse_select_execution(header, id, Unsupported::ZeroChanged);
+        }
+        if has_long_data && !self.is_tried_once(rule, &plan) {
+            // The server forgets with the first try what was sent as long data.
+            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
+            return self.refuse_select_execution(header, id, what);
+        }
+        // What is read may be a view of it.
+        if self.pending_last_insert_id.is_some() && sees {
+            return self.update_last_insert_id(counts);
+        }
+        self.first_attempt(rule, plan)
+    }
+
+    fn execute_attempt(&mut self, header: Header, id: u32, execution: &Execution<'_>) -> Step {
+        let keys = match self.attempt_keys() {
+            Ok(keys) => keys,
+            Err(NoKeys::Yet(step)) => return step,
+            Err(NoKeys::Failed(failure)) => {
+                self.forget_long_data_of_select(id);
+                return self.refuse(header, failure.cause, &failure.message);
+            }
+        };
+        let Some(select) = self.statements.selects.get_mut(&id) else {
+            return self.malformed();
+        };
+        let Some(range) = Range::of(&keys, select.injected) else {
+            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            return self.refuse_select_execution(header, id, what);
+        };
+        let mut params = execution.params.clone();
+        let at = usize::from(select.at).min(params.len());
+        let Some(injected) = range.params(select.injected) else {
+            return self.malformed();
+        };
+        params.splice(at..at, injected);
+        select.long_data.clear();
+        let mut payload = Vec::new();
+        execution.write(id, &params, &mut payload);
+        let plan = Arc::clone(&select.plan);
+        let reply = self.reply_of_query(&plan, &keys);
+        write_packet(&payload, 0, &mut self.up);
+        self.answer.expect(execution.shape());
+        self.turn = Turn::Gather(Gather::Select(reply));
+        Step::Consumed(0)
+    }
+
+    /// Refuses an execution. What was sent as long data for it must not become part of the next one.
+    pub(crate) fn refuse_select_execution(
+        &mut self,
+        header: Header,
+        id: u32,
+        what: Unsupported,
+    ) -> Step {
+        self.forget_long_data_of_select(id);
+        let select = self.statements.selects.get(&id);
+        let rule = select.map(|select| select.rule);
+        self.refuse_unsupported(header, rule, what)
+    }
+
+    fn forget_long_data_of_select(&mut self, id: u32) {
+        let Some(select) = self.statements.selects.get_mut(&id) else {
+            return;
+        };
+        if select.long_data.is_empty() {
+            return;
+        }
+        select.long_data.clear();
+        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
+        self.answer.expect(Shape::Simple);
+        self.turn = Turn::Gather(Gather::Nothing);
+    }
+}
+
+/// The keys of one try as values of parameters.
+enum Range {
+    Key(KeyValues),
+    /// Rows, first key, spacing.
+    Numbers([[u8; 8]; 3]),
+}
+
+const LONGLONG: Type = [8, 0];
+
+impl Range {
+    /// `None`: a range is wanted, and these keys are none.
+    fn of(keys: &KeyBatch, injected: &[InQuery]) -> Option<Self> {
+        if injected == [InQuery::Key] {
+            return Some(Self::Key(KeyValues::new(keys)));
+        }
+        match *keys {
+            KeyBatch::Numbers {
+                first,
+                spacing,
+                count,
+            } => Some(Self::Numbers([count, first, spacing].map(u64::to_le_bytes))),
+            KeyBatch::Listed(_) | KeyBatch::Texts(_) | KeyBatch::Bytes(_) => None,
+        }
+    }
+
+    /// The parameters that were put in, in their order.
+    fn params(&self, injected: &[InQuery]) -> Option<Vec<Param<'_>>> {
+        let param = |what: &InQuery| {
+            let [rows, first, spacing] = match self {
+                Self::Key(key) => return key.param(0),
+                Self::Numbers(numbers) => numbers,
+            };
+            let value = match what {
+                InQuery::Key => return None,
+                InQuery::Rows => rows,
+                InQuery::First => first,
+                InQuery::Spacing => spacing,
+            };
+            Some(Param {
+                of_type: LONGLONG,
+                value: Some(value.as_slice()),
+                null: false,
+                name: &[],
+            })
+        };
+        injected.iter().map(param).collect()
+    }
+}

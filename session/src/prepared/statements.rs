@@ -1,0 +1,282 @@
+//! The prepared statements of a connection.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use keywright_core::KeyBatch;
+use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Unsupported, Variant};
+use keywright_wire::params::Type;
+
+use crate::answer::after::Named;
+use crate::answer::last_insert_id::Effect;
+use crate::budget::Held;
+use crate::insert::native::Native;
+use crate::prepared::select_prepared::SelectStatement;
+
+/// MariaDB's number for the statement that was prepared last.
+pub(crate) const LAST_PREPARED: u32 = u32::MAX;
+/// No statement of MariaDB's has this number.
+const NONE: u32 = 0;
+
+/// Texts of one statement that are prepared upstream at the same time.
+const VARIANTS_MAX: usize = 8;
+
+/// A prepared INSERT on a table with a rule.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub(crate) rule: usize,
+    pub(crate) text: Vec<u8>,
+    /// The memory of text and plan.
+    pub(crate) _held: Arc<Held>,
+    pub(crate) plan: Plan,
+    /// When it was prepared.
+    pub(crate) sql_mode: SqlMode,
+    /// What it was prepared as: the first is the one the client knows.
+    pub(crate) variants: Vec<Made>,
+    pub(crate) types: Option<Vec<Type>>,
+    /// Parameters whose values were sent as long data.
+    pub(crate) long_data: BTreeSet<u16>,
+    /// It asks for ROW_COUNT().
+    pub(crate) counts: bool,
+    /// [`crate::SchemaChanges::all`] when it was last seen to be right for its table.
+    pub(crate) schema: u64,
+    /// Then it was to have no keys.
+    pub(crate) is_passed: bool,
+}
+
+impl Statement {
+    /// Keeps another text, and returns the one that makes room for it. The first stays: it is the client's.
+    pub(crate) fn add_variant(&mut self, made: Made) -> Option<Made> {
+        let is_full = self.variants.len() >= VARIANTS_MAX;
+        let old = is_full.then(|| self.variants.remove(1));
+        self.variants.push(made);
+        old
+    }
+}
+
+/// One of a statement's texts, prepared upstream.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) variant: Variant,
+    /// The spacing of keys that the text was made for.
+    pub(crate) spacing: u64,
+    pub(crate) number: u32,
+    /// Without the text itself, once it is sent.
+    pub(crate) prepared: Prepared,
+    /// It was made before the table changed, and is kept because the client knows the statement by its number.
+    pub(crate) is_outdated: bool,
+}
+
+impl Made {
+    /// Whether it can be used for that variant at this spacing of keys.
+    pub(crate) fn is_for(&self, variant: Variant, spacing: u64) -> bool {
+        !self.is_outdated
+            && self.variant == variant
+            && (self.spacing == spacing || !self.prepared.keys_in_text)
+    }
+
+    /// Whether the keys that the text computes from the first are these.
+    pub(crate) fn counts_as(&self, keys: &KeyBatch) -> bool {
+        if !self.prepared.keys_in_text {
+            return true;
+        }
+        match keys {
+            KeyBatch::Numbers { spacing, count, .. } => *count < 2 || *spacing == self.spacing,
+            KeyBatch::Listed(_) | KeyBatch::Texts(_) | KeyBatch::Bytes(_) => keys.len() < 2,
+        }
+    }
+}
+
+/// Why an INSERT is to have no keys, although its table has a rule.
+#[derive(Debug, Clone)]
+pub(crate) struct Keyless {
+    /// The table, named in full.
+    pub(crate) table: TableName,
+    pub(crate) rule: usize,
+    /// A temporary table hides it; otherwise it is without the column of the rule.
+    pub(crate) is_hidden: bool,
+}
+
+/// What must be known of a statement that is passed on.
+#[derive(Debug, Clone)]
+pub(crate) struct Passed {
+    pub(crate) effect: Effect,
+    pub(crate) change: Changes,
+    /// An INSERT that was to have no keys then.
+    pub(crate) keyless: Option<Keyless>,
+    /// An INSERT whose keys are its own as long as sql_mode is what it was.
+    pub(crate) by_mode: Option<ByMode>,
+    /// An INSERT on the table of a rule that only observed.
+    pub(crate) observed: Option<Arc<Observed>>,
+    /// The rules whose tables its text may name.
+    pub(crate) named: Vec<usize>,
+}
+
+/// An INSERT that was prepared as its client wrote it, since its rule only observed.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pub(crate) rule: usize,
+    pub(crate) insert: ObservedInsert,
+}
+
+#[derive(Debug)]
+pub(crate) enum ObservedInsert {
+    /// It can go over to keys.
+    Rows {
+        text: Vec<u8>,
+        parameters: usize,
+        returning: bool,
+        native: Native,
+        held: Arc<Held>,
+    },
+    /// Its rows come from a query: there is no other text of it.
+    Query,
+    /// It cannot be rewritten.
+    Unsupported(Unsupported),
+}
+
+/// Of sql_mode: whether a 0 is a value, and whether it is strict.
+pub(crate) type SqlMode = (Option<bool>, Option<bool>);
+
+/// Why an INSERT on a table with a rule was passed on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ByMode {
+    pub(crate) rule: usize,
+    pub(crate) sql_mode: SqlMode,
+}
+
+impl Default for Passed {
+    /// Of a statement that was not read: it may see LAST_INSERT_ID().
+    fn default() -> Self {
+        Self {
+            effect: Effect::UNKNOWN,
+            change: Changes::Nothing,
+            keyless: None,
+            by_mode: None,
+            observed: None,
+            named: Vec::new(),
+        }
+    }
+}
+
+/// What an execution changes of what the session must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Changes {
+    Nothing,
+    /// Anything of the server's state.
+    Unknown,
+    /// That, and tables.
+    Defined,
+    /// Anything of the server's state, and what was prepared out of texts.
+    Anything,
+    /// Temporary tables.
+    Tables {
+        dropped: Vec<Named>,
+        made: Vec<Named>,
+    },
+}
+
+/// All prepared statements of a connection.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    pub(crate) ours: BTreeMap<u32, Statement>,
+    /// Those whose rows come from a query.
+    pub(crate) selects: BTreeMap<u32, SelectStatement>,
+    pub(crate) passed: BTreeMap<u32, Passed>,
+    /// By the client's number: the same text as the client's, prepared too.
+    pub(crate) as_is: BTreeMap<u32, u32>,
+    pub(crate) last: u32,
+    /// Whether [`LAST_PREPARED`] is a statement's number at all.
+    knows_last: bool,
+    pub(crate) max: usize,
+    /// The one whose PREPARE is under way.
+    pub(crate) preparing: Option<Statement>,
+    /// Of statements that were prepared while their rule observed: the types of their parameters at the last execution.
+    pub(crate) types_of_observed: BTreeMap<u32, Vec<Type>>,
+    /// Whether a value was sent as long data for one of them: what is sent so goes to the text that the client knows.
+    pub(crate) sends_long_data: bool,
+    /// The text of a further variant that is being prepared, and for which statement.
+    pub(crate) variant: Option<(u32, Made)>,
+}
+
+impl Statements {
+    /// Of a server of that flavour.
+    pub(crate) fn new(max: usize, flavour: Flavour) -> Self {
+        Self {
+            ours: BTreeMap::new(),
+            selects: BTreeMap::new(),
+            passed: BTreeMap::new(),
+            as_is: BTreeMap::new(),
+            last: LAST_PREPARED,
+            knows_last: match flavour {
+                Flavour::MariaDb => true,
+                Flavour::MySql => false,
+            },
+            max,
+            preparing: None,
+            types_of_observed: BTreeMap::new(),
+            sends_long_data: false,
+            variant: None,
+        }
+    }
+
+    /// Whether the keys that a statement on a rule's table asks for depend on its parameters.
+    pub(crate) fn asks_by_value(&self, id: u32) -> bool {
+        let statement = self.ours.get(&id);
+        statement.is_none_or(|of| of.plan.keys() == 0 || !of.plan.key_parameters().is_empty())
+    }
+
+    /// The statement that a number of the client's means.
+    pub(crate) fn number(&self, id: u32) -> u32 {
+        if id == LAST_PREPARED && self.knows_last {
+            self.last
+        } else {
+            id
+        }
+    }
+
+    /// Whether no further one on a rule's table may be prepared.
+    pub(crate) fn is_full(&self) -> bool {
+        self.ours.len().saturating_add(self.selects.len()) >= self.max
+    }
+
+    /// Whether there is an INSERT that goes by the list of rules.
+    pub(crate) fn has_inserts(&self) -> bool {
+        let mut passed = self.passed.values();
+        !self.ours.is_empty()
+            || !self.selects.is_empty()
+            || passed.any(|passed| passed.effect.inserts)
+    }
+
+    /// Whether there is an INSERT on the table of such a rule that cannot go over to keys: it takes its rows from a query, of which
+    /// there is no other text than the client's, or values are sent as long data for it.
+    pub(crate) fn keeps_native(&self, is_such: impl Fn(usize) -> bool) -> bool {
+        let mut observed = self.passed.values().filter_map(|of| of.observed.as_ref());
+        observed.any(|of| match of.insert {
+            ObservedInsert::Query => is_such(of.rule),
+            ObservedInsert::Rows { .. } => self.sends_long_data && is_such(of.rule),
+            ObservedInsert::Unsupported(_) => false,
+        })
+    }
+
+    /// The text of a statement on a rule's table, as the client sent it.
+    pub(crate) fn text(&self, id: u32) -> Option<&[u8]> {
+        let of_rows = self.ours.get(&id).map(|statement| &statement.text);
+        let text = of_rows.or_else(|| self.selects.get(&id).map(|select| &select.text));
+        text.map(Vec::as_slice)
+    }
+
+    /// The number by which the server finds what a number of the client's means: its own last one may be one of ours.
+    pub(crate) fn upstream(&self, id: u32) -> u32 {
+        match self.number(id) {
+            LAST_PREPARED => NONE,
+            number => number,
+        }
+    }
+
+    /// A statement was prepared that is passed on.
+    pub(crate) fn passed(&mut self, statement: u32, passed: Passed) {
+        self.last = statement;
+        self.passed.insert(statement, passed);
+    }
+}

@@ -1,0 +1,92 @@
+//! One rule, and a view through which rows go into its tables.
+
+use keywright_rewrite::KeyForm;
+
+use crate::rules::pattern::Pattern;
+
+/// What to do with a key that the application gives itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnExplicit {
+    /// Let it be.
+    Keep,
+    /// Refuse the statement.
+    Refuse,
+}
+
+/// What to do with a statement that cannot be rewritten exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnUnsupported {
+    /// Error 1235 that names the construct.
+    Refuse,
+    /// Forward it untouched.
+    Pass,
+}
+
+/// What to do when several rows may or may not go in (IGNORE, ON DUPLICATE KEY UPDATE), so that the id to report is not sure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnAmbiguousId {
+    /// Report the first key proposed.
+    First,
+    /// Refuse the statement.
+    Refuse,
+}
+
+/// Whether statements are changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// They are.
+    Rewrite,
+    /// What would be done is counted only.
+    Observe,
+}
+
+/// A column that gets keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// Tables it is for.
+    pub table: Pattern,
+    /// The column's name.
+    pub column: String,
+    /// What the column holds.
+    pub form: KeyForm,
+    /// What to do with keys that the application gives itself.
+    pub on_explicit: OnExplicit,
+    /// What to do with statements that cannot be rewritten exactly.
+    pub on_unsupported: OnUnsupported,
+    /// What to do when the id to report is not sure.
+    pub on_ambiguous_id: OnAmbiguousId,
+    /// Whether statements are changed.
+    pub mode: Mode,
+    /// Bits of the largest key: 63, or 53 for clients that read numbers as doubles.
+    pub bits_max: u32,
+    /// Keys at equal distances that may be asked for at once: for a snowflake those of a tick.
+    pub keys_max: u64,
+    /// A trigger of a matching table may read LAST_INSERT_ID().
+    pub watched: bool,
+    /// A statement that fails leaves nothing behind: matching tables are InnoDB without triggers.
+    pub repeatable: bool,
+    /// Key columns of matching tables have numbers below 0: none is UNSIGNED.
+    pub is_signed: bool,
+}
+
+/// A view through which rows go into a table with a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+    /// Which of the rules is for the table behind it.
+    pub rule: usize,
+    /// How it shows the key.
+    pub key: ViewKey,
+}
+
+/// How a view shows the key of the table behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ViewKey {
+    /// As the column of this name.
+    Column(String),
+    /// In a way that forbids rewriting, in words that follow "a view".
+    Unsupported(&'static str),
+}

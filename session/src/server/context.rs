@@ -1,0 +1,230 @@
+//! The server's state as far as it decides how a statement is read, and how the session finds it out.
+
+use std::collections::HashMap;
+
+use keywright_rewrite::{CharsetClass, Flavour, Modes, Server};
+use keywright_wire::bytes::Reader;
+use keywright_wire::protocol::{NO_BACKSLASH_ESCAPES, NULL};
+
+use crate::answer::after::Named;
+use crate::prepared::text_prepare::TextStatement;
+use crate::server::temporary::{Temporary, Unseen};
+use crate::step::SessionFacts;
+
+/// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
+pub(crate) fn probe(server: Server) -> &'static [u8] {
+    match server.flavour {
+        Flavour::MySql => concat!(
+            "SELECT CAST(@@session.sql_mode AS BINARY), \
+             CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
+             CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY), ",
+            "CAST(CONCAT('uuid=', @@global.server_uuid) AS BINARY) LIMIT 1"
+        ),
+        Flavour::MariaDb => concat!(
+            "SELECT CAST(@@session.sql_mode AS BINARY), \
+             CAST(@@session.character_set_client AS BINARY), CAST(DATABASE() AS BINARY), \
+             CAST(@@session.auto_increment_increment AS BINARY), CAST(@@session.insert_id AS BINARY), ",
+            "CAST(LEFT(CONCAT('id=', @@global.server_id, ' port=', @@global.port, ' host=', @@global.hostname, \
+             ' data=', @@global.datadir), 255) AS BINARY) LIMIT 1"
+        ),
+    }
+    .as_bytes()
+}
+/// Its columns.
+pub(crate) const PROBE_COLUMNS: usize = 6;
+
+/// How many tables newer than the last schema refresh are remembered as having the column of their rule.
+const WITH_KEY_MAX: usize = 32;
+
+/// State of the server's session.
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    /// How the server reads text.
+    pub(crate) modes: Modes,
+    /// Whether all of this is up to date; if not, the server is asked before the next statement on a rule's table.
+    pub(crate) known: bool,
+    pub(crate) database: Option<Vec<u8>>,
+    pub(crate) increment: u64,
+    /// The client has set insert_id for its next INSERT, which is passed on untouched. Valid only while `known`.
+    pub(crate) insert_id_set: bool,
+    /// Temporary tables that were made, or may have been, whose names are those of tables with rules.
+    pub(crate) temporary: Vec<Temporary>,
+    /// Temporary tables that were made where the session does not see it.
+    pub(crate) unseen: Unseen,
+    /// Statements on rules' tables that were prepared out of a text, by name.
+    pub(crate) texts: HashMap<Vec<u8>, TextStatement>,
+    /// Tables newer than the last schema refresh that have the column of their rule.
+    with_key: Vec<Named>,
+    /// Tables may have changed since the last schema refresh.
+    pub(crate) doubts_tables: bool,
+    /// [`crate::SchemaChanges::defined`] as far as that was taken in.
+    pub(crate) defined: u64,
+    /// How often this connection alone had reason to doubt its tables.
+    pub(crate) doubts: u64,
+    /// Which server it is, in the words of the store; `None`: it was not asked yet.
+    pub(crate) identity: Option<Vec<u8>>,
+    /// Whether the server may still have a statement of the proxy's own, with keys that are used up.
+    pub(crate) has_own_text: bool,
+}
+
+impl Context {
+    pub(crate) fn new(facts: &SessionFacts) -> Self {
+        Self {
+            modes: Modes {
+                ansi_quotes: false,
+                no_backslash_escapes: facts.status & NO_BACKSLASH_ESCAPES != 0,
+                no_auto_value_on_zero: None,
+                strict: None,
+                charset: CharsetClass::of_collation_id(facts.collation),
+                server: facts.server,
+            },
+            known: false,
+            database: facts.database.clone(),
+            increment: 1,
+            insert_id_set: false,
+            temporary: Vec::new(),
+            unseen: Unseen::None,
+            texts: HashMap::new(),
+            with_key: Vec::new(),
+            doubts_tables: false,
+            defined: 0,
+            doubts: 0,
+            identity: None,
+            has_own_text: false,
+        }
+    }
+
+    /// As behind a login, but for what is known of tables.
+    pub(crate) fn reset(&mut self, facts: &SessionFacts) {
+        *self = Self {
+            doubts_tables: self.doubts_tables,
+            defined: self.defined,
+            doubts: self.doubts,
+            identity: self.identity.take(),
+            ..Self::new(facts)
+        };
+    }
+
+    /// Anything may have changed.
+    pub(crate) fn doubt(&mut self) {
+        self.known = false;
+        self.forget_keys();
+        self.doubt_temporary();
+    }
+
+    /// Tables may have become others.
+    pub(crate) fn forget_keys(&mut self) {
+        self.with_key.clear();
+    }
+
+    /// Tables may have become others.
+    pub(crate) fn doubt_tables(&mut self) {
+        self.doubts_tables = true;
+        self.doubts = self.doubts.wrapping_add(1);
+        self.forget_keys();
+    }
+
+    /// A name stands for another table, on this connection only: statements prepared for the earlier one are checked again.
+    pub(crate) fn note_renamed(&mut self) {
+        self.doubts = self.doubts.wrapping_add(1);
+    }
+
+    /// Takes in how often tables were changed.
+    pub(crate) fn note_defined(&mut self, defined: u64) {
+        if self.defined != defined {
+            self.defined = defined;
+            self.doubts_tables = true;
+            self.forget_keys();
+        }
+    }
+
+    /// Whether a table is known to have the column of its rule.
+    pub(crate) fn has_key(&self, schema: &[u8], table: &[u8]) -> bool {
+        let mut tables = self.with_key.iter();
+        tables.any(|(of, name)| of == schema && name == table)
+    }
+
+    /// Notes that it has.
+    pub(crate) fn note_key(&mut self, table: Named) {
+        if self.with_key.len() >= WITH_KEY_MAX {
+            self.with_key.clear();
+        }
+        self.with_key.push(table);
+    }
+
+    /// Takes in the row that [`probe`] asked for. False if that is not what it is.
+    pub(crate) fn learn(&mut self, row: &[u8]) -> bool {
+        let mut reader = Reader(row);
+        let (Some(mode), Some(charset)) = (reader.text(), reader.text()) else {
+            return false;
+        };
+        let database = match reader.0.first().copied() {
+            Some(NULL) => {
+                reader.u8();
+                None
+            }
+            Some(_) | None => match reader.text() {
+                Some(name) => Some(name.to_vec()),
+                None => return false,
+            },
+        };
+        let mut number = || -> Option<u64> {
+            let text = reader.text()?;
+            std::str::from_utf8(text).ok()?.parse().ok()
+        };
+        let (Some(increment), Some(insert_id)) = (number(), number()) else {
+            return false;
+        };
+        let Some(identity) = reader.text() else {
+            return false;
+        };
+        self.identity = Some(identity.to_vec());
+        let has = |name: &[u8]| mode.split(|byte| *byte == b',').any(|part| part == name);
+        self.modes.ansi_quotes = has(b"ANSI_QUOTES");
+        self.modes.no_backslash_escapes = has(b"NO_BACKSLASH_ESCAPES");
+        self.modes.no_auto_value_on_zero = Some(has(b"NO_AUTO_VALUE_ON_ZERO"));
+        self.modes.strict = Some(has(b"STRICT_TRANS_TABLES") || has(b"STRICT_ALL_TABLES"));
+        self.modes.charset = CharsetClass::of_name(charset);
+        self.database = database;
+        self.increment = increment;
+        self.insert_id_set = insert_id != 0;
+        self.known = true;
+        true
+    }
+}
+
+/// Whether a SET changes nothing that the session must know: a transaction's properties, or user variables with plain values.
+/// Drivers send such statements all the time.
+pub(crate) fn is_harmless_set(text: &[u8]) -> bool {
+    let text: Vec<u8> = text
+        .iter()
+        .take(SET_BYTES_MAX)
+        .map(u8::to_ascii_lowercase)
+        .collect();
+    if text.len() == SET_BYTES_MAX || text.contains(&b',') || text.contains(&b'(') {
+        return false;
+    }
+    let mut words = text
+        .split(|byte| byte.is_ascii_whitespace() || *byte == b'=')
+        .filter(|word| !word.is_empty());
+    if words.next() != Some(b"set") {
+        return false;
+    }
+    match words.next() {
+        Some(b"autocommit") => true,
+        Some(b"session") => words.next() == Some(b"transaction"),
+        Some(b"transaction") => true,
+        Some(word) => word.first() == Some(&b'@') && word.get(1) != Some(&b'@') && is_name(word),
+        None => false,
+    }
+}
+
+/// Longest SET that is read, bytes.
+const SET_BYTES_MAX: usize = 256;
+
+fn is_name(variable: &[u8]) -> bool {
+    variable
+        .iter()
+        .skip(1)
+        .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}

@@ -1,0 +1,187 @@
+//! Questions about a table that the session asks the server before a statement on it. It asks for columns by preparing a SELECT,
+//! which is never executed.
+
+use keywright_rewrite::{KeyForm, TableName, quote_name};
+use keywright_wire::answer::Shape;
+use keywright_wire::capability::EXTENDED_METADATA;
+use keywright_wire::packets::{
+    ColumnType, column_names, error_of, only_column, prepared_id, write_close, write_command,
+};
+use keywright_wire::protocol::COM_STMT_PREPARE;
+
+use crate::answer::after::Named;
+use crate::rules::{Rule, Sighting};
+use crate::session::{Gather, Session, Turn};
+use crate::step::Step;
+
+/// Error numbers of the server: no such table, no such schema, no schema chosen, no such column, no privilege to read the table, or
+/// the column.
+const NO_TABLE: u16 = 1146;
+const NO_SCHEMA: u16 = 1049;
+const NO_DATABASE: u16 = 1046;
+const NO_COLUMN: u16 = 1054;
+const NO_SELECT: u16 = 1142;
+const NO_SELECT_OF_COLUMN: u16 = 1143;
+
+/// What must be known of a table.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// Its live columns.
+    Columns(TableName),
+    /// Whether it has the column of this rule.
+    Key(TableName, usize),
+    /// Whether a temporary table hides it.
+    Hidden(TableName),
+}
+
+/// Whether a table has the column of its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyThere {
+    Yes,
+    /// It has, and the rule's keys have no room in it.
+    Narrow,
+    /// It has not.
+    No,
+    /// The server does not say: there is no such table, or the account may only insert.
+    Untold,
+}
+
+impl Session {
+    /// Whether a table has its rule's column, and room in it. The session asks before each statement on a table that lacked the column at
+    /// the last schema refresh. Of newer tables and of views it asks until the answer is yes.
+    pub(crate) fn key_there(
+        &self,
+        table: &TableName,
+        index: usize,
+        rule: &Rule,
+    ) -> Result<KeyThere, Question> {
+        let (schema, name) = self.named(table);
+        let if_untold = match self.rules.sighting(schema, name) {
+            Sighting::With if !self.context.doubts_tables => return Ok(KeyThere::Yes),
+            Sighting::With if self.context.has_key(schema, name) => return Ok(KeyThere::Yes),
+            Sighting::With if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
+            Sighting::With => KeyThere::Yes,
+            Sighting::Narrow if rule.form != KeyForm::Integer => return Ok(KeyThere::Narrow),
+            Sighting::Narrow => KeyThere::Narrow,
+            Sighting::Never if self.context.has_key(schema, name) => return Ok(KeyThere::Yes),
+            // In another character set it would be another name.
+            Sighting::Never if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
+            Sighting::Never => KeyThere::Yes,
+            Sighting::Without => KeyThere::No,
+        };
+        match self.stage.key {
+            Some(KeyThere::Untold) => Ok(if_untold),
+            // The view has changed, and the server refuses what was made for the old one.
+            Some(KeyThere::No) if self.rules.view(index).is_some() => Ok(KeyThere::Yes),
+            Some(there) => Ok(there),
+            None => Err(Question::Key(table.clone(), index)),
+        }
+    }
+
+    /// Schema and name of a table.
+    pub(crate) fn named<'a>(&'a self, table: &'a TableName) -> (&'a [u8], &'a [u8]) {
+        let database = self.context.database.as_deref();
+        let schema = table.schema.as_deref().or(database).unwrap_or_default();
+        (schema, &table.table)
+    }
+
+    /// Puts a question to the server.
+    pub(crate) fn ask(&mut self, question: &Question) -> Step {
+        let mut text = b"SELECT ".to_vec();
+        let (table, gather) = match question {
+            Question::Hidden(table) => {
+                let (schema, name) = self.named(table);
+                return self.ask_hidden((schema.to_vec(), name.to_vec()));
+            }
+            Question::Columns(table) => {
+                text.push(b'*');
+                (table, Gather::Columns)
+            }
+            Question::Key(table, index) => {
+                let rule = self.rules.rules().get(*index);
+                let column = rule.map_or("", |rule| &rule.column);
+                quote_name(column.as_bytes(), &mut text);
+                let (schema, name) = self.named(table);
+                let named = (schema.to_vec(), name.to_vec());
+                (table, Gather::Key(named, *index))
+            }
+        };
+        text.extend_from_slice(b" FROM ");
+        if let Some(schema) = &table.schema {
+            quote_name(schema, &mut text);
+            text.push(b'.');
+        }
+        quote_name(&table.table, &mut text);
+        write_command(COM_STMT_PREPARE, &text, &mut self.up);
+        self.answer.expect(Shape::Prepare);
+        self.turn = Turn::Gather(gather);
+        Step::Consumed(0)
+    }
+
+    /// The answer to [`Question::Columns`].
+    pub(crate) fn answer_columns(&mut self, answer: &[u8]) {
+        self.close_question(answer);
+        // Of a table that is not there the server will say so itself. Otherwise the columns stay unknown.
+        self.stage.missing = error_of(answer).is_some_and(says_no_table);
+        self.stage.columns = Some(column_names(answer).unwrap_or_default());
+    }
+
+    /// The answer to [`Question::Key`].
+    pub(crate) fn answer_key(&mut self, table: Named, index: usize, answer: &[u8]) {
+        self.close_question(answer);
+        let sighting = self.rules.sighting(&table.0, &table.1);
+        let there = match error_of(answer) {
+            None if self.is_narrow(index, answer) => KeyThere::Narrow,
+            None => KeyThere::Yes,
+            Some(NO_COLUMN) => KeyThere::No,
+            // The table may be created a moment later, and then the statement must have a key.
+            Some(NO_SELECT | NO_SELECT_OF_COLUMN | NO_TABLE | NO_SCHEMA | NO_DATABASE) => {
+                KeyThere::Untold
+            }
+            Some(_) if sighting == Sighting::Without => return self.fail_own(answer),
+            Some(_) => KeyThere::Untold,
+        };
+        if there == KeyThere::Yes && matches!(sighting, Sighting::Never | Sighting::With) {
+            self.context.note_key(table);
+        }
+        self.stage.key = Some(there);
+    }
+
+    /// A statement with a key failed. If the column is missing, the table has changed.
+    pub(crate) fn doubt_tables(&mut self, answer: &[u8]) {
+        if error_of(answer) == Some(NO_COLUMN) {
+            self.context.doubt_tables();
+        }
+    }
+
+    /// How often tables may have been changed, as far as this connection knows.
+    pub(crate) fn schema_changes(&self) -> u64 {
+        let all = self.rules.schema().all();
+        all.wrapping_add(self.context.doubts)
+    }
+
+    /// Whether the column that an answer describes is too small for the keys of a rule, as far as that can be told: the room for
+    /// text depends on the character set of the connection.
+    fn is_narrow(&self, index: usize, answer: &[u8]) -> bool {
+        let Some(rule) = self.rules.rules().get(index) else {
+            return false;
+        };
+        let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;
+        let bits = only_column(answer, is_extended).map(ColumnType::integer_bits);
+        match rule.form {
+            KeyForm::Integer => bits.is_some_and(|bits| bits < rule.bits_max),
+            KeyForm::Text | KeyForm::Bytes => bits.is_some_and(|bits| bits > 0),
+        }
+    }
+
+    fn close_question(&mut self, answer: &[u8]) {
+        if let Some(statement) = prepared_id(answer) {
+            write_close(statement, &mut self.up);
+        }
+    }
+}
+
+/// Whether that is why a question has no answer.
+fn says_no_table(error: u16) -> bool {
+    matches!(error, NO_TABLE | NO_SCHEMA | NO_DATABASE)
+}

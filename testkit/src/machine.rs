@@ -1,0 +1,11 @@
+//! What a harness wants of the machine: accounts, processes, ports, directories, packages, cargo, and time.
+
+pub(crate) mod account;
+pub(crate) mod apt;
+pub(crate) mod cargo;
+pub(crate) mod ports;
+pub(crate) mod process;
+pub(crate) mod running;
+pub(crate) mod scratch;
+pub(crate) mod text;
+pub(crate) mod wait;

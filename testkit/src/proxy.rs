@@ -1,0 +1,5 @@
+//! The proxy as users run it.
+
+pub(crate) mod config;
+pub(crate) mod process;
+mod program;

@@ -1,0 +1,115 @@
+//! What a proxy is told, and the store that it needs.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use crate::{Result, Upstream, workspace_root};
+
+/// What a proxy is told. The ports it listens on are chosen when it starts.
+#[derive(Debug, Clone, Default)]
+pub struct ProxyConfig {
+    /// The `[store]` table's `url`; see [`make_store`].
+    pub store_url: String,
+    /// Further lines of it.
+    pub store: String,
+    /// One listener for each: the ports of the servers behind them.
+    pub upstream_ports: Vec<u16>,
+    /// A server's socket, to be reached by in place of its port.
+    pub upstream_socket: Option<PathBuf>,
+    /// `[[rule]]` tables, each without its head.
+    pub rules: Vec<String>,
+    /// Lines of every `[[listener]]`.
+    pub listener: String,
+    /// Further tables, such as `[limits]`.
+    pub more: String,
+    /// Variables that its environment has besides ours.
+    pub environment: Vec<(String, String)>,
+}
+
+impl ProxyConfig {
+    /// One listener before one server, without rules.
+    #[must_use]
+    pub fn before(upstream: &Upstream, store_url: &str) -> ProxyConfig {
+        ProxyConfig {
+            store_url: store_url.to_owned(),
+            upstream_ports: vec![upstream.port()],
+            ..ProxyConfig::default()
+        }
+    }
+
+    /// The same with a rule: a glob of tables, and where the keys of their column `id` come from.
+    #[must_use]
+    pub fn rule(mut self, table: &str, key: &str) -> ProxyConfig {
+        self.rules.push(format!(
+            "table = \"{table}\"\ncolumn = \"id\"\nkey = \"{key}\"\n"
+        ));
+        self
+    }
+
+    pub(super) fn text(&self, ports: &[u16], metrics_port: u16) -> String {
+        let mut text = format!("[store]\nurl = \"{}\"\n{}", self.store_url, self.store);
+        for (bind, upstream) in ports.iter().zip(&self.upstream_ports) {
+            let place = match &self.upstream_socket {
+                Some(path) => format!("unix:{}", path.display()),
+                None => format!("127.0.0.1:{upstream}"),
+            };
+            // Writing to a String cannot fail.
+            let _ = write!(
+                text,
+                "\n[[listener]]\nbind = \"127.0.0.1:{bind}\"\nupstream = \"{place}\"\n\
+                 admin = \"mysql://root@127.0.0.1:{upstream}\"\n{}\n",
+                self.listener
+            );
+        }
+        for rule in &self.rules {
+            text.push_str("\n[[rule]]\n");
+            text.push_str(rule);
+        }
+        let _ = write!(
+            text,
+            "\n[metrics]\nbind = \"127.0.0.1:{metrics_port}\"\n\n{}\n",
+            self.more
+        );
+        text
+    }
+}
+
+/// Makes a schema with the store's tables and these tags, each with its first id; returns the store's URL.
+///
+/// # Errors
+/// The server refuses.
+pub fn make_store(server: &Upstream, schema: &str, tags: &[(&str, u64)]) -> Result<String> {
+    server.run("mysql", &format!("CREATE DATABASE {schema}"))?;
+    let tables = fs::read_to_string(workspace_root().join("sql/mysql/keywright_store.sql"))?;
+    server.run(schema, &tables)?;
+    for (tag, first) in tags {
+        server.run(
+            schema,
+            &format!("INSERT INTO keywright_segment (tag, hi) VALUES ('{tag}', {first})"),
+        )?;
+    }
+    Ok(format!("mysql://root@127.0.0.1:{}/{schema}", server.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configuration_has_every_part() {
+        let config = ProxyConfig {
+            store_url: "mysql://s".to_owned(),
+            upstream_ports: vec![3306],
+            listener: "tls = \"disabled\"".to_owned(),
+            more: "[limits]\nconnections_max = 5".to_owned(),
+            ..ProxyConfig::default()
+        };
+        let text = config.rule("a.b_*", "snowflake").text(&[6033], 9306);
+        let expected = "[store]\nurl = \"mysql://s\"\n\n[[listener]]\nbind = \"127.0.0.1:6033\"\n\
+            upstream = \"127.0.0.1:3306\"\nadmin = \"mysql://root@127.0.0.1:3306\"\ntls = \"disabled\"\n\n\
+            [[rule]]\ntable = \"a.b_*\"\ncolumn = \"id\"\nkey = \"snowflake\"\n\n\
+            [metrics]\nbind = \"127.0.0.1:9306\"\n\n[limits]\nconnections_max = 5\n";
+        assert_eq!(text, expected);
+    }
+}

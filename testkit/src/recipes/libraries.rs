@@ -1,0 +1,130 @@
+//! The libraries that recipes are for, in environments of their own below `target/`.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::{Result, workspace_root};
+
+/// A library, pinned to what was tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Library {
+    /// As pages name it.
+    pub(super) title: &'static str,
+    /// As its registry names it.
+    pub(super) package: &'static str,
+    /// What was tested.
+    pub(super) version: &'static str,
+}
+
+impl Library {
+    const fn new(title: &'static str, package: &'static str, version: &'static str) -> Library {
+        Library {
+            title,
+            package,
+            version,
+        }
+    }
+}
+
+/// From the Python package index.
+pub(super) const PYTHON: [Library; 4] = [
+    Library::new("Django", "Django", "5.2.19"),
+    Library::new("SQLAlchemy", "SQLAlchemy", "2.1.9"),
+    Library::new("psycopg", "psycopg[binary]", "3.3.9"),
+    Library::new("mysqlclient", "mysqlclient", "2.3.2"),
+];
+
+/// From the npm registry.
+pub(super) const NODE: [Library; 7] = [
+    Library::new("Sequelize", "sequelize", "6.37.8"),
+    Library::new("TypeORM", "typeorm", "1.1.1"),
+    Library::new("mysql2", "mysql2", "3.24.6"),
+    Library::new("pg", "pg", "8.23.1"),
+    // What TypeORM's own instructions install beside it.
+    Library::new("reflect-metadata", "reflect-metadata", "0.2.2"),
+    Library::new("TypeScript", "typescript", "5.9.3"),
+    Library::new("types of Node", "@types/node", "20.19.43"),
+];
+
+/// The Python of an environment with [`PYTHON`].
+///
+/// # Errors
+/// It cannot be made; pip has said why.
+pub fn python() -> Result<PathBuf> {
+    let dir = kept("python", &PYTHON, |dir| {
+        run(Command::new("python3").args(["-m", "venv"]).arg(dir))?;
+        let requirements = PYTHON
+            .iter()
+            .map(|one| format!("{}=={}", one.package, one.version));
+        run(Command::new(dir.join("bin/python"))
+            .args(["-m", "pip", "install", "--quiet", "--no-cache-dir"])
+            .arg("--disable-pip-version-check")
+            .args(requirements))
+    })?;
+    Ok(dir.join("bin/python"))
+}
+
+/// A directory `node_modules` with [`NODE`].
+///
+/// # Errors
+/// It cannot be made; npm has said why.
+pub fn node() -> Result<PathBuf> {
+    let dir = kept("node", &NODE, |dir| {
+        fs::create_dir(dir)?;
+        fs::write(dir.join("package.json"), "{\"private\": true}\n")?;
+        let packages = NODE
+            .iter()
+            .map(|one| format!("{}@{}", one.package, one.version));
+        run(Command::new("npm")
+            .args(["install", "--silent", "--no-audit", "--no-fund"])
+            .args(["--ignore-scripts", "--no-package-lock"])
+            .args(packages)
+            .current_dir(dir))
+    })?;
+    Ok(dir.join("node_modules"))
+}
+
+/// The directory with these libraries, made if it is not there yet. Environments name themselves by their path, so they are made
+/// in place, and a file tells that one is whole.
+fn kept(
+    kind: &str,
+    libraries: &[Library],
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let cache = workspace_root().join("target/recipes");
+    fs::create_dir_all(&cache).with_context(|| format!("making {}", cache.display()))?;
+    let lock = File::create(cache.join(format!("{kind}.lock"))).context("making a lock")?;
+    lock.lock().context("locking target/recipes")?;
+    let mut hasher = DefaultHasher::new();
+    for library in libraries {
+        (library.package, library.version).hash(&mut hasher);
+    }
+    let dir = cache.join(format!("{kind}-{:016x}", hasher.finish()));
+    let whole = dir.join("whole");
+    if whole.exists() {
+        return Ok(dir);
+    }
+    if dir.exists() {
+        fs::remove_dir_all(&dir).context("removing what is not whole")?;
+    }
+    eprintln!("fetching the libraries of the recipes for {kind}");
+    make(&dir)?;
+    fs::write(whole, "").context("noting that the libraries are whole")?;
+    Ok(dir)
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("running {command:?}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{command:?} failed: {}\n{said}", output.status);
+    }
+    Ok(())
+}
