@@ -1,15 +1,17 @@
 //! The configuration file: as written, then validated with all problems at once.
 
 mod limits;
+pub mod listener;
 mod no_toml;
 mod raw;
+pub mod tls;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use crate::listener::listener;
-pub use crate::listener::{Listener, Unchecked};
+use crate::config::listener::listener;
+pub use crate::config::listener::{Listener, Unchecked};
 use anyhow::{Context, Result};
 use keywright_core::{Layout, Tag};
 use keywright_rewrite::KeyForm;

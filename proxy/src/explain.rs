@@ -1,6 +1,8 @@
 //! What would become of statements: one, or all of a general query log.
 
+pub mod general_log;
 mod json;
+pub mod known;
 mod why;
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,8 +16,8 @@ use keywright_session::imagine::{Explained, Fate, Imagined, State};
 use keywright_session::{Mode, Rule, Rules, SessionFacts};
 
 use crate::config::Config;
-use crate::general_log::{Entry, GeneralLog};
-use crate::known::{Examples, Known};
+use crate::explain::general_log::{Entry, GeneralLog};
+use crate::explain::known::{Examples, Known};
 use crate::schema::TableFacts;
 
 /// Connections of a log that are open at once at most: what is known of each is kept.

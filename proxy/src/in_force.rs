@@ -1,5 +1,9 @@
 //! What connections follow: the configuration, and for rules that are switched what the store says is in force.
 
+pub mod context;
+pub(crate) mod snapshot;
+pub(crate) mod updates;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,9 +14,9 @@ use keywright_store::switch::{KeySpace, Phase, RuleName, Standing};
 use tokio::sync::watch;
 
 use crate::config::{Config, Configured};
-use crate::config_snapshot::ConfigSnapshot;
+use crate::handshake::password::OwnKey;
+use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::Counters;
-use crate::password::OwnKey;
 use crate::schema::TableFacts;
 use crate::switch::{Ahead, ClientConnections, rule_name};
 

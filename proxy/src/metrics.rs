@@ -3,6 +3,7 @@
 mod http;
 mod page;
 mod render;
+mod totals;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,17 +12,17 @@ use std::time::SystemTime;
 
 use keywright_session::{Event, SchemaChanges, Traffic, What};
 
-use crate::clients::ListenerFigures;
+use crate::status::clients::ListenerFigures;
 
 pub(crate) use http::serve;
+pub use totals::Total;
+use totals::Totals;
 
 /// What happened since the start. All threads add to it.
 #[derive(Debug, Default)]
 pub struct Counters {
-    accepted: AtomicU64,
+    totals: Totals,
     open: AtomicU64,
-    turned_away: AtomicU64,
-    schema_refresh_failures: AtomicU64,
     /// The last reload since the start, and the configuration that was read then.
     reload: Mutex<Option<Reload>>,
     /// By rule; those that were in force earlier stay.
@@ -147,7 +148,7 @@ pub struct RuleFigures {
 impl Counters {
     /// A client has connected; how many there are with it.
     pub fn opened(&self) -> u64 {
-        self.accepted.fetch_add(1, Ordering::Relaxed);
+        self.count(Total::Accepted);
         self.open.fetch_add(1, Ordering::AcqRel) + 1
     }
 
@@ -161,19 +162,14 @@ impl Counters {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Clients that were accepted since the start.
-    pub fn accepted(&self) -> u64 {
-        self.accepted.load(Ordering::Relaxed)
+    /// Counts something once more.
+    pub fn count(&self, total: Total) {
+        self.totals.count(total);
     }
 
-    /// A client was turned away because there are too many.
-    pub fn turned_away(&self) {
-        self.turned_away.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A server could not be looked at while the proxy runs.
-    pub fn schema_refresh_failed(&self) {
-        self.schema_refresh_failures.fetch_add(1, Ordering::Relaxed);
+    /// How often it was counted since the start.
+    pub fn total(&self, total: Total) -> u64 {
+        self.totals.value(total)
     }
 
     /// A place where clients come in, and the server behind it.

@@ -1,4 +1,4 @@
-//! The way back: the statements by which tables give keys of their own again. They are told, never carried out.
+//! The way back: the statements by which tables give keys of their own again. They are printed, never carried out.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use keywright_session::Pattern;
 
 use crate::config::{Config, Configured};
-use crate::schema::{self, Extent, KeyColumn, quoted_string};
+use crate::schema::{self, Extent, KeyColumn, Origin, quoted_string};
 
 /// Numbers of 2⁵³ and above lose their last digits in clients that read numbers as doubles.
 const DOUBLE_MAX: u64 = 1 << 53;
@@ -26,9 +26,15 @@ impl Shard {
     }
 }
 
-/// The highest id that a column has or had, where it is known.
-fn highest(column: &KeyColumn) -> Option<u64> {
-    column.highest().map(|(id, _)| id)
+/// The highest id of one table or of several, and what it is: a row's, or the last one that a counter has given.
+fn shown(highest: Option<(u64, Origin)>) -> String {
+    match highest {
+        Some((id, Origin::Row)) => format!("highest id {id}"),
+        Some((id, Origin::Counter)) => {
+            format!("AUTO_INCREMENT {}, above all rows", id.saturating_add(1))
+        }
+        None => "highest id not known".to_owned(),
+    }
 }
 
 /// What to type, for one rule's pattern or for all rules.
@@ -88,14 +94,17 @@ fn written(pattern: &Pattern) -> String {
 fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Shard]) {
     let columns = || shards.iter().flat_map(|shard| shard.of_rule(index));
     let tables = columns().count();
-    let highest = columns().filter_map(highest).max().unwrap_or(0);
+    let highest = columns()
+        .filter_map(KeyColumn::highest)
+        .max_by_key(|(id, _)| *id);
     let name = written(&configured.rule.table);
     let _ = writeln!(
         out,
-        "-- Rule {}: {name}, column {}. {tables} table(s) on {} server(s); the highest id of all is {highest}.",
+        "-- Rule {}: {name}, column {}. {tables} table(s) on {} server(s); of all: {}.",
         index + 1,
         configured.rule.column,
-        shards.len()
+        shards.len(),
+        shown(highest)
     );
     if tables == 0 {
         return;
@@ -125,6 +134,7 @@ fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Sh
             "--    A server counts for each table by itself: ids are unique within a table from now on, no longer over all {tables}."
         );
     }
+    let highest = highest.map_or(0, |(id, _)| id);
     if highest >= DOUBLE_MAX {
         let _ = writeln!(
             out,
@@ -185,8 +195,8 @@ fn of_table(out: &mut String, column: &KeyColumn, floor: u64) {
         );
         return;
     };
-    let own = highest(column).unwrap_or(0);
-    let highest = own.max(floor);
+    let own = column.highest();
+    let highest = own.map_or(floor, |(id, _)| id.max(floor));
     let left = max.saturating_sub(highest);
     if left == 0 {
         let _ = writeln!(
@@ -198,12 +208,26 @@ fn of_table(out: &mut String, column: &KeyColumn, floor: u64) {
     }
     let _ = writeln!(
         out,
-        "-- {name}: {key} is {kind}; highest id {own}, room for {left} more.\n\
+        "-- {name}: {key} is {kind}; {}, room for {left} more.\n\
          SET @keywright_next = (SELECT GREATEST(COALESCE(MAX({key}), 0), {floor}) + 1 FROM {name});\n\
          SET @keywright_alter = CONCAT({}, @keywright_next);\n\
          PREPARE keywright_alter FROM @keywright_alter;\n\
          EXECUTE keywright_alter;\n\
          DEALLOCATE PREPARE keywright_alter;",
+        shown(own),
         quoted_string(&format!("ALTER TABLE {name} AUTO_INCREMENT = ")),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_not_taken_for_a_row() {
+        assert_eq!(shown(Some((7, Origin::Row))), "highest id 7");
+        let counter = "AUTO_INCREMENT 8, above all rows";
+        assert_eq!(shown(Some((7, Origin::Counter))), counter);
+        assert_eq!(shown(None), "highest id not known");
+    }
 }

@@ -1,5 +1,9 @@
 //! Threads, listeners, and the end of both.
 
+pub mod listening;
+pub mod take_over;
+pub(crate) mod threads;
+
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,25 +19,25 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
-use crate::clients::{Client, Entered, ListenerFigures};
 use crate::config::{Config, Listener};
-use crate::config_snapshot::ConfigSnapshot;
-use crate::config_updates;
-use crate::connection_slot::ConnectionSlot;
-use crate::connection_span;
+use crate::connection::keepalive::keep_alive;
+use crate::connection::linger::linger;
+use crate::connection::memory::Memory;
+use crate::connection::origin::Origin;
+use crate::connection::refusal::refuse;
+use crate::connection::relay::Relay;
+use crate::connection::slot::ConnectionSlot;
+use crate::connection::span as connection_span;
+use crate::connection::stream::{Accepted, Acceptor, Stream};
 use crate::handshake::{self, Ended, Login, Pending, Terms};
-use crate::keepalive::keep_alive;
-use crate::linger::linger;
-use crate::listener_context::ListenerContext;
-use crate::listening::{Acceptors, Listening};
-use crate::memory::Memory;
-use crate::metrics::{self, Counters};
-use crate::origin::Origin;
-use crate::refusal::refuse;
-use crate::relay::Relay;
+use crate::in_force::context::ListenerContext;
+use crate::in_force::snapshot::ConfigSnapshot;
+use crate::in_force::updates as config_updates;
+use crate::metrics::{self, Counters, Total};
+use crate::serve::listening::{Acceptors, Listening};
+use crate::serve::threads::Threads;
 use crate::status::Status;
-use crate::stream::{Accepted, Acceptor, Stream};
-use crate::threads::Threads;
+use crate::status::clients::{Client, Entered, ListenerFigures};
 
 /// How long an acceptor pauses when the process has too many open files, milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 50;
@@ -64,7 +68,7 @@ pub struct Orders {
     pub accepting: watch::Receiver<bool>,
     /// True: connections are to end, and who comes is told.
     pub stopping: watch::Receiver<bool>,
-    /// Told when clients are served.
+    /// Notified when clients are served.
     pub serves: oneshot::Sender<()>,
 }
 
@@ -245,7 +249,7 @@ fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
         return Some((Cause::Draining, "the proxy is stopping"));
     }
     if open > shared.config.connections_max {
-        shared.counters.turned_away();
+        shared.counters.count(Total::TurnedAway);
         return Some((Cause::ConnectionsFull, "Too many connections"));
     }
     None

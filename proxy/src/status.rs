@@ -1,5 +1,6 @@
 //! What `SHOW KEYWRIGHT …` answers, and to whom.
 
+pub mod clients;
 mod lists;
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use keywright_session::{List, Listing};
 use keywright_store::{Keys, SourceStats};
 use tokio::sync::watch;
 
-use crate::config_snapshot::ConfigSnapshot;
+use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::Counters;
 
 /// The program's version.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use keywright_proxy::config::listener::Protection;
+use keywright_proxy::config::tls::Wanted;
+use keywright_proxy::connection::stream::Stream;
+use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::handshake::{self, Ended, Pending, Terms};
-use keywright_proxy::listener::Protection;
-use keywright_proxy::password::OwnKey;
-use keywright_proxy::stream::Stream;
-use keywright_proxy::tls::Wanted;
 use keywright_session::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;

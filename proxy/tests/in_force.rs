@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use keywright_core::Tag;
 use keywright_proxy::config::Config;
+use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::in_force::InForce;
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::password::OwnKey;
 use keywright_proxy::schema::TableFacts;
 use keywright_proxy::switch::{ClientConnections, rule_name};
 use keywright_store::Keys;

@@ -8,11 +8,11 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use keywright_proxy::config::Config;
+use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::in_force::InForce;
-use keywright_proxy::listening::{Handed, Listening};
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::password::OwnKey;
 use keywright_proxy::schema::TableFacts;
+use keywright_proxy::serve::listening::{Handed, Listening};
 use keywright_proxy::serve::{Orders, serve};
 use keywright_store::Keys;
 use tokio::sync::{oneshot, watch};

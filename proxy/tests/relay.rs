@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_proxy::listener_context::ListenerContext;
+use keywright_proxy::connection::relay::Relay;
+use keywright_proxy::connection::stream::Stream;
+use keywright_proxy::in_force::context::ListenerContext;
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::relay::Relay;
-use keywright_proxy::stream::Stream;
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
     Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules, Session,
@@ -127,7 +127,7 @@ async fn within(test: impl Future<Output = Result<()>>) -> Result<()> {
 }
 
 #[tokio::test]
-async fn commands_sent_ahead_are_answered() -> Result<()> {
+async fn pipelined_commands_are_answered() -> Result<()> {
     within(async {
         let (client, mut server, relay) = between().await?;
         let serve = tokio::task::spawn_local(async move {

@@ -10,7 +10,7 @@ use std::path::Path;
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
     CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Kind, LastInsertId, Load,
-    LoadPlan, Modes, Plan, QueryPlan, Server, Unread, kind,
+    LoadPlan, Modes, Plan, QueryPlan, Server, Unread, Unsupported, kind,
 };
 
 struct Setting {
@@ -418,13 +418,65 @@ fn ranges_of_keys_are_put_together() {
     assert!(spliced(vec![0, 1]).is_err(), "0 is no key");
     assert!(spliced(vec![5, 5]).is_err(), "never the same twice");
     assert!(spliced(vec![]).is_err());
-    let far_apart = (0..2_002).map(|n: u64| 1 + n * n).collect();
-    assert!(spliced(far_apart).is_err(), "too many ranges");
+    // Two of them are a range.
+    let far_apart = |count: u64| (0..count).map(|n| 1 + n * n).collect();
+    assert!(
+        spliced(far_apart(2_000)).is_ok(),
+        "as many ranges as can be"
+    );
+    assert!(spliced(far_apart(2_001)).is_err(), "too many ranges");
 }
 
 #[test]
 fn prepared() {
     check("prepared.txt");
+}
+
+/// Servers number parameters with 16 bits.
+#[test]
+fn as_many_parameters_are_prepared_as_the_servers_take() {
+    const MOST: usize = 65_535;
+    let setting = Setting::parse("maria");
+    let modes = &setting.modes[0];
+    let key = KeyColumn {
+        name: b"id",
+        form: KeyForm::Integer,
+        live: &[],
+        watched: false,
+        is_signed: true,
+        is_strict: false,
+    };
+    let read = |text: &[u8]| {
+        InsertHead::read(text, modes)
+            .and_then(|head| Insert::read(head, text, modes))
+            .expect("it can be read")
+    };
+    let rows = |own: usize| {
+        let text = format!("INSERT INTO t(a) VALUES {}", vec!["(?)"; own].join(","));
+        let text = text.as_bytes();
+        let plan = read(text)
+            .plan(text, modes, &key)
+            .expect("it can be planned");
+        let prepared = plan.prepare(text, plan.variant(None), 1)?;
+        Ok(own + prepared.injected.len())
+    };
+    // Two of them are the first key's.
+    assert_eq!(rows(MOST - 2), Ok(MOST));
+    let too_many: Result<usize, Unread> = Err(Unsupported::Parameters.into());
+    assert_eq!(rows(MOST - 1), too_many);
+    let query = |own: usize| {
+        let list = vec!["?"; own].join(",");
+        let text = format!("INSERT INTO t(a) SELECT a FROM u WHERE b IN ({list}) LIMIT 1");
+        let text = text.as_bytes();
+        let insert = read(text);
+        let second = insert.read_again(text, modes);
+        let plan = insert
+            .plan_query(text, modes, &key, &second)
+            .expect("it can be planned");
+        Ok(own + plan.prepare(text)?.injected.len())
+    };
+    assert_eq!(query(MOST - 1), Ok(MOST));
+    assert_eq!(query(MOST), too_many);
 }
 
 #[test]

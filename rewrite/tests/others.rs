@@ -56,6 +56,7 @@ fn ddl_names_its_tables() {
         touched("RENAME TABLE a TO b, c TO d.e"),
         some(&["a", "b", "c", "d.e"])
     );
+    assert_eq!(touched("RENAME TABLE a NOWAIT TO b"), some(&["a", "b"]));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use keywright_session::{
     SessionFacts, Step,
 };
 use keywright_wire::capability::{DEPRECATE_EOF, PROTOCOL_41};
+use keywright_wire::protocol::{COM_QUERY, COM_STMT_EXECUTE, COM_STMT_PREPARE};
 
 /// An OK packet: one row, no id, autocommit.
 const OK: &[u8] = &[7, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0];
@@ -198,29 +199,35 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut server = |up: &[u8]| match up.get(4..12) {
         Some(b"\x03SELECT ") if up.get(12..16) == Some(b"CAST") => context(),
-        Some([0x16, ..]) => prepared(),
+        Some([COM_STMT_PREPARE, ..]) => prepared(),
         Some(_) | None => OK.to_vec(),
     };
     let one = command(
-        3,
+        COM_QUERY,
         format!("INSERT INTO t (customer, note) VALUES {row}").as_bytes(),
     );
     let rows = vec![row.clone(); 1000].join(", ");
     let thousand = command(
-        3,
+        COM_QUERY,
         format!("INSERT INTO t (customer, note) VALUES {rows}").as_bytes(),
     );
     let other = command(
-        3,
+        COM_QUERY,
         format!("INSERT INTO other (customer, note) VALUES {row}").as_bytes(),
     );
-    let select = command(3, b"SELECT customer, note FROM read_only WHERE id = 4711");
-    let prepare = command(0x16, b"INSERT INTO t (customer, note) VALUES (?, ?)");
+    let select = command(
+        COM_QUERY,
+        b"SELECT customer, note FROM read_only WHERE id = 4711",
+    );
+    let prepare = command(
+        COM_STMT_PREPARE,
+        b"INSERT INTO t (customer, note) VALUES (?, ?)",
+    );
     let mut parameters = vec![
         1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 0, 253, 0, 0x67, 0x12, 0, 0, 120,
     ];
     parameters.extend_from_slice(note.as_bytes());
-    let execute = command(0x17, &parameters);
+    let execute = command(COM_STMT_EXECUTE, &parameters);
 
     talk.run(&one, &mut server);
     talk.run(&prepare, &mut server);

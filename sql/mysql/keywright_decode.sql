@@ -1,7 +1,6 @@
 -- Reading Keywright's ids in MySQL and MariaDB: plain stored functions, no plugin.
 -- Load it into a schema of your choice:  mysql shop < keywright_decode.sql
--- Moments are UTC. Layouts are the presets twitter, leaf, baidu, shardingsphere, sonyflake, instagram, js53;
--- for any other split use snowflake_field(id, shift, bits).
+-- Moments are UTC. Layouts are the presets that snowflake_layout lists; for any other split use snowflake_field(id, shift, bits).
 
 DELIMITER //
 
@@ -29,6 +28,7 @@ BEGIN
         'time_bits', 'time_shift', 'datacenter_bits', 'datacenter_shift', 'worker_bits', 'worker_shift', 'sequence_bits', 'sequence_shift', 'epoch_ms', 'tick_ms');
     DECLARE number BIGINT DEFAULT NULL;
     CASE layout
+-- begin presets: made from core/src/layout/preset.rs by cargo xtask docs
         WHEN 'twitter' THEN SET number = ELT(place, 41, 22, 5, 17, 5, 12, 12, 0, 1288834974657, 1);
         WHEN 'leaf' THEN SET number = ELT(place, 41, 22, 0, 0, 10, 12, 12, 0, 1288834974657, 1);
         WHEN 'baidu' THEN SET number = ELT(place, 28, 35, 0, 0, 22, 13, 13, 0, 1463673600000, 1000);
@@ -38,6 +38,7 @@ BEGIN
         WHEN 'js53' THEN SET number = ELT(place, 41, 12, 0, 0, 5, 7, 7, 0, 1735689600000, 1);
         ELSE
             SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'unknown layout: use twitter, leaf, baidu, shardingsphere, sonyflake, instagram or js53';
+-- end presets
     END CASE;
     IF number IS NULL THEN
         SIGNAL SQLSTATE '22023' SET MESSAGE_TEXT = 'unknown property of a layout';

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use crate::{Result, workspace_root};
 
 /// Compares a part of a page with what it should be, or writes it. The part lies between `<!-- begin NAME: … -->` and
-/// `<!-- end NAME -->`.
+/// `<!-- end NAME -->`, in SQL between the lines `-- begin NAME: …` and `-- end NAME`.
 ///
 /// # Errors
 /// The page lacks the part, or holds another one.
@@ -20,7 +20,12 @@ pub fn generated_part(page: &str, name: &str, text: &str) -> Result<()> {
     let lock = File::create(target.join("docs.lock"))?;
     lock.lock()?;
     let before = fs::read_to_string(&path).with_context(|| format!("reading {page}"))?;
-    let after = with_part(&before, name, text)
+    let marks = if page.ends_with(".sql") {
+        &SQL
+    } else {
+        &MARKDOWN
+    };
+    let after = with_part(&before, name, text, marks)
         .with_context(|| format!("{page} has no place for the part {name}"))?;
     if before == after {
         return Ok(());
@@ -66,15 +71,38 @@ fn write_whole(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
+/// How the beginning and the end of a part are marked.
+struct Marks {
+    /// Before the words of a mark.
+    open: &'static str,
+    /// Behind them.
+    close: &'static str,
+    /// Between a mark and the part.
+    blank: &'static str,
+}
+
+const MARKDOWN: Marks = Marks {
+    open: "<!-- ",
+    close: " -->",
+    blank: "\n",
+};
+const SQL: Marks = Marks {
+    open: "-- ",
+    close: "",
+    blank: "",
+};
+
 /// The page with this text as that part.
-fn with_part(page: &str, name: &str, text: &str) -> Option<String> {
-    let (before, rest) = page.split_once(&format!("<!-- begin {name}:"))?;
-    let (opening, rest) = rest.split_once("-->\n")?;
-    let end = format!("<!-- end {name} -->");
+fn with_part(page: &str, name: &str, text: &str, marks: &Marks) -> Option<String> {
+    let Marks { open, close, blank } = marks;
+    let begin = format!("{open}begin {name}:");
+    let end = format!("{open}end {name}{close}");
+    let (before, rest) = page.split_once(&begin)?;
+    let (opening, rest) = rest.split_once(&format!("{close}\n"))?;
     let (_, after) = rest.split_once(&end)?;
     let text = text.trim_end();
     Some(format!(
-        "{before}<!-- begin {name}:{opening}-->\n\n{text}\n\n{end}{after}"
+        "{before}{begin}{opening}{close}\n{blank}{text}\n{blank}{end}{after}"
     ))
 }
 
@@ -109,9 +137,24 @@ mod tests {
     fn a_part_is_replaced_and_what_is_around_it_stays() {
         let page = "a\n<!-- begin x: made -->\nold\n<!-- end x -->\nb\n";
         let after = "a\n<!-- begin x: made -->\n\nnew\n\n<!-- end x -->\nb\n";
-        assert_eq!(with_part(page, "x", "new\n").as_deref(), Some(after));
-        assert_eq!(with_part(after, "x", "new").as_deref(), Some(after));
-        assert_eq!(with_part(page, "y", "new"), None);
+        let with = |page, name, text| with_part(page, name, text, &MARKDOWN);
+        assert_eq!(with(page, "x", "new\n").as_deref(), Some(after));
+        assert_eq!(with(after, "x", "new").as_deref(), Some(after));
+        assert_eq!(with(page, "y", "new"), None);
+    }
+
+    #[test]
+    fn a_part_of_sql_lies_between_comments() {
+        let before = "CASE\n-- begin x: made\nold\n-- end x\nEND\n";
+        let after = "CASE\n-- begin x: made\n    new\n-- end x\nEND\n";
+        assert_eq!(
+            with_part(before, "x", "    new\n", &SQL).as_deref(),
+            Some(after)
+        );
+        assert_eq!(
+            with_part(after, "x", "    new", &SQL).as_deref(),
+            Some(after)
+        );
     }
 
     #[test]

@@ -17,6 +17,18 @@ INSERT INTO t (a) SELECT x FROM source WHERE x = 1 UNION ALL SELECT 99;
 INSERT INTO t (b) SELECT y FROM source ORDER BY y DESC LIMIT 2;
 SELECT a, b FROM t ORDER BY id;
 
+=== insert from all rows but the first
+only: mariadb
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE source (x INT PRIMARY KEY, k INT);
+INSERT INTO source VALUES (1, 9), (2, 8), (3, 7);
+--- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) SELECT x FROM source OFFSET 1 ROWS;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) SELECT x FROM source ORDER BY k OFFSET 1 ROW;
+SELECT a FROM t ORDER BY id;
+
 === insert from a query with a key column
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 CREATE TABLE source (x INT, k INT);

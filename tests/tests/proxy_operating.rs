@@ -82,7 +82,7 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
     assert_has(
         &reported,
         &[
-            "-- Rule 1: back_0.*, column id. 4 table(s) on 1 server(s); the highest id of all is 2147483647.",
+            "-- Rule 1: back_0.*, column id. 4 table(s) on 1 server(s); of all: highest id 2147483647.",
             "`plain`: `id` is bigint",
             "no AUTO_INCREMENT column",
             "-- `back_0`.`small`: `id` is int",

@@ -8,7 +8,6 @@ mod hints;
 mod layouts;
 mod names;
 mod notes;
-mod presets;
 mod readable_ids;
 mod registers;
 mod segments;

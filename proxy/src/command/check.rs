@@ -38,12 +38,12 @@ pub(crate) struct Check {
 struct Report {
     /// Whether nothing keeps `run` from starting.
     ready: bool,
-    findings: Vec<Told>,
+    findings: Vec<Reported>,
 }
 
 /// One thing that is to be said.
 #[derive(Serialize)]
-struct Told {
+struct Reported {
     /// The store, or a listener; `None`: the configuration as a whole.
     place: Option<String>,
     severity: &'static str,
@@ -55,9 +55,9 @@ struct Told {
     is_bad: bool,
 }
 
-impl Told {
-    fn new(place: Option<&str>, severity: Severity, message: String) -> Told {
-        Told {
+impl Reported {
+    fn new(place: Option<&str>, severity: Severity, message: String) -> Reported {
+        Reported {
             place: place.map(str::to_owned),
             severity: name_of(severity),
             message,
@@ -67,7 +67,7 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Reported {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = &self.place {
             write!(out, "{place}: ")?;
@@ -82,7 +82,8 @@ impl Check {
     pub(crate) fn run(&self) -> Result<()> {
         let (configured, keys) = self.file.open()?;
         let findings = runtime()?.block_on(self.findings(&configured, &keys));
-        let forbids = |told: &&Told| told.is_bad || self.strict && told.severity == WARNING;
+        let forbids =
+            |reported: &&Reported| reported.is_bad || self.strict && reported.severity == WARNING;
         let bad = findings.iter().filter(forbids).count();
         let ready = bad == 0;
         match self.format {
@@ -98,7 +99,7 @@ impl Check {
         Ok(())
     }
 
-    async fn findings(&self, configured: &Config, keys: &Keys) -> Vec<Told> {
+    async fn findings(&self, configured: &Config, keys: &Keys) -> Vec<Reported> {
         let config = as_in_force(configured, keys).await;
         let mut told = Vec::new();
         for finding in keys.check(&tags(configured, &config)).await {
@@ -106,31 +107,31 @@ impl Check {
                 keywright_store::Severity::Error => Severity::Error,
                 keywright_store::Severity::Warning => Severity::Warning,
             };
-            told.push(Told::new(STORE, severity, finding.message));
+            told.push(Reported::new(STORE, severity, finding.message));
         }
         let mut inspected = Vec::new();
         for listener in &config.listeners {
             let of_listener = inspect(&config, listener, self.fence).await;
             let findings = of_listener.findings.iter().cloned();
             let place = Some(listener.bind.as_str());
-            told.extend(findings.map(|of| Told {
+            told.extend(findings.map(|of| Reported {
                 tables: of.tables,
-                ..Told::new(place, of.severity, of.message)
+                ..Reported::new(place, of.severity, of.message)
             }));
             inspected.push(of_listener);
         }
         let errors = unmatched(&config, &inspected).into_iter();
-        told.extend(errors.map(|error| Told::new(None, Severity::Error, error)));
+        told.extend(errors.map(|error| Reported::new(None, Severity::Error, error)));
         let warnings = stale_tags(&config, keys).await.into_iter();
         let warnings = warnings.chain(unseen(&config, keys).await);
-        told.extend(warnings.map(|warning| Told::new(STORE, Severity::Warning, warning)));
+        told.extend(warnings.map(|warning| Reported::new(STORE, Severity::Warning, warning)));
         if !told.iter().any(|told| told.is_bad) {
             let rules = to_be_switched(configured, &config).into_iter();
             told.extend(rules.map(|name| {
                 let message = format!(
                     "{name} has native auto-increment now: run switches its tables over to keys"
                 );
-                Told::new(None, Severity::Note, message)
+                Reported::new(None, Severity::Note, message)
             }));
         }
         told

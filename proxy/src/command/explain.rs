@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use keywright_proxy::config::Config;
 use keywright_proxy::explain::Explainer;
-use keywright_proxy::general_log::{Entry, GeneralLog};
-use keywright_proxy::known::Known;
+use keywright_proxy::explain::general_log::{Entry, GeneralLog};
+use keywright_proxy::explain::known::Known;
 
 use super::{File, Format, runtime};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use keywright_proxy::config::Config;
-use keywright_proxy::metrics::Counters;
+use keywright_proxy::metrics::{Counters, Total};
 use keywright_proxy::schema::{self, Counting, Extent, Finding, Severity, TableFacts};
 use keywright_store::switch::{Heard, Switchboard};
 use tokio::task::JoinSet;
@@ -274,7 +274,7 @@ async fn refresh(
         servers.push(match read {
             Ok(inspected) => Some(Server::of(&config, inspected)),
             Err(error) => {
-                counters.schema_refresh_failed();
+                counters.count(Total::SchemaRefreshFailures);
                 is_all = false;
                 let listener = &listener.bind;
                 tracing::warn!(

@@ -6,9 +6,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use keywright_proxy::listening::{Handed, Listening};
+use keywright_proxy::serve::listening::{Handed, Listening};
+use keywright_proxy::serve::take_over::{ENDED, Predecessor, Successor};
 use keywright_proxy::serve::{self, Orders};
-use keywright_proxy::take_over::{ENDED, Predecessor, Successor};
 use keywright_store::Keys;
 use sd_notify::NotifyState;
 use tokio::signal::unix::Signal;

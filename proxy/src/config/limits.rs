@@ -1,7 +1,7 @@
 //! What is wrong with limits.
 
 use super::raw::RawLimits;
-use crate::keepalive::KEEPALIVE_S_MAX;
+use crate::connection::keepalive::KEEPALIVE_S_MAX;
 
 /// All of it.
 pub(super) fn problems(limits: &RawLimits) -> Vec<String> {

@@ -5,7 +5,7 @@ use keywright_store::{RawSnowflakeSettings, RawStoreSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::listener::RawListener;
+use crate::config::listener::RawListener;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

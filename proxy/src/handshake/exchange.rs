@@ -11,7 +11,7 @@ use super::leg::Refusal;
 const CACHING_SHA2: &[u8] = b"caching_sha2_password";
 const SHA256: &[u8] = b"sha256_password";
 
-/// Plugins whose packets tell a listener nothing, wherever they travel.
+/// Plugins whose packets give nothing away to an eavesdropper, on any leg.
 const BLIND_TO_THE_CHANNEL: [&[u8]; 8] = [
     b"mysql_native_password",
     b"mysql_old_password",

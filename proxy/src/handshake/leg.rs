@@ -7,6 +7,8 @@ use keywright_core::Cause;
 use keywright_wire::packets::error_payload;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+/// Packets of one exchange at most.
+pub(super) const AUTH_PACKETS_MAX: usize = 64;
 /// Longest packet of the exchange, bytes.
 const AUTH_BYTES_MAX: usize = 64 << 10;
 
@@ -114,7 +116,7 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Why the proxy itself ends an exchange, which the client is told.
+/// Why the proxy itself ends an exchange. The client gets it as an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) cause: Cause,
@@ -144,7 +146,7 @@ impl Refusal {
 pub(super) enum Failed {
     /// A connection broke, or the server broke the protocol.
     Io(io::Error),
-    /// The client is told why.
+    /// The client gets the error.
     Refused(Refusal),
 }
 
@@ -160,7 +162,7 @@ impl From<Refusal> for Failed {
     }
 }
 
-/// What a client sent that nobody can make sense of is told to it.
+/// A client that sent something malformed gets an error.
 pub(super) fn of_client(error: io::Error) -> Failed {
     if error.kind() == io::ErrorKind::InvalidData {
         Refusal::new(Cause::PacketMalformed, error.to_string()).into()

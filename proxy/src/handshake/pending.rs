@@ -14,9 +14,8 @@ use std::time::Duration;
 use keywright_wire::capability::{LONG_PASSWORD, PLUGIN_AUTH, PROTOCOL_41, SECURE_CONNECTION};
 use tokio::time::timeout;
 
-use super::AUTH_PACKETS_MAX;
-use super::leg::Leg;
-use crate::stream::Stream;
+use super::leg::{AUTH_PACKETS_MAX, Leg};
+use crate::connection::stream::Stream;
 
 /// How long a server may take for the end of a login that nobody goes on with, milliseconds.
 const FINISH_MS_MAX: u64 = 2_000;
@@ -79,7 +78,7 @@ impl Pending {
         self.leg = Some(leg);
     }
 
-    /// It was told who comes, or that TLS is wanted.
+    /// It has got the introduction, or a request for TLS.
     pub(super) fn is_introduced(&mut self) {
         self.is_introduced = true;
     }

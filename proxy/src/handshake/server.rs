@@ -3,7 +3,7 @@
 use keywright_rewrite::{Flavour, Server};
 use keywright_wire::handshake::greeting::ServerVersion;
 
-/// What a version tells; `None` if there is no number in it.
+/// The server of a version text; `None` if there is no number in it.
 pub(crate) fn server_of(version: &[u8]) -> Option<Server> {
     ServerVersion::read(version).map(server)
 }

@@ -18,8 +18,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::page;
+use crate::connection::stream::{Accepted, Acceptor, Stream};
 use crate::status::Status;
-use crate::stream::{Accepted, Acceptor, Stream};
 
 /// Longest head of a request that is read, bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;

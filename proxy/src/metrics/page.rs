@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use keywright_store::{Remaining, SourceStats};
 use serde::Serialize;
 
-use super::RuleFigures;
-use crate::clients::Follows;
+use super::{RuleFigures, Total};
+use crate::status::clients::Follows;
 use crate::status::{Status, VERSION};
 
 /// One file without outside assets; it asks for `/status.json` again and again.
@@ -100,7 +100,7 @@ pub(super) fn status(
         ready,
         trouble: if ready { "" } else { trouble.trim_end() },
         connections: counters.open(),
-        connections_total: counters.accepted(),
+        connections_total: counters.total(Total::Accepted),
         reload: counters.last_reload().map(|reload| LastReload {
             success: reload.is_success,
             ago_s: ago(reload.at).as_secs(),

@@ -9,9 +9,9 @@ use keywright_store::{Remaining, SourceStats, WAIT_BOUNDS_US};
 use prometheus::TextEncoder;
 use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
 
-use super::{Counters, NO_RULE, Reload, RuleCounters, SwitchFigures, locked};
-use crate::clients::{Follows, ListenerFigures};
+use super::{Counters, NO_RULE, Reload, RuleCounters, SwitchFigures, Total, locked};
 use crate::status::VERSION;
+use crate::status::clients::{Follows, ListenerFigures};
 
 /// Microseconds of a second.
 const US_PER_S: f64 = 1e6;
@@ -29,7 +29,8 @@ impl Counters {
         store_is_up: Option<bool>,
     ) -> prometheus::Result<String> {
         let mut families = vec![of_build()];
-        families.extend(self.of_connections());
+        families.push(self.of_open());
+        families.extend(self.of_totals());
         families.extend(self.of_listeners());
         families.extend(self.of_reload());
         families.extend(self.of_switch());
@@ -42,30 +43,16 @@ impl Counters {
         TextEncoder::new().encode_to_string(&families)
     }
 
-    fn of_connections(&self) -> [MetricFamily; 4] {
-        let alone = |value: &AtomicU64| [(Vec::new(), number(value.load(Ordering::Relaxed)))];
-        [
-            gauge(
-                "connections",
-                "Clients that are connected.",
-                alone(&self.open),
-            ),
-            counter(
-                "connections_total",
-                "Clients that were accepted.",
-                alone(&self.accepted),
-            ),
-            counter(
-                "connections_refused_total",
-                "Clients turned away at connections_max.",
-                alone(&self.turned_away),
-            ),
-            counter(
-                "schema_refresh_failures_total",
-                "Times that a server's tables could not be read again.",
-                alone(&self.schema_refresh_failures),
-            ),
-        ]
+    fn of_open(&self) -> MetricFamily {
+        let open = [(Vec::new(), number(self.open()))];
+        gauge("connections", "Clients that are connected.", open)
+    }
+
+    fn of_totals(&self) -> impl Iterator<Item = MetricFamily> + '_ {
+        Total::ALL.into_iter().map(|total| {
+            let (name, help) = total.row();
+            counter(name, help, [(Vec::new(), number(self.total(total)))])
+        })
     }
 
     fn of_listeners(&self) -> [MetricFamily; 2] {

@@ -204,11 +204,6 @@ impl Cursor<'_> {
         match self.byte(0) {
             b')' | b',' => {}
             b'(' => seen.calls |= !is_harmless_call(word) || self.continues(start),
-            // Behind a digit or a point they end a name, and a string with escapes follows.
-            b'\'' if matches!(word, [b'x' | b'X' | b'b' | b'B']) && !self.ends_name(start) => {
-                self.at += 1;
-                self.skip_quoted(b'\'')?;
-            }
             _ => seen.calls |= self.opens_behind()? && !is_reserved(word),
         }
         Ok(false)
@@ -226,12 +221,6 @@ impl Cursor<'_> {
         let before = self.text.get(..start).unwrap_or_default();
         let last = before.iter().rfind(|byte| !byte.is_ascii_whitespace());
         matches!(last, Some(b'.' | b'/' | b'`')) || matches!(before.last(), Some(b'0'..=b'9'))
-    }
-
-    /// Whether a word that starts at `start` ends a name such as `0x` or `t.x`.
-    fn ends_name(&self, start: usize) -> bool {
-        let before = self.text.get(..start).unwrap_or_default();
-        matches!(before.last(), Some(b'0'..=b'9' | b'.'))
     }
 
     /// Past `@` and the quoted name behind it; words behind it are walked as words.

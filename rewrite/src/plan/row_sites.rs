@@ -26,7 +26,7 @@ pub(crate) struct Walked {
     pub(crate) ambiguous: bool,
     /// A row asks for a key by a zero.
     pub(crate) for_zero: bool,
-    /// A row certainly asks for a key, or may by its parameter.
+    /// A value certainly asks for a key, or may by its parameter.
     pub(crate) certain: bool,
     pub(crate) sites: Vec<Site>,
     pub(crate) key_parameters: Vec<KeyParameter>,
@@ -87,7 +87,6 @@ impl Walked {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.rows = self.rows.saturating_add(count);
         self.keys = self.keys.saturating_add(count);
-        self.certain |= count > 0;
     }
 
     /// The number of the row at hand.
@@ -123,7 +122,6 @@ impl Walked {
     ) -> Result<(), Unread> {
         self.add_site(start, end, parameters, kind)?;
         self.keys += 1;
-        self.certain = true;
         Ok(())
     }
 

@@ -66,7 +66,7 @@ impl Insert {
         let (rows, mut ahead) = (cursor, cursor);
         ahead.skip_statement(&mut seen)?;
         let outline = cursor.outline()?;
-        if ahead.set_var || cursor.set_var {
+        if ahead.set_var {
             return Err(Unsupported::SetVar.into());
         }
         let place = self.place(text, key)?;
@@ -227,9 +227,16 @@ impl Insert {
         open.extend_from_slice(b") AS (");
         plan.text(outline.start, open);
         let mut close = Vec::new();
-        if outline.clauses.has(Clause::OrderBy) && outline.limit == Limit::None {
+        match outline.limit {
             // Without it the order is forgotten.
-            close.extend_from_slice(b" LIMIT 18446744073709551615");
+            Limit::None if outline.clauses.has(Clause::OrderBy) => {
+                close.extend_from_slice(b" LIMIT 18446744073709551615");
+            }
+            // MariaDB forgets an OFFSET that stands alone there.
+            Limit::Behind => {
+                close.extend_from_slice(b" FETCH NEXT 18446744073709551615 ROWS ONLY");
+            }
+            Limit::None | Limit::Unknown | Limit::Rows(_) => {}
         }
         close.extend_from_slice(b") SELECT ");
         let mut from = Vec::new();

@@ -138,8 +138,8 @@ impl QueryPlan {
     pub(crate) fn part_from(&mut self, text: &[u8]) {
         for edit in self.edits.iter_mut().filter(|edit| edit.key) {
             let before = edit.start.checked_sub(1).and_then(|at| text.get(at));
-            let is_first = edit.before.is_empty() && edit.start < edit.end;
-            if is_first && !before.is_none_or(|byte| is_apart(*byte)) {
+            let is_in_place_of_another = edit.start < edit.end;
+            if is_in_place_of_another && !before.is_none_or(|byte| is_apart(*byte)) {
                 edit.before.push(b' ');
             }
             let next = text.get(edit.end).copied().unwrap_or(b' ');

@@ -218,6 +218,7 @@ mod tests {
             "select `d`.`t`.`id` AS `id` from `d`.`t` union select 1 AS `1`",
             "select distinct `d`.`t`.`id` from `d`.`t`",
             "select 1 AS `1`",
+            "select `d`.`t`.`a` + 1,`d`.`t`.`id` AS `id` from `d`.`t`",
             "select `d`.`t`.`id` AS `id` from (select 1 AS `id`) `t`",
             "with `c` as (select 1) select `c`.`1` AS `1` from `c`",
             "select `d`.`t`.`id` AS `id` from `d`.`t` force index (`a`",

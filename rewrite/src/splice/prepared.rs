@@ -119,12 +119,9 @@ impl Plan {
 
     /// Whether later keys can be computed from the first: no row can turn out not to need its key.
     fn keys_in_text(&self) -> bool {
-        self.last_insert_id == LastInsertId::Wrapped
-            && self.keys() > 0
-            && self
-                .sites
-                .iter()
-                .all(|site| !matches!(site.kind, SiteKind::Parameter | SiteKind::UnlessZeroIsValue))
+        self.sites
+            .iter()
+            .all(|site| !matches!(site.kind, SiteKind::Parameter | SiteKind::UnlessZeroIsValue))
     }
 }
 

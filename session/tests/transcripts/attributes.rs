@@ -114,7 +114,7 @@ fn a_text_too_long_to_be_gathered_is_judged_behind_its_attributes() {
 
 /// COM_STMT_EXECUTE of statement 7 with this behind the iteration count.
 fn execute(flags: u8, rest: &[u8]) -> Vec<u8> {
-    let mut payload = vec![0x17, 7, 0, 0, 0, flags, 1, 0, 0, 0];
+    let mut payload = vec![COM_STMT_EXECUTE, 7, 0, 0, 0, flags, 1, 0, 0, 0];
     payload.extend(rest);
     payload
 }

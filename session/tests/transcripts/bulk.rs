@@ -6,7 +6,7 @@ use super::rig::*;
 
 /// COM_STMT_BULK_EXECUTE of a statement, with types.
 fn bulk(id: u32, types: &[u8], rows: &[u8]) -> Vec<u8> {
-    let mut payload = vec![0xFA];
+    let mut payload = vec![COM_STMT_BULK_EXECUTE];
     payload.extend(id.to_le_bytes());
     payload.extend([128, 0]);
     payload.extend(types);

@@ -46,7 +46,7 @@ fn a_routines_own_cursor_keeps_no_rows_back() {
         stmt_prepare(&mut r, "CALL p()", "1");
         r.answer(&prepared(7, 0));
         r.output();
-        r.say(&[0x17, 7, 0, 0, 0, flags, 1, 0, 0, 0]);
+        r.say(&[COM_STMT_EXECUTE, 7, 0, 0, 0, flags, 1, 0, 0, 0]);
         r.answer(&answer);
         assert_eq!(r.output(), answer, "{flags}");
         assert!(is_over(&mut r), "{flags}");
@@ -59,7 +59,7 @@ fn rows_in_a_clients_cursor_are_not_waited_for() {
     stmt_prepare(&mut r, "SELECT id FROM t", "1");
     r.answer(&prepared(7, 0));
     r.output();
-    r.say(&[0x17, 7, 0, 0, 0, 1, 1, 0, 0, 0]);
+    r.say(&[COM_STMT_EXECUTE, 7, 0, 0, 0, 1, 1, 0, 0, 0]);
     r.answer(&definitions(CURSOR_EXISTS));
     assert_eq!(r.output(), definitions(CURSOR_EXISTS));
     assert!(is_over(&mut r));
@@ -77,7 +77,7 @@ fn an_execution_may_fail_behind_its_definitions() {
     stmt_prepare(&mut r, "SELECT f()", "1");
     r.answer(&prepared(7, 0));
     r.output();
-    r.say(&[0x17, 7, 0, 0, 0, 1, 1, 0, 0, 0]);
+    r.say(&[COM_STMT_EXECUTE, 7, 0, 0, 0, 1, 1, 0, 0, 0]);
     r.answer(&failed);
     assert_eq!(r.output(), failed);
     assert!(is_over(&mut r));

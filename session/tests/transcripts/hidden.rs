@@ -80,7 +80,7 @@ fn answers_to_executions_are_numbered_as_the_client_expects() {
         let [a, b, c, _] = bytes.to_le_bytes();
         let value = [vec![0xFD, a, b, c], vec![b'x'; bytes as usize]].concat();
         let one = execute(7, &[vec![0, 1, 253, 0], value.clone()].concat());
-        let mut many = vec![0xFA, 7, 0, 0, 0, 128, 0, 253, 0, 0];
+        let mut many = vec![COM_STMT_BULK_EXECUTE, 7, 0, 0, 0, 128, 0, 253, 0, 0];
         many.extend(value);
         for payload in [one, many] {
             let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | BULK);
@@ -88,7 +88,7 @@ fn answers_to_executions_are_numbered_as_the_client_expects() {
             r.answer(&prepared(7, 2));
             r.output();
             let mut sent = r.say(&payload);
-            if payload.first() == Some(&0xFA) {
+            if payload.first() == Some(&COM_STMT_BULK_EXECUTE) {
                 // A text of its own is prepared for it.
                 sent = r.answer(&prepared(8, 2));
             }

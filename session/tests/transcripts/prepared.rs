@@ -1,6 +1,10 @@
 //! INSERTs that are prepared, and values that are sent as long data of their execution.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use keywright_rewrite::*;
+use keywright_session::Budget;
 
 use super::rig::*;
 
@@ -219,7 +223,7 @@ fn keys_that_are_not_one_apart_are_counted_as_they_are() {
 }
 
 #[test]
-fn values_sent_ahead_stay_with_a_text_that_counts_otherwise() {
+fn long_data_stays_with_a_text_that_counts_otherwise() {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
     r.apart = 3;
     stmt_prepare(&mut r, "INSERT INTO t (b) VALUES (?),('x')", "1");
@@ -272,4 +276,34 @@ fn a_key_that_sql_mode_decides_is_refused_under_another() {
         assert!(r.answer(&probe_in(other, "1")).is_empty(), "{text}");
         assert!(has(&r.output(), "another sql_mode"), "{text}");
     }
+}
+
+/// How much of an endless memory is taken, bytes.
+#[derive(Debug, Default)]
+struct Memory(AtomicUsize);
+
+impl Budget for Memory {
+    fn take(&self, bytes: usize) -> bool {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn what_is_kept_of_each_row_counts_as_memory() {
+    const ROWS: usize = 1_000;
+    let memory = Arc::new(Memory::default());
+    let taken = || memory.0.load(Ordering::Relaxed);
+    let mut r = rig_with_budget(Arc::<Memory>::clone(&memory));
+    let text = format!("INSERT INTO t (a) VALUES {}", vec!["(1)"; ROWS].join(","));
+    stmt_prepare(&mut r, &text, "1");
+    let of_one_row = taken().saturating_sub(text.len()) / ROWS;
+    assert!(of_one_row >= size_of::<u64>(), "{of_one_row} bytes");
+    r.answer(&prepared(7, 1));
+    r.say(&[&[0x19][..], &7_u32.to_le_bytes()].concat());
+    assert_eq!(taken(), 0, "closed");
 }

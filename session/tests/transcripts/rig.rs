@@ -9,6 +9,10 @@ pub(crate) use keywright_wire::capability::{
     BULK_OPERATIONS as BULK, DEPRECATE_EOF, MULTI_STATEMENTS as MULTI,
     QUERY_ATTRIBUTES as ATTRIBUTES,
 };
+pub(crate) use keywright_wire::protocol::{
+    COM_STMT_BULK_EXECUTE, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_PREPARE, COM_STMT_RESET,
+    COM_STMT_SEND_LONG_DATA,
+};
 
 pub(crate) struct Rig {
     pub(crate) s: Session,
@@ -61,6 +65,14 @@ pub(crate) fn rig_of_table(sighting: Sighting) -> Rig {
     };
     let rules = Rules::new(vec![r.rule.clone()], false).with_tables(&[table], true);
     r.s = Session::new(Arc::new(rules), r.facts.clone());
+    r
+}
+
+/// Whose prepared statements take their memory from there.
+pub(crate) fn rig_with_budget(budget: Arc<dyn Budget>) -> Rig {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let rules = Arc::new(Rules::new(vec![r.rule.clone()], false));
+    r.s = Session::new(rules, r.facts.clone()).with_budget(budget);
     r
 }
 
@@ -327,7 +339,7 @@ pub(crate) fn prepared(id: u32, params: u16) -> Vec<u8> {
     o
 }
 pub(crate) fn stmt_prepare(r: &mut Rig, text: &str, increment: &str) -> String {
-    let mut p = vec![0x16];
+    let mut p = vec![COM_STMT_PREPARE];
     p.extend(text.as_bytes());
     let sent = r.say(&p);
     let sent = if has(&sent, "@@session.sql_mode") {
@@ -338,7 +350,7 @@ pub(crate) fn stmt_prepare(r: &mut Rig, text: &str, increment: &str) -> String {
     String::from_utf8_lossy(&sent).into_owned()
 }
 pub(crate) fn execute(id: u32, rest: &[u8]) -> Vec<u8> {
-    let mut p = vec![0x17];
+    let mut p = vec![COM_STMT_EXECUTE];
     p.extend(id.to_le_bytes());
     p.extend([0, 1, 0, 0, 0]);
     p.extend(rest);

@@ -121,12 +121,18 @@ fn keys_that_run_out_are_an_error() {
 }
 
 #[test]
-fn what_was_sent_ahead_goes_to_its_place() {
+fn long_data_goes_to_its_place() {
     let (mut r, sent) = with(SINGLE, 3);
     assert!(sent.contains("SELECT ?, 1,? FROM DUAL"), "{sent}");
-    let ahead = |index: u8| [vec![0x18, 7, 0, 0, 0, index, 0], b"long".to_vec()].concat();
-    assert_eq!(r.say(&ahead(0)), packet(0, &ahead(0)));
-    assert_eq!(r.say(&ahead(1)), packet(0, &ahead(2)));
+    let long_data = |index: u8| {
+        [
+            vec![COM_STMT_SEND_LONG_DATA, 7, 0, 0, 0, index, 0],
+            b"long".to_vec(),
+        ]
+        .concat()
+    };
+    assert_eq!(r.say(&long_data(0)), packet(0, &long_data(0)));
+    assert_eq!(r.say(&long_data(1)), packet(0, &long_data(2)));
     let types = [252, 0, 252, 0];
     let mut rest = vec![0, 1];
     rest.extend(types);
@@ -139,12 +145,12 @@ fn what_was_sent_ahead_goes_to_its_place() {
 }
 
 #[test]
-fn what_was_sent_ahead_cannot_be_tried_twice() {
+fn long_data_cannot_be_tried_twice() {
     let (mut r, _) = with(SELECT, 5);
-    r.say(&[0x18, 7, 0, 0, 0, 0, 0, b'x']);
+    r.say(&[COM_STMT_SEND_LONG_DATA, 7, 0, 0, 0, 0, 0, b'x']);
     let sent = r.say(&two(1, 2));
     // The server forgets what was sent as long data.
-    assert_eq!(sent, packet(0, &[0x1A, 7, 0, 0, 0]));
+    assert_eq!(sent, packet(0, &[COM_STMT_RESET, 7, 0, 0, 0]));
     assert!(has(&r.output(), "COM_STMT_SEND_LONG_DATA"));
     r.answer(&ok(0, 0));
     assert_eq!(r.say(&two(1, 2)), ranged(7, [1, 64, 100, 1, 2]));
@@ -188,7 +194,7 @@ fn statements_on_rules_tables_are_counted_together() {
     r.output();
     assert_eq!(stmt_prepare(&mut r, SELECT, "1"), "");
     assert!(has(&r.output(), "too many prepared statements"));
-    r.say(&[0x19, 7, 0, 0, 0]);
+    r.say(&[COM_STMT_CLOSE, 7, 0, 0, 0]);
     assert!(stmt_prepare(&mut r, SELECT, "1").contains("ROWNUM()"));
 }
 
@@ -217,14 +223,14 @@ fn insert_id_is_used_up_by_the_clients_own_text() {
         // Only once, and it is closed with the client's.
         r.say(&two(1, 2));
         let sent = r.answer(&probe("1"));
-        if sent.get(4) == Some(&0x16) {
+        if sent.get(4) == Some(&COM_STMT_PREPARE) {
             // One that leaves LAST_INSERT_ID(), which is not known now.
             r.answer(&prepared(10, parameters));
         }
         assert_eq!(r.requests.len(), 1);
         r.answer(&ok(1, 100));
-        let sent = r.say(&[0x19, 7, 0, 0, 0]);
-        let close = packet(0, &[0x19, 9, 0, 0, 0]);
+        let sent = r.say(&[COM_STMT_CLOSE, 7, 0, 0, 0]);
+        let close = packet(0, &[COM_STMT_CLOSE, 9, 0, 0, 0]);
         assert_eq!(
             sent.windows(close.len()).filter(|at| *at == close).count(),
             1

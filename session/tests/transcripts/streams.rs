@@ -1,11 +1,17 @@
 //! Answers that go on: streams without an end, and reports before it.
 
 use keywright_rewrite::KeyForm;
+use keywright_wire::protocol::{COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE, COM_TABLE_DUMP};
 
 use crate::rig::*;
 
-/// COM_BINLOG_DUMP, COM_TABLE_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE.
-const STREAMS: [u8; 4] = [0x12, 0x13, 0x1E, 0x20];
+/// Commands whose answers have no end.
+const STREAMS: [u8; 4] = [
+    COM_BINLOG_DUMP,
+    COM_TABLE_DUMP,
+    COM_BINLOG_DUMP_GTID,
+    COM_CLONE,
+];
 
 /// Whoever may not replicate, or asks a server that does not know the command, goes on with statements.
 #[test]

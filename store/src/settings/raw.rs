@@ -26,7 +26,7 @@ pub struct RawStoreSettings {
     pub tls_ca_file: Option<PathBuf>,
     /// Connections to the store at most.
     pub connections_max: u32,
-    /// How long one conversation with the store may last, connecting included, milliseconds.
+    /// How long one transaction in the store may last, connecting included, milliseconds.
     pub store_ms_max: u64,
     /// How long a statement waits for a key, milliseconds.
     pub wait_ms_max: u64,

@@ -1,11 +1,11 @@
-//! Why a conversation with the store came to nothing, and columns that hold what they should not.
+//! Why a transaction in the store failed, and columns that hold what they should not.
 
 use std::error::Error;
 
 use mysql_async::{FromValueError, Row};
 use thiserror::Error as ThisError;
 
-/// Why a conversation came to nothing. Whatever it had sent may or may not have been done.
+/// Why a transaction failed. Whatever it had sent may or may not have been done.
 #[derive(Debug, ThisError)]
 pub(crate) enum StoreError {
     /// It took too long, or no connection came free.

@@ -109,7 +109,7 @@ fn more_statements_than_may_wait() -> Result<()> {
         let source = keys.source(&segment("orders"))?;
         let (one, other) = tokio::join!(source.take(1, true), source.take(1, true));
         let causes = [one.unwrap_err().cause(), other.unwrap_err().cause()];
-        // Nothing failed yet when the first one gave up: the conversation may last longer than it waits.
+        // Nothing failed yet when the first one gave up: the transaction may last longer than it waits.
         assert_eq!(causes, [Cause::RefillTimeout; 2]);
         assert_eq!(keys.stats()[0].refused, 2);
         Ok(())

@@ -7,7 +7,7 @@ use keywright_store::lease::{
 
 use crate::world::{Fate, Rules, START_MS, World};
 
-/// What a conversation about a lease came to.
+/// What became of a transaction about a lease.
 #[derive(Debug, Clone)]
 pub enum LeaseReply {
     Taken { claim: Claim, held: HeldLease },

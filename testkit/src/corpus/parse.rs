@@ -213,7 +213,7 @@ fn params(text: &str) -> Result<Vec<Bound>> {
 
 fn bound(text: &str) -> Result<Bound> {
     match text.strip_prefix("ahead ").map(param).transpose()? {
-        Some(Param::Text(value) | Param::Blob(value)) => Ok(Bound::Ahead(value)),
+        Some(Param::Text(value) | Param::Blob(value)) => Ok(Bound::LongData(value)),
         Some(_) => bail!("only texts and bytes can be long data: {text}"),
         None => param(text).map(Bound::Now),
     }
@@ -261,7 +261,7 @@ mod tests {
         };
         let params = vec![
             Bound::Now(Param::Signed(1)),
-            Bound::Ahead(b"x".to_vec()),
+            Bound::LongData(b"x".to_vec()),
             Bound::Now(Param::Null),
         ];
         let Action::Sql { text, how, .. } = &first.action else {

@@ -243,7 +243,7 @@ impl Session<'_> {
             for (bound, number) in bounds.iter().zip(0..) {
                 params.push(match bound {
                     Bound::Now(param) => param.clone(),
-                    Bound::Ahead(value) => {
+                    Bound::LongData(value) => {
                         self.wire.send_long_data(&statement, number, value)?;
                         Param::Long
                     }

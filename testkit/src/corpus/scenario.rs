@@ -50,7 +50,7 @@ pub(super) enum How {
 pub(super) enum Bound {
     Now(Param),
     /// Sent before the others.
-    Ahead(Vec<u8>),
+    LongData(Vec<u8>),
 }
 
 #[derive(Debug, Clone, PartialEq)]

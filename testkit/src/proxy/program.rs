@@ -1,30 +1,23 @@
 //! The program, found or built.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
+use once_cell::sync::OnceCell;
 
 use crate::{Result, cargo, workspace_root};
 
 /// The variable that names a program to test in place of building it, such as an installed one.
 pub(super) const VARIABLE: &str = "KEYWRIGHT_PROXY_PROGRAM";
 
-/// The program: the one that [`VARIABLE`] names, else built once in a process, so that all its proxies are
-/// the same while the sources are being edited.
+/// The program: the one that [`VARIABLE`] names, else built once in a process, so that all its proxies are the same while the
+/// sources are being edited. A build that failed is tried again by the next who asks.
 pub(super) fn built_once() -> Result<PathBuf> {
-    static BUILT: Mutex<Option<PathBuf>> = Mutex::new(None);
+    static BUILT: OnceCell<PathBuf> = OnceCell::new();
     if let Some(program) = std::env::var_os(VARIABLE) {
         return Ok(PathBuf::from(program));
     }
-    // Under the lock on purpose: the others want the same.
-    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(program) = built.as_ref() {
-        return Ok(program.clone());
-    }
-    let program = build()?;
-    *built = Some(program.clone());
-    Ok(program)
+    BUILT.get_or_try_init(build).cloned()
 }
 
 fn build() -> Result<PathBuf> {

@@ -260,10 +260,10 @@ fn a_restart_switches_too_and_an_old_file_takes_nothing_back(flavour: Flavour) -
     assert!(next > key);
     assert_has(&other.log(), &["the keys come from \"segment:one\" now"]);
     other.reload(shop.with("one", "rewrite"))?;
-    wait_until("the wish", WAIT_MAX, || {
-        let wishes =
+    wait_until("what is wanted", WAIT_MAX, || {
+        let wanted =
             "SELECT COUNT(*) FROM keywright.keywright_wanted WHERE key_space = 'segment:one'";
-        Ok(shop.server.wire("shop")?.rows(wishes)? == [["2"]])
+        Ok(shop.server.wire("shop")?.rows(wanted)? == [["2"]])
     })?;
     other.reload(shop.with("two", "rewrite"))?;
     shop.wait_for(Some("two"))?;

@@ -2,6 +2,7 @@
 
 mod cgroup;
 mod extension;
+mod figure;
 mod machine;
 mod mysql;
 mod next;
@@ -17,13 +18,14 @@ mod writers;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use keywright_testkit::{IdLog, workspace_root};
 use tempfile::TempDir;
 
+use self::figure::Figure;
 use self::machine::Machine;
 use self::root::Root;
 use crate::install::PG_CONFIG;
@@ -34,14 +36,13 @@ use crate::tree::Tree;
 
 /// The pages whose blocks are carried out.
 #[cfg(test)]
-const PAGES: [&str; 4] = [
+const PAGES: [&str; 5] = [
     "README.md",
     "docs/postgres/quick-start.md",
     "docs/mysql/quick-start.md",
     "docs/mysql/switching-on.md",
+    unit::SECURITY,
 ];
-/// How long a line of the log may take that a page shows.
-const LOG_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Follow the quick starts word by word in bare Debian roots, from the packages on, and put a later version over each.
 ///
@@ -68,21 +69,6 @@ enum Which {
     MysqlPage,
     /// docs/mysql/switching-on.md, while writers go on.
     SwitchingOn,
-}
-
-/// What a walk took.
-struct Figure {
-    what: String,
-    took: Duration,
-}
-
-impl Figure {
-    fn new(what: impl Into<String>, took: Duration) -> Figure {
-        Figure {
-            what: what.into(),
-            took,
-        }
-    }
 }
 
 /// The packages of a version.

@@ -4,6 +4,7 @@ mod chart;
 mod constructs;
 mod errors;
 mod plots;
+mod presets;
 
 use std::fs;
 use std::path::PathBuf;

@@ -33,12 +33,14 @@ pub(crate) struct Item {
     pub(crate) star: bool,
 }
 
-/// How many rows LIMIT or FETCH lets through.
+/// How many rows LIMIT, FETCH or OFFSET lets through.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// There is neither, nor OFFSET.
+    /// There is none of them.
     #[default]
     None,
+    /// All behind the first ones: OFFSET stands alone.
+    Behind,
     /// The number is not known.
     Unknown,
     /// So many at most.
@@ -54,7 +56,7 @@ impl Limit {
     /// The number, if there is one and it is known.
     pub(crate) fn rows(self) -> Option<u64> {
         match self {
-            Self::None | Self::Unknown => None,
+            Self::None | Self::Behind | Self::Unknown => None,
             Self::Rows(rows) => Some(rows),
         }
     }

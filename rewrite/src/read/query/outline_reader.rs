@@ -105,9 +105,6 @@ impl Cursor<'_> {
             _ if next.is(self.text, "ON") => {}
             _ => return with("in parentheses that goes on behind them"),
         }
-        if reading.outline.end == 0 {
-            reading.outline.end = reading.last.map_or(reading.outline.start, |last| last.end);
-        }
         reading.part = Part::Clauses;
         Ok(())
     }
@@ -371,11 +368,15 @@ impl Reading {
             () if self.part == Part::Clauses && is("WINDOW") => {
                 outline.clauses.insert(Clause::Window);
             }
-            () if self.part == Part::Clauses
-                && (is("FETCH") || (is("OFFSET") && cursor.at_count()?)) =>
-            {
+            () if self.part == Part::Clauses && is("FETCH") => {
                 outline.clauses.insert(Clause::Offset);
                 outline.limit = Limit::of(outline.limit.rows());
+            }
+            () if self.part == Part::Clauses && is("OFFSET") && cursor.at_count()? => {
+                outline.clauses.insert(Clause::Offset);
+                if outline.limit == Limit::None {
+                    outline.limit = Limit::Behind;
+                }
             }
             () if is("UNION")
                 || is("EXCEPT")

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use keywright_testkit::{IdLog, wait_until};
+use keywright_testkit::{IdLog, WAIT_MAX, wait_until};
 
 use super::machine::Machine;
 use super::walk::{bring, psql};
@@ -72,6 +72,15 @@ pub(super) fn upgrade(machine: &Machine, deb: &Path, version: &str) -> Result<us
             refused.text
         );
     }
+    // So is the session that has issued before.
+    wait_until("the old session is refused", WAIT_MAX, || {
+        let said = machine.read(OLD_SESSION)?;
+        Ok(said
+            .trim_end()
+            .lines()
+            .last()
+            .is_some_and(|line| line.contains("restart the server")))
+    })?;
     let [_, of_second] = &seen.tags;
     seen.draw_in(machine, "second", of_second)?;
     machine.must("systemctl restart postgresql")?;
@@ -110,7 +119,7 @@ fn start_session(machine: &Machine) -> Result<u32> {
     let line = format!("while ! test -e {STOP}; do echo \"{ask}\"; sleep 0.02; done | {psql}");
     machine.write("session.sh", &line)?;
     let id = machine.start("bash session.sh", OLD_SESSION)?;
-    wait_until("the session draws", keywright_testkit::WAIT_MAX, || {
+    wait_until("the session draws", WAIT_MAX, || {
         Ok(machine.read(OLD_SESSION)?.lines().count() > 5)
     })?;
     Ok(id)
@@ -119,7 +128,7 @@ fn start_session(machine: &Machine) -> Result<u32> {
 /// Ends it. Returns the ids that it was given; after the change of the SQL it may have been refused some.
 fn end_session(machine: &Machine, id: u32) -> Result<Vec<i64>> {
     machine.write(STOP, "")?;
-    wait_until("the session ends", keywright_testkit::WAIT_MAX, || {
+    wait_until("the session ends", WAIT_MAX, || {
         Ok(!machine.run(&format!("test -d /proc/{id}"))?.is_well)
     })?;
     let said = machine.read(OLD_SESSION)?;

@@ -12,6 +12,9 @@ use crate::tree::Tree;
 /// What the SQL of the later version has that the one before lacks.
 const NEWS: &str = "CREATE VIEW keywright.later AS SELECT true AS is_later;\n\
     COMMENT ON VIEW keywright.later IS 'that the upgrade script ran';\n";
+/// What an upgrade script begins with: sessions that issue look at what is installed again when these tables change, and not before.
+const ANNOUNCED: &str = "ALTER TABLE keywright.tag ALTER tag SET STATISTICS -1;\n\
+    ALTER TABLE keywright.node ALTER layout SET STATISTICS -1;\n";
 /// Where the library says which SQL it serves.
 const SERVED: &str = "pg_ext/src/catalog/extension.rs";
 
@@ -114,7 +117,7 @@ fn release(later: &Tree, before: &str) -> Result<()> {
         (sql(format!("keywright--{version}.sql")), script + NEWS),
         (
             sql(format!("keywright--{before}--{version}.sql")),
-            NEWS.to_owned(),
+            format!("{ANNOUNCED}{NEWS}"),
         ),
     ];
     for (to, text) in scripts {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Figure;
+use super::figure::Figure;
 use super::machine::Machine;
 use super::page::Page;
 use super::walk::{Walk, bring};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Figure;
+use super::figure::Figure;
 use super::machine::Machine;
 use super::mysql::{LOG, configuration, insert, sql, start, tables_and_accounts};
 use super::page::Page;
@@ -66,7 +66,7 @@ pub(super) fn walk(machine: &Machine, deb: &Path) -> Result<Figure> {
     edit(machine, "mode = \"rewrite\"", "mode = \"observe\"")?;
     let before = machine.read(LOG)?.matches(IN_FORCE).count();
     machine.must(&format!("kill -HUP {id}"))?;
-    keywright_testkit::wait_until("keys are off", super::LOG_WAIT_MAX, || {
+    keywright_testkit::wait_until("keys are off", super::figure::LOG_WAIT_MAX, || {
         Ok(machine.read(LOG)?.matches(IN_FORCE).count() > before)
     })
     .with_context(|| machine.read(LOG).unwrap_or_default())?;

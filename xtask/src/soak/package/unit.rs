@@ -7,9 +7,12 @@ use keywright_testkit::{IdLog, wait_until};
 
 use super::machine::Machine;
 use super::mysql::insert;
-use super::walk::bring;
+use super::page::Page;
+use super::walk::{Walk, bring};
 
 const CONFIG: &str = "/etc/keywright/keywright.toml";
+/// The page that says where passwords are put.
+pub(super) const SECURITY: &str = "docs/mysql/security.md";
 const SERVICE: &str = "keywright.service";
 /// Credentials: file, password, and the option that names it.
 const SECRETS: [(&str, &str, &str); 2] = [
@@ -29,7 +32,7 @@ pub(super) fn verify(machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// Passwords leave the configuration for the directory that only root reads, as the page on security says.
+/// Passwords leave the configuration for the directory that only root reads, as the page says.
 pub(super) fn credentials(machine: &Machine, ids: &IdLog) -> Result<()> {
     let mut config = machine.read(CONFIG)?;
     for (file, password, option) in SECRETS {
@@ -52,7 +55,13 @@ pub(super) fn credentials(machine: &Machine, ids: &IdLog) -> Result<()> {
         );
     }
     machine.write(CONFIG, &config)?;
-    machine.must(&format!("systemctl restart {SERVICE}"))?;
+    machine.must(&format!("systemctl stop {SERVICE}"))?;
+    let mut page = Page::read(SECURITY)?;
+    Walk::begin(machine).shell(&page.next("shell")?)?;
+    page.end()?;
+    machine.must(&format!("systemctl start {SERVICE}"))?;
+    // While it runs, root reads what it reads.
+    machine.must(&format!("keywright check --config {CONFIG}"))?;
     draw(machine, ids)?;
     let runs_as = machine.must(&format!("ps -o user= -p {}", main_process(machine)?))?;
     ensure!(runs_as.trim() != "root", "the program runs as root");
@@ -92,7 +101,7 @@ pub(super) fn upgrade(machine: &Machine, deb: &Path, version: &str, ids: &IdLog)
     let install = "apt install -o Dpkg::Options::=--force-confold ./target/package/keywright_*.deb";
     let said = machine.must(install)?;
     ensure!(
-        said.contains("restart keywright.service to run this version"),
+        said.contains("systemctl kill --kill-whom=main --signal=USR2 keywright.service"),
         "nothing was said of the program that runs:\n{said}"
     );
     ensure!(

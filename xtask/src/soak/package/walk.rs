@@ -88,6 +88,13 @@ impl<'a> Walk<'a> {
         for (command, shown) in block.exchanges()? {
             let before = log.map(|log| self.machine.read(log)).transpose()?;
             let said = self.machine.run(&command)?;
+            if shown.is_empty() && !said.is_well {
+                bail!(
+                    "{}: `{command}` failed, and said\n{}",
+                    block.place,
+                    said.text
+                );
+            }
             println!(
                 "    {:6.1} s  {}",
                 said.took.as_secs_f64(),
@@ -100,13 +107,16 @@ impl<'a> Walk<'a> {
                 return compare(&block.place, &shown, &said.text, numbers);
             };
             let mut outcome = Ok(());
-            let waited =
-                keywright_testkit::wait_until("what the page shows", super::LOG_WAIT_MAX, || {
+            let waited = keywright_testkit::wait_until(
+                "what the page shows",
+                super::figure::LOG_WAIT_MAX,
+                || {
                     let log = self.machine.read(log)?;
                     let new = log.get(before.len()..).unwrap_or_default();
                     outcome = compare(&block.place, &shown, new, numbers);
                     Ok(outcome.is_ok())
-                });
+                },
+            );
             if waited.is_err() {
                 return outcome;
             }

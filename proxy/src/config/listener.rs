@@ -1,0 +1,316 @@
+//! A listener's options: as written, then validated.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::ServerName;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::admin::Admin;
+use crate::config::tls::{self, Outward, Verify, Wanted};
+use crate::handshake::password::OwnKey;
+
+/// A place to accept clients, and the one server behind it. Applications connect to `bind` as they did to the server.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawListener {
+    /// `address:port` or `unix:/path`. A socket is open to all users of the machine who can reach its directory, as the server's own is.
+    bind: String,
+    /// The server: `address:port` or `unix:/path`.
+    upstream: String,
+    /// The program's own connection to the server, which looks at tables and triggers and sets fences:
+    /// `mysql://user[:password]@host[:port]`. Without it nothing is looked at and no table is switched.
+    admin: Option<String>,
+    /// A file whose first line is the password of `admin`. SIGHUP reads it again.
+    admin_password_file: Option<String>,
+    /// The name of the environment variable that holds the password of `admin`.
+    admin_password_env: Option<String>,
+    /// That the server cannot be looked at is an `error`, so that the program does not start, or `warn`.
+    #[serde(default = "error")]
+    check: String,
+    /// Each connection begins with a header of the PROXY protocol (v2), from a load balancer before the program. Nobody else may reach
+    /// `bind` then: whoever does can say what he likes.
+    #[serde(default)]
+    proxy_protocol: bool,
+    /// Send the server such a header (v2), so that accounts' hosts and the process list are about clients. The server must trust this
+    /// program's address (MariaDB: `proxy_protocol_networks`); MySQL does not know the protocol.
+    #[serde(default)]
+    upstream_proxy_protocol: bool,
+    /// TLS towards clients: `disabled`, `preferred` (for whoever asks for it) or `required`.
+    #[serde(default = "disabled")]
+    tls: String,
+    /// The certificate for clients and its chain, PEM.
+    certificate: Option<String>,
+    /// The certificate's key, PEM.
+    key: Option<String>,
+    /// The RSA key that clients without TLS encrypt passwords for where the server's side has TLS, PEM; without it one is generated when
+    /// needed.
+    rsa_key: Option<String>,
+    /// TLS towards the server: `disabled`, `preferred` (if the server offers it, which somebody on the way can prevent) or `required`.
+    #[serde(default = "disabled")]
+    upstream_tls: String,
+    /// The server's certificate must be for `upstream_name` (`name`, the default), for any name (`ca`), or may be anybody's (`none`).
+    upstream_verify: Option<String>,
+    /// Who must have signed the server's certificate, PEM.
+    upstream_ca: Option<String>,
+    /// The name in the server's certificate; without it the host of `upstream`.
+    upstream_name: Option<String>,
+}
+
+fn error() -> String {
+    "error".to_owned()
+}
+
+fn disabled() -> String {
+    "disabled".to_owned()
+}
+
+/// A place to accept clients, and the server behind it.
+#[derive(Debug, Clone)]
+pub struct Listener {
+    /// `address:port` or `unix:/path`.
+    pub bind: String,
+    /// The same.
+    pub upstream: String,
+    /// The account of the proxy's own connection to the server.
+    pub admin: Option<Admin>,
+    /// What it means that the server cannot be looked at.
+    pub unchecked: Unchecked,
+    /// Whether clients' connections begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
+    /// Whether the server is sent one.
+    pub upstream_proxy_protocol: bool,
+    /// What protects the two legs. Unlike the rest it may change while the proxy runs.
+    pub protection: Arc<Protection>,
+}
+
+/// What it means that a server cannot be looked at: then it is not known how it compares names, which tables have triggers, and
+/// whether keys fit in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unchecked {
+    /// The proxy does not start, and keeps its rules on reload.
+    Error,
+    /// It goes on as if names were compared with case and there were no triggers.
+    Warning,
+}
+
+/// What protects the way from the client to the server.
+#[derive(Debug)]
+pub struct Protection {
+    /// TLS towards clients.
+    pub client: Wanted<Arc<ServerConfig>>,
+    /// TLS towards the server.
+    pub upstream: Wanted<Outward>,
+    /// The key that clients without TLS encrypt a password for, if it is not generated.
+    pub rsa_key: Option<Arc<OwnKey>>,
+}
+
+impl Listener {
+    /// Whether nothing differs but what may change while the proxy runs.
+    #[must_use]
+    pub fn can_become(&self, other: &Listener) -> bool {
+        let headers = |of: &Listener| (of.proxy_protocol, of.upstream_proxy_protocol);
+        let same_admin = match (&self.admin, &other.admin) {
+            (Some(one), Some(other)) => one.is_same_place(other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        (&self.bind, &self.upstream, self.unchecked)
+            == (&other.bind, &other.upstream, other.unchecked)
+            && same_admin
+            && headers(self) == headers(other)
+    }
+}
+
+/// `None`: problems were found.
+pub(crate) fn listener(
+    index: usize,
+    raw: RawListener,
+    problems: &mut Vec<String>,
+) -> Option<Listener> {
+    let mut found = Vec::new();
+    let unchecked = match raw.check.as_str() {
+        "error" => Unchecked::Error,
+        "warn" => Unchecked::Warning,
+        other => {
+            found.push(format!("check is error or warn, not \"{other}\""));
+            Unchecked::Error
+        }
+    };
+    let (file, env) = (
+        raw.admin_password_file.as_deref(),
+        raw.admin_password_env.as_deref(),
+    );
+    let admin = match &raw.admin {
+        Some(url) => Admin::new(url, file, env)
+            .map_err(|problem| found.push(problem))
+            .ok(),
+        None => {
+            let given = [
+                ("admin_password_file", file.is_some()),
+                ("admin_password_env", env.is_some()),
+            ];
+            let given = given.into_iter().filter(|(_, is_given)| *is_given);
+            found.extend(given.map(|(option, _)| format!("{option} needs admin")));
+            None
+        }
+    };
+    let client = towards_clients(&raw, &mut found);
+    let upstream = towards_upstream(&raw, &mut found);
+    let rsa_key = raw
+        .rsa_key
+        .as_deref()
+        .map(|file| OwnKey::from_file(file).map_err(|error| found.push(error)))
+        .and_then(Result::ok);
+    if !found.is_empty() {
+        let named = |problem| format!("listener {}: {problem}", index + 1);
+        problems.extend(found.into_iter().map(named));
+        return None;
+    }
+    Some(Listener {
+        bind: raw.bind,
+        upstream: raw.upstream,
+        admin,
+        unchecked,
+        proxy_protocol: raw.proxy_protocol,
+        upstream_proxy_protocol: raw.upstream_proxy_protocol,
+        protection: Arc::new(Protection {
+            client: client?,
+            upstream: upstream?,
+            rsa_key: rsa_key.map(Arc::new),
+        }),
+    })
+}
+
+/// One of the three words. `None` is a problem, which was noted.
+fn wanted(option: &str, word: &str, problems: &mut Vec<String>) -> Option<Wanted<()>> {
+    match word {
+        "disabled" => Some(Wanted::Disabled),
+        "preferred" => Some(Wanted::Preferred(())),
+        "required" => Some(Wanted::Required(())),
+        other => {
+            problems.push(format!(
+                "{option} is disabled, preferred or required, not \"{other}\""
+            ));
+            None
+        }
+    }
+}
+
+/// Options that do nothing as long as another is off: whoever wrote them expects something of them.
+fn useless(option: &str, given: &[(&str, bool)], problems: &mut Vec<String>) {
+    for (name, _) in given.iter().filter(|(_, is_given)| *is_given) {
+        problems.push(format!(
+            "{name} has no effect, since {option} is \"disabled\""
+        ));
+    }
+}
+
+fn towards_clients(
+    raw: &RawListener,
+    problems: &mut Vec<String>,
+) -> Option<Wanted<Arc<ServerConfig>>> {
+    let given = [
+        ("certificate", raw.certificate.is_some()),
+        ("key", raw.key.is_some()),
+    ];
+    let wanted = wanted("tls", &raw.tls, problems)?;
+    if wanted.settings().is_none() {
+        useless("tls", &given, problems);
+        return Some(Wanted::Disabled);
+    }
+    let (Some(certificate), Some(key)) = (&raw.certificate, &raw.key) else {
+        for (name, _) in given.iter().filter(|(_, is_given)| !is_given) {
+            problems.push(format!("tls is \"{}\" and needs {name}", raw.tls));
+        }
+        return None;
+    };
+    match tls::towards_clients(certificate, key) {
+        Ok(config) => Some(wanted.map(|()| Arc::new(config))),
+        Err(found) => {
+            problems.extend(found);
+            None
+        }
+    }
+}
+
+fn towards_upstream(raw: &RawListener, problems: &mut Vec<String>) -> Option<Wanted<Outward>> {
+    let wanted = wanted("upstream_tls", &raw.upstream_tls, problems)?;
+    if wanted.settings().is_none() {
+        let given = [
+            ("upstream_verify", raw.upstream_verify.is_some()),
+            ("upstream_ca", raw.upstream_ca.is_some()),
+            ("upstream_name", raw.upstream_name.is_some()),
+        ];
+        useless("upstream_tls", &given, problems);
+        return Some(Wanted::Disabled);
+    }
+    let verify = match raw.upstream_verify.as_deref().unwrap_or("name") {
+        "name" => Verify::Name,
+        "ca" => Verify::Authority,
+        "none" => Verify::Nothing,
+        other => {
+            problems.push(format!(
+                "upstream_verify is name, ca or none, not \"{other}\""
+            ));
+            return None;
+        }
+    };
+    let before = problems.len();
+    match (verify, &raw.upstream_ca) {
+        (Verify::Name | Verify::Authority, None) => problems.push(format!(
+            "upstream_tls is \"{}\" and needs upstream_ca, or upstream_verify = \"none\" if anybody may pose as the server",
+            raw.upstream_tls
+        )),
+        (Verify::Nothing, Some(_)) => {
+            problems.push("upstream_ca has no effect, since upstream_verify is \"none\"".to_owned());
+        }
+        (Verify::Name | Verify::Authority, Some(_)) | (Verify::Nothing, None) => {}
+    }
+    if raw.upstream_name.is_some() && verify != Verify::Name {
+        problems
+            .push("upstream_name has no effect, since upstream_verify is not \"name\"".to_owned());
+    }
+    let name = server_name(raw, verify).map_err(|problem| problems.push(problem));
+    if problems.len() > before {
+        return None;
+    }
+    match (
+        tls::towards_upstream(verify, raw.upstream_ca.as_deref()),
+        name,
+    ) {
+        (Ok(config), Ok(name)) => Some(wanted.map(|()| Outward {
+            config: Arc::new(config),
+            name,
+        })),
+        (Err(problem), _) => {
+            problems.push(problem);
+            None
+        }
+        (Ok(_), Err(())) => None,
+    }
+}
+
+/// What the certificate must be for: `upstream_name`, else the host of `upstream`.
+fn server_name(raw: &RawListener, verify: Verify) -> Result<ServerName<'static>, String> {
+    let host = match &raw.upstream_name {
+        Some(name) => name.as_str(),
+        None => raw.upstream.rsplit_once(':').map_or("", |(host, _)| host),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match ServerName::try_from(host.to_owned()) {
+        Ok(name) => Ok(name),
+        // The name is not looked at, and a socket has none; the protocol wants one.
+        Err(_) if verify != Verify::Name => Ok(ServerName::IpAddress(
+            std::net::IpAddr::from([127, 0, 0, 1]).into(),
+        )),
+        Err(_) if raw.upstream_name.is_some() => {
+            Err(format!("upstream_name \"{host}\" is no name of a host"))
+        }
+        Err(_) => Err(format!(
+            "upstream \"{}\" is no name that a certificate could have: give upstream_name",
+            raw.upstream
+        )),
+    }
+}

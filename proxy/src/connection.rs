@@ -1,0 +1,16 @@
+//! One connection: both sockets ([`relay`], [`stream`]), what is read and not passed on yet, its memory, how it ends, and what its log lines
+//! carry.
+
+pub(crate) mod input;
+pub(crate) mod keepalive;
+pub(crate) mod leaving;
+pub(crate) mod linger;
+pub mod memory;
+pub(crate) mod origin;
+pub(crate) mod refusal;
+pub mod relay;
+pub(crate) mod side;
+pub(crate) mod slot;
+pub(crate) mod span;
+pub(crate) mod stopping;
+pub mod stream;

@@ -1,0 +1,200 @@
+//! Bytes of one side that were read and not passed on yet.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use keywright_session::Room;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::connection::memory::{Memory, Share};
+use crate::connection::stream::Stream;
+
+/// A buffer's size once bytes have come, bytes.
+pub(crate) const BUFFER_BYTES_MIN: usize = 16 << 10;
+/// Its size while much is passed through, bytes. Only a statement that is gathered makes it larger.
+pub(crate) const BUFFER_BYTES_BUSY: usize = 256 << 10;
+
+/// A buffer that is read into at its end and passed on from its front.
+#[derive(Debug)]
+pub(crate) struct Input {
+    bytes: Vec<u8>,
+    /// So many bytes at its front are read into. It is longer where a statement has grown in it.
+    readable: usize,
+    start: usize,
+    end: usize,
+    ended: bool,
+    /// Whether the last read took all the room there was.
+    was_filled: bool,
+    /// What it has taken beyond [`BUFFER_BYTES_BUSY`].
+    share: Share,
+    /// Whether it must be larger, and there is no memory for that.
+    is_starved: bool,
+}
+
+impl Input {
+    /// An empty one, which takes of that memory what it needs for statements.
+    pub(crate) fn new(memory: Arc<Memory>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            readable: 0,
+            start: 0,
+            end: 0,
+            ended: false,
+            was_filled: false,
+            share: Share::new(memory),
+            is_starved: false,
+        }
+    }
+
+    /// Whether there is no memory for what it is to hold. Nothing more is read then, until something of it is gone.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.is_starved
+    }
+
+    /// What is there.
+    pub(crate) fn there(&self) -> &[u8] {
+        self.bytes.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Whether the peer said that nothing more comes.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Forgets the first `count` bytes.
+    pub(crate) fn drop_front(&mut self, count: usize) {
+        self.start = self.start.saturating_add(count).min(self.end);
+        self.is_starved = false;
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// Reads what has come, until there are `at_least` bytes in all or nothing more comes for now. Pending: nothing came.
+    pub(crate) fn poll_read(
+        &mut self,
+        from: &mut Stream,
+        at_least: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut was_read = false;
+        loop {
+            if !self.make_room(at_least) {
+                return Poll::Ready(Ok(()));
+            }
+            let room = self.bytes.get_mut(self.end..self.readable);
+            let room = room.unwrap_or_default();
+            let room_bytes = room.len();
+            let mut into = ReadBuf::new(room);
+            match Pin::new(&mut *from).poll_read(context, &mut into) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending if was_read => return Poll::Ready(Ok(())),
+                Poll::Pending => return Poll::Pending,
+            }
+            let count = into.filled().len();
+            was_read = true;
+            self.end += count;
+            self.ended = count == 0;
+            self.was_filled = count == room_bytes;
+            if self.ended || self.there().len() >= at_least {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// A buffer that could not hold what came grows; with little in the socket a small one stays in the processor's cache. False
+    /// if it is full and there is no memory for a larger one.
+    fn make_room(&mut self, at_least: usize) -> bool {
+        if self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let len = self.readable;
+        let mut wanted = len;
+        if self.was_filled || self.end == len {
+            // That so many bytes are to come is a promise of the peer's: it makes the buffer no larger than what has come.
+            let len_max = at_least.min(len.saturating_mul(2)).max(BUFFER_BYTES_BUSY);
+            wanted = len.saturating_mul(4).clamp(BUFFER_BYTES_MIN, len_max);
+        }
+        // A full buffer must grow, or reading into no room would look like the peer's end.
+        wanted = wanted.max(self.end.saturating_add(1));
+        if wanted > len {
+            self.is_starved = !self.share.hold(wanted.saturating_sub(BUFFER_BYTES_BUSY));
+            if !self.is_starved {
+                self.readable = wanted;
+                self.bytes.resize(wanted.max(self.bytes.len()), 0);
+            }
+        }
+        self.end < self.readable
+    }
+
+    /// Whether nothing is in it, and it still has memory.
+    pub(crate) fn can_release(&self) -> bool {
+        self.start == self.end && !self.bytes.is_empty()
+    }
+
+    /// Gives the memory back if nothing is in it.
+    pub(crate) fn release(&mut self) {
+        if self.start == self.end {
+            self.bytes = Vec::new();
+            self.readable = 0;
+            self.share.hold(0);
+            self.was_filled = false;
+        }
+    }
+}
+
+impl Room for Input {
+    fn there(&self) -> &[u8] {
+        self.there()
+    }
+
+    // The memory for that was taken with the statement's own.
+    fn stretch(&mut self, bytes: usize) -> &mut [u8] {
+        self.end = self.start.saturating_add(bytes);
+        let more = self.end.saturating_sub(self.bytes.len());
+        if more > 0 {
+            self.bytes.reserve_exact(more);
+            self.bytes.resize(self.end, 0);
+        }
+        self.bytes.get_mut(self.start..self.end).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a statement is rewritten to needs room, which is none for a longer one to be gathered in.
+    #[test]
+    fn a_statement_that_grows_in_place_makes_no_room_for_longer_ones() {
+        let mut input = Input::new(Arc::new(Memory::new(1 << 20)));
+        let mut bytes = 100 << 10;
+        loop {
+            while input.end < bytes && input.make_room(bytes) {
+                input.end = bytes.min(input.readable);
+                input.was_filled = input.end == input.readable;
+            }
+            if input.is_starved() {
+                break;
+            }
+            assert!(bytes < 1 << 20, "more is gathered than there is memory");
+            assert_eq!(input.stretch(2 * bytes).len(), 2 * bytes);
+            input.drop_front(2 * bytes);
+            assert!(input.bytes.len() <= 2 * input.readable);
+            bytes = bytes * 3 / 2;
+        }
+        assert!(bytes > 512 << 10);
+        input.drop_front(bytes);
+        input.release();
+        assert!(input.share.hold(512 << 10), "all came back");
+    }
+}

@@ -1,0 +1,419 @@
+//! One connection: both sockets in one task. Bytes are read, shown to the session, and written straight from the buffer.
+//!
+//! The two directions do not wait for each other: a client that sends commands before it has read the answers to earlier
+//! ones goes on being answered. What one side cannot take yet is the only thing that keeps the other from being read.
+
+mod rest;
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use keywright_session::{KeyRequest, Session, Step};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use tracing::{Instrument as _, Span};
+
+use crate::connection::linger::{linger, reset};
+use crate::connection::side::{Side, Wants, is_pending, poll_pass};
+use crate::connection::stopping::Stopping;
+use crate::connection::stream::Stream;
+use crate::handshake::{self, Change, Login};
+use crate::in_force::context::ListenerContext;
+use crate::in_force::updates::ConfigUpdates;
+
+/// After so long without a byte a connection's buffers are given back, milliseconds.
+const IDLE_MS: u64 = 1_000;
+/// How long the last bytes to a client that is closed may take, milliseconds.
+const CLOSE_MS_MAX: u64 = 500;
+
+/// One of the two sides.
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    Client,
+    Upstream,
+}
+
+/// What the session made of one side.
+#[derive(PartialEq, Eq)]
+enum Moved {
+    Yes,
+    No,
+    Halt(Halt),
+}
+
+/// What ends the passing of bytes, for a while or for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Halt {
+    /// Keys are needed.
+    Keys(KeyRequest),
+    /// The client's first so many bytes are COM_CHANGE_USER.
+    Authenticate(usize),
+    /// The client has ended, and the server has to learn of it.
+    ClientOver,
+    /// The server has ended, and the client has got everything.
+    UpstreamOver,
+    /// The connection ends once the client has got what the session still has for it.
+    Close,
+    /// The proxy is stopping, and nothing is under way.
+    Stopping,
+    /// The connection cannot follow the rules that are in force, and nothing is under way.
+    Outdated,
+    /// A statement waits for newer rules.
+    Wait,
+}
+
+/// A connection whose authentication has succeeded.
+pub struct Relay {
+    client: Side,
+    upstream: Side,
+    session: Session,
+    login: Login,
+    context: ListenerContext,
+    /// One timer for the connection's life, set anew only when it has fired: a wait for bytes costs no timer.
+    idle: Pin<Box<Sleep>>,
+    /// Whether the task will be woken when it fires.
+    is_idle_set: bool,
+    was_active: bool,
+    /// Whether nothing has come for so long that all that was sent has arrived.
+    is_at_rest: bool,
+    /// Whether something has changed since the session was last asked about both sides.
+    is_due: bool,
+    stopping: Stopping,
+    updates: Option<ConfigUpdates>,
+    /// Until when the current statement waits for newer rules.
+    waits_until: Option<Instant>,
+    /// What log lines carry.
+    span: Span,
+}
+
+impl Relay {
+    /// Both connections, and the session between them. `stopping` becomes true when the proxy is to end. The span in which it is made
+    /// is the connection's.
+    pub fn new(
+        client: Stream,
+        upstream: Stream,
+        session: Session,
+        login: impl Into<Login>,
+        context: ListenerContext,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        let mut session = session;
+        let login = login.into();
+        session.allow_status(context.allows_status(&login.facts));
+        let is_unread = session.is_passthrough();
+        if let Some(entered) = &context.entered {
+            entered.follows((!is_unread).then(|| session.version()));
+        }
+        let updates = context
+            .updates
+            .clone()
+            .map(|from| ConfigUpdates::new(from, is_unread));
+        Self {
+            client: Side::new(client, Arc::clone(&context.memory)),
+            upstream: Side::new(upstream, Arc::clone(&context.memory)),
+            session,
+            login,
+            context,
+            idle: Box::pin(sleep(Duration::from_millis(IDLE_MS))),
+            is_idle_set: false,
+            was_active: true,
+            is_at_rest: false,
+            is_due: true,
+            stopping: Stopping::new(stopping),
+            updates,
+            waits_until: None,
+            span: Span::current(),
+        }
+    }
+
+    /// Passes bytes until one side has ended, or until no command is under way while the proxy is stopping.
+    ///
+    /// # Errors
+    /// The client's connection broke.
+    pub async fn run(mut self) -> io::Result<()> {
+        let is_cut = loop {
+            match poll_fn(|context| self.poll_on(context)).await? {
+                Halt::Keys(request) => {
+                    let keys = self.context.keys(request).await;
+                    self.session.on_keys(keys);
+                    // They took a while. Those of rules that are in force no more lie below what came after them; the statement
+                    // begins anew where it can.
+                    self.follow();
+                }
+                Halt::Wait => {
+                    if !self.wait().await {
+                        break false;
+                    }
+                }
+                Halt::Authenticate(count) => {
+                    if !self.change_user(count).await? {
+                        break false;
+                    }
+                }
+                Halt::ClientOver => {
+                    // The server finishes its last command, and its answers are still passed on. If it is gone, reading shows it.
+                    let _ = self.upstream.stream.shutdown().await;
+                    self.upstream.is_shut = true;
+                }
+                Halt::Stopping => {
+                    self.session.tell_stopping();
+                    self.client
+                        .take_own(&mut self.upstream, self.session.to_client());
+                    break false;
+                }
+                Halt::Outdated => {
+                    self.session.tell_outdated();
+                    self.client
+                        .take_own(&mut self.upstream, self.session.to_client());
+                    break false;
+                }
+                Halt::Close => break false,
+                // A client that has ended waits for nothing but the other end.
+                Halt::UpstreamOver => {
+                    break self.upstream.was_reset && !self.client.input.has_ended();
+                }
+            }
+        };
+        let last = timeout(Duration::from_millis(CLOSE_MS_MAX), self.tell_client());
+        if let Ok(output) = last.await {
+            output?;
+        }
+        let Self {
+            client, upstream, ..
+        } = self;
+        drop(upstream);
+        if is_cut {
+            return reset(client.stream, self.is_at_rest).await;
+        }
+        linger(client.stream).await
+    }
+
+    /// Sends the client what the session still has for it.
+    async fn tell_client(&mut self) -> io::Result<()> {
+        let (upstream, client) = (&mut self.upstream, &mut self.client);
+        poll_fn(|context| match poll_pass(upstream, client, context) {
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(()) if is_pending(upstream, client) => Poll::Pending,
+            Ok(()) => Poll::Ready(Ok(())),
+        })
+        .await
+    }
+
+    /// Passes bytes until something else is to be done. A wake-up starts with what could not be written before.
+    fn poll_on(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Halt>> {
+        (self.client.is_dry, self.upstream.is_dry) = (false, false);
+        loop {
+            self.pass(context)?;
+            while std::mem::take(&mut self.is_due) {
+                for of in [Of::Client, Of::Upstream] {
+                    match self.step(of) {
+                        Moved::Yes => self.is_due = true,
+                        Moved::No => {}
+                        Moved::Halt(halt) => {
+                            self.is_due = true;
+                            // Now: the session starts over for another user, and is not asked again where the connection ends.
+                            self.context.tally.note(self.session.events());
+                            self.pass(context)?;
+                            return Poll::Ready(Ok(halt));
+                        }
+                    }
+                }
+                // A statement is counted before its answer arrives.
+                self.context.tally.note(self.session.events());
+                self.pass(context)?;
+            }
+            if let Some(halt) = self.end() {
+                self.is_due = true;
+                return Poll::Ready(Ok(halt));
+            }
+            if !self.read(context)? {
+                match self.poll_rest(context) {
+                    // A question of the session's own is to go out.
+                    Poll::Pending if self.is_due => continue,
+                    rest => return rest.map(Ok),
+                }
+            }
+            self.is_due = true;
+        }
+    }
+
+    /// Writes what the sockets take.
+    fn pass(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let (up, down) = self.pending();
+        if !up && !down {
+            return Ok(());
+        }
+        if let Err(error) = poll_pass(&mut self.client, &mut self.upstream, context) {
+            // It has ended; what it said before is still to be read.
+            self.span
+                .in_scope(|| self.upstream.note(&error, "writing to the upstream"));
+            self.upstream.is_deaf = true;
+            poll_pass(&mut self.client, &mut self.upstream, context)?;
+        }
+        poll_pass(&mut self.upstream, &mut self.client, context)?;
+        // A side whose bytes have all gone may say more.
+        let (up_now, down_now) = self.pending();
+        self.is_due |= (up && !up_now) || (down && !down_now);
+        Ok(())
+    }
+
+    /// Whether something is on its way to the upstream, and to the client.
+    fn pending(&self) -> (bool, bool) {
+        (
+            is_pending(&self.client, &self.upstream),
+            is_pending(&self.upstream, &self.client),
+        )
+    }
+
+    /// Reads what there is, from whom the other side is not behind; false when there was nothing.
+    fn read(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        let mut was_read = false;
+        if !is_pending(&self.upstream, &self.client) {
+            was_read |= self.upstream.poll_read(context).unwrap_or_else(|error| {
+                // Its last words are passed on as before any other end.
+                self.span
+                    .in_scope(|| self.upstream.note(&error, "reading from the upstream"));
+                self.upstream.input.end();
+                true
+            });
+        }
+        if !is_pending(&self.client, &self.upstream) {
+            was_read |= self.client.poll_read(context)?;
+        }
+        self.was_active |= was_read;
+        // A reset is no byte to be passed on.
+        self.is_at_rest &= !was_read || self.upstream.was_reset;
+        Ok(was_read)
+    }
+
+    /// Whether a side has ended.
+    fn end(&self) -> Option<Halt> {
+        if self.upstream.is_over() && !is_pending(&self.upstream, &self.client) {
+            return Some(Halt::UpstreamOver);
+        }
+        let is_client_over = self.client.is_over() && !is_pending(&self.client, &self.upstream);
+        (is_client_over && !self.upstream.is_shut).then_some(Halt::ClientOver)
+    }
+
+    /// Shows the session what there is of one side.
+    fn step(&mut self, of: Of) -> Moved {
+        let (from, to) = match of {
+            Of::Client => (&mut self.client, &mut self.upstream),
+            Of::Upstream => (&mut self.upstream, &mut self.client),
+        };
+        if is_pending(from, to) {
+            return Moved::No;
+        }
+        if matches!(of, Of::Client) && from.is_behind() {
+            // Its commands would be answered by the session itself, into memory. Once it has read, it is asked again.
+            from.wants = Wants::Other;
+            return Moved::No;
+        }
+        if matches!(of, Of::Upstream) && from.input.there().is_empty() {
+            // It has nothing to say to that. Of the client it may have statements of its own at hand.
+            from.wants = Wants::More(1);
+            return Moved::No;
+        }
+        let is_starved = from.input.is_starved();
+        if is_starved {
+            self.session.memory_full();
+        }
+        let step = match of {
+            Of::Client => self.session.on_client_in_place(&mut from.input),
+            Of::Upstream => self.session.on_upstream(from.input.there()),
+        };
+        self.upstream
+            .take_own(&mut self.client, self.session.to_upstream());
+        self.client
+            .take_own(&mut self.upstream, self.session.to_client());
+        let from = match of {
+            Of::Client => &mut self.client,
+            Of::Upstream => &mut self.upstream,
+        };
+        from.wants = Wants::More(1);
+        match step {
+            Step::Forward(count) => {
+                from.cleared = count.min(from.input.there().len());
+                self.waits_until = None;
+                Moved::Yes
+            }
+            Step::Consumed(count) => {
+                from.input.drop_front(count);
+                self.waits_until = self.waits_until.filter(|_| count == 0);
+                Moved::Yes
+            }
+            // The client has got the error, and still sends more.
+            Step::More { .. } if is_starved => Moved::Halt(Halt::Close),
+            Step::More { at_least } => {
+                from.wants = Wants::More(at_least);
+                Moved::No
+            }
+            Step::Blocked => {
+                from.wants = Wants::Other;
+                Moved::No
+            }
+            Step::Wait => Moved::Halt(Halt::Wait),
+            Step::Keys(request) => match self.context.try_keys(request) {
+                Some(keys) => {
+                    self.session.on_keys(Ok(keys));
+                    Moved::Yes
+                }
+                None => Moved::Halt(Halt::Keys(request)),
+            },
+            Step::Show(count) => {
+                from.input.drop_front(count);
+                self.show();
+                Moved::Yes
+            }
+            Step::Authenticate(count) if self.is_quiet() => Moved::Halt(Halt::Authenticate(count)),
+            // What was said before goes out before.
+            Step::Authenticate(_) => {
+                self.client.wants = Wants::Other;
+                Moved::No
+            }
+            Step::Close => Moved::Halt(Halt::Close),
+        }
+    }
+
+    fn show(&mut self) {
+        if let (Some(status), Some(listing)) = (&self.context.status, self.session.shown()) {
+            self.session.show(&status.list(listing));
+        }
+        self.client
+            .take_own(&mut self.upstream, self.session.to_client());
+    }
+
+    /// COM_CHANGE_USER; false if the connection cannot go on. The client waits for its end, so whatever else it has sent breaks the
+    /// protocol.
+    async fn change_user(&mut self, count: usize) -> io::Result<bool> {
+        let there = self.client.input.there();
+        let command = there.get(..count).unwrap_or_default().to_vec();
+        self.client.input.drop_front(count);
+        if !self.client.input.there().is_empty() {
+            return Ok(false);
+        }
+        let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
+        let change = handshake::change_user(client, upstream, &command, &mut self.login);
+        match change.instrument(self.span.clone()).await? {
+            Change::Entered => {
+                let sees_status = self.context.allows_status(&self.login.facts);
+                self.session.reset(self.login.facts.clone());
+                self.session.allow_status(sees_status);
+                if let Some(entered) = &self.context.entered {
+                    entered.is_user(&self.login.facts.user);
+                }
+                Ok(true)
+            }
+            Change::Refused => {
+                self.session.refused();
+                Ok(true)
+            }
+            Change::Over => Ok(false),
+        }
+    }
+}

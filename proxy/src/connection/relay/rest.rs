@@ -1,0 +1,148 @@
+//! A connection on which there is nothing to pass: memory is given back, a newer snapshot is taken, and statements wait for them.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use keywright_session::Adopted;
+use tokio::task::unconstrained;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Halt, IDLE_MS, Relay};
+use crate::in_force::updates::ConfigUpdates;
+
+/// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds.
+const AT_FENCE_MS_MAX: u64 = 3_000;
+
+impl Relay {
+    /// What is done when there is nothing to do.
+    pub(super) fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<Halt> {
+        while self.holds_memory() && self.poll_idle(context) {
+            if self.was_active {
+                self.was_active = false;
+                let next = Instant::now() + Duration::from_millis(IDLE_MS);
+                self.idle.as_mut().reset(next);
+            } else {
+                self.is_at_rest = self.is_quiet();
+                self.client.input.release();
+                self.upstream.input.release();
+            }
+        }
+        if self.stopping.poll(context) && self.is_between_commands() {
+            return Poll::Ready(Halt::Stopping);
+        }
+        if self.cannot_follow(context) {
+            return Poll::Ready(Halt::Outdated);
+        }
+        if self.is_idle() && self.session.ask_whether_open() {
+            self.upstream
+                .take_own(&mut self.client, self.session.to_upstream());
+            self.is_due = true;
+        }
+        Poll::Pending
+    }
+
+    /// Takes newer rules if it can now; whether the connection must end, since it cannot.
+    fn cannot_follow(&mut self, context: &mut Context<'_>) -> bool {
+        let is_idle = self.is_idle();
+        let Some(updates) = &mut self.updates else {
+            return false;
+        };
+        if !updates.poll(context) || !is_idle {
+            return false;
+        }
+        if updates.is_unread() {
+            return updates.poll_end(self.session.rest(), context);
+        }
+        match self.follow() {
+            Adopted::Yes | Adopted::GoesOn => {
+                self.updates.as_mut().map(ConfigUpdates::done);
+                false
+            }
+            Adopted::Later => false,
+            Adopted::Never => self.session.is_between_commands(),
+        }
+    }
+
+    /// Takes the newest rules, if it can.
+    pub(super) fn follow(&mut self) -> Adopted {
+        let Some(updates) = &self.updates else {
+            return Adopted::Yes;
+        };
+        let snapshot = updates.snapshot();
+        let Some(rules) = updates.rules(&snapshot) else {
+            return Adopted::Never;
+        };
+        let adopted = self.session.adopt(&rules);
+        if adopted == Adopted::Yes {
+            self.context.tally.note(self.session.events());
+            self.context.sources = snapshot.sources();
+            self.context.tally = snapshot.tally();
+            if let Some(entered) = &self.context.entered {
+                entered.follows(Some(self.session.version()));
+            }
+        }
+        adopted
+    }
+
+    /// A statement waits for newer rules; false if the connection cannot go on with them.
+    pub(super) async fn wait(&mut self) -> bool {
+        let before = self.session.version();
+        let can_go_on = match self.follow() {
+            Adopted::Yes => self.session.version() != before,
+            // What the fence has refused waits for more than that.
+            Adopted::GoesOn => !self.session.is_at_fence(),
+            Adopted::Later | Adopted::Never => {
+                self.session.tell_outdated();
+                self.client
+                    .take_own(&mut self.upstream, self.session.to_client());
+                return false;
+            }
+        };
+        let Some(updates) = self.updates.as_ref().filter(|_| !can_go_on) else {
+            return true;
+        };
+        let limit = match self.session.is_at_fence() {
+            true => updates.held_ms_max().min(AT_FENCE_MS_MAX),
+            false => updates.held_ms_max(),
+        };
+        let limit = Duration::from_millis(limit);
+        let until = *self.waits_until.get_or_insert(Instant::now() + limit);
+        let other = updates.wait_for(before);
+        if timeout_at(until, other).await.is_err() {
+            self.waits_until = None;
+            self.session.on_waited();
+        }
+        true
+    }
+
+    /// Whether the timer has fired; if not, the task is woken when it does.
+    fn poll_idle(&mut self, context: &mut Context<'_>) -> bool {
+        if self.is_idle_set && !self.idle.is_elapsed() {
+            return false;
+        }
+        // A task that has used its turn up is to wait for it all the same.
+        let wait = std::pin::pin!(unconstrained(self.idle.as_mut()));
+        let has_fired = wait.poll(context).is_ready();
+        self.is_idle_set = !has_fired;
+        has_fired
+    }
+
+    /// Whether no command is under way and nothing waits to be sent.
+    fn is_between_commands(&self) -> bool {
+        self.session.is_between_commands() && self.is_idle()
+    }
+
+    /// Whether nothing has come of the client that is still to be looked at, and nothing waits to be sent.
+    fn is_idle(&self) -> bool {
+        self.client.input.there().is_empty() && self.is_quiet()
+    }
+
+    /// Whether nothing waits to be sent.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.pending() == (false, false)
+    }
+
+    fn holds_memory(&self) -> bool {
+        self.client.input.can_release() || self.upstream.input.can_release()
+    }
+}

@@ -1,0 +1,315 @@
+//! TCP and UNIX sockets, with and without TLS, as one.
+
+use std::fs::Permissions;
+use std::io;
+use std::net::ToSocketAddrs;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+use crate::config::tls::Outward;
+
+/// Who may connect to a UNIX socket: everybody, since clients run as users of their own.
+const SOCKET_MODE: u32 = 0o777;
+
+/// A connection to a client or an upstream.
+#[derive(Debug)]
+pub enum Stream {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over a UNIX socket.
+    Unix(UnixStream),
+    /// Over TLS on one of these.
+    Tls(Box<TlsStream<Stream>>),
+}
+
+impl Stream {
+    /// Speaks TLS as the server of this connection.
+    ///
+    /// # Errors
+    /// The other side broke it off, or cannot do what we insist on.
+    pub async fn accept_tls(self, config: &Arc<ServerConfig>) -> io::Result<Stream> {
+        let acceptor = TlsAcceptor::from(Arc::clone(config));
+        let stream = acceptor.accept(self).await?;
+        Ok(Stream::Tls(Box::new(stream.into())))
+    }
+
+    /// Speaks TLS as its client.
+    ///
+    /// # Errors
+    /// As [`Stream::accept_tls`], or the server is not whom it should be.
+    pub async fn connect_tls(self, outward: &Outward) -> io::Result<Stream> {
+        let connector = TlsConnector::from(Arc::clone(&outward.config));
+        let stream = connector.connect(outward.name.clone(), self).await?;
+        Ok(Stream::Tls(Box::new(stream.into())))
+    }
+
+    /// Whether what is sent is encrypted.
+    pub fn has_tls(&self) -> bool {
+        match self {
+            Stream::Tcp(_) | Stream::Unix(_) => false,
+            Stream::Tls(_) => true,
+        }
+    }
+
+    /// Whether what is sent stays on this machine, and the other side can see which user of it we are.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Stream::Tcp(_) => false,
+            Stream::Unix(_) => true,
+            Stream::Tls(stream) => stream.get_ref().0.is_local(),
+        }
+    }
+
+    /// The TCP connection that it is or is spoken on.
+    pub(crate) fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Stream::Tcp(stream) => Some(stream),
+            Stream::Unix(_) => None,
+            Stream::Tls(stream) => stream.get_ref().0.tcp(),
+        }
+    }
+
+    /// Connects to `address:port` or `unix:/path`.
+    ///
+    /// # Errors
+    /// Nobody listens there.
+    pub async fn connect(target: &str) -> io::Result<Stream> {
+        match target.strip_prefix("unix:") {
+            Some(path) => Ok(Stream::Unix(UnixStream::connect(path).await?)),
+            None => {
+                let stream = TcpStream::connect(target).await?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_read(context, into),
+            Stream::Unix(stream) => Pin::new(stream).poll_read(context, into),
+            Stream::Tls(stream) => {
+                match ready!(Pin::new(stream.as_mut()).poll_read(context, into)) {
+                    // Peers leave without TLS's own goodbye. Packets say how long they are, so nothing is cut unseen.
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                        Poll::Ready(Ok(()))
+                    }
+                    outcome => Poll::Ready(outcome),
+                }
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Unix(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
+        }
+    }
+}
+
+/// A bound socket, to be accepted from by several threads.
+#[derive(Debug)]
+pub enum Bound {
+    /// Over TCP.
+    Tcp(std::net::TcpListener),
+    /// Over a UNIX socket.
+    Unix(std::os::unix::net::UnixListener),
+}
+
+impl Bound {
+    /// Binds `address:port` or `unix:/path`. A socket file that nobody listens on is replaced; a new one is for every user of
+    /// this machine who reaches its directory, as the servers' own are.
+    ///
+    /// # Errors
+    /// It is in use, or not ours to bind.
+    pub fn bind(target: &str) -> io::Result<Bound> {
+        match target.strip_prefix("unix:") {
+            Some(path) => {
+                if is_left_over(path) {
+                    std::fs::remove_file(path)?;
+                }
+                let bound = std::os::unix::net::UnixListener::bind(path)?;
+                std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))?;
+                bound.set_nonblocking(true)?;
+                Ok(Bound::Unix(bound))
+            }
+            None => {
+                let bound = std::net::TcpListener::bind(target)?;
+                bound.set_nonblocking(true)?;
+                Ok(Bound::Tcp(bound))
+            }
+        }
+    }
+
+    /// Has it never wait for a client, as a runtime needs it; whoever made it may have left it otherwise.
+    pub(crate) fn never_wait(&self) -> io::Result<()> {
+        match self {
+            Bound::Tcp(bound) => bound.set_nonblocking(true),
+            Bound::Unix(bound) => bound.set_nonblocking(true),
+        }
+    }
+
+    /// Whether it is what [`Bound::bind`] would bind.
+    pub(crate) fn is_at(&self, target: &str) -> bool {
+        match (self, target.strip_prefix("unix:")) {
+            (Bound::Unix(bound), Some(path)) => bound
+                .local_addr()
+                .is_ok_and(|address| address.as_pathname() == Some(Path::new(path))),
+            (Bound::Tcp(bound), None) => match (bound.local_addr(), target.to_socket_addrs()) {
+                (Ok(address), Ok(mut wanted)) => wanted.any(|wanted| wanted == address),
+                (Err(_), _) | (_, Err(_)) => false,
+            },
+            (Bound::Unix(_), None) | (Bound::Tcp(_), Some(_)) => false,
+        }
+    }
+
+    /// Its address, for people.
+    pub(crate) fn name(&self) -> String {
+        let unknown = |error: io::Error| format!("a socket ({error})");
+        match self {
+            Bound::Tcp(bound) => bound
+                .local_addr()
+                .map_or_else(unknown, |address| address.to_string()),
+            Bound::Unix(bound) => bound.local_addr().map_or_else(unknown, |address| {
+                let path = address.as_pathname().unwrap_or(Path::new(""));
+                format!("unix:{}", path.display())
+            }),
+        }
+    }
+
+    /// The same socket for this thread's runtime.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn here(&self) -> io::Result<Acceptor> {
+        Ok(match self {
+            Bound::Tcp(bound) => Acceptor::Tcp(TcpListener::from_std(bound.try_clone()?)?),
+            Bound::Unix(bound) => Acceptor::Unix(UnixListener::from_std(bound.try_clone()?)?),
+        })
+    }
+}
+
+impl AsFd for Bound {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Bound::Tcp(bound) => bound.as_fd(),
+            Bound::Unix(bound) => bound.as_fd(),
+        }
+    }
+}
+
+/// Whether a socket was left there by a process that is gone.
+fn is_left_over(path: &str) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(refused)
+}
+
+/// Accepts clients on one thread.
+#[derive(Debug)]
+pub enum Acceptor {
+    /// Over TCP.
+    Tcp(TcpListener),
+    /// Over a UNIX socket.
+    Unix(UnixListener),
+}
+
+impl Acceptor {
+    /// The next client, for any thread.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub async fn accept(&self) -> io::Result<Accepted> {
+        Ok(match self {
+            Acceptor::Tcp(listener) => Accepted::Tcp(listener.accept().await?.0.into_std()?),
+            Acceptor::Unix(listener) => Accepted::Unix(listener.accept().await?.0.into_std()?),
+        })
+    }
+}
+
+/// A client that no thread serves yet.
+#[derive(Debug)]
+pub enum Accepted {
+    /// Over TCP.
+    Tcp(std::net::TcpStream),
+    /// Over a UNIX socket.
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Accepted {
+    /// The connection for this thread's runtime.
+    ///
+    /// # Errors
+    /// It is broken, or there are too many.
+    pub fn here(self) -> io::Result<Stream> {
+        Ok(match self {
+            Accepted::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                Stream::Tcp(TcpStream::from_std(stream)?)
+            }
+            Accepted::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::Bound;
+
+    #[test]
+    fn a_socket_is_for_every_user_also_where_one_was_left_over() -> std::io::Result<()> {
+        let name = format!("keywright-{}.socket", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let target = format!("unix:{}", path.display());
+        for _ in 0..2 {
+            let bound = Bound::bind(&target)?;
+            let mode = path.metadata()?.permissions().mode();
+            assert_eq!(mode & 0o777, 0o777, "{mode:o}");
+            assert!(Bound::bind(&target).is_err(), "somebody listens there");
+            drop(bound);
+        }
+        std::fs::remove_file(path)
+    }
+}

@@ -1,0 +1,155 @@
+//! What connections follow: rules, sources of keys and TLS as they are in force, replaced as a whole.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use keywright_session::{Door, Mode, Rules, Traffic};
+use keywright_store::{Keys, Source};
+
+use crate::config::Config;
+use crate::config::listener::Protection;
+use crate::handshake::password::OwnKey;
+use crate::metrics::{Counters, Tally};
+use crate::schema::TableFacts;
+use crate::switch::Ahead;
+
+/// What new connections follow: it is replaced as a whole, and connections keep what they began with.
+pub struct ConfigSnapshot {
+    /// By listener.
+    pub(crate) rules: Vec<Arc<Rules>>,
+    /// By listener.
+    pub(crate) protection: Vec<Arc<Protection>>,
+    /// What clients without TLS encrypt passwords for, where a listener names no file.
+    pub(crate) own_key: Arc<OwnKey>,
+    /// By rule.
+    pub(crate) sources: Arc<[Option<Source>]>,
+    pub(crate) tally: Arc<Tally>,
+    traffic: Arc<Traffic>,
+    version: u64,
+    listed: Vec<ListedRule>,
+}
+
+/// What lists show of a rule in force.
+pub(crate) struct ListedRule {
+    /// Its tables and column.
+    pub(crate) name: String,
+    /// What it does now.
+    pub(crate) mode: Mode,
+    /// Where its keys come from.
+    pub(crate) key: String,
+    /// New statements on its tables wait.
+    pub(crate) is_held: bool,
+}
+
+impl ConfigSnapshot {
+    /// The rules of a configuration, the sources of their keys, and TLS. `seen` is by listener; `own_key` stays the same as long
+    /// as the process lives. `held` and `waits_for_store`: the rules whose new statements wait, and whose INSERTs, by their place. Open connections follow whatever has
+    /// another version.
+    ///
+    /// # Errors
+    /// A source of keys cannot be made.
+    pub fn new(
+        config: &Config,
+        keys: &Keys,
+        seen: &[TableFacts],
+        counters: &Counters,
+        own_key: &Arc<OwnKey>,
+        (version, held, waits_for_store): (u64, &[usize], &[usize]),
+        ahead: &Ahead,
+    ) -> Result<ConfigSnapshot> {
+        let sources = config
+            .rules
+            .iter()
+            // Nothing is reserved ahead for tables that are native: it would be worthless after the switch.
+            .map(|of| match of.is_switched && of.rule.mode == Mode::Observe {
+                true => Ok(None),
+                false => keys.source(&of.spec).map(Some),
+            })
+            .collect::<std::result::Result<Arc<[Option<Source>]>, _>>()
+            .map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        let traffic = Arc::clone(&counters.traffic);
+        let rules = config.rules.iter().enumerate();
+        let doors: Vec<Door> = rules
+            .map(|(at, rule)| Door {
+                name: rule.name(),
+                is_held: held.contains(&at),
+                waits_for_store: waits_for_store.contains(&at),
+                is_switched: rule.is_switched,
+                servers: rule.servers.clone(),
+            })
+            .collect();
+        let rules = (0..config.listeners.len())
+            .map(|listener| {
+                let tables = ahead.get(&listener).into_iter().flatten();
+                let tables = tables.map(|(schema, name)| (schema.as_str(), name.as_str()));
+                let rules = rules_of(config, seen.get(listener))
+                    .with_ahead(tables)
+                    .with_schema(Arc::clone(&counters.schema))
+                    .with_traffic(&traffic, version, &doors);
+                Arc::new(rules)
+            })
+            .collect();
+        let listed = config
+            .rules
+            .iter()
+            .zip(&doors)
+            .map(|(of, door)| ListedRule {
+                name: door.name.clone(),
+                mode: of.rule.mode,
+                key: of.spec.to_string(),
+                is_held: door.is_held,
+            });
+        let listed = listed.collect();
+        let names = doors.iter().map(|door| door.name.as_str());
+        let tally = Arc::new(counters.tally(names));
+        let protection = config
+            .listeners
+            .iter()
+            .map(|listener| Arc::clone(&listener.protection))
+            .collect();
+        Ok(ConfigSnapshot {
+            rules,
+            protection,
+            own_key: Arc::clone(own_key),
+            sources,
+            tally,
+            traffic,
+            version,
+            listed,
+        })
+    }
+
+    pub(crate) fn rules(&self, listener: usize) -> Option<Arc<Rules>> {
+        self.rules.get(listener).cloned()
+    }
+
+    pub(crate) fn sources(&self) -> Arc<[Option<Source>]> {
+        Arc::clone(&self.sources)
+    }
+
+    pub(crate) fn tally(&self) -> Arc<Tally> {
+        Arc::clone(&self.tally)
+    }
+
+    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
+        &self.traffic
+    }
+
+    /// The rules, in the order of the configuration.
+    pub(crate) fn listed(&self) -> &[ListedRule] {
+        &self.listed
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+/// A listener whose server was not inspected knows of nothing.
+fn rules_of(config: &Config, seen: Option<&TableFacts>) -> Rules {
+    let rules = config.rules.iter().map(|configured| &configured.rule);
+    match seen {
+        Some(seen) => seen.rules(rules.cloned()),
+        None => TableFacts::default().rules(rules.cloned()),
+    }
+}

@@ -1,0 +1,125 @@
+//! The snapshot that a connection follows, and its wait for newer ones.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+
+use keywright_session::{Rest, Rules, Unread};
+use tokio::sync::watch;
+
+use crate::connection::leaving::Leaving;
+use crate::in_force::snapshot::ConfigSnapshot;
+
+type Changed = Pin<Box<dyn Future<Output = watch::Receiver<Arc<ConfigSnapshot>>> + Send>>;
+
+/// Where a connection's snapshots come from.
+#[derive(Clone)]
+pub struct SnapshotReceiver {
+    /// What new connections follow.
+    pub(crate) snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
+    /// Which listener's rules are the connection's.
+    pub(crate) listener: usize,
+    /// How long a statement waits for newer snapshot, milliseconds.
+    pub(crate) held_ms_max: u64,
+}
+
+/// The wait of a connection for newer snapshot: entered once, and asked again only when something has changed.
+pub(crate) struct ConfigUpdates {
+    source: SnapshotReceiver,
+    wait: Changed,
+    is_awaited: bool,
+    /// There may be newer ones.
+    is_due: bool,
+    /// The connection is in passthrough, since there were no rules when it began. A change of its rules waits for its end.
+    unread: Option<Unread>,
+    /// There are rules now.
+    leaving: Option<Leaving>,
+}
+
+fn changed(mut snapshot: watch::Receiver<Arc<ConfigSnapshot>>) -> Changed {
+    Box::pin(async move {
+        if snapshot.changed().await.is_err() {
+            // The process is about to end.
+            std::future::pending::<()>().await;
+        }
+        snapshot
+    })
+}
+
+impl ConfigUpdates {
+    /// `is_unread`: the connection is in passthrough.
+    pub(crate) fn new(source: SnapshotReceiver, is_unread: bool) -> Self {
+        let unread = is_unread.then(|| source.snapshot.borrow().traffic().pass_unread());
+        Self {
+            wait: changed(source.snapshot.clone()),
+            source,
+            is_awaited: false,
+            // A newer one may have come while the client logged in.
+            is_due: true,
+            unread,
+            leaving: None,
+        }
+    }
+
+    /// Whether the connection is in passthrough.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.unread.is_some()
+    }
+
+    /// Whether such a connection is to end now, since there are rules.
+    pub(crate) fn poll_end(&mut self, rest: Rest, context: &mut Context<'_>) -> bool {
+        let rules = self.rules(&self.snapshot());
+        if rules.is_none_or(|rules| rules.is_empty()) {
+            self.leaving = None;
+            self.done();
+            return false;
+        }
+        let leaving = self.leaving.get_or_insert_with(Leaving::new);
+        leaving.poll(rest, context)
+    }
+
+    /// Whether there may be a newer snapshot that was not taken yet; if not, the task is woken when there is one.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.is_awaited || self.source.snapshot.has_changed().unwrap_or(false) {
+            self.is_awaited = true;
+            // Until it waits for the next, to be woken by that.
+            while let std::task::Poll::Ready(snapshot) = self.wait.as_mut().poll(context) {
+                self.source.snapshot = snapshot.clone();
+                self.wait = changed(snapshot);
+                self.is_due = true;
+            }
+        }
+        self.is_due
+    }
+
+    /// They were taken, or need not be.
+    pub(crate) fn done(&mut self) {
+        self.is_due = false;
+    }
+
+    /// Those that are there now.
+    pub(crate) fn snapshot(&self) -> Arc<ConfigSnapshot> {
+        Arc::clone(&self.source.snapshot.borrow())
+    }
+
+    /// The rules of the connection's listener.
+    pub(crate) fn rules(&self, snapshot: &ConfigSnapshot) -> Option<Arc<Rules>> {
+        snapshot.rules(self.source.listener)
+    }
+
+    /// How long a statement waits for them, milliseconds.
+    pub(crate) fn held_ms_max(&self) -> u64 {
+        self.source.held_ms_max
+    }
+
+    /// Waits until there are others than those of this version.
+    pub(crate) fn wait_for(&self, version: u64) -> impl Future<Output = ()> + Send + use<> {
+        let mut snapshot = self.source.snapshot.clone();
+        async move {
+            let is_other = |snapshot: &Arc<ConfigSnapshot>| snapshot.version() != version;
+            if snapshot.wait_for(is_other).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}

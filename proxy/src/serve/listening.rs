@@ -1,0 +1,135 @@
+//! Where the program listens: on sockets that it was handed, and on those that it binds.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use anyhow::{Context, Result};
+use listenfd::ListenFd;
+
+use crate::config::Config;
+use crate::connection::stream::{Acceptor, Bound};
+
+/// Listening sockets that the program was handed when it was started (`LISTEN_FDS`): by a service manager, or by the program that it
+/// takes over from.
+#[derive(Debug, Default)]
+pub struct Handed(Vec<Bound>);
+
+impl Handed {
+    /// Those that the environment names. To be called while the program has one thread: variables are removed.
+    ///
+    /// # Errors
+    /// What was handed over is no listening socket.
+    pub fn from_env() -> Result<Handed> {
+        let mut handed = ListenFd::from_env();
+        let count = handed.len();
+        let socket = |index| {
+            let bound = match handed.take_unix_listener(index) {
+                Ok(Some(bound)) => Bound::Unix(bound),
+                Ok(None) | Err(_) => {
+                    let taken = handed.take_tcp_listener(index)?;
+                    Bound::Tcp(taken.ok_or(io::ErrorKind::NotFound)?)
+                }
+            };
+            bound.never_wait()?;
+            io::Result::Ok(bound)
+        };
+        let sockets = (0..count).map(socket).collect::<io::Result<_>>();
+        sockets
+            .map(Handed)
+            .context("listening on what LISTEN_FDS names")
+    }
+
+    /// The socket of `address:port` or `unix:/path`: the one that was handed over, else a new one.
+    fn bind(&mut self, target: &str) -> io::Result<Bound> {
+        match self.0.iter().position(|bound| bound.is_at(target)) {
+            Some(index) => Ok(self.0.swap_remove(index)),
+            None => Bound::bind(target),
+        }
+    }
+
+    /// Addresses of those that are left.
+    pub fn left(&self) -> Vec<String> {
+        self.0.iter().map(Bound::name).collect()
+    }
+}
+
+/// All sockets that are listened on.
+#[derive(Debug)]
+pub struct Listening {
+    metrics: Option<Bound>,
+    listeners: Vec<Bound>,
+}
+
+/// The same for one thread.
+pub(crate) struct Acceptors {
+    pub(crate) metrics: Option<Acceptor>,
+    /// By place in the configuration.
+    pub(crate) listeners: Vec<Acceptor>,
+}
+
+impl Listening {
+    /// On what the configuration names. Clients wait until they are accepted.
+    ///
+    /// # Errors
+    /// An address cannot be bound.
+    pub fn begin(config: &Config, handed: &mut Handed) -> Result<Listening> {
+        // First, so that /readyz can be asked as soon as clients get through.
+        let metrics = config.metrics.as_deref().map(|bind| {
+            let bound = handed.bind(bind);
+            bound.with_context(|| format!("serving metrics on {bind}"))
+        });
+        let metrics = metrics.transpose()?;
+        let listeners = config.listeners.iter().map(|listener| {
+            let bound = handed.bind(&listener.bind);
+            bound.with_context(|| format!("listening on {}", listener.bind))
+        });
+        Ok(Listening {
+            metrics,
+            listeners: listeners.collect::<Result<_>>()?,
+        })
+    }
+
+    /// All of them, to be handed on.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.metrics.iter().chain(&self.listeners).map(Bound::as_fd)
+    }
+
+    /// The same sockets for the runtime at hand. One thread serves metrics.
+    pub(crate) fn here(&self, with_metrics: bool) -> io::Result<Acceptors> {
+        let metrics = self.metrics.as_ref().filter(|_| with_metrics);
+        Ok(Acceptors {
+            metrics: metrics.map(Bound::here).transpose()?,
+            listeners: self
+                .listeners
+                .iter()
+                .map(Bound::here)
+                .collect::<io::Result<_>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, Handed};
+
+    #[test]
+    fn sockets_that_were_handed_over_are_found_by_their_addresses() -> std::io::Result<()> {
+        let file = format!("keywright-handed-{}.socket", std::process::id());
+        let path = std::env::temp_dir().join(file);
+        let unix = format!("unix:{}", path.display());
+        let (tcp, other) = (Bound::bind("127.0.0.1:0")?, Bound::bind("127.0.0.1:0")?);
+        let (address, left) = (tcp.name(), other.name());
+        let mut handed = Handed(vec![other, Bound::bind(&unix)?, tcp]);
+        let port = address.trim_start_matches("127.0.0.1:");
+        // Anew neither could be bound.
+        let found = handed.bind(&format!("localhost:{port}"))?;
+        assert_eq!(found.name(), address);
+        assert_eq!(handed.bind(&unix)?.name(), unix);
+        assert_eq!(handed.left(), [left]);
+        // It was taken, and is in use.
+        assert!(handed.bind(&address).is_err());
+        let new = handed.bind("127.0.0.1:0")?.name();
+        assert!(!handed.left().contains(&new));
+        std::fs::remove_file(path)
+    }
+}

@@ -1,0 +1,166 @@
+//! The proxy's threads, each with a runtime of its own. A client stays on the thread it is given to, so each is given to the one
+//! that has fewest: which thread is the first to accept it says nothing about how busy the others are.
+
+use std::future::{Future, pending};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// More clients than there can be.
+const CLIENTS_MAX: usize = usize::MAX / 2;
+
+/// Where clients can be given to.
+#[derive(Debug)]
+pub(crate) struct Threads(Vec<Thread>);
+
+#[derive(Debug)]
+struct Thread {
+    runtime: Handle,
+    clients: Arc<AtomicUsize>,
+}
+
+/// A client's place on a thread, free again when it is dropped.
+#[derive(Debug)]
+struct Seat(Arc<AtomicUsize>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A thread whose runtime is there. When it is dropped with that, the thread has more clients than any other: what a runtime is
+/// given that is gone is dropped at once.
+struct There(Arc<AtomicUsize>);
+
+impl Drop for There {
+    fn drop(&mut self) {
+        self.0.fetch_add(CLIENTS_MAX, Ordering::Relaxed);
+    }
+}
+
+impl Threads {
+    /// Runtimes, each for a thread to run, and how to give clients to them.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub(crate) fn new(count: usize) -> io::Result<(Self, Vec<Runtime>)> {
+        let runtimes = (0..count)
+            .map(|_| Builder::new_current_thread().enable_all().build())
+            .collect::<io::Result<Vec<_>>>()?;
+        let thread = |runtime: &Runtime| {
+            let clients = Arc::default();
+            let there = There(Arc::clone(&clients));
+            runtime.spawn(async move {
+                let _there = there;
+                pending::<()>().await;
+            });
+            Thread {
+                runtime: runtime.handle().clone(),
+                clients,
+            }
+        };
+        Ok((Self(runtimes.iter().map(thread).collect()), runtimes))
+    }
+
+    /// Serves a client on the thread that has fewest, of those that have not ended.
+    pub(crate) fn give(&self, client: impl Future<Output = ()> + Send + 'static) {
+        let fewest = |thread: &&Thread| thread.clients.load(Ordering::Relaxed);
+        let Some(thread) = self.0.iter().min_by_key(fewest) else {
+            return;
+        };
+        thread.clients.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat(Arc::clone(&thread.clients));
+        thread.runtime.spawn(async move {
+            let _seat = seat;
+            client.await;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::Ordering;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread::{self, ThreadId};
+
+    use tokio::sync::watch;
+
+    use super::{Thread, Threads};
+
+    /// How many of so many clients are on each thread.
+    fn counted(on: &Receiver<ThreadId>, clients: usize) -> Vec<usize> {
+        let mut counts = BTreeMap::new();
+        for thread in on.iter().take(clients) {
+            *counts.entry(format!("{thread:?}")).or_default() += 1;
+        }
+        counts.into_values().collect()
+    }
+
+    #[test]
+    fn clients_are_spread_over_the_threads_as_they_come_and_go() -> std::io::Result<()> {
+        let (threads, runtimes) = Threads::new(4)?;
+        let (end, ended) = watch::channel(false);
+        for runtime in runtimes {
+            let mut ended = ended.clone();
+            thread::spawn(move || {
+                let _ = runtime.block_on(ended.wait_for(|ended| *ended));
+            });
+        }
+        let (tell, on) = channel();
+        let (leave, left) = watch::channel(0_usize);
+        let (gone, is_gone) = channel();
+        for client in 0..40 {
+            let (tell, gone, mut left) = (tell.clone(), gone.clone(), left.clone());
+            threads.give(async move {
+                let _ = tell.send(thread::current().id());
+                // Those of two threads leave first, then all.
+                let _ = left.wait_for(|left| *left > client % 4 / 2).await;
+                let _ = gone.send(());
+            });
+        }
+        assert_eq!(counted(&on, 40), [10; 4]);
+        let _ = leave.send(1);
+        assert_eq!(is_gone.iter().take(20).count(), 20);
+        // Their seats are free as soon as their tasks are dropped.
+        let taken = |thread: &Thread| thread.clients.load(Ordering::Relaxed);
+        while threads.0.iter().map(taken).sum::<usize>() > 20 {
+            thread::yield_now();
+        }
+        for _ in 0..20 {
+            let (tell, mut left) = (tell.clone(), left.clone());
+            threads.give(async move {
+                let _ = tell.send(thread::current().id());
+                let _ = left.wait_for(|left| *left > 1).await;
+            });
+        }
+        assert_eq!(counted(&on, 20), [10; 2], "where there was room");
+        let _ = leave.send(2);
+        let _ = end.send(true);
+        Ok(())
+    }
+
+    /// The others still send clients that the proxy is stopping.
+    #[test]
+    fn a_thread_that_has_ended_is_given_no_more_clients() -> std::io::Result<()> {
+        let (threads, mut runtimes) = Threads::new(3)?;
+        let last = runtimes.pop();
+        drop(runtimes);
+        let (tell, output) = channel();
+        for client in 0..3 {
+            let tell = tell.clone();
+            threads.give(async move {
+                let _ = tell.send(client);
+            });
+        }
+        drop(tell);
+        if let Some(last) = last {
+            last.block_on(tokio::task::yield_now());
+        }
+        assert_eq!(output.iter().collect::<Vec<_>>(), [0, 1, 2]);
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! What operators ask of a store: whether it is ready, its tables and tags, bounds that are raised.
+
+use std::sync::Arc;
+
+use keywright_core::{Cause, Tag};
+
+use super::Keys;
+use crate::failure::Failure;
+use crate::lease::space::Space;
+use crate::settings::StoreSettings;
+use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
+use crate::store::lease_rows::{ListLeases, WorkerRow};
+use crate::store::schema::{Init, InspectSchema};
+use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
+use crate::store::tag_rows::unknown;
+
+/// How long making the store's tables may take, milliseconds: a server that syncs each to disk needs some seconds.
+const INIT_MS_MAX: u64 = 60_000;
+
+/// Something that [`Keys::check`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether keys cannot be issued, or can be lost.
+    pub severity: Severity,
+    /// What it is.
+    pub message: String,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Keys cannot be issued.
+    Error,
+    /// Keys can be issued; the promise has a condition that is not met.
+    Warning,
+}
+
+impl Keys {
+    /// Looks at the store and changes nothing: is it there, are its tables and these tags, would a commit survive.
+    pub async fn check(&self, tags: &[Tag]) -> Vec<Finding> {
+        let finding = |severity| move |message| Finding { severity, message };
+        let look = InspectSchema {
+            store: Arc::clone(&self.0.store),
+        };
+        let seen = match self.run(look).await {
+            Ok(seen) => seen,
+            Err(failure) => return vec![finding(Severity::Error)(failure.to_string())],
+        };
+        let mut findings: Vec<Finding> = seen
+            .problems
+            .into_iter()
+            .map(finding(Severity::Error))
+            .collect();
+        findings.extend(seen.weaknesses.into_iter().map(finding(Severity::Warning)));
+        // Without their table it would be said once more.
+        if !seen.lacks_tags {
+            findings.extend(self.check_tags(tags).await);
+        }
+        findings
+    }
+
+    /// Whether a row is a tag's. Keywright's own table tells names in another case apart; of the others' it is not known.
+    fn names(&self, row: &TagListing, tag: &Tag) -> bool {
+        match self.0.store.dialect.is_own() {
+            true => row.tag == tag.as_str(),
+            false => row.tag.eq_ignore_ascii_case(tag.as_str()),
+        }
+    }
+
+    /// Those tags that are not in the store.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn missing(&self, tags: &[Tag]) -> Result<Vec<Tag>, Failure> {
+        if tags.is_empty() {
+            return Ok(Vec::new());
+        }
+        let there = self.tags().await?;
+        let is_missing = |tag: &&Tag| !there.iter().any(|row| self.names(row, tag));
+        let missing = tags.iter().filter(is_missing);
+        Ok(missing.cloned().collect())
+    }
+
+    async fn check_tags(&self, tags: &[Tag]) -> Vec<Finding> {
+        let error = |failure: Failure| Finding {
+            severity: Severity::Error,
+            message: failure.to_string(),
+        };
+        match self.missing(tags).await {
+            Ok(missing) => {
+                let missing = missing.iter().map(|tag| unknown(&self.0.store, tag));
+                missing.map(error).collect()
+            }
+            Err(failure) => vec![error(failure)],
+        }
+    }
+
+    /// Whether the store lets in who comes by other settings: user, password, TLS. One that is away may.
+    ///
+    /// # Errors
+    /// They are of another store, or it refuses them.
+    pub async fn can_connect_by(&self, settings: &StoreSettings) -> Result<(), Failure> {
+        if !self.0.settings.is_same_store(settings) {
+            return Err(Failure::new(
+                Cause::StoreUnavailable,
+                "the store has changed, which needs a restart",
+            ));
+        }
+        let (store, settings) = (Arc::clone(&self.0.store), settings.clone());
+        let tried = self.0.runtime.spawn(async move {
+            match store.log_in_by(&settings).await {
+                Err(error) if error.is_refusal() => Err(store.failure(&error)),
+                Ok(()) | Err(_) => Ok(()),
+            }
+        });
+        tried.await.unwrap_or(Ok(()))
+    }
+
+    /// Connects by these settings from now on. Whatever else they say is left as it is.
+    pub fn connect_by(&self, settings: &StoreSettings) {
+        self.0.store.connect_by(settings);
+    }
+
+    /// Creates the tables that are missing and returns their names; may be repeated.
+    ///
+    /// # Errors
+    /// A table of another shape, with all that is wrong with it; the store cannot be used.
+    pub async fn init(&self) -> Result<Vec<String>, Failure> {
+        let done = self.run_within(INIT_MS_MAX, Init).await?;
+        if done.misshapen.is_empty() {
+            return Ok(done.created);
+        }
+        let failure = Failure::new(Cause::BoundDamaged, done.misshapen.join("; "));
+        Err(failure.hint("these tables were not made by Keywright: use another schema"))
+    }
+
+    /// Makes a tag in Keywright's own table.
+    ///
+    /// # Errors
+    /// [`Cause::TagExists`]; another system's table; the store cannot be used.
+    pub async fn create_tag(&self, tag: &Tag, options: &TagOptions) -> Result<(), Failure> {
+        if !self.0.store.dialect.is_own() {
+            let name = self.0.store.dialect.name();
+            return Err(Failure::new(
+                Cause::TagInvalid,
+                format!("tags of dialect {name} are made by their own system"),
+            ));
+        }
+        let create = CreateTag {
+            store: Arc::clone(&self.0.store),
+            tag: tag.clone(),
+            options: *options,
+        };
+        match self.run(create).await? {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Cause::TagExists,
+                format!("tag \"{tag}\" exists already"),
+            )),
+        }
+    }
+
+    /// Has all later ids lie above those that somebody vouches for; never lowers anything. Programs use up what they have reserved
+    /// before. The first id of a tag that nobody was given, or the moment at which the other keys go on, unix milliseconds.
+    ///
+    /// # Errors
+    /// No such tag; an id that it cannot have; the store cannot be used.
+    pub async fn advance(&self, above: &Above) -> Result<u64, Failure> {
+        let leases = match above {
+            Above::Tag { tag, id } => {
+                let advance = AdvanceTag {
+                    store: Arc::clone(&self.0.store),
+                    tag: tag.clone(),
+                    id: *id,
+                };
+                return self.run(advance).await?;
+            }
+            Above::Snowflake { id } => AdvanceLeases::above(*id, &self.0.settings.layout()),
+            Above::SnowflakeMoment { unix_ms } => AdvanceLeases {
+                space: Space::Snowflake,
+                bound_ms: *unix_ms,
+            },
+            Above::ReadableMoment { unix_ms } => AdvanceLeases {
+                space: Space::Readable,
+                bound_ms: *unix_ms,
+            },
+        };
+        Ok(self.run(leases).await?.max(0).cast_unsigned())
+    }
+
+    /// All tags of the table.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn tags(&self) -> Result<Vec<TagListing>, Failure> {
+        self.run(ListTags {
+            store: Arc::clone(&self.0.store),
+        })
+        .await
+    }
+
+    /// All worker ids that were ever leased.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn workers(&self) -> Result<Vec<WorkerRow>, Failure> {
+        self.run(ListLeases).await
+    }
+}

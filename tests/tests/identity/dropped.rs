@@ -1,0 +1,95 @@
+//! What is left of an identity that is dropped: nobody comes to its ids again, and who never had one begins now.
+
+use keywright_core::cause::Cause;
+use keywright_testkit::{IdLog, PgServer, Result, Stop, WAIT_MAX, query_i64};
+
+use crate::common::expect_cause;
+use crate::{ONE, SNOWFLAKE, draw, server, set_up};
+
+/// What only the sequence knew is noted before it is dropped: the next extension of the database, or whoever gets the worker
+/// id, goes on above it with any clock.
+#[test]
+fn dropped_extension_leaves_its_bound_behind() -> Result<()> {
+    for restart in [false, true] {
+        let mut server = PgServer::builder().fake_clock().start()?;
+        let log = IdLog::new();
+        let mut client = set_up(&server, 5)?;
+        draw(
+            &mut client,
+            "SELECT snowflake_id() FROM generate_series(1, 30000)",
+            &log,
+        )?;
+        if restart {
+            server.restart(Stop::Immediate)?;
+            client = server.client("postgres")?;
+        }
+        client.batch_execute("DROP EXTENSION keywright")?;
+        server.restart(Stop::Immediate)?;
+        server.clock()?.step_to(-3600)?;
+        let mut client = server.client("postgres")?;
+        client.batch_execute("CREATE EXTENSION keywright")?;
+        draw(&mut client, SNOWFLAKE, &log)?;
+        client.batch_execute("SELECT keywright.set_worker_id(6)")?;
+        client.batch_execute("CREATE DATABASE two")?;
+        let mut two = server.client("two")?;
+        two.batch_execute("CREATE EXTENSION keywright; SELECT keywright.set_worker_id(5)")?;
+        draw(&mut two, SNOWFLAKE, &log)?;
+        log.check()?;
+    }
+    Ok(())
+}
+
+/// Again and again, the lead over the clock stays what a burst may have.
+#[test]
+fn dropping_and_creating_does_not_run_ahead_of_the_clock() -> Result<()> {
+    let server = server()?;
+    let mut client = server.client("postgres")?;
+    let log = IdLog::new();
+    client.batch_execute("CREATE EXTENSION keywright")?;
+    client.batch_execute("SELECT keywright.set_worker_id(1)")?;
+    for _ in 0..20 {
+        draw(&mut client, SNOWFLAKE, &log)?;
+        client.batch_execute("DROP EXTENSION keywright")?;
+        client.batch_execute("CREATE EXTENSION keywright")?;
+    }
+    draw(&mut client, SNOWFLAKE, &log)?;
+    log.check()?;
+    let lead_ms = "SELECT lead_ms FROM keywright.stats WHERE kind = 'snowflake'";
+    let lead_ms = query_i64(&mut client, lead_ms)?;
+    assert!(lead_ms <= 11_000, "{lead_ms} ms ahead");
+    Ok(())
+}
+
+/// A number that was never used needs no safety distance: the first id is of now.
+#[test]
+fn unused_worker_id_starts_now() -> Result<()> {
+    let server = server()?;
+    let mut client = server.client("postgres")?;
+    client.batch_execute("CREATE EXTENSION keywright")?;
+    client.batch_execute("SELECT keywright.set_worker_id(8, unused => true)")?;
+    let ahead_ms = "SELECT (extract(epoch FROM snowflake_timestamp(snowflake_id()) - clock_timestamp()) * 1000)::bigint";
+    let first = query_i64(&mut client, ahead_ms)?;
+    assert!(first.abs() < 1_000, "{first} ms ahead");
+    client.batch_execute("SELECT keywright.set_worker_id(9)")?;
+    let both =
+        client.batch_execute("SELECT keywright.set_worker_id(10, above => now(), unused => true)");
+    expect_cause(both, Cause::ArgumentOutOfRange, "never used");
+    let used = client.batch_execute("SELECT keywright.set_worker_id(8, unused => true)");
+    expect_cause(used, Cause::WorkerIdInUse, "was used");
+    client.batch_execute("SELECT keywright.set_worker_id(8)")?;
+    query_i64(&mut client, ONE)?;
+    // What the database has already is not taken anew, and that is said.
+    let (notices, mut client) = noticing(&server)?;
+    for again in [
+        "SELECT keywright.set_worker_id(8, unused => true)",
+        "SELECT keywright.set_readable_bucket(8, unused => true)",
+    ] {
+        client.batch_execute(again)?;
+        let notice = notices.recv_timeout(WAIT_MAX)?;
+        assert!(
+            notice.contains("8 is this database's already"),
+            "{again}: {notice}"
+        );
+    }
+    Ok(())
+}
