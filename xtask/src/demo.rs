@@ -68,7 +68,7 @@ impl Demo {
             Err(error) if !interrupt.seen() => Err(error),
             Ok(()) | Err(_) => {
                 println!("\nstopped; the servers and their directories are gone");
-                if self.record {
+                if self.record && !interrupt.seen() {
                     screen.record()?;
                 }
                 Ok(())

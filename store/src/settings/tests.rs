@@ -83,7 +83,7 @@ fn the_password_is_read_from_its_file_and_never_shown() {
     let settings = by_variable(name, url).unwrap();
     assert_eq!(settings.opts.pass(), Some("keywright-store"));
     let refused = |name: &str, url: &str| by_variable(name, url).unwrap_err().to_string();
-    assert!(refused("KEYWRIGHT_NOT_SET", url).contains("\"KEYWRIGHT_NOT_SET\""));
+    assert!(refused("NO_SUCH_VARIABLE", url).contains("\"NO_SUCH_VARIABLE\""));
     assert!(refused("A=B", url).contains("names no"));
     assert!(refused(name, "mysql://keywright:other@db/keywright").contains("password_env"));
     let broken = StoreSettings::new(

@@ -1,7 +1,7 @@
-//! The switch of a tag's tables, on, over to another tag or to snowflake ids, off, and repeated, checked exhaustively: two programs, one table, a store, and any
-//! order of statements, late answers, pauses (who does nothing for a while), crashes and restarts. Two things must hold: no id
-//! comes twice, whoever makes it; and wherever nothing can happen any more nobody waits, and native inserts are refused if and
-//! only if keys are issued. Each other order of steps that was proposed must be found out.
+//! The switch of a tag's tables, on, over to another tag or to snowflake ids, off, and repeated, checked exhaustively: two programs,
+//! one table, a store, and any order of statements, late answers, pauses (who does nothing for a while), crashes and restarts. Two
+//! things must hold: no id comes twice, whoever makes it; and wherever nothing can happen any more nobody waits, and native inserts
+//! are refused if and only if keys are issued. Each other order of steps that was proposed must be found out.
 //!
 //! `KEYWRIGHT_MODEL=large` allows more of everything, which takes long and much memory.
 

@@ -51,7 +51,7 @@ pub(super) const NODE: [Library; 7] = [
     Library::new("types of Node", "@types/node", "20.19.43"),
 ];
 
-/// The Python of an environment with [`PYTHON`].
+/// The Python of an environment with `PYTHON`.
 ///
 /// # Errors
 /// It cannot be made; pip has said why.
@@ -69,7 +69,7 @@ pub fn python() -> Result<PathBuf> {
     Ok(dir.join("bin/python"))
 }
 
-/// A directory `node_modules` with [`NODE`].
+/// A directory `node_modules` with `NODE`.
 ///
 /// # Errors
 /// It cannot be made; npm has said why.
