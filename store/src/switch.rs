@@ -16,6 +16,7 @@
 mod board;
 pub(crate) mod commit;
 mod decide;
+pub(crate) mod reached;
 pub(crate) mod space;
 pub(crate) mod state;
 
@@ -23,6 +24,7 @@ pub use crate::store::switch_commit::Committed;
 pub use board::Switchboard;
 pub use commit::{Bound, CommitRefusal, bound_after, floor_after};
 pub use decide::{Me, Next, decide, missing};
+pub use reached::Reached;
 pub use space::KeySpace;
 pub use state::{
     Change, Dropped, Heard, IdSpan, InForce, LateTable, Noted, Peer, Phase, Recorded, RuleName,

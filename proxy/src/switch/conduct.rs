@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use keywright_store::Failure;
 use keywright_store::switch::{
-    Change, Committed, InForce, Me, Next, Phase, Recorded, RuleName, Standing, Switchboard, decide,
+    Change, Committed, InForce, KeySpace, Me, Next, Phase, Reached, Recorded, RuleName, Standing,
+    Switchboard, decide,
 };
 use tokio::time::{Instant, timeout};
 
@@ -248,7 +249,8 @@ impl<C: ClientConnections> Conductor<C> {
                 self.give_up(attempt, found.join("; ")).await?;
             }
         }
-        let mut above = 0;
+        let keys_of = coming(standing);
+        let mut reached = Reached::default();
         let mut seen = BTreeSet::new();
         for server in &mut servers {
             for (name, column) in servers::tables_of(server, &self.config, &names).await? {
@@ -281,27 +283,32 @@ impl<C: ClientConnections> Conductor<C> {
             }
         }
         for server in &mut servers {
-            for (_, column) in servers::tables_of(server, &self.config, &names).await? {
+            for (name, column) in servers::tables_of(server, &self.config, &names).await? {
                 let table = (server.identity.clone(), column.quoted_table());
                 if !seen.contains(&table) {
                     // It has a counter of its own and no fence.
                     self.give_up(attempt, format!("{} was made meanwhile", table.1))
                         .await?;
                 }
-                above = servers::above_rows(&mut server.conn, &column)
-                    .await?
-                    .max(above);
+                let above = servers::above_rows(&mut server.conn, &column).await?;
+                if let Some(keys) = keys_of.get(&name) {
+                    let place = (&*server.identity, &*column.schema, &*column.table);
+                    reached.add_table(place, keys);
+                    reached.add_rows(keys, above);
+                }
             }
-            above = servers::above_others(server, &self.config, &names)
-                .await?
-                .max(above);
+            for (name, above) in servers::above_others(server, &self.config, &names).await? {
+                if let Some(keys) = keys_of.get(&name) {
+                    reached.add_rows(keys, above);
+                }
+            }
             if servers::identity(&mut server.conn).await? != server.identity {
                 self.give_up(attempt, "a server is another one now".to_owned())
                     .await?;
             }
         }
         let identities = servers.iter().map(|server| server.identity.clone());
-        let committed = self.board.commit(attempt, above, identities.collect());
+        let committed = self.board.commit(attempt, reached, identities.collect());
         match committed.await.map_err(store_error)? {
             Committed::Done => tracing::info!(attempt, "the switch is in force"),
             Committed::Over => {}
@@ -479,6 +486,13 @@ struct OwnFences {
 fn changing(standing: &Standing) -> BTreeSet<RuleName> {
     let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
     rules.map(|rule| rule.rule.clone()).collect()
+}
+
+/// The keys that rules go over to.
+fn coming(standing: &Standing) -> BTreeMap<RuleName, KeySpace> {
+    let rules = standing.rules.iter();
+    let coming = rules.filter_map(|rule| Some((rule.rule.clone(), rule.next.clone()??)));
+    coming.collect()
 }
 
 fn recorded(server: &str, column: &KeyColumn, reading: Reading) -> Recorded {

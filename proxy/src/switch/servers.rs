@@ -201,19 +201,20 @@ pub(super) async fn recorded_on(
     Ok(found)
 }
 
-/// The first id above all rows of the tables of these rules whose column the server does not count.
+/// The first id above all rows of each table of these rules whose column the server does not count, with its rule.
 pub(super) async fn above_others(
     server: &mut Server,
     config: &Config,
     names: &BTreeSet<RuleName>,
-) -> Result<u64> {
+) -> Result<Vec<(RuleName, u64)>> {
     let columns = columns_of(server, config, names).await?;
     let is_other = |column: &KeyColumn| !column.auto_increment && column.integer_max().is_some();
-    let mut above = 0;
-    for (_, column) in columns.iter().filter(|(_, column)| is_other(column)) {
-        above = above_rows(&mut server.conn, column).await?.max(above);
+    let mut found = Vec::new();
+    for (name, column) in columns.iter().filter(|(_, column)| is_other(column)) {
+        let above = above_rows(&mut server.conn, column).await?;
+        found.push((name.clone(), above));
     }
-    Ok(above)
+    Ok(found)
 }
 
 /// The first id above all rows of a table.

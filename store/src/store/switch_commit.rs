@@ -13,6 +13,7 @@ use super::{Link, Store, StoreError, Transaction, column};
 use crate::lease::first_above;
 use crate::lease::space::Space;
 use crate::switch::commit::{Bound, CommitRefusal, bound_after, floor_after};
+use crate::switch::reached::Reached;
 use crate::switch::space::KeySpace;
 use crate::switch::state::{InForce, Phase, Recorded};
 
@@ -113,8 +114,8 @@ pub(crate) struct Commit {
     /// That of snowflake ids.
     pub(crate) layout: Layout,
     pub(crate) attempt: u64,
-    /// Above every id that the tables have, as far as they have told.
-    pub(crate) above: u64,
+    /// How far ids have come in the tables, as far as they have told.
+    pub(crate) reached: Reached,
     /// The servers where that was asked.
     pub(crate) servers: Vec<String>,
 }
@@ -130,6 +131,15 @@ impl Transaction<Committed> for Commit {
         link.conn.query_drop(end).await?;
         Ok(committed)
     }
+}
+
+/// The bounds of those keys that rules leave for these: only their ids are in the same tables.
+fn left_for(keys: &KeySpace, changing: &[InForce], bounds: &[(&KeySpace, Bound)]) -> Vec<Bound> {
+    let comes = |rule: &&InForce| rule.next.as_ref().and_then(Option::as_ref) == Some(keys);
+    let coming = changing.iter().filter(comes);
+    let left: BTreeSet<&KeySpace> = coming.filter_map(|rule| rule.keys.as_ref()).collect();
+    let of_them = bounds.iter().filter(|(space, _)| left.contains(space));
+    of_them.map(|(_, bound)| *bound).collect()
 }
 
 impl Commit {
@@ -158,20 +168,19 @@ impl Commit {
                 None => return Ok(Committed::Unknown(keys.clone())),
             }
         }
-        let old: Vec<Bound> = bounds.iter().map(|(_, bound)| *bound).collect();
         let counters = recorded(&mut link.conn, self.attempt).await?;
-        let counter = counters.iter().map(|its| its.counter).max().unwrap_or(0);
-        let above = counter.max(self.above);
-        for keys in &new {
+        for keys in new.iter().copied() {
             let Some(bound) = self.bound(keys, link).await? else {
-                return Ok(Committed::Unknown((*keys).clone()));
+                return Ok(Committed::Unknown(keys.clone()));
             };
+            let old = left_for(keys, &changing, &bounds);
+            let above = self.reached.first(keys, &counters);
             let raised = match bound_after(bound, &old, above) {
                 Ok(first) => self.raise_above(keys, first, link).await?,
                 Err(refusal) => Err(refusal),
             };
             if let Err(refusal) = raised {
-                return Ok(Committed::Refused((*keys).clone(), refusal));
+                return Ok(Committed::Refused(keys.clone(), refusal));
             }
         }
         for (keys, bound) in &bounds {

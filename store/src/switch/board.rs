@@ -2,6 +2,7 @@
 
 use keywright_core::Cause;
 
+use super::reached::Reached;
 use super::space::KeySpace;
 use super::state::{
     Change, Dropped, Heard, IdSpan, LateTable, Phase, Recorded, RuleName, Standing, Unseen,
@@ -203,7 +204,7 @@ impl Switchboard {
         self.keys.run(ReadRecorded { attempt }).await
     }
 
-    /// Makes the switch to keys on these servers, above `above` and all recorded counters, or closes the tags that are left for
+    /// Makes the switch to keys on these servers, above what the tables have reached and all recorded counters, or closes the tags that are left for
     /// native auto-increment.
     ///
     /// # Errors
@@ -211,14 +212,14 @@ impl Switchboard {
     pub async fn commit(
         &self,
         attempt: u64,
-        above: u64,
+        reached: Reached,
         servers: Vec<String>,
     ) -> Result<Committed, Failure> {
         let commit = Commit {
             store: self.keys.store(),
             layout: self.keys.layout(),
             attempt,
-            above,
+            reached,
             servers,
         };
         self.keys.run(commit).await

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use keywright_core::Cause;
 use keywright_store::switch::{
-    Change, CommitRefusal, Committed, Dropped, KeySpace, Phase, Recorded, RuleName, Standing,
-    Switchboard, WentBy,
+    Change, CommitRefusal, Committed, Dropped, KeySpace, Phase, Reached, Recorded, RuleName,
+    Standing, Switchboard, WentBy,
 };
 use keywright_store::{KeySpec, RawStoreSettings};
 use keywright_testkit::{Flavour, Result};
@@ -82,7 +82,10 @@ fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
             assert!(board.record(on, recorded("orders", 5_000)).await?);
             assert!(board.record(on, recorded("orders_2", 70)).await?);
             assert_eq!(board.recorded(on).await?.len(), 2);
-            assert_eq!(board.commit(on, 4_000, here()).await?, Committed::Done);
+            assert_eq!(
+                board.commit(on, Reached::above(4_000), here()).await?,
+                Committed::Done
+            );
             let standing = board.standing().await?;
             assert_eq!(standing.phase, Phase::None);
             assert_eq!(in_force(&standing), Some(space("a")));
@@ -94,7 +97,10 @@ fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
             // Over, above all that the old tag may have issued.
             let over = board.begin(&[change(Some("a"), Some("b"))]).await?.unwrap();
             let hi = schema.number("SELECT hi FROM keywright_segment WHERE tag = 'a'")?;
-            assert_eq!(board.commit(over, 0, here()).await?, Committed::Done);
+            assert_eq!(
+                board.commit(over, Reached::default(), here()).await?,
+                Committed::Done
+            );
             let standing = board.standing().await?;
             assert_eq!(in_force(&standing), Some(space("b")));
             assert_eq!(generation(&standing, "a"), Some(2));
@@ -104,7 +110,10 @@ fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
 
             // Back, and from the commit on only forward.
             let off = board.begin(&[change(Some("b"), None)]).await?.unwrap();
-            assert_eq!(board.commit(off, 0, here()).await?, Committed::Done);
+            assert_eq!(
+                board.commit(off, Reached::default(), here()).await?,
+                Committed::Done
+            );
             let standing = board.standing().await?;
             assert_eq!(standing.phase, Phase::Closed);
             assert_eq!(standing.rules[0].above, Some(next));
@@ -141,7 +150,10 @@ fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
         assert!(leads.record(first, again).await?);
         assert!(ends.end(first).await? && !ends.end(first).await?);
         assert!(!leads.record(first, recorded("orders_2", 10)).await?);
-        assert_eq!(leads.commit(first, 0, here()).await?, Committed::Over);
+        assert_eq!(
+            leads.commit(first, Reached::default(), here()).await?,
+            Committed::Over
+        );
         assert!(leads.begin(&[change(None, Some("a"))]).await?.is_none());
         assert_eq!(ends.recorded(first).await?, [recorded("orders", 10)]);
         assert!(ends.is_in(first, Phase::Ending).await?);
@@ -150,9 +162,15 @@ fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
 
         // Another one of the same kind is not taken for it.
         let second = ends.begin(&[change(None, Some("a"))]).await?.unwrap();
-        assert_eq!(leads.commit(first, 0, here()).await?, Committed::Over);
+        assert_eq!(
+            leads.commit(first, Reached::default(), here()).await?,
+            Committed::Over
+        );
         assert!(!leads.end(first).await? && !leads.is_in(first, Phase::Holding).await?);
-        assert_eq!(ends.commit(second, 0, here()).await?, Committed::Done);
+        assert_eq!(
+            ends.commit(second, Reached::default(), here()).await?,
+            Committed::Done
+        );
         let standing = leads.standing().await?;
         assert_eq!(
             (in_force(&standing), generation(&standing, "a")),
@@ -179,7 +197,7 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
 
         let attempt = board.begin(&[change(None, Some("b"))]).await?.unwrap();
         assert_eq!(
-            board.commit(attempt, 0, here()).await?,
+            board.commit(attempt, Reached::default(), here()).await?,
             Committed::Unknown(space("b"))
         );
         assert!(board.end(attempt).await? && board.release(attempt).await?);
@@ -188,7 +206,10 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
         let attempt = board.begin(&[change(None, Some("a"))]).await?.unwrap();
         assert!(board.record(attempt, recorded("orders", 1_001)).await?);
         let refused = Committed::Refused(space("a"), CommitRefusal::Exhausted(1_001));
-        assert_eq!(board.commit(attempt, 0, here()).await?, refused);
+        assert_eq!(
+            board.commit(attempt, Reached::default(), here()).await?,
+            refused
+        );
         assert!(board.end(attempt).await? && board.release(attempt).await?);
         assert_eq!(
             generation(&board.standing().await?, "a"),
@@ -197,12 +218,18 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
         );
 
         let attempt = board.begin(&[change(None, Some("a"))]).await?.unwrap();
-        assert_eq!(board.commit(attempt, 0, here()).await?, Committed::Done);
+        assert_eq!(
+            board.commit(attempt, Reached::default(), here()).await?,
+            Committed::Done
+        );
         // A promoted replica may lack what its original reserved last.
         schema.sql("UPDATE keywright_segment SET server = 'another'")?;
         let attempt = board.begin(&[change(Some("a"), None)]).await?.unwrap();
         let refused = Committed::Refused(space("a"), CommitRefusal::Foreign);
-        assert_eq!(board.commit(attempt, 0, here()).await?, refused);
+        assert_eq!(
+            board.commit(attempt, Reached::default(), here()).await?,
+            refused
+        );
         Ok(())
     })
 }
@@ -222,7 +249,12 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
             let board = Switchboard::new(&keys);
             let on = board.begin(&[change(None, Some("snowflake"))]).await?;
             assert!(board.record(on.unwrap(), recorded("orders", 5_000)).await?);
-            assert_eq!(board.commit(on.unwrap(), 0, here()).await?, Committed::Done);
+            assert_eq!(
+                board
+                    .commit(on.unwrap(), Reached::default(), here())
+                    .await?,
+                Committed::Done
+            );
             let standing = board.standing().await?;
             assert_eq!(in_force(&standing), Some(KeySpace::Snowflake));
             assert_eq!(generation(&standing, "snowflake"), Some(1));
@@ -239,7 +271,10 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
             // Back: counters go on above all that leases may issue.
             let off = board.begin(&[change(Some("snowflake"), None)]).await?;
             let off = off.unwrap();
-            assert_eq!(board.commit(off, 0, here()).await?, Committed::Done);
+            assert_eq!(
+                board.commit(off, Reached::default(), here()).await?,
+                Committed::Done
+            );
             let above = board.standing().await?.rules[0].above.unwrap();
             let refused = loop {
                 match late.take(100_000, false).await {
@@ -258,13 +293,13 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
                 .unwrap();
             let native = above + (5 << 22);
             assert!(board.record(on, recorded("orders", native)).await?);
-            let early = board.commit(on, 0, here()).await?;
+            let early = board.commit(on, Reached::default(), here()).await?;
             let is_early = matches!(early, Committed::Refused(_, CommitRefusal::Ahead(..)));
             assert!(is_early || early == Committed::Done, "{early:?}");
             let mut committed = early;
             while committed != Committed::Done {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                committed = board.commit(on, 0, here()).await?;
+                committed = board.commit(on, Reached::default(), here()).await?;
             }
             assert_eq!(generation(&board.standing().await?, "snowflake"), Some(3));
             keys.follow(&KeySpace::Snowflake, 3);
@@ -292,13 +327,17 @@ fn snowflake_ids_that_nobody_has_had_are_left_above_what_was_before() -> Result<
                 let board = Switchboard::new(&keys);
                 for (from, to) in [(None, Some("a")), (Some("a"), Some("snowflake"))] {
                     let attempt = board.begin(&[change(from, to)]).await?.unwrap();
-                    let committed = board.commit(attempt, 700_000, here()).await?;
+                    let committed = board
+                        .commit(attempt, Reached::above(700_000), here())
+                        .await?;
                     assert_eq!(committed, Committed::Done);
                 }
                 let span = board.span(&KeySpace::Snowflake).await?.unwrap();
                 assert!(span.bound >= 700_000, "{span:?}");
                 let attempt = board.begin(&[change(Some("snowflake"), next)]).await?;
-                let committed = board.commit(attempt.unwrap(), 0, here()).await?;
+                let committed = board
+                    .commit(attempt.unwrap(), Reached::default(), here())
+                    .await?;
                 assert_eq!(committed, Committed::Done);
                 let first = match next {
                     None => board.standing().await?.rules[0].above,
@@ -330,7 +369,10 @@ fn what_was_reserved_is_dropped_where_a_tables_own_ids_are_among_it() -> Result<
             assert!(board.record(on, recorded("orders", 5_000)).await?);
             // Not while an attempt is under way.
             assert_eq!(board.drop_reserved(&space, 4_000).await?, Dropped::Not);
-            assert_eq!(board.commit(on, 0, here()).await?, Committed::Done);
+            assert_eq!(
+                board.commit(on, Reached::default(), here()).await?,
+                Committed::Done
+            );
             let mut sources = Vec::new();
             for keys in [&keys, &other] {
                 let source = keys.source(&space.spec())?;

@@ -3,6 +3,7 @@
 mod ahead;
 mod ignore;
 mod storm;
+mod tags;
 
 use std::time::Instant;
 
@@ -20,6 +21,7 @@ use keywright_testkit::{
     AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
     Wire, assert_has, capability, command, make_store, wait_until,
 };
+use tags::each_tag_begins_above_its_own_tables;
 
 keywright_testkit::on_both_flavours!(
     open_connections_go_over_and_back,
@@ -45,6 +47,7 @@ keywright_testkit::on_both_flavours!(
     a_server_taken_for_another_gets_no_keys_among_its_ids,
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
     ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table,
+    each_tag_begins_above_its_own_tables,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
