@@ -3,6 +3,8 @@
 use super::grammar::{Role, Writer};
 use super::values::usual_key_in_query;
 
+const ORDERED: &str = " ORDER BY 1";
+
 impl Writer<'_> {
     /// Rows out of a query.
     pub(super) fn query(&mut self, columns: &[Role], text: &mut String) {
@@ -32,7 +34,8 @@ impl Writer<'_> {
                     _ => format!("{first} {operator} {second}"),
                 };
                 if self.one_in(4) {
-                    *text += self.choose(&[" ORDER BY 1", " LIMIT 2", " ORDER BY a LIMIT 1"]);
+                    let tail = self.choose(&[ORDERED, " LIMIT 2", " ORDER BY a LIMIT 1"]);
+                    *text += &in_settled_order(tail, columns);
                 }
             }
             3 => *text += &format!("({first})"),
@@ -80,7 +83,8 @@ impl Writer<'_> {
             text += &self.arm(columns);
         }
         if self.one_in(5) {
-            text += self.choose(&[" ORDER BY 1", " LIMIT 2", " LIMIT 1,5"]);
+            let tail = self.choose(&[ORDERED, " LIMIT 2", " LIMIT 1,5"]);
+            text += &in_settled_order(tail, columns);
         }
         text
     }
@@ -265,4 +269,16 @@ impl Writer<'_> {
         }
         text
     }
+}
+
+/// What follows, with further columns where it orders by one: rows that are alike in that come as the server likes, and get their
+/// keys so.
+fn in_settled_order(tail: &str, columns: &[Role]) -> String {
+    let mut text = tail.to_owned();
+    if tail == ORDERED {
+        for place in 2..=columns.len() {
+            text += &format!(",{place}");
+        }
+    }
+    text
 }
