@@ -16,7 +16,7 @@ struct Listed {
     is_it: fn(Flavour, &Case, &Difference) -> bool,
 }
 
-const LISTED: [Listed; 15] = [
+const LISTED: [Listed; 16] = [
     Listed {
         // The server quotes what it was sent; in a warning, where it is a hint that it cannot read.
         name: "text of a syntax error",
@@ -77,6 +77,18 @@ const LISTED: [Listed; 15] = [
                 && (case.text.contains("ON DUPLICATE") || case.text.contains("IGNORE"))
                 && without_id(&both.native.reply) == without_id(&both.proxied.reply)
                 && same_rows_with_keys(both)
+        },
+    },
+    Listed {
+        name: "a union that is ordered by a column's name",
+        is_it: |flavour, case, both| {
+            const NO_COLUMN: u16 = 1054;
+            flavour == Flavour::MariaDb
+                && case.text.to_ascii_uppercase().contains("UNION")
+                && both.native.errno.is_none()
+                && both.proxied.errno == Some(NO_COLUMN)
+                && both.proxied.reply.contains("ORDER BY")
+                && both.proxied.table.is_empty()
         },
     },
     Listed {
