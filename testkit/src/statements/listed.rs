@@ -80,14 +80,17 @@ const LISTED: [Listed; 16] = [
         },
     },
     Listed {
-        name: "a union that is ordered by a column's name",
+        name: "a union that is ordered by a column's name and has two columns of one name",
         is_it: |flavour, case, both| {
-            const NO_COLUMN: u16 = 1054;
+            const TWO_OF_ONE_NAME: u16 = 1060;
+            let text = case.text.to_ascii_uppercase();
             flavour == Flavour::MariaDb
-                && case.text.to_ascii_uppercase().contains("UNION")
+                && text.contains("ORDER BY")
+                && ["UNION", "EXCEPT", "INTERSECT"]
+                    .iter()
+                    .any(|word| text.contains(word))
                 && both.native.errno.is_none()
-                && both.proxied.errno == Some(NO_COLUMN)
-                && both.proxied.reply.contains("ORDER BY")
+                && both.proxied.errno == Some(TWO_OF_ONE_NAME)
                 && both.proxied.table.is_empty()
         },
     },
