@@ -13,7 +13,7 @@ use keywright_store::Keys;
 use sd_notify::NotifyState;
 use tokio::signal::unix::Signal;
 use tokio::sync::{oneshot, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::run::Running;
 use super::signals::{Signals, Stop, tell_systemd};
@@ -59,12 +59,16 @@ pub(crate) fn run(file: &File) -> Result<()> {
 }
 
 /// Waits until all sources have keys: whoever is served by the program that takes over gets them from the first statement on.
-async fn have_keys(keys: &Keys) -> Result<()> {
+async fn have_keys(keys: &Keys, wait_ms_max: u64) -> Result<()> {
+    let end = Instant::now() + Duration::from_millis(wait_ms_max);
     loop {
         let stats = keys.stats();
         let mut without = stats.iter().filter(|of| of.remaining.is_none()).peekable();
-        if without.peek().is_none() {
+        let Some(first) = without.peek().map(|of| &of.name) else {
             return Ok(());
+        };
+        if Instant::now() >= end {
+            bail!("there were no keys of {first} within take_over_wait_ms_max ({wait_ms_max})");
         }
         if let Some((name, trouble)) = without.find_map(|of| Some((&of.name, of.trouble.as_ref()?)))
         {
@@ -75,9 +79,9 @@ async fn have_keys(keys: &Keys) -> Result<()> {
 }
 
 /// Returns when a new program serves clients. What is wrong with one that does not is logged, and changes nothing.
-async fn successor(told: &mut Signal, listening: &Listening) -> Successor {
+async fn successor(told: &mut Signal, listening: &Listening, wait_ms_max: u64) -> Successor {
     while told.recv().await.is_some() {
-        match Successor::begin(listening).await {
+        match Successor::begin(listening, wait_ms_max).await {
             Ok(successor) => return successor,
             Err(error) => tracing::error!("take-over failed, going on as before: {error:#}"),
         }
@@ -152,9 +156,10 @@ impl Running<'_> {
         signals: &mut Signals,
     ) -> Result<()> {
         let listening = Arc::new(self.listen(handed, predecessor.is_some())?);
+        let wait_ms_max = self.config().take_over_wait_ms_max;
         if predecessor.is_some() {
             tokio::select! {
-                there = have_keys(self.keys()) => there?,
+                there = have_keys(self.keys(), wait_ms_max) => there?,
                 () = signals.stop.said() => return Ok(()),
                 () = Predecessor::gone(predecessor.as_mut()) => bail!(ENDED),
             }
@@ -175,7 +180,7 @@ impl Running<'_> {
                 }
                 tokio::select! {
                     () = self.follow(Some(hangup)) => End::Stop(Ok(())),
-                    successor = successor(take_over, &listening) => End::TakenOver(successor),
+                    successor = successor(take_over, &listening, wait_ms_max) => End::TakenOver(successor),
                 }
             } => end,
         };
