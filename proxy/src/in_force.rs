@@ -319,7 +319,7 @@ impl InForce {
         let traffic = &self.counters.traffic;
         let mut configured = state.config.rules.iter();
         rules.is_empty()
-            || traffic.unread() == 0
+            || traffic.passthrough() == 0
                 && configured.all(|rule| {
                     !rules.contains(&rule_name(rule)) || traffic.under_way(&rule.name()) == 0
                 })

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use keywright_session::{Event, SchemaChanges, Traffic, What};
+use keywright_session::{Event, SchemaChanges, StatementOutcome, Traffic};
 
 use crate::status::clients::ListenerFigures;
 
@@ -90,29 +90,29 @@ fn locked<T>(counts: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Tally {
     /// What became of statements; leaves `events` empty.
     pub fn note(&self, events: &mut Vec<Event>) {
-        for Event { rule, what } in events.drain(..) {
+        for Event { rule, outcome } in events.drain(..) {
             let counters = rule
                 .and_then(|rule| self.rules.get(rule))
                 .unwrap_or(&self.no_rule);
-            let (counts, construct) = match what {
-                What::Rewritten => {
+            let (counts, construct) = match outcome {
+                StatementOutcome::Rewritten => {
                     counters.rewritten.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
-                What::Observed => {
+                StatementOutcome::Observed => {
                     counters.observed.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
-                What::Native(Some(ids)) => {
+                StatementOutcome::Native(Some(ids)) => {
                     counters.native.fetch_add(ids, Ordering::Relaxed);
                     continue;
                 }
-                What::Native(None) => {
+                StatementOutcome::Native(None) => {
                     counters.native_unknown.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
-                What::Refused(construct) => (&counters.refused, construct),
-                What::Passed(construct) => (&counters.passed, construct),
+                StatementOutcome::Refused(construct) => (&counters.refused, construct),
+                StatementOutcome::Passed(construct) => (&counters.passed, construct),
             };
             *locked(counts).entry(construct).or_default() += 1;
         }
@@ -283,16 +283,16 @@ mod tests {
     fn rules_and_constructs_are_counted_apart() {
         let counters = Counters::default();
         assert_eq!(counters.opened(), 1);
-        let event = |rule, what| Event { rule, what };
+        let event = |rule, outcome| Event { rule, outcome };
         for _ in 0..2 {
             // Also after the rules were read again.
             let tally = counters.tally(["a.b", "c.d"].into_iter());
             let mut events = vec![
-                event(Some(1), What::Rewritten),
-                event(Some(1), What::Rewritten),
-                event(Some(0), What::Refused("insert … select")),
-                event(None, What::Refused("load \"data\"")),
-                event(Some(0), What::Passed("charset")),
+                event(Some(1), StatementOutcome::Rewritten),
+                event(Some(1), StatementOutcome::Rewritten),
+                event(Some(0), StatementOutcome::Refused("insert … select")),
+                event(None, StatementOutcome::Refused("load \"data\"")),
+                event(Some(0), StatementOutcome::Passed("charset")),
             ];
             tally.note(&mut events);
             assert!(events.is_empty());

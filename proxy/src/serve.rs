@@ -29,7 +29,7 @@ use crate::connection::relay::Relay;
 use crate::connection::slot::ConnectionSlot;
 use crate::connection::span as connection_span;
 use crate::connection::stream::{Accepted, Acceptor, Stream};
-use crate::handshake::{self, Ended, Login, Pending, Terms};
+use crate::handshake::{self, Ended, Login, LoginSettings, Pending};
 use crate::in_force::context::ListenerContext;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::in_force::updates as config_updates;
@@ -42,7 +42,7 @@ use crate::status::clients::{Client, Entered, ListenerFigures};
 /// How long an acceptor pauses when the process has too many open files, milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 50;
 /// How often connections between commands are looked for while draining, milliseconds.
-const DRAIN_LOOK_MS: u64 = 20;
+const DRAIN_POLL_MS: u64 = 20;
 
 /// What all threads share.
 struct Shared {
@@ -61,7 +61,7 @@ struct Shared {
 
 /// What serving is told, and tells.
 #[derive(Debug)]
-pub struct Orders {
+pub struct ServeControl {
     /// Where clients come from. Closed once the threads have it, so that nothing listens there when they do not.
     pub listening: Arc<Listening>,
     /// False: nobody is accepted any more, and who is connected goes on. Its receivers are gone when nobody can be.
@@ -81,14 +81,14 @@ pub fn serve(
     keys: Keys,
     snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     counters: Arc<Counters>,
-    orders: Orders,
+    control: ServeControl,
 ) -> Result<()> {
-    let Orders {
+    let ServeControl {
         listening,
         accepting,
         stopping,
         serves,
-    } = orders;
+    } = control;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (threads, runtimes) = Threads::new(threads).context("starting runtimes")?;
     let acceptors = runtimes.iter().enumerate().map(|(thread, runtime)| {
@@ -172,7 +172,7 @@ fn work(
         let limit = Duration::from_millis(shared.config.drain_ms_max);
         let drained = async {
             while shared.counters.open() > 0 {
-                tokio::time::sleep(Duration::from_millis(DRAIN_LOOK_MS)).await;
+                tokio::time::sleep(Duration::from_millis(DRAIN_POLL_MS)).await;
             }
         };
         if timeout(limit, drained).await.is_err() {
@@ -297,7 +297,7 @@ async fn let_in(
     else {
         return Ok(None);
     };
-    let terms = Terms {
+    let terms = LoginSettings {
         protection,
         own_key: &snapshot.own_key,
         has_rules: !rules.is_empty(),

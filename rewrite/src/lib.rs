@@ -66,7 +66,7 @@ pub use plan::key_column::KeyColumn;
 pub use plan::load_data::LoadPlan;
 pub use plan::select_plan::QueryPlan;
 pub use plan::site::KeyParameter;
-pub use read::constant::{Ask, Care, Meaning, double_asks, text_asks};
+pub use read::constant::{AsInteger, Care, Meaning, double_as_integer, text_as_integer};
 pub use read::insert::Insert;
 pub use read::insert_head::{InsertHead, Verb};
 pub use read::key_value::KeyForm;

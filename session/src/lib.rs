@@ -29,11 +29,11 @@ pub use budget::Budget;
 pub use client::show::{List, Listing};
 pub use flow::Rest;
 pub use insert::in_place::Room;
-pub use rules::traffic::{Adopted, Door, Traffic, Unread};
+pub use rules::traffic::{PassthroughConnection, RuleAdmission, RulesUpdate, Traffic};
 pub use rules::{
-    Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule, Rules, SeenTable,
-    Sighting, View, ViewKey,
+    KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule,
+    Rules, TableSnapshot, View, ViewKey,
 };
 pub use server::schema::SchemaChanges;
 pub use session::Session;
-pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, Step, What};
+pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, StatementOutcome, Step};

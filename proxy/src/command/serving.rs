@@ -6,9 +6,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use keywright_proxy::serve::listening::{Handed, Listening};
+use keywright_proxy::serve::listening::{InheritedSockets, Listening};
 use keywright_proxy::serve::take_over::{ENDED, Predecessor, Successor};
-use keywright_proxy::serve::{self, Orders};
+use keywright_proxy::serve::{self, ServeControl};
 use keywright_store::Keys;
 use sd_notify::NotifyState;
 use tokio::signal::unix::Signal;
@@ -21,12 +21,12 @@ use super::{File, runtime};
 
 /// How often is looked whether a program that takes over has keys, and whether clients of one that was taken over are left,
 /// milliseconds.
-const LOOK_MS: u64 = 20;
+const POLL_MS: u64 = 20;
 
 /// Serves until SIGTERM or Ctrl-C, or until a program that it started on SIGUSR2 has taken over.
 pub(crate) fn run(file: &File) -> Result<()> {
     // Before there are threads: variables are taken out of the environment.
-    let handed = Handed::from_env()?;
+    let inherited = InheritedSockets::from_env()?;
     let (config, keys) = file.open()?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -51,7 +51,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
         return Ok(());
     };
     runtime.block_on(async {
-        let served = running.serve(handed, predecessor, &mut signals).await;
+        let served = running.serve(inherited, predecessor, &mut signals).await;
         running.leave().await;
         keys.hand_back().await;
         served
@@ -74,7 +74,7 @@ async fn have_keys(keys: &Keys, wait_ms_max: u64) -> Result<()> {
         {
             bail!("there are no keys of {name} for two programs at once: {trouble}");
         }
-        sleep(Duration::from_millis(LOOK_MS)).await;
+        sleep(Duration::from_millis(POLL_MS)).await;
     }
 }
 
@@ -110,13 +110,13 @@ enum End {
 
 impl Serving {
     fn start(running: &Running<'_>, listening: &Arc<Listening>) -> Serving {
-        let (accepting, orders_accepting) = watch::channel(true);
+        let (accepting, receives_accepting) = watch::channel(true);
         let (stop, stopping) = watch::channel(false);
         let (serves, has_begun) = oneshot::channel();
         let (lives, has_ended) = oneshot::channel::<()>();
-        let orders = Orders {
+        let control = ServeControl {
             listening: Arc::clone(listening),
-            accepting: orders_accepting,
+            accepting: receives_accepting,
             stopping,
             serves,
         };
@@ -128,7 +128,7 @@ impl Serving {
         let thread = thread::spawn(move || {
             // Dropped however serving ends, which is what is waited for.
             let _lives = lives;
-            serve::serve(config, keys, snapshot, counters, orders)
+            serve::serve(config, keys, snapshot, counters, control)
         });
         Serving {
             thread,
@@ -151,11 +151,11 @@ impl Running<'_> {
     /// Serves clients until none is left to be served.
     async fn serve(
         &mut self,
-        handed: Handed,
+        inherited: InheritedSockets,
         mut predecessor: Option<Predecessor>,
         signals: &mut Signals,
     ) -> Result<()> {
-        let listening = Arc::new(self.listen(handed, predecessor.is_some())?);
+        let listening = Arc::new(self.listen(inherited, predecessor.is_some())?);
         let wait_ms_max = self.config().take_over_wait_ms_max;
         if predecessor.is_some() {
             tokio::select! {
@@ -207,9 +207,9 @@ impl Running<'_> {
         serving.join().and(outcome)
     }
 
-    fn listen(&self, mut handed: Handed, takes_over: bool) -> Result<Listening> {
-        let listening = Listening::begin(self.config(), &mut handed)?;
-        let left = handed.left().join(", ");
+    fn listen(&self, mut inherited: InheritedSockets, takes_over: bool) -> Result<Listening> {
+        let listening = Listening::begin(self.config(), &mut inherited)?;
+        let left = inherited.left().join(", ");
         match left.is_empty() {
             true => {}
             // They are closed here now, and there when the other program gives way.
@@ -262,7 +262,7 @@ impl Running<'_> {
         tracing::info!(pid, connections, "the new program has taken over");
         let all_have_left = async {
             while counters.open() > 0 {
-                sleep(Duration::from_millis(LOOK_MS)).await;
+                sleep(Duration::from_millis(POLL_MS)).await;
             }
         };
         let limit = Duration::from_millis(self.config().drain_ms_max);

@@ -26,7 +26,7 @@ const RETRY_MS: u64 = 1_000;
 const RETRY_MS_MAX: u64 = 60_000;
 /// How often the servers are looked at because statements have met a fence or a server that is not known, milliseconds at least: one
 /// whose column is full meets the fence at every INSERT.
-const LOOK_INTO_MS_MIN: u64 = 1_000;
+const RECHECK_MS_MIN: u64 = 1_000;
 /// How long nothing is begun after an attempt, milliseconds: what waited gets its turn.
 const TURN_MS: u64 = 500;
 /// Longest name of a place, characters.
@@ -58,7 +58,7 @@ pub(super) struct Switching {
     no_fence_before: Instant,
     /// How often statements were kept back from a server or a table, and native ones refused at the fence, as far as that was looked
     /// into.
-    looked_into: (u64, u64),
+    rechecked: (u64, u64),
     /// When an attempt was under way last.
     last_busy: Option<Instant>,
     /// What was logged last, and has not changed.
@@ -185,7 +185,7 @@ impl Switching {
             rules_left: 0,
             next_fence: Instant::now(),
             no_fence_before: Instant::now(),
-            looked_into: (0, 0),
+            rechecked: (0, 0),
             last_busy: None,
             reported: None,
             told_off: BTreeSet::new(),
@@ -279,7 +279,7 @@ impl Switching {
         }
         let turn = Duration::from_millis(TURN_MS);
         let is_turn_over = self.last_busy.is_none_or(|busy| busy + turn < now);
-        self.look_into(now).await?;
+        self.recheck(now).await?;
         self.is_due |= self.conductor.has_ahead();
         if !self.is_due {
             return Ok(true);
@@ -293,16 +293,16 @@ impl Switching {
     }
 
     /// Puts right what a failover may have changed, now and then and when statements have met it.
-    async fn look_into(&mut self, now: Instant) -> Result<()> {
+    async fn recheck(&mut self, now: Instant) -> Result<()> {
         let traffic = self.conductor.connections().traffic();
         let met = (traffic.on_unknown_server(), traffic.at_fence());
-        let is_asked_for = met != self.looked_into && now >= self.no_fence_before;
+        let is_asked_for = met != self.rechecked && now >= self.no_fence_before;
         if now < self.next_fence && !is_asked_for {
             return Ok(());
         }
-        self.no_fence_before = now + Duration::from_millis(LOOK_INTO_MS_MIN);
+        self.no_fence_before = now + Duration::from_millis(RECHECK_MS_MIN);
         self.next_fence = now + Duration::from_secs(self.config.schema_refresh_s);
-        self.looked_into = met;
+        self.rechecked = met;
         self.is_due = true;
         if self.conductor.lift_left().await? {
             self.conductor.connections().renew();

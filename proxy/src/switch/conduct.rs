@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use keywright_store::Failure;
 use keywright_store::switch::{
-    Change, Committed, InForce, KeySpace, Me, Next, Phase, Reached, Recorded, RuleName, Standing,
-    Switchboard, decide,
+    Change, Committed, InForce, KeySpace, Next, Participant, Phase, Reached, Recorded, RuleName,
+    Standing, Switchboard, decide,
 };
 use tokio::time::{Instant, timeout};
 
@@ -135,7 +135,7 @@ impl<C: ClientConnections> Conductor<C> {
             self.say(None).await?;
         }
         let standing = self.standing().await?;
-        let me = Me {
+        let me = Participant {
             program: self.board.program(),
             can_lead: self.can_lead(),
             holds: self.holds,

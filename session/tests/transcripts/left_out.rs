@@ -1,6 +1,6 @@
 //! Statements that are passed on while their rule observes and cannot go out again: MariaDB may leave rows out at the fence, with a warning.
 
-use keywright_session::{Adopted, Mode};
+use keywright_session::{Mode, RulesUpdate};
 
 use super::rig::*;
 use super::switched::{AT_FENCE, Program, ok_with_warnings, warning};
@@ -122,6 +122,9 @@ fn a_prepared_query_is_told_of_and_its_connection_ends() {
             (_, Some(_)) => assert!(told.is_empty(), "{told:?}"),
             (_, None) => assert_eq!(told, answer),
         }
-        assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Never);
+        assert_eq!(
+            program.publish(Mode::Rewrite, false),
+            RulesUpdate::Impossible
+        );
     }
 }

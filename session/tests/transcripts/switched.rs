@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_rewrite::KeyForm;
-use keywright_session::{Adopted, Door, Mode, Rules, Session, Traffic};
+use keywright_session::{Mode, RuleAdmission, Rules, RulesUpdate, Session, Traffic};
 
 use super::rig::*;
 
@@ -45,7 +45,7 @@ impl Program {
     }
 
     fn rules(&self, version: u64, mode: Mode, is_held: bool) -> Arc<Rules> {
-        let door = Door {
+        let admission = RuleAdmission {
             name: "t".to_owned(),
             is_held,
             waits_for_store: self.waits_for_store,
@@ -53,21 +53,21 @@ impl Program {
             servers: self.servers.clone(),
         };
         let rules = Rules::new(vec![self.r.rule_in(mode)], false);
-        Arc::new(rules.with_traffic(&self.traffic, version, &[door]))
+        Arc::new(rules.with_traffic(&self.traffic, version, &[admission]))
     }
 
     /// Another version of the rules is in force; what the connection makes of it.
-    pub(super) fn publish(&mut self, mode: Mode, is_held: bool) -> Adopted {
+    pub(super) fn publish(&mut self, mode: Mode, is_held: bool) -> RulesUpdate {
         let version = self.traffic.version() + 1;
         self.traffic.publish(version);
         self.follow(mode, is_held)
     }
 
-    fn follow(&mut self, mode: Mode, is_held: bool) -> Adopted {
+    fn follow(&mut self, mode: Mode, is_held: bool) -> RulesUpdate {
         let rules = self.rules(self.traffic.version(), mode, is_held);
-        let adopted = self.r.s.adopt(&rules);
+        let update = self.r.s.update_rules(&rules);
         self.r.run();
-        adopted
+        update
     }
 
     pub(super) fn sent(&mut self) -> String {
@@ -85,7 +85,7 @@ fn ok_in(status: u8) -> Vec<u8> {
 fn a_server_on_which_the_keys_are_not_in_force_gets_none() {
     let mut program = Program::new(Mode::Observe);
     program.servers = Some(["uuid=before".to_owned()].into());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.r.query(INSERT).is_empty());
     assert_eq!(
         (
@@ -95,7 +95,7 @@ fn a_server_on_which_the_keys_are_not_in_force_gets_none() {
         (0, 1)
     );
     program.servers = Some(["uuid=before".to_owned(), SERVER.to_owned()].into());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.sent().contains(KEYED));
 }
 
@@ -120,7 +120,7 @@ fn only_inserts_wait_while_nobody_knows_where_keys_come_from() {
         let mut program = Program::new(Mode::Observe);
         program.waits_for_store = !is_unknown_server;
         program.servers = is_unknown_server.then(|| ["uuid=before".to_owned()].into());
-        assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+        assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
         program.r.query("BEGIN");
         program.r.answer(&ok_in(3));
         let select = "SELECT a FROM t";
@@ -138,11 +138,11 @@ fn only_inserts_wait_while_nobody_knows_where_keys_come_from() {
 #[test]
 fn a_statement_waits_while_its_table_is_held() {
     let mut program = Program::new(Mode::Observe);
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Observe, true), RulesUpdate::Taken);
     assert!(program.r.query(INSERT).is_empty());
     assert_eq!(program.traffic.under_way("t"), 0);
     // It goes out by whatever comes then.
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.sent().contains(KEYED));
     assert_eq!(program.traffic.under_way("t"), 1);
     program.r.answer(&ok(1, 100));
@@ -155,9 +155,9 @@ fn who_has_not_heard_of_the_hold_waits_too() {
     let version = program.traffic.version() + 1;
     program.traffic.publish(version);
     assert!(program.r.query(INSERT).is_empty());
-    assert_eq!(program.follow(Mode::Observe, true), Adopted::Yes);
+    assert_eq!(program.follow(Mode::Observe, true), RulesUpdate::Taken);
     assert!(program.sent().is_empty());
-    assert_eq!(program.publish(Mode::Observe, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Observe, false), RulesUpdate::Taken);
     assert!(program.sent().contains(INSERT));
 }
 
@@ -170,7 +170,10 @@ fn a_transaction_that_has_touched_the_table_goes_on() {
         program.r.query(touches);
         program.r.answer(&ok_in(3));
         assert_eq!(program.traffic.under_way("t"), 1, "{touches}");
-        assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
+        assert_eq!(
+            program.publish(Mode::Observe, true),
+            RulesUpdate::AfterTransaction
+        );
         assert!(has(&program.r.query(INSERT), INSERT));
         program.r.answer(&ok_in(3));
         assert_eq!(program.traffic.under_way("t"), 1);
@@ -179,7 +182,7 @@ fn a_transaction_that_has_touched_the_table_goes_on() {
         assert_eq!(program.traffic.under_way("t"), 0);
         // The next one waits.
         assert!(program.r.query(INSERT).is_empty());
-        assert_eq!(program.follow(Mode::Observe, true), Adopted::Yes);
+        assert_eq!(program.follow(Mode::Observe, true), RulesUpdate::Taken);
         assert!(program.sent().is_empty());
     }
 }
@@ -205,7 +208,10 @@ fn an_error_that_has_ended_a_transaction_is_found_out_while_others_wait() {
         program.r.query("UPDATE t SET a = 1");
         program.r.answer(&packet(1, ERROR));
         assert!(!program.r.s.ask_whether_open(), "nobody waits");
-        assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
+        assert_eq!(
+            program.publish(Mode::Observe, true),
+            RulesUpdate::AfterTransaction
+        );
         program.r.output();
         program.sent();
         assert!(program.r.s.ask_whether_open());
@@ -228,7 +234,10 @@ fn a_command_behind_that_question_waits_for_its_answer() {
     program.r.answer(&ok_in(3));
     program.r.query(INSERT);
     program.r.answer(&packet(1, ERROR));
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
+    assert_eq!(
+        program.publish(Mode::Observe, true),
+        RulesUpdate::AfterTransaction
+    );
     program.sent();
     assert!(program.r.s.ask_whether_open());
     assert_eq!(program.r.query("COMMIT"), SET_OPTION);
@@ -243,7 +252,10 @@ fn an_error_may_have_begun_a_transaction_without_autocommit() {
     program.r.query(INSERT);
     program.r.answer(&packet(1, ERROR));
     assert_eq!(program.traffic.under_way("t"), 1);
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
+    assert_eq!(
+        program.publish(Mode::Observe, true),
+        RulesUpdate::AfterTransaction
+    );
     assert!(program.r.s.ask_whether_open());
     program.r.answer(&eof_in(0));
     assert_eq!(program.traffic.under_way("t"), 0);
@@ -256,7 +268,7 @@ fn a_transaction_that_has_not_touched_it_waits() {
     program.r.answer(&ok_in(3));
     program.r.query("SELECT a FROM u");
     program.r.answer(&ok_in(3));
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Observe, true), RulesUpdate::Taken);
     for text in ["SELECT a FROM t", INSERT] {
         assert!(program.r.query(text).is_empty(), "{text}");
         program.r.s.on_waited();
@@ -272,9 +284,12 @@ fn one_that_goes_on_follows_what_is_in_force_after_all() {
     program.r.answer(&ok_in(3));
     program.r.query(INSERT);
     program.r.answer(&ok_in(3));
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
+    assert_eq!(
+        program.publish(Mode::Observe, true),
+        RulesUpdate::AfterTransaction
+    );
     // Others went on without this program.
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(has(&program.r.query(INSERT), KEYED));
 }
 
@@ -284,7 +299,7 @@ fn what_the_fence_refuses_goes_out_again_by_newer_rules() {
     assert!(has(&program.r.query(INSERT), INSERT));
     program.r.answer(&packet(1, AT_FENCE));
     assert!(program.r.output().is_empty());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.sent().contains(KEYED));
     program.r.answer(&ok(1, 100));
     assert_eq!(program.r.output(), ok(1, 100));
@@ -315,7 +330,7 @@ fn a_prepared_statement_goes_over_with_the_types_it_had() {
     assert!(has(&program.r.say(&first), "\x09\0\0\0\0\0\0\0"));
     program.r.answer(&ok(1, 7));
     program.r.output();
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     // Types are sent once.
     let again = execute(7, &[0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
     let sent = program.r.say(&again);
@@ -328,7 +343,7 @@ fn a_prepared_statement_goes_over_with_the_types_it_had() {
     program.r.answer(&ok(1, 100));
     assert_eq!(program.r.output(), ok(1, 100));
     // And back.
-    assert_eq!(program.publish(Mode::Observe, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Observe, false), RulesUpdate::Taken);
     let sent = program.r.say(&again);
     assert!(has(&sent, "INSERT INTO t (a) VALUES (?)"), "{sent:?}");
 }
@@ -338,8 +353,11 @@ fn one_that_cannot_go_over_ends_its_connection() {
     let mut program = Program::new(Mode::Observe);
     stmt_prepare(&mut program.r, "INSERT INTO t (a) SELECT a FROM u", "1");
     program.r.answer(&prepared(7, 0));
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::Yes);
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Never);
+    assert_eq!(program.publish(Mode::Observe, true), RulesUpdate::Taken);
+    assert_eq!(
+        program.publish(Mode::Rewrite, false),
+        RulesUpdate::Impossible
+    );
 }
 
 /// The OK packet of an INSERT IGNORE that warns.
@@ -366,7 +384,7 @@ fn rows_that_the_fence_leaves_out_go_out_again_by_newer_rules() {
     assert!(has(&asked, "SHOW WARNINGS"), "{asked:?}");
     assert!(program.r.answer(&warning("167")).is_empty());
     assert!(program.r.output().is_empty());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.sent().contains(KEYED));
     program.r.answer(&ok(1, 100));
     assert_eq!(program.r.output(), ok(1, 100));
@@ -381,7 +399,7 @@ fn rows_that_the_fence_leaves_out_go_out_again_by_newer_rules() {
     program.r.answer(&ok_with_warnings(0, 1));
     program.r.answer(&warning("167"));
     assert!(program.r.output().is_empty());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.sent().contains("(`id`,a) VALUES (?,?)"));
 }
 
@@ -433,12 +451,12 @@ fn rows_that_are_in_do_not_go_out_again() {
     program.r.answer(&ok_with_warnings(1, 1));
     program.r.answer(&warning("167"));
     assert!(program.r.output().is_empty());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.sent().is_empty());
     assert!(has(&program.r.output(), "without one were left out"));
     assert_eq!(program.traffic.under_way("t"), 0);
     // Others have no such rows.
-    assert_eq!(program.publish(Mode::Observe, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Observe, false), RulesUpdate::Taken);
     program.r.query(MIXED);
     program.r.answer(&ok_with_warnings(1, 1));
     assert!(program.r.answer(&warning("1062")).is_empty());

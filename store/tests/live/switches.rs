@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use keywright_core::Cause;
 use keywright_store::switch::{
-    Change, CommitRefusal, Committed, Dropped, KeySpace, Phase, Reached, Recorded, RuleName,
-    Standing, Switchboard, WentBy,
+    Change, CommitRefusal, Committed, Dropped, KeySpace, NativeInserts, Phase, Reached, Recorded,
+    RuleName, Standing, Switchboard,
 };
 use keywright_store::{KeySpec, RawStoreSettings};
 use keywright_testkit::{Flavour, Result};
@@ -418,31 +418,37 @@ fn programs_hear_what_went_by_the_others() -> Result<()> {
             keys.init().await?;
             let (one, other) = (Switchboard::new(&keys), Switchboard::new(&keys));
             let rule = || change(None, None).rule;
-            let went_by = |ids, unknown| WentBy { ids, unknown };
+            let native_inserts = |ids, unknown| NativeInserts { ids, unknown };
             let noted = |board: &Switchboard, ids| {
                 let board = board.clone();
                 async move {
                     board
-                        .note_native(move || vec![(rule(), went_by(ids, 1))])
+                        .note_native(move || vec![(rule(), native_inserts(ids, 1))])
                         .await
                 }
             };
             let first = noted(&one, 10).await?;
-            assert_eq!(first.noted, []);
-            let heard = noted(&other, 5).await?;
-            assert_eq!(heard.noted.len(), 1);
-            assert_eq!(heard.noted[0].program, one.program());
-            assert_eq!(heard.noted[0].rule, rule());
-            assert_eq!(heard.noted[0].went_by, went_by(10, 1));
-            assert_eq!(heard.noted[0].at_ms, first.at_ms);
-            assert!(heard.at_ms >= first.at_ms);
+            assert_eq!(first.reports, []);
+            let peer_reports = noted(&other, 5).await?;
+            assert_eq!(peer_reports.reports.len(), 1);
+            assert_eq!(peer_reports.reports[0].program, one.program());
+            assert_eq!(peer_reports.reports[0].rule, rule());
+            assert_eq!(
+                peer_reports.reports[0].native_inserts,
+                native_inserts(10, 1)
+            );
+            assert_eq!(peer_reports.reports[0].at_ms, first.at_ms);
+            assert!(peer_reports.at_ms >= first.at_ms);
             noted(&one, 12).await?;
-            let heard = noted(&other, 5).await?;
-            assert_eq!(heard.noted.len(), 1);
-            assert_eq!(heard.noted[0].went_by, went_by(12, 1));
+            let peer_reports = noted(&other, 5).await?;
+            assert_eq!(peer_reports.reports.len(), 1);
+            assert_eq!(
+                peer_reports.reports[0].native_inserts,
+                native_inserts(12, 1)
+            );
             // Long gone.
             schema.sql("UPDATE keywright_native SET noted_at = noted_at - INTERVAL 25 HOUR")?;
-            assert_eq!(noted(&other, 6).await?.noted, []);
+            assert_eq!(noted(&other, 6).await?.reports, []);
             assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_native")?, 1);
             Ok::<(), anyhow::Error>(())
         })?;
