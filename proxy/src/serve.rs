@@ -33,7 +33,7 @@ use crate::handshake::{self, Ended, Login, LoginSettings, Pending};
 use crate::in_force::context::ListenerContext;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::in_force::updates as config_updates;
-use crate::metrics::{self, Counters, Total};
+use crate::metrics::{self, Counters, Metric};
 use crate::serve::listening::{Acceptors, Listening};
 use crate::serve::threads::Threads;
 use crate::status::Status;
@@ -249,7 +249,7 @@ fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
         return Some((Cause::Draining, "the proxy is stopping"));
     }
     if open > shared.config.connections_max {
-        shared.counters.count(Total::TurnedAway);
+        shared.counters.add(Metric::TurnedAway, [], 1);
         return Some((Cause::ConnectionsFull, "Too many connections"));
     }
     None

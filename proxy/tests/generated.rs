@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, Result, bail};
 use keywright_proxy::config::Config;
-use keywright_proxy::metrics::Counters;
+use keywright_proxy::metrics::{Counters, Metric};
 use keywright_session::{Event, StatementOutcome};
 use keywright_store::{Remaining, SourceStats, WAIT_BOUNDS_US};
 use keywright_testkit::docs::{generated_part, table};
@@ -135,7 +135,7 @@ fn the_page_of_metrics_lists_what_is_served() -> Result<()> {
 fn everything() -> Result<String> {
     let counters = Counters::default();
     counters.opened();
-    counters.fence_missing("127.0.0.1:6033", 1);
+    counters.set(Metric::FenceMissing, ["127.0.0.1:6033"], 1);
     counters
         .listens("127.0.0.1:6033", "127.0.0.1:3306")
         .tried(true);

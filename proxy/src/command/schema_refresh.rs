@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use keywright_proxy::config::Config;
-use keywright_proxy::metrics::{Counters, Total};
+use keywright_proxy::metrics::{Counters, Metric};
 use keywright_proxy::schema::{self, Counting, Extent, Finding, Severity, TableFacts};
 use keywright_store::switch::{PeerReports, Switchboard};
 use tokio::task::JoinSet;
@@ -227,7 +227,7 @@ impl Known {
         }
         self.reported = reported;
         self.facts = server.facts;
-        counters.fence_missing(listener, server.unfenced);
+        counters.set(Metric::FenceMissing, [listener], server.unfenced);
     }
 }
 
@@ -277,7 +277,7 @@ async fn refresh(
         servers.push(match read {
             Ok(inspected) => Some(Server::of(&config, inspected)),
             Err(error) => {
-                counters.count(Total::SchemaRefreshFailures);
+                counters.add(Metric::SchemaRefreshFailures, [], 1);
                 is_all = false;
                 let listener = &listener.bind;
                 tracing::warn!(

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use keywright_proxy::config::Config;
-use keywright_proxy::metrics::Counters;
+use keywright_proxy::metrics::{Counters, Metric};
 use keywright_proxy::schema::{Count, Counting};
 use keywright_proxy::switch::rule_name;
 use keywright_store::switch::{NativeInserts, PeerReports, RuleName, Unseen};
@@ -128,7 +128,7 @@ impl UnseenIds {
                     });
                     let (unseen, report) = known.judge(read.made, now);
                     if unseen > 0 {
-                        counters.unseen_ids(&name, unseen);
+                        counters.add(Metric::IdsUnseen, [&name], unseen);
                     }
                     let ids = known.ids;
                     reports.extend(report.map(|report| Unseen { rule, ids, report }));
