@@ -127,7 +127,7 @@ const FAULTS: &[Fault] = &[
         asked: Asked::Check,
         told: &[
             "the store at 127.0.0.1:33069 cannot be used: Connection refused",
-            "is the address in url of [store] right?",
+            "and the address in url of [store] right?",
         ],
     },
     Fault {
@@ -169,7 +169,10 @@ const FAULTS: &[Fault] = &[
         ),
         sql: NOTHING,
         asked: Asked::Check,
-        told: &["no table is left for rule 2", "Put the narrower one first"],
+        told: &[
+            "no table is left for rule shop_1.orders_1.id",
+            "Put the narrower one first",
+        ],
     },
     Fault {
         what: "a fence without admin",
