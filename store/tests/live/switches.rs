@@ -118,7 +118,7 @@ fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
             assert_eq!(standing.phase, Phase::Closed);
             assert_eq!(standing.rules[0].above, Some(next));
             assert_eq!(generation(&standing, "b"), Some(2));
-            assert!(!board.end(off).await? && !board.release(off).await?);
+            assert!(!board.end(off).await? && !board.release(off, None).await?);
             assert!(board.is_in(off, Phase::Closed).await?);
             assert!(board.complete(off).await? && !board.complete(off).await?);
             let standing = board.standing().await?;
@@ -157,7 +157,7 @@ fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
         assert!(leads.begin(&[change(None, Some("a"))]).await?.is_none());
         assert_eq!(ends.recorded(first).await?, [recorded("orders", 10)]);
         assert!(ends.is_in(first, Phase::Ending).await?);
-        assert!(ends.release(first).await?);
+        assert!(ends.release(first, None).await?);
         assert!(!leads.is_in(first, Phase::Ending).await?);
 
         // Another one of the same kind is not taken for it.
@@ -200,7 +200,7 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
             board.commit(attempt, Reached::default(), here()).await?,
             Committed::Unknown(space("b"))
         );
-        assert!(board.end(attempt).await? && board.release(attempt).await?);
+        assert!(board.end(attempt).await? && board.release(attempt, None).await?);
 
         schema.sql("UPDATE keywright_segment SET id_max = 1000")?;
         let attempt = board.begin(&[change(None, Some("a"))]).await?.unwrap();
@@ -210,7 +210,7 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
             board.commit(attempt, Reached::default(), here()).await?,
             refused
         );
-        assert!(board.end(attempt).await? && board.release(attempt).await?);
+        assert!(board.end(attempt).await? && board.release(attempt, None).await?);
         assert_eq!(
             generation(&board.standing().await?, "a"),
             Some(0),
@@ -307,6 +307,58 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
             assert!(first >= native, "{first} {native}");
             Ok::<(), anyhow::Error>(())
         })?;
+    }
+    Ok(())
+}
+
+/// Leases lie ahead of the clock while somebody issues. That keeps nobody from repeating the switch for another server, nor from letting
+/// another table go over.
+#[test]
+fn a_switch_to_keys_is_made_again_while_others_issue() -> Result<()> {
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        for name in ["a", "snowflake"] {
+            let schema = Schema::on(flavour, &format!("kw_switch_again_{name}"))?;
+            runtime()?.block_on(async {
+                let (keys, other) = (open(&schema.raw())?, open(&schema.raw())?);
+                keys.init().await?;
+                keys.create_tag(&tag("a"), &small_steps(100)).await?;
+                let (board, keys_of) = (Switchboard::new(&keys), space(name));
+                let switch = async |change: Change, counter: u64| {
+                    let attempt = board.begin(&[change]).await?.unwrap();
+                    assert!(board.record(attempt, recorded("orders", counter)).await?);
+                    let committed = board.commit(attempt, Reached::default(), here()).await?;
+                    assert_eq!(committed, Committed::Done);
+                    Ok::<(), anyhow::Error>(())
+                };
+                switch(change(None, Some(name)), 5_000).await?;
+                let mut last = 0;
+                let again = Change {
+                    rule: RuleName {
+                        tables: "shop.lines".to_owned(),
+                        column: "id".to_owned(),
+                    },
+                    ..change(None, Some(name))
+                };
+                for (generation, next) in [(1, change(Some(name), Some(name))), (2, again)] {
+                    let mut taken = Vec::new();
+                    for keys in [&keys, &other] {
+                        let source = keys.source(&keys_of.spec())?;
+                        keys.follow(&keys_of, generation);
+                        taken.push(source.take(1, true).await?.number(0).unwrap());
+                    }
+                    assert!(taken.iter().all(|id| *id > last), "{taken:?} {last}");
+                    last = taken.into_iter().max().unwrap();
+                    switch(next, last + 1).await?;
+                }
+                for keys in [&keys, &other] {
+                    let source = keys.source(&keys_of.spec())?;
+                    keys.follow(&keys_of, 3);
+                    let id = source.take(1, true).await?.number(0).unwrap();
+                    assert!(id > last, "{id} {last}");
+                }
+                Ok::<(), anyhow::Error>(())
+            })?;
+        }
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! Tables go over from auto-increment to keys, to another tag and back while applications insert: no insert fails, and no id comes twice.
 
 mod ahead;
+
 mod ignore;
+mod later;
+mod replaced;
 mod storm;
 mod tags;
 
@@ -20,6 +23,10 @@ use ignore::{
 use keywright_testkit::{
     AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
     Wire, assert_has, capability, command, make_store, wait_until,
+};
+use later::a_program_dies_before_the_fence_of_a_late_table;
+use replaced::{
+    a_server_is_replaced_in_the_middle_of_an_attempt, a_server_takes_over_while_others_write,
 };
 use tags::each_tag_begins_above_its_own_tables;
 
@@ -48,6 +55,9 @@ keywright_testkit::on_both_flavours!(
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
     ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table,
     each_tag_begins_above_its_own_tables,
+    a_server_takes_over_while_others_write,
+    a_server_is_replaced_in_the_middle_of_an_attempt,
+    a_program_dies_before_the_fence_of_a_late_table,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
