@@ -46,6 +46,8 @@ pub struct Config {
     pub keepalive_s: u32,
     /// How long connections may go on after SIGTERM, milliseconds.
     pub drain_ms_max: u64,
+    /// How long a program that takes over may take until it serves clients, milliseconds.
+    pub take_over_wait_ms_max: u64,
     /// How often fences and triggers are looked at while the proxy runs, seconds.
     pub schema_refresh_s: u64,
     /// How long an attempt to switch tables over to keys, or back, may take, milliseconds.
@@ -114,6 +116,7 @@ impl Config {
                 (of.connections_max, of.limits, of.memory_bytes_max),
                 (of.connect_ms_max, of.login_ms_max, of.answer_ms_max),
                 (of.keepalive_s, of.drain_ms_max, of.switch_wait_ms_max),
+                of.take_over_wait_ms_max,
                 (of.metrics.clone(), of.status_users.clone()),
             )
         };
@@ -203,6 +206,7 @@ impl Config {
                 answer_ms_max: raw.limits.answer_ms_max,
                 keepalive_s: raw.limits.keepalive_s,
                 drain_ms_max: raw.limits.drain_ms_max,
+                take_over_wait_ms_max: raw.limits.take_over_wait_ms_max,
                 schema_refresh_s: raw.limits.schema_refresh_s,
                 switch_wait_ms_max: raw.limits.switch_wait_ms_max,
                 switch_peer_wait_s: raw.limits.switch_peer_wait_s,

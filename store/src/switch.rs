@@ -24,10 +24,10 @@ pub(crate) mod state;
 pub use crate::store::switch_commit::Committed;
 pub use board::Switchboard;
 pub use commit::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
-pub use decide::{Me, Next, decide, missing};
+pub use decide::{Next, Participant, decide, missing};
 pub use reached::Reached;
 pub use space::KeySpace;
 pub use state::{
-    Change, Dropped, Heard, IdSpan, InForce, LateTable, Noted, Peer, Phase, Recorded, RuleName,
-    Standing, Unseen, WantedKeys, WentBy,
+    Change, Dropped, IdSpan, InForce, LateTable, NativeInserts, Peer, PeerReport, PeerReports,
+    Phase, Recorded, RuleName, Standing, Unseen, WantedKeys,
 };

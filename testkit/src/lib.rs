@@ -25,7 +25,7 @@ pub mod soak;
 pub mod statements;
 mod wire;
 
-pub use draws::id_log::{Draw, IdFault, IdLog, IdSummary};
+pub use draws::id_log::{Draw, IdFault, IdLog, IdSummary, draw};
 pub use draws::load::Load;
 pub use machine::account::Account;
 pub use machine::apt::DebianArchive;

@@ -17,6 +17,19 @@ INSERT INTO t (a) SELECT x FROM source WHERE x = 1 UNION ALL SELECT 99;
 INSERT INTO t (b) SELECT y FROM source ORDER BY y DESC LIMIT 2;
 SELECT a, b FROM t ORDER BY id;
 
+=== insert from a union that is ordered as a whole
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20));
+CREATE TABLE source (x INT, y VARCHAR(20));
+INSERT INTO source VALUES (3, 'c'), (1, 'a'), (2, 'b');
+--- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b) SELECT x, y FROM source UNION ALL SELECT 0, 'zero' ORDER BY x;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (b, a) SELECT y AS name, x AS number FROM source UNION SELECT 'd', 4 ORDER BY name DESC, number;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (b) SELECT y FROM source UNION SELECT 'e' ORDER BY 1 DESC LIMIT 3;
+SELECT a, b FROM t ORDER BY id;
+
 === insert from all rows but the first
 only: mariadb
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
-use crate::config::tls::Outward;
+use crate::config::tls::UpstreamTls;
 
 /// Who may connect to a UNIX socket: everybody, since clients run as users of their own.
 const SOCKET_MODE: u32 = 0o777;
@@ -46,9 +46,9 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Stream::accept_tls`], or the server is not whom it should be.
-    pub async fn connect_tls(self, outward: &Outward) -> io::Result<Stream> {
-        let connector = TlsConnector::from(Arc::clone(&outward.config));
-        let stream = connector.connect(outward.name.clone(), self).await?;
+    pub async fn connect_tls(self, upstream_tls: &UpstreamTls) -> io::Result<Stream> {
+        let connector = TlsConnector::from(Arc::clone(&upstream_tls.config));
+        let stream = connector.connect(upstream_tls.name.clone(), self).await?;
         Ok(Stream::Tls(Box::new(stream.into())))
     }
 

@@ -1,4 +1,4 @@
-//! Where the program listens: on sockets that it was handed, and on those that it binds.
+//! Where the program listens: on sockets that it inherited, and on those that it binds.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,21 +12,21 @@ use crate::connection::stream::{Acceptor, Bound};
 /// Listening sockets that the program was handed when it was started (`LISTEN_FDS`): by a service manager, or by the program that it
 /// takes over from.
 #[derive(Debug, Default)]
-pub struct Handed(Vec<Bound>);
+pub struct InheritedSockets(Vec<Bound>);
 
-impl Handed {
+impl InheritedSockets {
     /// Those that the environment names. To be called while the program has one thread: variables are removed.
     ///
     /// # Errors
     /// What was handed over is no listening socket.
-    pub fn from_env() -> Result<Handed> {
-        let mut handed = ListenFd::from_env();
-        let count = handed.len();
+    pub fn from_env() -> Result<InheritedSockets> {
+        let mut inherited = ListenFd::from_env();
+        let count = inherited.len();
         let socket = |index| {
-            let bound = match handed.take_unix_listener(index) {
+            let bound = match inherited.take_unix_listener(index) {
                 Ok(Some(bound)) => Bound::Unix(bound),
                 Ok(None) | Err(_) => {
-                    let taken = handed.take_tcp_listener(index)?;
+                    let taken = inherited.take_tcp_listener(index)?;
                     Bound::Tcp(taken.ok_or(io::ErrorKind::NotFound)?)
                 }
             };
@@ -35,7 +35,7 @@ impl Handed {
         };
         let sockets = (0..count).map(socket).collect::<io::Result<_>>();
         sockets
-            .map(Handed)
+            .map(InheritedSockets)
             .context("listening on what LISTEN_FDS names")
     }
 
@@ -72,15 +72,15 @@ impl Listening {
     ///
     /// # Errors
     /// An address cannot be bound.
-    pub fn begin(config: &Config, handed: &mut Handed) -> Result<Listening> {
+    pub fn begin(config: &Config, inherited: &mut InheritedSockets) -> Result<Listening> {
         // First, so that /readyz can be asked as soon as clients get through.
         let metrics = config.metrics.as_deref().map(|bind| {
-            let bound = handed.bind(bind);
+            let bound = inherited.bind(bind);
             bound.with_context(|| format!("serving metrics on {bind}"))
         });
         let metrics = metrics.transpose()?;
         let listeners = config.listeners.iter().map(|listener| {
-            let bound = handed.bind(&listener.bind);
+            let bound = inherited.bind(&listener.bind);
             bound.with_context(|| format!("listening on {}", listener.bind))
         });
         Ok(Listening {
@@ -110,7 +110,7 @@ impl Listening {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bound, Handed};
+    use super::{Bound, InheritedSockets};
 
     #[test]
     fn sockets_that_were_handed_over_are_found_by_their_addresses() -> std::io::Result<()> {
@@ -119,17 +119,17 @@ mod tests {
         let unix = format!("unix:{}", path.display());
         let (tcp, other) = (Bound::bind("127.0.0.1:0")?, Bound::bind("127.0.0.1:0")?);
         let (address, left) = (tcp.name(), other.name());
-        let mut handed = Handed(vec![other, Bound::bind(&unix)?, tcp]);
+        let mut inherited = InheritedSockets(vec![other, Bound::bind(&unix)?, tcp]);
         let port = address.trim_start_matches("127.0.0.1:");
         // Anew neither could be bound.
-        let found = handed.bind(&format!("localhost:{port}"))?;
+        let found = inherited.bind(&format!("localhost:{port}"))?;
         assert_eq!(found.name(), address);
-        assert_eq!(handed.bind(&unix)?.name(), unix);
-        assert_eq!(handed.left(), [left]);
+        assert_eq!(inherited.bind(&unix)?.name(), unix);
+        assert_eq!(inherited.left(), [left]);
         // It was taken, and is in use.
-        assert!(handed.bind(&address).is_err());
-        let new = handed.bind("127.0.0.1:0")?.name();
-        assert!(!handed.left().contains(&new));
+        assert!(inherited.bind(&address).is_err());
+        let new = inherited.bind("127.0.0.1:0")?.name();
+        assert!(!inherited.left().contains(&new));
         std::fs::remove_file(path)
     }
 }

@@ -193,7 +193,9 @@ impl Insert {
             Columns::Listed { .. } => {}
         }
         match (plan.spread, span) {
-            (Spread::Around, _) => return self.put_around(outline, place, plan),
+            (Spread::Around, _) => {
+                return self.put_around(outline, place, modes.server.flavour, plan);
+            }
             (Spread::One | Spread::Inside, Some((start, end))) => {
                 plan.key(start, end, b"", b"");
             }
@@ -210,6 +212,7 @@ impl Insert {
         &self,
         outline: &Outline,
         place: KeyPosition,
+        flavour: Flavour,
         plan: &mut QueryPlan,
     ) -> Result<(), Unread> {
         let (columns, at) = match place {
@@ -222,9 +225,17 @@ impl Insert {
         if columns == 0 {
             return Err(Unread::Refused);
         }
-        let mut open = b"WITH keywright_rows (".to_vec();
-        write_columns(0..columns, &mut open);
-        open.extend_from_slice(b") AS (");
+        // A list of columns renames what MariaDB looks for then. Without one, no two columns may have the same name.
+        let keeps_names = flavour == Flavour::MariaDb
+            && outline.is_ordered_by_name
+            && outline.clauses.has(Clause::Union);
+        let mut open = b"WITH keywright_rows ".to_vec();
+        if !keeps_names {
+            open.push(b'(');
+            write_columns(0..columns, &mut open);
+            open.extend_from_slice(b") ");
+        }
+        open.extend_from_slice(b"AS (");
         plan.text(outline.start, open);
         let mut close = Vec::new();
         match outline.limit {
@@ -241,6 +252,8 @@ impl Insert {
         close.extend_from_slice(b") SELECT ");
         let mut from = Vec::new();
         match at {
+            // The key stands behind all others: a key among them is refused over UNION.
+            None if keeps_names => close.extend_from_slice(b"*,"),
             None => {
                 write_columns(0..columns, &mut close);
                 close.push(b',');

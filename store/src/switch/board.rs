@@ -5,8 +5,8 @@ use keywright_core::Cause;
 use super::reached::Reached;
 use super::space::KeySpace;
 use super::state::{
-    Change, Dropped, Heard, IdSpan, LateTable, Phase, Recorded, RuleName, Standing, Unseen,
-    WantedKeys, WentBy,
+    Change, Dropped, IdSpan, LateTable, NativeInserts, PeerReports, Phase, Recorded, RuleName,
+    Standing, Unseen, WantedKeys,
 };
 use crate::failure::Failure;
 use crate::host::holder;
@@ -85,8 +85,8 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn note_native(
         &self,
-        figures: impl FnOnce() -> Vec<(RuleName, WentBy)> + Send + 'static,
-    ) -> Result<Heard, Failure> {
+        figures: impl FnOnce() -> Vec<(RuleName, NativeInserts)> + Send + 'static,
+    ) -> Result<PeerReports, Failure> {
         let program = self.program.clone();
         self.keys.run(NoteNative { program, figures }).await
     }

@@ -132,6 +132,13 @@ impl fmt::Display for Case {
 }
 
 impl Case {
+    /// Whether rows may stay out, or take the place of others, without an error.
+    pub(super) fn may_leave_out(&self) -> bool {
+        let text = self.text.to_ascii_uppercase();
+        let mut words = ["IGNORE", "DUPLICATE", "REPLACE"].iter();
+        words.any(|word| text.contains(word))
+    }
+
     pub(super) fn draw(random: &mut Rng, flavour: Flavour) -> Case {
         let table = random.choice(&TABLES).unwrap_or(&TABLES[0]);
         let prepared = random.u8(0..4) == 0;

@@ -234,8 +234,8 @@ impl Session {
             },
         };
         let mut afterwards = show_replies(&self.wire.query(question)?);
-        // What a statement that failed left behind would be taken for the next one's.
-        if errno.is_some() && question != LAST_ID {
+        // What such a statement left behind would be taken for the next one's.
+        if (errno.is_some() || case.may_leave_out()) && question != LAST_ID {
             afterwards.push('\n');
             afterwards.push_str(&show_replies(&self.wire.query(LAST_ID)?));
         }

@@ -15,6 +15,8 @@ pub(crate) struct Outline {
     /// Of a union those that any part has.
     pub(crate) clauses: Clauses,
     pub(crate) limit: Limit,
+    /// ORDER BY of something else than the numbers of columns; of a union its own, behind its last part.
+    pub(crate) is_ordered_by_name: bool,
     pub(crate) tail: Tail,
     /// Some value may be another after a temporary table has held it.
     pub(crate) may_lose_digits: bool,

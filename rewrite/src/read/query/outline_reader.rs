@@ -167,6 +167,26 @@ impl Cursor<'_> {
             .any(|word| first.is(self.text, word)))
     }
 
+    /// Whether BY and nothing but numbers of columns follow, up to the next clause.
+    fn at_column_numbers(&self) -> Result<bool, Unread> {
+        let mut ahead = *self;
+        if !ahead.accept("BY")? {
+            return Ok(false);
+        }
+        loop {
+            if ahead.token()?.kind != Kind::Decimal {
+                return Ok(false);
+            }
+            let _direction = ahead.accept("ASC")? || ahead.accept("DESC")?;
+            if !ahead.accept_mark(b',')? {
+                let next = ahead.peek()?;
+                let is_end = matches!(next.kind, Kind::End | Kind::Mark(b')' | b';'));
+                let mut clauses = ["LIMIT", "OFFSET", "FETCH", "FOR", "LOCK", "ON"].into_iter();
+                return Ok(is_end || clauses.any(|word| next.is(ahead.text, word)));
+            }
+        }
+    }
+
     /// Whether a number follows, or what stands for one. Without it OFFSET is a name, which MySQL allows.
     fn at_count(&mut self) -> Result<bool, Unread> {
         let next = self.peek()?.kind;
@@ -359,7 +379,10 @@ impl Reading {
                 return Ok(false);
             }
             () if is("HAVING") => outline.clauses.insert(Clause::Having),
-            () if is("ORDER") => outline.clauses.insert(Clause::OrderBy),
+            () if is("ORDER") => {
+                outline.clauses.insert(Clause::OrderBy);
+                outline.is_ordered_by_name = !cursor.at_column_numbers()?;
+            }
             () if is("LIMIT") => cursor.limit(outline)?,
             () if is("FOR") || is("LOCK") => outline.clauses.insert(Clause::Locking),
             () if is("INTO") || is("PROCEDURE") => return with("with INTO or PROCEDURE"),
