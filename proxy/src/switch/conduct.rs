@@ -49,7 +49,7 @@ pub struct Limits {
 pub struct Conductor<C> {
     pub(super) board: Switchboard,
     pub(super) config: Arc<Config>,
-    limits: Limits,
+    pub(super) limits: Limits,
     connections: C,
     holds: Option<u64>,
     /// What was said to the store last, and when.

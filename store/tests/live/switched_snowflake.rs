@@ -1,7 +1,9 @@
 //! Tables that go over to snowflake ids, as the store keeps it.
 
 use keywright_core::Cause;
-use keywright_store::switch::{CommitRefusal, Committed, KeySpace, Reached, Switchboard};
+use keywright_store::switch::{
+    Change, CommitRefusal, Committed, KeySpace, Reached, RuleName, Switchboard,
+};
 use keywright_store::{KeySpec, RawStoreSettings};
 use keywright_testkit::{Flavour, Result};
 
@@ -81,6 +83,58 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
             assert!(first >= native, "{first} {native}");
             Ok::<(), anyhow::Error>(())
         })?;
+    }
+    Ok(())
+}
+
+/// Leases lie ahead of the clock while somebody issues. That keeps nobody from repeating the switch for another server, nor from letting
+/// another table go over.
+#[test]
+fn a_switch_to_keys_is_made_again_while_others_issue() -> Result<()> {
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        for name in ["a", "snowflake"] {
+            let schema = Schema::on(flavour, &format!("kw_switch_again_{name}"))?;
+            runtime()?.block_on(async {
+                let (keys, other) = (open(&schema.raw())?, open(&schema.raw())?);
+                keys.init().await?;
+                keys.create_tag(&tag("a"), &small_steps(100)).await?;
+                let (board, keys_of) = (Switchboard::new(&keys), space(name));
+                let switch = async |change: Change, counter: u64| {
+                    let attempt = board.begin(&[change]).await?.unwrap();
+                    assert!(board.record(attempt, recorded("orders", counter)).await?);
+                    let committed = board.commit(attempt, Reached::default(), here()).await?;
+                    assert_eq!(committed, Committed::Done);
+                    Ok::<(), anyhow::Error>(())
+                };
+                switch(change(None, Some(name)), 5_000).await?;
+                let mut last = 0;
+                let again = Change {
+                    rule: RuleName {
+                        tables: "shop.lines".to_owned(),
+                        column: "id".to_owned(),
+                    },
+                    ..change(None, Some(name))
+                };
+                for (generation, next) in [(1, change(Some(name), Some(name))), (2, again)] {
+                    let mut taken = Vec::new();
+                    for keys in [&keys, &other] {
+                        let source = keys.source(&keys_of.spec())?;
+                        keys.follow(&keys_of, generation);
+                        taken.push(source.take(1, true).await?.number(0).unwrap());
+                    }
+                    assert!(taken.iter().all(|id| *id > last), "{taken:?} {last}");
+                    last = taken.into_iter().max().unwrap();
+                    switch(next, last + 1).await?;
+                }
+                for keys in [&keys, &other] {
+                    let source = keys.source(&keys_of.spec())?;
+                    keys.follow(&keys_of, 3);
+                    let id = source.take(1, true).await?.number(0).unwrap();
+                    assert!(id > last, "{id} {last}");
+                }
+                Ok::<(), anyhow::Error>(())
+            })?;
+        }
     }
     Ok(())
 }

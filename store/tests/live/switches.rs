@@ -116,7 +116,7 @@ fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
             assert_eq!(standing.phase, Phase::Closed);
             assert_eq!(standing.rules[0].above, Some(next));
             assert_eq!(generation(&standing, "b"), Some(2));
-            assert!(!board.end(off).await? && !board.release(off).await?);
+            assert!(!board.end(off).await? && !board.release(off, None).await?);
             assert!(board.is_in(off, Phase::Closed).await?);
             assert!(board.complete(off).await? && !board.complete(off).await?);
             let standing = board.standing().await?;
@@ -155,7 +155,7 @@ fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
         assert!(leads.begin(&[change(None, Some("a"))]).await?.is_none());
         assert_eq!(ends.recorded(first).await?, [recorded("orders", 10)]);
         assert!(ends.is_in(first, Phase::Ending).await?);
-        assert!(ends.release(first).await?);
+        assert!(ends.release(first, None).await?);
         assert!(!leads.is_in(first, Phase::Ending).await?);
 
         // Another one of the same kind is not taken for it.
@@ -198,7 +198,7 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
             board.commit(attempt, Reached::default(), here()).await?,
             Committed::Unknown(space("b"))
         );
-        assert!(board.end(attempt).await? && board.release(attempt).await?);
+        assert!(board.end(attempt).await? && board.release(attempt, None).await?);
 
         schema.sql("UPDATE keywright_segment SET id_max = 1000")?;
         let attempt = board.begin(&[change(None, Some("a"))]).await?.unwrap();
@@ -208,7 +208,7 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
             board.commit(attempt, Reached::default(), here()).await?,
             refused
         );
-        assert!(board.end(attempt).await? && board.release(attempt).await?);
+        assert!(board.end(attempt).await? && board.release(attempt, None).await?);
         assert_eq!(
             generation(&board.standing().await?, "a"),
             Some(0),

@@ -4,7 +4,9 @@ mod ahead;
 mod failover;
 mod fence;
 mod ignore;
+mod later;
 mod obstacles;
+mod replaced;
 mod stopping;
 mod storm;
 mod tags;
@@ -30,10 +32,14 @@ use keywright_testkit::{
     AT_FENCE, Flavour, Login, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, WAIT_MAX,
     Wire, assert_has, capability, command, make_store, wait_until,
 };
+use later::a_program_dies_before_the_fence_of_a_late_table;
 use obstacles::{
     a_column_without_room_for_keys_stays_native,
     a_table_that_somebody_locks_is_named_and_nothing_changes, what_is_in_the_way_is_told_before,
     without_a_way_to_put_it_back_nothing_is_begun,
+};
+use replaced::{
+    a_server_is_replaced_in_the_middle_of_an_attempt, a_server_takes_over_while_others_write,
 };
 use stopping::{
     a_connection_without_rules_is_ended_before_a_switch,
@@ -71,6 +77,9 @@ keywright_testkit::on_both_flavours!(
     keys_go_on_above_a_table_that_is_renamed_into_a_rule,
     ids_of_a_table_that_is_renamed_into_a_rule_are_given_to_no_table,
     each_tag_begins_above_its_own_tables,
+    a_server_takes_over_while_others_write,
+    a_server_is_replaced_in_the_middle_of_an_attempt,
+    a_program_dies_before_the_fence_of_a_late_table,
 );
 
 /// A server of the test's own with a table, and a store with two tags that begin low.
