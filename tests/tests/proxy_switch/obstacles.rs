@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use keywright_testkit::{Flavour, ProxyProcess, Result, WAIT_MAX, assert_has, wait_until};
 
-use crate::{Shop, id, rule};
+use crate::{Shop, rule};
 
 pub(crate) fn a_table_that_somebody_locks_is_named_and_nothing_changes(
     flavour: Flavour,
