@@ -1,5 +1,6 @@
 //! The configuration file: as written, then validated with all problems at once.
 
+mod address;
 mod limits;
 pub mod listener;
 mod no_toml;
@@ -8,6 +9,7 @@ pub mod tls;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::config::listener::listener;
@@ -145,8 +147,15 @@ impl Config {
     /// # Errors
     /// It cannot be read, is no TOML, or has [`Problems`].
     pub fn load(file: &Path) -> Result<Config> {
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            let hint = match error.kind() {
+                ErrorKind::PermissionDenied => {
+                    " (the user that the program runs as must be able to: chmod a+r it, with passwords in files of their own)"
+                }
+                _ => "",
+            };
+            anyhow::anyhow!("reading {}: {error}{hint}", file.display())
+        })?;
         Self::parse(&text).with_context(|| format!("in {}", file.display()))
     }
 
@@ -171,12 +180,18 @@ impl Config {
         if raw.listener.is_empty() {
             problems.push("there is no [[listener]]".to_owned());
         }
+        let binds = raw.listener.iter().map(|listener| listener.bind.clone());
+        let binds: Vec<String> = binds.collect();
         let listeners: Vec<Listener> = raw
             .listener
             .into_iter()
             .enumerate()
             .filter_map(|(index, raw)| listener(index, raw, &mut problems))
             .collect();
+        let metrics = raw.metrics.map(|metrics| metrics.bind);
+        let of_metrics = metrics.as_deref();
+        problems.extend(of_metrics.and_then(|bind| address::problem("metrics.bind", bind)));
+        problems.extend(address::bound_twice(&binds, of_metrics));
         problems.extend(limits::problems(&raw.limits));
         let (mut rules, fences): (Vec<Configured>, Vec<Option<bool>>) = raw
             .rule
@@ -211,7 +226,7 @@ impl Config {
                 switch_wait_ms_max: raw.limits.switch_wait_ms_max,
                 switch_peer_wait_s: raw.limits.switch_peer_wait_s,
                 status_users: raw.status.users,
-                metrics: raw.metrics.map(|metrics| metrics.bind),
+                metrics,
             }),
             Some(_) | None => Err(Problems(problems).into()),
         }

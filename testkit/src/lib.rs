@@ -38,7 +38,7 @@ pub use mysql::client::MariaError;
 pub use mysql::flavour::{AT_FENCE, Flavour};
 pub use mysql::named::{MariaServer, MySqlServer};
 pub use mysql::pki::Pki;
-pub use mysql::upstream::Upstream;
+pub use mysql::upstream::{Upstream, mysql_tree};
 pub use pg::client::{SqlError, copy_ids, expect_sql_error, query_i64, query_text};
 pub use pg::clock::FakeClock;
 pub use pg::extension::Extension;

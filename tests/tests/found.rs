@@ -6,7 +6,6 @@ use keywright_testkit::{
     IdLog, Pending, PgServer, Replication, Result, Stop, WAIT_MAX, draw, expect_sql_error,
     query_i64, wait_until,
 };
-use postgres::Client;
 
 const SNOWFLAKE: &str = "SELECT snowflake_id()";
 

@@ -33,6 +33,8 @@ pub(crate) fn run(file: &File) -> Result<()> {
         config = %file.config.display(),
         "starting"
     );
+    // Tables go over to keys before clients are served, and must not where none could be.
+    inherited.see_that_the_rest_can_be_bound(&config)?;
     let runtime = runtime()?;
     // Before the first look, which may take long: a SIGHUP meanwhile would end a process that does not wait for it.
     let (mut signals, mut predecessor) = {

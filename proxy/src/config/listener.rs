@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::admin::Admin;
+use crate::config::address;
 use crate::config::tls::{self, TlsMode, UpstreamTls, Verify};
 use crate::handshake::password::OwnKey;
 
@@ -16,7 +17,7 @@ use crate::handshake::password::OwnKey;
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawListener {
     /// `address:port` or `unix:/path`. A socket is open to all users of the machine who can reach its directory, as the server's own is.
-    bind: String,
+    pub(super) bind: String,
     /// The server: `address:port` or `unix:/path`.
     upstream: String,
     /// The program's own connection to the server, which looks at tables and triggers and sets fences:
@@ -130,6 +131,9 @@ pub(crate) fn listener(
     problems: &mut Vec<String>,
 ) -> Option<Listener> {
     let mut found = Vec::new();
+    for (option, target) in [("bind", &raw.bind), ("upstream", &raw.upstream)] {
+        found.extend(address::problem(option, target));
+    }
     let unchecked = match raw.check.as_str() {
         "error" => Unchecked::Error,
         "warn" => Unchecked::Warning,

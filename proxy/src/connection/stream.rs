@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustls::ServerConfig;
+use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
@@ -235,6 +236,30 @@ impl AsFd for Bound {
             Bound::Unix(bound) => bound.as_fd(),
         }
     }
+}
+
+/// That [`Bound::bind`] would bind it. Nobody can connect to it by that yet.
+///
+/// # Errors
+/// It is in use, or not ours to bind.
+pub(crate) fn can_be_bound(target: &str) -> io::Result<()> {
+    if let Some(path) = target.strip_prefix("unix:") {
+        return match std::os::unix::net::UnixStream::connect(path) {
+            Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+            Err(_) => Ok(()),
+        };
+    }
+    let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
+    for address in target.to_socket_addrs()? {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        outcome = socket.bind(&address.into());
+        // One of them is enough.
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
 }
 
 /// Whether a socket was left there by a process that is gone.

@@ -7,7 +7,11 @@ use anyhow::{Context, Result};
 use listenfd::ListenFd;
 
 use crate::config::Config;
-use crate::connection::stream::{Acceptor, Bound};
+use crate::connection::stream::{Acceptor, Bound, can_be_bound};
+
+/// What sockets are for.
+const LISTENING: &str = "listening";
+const METRICS: &str = "serving metrics";
 
 /// Listening sockets that the program was handed when it was started (`LISTEN_FDS`): by a service manager, or by the program that it
 /// takes over from.
@@ -47,6 +51,22 @@ impl InheritedSockets {
         }
     }
 
+    /// That what the configuration names can be bound, where it was not handed over. Nobody can connect to it by that yet.
+    ///
+    /// # Errors
+    /// An address is in use, or not ours to bind.
+    pub fn see_that_the_rest_can_be_bound(&self, config: &Config) -> Result<()> {
+        let listeners = config.listeners.iter();
+        let listeners = listeners.map(|listener| (LISTENING, listener.bind.as_str()));
+        let metrics = config.metrics.as_deref().map(|bind| (METRICS, bind));
+        for (what, bind) in metrics.into_iter().chain(listeners) {
+            if !self.0.iter().any(|bound| bound.is_at(bind)) {
+                can_be_bound(bind).map_err(|error| not_bound(what, bind, &error))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Addresses of those that are left.
     pub fn left(&self) -> Vec<String> {
         self.0.iter().map(Bound::name).collect()
@@ -76,12 +96,12 @@ impl Listening {
         // First, so that /readyz can be asked as soon as clients get through.
         let metrics = config.metrics.as_deref().map(|bind| {
             let bound = inherited.bind(bind);
-            bound.with_context(|| format!("serving metrics on {bind}"))
+            bound.map_err(|error| not_bound(METRICS, bind, &error))
         });
         let metrics = metrics.transpose()?;
         let listeners = config.listeners.iter().map(|listener| {
             let bound = inherited.bind(&listener.bind);
-            bound.with_context(|| format!("listening on {}", listener.bind))
+            bound.map_err(|error| not_bound(LISTENING, &listener.bind, &error))
         });
         Ok(Listening {
             metrics,
@@ -106,6 +126,24 @@ impl Listening {
                 .collect::<io::Result<_>>()?,
         })
     }
+}
+
+/// Why a socket is not there, with what to look at.
+fn not_bound(what: &str, bind: &str, error: &io::Error) -> anyhow::Error {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            " (another program has it: ss -ltnp shows which; where that is a keywright, SIGUSR2 has a new one take over)"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            " (this machine has no such address: ip addr shows which it has)"
+        }
+        io::ErrorKind::PermissionDenied => {
+            " (ports below 1024 are root's, and a socket's directory must be writable for the program)"
+        }
+        io::ErrorKind::NotFound => " (is its directory there?)",
+        _ => "",
+    };
+    anyhow::anyhow!("{what} on {bind}: {error}{hint}")
 }
 
 #[cfg(test)]

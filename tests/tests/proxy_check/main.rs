@@ -135,7 +135,7 @@ fn what_the_admin_account_may_not_do_is_told(flavour: Flavour) -> Result<()> {
         let said = ProxyProcess::said(&config, &["check"])?;
         for privilege in ["SELECT", "ALTER", "LOCK TABLES"] {
             let output = format!(
-                "warning: no table can be switched over to keys, or back: the listener's admin account lacks {privilege} on `shop`.`orders`: "
+                "warning: no table can be switched over to keys, or back: the listener's admin account lacks {privilege} on `shop`.`orders` (GRANT {privilege} ON `shop`.* TO it): "
             );
             let is_told = lacks.contains(&privilege);
             assert_eq!(
