@@ -13,6 +13,16 @@
 //!    they are unique.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+// A panic in the server would end the transaction, in the program the connection.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
 
 pub mod bound;
 pub mod cause;

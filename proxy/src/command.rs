@@ -13,6 +13,7 @@ pub(crate) mod serving;
 mod signals;
 mod switching;
 mod unseen_ids;
+mod wanted;
 
 use std::path::PathBuf;
 

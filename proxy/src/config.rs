@@ -1,5 +1,6 @@
 //! The configuration file: as written, then validated with all problems at once.
 
+mod address;
 mod limits;
 pub mod listener;
 mod no_toml;
@@ -8,6 +9,7 @@ pub mod tls;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::config::listener::listener;
@@ -46,6 +48,8 @@ pub struct Config {
     pub keepalive_s: u32,
     /// How long connections may go on after SIGTERM, milliseconds.
     pub drain_ms_max: u64,
+    /// How long a program that takes over may take until it serves clients, milliseconds.
+    pub take_over_wait_ms_max: u64,
     /// How often fences and triggers are looked at while the proxy runs, seconds.
     pub schema_refresh_s: u64,
     /// How long an attempt to switch tables over to keys, or back, may take, milliseconds.
@@ -114,6 +118,7 @@ impl Config {
                 (of.connections_max, of.limits, of.memory_bytes_max),
                 (of.connect_ms_max, of.login_ms_max, of.answer_ms_max),
                 (of.keepalive_s, of.drain_ms_max, of.switch_wait_ms_max),
+                of.take_over_wait_ms_max,
                 (of.metrics.clone(), of.status_users.clone()),
             )
         };
@@ -142,8 +147,15 @@ impl Config {
     /// # Errors
     /// It cannot be read, is no TOML, or has [`Problems`].
     pub fn load(file: &Path) -> Result<Config> {
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            let hint = match error.kind() {
+                ErrorKind::PermissionDenied => {
+                    " (the user that the program runs as must be able to: chmod a+r it, with passwords in files of their own)"
+                }
+                _ => "",
+            };
+            anyhow::anyhow!("reading {}: {error}{hint}", file.display())
+        })?;
         Self::parse(&text).with_context(|| format!("in {}", file.display()))
     }
 
@@ -168,12 +180,18 @@ impl Config {
         if raw.listener.is_empty() {
             problems.push("there is no [[listener]]".to_owned());
         }
+        let binds = raw.listener.iter().map(|listener| listener.bind.clone());
+        let binds: Vec<String> = binds.collect();
         let listeners: Vec<Listener> = raw
             .listener
             .into_iter()
             .enumerate()
             .filter_map(|(index, raw)| listener(index, raw, &mut problems))
             .collect();
+        let metrics = raw.metrics.map(|metrics| metrics.bind);
+        let of_metrics = metrics.as_deref();
+        problems.extend(of_metrics.and_then(|bind| address::problem("metrics.bind", bind)));
+        problems.extend(address::bound_twice(&binds, of_metrics));
         problems.extend(limits::problems(&raw.limits));
         let (mut rules, fences): (Vec<Configured>, Vec<Option<bool>>) = raw
             .rule
@@ -203,11 +221,12 @@ impl Config {
                 answer_ms_max: raw.limits.answer_ms_max,
                 keepalive_s: raw.limits.keepalive_s,
                 drain_ms_max: raw.limits.drain_ms_max,
+                take_over_wait_ms_max: raw.limits.take_over_wait_ms_max,
                 schema_refresh_s: raw.limits.schema_refresh_s,
                 switch_wait_ms_max: raw.limits.switch_wait_ms_max,
                 switch_peer_wait_s: raw.limits.switch_peer_wait_s,
                 status_users: raw.status.users,
-                metrics: raw.metrics.map(|metrics| metrics.bind),
+                metrics,
             }),
             Some(_) | None => Err(Problems(problems).into()),
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use keywright_rewrite::{InsertHead, Kind, Modes, kind, load_target, quote_string};
-use keywright_session::imagine::{Columns, Explained, Fate, Imagine, Imagined, State};
+use keywright_session::imagine::{Columns, Decision, Explained, Imagine, Imagined, State};
 use keywright_session::{Mode, Rule, Rules, SessionFacts};
 
 use crate::config::Config;
@@ -94,8 +94,8 @@ impl<'a> Explainer<'a> {
             Some(rule) => writeln!(out, "rule       {}", self.name(rule)),
             None => writeln!(out, "rule       none"),
         };
-        let (fate, more) = self.in_words(&report, text, database.as_deref());
-        let _ = write!(out, "statement  {fate}");
+        let (decision, more) = self.in_words(&report, text, database.as_deref());
+        let _ = write!(out, "statement  {decision}");
         for (name, value) in more {
             let _ = write!(out, "\n{name:10} {value}");
         }
@@ -133,25 +133,25 @@ impl<'a> Explainer<'a> {
         text: &str,
         database: Option<&[u8]>,
     ) -> (String, Vec<(&'static str, String)>) {
-        match &report.fate {
-            Fate::Rewritten { text } => (
+        match &report.decision {
+            Decision::Rewritten { text } => (
                 "rewritten; its keys here are examples".to_owned(),
                 vec![("becomes", String::from_utf8_lossy(text).into_owned())],
             ),
-            Fate::Refused { construct, message } => (
+            Decision::Refused { construct, message } => (
                 format!("refused ({construct})"),
                 vec![("error", message.clone())],
             ),
-            Fate::Passed { construct } => (
+            Decision::Passed { construct } => (
                 format!("passed without keys, as the rule's on_unsupported says ({construct})"),
                 Vec::new(),
             ),
-            Fate::Observed => ("passed: its rule only observes".to_owned(), Vec::new()),
-            Fate::Untouched => {
+            Decision::Observed => ("passed: its rule only observes".to_owned(), Vec::new()),
+            Decision::Untouched => {
                 let why = self.why_untouched(report.rule, text.as_bytes(), database);
                 (format!("passed as it is: {why}"), Vec::new())
             }
-            Fate::ColumnsNotKnown { schema, table } => (
+            Decision::ColumnsNotKnown { schema, table } => (
                 "rewritten, or passed where it brings its own key".to_owned(),
                 vec![(
                     "because",
@@ -261,15 +261,17 @@ impl<'a> Explainer<'a> {
         if no_database && self.may_be_ruled(text) {
             summary.no_database.get_or_insert((number, 0)).1 += 1;
         }
-        let (fate, message) = match report.fate {
-            Fate::Rewritten { .. } => (Counted::Rewritten, None),
-            Fate::Refused { construct, message } => (Counted::Refused(construct), Some(message)),
-            Fate::Passed { construct } => (Counted::Passed(construct), None),
-            Fate::Untouched | Fate::Observed => (Counted::Untouched, None),
-            Fate::ColumnsNotKnown { .. } => (Counted::ColumnsNotKnown, None),
+        let (decision, message) = match report.decision {
+            Decision::Rewritten { .. } => (Counted::Rewritten, None),
+            Decision::Refused { construct, message } => {
+                (Counted::Refused(construct), Some(message))
+            }
+            Decision::Passed { construct } => (Counted::Passed(construct), None),
+            Decision::Untouched | Decision::Observed => (Counted::Untouched, None),
+            Decision::ColumnsNotKnown { .. } => (Counted::ColumnsNotKnown, None),
         };
         let rule = report.rule.map(|index| self.rules.configured(index));
-        let counted = summary.by_rule.entry((rule, fate));
+        let counted = summary.by_rule.entry((rule, decision));
         let first = Met {
             count: 0,
             first: number,
@@ -305,12 +307,12 @@ impl<'a> Explainer<'a> {
                 None => writeln!(out, "no rule"),
             };
             let of_rule = summary.by_rule.iter().filter(|((of, _), _)| *of == rule);
-            for ((_, fate), met) in of_rule {
+            for ((_, decision), met) in of_rule {
                 let (count, first) = (met.count, met.first);
                 let _ = write!(
                     out,
                     "  {count:>9}  {}; the first on line {first}",
-                    fate.name()
+                    decision.name()
                 );
                 if let Some(message) = &met.message {
                     let _ = write!(out, ": {message}");

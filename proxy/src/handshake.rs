@@ -23,7 +23,7 @@ use std::sync::Arc;
 use keywright_core::Cause;
 use keywright_session::SessionFacts;
 use keywright_wire::handshake::greeting::{self, Greeting};
-use keywright_wire::handshake::response::{self, Introduction};
+use keywright_wire::handshake::response::{self, LoginRequest};
 use tokio::time::{sleep, timeout};
 
 use crate::connection::stream::Stream;
@@ -31,7 +31,7 @@ pub use change_user::{Change, change_user};
 use decide::{decide, reply};
 use exchange::{Exchange, Ways};
 use leg::{Failed, Leg, of_client};
-pub use login::{Login, Terms};
+pub use login::{Login, LoginSettings};
 use login::{cannot_be_read, too_slow};
 pub use pending::Pending;
 use protect::{may_need_sight, protect, require_tls, ways, welcome};
@@ -50,7 +50,11 @@ pub enum Ended {
 ///
 /// # Errors
 /// A connection broke, or somebody broke the protocol.
-pub async fn run(client: Stream, upstream: &mut Pending, terms: &Terms<'_>) -> io::Result<Ended> {
+pub async fn run(
+    client: Stream,
+    upstream: &mut Pending,
+    terms: &LoginSettings<'_>,
+) -> io::Result<Ended> {
     let mut client = Leg::new(client, 0);
     let mut said = upstream.said().to_vec();
     if said.first() == Some(&0xFF) {
@@ -108,28 +112,28 @@ fn has_decided<T>(entered: &Result<Option<T>, Failed>) -> bool {
     }
 }
 
-/// From the client's introduction to the server's OK, which the client gets too.
+/// From the client's login request to the server's OK, which the client gets too.
 async fn enter(
     client: &mut Leg<Stream>,
     upstream: &mut Leg<Stream>,
     greeting: &Greeting,
     response: &[u8],
-    terms: &Terms<'_>,
+    terms: &LoginSettings<'_>,
 ) -> Result<Option<Login>, Failed> {
-    let introduction = Introduction::of_response(response).ok_or_else(cannot_be_read)?;
+    let login_request = LoginRequest::of_response(response).ok_or_else(cannot_be_read)?;
     let asked = response::asked(response).ok_or_else(cannot_be_read)?;
     let facts = SessionFacts {
-        user: introduction.user.to_vec(),
+        user: login_request.user.to_vec(),
         server: server(greeting.server),
         capabilities: asked & greeting.capabilities,
-        collation: introduction.collation.ok_or_else(cannot_be_read)?,
-        database: introduction.database.map(<[u8]>::to_vec),
+        collation: login_request.collation.ok_or_else(cannot_be_read)?,
+        database: login_request.database.map(<[u8]>::to_vec),
         status: 0,
         limits: terms.limits,
     };
     let own_key = terms.protection.rsa_key.as_ref().unwrap_or(terms.own_key);
     let ways = ways(&client.stream, &upstream.stream);
-    let (exchange, instead) = Exchange::begin(ways, greeting.challenge.clone(), &introduction);
+    let (exchange, instead) = Exchange::begin(ways, greeting.challenge.clone(), &login_request);
     upstream
         .send(instead.as_deref().unwrap_or(response))
         .await?;

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use crate::config::{Config, Configured};
 use crate::handshake::password::OwnKey;
 use crate::in_force::snapshot::ConfigSnapshot;
-use crate::metrics::Counters;
+use crate::metrics::{Counters, Metric};
 use crate::schema::TableFacts;
 use crate::switch::{Ahead, ClientConnections, rule_name};
 
@@ -319,7 +319,7 @@ impl InForce {
         let traffic = &self.counters.traffic;
         let mut configured = state.config.rules.iter();
         rules.is_empty()
-            || traffic.unread() == 0
+            || traffic.passthrough() == 0
                 && configured.all(|rule| {
                     !rules.contains(&rule_name(rule)) || traffic.under_way(&rule.name()) == 0
                 })
@@ -407,7 +407,8 @@ impl ClientConnections for Arc<InForce> {
         let state = self.state();
         let mut rules = state.config.rules.iter();
         if let Some(configured) = rules.find(|configured| rule_name(configured) == *rule) {
-            self.counters.late_table(&configured.name());
+            self.counters
+                .add(Metric::LateTables, [&configured.name()], 1);
         }
     }
 

@@ -2,6 +2,16 @@
 //! `keywright-session`, which decides what becomes of packets, and `keywright-store`, where keys come from.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+// What a peer, a file or a server says is no reason to panic.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
 
 mod admin;
 pub mod config;

@@ -1,4 +1,14 @@
 //! `keywright`: the command line.
+// What a peer, a file or a server says is no reason to panic.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
 
 mod command;
 

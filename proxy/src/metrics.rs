@@ -1,27 +1,28 @@
 //! What the proxy counts, and where that is told: over HTTP, and by `SHOW KEYWRIGHT`.
 
+mod counted;
+mod family;
 mod http;
 mod page;
 mod render;
-mod totals;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use keywright_session::{Event, SchemaChanges, Traffic, What};
+use keywright_session::{Event, SchemaChanges, StatementOutcome, Traffic};
 
 use crate::status::clients::ListenerFigures;
 
+pub use counted::Metric;
+use counted::{AllSeries, locked};
 pub(crate) use http::serve;
-pub use totals::Total;
-use totals::Totals;
 
 /// What happened since the start. All threads add to it.
 #[derive(Debug, Default)]
 pub struct Counters {
-    totals: Totals,
+    series: Arc<AllSeries>,
     open: AtomicU64,
     /// The last reload since the start, and the configuration that was read then.
     reload: Mutex<Option<Reload>>,
@@ -29,8 +30,6 @@ pub struct Counters {
     rules: Mutex<BTreeMap<String, Arc<RuleCounters>>>,
     /// The program's part in switches; `None`: no rule of it is switched.
     switching: Mutex<Option<SwitchFigures>>,
-    /// Tables without fence that should have one, by listener.
-    fence_missing: Mutex<BTreeMap<String, u64>>,
     /// By place in the configuration.
     listeners: Mutex<Vec<Arc<ListenerFigures>>>,
     /// What connections tell each other of changed tables.
@@ -58,23 +57,24 @@ pub struct SwitchFigures {
 }
 
 /// What became of statements on the tables of one rule.
-#[derive(Debug, Default)]
-pub struct RuleCounters {
-    rewritten: AtomicU64,
-    observed: AtomicU64,
+#[derive(Debug)]
+struct RuleCounters {
+    rule: String,
+    series: Arc<AllSeries>,
+    rewritten: Arc<AtomicU64>,
+    observed: Arc<AtomicU64>,
+    refused: ByConstruct,
+    passed: ByConstruct,
     /// Ids that the server made for statements at most, and statements of which nobody knows how many.
     native: AtomicU64,
     native_unknown: AtomicU64,
-    /// Ids that came otherwise.
-    unseen: AtomicU64,
-    /// Tables that came late, with ids that may be keys.
-    late_tables: AtomicU64,
-    refused: Mutex<BTreeMap<&'static str, u64>>,
-    passed: Mutex<BTreeMap<&'static str, u64>>,
 }
 
+/// Where statements of one rule are counted, by the constructs that were met.
+type ByConstruct = Mutex<BTreeMap<&'static str, Arc<AtomicU64>>>;
+
 /// The counters that the connections of one set of rules add to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Tally {
     rules: Vec<Arc<RuleCounters>>,
     no_rule: Arc<RuleCounters>,
@@ -83,38 +83,68 @@ pub struct Tally {
 /// The label of statements that were refused before their rule was known.
 const NO_RULE: &str = "";
 
-fn locked<T>(counts: &Mutex<T>) -> MutexGuard<'_, T> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
+impl RuleCounters {
+    fn new(series: &Arc<AllSeries>, rule: &str) -> Self {
+        let is_rule = rule != NO_RULE;
+        for metric in Metric::of_each_rule().filter(|_| is_rule) {
+            series.counter(metric, &[rule]);
+        }
+        let own = |metric| match is_rule {
+            true => series.counter(metric, &[rule]),
+            // No statement gets keys before its rule is known.
+            false => Arc::default(),
+        };
+        Self {
+            rule: rule.to_owned(),
+            rewritten: own(Metric::Rewritten),
+            observed: own(Metric::Observed),
+            series: Arc::clone(series),
+            refused: Mutex::default(),
+            passed: Mutex::default(),
+            native: AtomicU64::new(0),
+            native_unknown: AtomicU64::new(0),
+        }
+    }
+
+    /// One more statement with a construct.
+    fn count_construct(&self, metric: Metric, counts: &ByConstruct, construct: &'static str) {
+        let mut counts = locked(counts);
+        let count = counts
+            .entry(construct)
+            .or_insert_with(|| self.series.counter(metric, &[&self.rule, construct]));
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Default for Tally {
+    /// For connections without rules, whose figures nobody reads.
+    fn default() -> Self {
+        Counters::default().tally(std::iter::empty())
+    }
 }
 
 impl Tally {
     /// What became of statements; leaves `events` empty.
     pub fn note(&self, events: &mut Vec<Event>) {
-        for Event { rule, what } in events.drain(..) {
+        for Event { rule, outcome } in events.drain(..) {
             let counters = rule
                 .and_then(|rule| self.rules.get(rule))
                 .unwrap_or(&self.no_rule);
-            let (counts, construct) = match what {
-                What::Rewritten => {
-                    counters.rewritten.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-                What::Observed => {
-                    counters.observed.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-                What::Native(Some(ids)) => {
-                    counters.native.fetch_add(ids, Ordering::Relaxed);
-                    continue;
-                }
-                What::Native(None) => {
-                    counters.native_unknown.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-                What::Refused(construct) => (&counters.refused, construct),
-                What::Passed(construct) => (&counters.passed, construct),
+            let add = |count: &AtomicU64, more| {
+                count.fetch_add(more, Ordering::Relaxed);
             };
-            *locked(counts).entry(construct).or_default() += 1;
+            match outcome {
+                StatementOutcome::Rewritten => add(&counters.rewritten, 1),
+                StatementOutcome::Observed => add(&counters.observed, 1),
+                StatementOutcome::Native(Some(ids)) => add(&counters.native, ids),
+                StatementOutcome::Native(None) => add(&counters.native_unknown, 1),
+                StatementOutcome::Refused(construct) => {
+                    counters.count_construct(Metric::Refused, &counters.refused, construct);
+                }
+                StatementOutcome::Passed(construct) => {
+                    counters.count_construct(Metric::Passed, &counters.passed, construct);
+                }
+            }
         }
     }
 }
@@ -150,7 +180,7 @@ pub struct RuleFigures {
 impl Counters {
     /// A client has connected; how many there are with it.
     pub fn opened(&self) -> u64 {
-        self.count(Total::Accepted);
+        self.add(Metric::Accepted, [], 1);
         self.open.fetch_add(1, Ordering::AcqRel) + 1
     }
 
@@ -164,14 +194,21 @@ impl Counters {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Counts something once more.
-    pub fn count(&self, total: Total) {
-        self.totals.count(total);
+    /// Counts something, by the values of its labels.
+    pub fn add<const LABELS: usize>(&self, metric: Metric, labels: [&str; LABELS], more: u64) {
+        let value = self.series.counter(metric, &labels);
+        value.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// How often it was counted since the start.
-    pub fn total(&self, total: Total) -> u64 {
-        self.totals.value(total)
+    /// How much of something there is now.
+    pub fn set<const LABELS: usize>(&self, metric: Metric, labels: [&str; LABELS], value: u64) {
+        let series = self.series.counter(metric, &labels);
+        series.store(value, Ordering::Relaxed);
+    }
+
+    /// What was counted of it since the start, or is there now.
+    pub fn value<const LABELS: usize>(&self, metric: Metric, labels: [&str; LABELS]) -> u64 {
+        self.series.read(metric, &labels)
     }
 
     /// A place where clients come in, and the server behind it.
@@ -209,20 +246,15 @@ impl Counters {
         locked(&self.switching).clone()
     }
 
-    /// Tables that should have a fence and have none, by listener.
-    pub fn fences_missing(&self) -> BTreeMap<String, u64> {
-        locked(&self.fence_missing).clone()
-    }
-
-    /// Tables behind a listener that should have a fence and have none.
-    pub fn fence_missing(&self, listener: &str, tables: u64) {
-        locked(&self.fence_missing).insert(listener.to_owned(), tables);
-    }
-
     /// Where the connections that follow these rules count. A rule of the same name goes on counting where it was.
     pub fn tally<'a>(&self, rules: impl Iterator<Item = &'a str>) -> Tally {
         let mut there = locked(&self.rules);
-        let mut of = |name: &str| Arc::clone(there.entry(name.to_owned()).or_default());
+        let mut of = |name: &str| {
+            let counters = there
+                .entry(name.to_owned())
+                .or_insert_with(|| Arc::new(RuleCounters::new(&self.series, name)));
+            Arc::clone(counters)
+        };
         Tally {
             rules: rules.map(&mut of).collect(),
             no_rule: of(NO_RULE),
@@ -243,33 +275,26 @@ impl Counters {
         }
     }
 
-    /// So many ids of a rule's tables came otherwise than by a statement through a program.
-    pub fn unseen_ids(&self, rule: &str, ids: u64) {
-        let mut rules = locked(&self.rules);
-        let counters = rules.entry(rule.to_owned()).or_default();
-        counters.unseen.fetch_add(ids, Ordering::Relaxed);
-    }
-
-    /// A table of a rule came late, with ids that may be keys.
-    pub fn late_table(&self, rule: &str) {
-        let mut rules = locked(&self.rules);
-        let counters = rules.entry(rule.to_owned()).or_default();
-        counters.late_tables.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// The figures of all rules.
     pub fn rules(&self) -> Vec<RuleFigures> {
-        let sum = |counts: &Mutex<BTreeMap<&'static str, u64>>| locked(counts).values().sum();
+        let load = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        let each = |counts: &ByConstruct| -> BTreeMap<&'static str, u64> {
+            let counts = locked(counts);
+            counts.iter().map(|(name, of)| (*name, load(of))).collect()
+        };
         locked(&self.rules)
             .iter()
-            .map(|(name, counters)| RuleFigures {
-                name: name.clone(),
-                rewritten: counters.rewritten.load(Ordering::Relaxed),
-                observed: counters.observed.load(Ordering::Relaxed),
-                refused: sum(&counters.refused),
-                refused_constructs: locked(&counters.refused).clone(),
-                passed: sum(&counters.passed),
-                unseen: counters.unseen.load(Ordering::Relaxed),
+            .map(|(name, counters)| {
+                let refused_constructs = each(&counters.refused);
+                RuleFigures {
+                    name: name.clone(),
+                    rewritten: load(&counters.rewritten),
+                    observed: load(&counters.observed),
+                    refused: refused_constructs.values().sum(),
+                    refused_constructs,
+                    passed: each(&counters.passed).values().sum(),
+                    unseen: self.series.read(Metric::IdsUnseen, &[name]),
+                }
             })
             .collect()
     }
@@ -283,21 +308,21 @@ mod tests {
     fn rules_and_constructs_are_counted_apart() {
         let counters = Counters::default();
         assert_eq!(counters.opened(), 1);
-        let event = |rule, what| Event { rule, what };
+        let event = |rule, outcome| Event { rule, outcome };
         for _ in 0..2 {
             // Also after the rules were read again.
             let tally = counters.tally(["a.b", "c.d"].into_iter());
             let mut events = vec![
-                event(Some(1), What::Rewritten),
-                event(Some(1), What::Rewritten),
-                event(Some(0), What::Refused("insert … select")),
-                event(None, What::Refused("load \"data\"")),
-                event(Some(0), What::Passed("charset")),
+                event(Some(1), StatementOutcome::Rewritten),
+                event(Some(1), StatementOutcome::Rewritten),
+                event(Some(0), StatementOutcome::Refused("insert … select")),
+                event(None, StatementOutcome::Refused("load \"data\"")),
+                event(Some(0), StatementOutcome::Passed("charset")),
             ];
             tally.note(&mut events);
             assert!(events.is_empty());
         }
-        counters.fence_missing("127.0.0.1:6033", 3);
+        counters.set(Metric::FenceMissing, ["127.0.0.1:6033"], 3);
         let text = counters.render(&[], None).unwrap();
         for expected in [
             "# HELP keywright_connections Clients that are connected.\n\

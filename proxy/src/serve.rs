@@ -1,67 +1,43 @@
 //! Threads, listeners, and the end of both.
 
+mod client;
 pub mod listening;
+mod shared;
 pub mod take_over;
 pub(crate) mod threads;
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use keywright_core::Cause;
-use keywright_session::{Rules, Session};
 use keywright_store::Keys;
 use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tracing::{Instrument as _, Span};
 
-use crate::config::{Config, Listener};
-use crate::connection::keepalive::keep_alive;
-use crate::connection::linger::linger;
+use crate::config::Config;
 use crate::connection::memory::Memory;
-use crate::connection::origin::Origin;
-use crate::connection::refusal::refuse;
-use crate::connection::relay::Relay;
 use crate::connection::slot::ConnectionSlot;
 use crate::connection::span as connection_span;
-use crate::connection::stream::{Accepted, Acceptor, Stream};
-use crate::handshake::{self, Ended, Login, Pending, Terms};
-use crate::in_force::context::ListenerContext;
+use crate::connection::stream::Acceptor;
 use crate::in_force::snapshot::ConfigSnapshot;
-use crate::in_force::updates as config_updates;
-use crate::metrics::{self, Counters, Total};
+use crate::metrics::{self, Counters};
+use crate::serve::client::serve_client;
 use crate::serve::listening::{Acceptors, Listening};
+use crate::serve::shared::Shared;
 use crate::serve::threads::Threads;
 use crate::status::Status;
-use crate::status::clients::{Client, Entered, ListenerFigures};
 
 /// How long an acceptor pauses when the process has too many open files, milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 50;
 /// How often connections between commands are looked for while draining, milliseconds.
-const DRAIN_LOOK_MS: u64 = 20;
-
-/// What all threads share.
-struct Shared {
-    config: Config,
-    /// By place in the configuration.
-    listeners: Vec<Arc<ListenerFigures>>,
-    snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
-    counters: Arc<Counters>,
-    status: Arc<Status>,
-    memory: Arc<Memory>,
-    threads: Threads,
-    /// Connections that were accepted, for their numbers in the log.
-    accepted: AtomicU64,
-    stopping: watch::Receiver<bool>,
-}
+const DRAIN_POLL_MS: u64 = 20;
 
 /// What serving is told, and tells.
 #[derive(Debug)]
-pub struct Orders {
+pub struct ServeControl {
     /// Where clients come from. Closed once the threads have it, so that nothing listens there when they do not.
     pub listening: Arc<Listening>,
     /// False: nobody is accepted any more, and who is connected goes on. Its receivers are gone when nobody can be.
@@ -81,14 +57,14 @@ pub fn serve(
     keys: Keys,
     snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
     counters: Arc<Counters>,
-    orders: Orders,
+    control: ServeControl,
 ) -> Result<()> {
-    let Orders {
+    let ServeControl {
         listening,
         accepting,
         stopping,
         serves,
-    } = orders;
+    } = control;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (threads, runtimes) = Threads::new(threads).context("starting runtimes")?;
     let acceptors = runtimes.iter().enumerate().map(|(thread, runtime)| {
@@ -172,7 +148,7 @@ fn work(
         let limit = Duration::from_millis(shared.config.drain_ms_max);
         let drained = async {
             while shared.counters.open() > 0 {
-                tokio::time::sleep(Duration::from_millis(DRAIN_LOOK_MS)).await;
+                tokio::time::sleep(Duration::from_millis(DRAIN_POLL_MS)).await;
             }
         };
         if timeout(limit, drained).await.is_err() {
@@ -219,190 +195,6 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
                 tracing::warn!(%error, "accepting a client");
                 tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
             }
-        }
-    }
-}
-
-async fn serve_client(
-    (client, (place, open)): (Accepted, (ConnectionSlot, u64)),
-    (index, number): (usize, u64),
-    shared: &Arc<Shared>,
-    span: &Span,
-) -> std::io::Result<()> {
-    let client = client.here()?;
-    if let Some((cause, message)) = turned_away(open, shared) {
-        // It takes nobody's place while it reads why.
-        drop(place);
-        connection_span::of_client(span, Origin::of(&client).as_ref());
-        return refuse(client, cause, message).await;
-    }
-    let let_in = let_in(client, index, number, shared).instrument(span.clone());
-    match let_in.await? {
-        Some(relay) => relay.run().await,
-        None => Ok(()),
-    }
-}
-
-/// Why no more client is served, if that is so.
-fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
-    if *shared.stopping.borrow() {
-        return Some((Cause::Draining, "the proxy is stopping"));
-    }
-    if open > shared.config.connections_max {
-        shared.counters.count(Total::TurnedAway);
-        return Some((Cause::ConnectionsFull, "Too many connections"));
-    }
-    None
-}
-
-/// Connects a client to its server, and has it log in; `None`: it was refused, and told so. Runs in the connection's span.
-async fn let_in(
-    mut client: Stream,
-    index: usize,
-    number: u64,
-    shared: &Arc<Shared>,
-) -> std::io::Result<Option<Relay>> {
-    let (Some(listener), Some(figures)) = (
-        shared.config.listeners.get(index),
-        shared.listeners.get(index),
-    ) else {
-        return Ok(None);
-    };
-    let origin = origin(&mut client, listener, shared).await;
-    let by_socket = || Origin::of(&client);
-    let known = origin.as_ref().ok().copied().flatten().or_else(by_socket);
-    connection_span::of_client(&Span::current(), known.as_ref());
-    let origin = match origin {
-        Ok(origin) => origin,
-        // Also whoever waits for the server's greeting, as clients without a balancer do.
-        Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::TimedOut) => {
-            let message = "keywright: the connection does not begin with a PROXY protocol v2 header, which this listener wants";
-            return refuse(client, Cause::PacketMalformed, message)
-                .await
-                .map(|()| None);
-        }
-        Err(error) => return Err(error),
-    };
-    let connected = connect(listener, origin, shared).await;
-    figures.tried(connected.is_some());
-    let Some(mut upstream) = connected else {
-        let message = format!("Can't connect to MySQL server on '{}'", listener.upstream);
-        let refused = refuse(client, Cause::UpstreamUnreachable, &message).await;
-        return refused.map(|()| None);
-    };
-    keep_alive(&client, shared.config.keepalive_s)?;
-    let snapshot = Arc::clone(&shared.snapshot.borrow());
-    let (Some(rules), Some(protection)) =
-        (snapshot.rules.get(index), snapshot.protection.get(index))
-    else {
-        return Ok(None);
-    };
-    let terms = Terms {
-        protection,
-        own_key: &snapshot.own_key,
-        has_rules: !rules.is_empty(),
-        limits: shared.config.limits,
-        patience: Duration::from_millis(shared.config.answer_ms_max),
-    };
-    let login = handshake::run(client, &mut upstream, &terms);
-    let ended = timeout(Duration::from_millis(shared.config.login_ms_max), login).await;
-    let (client, upstream, login) = match ended {
-        Ok(Ok(Ended::Entered(client, upstream, login))) => (client, upstream, *login),
-        Ok(Ok(Ended::Refused(client))) => {
-            let (lingered, ()) = tokio::join!(linger(client), upstream.finish());
-            return lingered.map(|()| None);
-        }
-        Ok(Err(error)) => {
-            upstream.finish().await;
-            return Err(error);
-        }
-        Err(too_long) => {
-            upstream.finish().await;
-            return Err(too_long.into());
-        }
-    };
-    let rules = Arc::clone(rules);
-    let address = known.map(|origin| origin.client());
-    let entered = figures.enter(Client::new(number, address, &login.facts.user));
-    Ok(Some(relay(
-        shared,
-        index,
-        rules,
-        &snapshot,
-        (client, upstream, login),
-        entered,
-    )))
-}
-
-/// A connection on which a client has logged in, to be run.
-fn relay(
-    shared: &Shared,
-    index: usize,
-    rules: Arc<Rules>,
-    snapshot: &ConfigSnapshot,
-    (client, upstream, login): (Stream, Stream, Login),
-    entered: Entered,
-) -> Relay {
-    let session =
-        Session::new(rules, login.facts.clone()).with_budget(Arc::<Memory>::clone(&shared.memory));
-    let session = if login.must_see_change_user {
-        session.must_see_change_user()
-    } else {
-        session
-    };
-    let context = ListenerContext {
-        sources: Arc::clone(&snapshot.sources),
-        tally: Arc::clone(&snapshot.tally),
-        status: Some(Arc::clone(&shared.status)),
-        memory: Arc::clone(&shared.memory),
-        entered: Some(Arc::new(entered)),
-        updates: Some(config_updates::SnapshotReceiver {
-            snapshot: shared.snapshot.clone(),
-            listener: index,
-            held_ms_max: shared.config.held_ms_max(),
-        }),
-    };
-    let stopping = shared.stopping.clone();
-    Relay::new(client, upstream, session, login, context, stopping)
-}
-
-/// Where a client comes from: by the header that its connection begins with, or by its socket.
-async fn origin(
-    client: &mut Stream,
-    listener: &Listener,
-    shared: &Shared,
-) -> std::io::Result<Option<Origin>> {
-    if listener.proxy_protocol {
-        let limit = Duration::from_millis(shared.config.login_ms_max);
-        timeout(limit, Origin::read(client)).await?
-    } else {
-        Ok(Origin::of(client))
-    }
-}
-
-/// A server that has sent its first packet.
-async fn connect(listener: &Listener, origin: Option<Origin>, shared: &Shared) -> Option<Pending> {
-    let limit = Duration::from_millis(shared.config.connect_ms_max);
-    let connected = async {
-        let mut upstream = Stream::connect(&listener.upstream).await?;
-        keep_alive(&upstream, shared.config.keepalive_s)?;
-        if listener.upstream_proxy_protocol {
-            Origin::write(origin, &mut upstream).await?;
-        }
-        Pending::greeted(upstream).await
-    };
-    match timeout(limit, connected).await {
-        Ok(Ok(upstream)) => Some(upstream),
-        Ok(Err(error)) => {
-            tracing::warn!(upstream = listener.upstream, %error, "upstream cannot be reached");
-            None
-        }
-        Err(_) => {
-            tracing::warn!(
-                upstream = listener.upstream,
-                "connecting took longer than connect_ms_max"
-            );
-            None
         }
     }
 }

@@ -1,8 +1,10 @@
 //! What a program does on servers when tables go over to keys or back; what the store decides about it is
 //! `keywright_store::switch`.
 
+mod carry;
 mod conduct;
 mod fence;
+mod finish;
 mod later;
 mod servers;
 

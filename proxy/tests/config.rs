@@ -201,6 +201,52 @@ fn problems_of_tls_are_told_at_once() {
 }
 
 #[test]
+fn addresses_are_looked_at_before_they_are_used() {
+    let bind = "bind = \"127.0.0.1:6033\"";
+    let upstream = "upstream = \"127.0.0.1:3306\"";
+    for (from, to) in [
+        (bind, "bind = \"127.0.0.1:66033\""),
+        (bind, "bind = \"6033\""),
+        (bind, "bind = \"::1:6033\""),
+        (upstream, "upstream = \"mysql://127.0.0.1:3306\""),
+        (upstream, "upstream = \"127.0.0.1\""),
+        (upstream, "upstream = \"unix:socket\""),
+    ] {
+        let output = problems(&SAMPLE.replace(from, to));
+        let (option, value) = to.split_once(" = ").unwrap_or_default();
+        let part = format!(
+            "listener 1: {option} is address:port or unix:/path, as \"127.0.0.1:3306\", not {value}"
+        );
+        assert!(output.contains(&part), "{part} is not in: {output}");
+    }
+    for (from, to) in [
+        (bind, "bind = \"[::1]:6033\""),
+        (bind, "bind = \"unix:/run/keywright/socket\""),
+        (upstream, "upstream = \"db.example:3306\""),
+    ] {
+        assert_eq!(problems(&SAMPLE.replace(from, to)), "");
+    }
+}
+
+#[test]
+fn two_sockets_of_one_address_are_a_problem() {
+    let second = "[[listener]]\nbind = \"127.0.0.1:6033\"\nupstream = \"127.0.0.1:3307\"\n";
+    let text = SAMPLE
+        .replace("bind = \"127.0.0.1:9306\"", "bind = \"127.0.0.1:6033\"")
+        .replace(
+            "# The first rule that",
+            &format!("{second}# The first rule that"),
+        );
+    let output = problems(&text);
+    for part in [
+        "listener 2: bind is \"127.0.0.1:6033\", and so is listener 1: bind",
+        "metrics.bind is \"127.0.0.1:6033\", and so is listener 1: bind",
+    ] {
+        assert!(output.contains(part), "{part} is not in: {output}");
+    }
+}
+
+#[test]
 fn options_of_tls_that_would_do_nothing_are_problems() {
     for (lines, part) in [
         ("tls = \"yes\"\n", "tls is disabled, preferred or required"),

@@ -7,8 +7,8 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, Result, bail};
 use keywright_proxy::config::Config;
-use keywright_proxy::metrics::Counters;
-use keywright_session::{Event, What};
+use keywright_proxy::metrics::{Counters, Metric};
+use keywright_session::{Event, StatementOutcome};
 use keywright_store::{Remaining, SourceStats, WAIT_BOUNDS_US};
 use keywright_testkit::docs::{generated_part, table};
 use serde_json::{Map, Value};
@@ -135,7 +135,7 @@ fn the_page_of_metrics_lists_what_is_served() -> Result<()> {
 fn everything() -> Result<String> {
     let counters = Counters::default();
     counters.opened();
-    counters.fence_missing("127.0.0.1:6033", 1);
+    counters.set(Metric::FenceMissing, ["127.0.0.1:6033"], 1);
     counters
         .listens("127.0.0.1:6033", "127.0.0.1:3306")
         .tried(true);
@@ -143,14 +143,14 @@ fn everything() -> Result<String> {
     counters.switching(false, None);
     let tally = counters.tally(["shop.orders.id"].into_iter());
     let all = [
-        What::Rewritten,
-        What::Observed,
-        What::Refused("x"),
-        What::Passed("x"),
+        StatementOutcome::Rewritten,
+        StatementOutcome::Observed,
+        StatementOutcome::Refused("x"),
+        StatementOutcome::Passed("x"),
     ];
-    let event = |what| Event {
+    let event = |outcome| Event {
         rule: Some(0),
-        what,
+        outcome,
     };
     tally.note(&mut all.map(event).to_vec());
     let source = |remaining| SourceStats {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use keywright_proxy::config::listener::Protection;
-use keywright_proxy::config::tls::Wanted;
+use keywright_proxy::config::tls::TlsMode;
 use keywright_proxy::connection::stream::Stream;
 use keywright_proxy::handshake::password::OwnKey;
-use keywright_proxy::handshake::{self, Ended, Pending, Terms};
+use keywright_proxy::handshake::{self, Ended, LoginSettings, Pending};
 use keywright_session::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -36,12 +36,12 @@ async fn a_server_that_waits_no_longer_is_heard_by_the_client() -> Result<()> {
     let (mut client, from_client) = UnixStream::pair()?;
     let (to_server, mut server) = UnixStream::pair()?;
     let protection = Protection {
-        client: Wanted::Disabled,
-        upstream: Wanted::Disabled,
+        client: TlsMode::Disabled,
+        upstream: TlsMode::Disabled,
         rsa_key: None,
     };
     let own_key = Arc::new(OwnKey::made_when_needed());
-    let terms = Terms {
+    let terms = LoginSettings {
         protection: &protection,
         own_key: &own_key,
         has_rules: true,

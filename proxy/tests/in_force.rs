@@ -62,7 +62,7 @@ fn keys_that_others_still_use_are_followed_only_behind_what_is_under_way() {
         );
         let in_force = Arc::new(in_force.unwrap());
         assert!(in_force.follow(&before));
-        let under_way = counters.traffic.pass_unread();
+        let under_way = counters.traffic.count_passthrough();
         let next = holds_next.then_some("two");
         let after = standing(&config, "two", next, 2);
         let goes_along = |in_force: &Arc<InForce>| match holds_next {

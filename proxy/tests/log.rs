@@ -12,8 +12,8 @@ use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::in_force::InForce;
 use keywright_proxy::metrics::Counters;
 use keywright_proxy::schema::TableFacts;
-use keywright_proxy::serve::listening::{Handed, Listening};
-use keywright_proxy::serve::{Orders, serve};
+use keywright_proxy::serve::listening::{InheritedSockets, Listening};
+use keywright_proxy::serve::{ServeControl, serve};
 use keywright_store::Keys;
 use tokio::sync::{oneshot, watch};
 use tracing_subscriber::fmt::MakeWriter;
@@ -120,8 +120,8 @@ fn lines_of_a_connection_name_it() {
     let (config, snapshot) = (Config::parse(&text).unwrap(), in_force.snapshot());
     let (_accept, accepting) = watch::channel(true);
     let (serves, _) = oneshot::channel();
-    let orders = Orders {
-        listening: Arc::new(Listening::begin(&config, &mut Handed::default()).unwrap()),
+    let orders = ServeControl {
+        listening: Arc::new(Listening::begin(&config, &mut InheritedSockets::default()).unwrap()),
         accepting,
         stopping,
         serves,

@@ -49,6 +49,16 @@
 //! ```
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+// What a peer, a file or a server says is no reason to panic.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
 
 mod lex;
 mod modes;
@@ -66,7 +76,7 @@ pub use plan::key_column::KeyColumn;
 pub use plan::load_data::LoadPlan;
 pub use plan::select_plan::QueryPlan;
 pub use plan::site::KeyParameter;
-pub use read::constant::{Ask, Care, Meaning, double_asks, text_asks};
+pub use read::constant::{AsInteger, Care, Meaning, double_as_integer, text_as_integer};
 pub use read::insert::Insert;
 pub use read::insert_head::{InsertHead, Verb};
 pub use read::key_value::KeyForm;

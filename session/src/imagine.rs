@@ -16,7 +16,7 @@ use crate::answer::after::Named;
 use crate::insert::local_file::NO_MORE;
 use crate::rules::Rules;
 use crate::session::Session;
-use crate::step::{Event, KeyRequest, SessionFacts, Step, What};
+use crate::step::{Event, KeyRequest, SessionFacts, StatementOutcome, Step};
 
 /// Steps of one statement at most: so many that only a loop needs more.
 const STEPS_MAX: usize = 100_000;
@@ -57,7 +57,7 @@ pub trait Imagine {
 
 /// What would become of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum Decision {
     /// It gets keys.
     Rewritten {
         /// What the server is sent.
@@ -94,7 +94,7 @@ pub struct Explained {
     /// The rule of the first table, or view of one, that it inserts into with one.
     pub rule: Option<usize>,
     /// What becomes of it.
-    pub fate: Fate,
+    pub decision: Decision,
 }
 
 /// A connection to an imagined server.
@@ -174,21 +174,21 @@ impl Imagined {
             })
             .flatten();
         let unknown = self.unknown.take();
-        let fate = match (unknown, first_error) {
-            (Some((schema, table)), _) => Fate::ColumnsNotKnown { schema, table },
-            (None, Some(message)) => Fate::Refused {
+        let decision = match (unknown, first_error) {
+            (Some((schema, table)), _) => Decision::ColumnsNotKnown { schema, table },
+            (None, Some(message)) => Decision::Refused {
                 construct: refused(&events).unwrap_or("too_long"),
                 message,
             },
-            (None, None) => match events.iter().map(|event| event.what).find(is_told) {
-                Some(What::Rewritten) => Fate::Rewritten {
+            (None, None) => match events.iter().map(|event| event.outcome).find(is_told) {
+                Some(StatementOutcome::Rewritten) => Decision::Rewritten {
                     text: sent.join(b"\n".as_slice()),
                 },
-                Some(What::Passed(construct) | What::Refused(construct)) => {
-                    Fate::Passed { construct }
-                }
-                Some(What::Observed) => Fate::Observed,
-                Some(What::Native(_)) | None => Fate::Untouched,
+                Some(
+                    StatementOutcome::Passed(construct) | StatementOutcome::Refused(construct),
+                ) => Decision::Passed { construct },
+                Some(StatementOutcome::Observed) => Decision::Observed,
+                Some(StatementOutcome::Native(_)) | None => Decision::Untouched,
             },
         };
         let asked = self.asked.take();
@@ -198,7 +198,7 @@ impl Imagined {
         });
         Explained {
             rule: touched.or(asked),
-            fate,
+            decision,
         }
     }
 
@@ -275,17 +275,23 @@ impl Imagined {
 }
 
 fn refused(events: &[Event]) -> Option<&'static str> {
-    events.iter().find_map(|event| match event.what {
-        What::Refused(construct) => Some(construct),
-        What::Rewritten | What::Observed | What::Native(_) | What::Passed(_) => None,
+    events.iter().find_map(|event| match event.outcome {
+        StatementOutcome::Refused(construct) => Some(construct),
+        StatementOutcome::Rewritten
+        | StatementOutcome::Observed
+        | StatementOutcome::Native(_)
+        | StatementOutcome::Passed(_) => None,
     })
 }
 
 /// Whether it says what becomes of a statement.
-fn is_told(what: &What) -> bool {
+fn is_told(what: &StatementOutcome) -> bool {
     match what {
-        What::Rewritten | What::Observed | What::Refused(_) | What::Passed(_) => true,
-        What::Native(_) => false,
+        StatementOutcome::Rewritten
+        | StatementOutcome::Observed
+        | StatementOutcome::Refused(_)
+        | StatementOutcome::Passed(_) => true,
+        StatementOutcome::Native(_) => false,
     }
 }
 

@@ -12,6 +12,16 @@
 //! - [`imagine`]: what would become of a statement, without a server.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+// What a peer, a file or a server says is no reason to panic.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
 
 mod answer;
 mod budget;
@@ -29,11 +39,11 @@ pub use budget::Budget;
 pub use client::show::{List, Listing};
 pub use flow::Rest;
 pub use insert::in_place::Room;
-pub use rules::traffic::{Adopted, Door, Traffic, Unread};
+pub use rules::traffic::{PassthroughConnection, RuleAdmission, RulesUpdate, Traffic};
 pub use rules::{
-    Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule, Rules, SeenTable,
-    Sighting, View, ViewKey,
+    KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule,
+    Rules, TableSnapshot, View, ViewKey,
 };
 pub use server::schema::SchemaChanges;
 pub use session::Session;
-pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, Step, What};
+pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, StatementOutcome, Step};

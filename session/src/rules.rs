@@ -7,18 +7,18 @@ use std::sync::Arc;
 use keywright_rewrite::Unsupported;
 
 use crate::server::schema::SchemaChanges;
-use traffic::{Door, Doors, Traffic};
+use traffic::{Admissions, RuleAdmission, Traffic};
 
 mod pattern;
 mod rule;
-mod sighted;
+mod table_snapshots;
 pub(crate) mod traffic;
 
 use pattern::Matcher;
 pub use pattern::{Pattern, PatternError};
 pub use rule::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule, View, ViewKey};
-use sighted::{Ahead, Sighted};
-pub use sighted::{SeenTable, Sighting};
+use table_snapshots::{Ahead, TableSnapshots};
+pub use table_snapshots::{KeyColumnState, TableSnapshot};
 
 /// All rules of a listener. The first that matches is in force, but for views that are known: theirs is that of the table behind
 /// them.
@@ -30,11 +30,11 @@ pub struct Rules {
     views: Vec<View>,
     /// Of the views, by name and schema as they are compared: which.
     view_names: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
-    sighted: Sighted,
+    tables: TableSnapshots,
     ahead: Ahead,
     lower_case: bool,
     schema: Arc<SchemaChanges>,
-    doors: Option<Doors>,
+    admissions: Option<Admissions>,
 }
 
 impl Rules {
@@ -56,11 +56,11 @@ impl Rules {
             matchers,
             views: Vec::new(),
             view_names: HashMap::new(),
-            sighted: Sighted::default(),
+            tables: TableSnapshots::default(),
             ahead: Ahead::default(),
             lower_case: lower_case_table_names,
             schema: Arc::default(),
-            doors: None,
+            admissions: None,
         }
     }
 
@@ -89,16 +89,16 @@ impl Rules {
     /// With what the last schema refresh found of tables. The session asks before each statement on a table that lacks the column of its
     /// rule. If all tables are given (`is_all`), it asks of every other table too, until that has the column.
     #[must_use]
-    pub fn with_tables(mut self, tables: &[SeenTable], is_all: bool) -> Self {
+    pub fn with_tables(mut self, tables: &[TableSnapshot], is_all: bool) -> Self {
         for table in tables {
             let schema = self.folded(table.schema.as_bytes()).map(Cow::into_owned);
             let name = self.folded(table.name.as_bytes()).map(Cow::into_owned);
             if let (Some(schema), Some(name)) = (schema, name) {
-                self.sighted.add(schema, name, table.sighting);
+                self.tables.add(schema, name, table.key_column);
             }
         }
         if is_all {
-            self.sighted.end();
+            self.tables.end();
         }
         self
     }
@@ -150,9 +150,14 @@ impl Rules {
         self
     }
 
-    /// As a version of rules that may change while connections follow them. `doors` is by configured rule.
+    /// As a version of rules that may change while connections follow them. `admissions` is by configured rule.
     #[must_use]
-    pub fn with_traffic(mut self, traffic: &Arc<Traffic>, version: u64, doors: &[Door]) -> Self {
+    pub fn with_traffic(
+        mut self,
+        traffic: &Arc<Traffic>,
+        version: u64,
+        admissions: &[RuleAdmission],
+    ) -> Self {
         // Every name that a pattern matches contains the pattern's plain parts.
         let written = |rule: &'_ Rule| {
             let parts = rule.table.table().split(['*', '?']);
@@ -167,13 +172,13 @@ impl Rules {
         let tables = tables
             .iter()
             .map(|table| table.as_deref().map(str::as_bytes));
-        let doors = Doors::new(traffic, version, doors.iter().zip(tables));
-        self.doors = Some(doors);
+        let admissions = Admissions::new(traffic, version, admissions.iter().zip(tables));
+        self.admissions = Some(admissions);
         self
     }
 
-    pub(crate) fn doors(&self) -> Option<&Doors> {
-        self.doors.as_ref()
+    pub(crate) fn admissions(&self) -> Option<&Admissions> {
+        self.admissions.as_ref()
     }
 
     /// Whether the same rules stand in the same places, whatever they do.
@@ -255,10 +260,10 @@ impl Rules {
     }
 
     /// What was found of a table that a rule matches.
-    pub fn sighting(&self, schema: &[u8], table: &[u8]) -> Sighting {
+    pub fn key_column_state(&self, schema: &[u8], table: &[u8]) -> KeyColumnState {
         match self.folded(schema).zip(self.folded(table)) {
-            Some((schema, table)) => self.sighted.of(&schema, &table),
-            None => Sighting::With,
+            Some((schema, table)) => self.tables.of(&schema, &table),
+            None => KeyColumnState::Present,
         }
     }
 
@@ -283,8 +288,8 @@ mod tests {
     use keywright_rewrite::KeyForm;
 
     use super::{
-        Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule, Rules,
-        SeenTable, Sighting, View, ViewKey,
+        KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError,
+        Rule, Rules, TableSnapshot, View, ViewKey,
     };
 
     fn rules(pattern: &str, lower_case: bool) -> Result<Rules, PatternError> {
@@ -344,26 +349,26 @@ mod tests {
     #[test]
     fn tables_that_were_seen_are_known_by_name() -> Result<(), PatternError> {
         let tables = [
-            ("Orders", Sighting::With),
-            ("Short", Sighting::Narrow),
-            ("Log", Sighting::Without),
+            ("Orders", KeyColumnState::Present),
+            ("Short", KeyColumnState::TooNarrow),
+            ("Log", KeyColumnState::Missing),
         ]
-        .map(|(name, sighting)| SeenTable {
+        .map(|(name, key_column)| TableSnapshot {
             schema: "Shop".to_owned(),
             name: name.to_owned(),
-            sighting,
+            key_column,
         });
         for (lower_case, is_all) in [(false, false), (false, true), (true, true)] {
             let rules = rules("S*.*", lower_case)?.with_tables(&tables, is_all);
             // Else nobody looked for others.
-            let other = [Sighting::With, Sighting::Never][usize::from(is_all)];
-            assert_eq!(rules.sighting(b"Shop", b"new"), other);
-            assert_eq!(rules.sighting(b"Sales", b"Log"), other);
+            let other = [KeyColumnState::Present, KeyColumnState::NoTable][usize::from(is_all)];
+            assert_eq!(rules.key_column_state(b"Shop", b"new"), other);
+            assert_eq!(rules.key_column_state(b"Sales", b"Log"), other);
             for table in &tables {
                 let name = table.name.as_bytes();
-                assert_eq!(rules.sighting(b"Shop", name), table.sighting);
-                let in_other_case = rules.sighting(b"SHOP", &name.to_ascii_uppercase());
-                let expected = if lower_case { table.sighting } else { other };
+                assert_eq!(rules.key_column_state(b"Shop", name), table.key_column);
+                let in_other_case = rules.key_column_state(b"SHOP", &name.to_ascii_uppercase());
+                let expected = if lower_case { table.key_column } else { other };
                 assert_eq!(in_other_case, expected);
             }
         }

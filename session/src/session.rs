@@ -25,7 +25,7 @@ use crate::prepared::statements::Statements;
 use crate::rules::Rules;
 use crate::rules::traffic::UnderWay;
 use crate::server::context::Context;
-use crate::step::{Event, KeyFailure, SessionFacts, Step, What};
+use crate::step::{Event, KeyFailure, SessionFacts, StatementOutcome, Step};
 
 pub(crate) use turn::{Gather, Turn};
 
@@ -239,9 +239,9 @@ impl Session {
         &mut self.events
     }
 
-    pub(crate) fn note(&mut self, rule: Option<usize>, what: What) {
+    pub(crate) fn note(&mut self, rule: Option<usize>, outcome: StatementOutcome) {
         let rule = rule.map(|index| self.rules.configured(index));
-        self.events.push(Event { rule, what });
+        self.events.push(Event { rule, outcome });
     }
 
     /// Whether neither a command nor a transaction is under way, so that the connection can be ended here.

@@ -96,12 +96,12 @@ pub struct Event {
     /// Which of the listener's rules, if that is known.
     pub rule: Option<usize>,
     /// What became of it.
-    pub what: What,
+    pub outcome: StatementOutcome,
 }
 
 /// What became of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum StatementOutcome {
     /// It got keys.
     Rewritten,
     /// It would have got keys were the rule not observing.

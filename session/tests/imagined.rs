@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, KeyForm, Server};
-use keywright_session::imagine::{Columns, Explained, Fate, Imagine, Imagined, State};
+use keywright_session::imagine::{Columns, Decision, Explained, Imagine, Imagined, State};
 use keywright_session::{
     KeyRequest, Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules,
     SessionFacts,
@@ -85,7 +85,7 @@ fn output(imagined: &mut Imagined, text: &str) -> Explained {
 fn rewritten(text: &str) -> Explained {
     Explained {
         rule: Some(0),
-        fate: Fate::Rewritten {
+        decision: Decision::Rewritten {
             text: text.as_bytes().to_vec(),
         },
     }
@@ -109,7 +109,7 @@ fn what_is_refused_is_named() {
     let mut it = imagined(OnUnsupported::Refuse);
     let refused = output(&mut it, "INSERT INTO shop.orders SELECT * FROM other");
     assert_eq!(refused.rule, Some(0));
-    let Fate::Refused { construct, message } = refused.fate else {
+    let Decision::Refused { construct, message } = refused.decision else {
         panic!("{refused:?}");
     };
     assert_eq!(construct, "insert_select");
@@ -117,7 +117,7 @@ fn what_is_refused_is_named() {
     let mut it = imagined(OnUnsupported::Pass);
     let passed = output(&mut it, "INSERT INTO shop.orders SELECT * FROM other");
     let construct = "insert_select";
-    assert_eq!(passed.fate, Fate::Passed { construct });
+    assert_eq!(passed.decision, Decision::Passed { construct });
 }
 
 #[test]
@@ -126,11 +126,14 @@ fn the_database_is_followed() {
     let text = "INSERT INTO orders (a) VALUES (1)";
     let untouched = Explained {
         rule: None,
-        fate: Fate::Untouched,
+        decision: Decision::Untouched,
     };
     assert_eq!(output(&mut it, text), untouched);
-    assert_eq!(output(&mut it, "USE shop").fate, Fate::Untouched);
-    assert!(matches!(output(&mut it, text).fate, Fate::Rewritten { .. }));
+    assert_eq!(output(&mut it, "USE shop").decision, Decision::Untouched);
+    assert!(matches!(
+        output(&mut it, text).decision,
+        Decision::Rewritten { .. }
+    ));
     it.use_database(b"other", &mut Examples);
     assert_eq!(output(&mut it, text), untouched);
     assert_eq!(it.database(), Some(b"other".as_slice()));
@@ -141,38 +144,50 @@ fn temporary_tables_hide_those_of_rules() {
     let mut it = imagined(OnUnsupported::Refuse);
     output(&mut it, "CREATE TEMPORARY TABLE shop.orders (id INT)");
     let text = "INSERT INTO shop.orders (id) VALUES (NULL)";
-    assert_eq!(output(&mut it, text).fate, Fate::Untouched);
+    assert_eq!(output(&mut it, text).decision, Decision::Untouched);
     output(&mut it, "DROP TABLE shop.orders");
-    assert!(matches!(output(&mut it, text).fate, Fate::Rewritten { .. }));
+    assert!(matches!(
+        output(&mut it, text).decision,
+        Decision::Rewritten { .. }
+    ));
 }
 
 #[test]
 fn sql_mode_is_followed_where_the_text_shows_it() {
     let mut it = imagined(OnUnsupported::Refuse);
     let zero = "INSERT INTO shop.orders (id) VALUES (0)";
-    assert!(matches!(output(&mut it, zero).fate, Fate::Rewritten { .. }));
+    assert!(matches!(
+        output(&mut it, zero).decision,
+        Decision::Rewritten { .. }
+    ));
     output(
         &mut it,
         "/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='no_auto_value_on_zero' */",
     );
-    assert_eq!(output(&mut it, zero).fate, Fate::Untouched);
+    assert_eq!(output(&mut it, zero).decision, Decision::Untouched);
     assert!(!it.lost_sql_mode());
     output(&mut it, "SET SESSION sql_mode = ''");
-    assert!(matches!(output(&mut it, zero).fate, Fate::Rewritten { .. }));
+    assert!(matches!(
+        output(&mut it, zero).decision,
+        Decision::Rewritten { .. }
+    ));
     output(&mut it, "SET sql_mode = @OLD_SQL_MODE");
     assert!(it.lost_sql_mode());
     output(&mut it, "SET GLOBAL sql_mode = 'NO_AUTO_VALUE_ON_ZERO'");
-    assert!(matches!(output(&mut it, zero).fate, Fate::Rewritten { .. }));
+    assert!(matches!(
+        output(&mut it, zero).decision,
+        Decision::Rewritten { .. }
+    ));
 }
 
 #[test]
 fn columns_that_nobody_knows_are_said_to_be_missing() {
     let mut it = imagined(OnUnsupported::Refuse);
-    let fate = output(&mut it, "INSERT INTO shop.unknown VALUES (1)").fate;
+    let decision = output(&mut it, "INSERT INTO shop.unknown VALUES (1)").decision;
     let (schema, table) = (b"shop".to_vec(), b"unknown".to_vec());
-    assert_eq!(fate, Fate::ColumnsNotKnown { schema, table });
+    assert_eq!(decision, Decision::ColumnsNotKnown { schema, table });
     let gone = output(&mut it, "INSERT INTO shop.gone VALUES (1)");
-    assert_eq!(gone.fate, Fate::Untouched);
+    assert_eq!(gone.decision, Decision::Untouched);
 }
 
 #[test]
@@ -183,19 +198,19 @@ fn an_observing_rule_refuses_nothing() {
         mode: Mode::Observe,
         ..rule(OnUnsupported::Refuse)
     };
-    let passed = |construct| Fate::Passed { construct };
+    let passed = |construct| Decision::Passed { construct };
     let long = format!(
         "INSERT INTO shop.orders (a) VALUES ('{}')",
         "x".repeat(6_000)
     );
     let mut it = with(observing(), "utf8mb4");
-    for (text, fate) in [
-        ("INSERT INTO shop.orders (a) VALUES (1)", Fate::Observed),
+    for (text, decision) in [
+        ("INSERT INTO shop.orders (a) VALUES (1)", Decision::Observed),
         (
             "INSERT INTO shop.orders (id) VALUES (1)",
             passed("explicit"),
         ),
-        ("INSERT INTO shop.orders (a) SELECT 1", Fate::Observed),
+        ("INSERT INTO shop.orders (a) SELECT 1", Decision::Observed),
         (
             "INSERT INTO shop.orders (a) SELECT f(b) FROM u",
             passed("insert_select"),
@@ -211,18 +226,18 @@ fn an_observing_rule_refuses_nothing() {
         ),
         (
             "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'",
-            Fate::Untouched,
+            Decision::Untouched,
         ),
-        ("EXECUTE s", Fate::Observed),
-        ("CALL p()", Fate::Untouched),
-        ("EXECUTE s", Fate::Untouched),
-        (&long, Fate::Untouched),
+        ("EXECUTE s", Decision::Observed),
+        ("CALL p()", Decision::Untouched),
+        ("EXECUTE s", Decision::Untouched),
+        (&long, Decision::Untouched),
     ] {
-        assert_eq!(output(&mut it, text).fate, fate, "{text}");
+        assert_eq!(output(&mut it, text).decision, decision, "{text}");
     }
     let mut it = with(observing(), "gbk");
     let text = "INSERT INTO shop.orders (a) VALUES ('é')";
-    assert_eq!(output(&mut it, text).fate, passed("charset"));
+    assert_eq!(output(&mut it, text).decision, passed("charset"));
 }
 
 /// A statement with used keys is known to the server by a name that the client does not execute.
@@ -234,7 +249,7 @@ fn a_text_is_executed_by_a_name_of_its_own() {
         "PREPARE s FROM 'INSERT INTO shop.orders (a) VALUES (1)'",
     );
     for _ in 0..2 {
-        let Fate::Rewritten { text } = output(&mut it, "EXECUTE s").fate else {
+        let Decision::Rewritten { text } = output(&mut it, "EXECUTE s").decision else {
             panic!("EXECUTE gets keys");
         };
         let expected = "PREPARE `keywright execute` FROM \
@@ -243,7 +258,7 @@ fn a_text_is_executed_by_a_name_of_its_own() {
         assert_eq!(String::from_utf8_lossy(&text), expected);
     }
     output(&mut it, "CREATE TEMPORARY TABLE shop.orders (id INT)");
-    assert_eq!(output(&mut it, "EXECUTE s").fate, Fate::Untouched);
+    assert_eq!(output(&mut it, "EXECUTE s").decision, Decision::Untouched);
     // Also when nothing of the client's is left that could be meant.
     output(&mut it, "DEALLOCATE PREPARE s");
     for own in [
@@ -251,10 +266,9 @@ fn a_text_is_executed_by_a_name_of_its_own() {
         "EXECUTE `keywright execute `",
         "EXECUTE `keywright éxecute`",
     ] {
-        let fate = output(&mut it, own).fate;
-        let is_refused =
-            matches!(&fate, Fate::Refused { construct, .. } if *construct == "text_prepare");
-        assert!(is_refused, "{own}: {fate:?}");
+        let decision = output(&mut it, own).decision;
+        let is_refused = matches!(&decision, Decision::Refused { construct, .. } if *construct == "text_prepare");
+        assert!(is_refused, "{own}: {decision:?}");
     }
 }
 
@@ -263,26 +277,34 @@ fn a_load_is_shown_with_its_keys() {
     let mut it = imagined(OnUnsupported::Refuse);
     let text = "LOAD DATA LOCAL INFILE 'f' INTO TABLE shop.orders (a)";
     let shown = output(&mut it, text);
-    let Fate::Rewritten { text: new } = &shown.fate else {
+    let Decision::Rewritten { text: new } = &shown.decision else {
         panic!("{shown:?}");
     };
     let new = String::from_utf8_lossy(new);
     let one = " SET `id`=CASE WHEN LAST_INSERT_ID()=0 THEN LAST_INSERT_ID(1001) ELSE ";
     assert!(new.starts_with(&format!("{text}{one}")), "{new}");
     let shown = output(&mut it, "LOAD DATA INFILE 'f' INTO TABLE shop.orders");
-    assert!(matches!(shown.fate, Fate::Rewritten { .. }), "{shown:?}");
+    assert!(
+        matches!(shown.decision, Decision::Rewritten { .. }),
+        "{shown:?}"
+    );
     let shown = output(&mut it, "LOAD DATA LOCAL INFILE 'f' INTO TABLE free.t");
-    assert_eq!(shown.fate, Fate::Untouched);
+    assert_eq!(shown.decision, Decision::Untouched);
     output(&mut it, "CALL p()");
     let shown = output(&mut it, text);
-    assert!(matches!(shown.fate, Fate::Rewritten { .. }), "{shown:?}");
+    assert!(
+        matches!(shown.decision, Decision::Rewritten { .. }),
+        "{shown:?}"
+    );
     let shown = output(&mut it, "LOAD XML INFILE 'f' INTO TABLE shop.orders");
     let construct = "load_xml";
-    assert!(matches!(shown.fate, Fate::Refused { construct: other, .. } if other == construct));
+    assert!(
+        matches!(shown.decision, Decision::Refused { construct: other, .. } if other == construct)
+    );
     let rule = Rule {
         mode: Mode::Observe,
         ..rule(OnUnsupported::Refuse)
     };
     let mut it = with(rule, "utf8mb4");
-    assert_eq!(output(&mut it, text).fate, Fate::Observed);
+    assert_eq!(output(&mut it, text).decision, Decision::Observed);
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use keywright_core::{Cause, Layout, Tag};
+use keywright_core::{Cause, Tag};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
@@ -26,6 +26,7 @@ use crate::sources::uuids::UuidMaker;
 use crate::spec::KeySpec;
 use crate::store::returned::Return;
 use crate::store::{Store, Transaction};
+use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
 
 pub use manage::{Finding, Severity};
@@ -234,9 +235,9 @@ impl Keys {
         self.0.store.dialect.is_own()
     }
 
-    /// The layout of snowflake ids.
-    pub(crate) fn layout(&self) -> Layout {
-        self.0.settings.layout()
+    /// Where snowflake ids may begin.
+    pub(crate) fn snowflakes(&self) -> SnowflakeStart {
+        self.0.settings.snowflakes()
     }
 
     /// Follows another generation of keys, after tables went over to them or left them: ranges and leases that were had before are

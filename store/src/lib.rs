@@ -9,6 +9,16 @@
 //! 3. A transaction reads the row under its lock and writes it by compare-and-swap on what it read, so two issuers
 //!    never reserve the same range, and a lease that was taken over cannot be extended by its last owner.
 #![warn(missing_docs)]
+// What a peer, a file or a server says is no reason to panic.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
 
 pub mod backoff;
 pub mod lease;

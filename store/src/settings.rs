@@ -15,6 +15,7 @@ pub use raw::{RawSnowflakeSettings, RawStoreSettings};
 
 use crate::dialect::{Dialect, TableName};
 use crate::spec::KeySpec;
+use crate::switch::commit::SnowflakeStart;
 
 /// Settings of the store, checked.
 #[derive(Clone)]
@@ -184,6 +185,16 @@ impl StoreSettings {
     /// The layout of snowflake keys.
     pub fn layout(&self) -> Layout {
         self.snowflake.layout
+    }
+
+    /// Where these may begin.
+    pub(crate) fn snowflakes(&self) -> SnowflakeStart {
+        let its = &self.snowflake;
+        let lead_ms = its.lead_ms_max.saturating_add(its.skew_ms_max);
+        SnowflakeStart {
+            layout: its.layout,
+            ahead_ms_max: lead_ms.saturating_add(its.bound_window_ms),
+        }
     }
 
     /// Keys at equal distances that one statement may have.

@@ -172,7 +172,8 @@ impl Store {
                 let failure = Failure::new(Cause::StoreUnavailable, message);
                 match server.code {
                     1146 | 1054 => failure.hint("run keywright init"),
-                    1044 | 1045 | 1142 | 1143 => failure.hint("check the account and its grants"),
+                    1044 | 1045 | 1142 | 1143 => failure
+                        .hint("check url of [store], its password, and the grants of its account"),
                     _ => failure,
                 }
             }
@@ -180,9 +181,11 @@ impl Store {
                 column: _,
                 value: _,
             } => Failure::new(Cause::BoundDamaged, message),
-            StoreError::TimedOut { ms: _ } | StoreError::Client(_) | StoreError::NotLocked => {
-                Failure::new(Cause::StoreUnavailable, message)
+            StoreError::TimedOut { ms: _ } | StoreError::Client(_) => {
+                let failure = Failure::new(Cause::StoreUnavailable, message);
+                failure.hint("is the server there, and the address in url of [store] right?")
             }
+            StoreError::NotLocked => Failure::new(Cause::StoreUnavailable, message),
         }
     }
 }

@@ -6,7 +6,8 @@
 //!    id there, so the highest recorded counter is above all that it ever made.
 //! 2. One transaction that finds the attempt as it should be raises the tag's bound above that, and its generation. Ranges that
 //!    were reserved before are of an older generation, and are taken by nobody any more. Snowflake ids have one generation for all
-//!    leases, and a moment at which they begin.
+//!    leases, and a moment at which they begin; each lease begins above its own bound too, so that of other leases, which lie ahead of the
+//!    clock while somebody issues, nothing is asked.
 //! 3. An attempt that is given up is ended in the store first. Its sessions are killed, and its fences are lifted under the lock
 //!    by whoever is then told by the store that it is still being ended.
 //! 4. A table that comes later, whose counter says that its own ids may be among those that were reserved, gets its fence behind a new
@@ -22,11 +23,11 @@ pub(crate) mod state;
 
 pub use crate::store::switch_commit::Committed;
 pub use board::Switchboard;
-pub use commit::{Bound, CommitRefusal, bound_after, floor_after};
-pub use decide::{Me, Next, decide, missing};
+pub use commit::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
+pub use decide::{Next, Participant, decide, missing};
 pub use reached::Reached;
 pub use space::KeySpace;
 pub use state::{
-    Change, Dropped, Heard, IdSpan, InForce, LateTable, Noted, Peer, Phase, Recorded, RuleName,
-    Standing, Unseen, WantedKeys, WentBy,
+    Change, Dropped, IdSpan, InForce, LateTable, NativeInserts, Peer, PeerReport, PeerReports,
+    Phase, Recorded, RuleName, Standing, Unseen, WantedKeys,
 };

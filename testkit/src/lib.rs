@@ -25,7 +25,7 @@ pub mod soak;
 pub mod statements;
 mod wire;
 
-pub use draws::id_log::{Draw, IdFault, IdLog, IdSummary};
+pub use draws::id_log::{Draw, IdFault, IdLog, IdSummary, draw};
 pub use draws::load::Load;
 pub use machine::account::Account;
 pub use machine::apt::DebianArchive;
@@ -38,7 +38,7 @@ pub use mysql::client::MariaError;
 pub use mysql::flavour::{AT_FENCE, Flavour};
 pub use mysql::named::{MariaServer, MySqlServer};
 pub use mysql::pki::Pki;
-pub use mysql::upstream::Upstream;
+pub use mysql::upstream::{Upstream, mysql_tree};
 pub use pg::client::{SqlError, copy_ids, expect_sql_error, query_i64, query_text};
 pub use pg::clock::FakeClock;
 pub use pg::extension::Extension;

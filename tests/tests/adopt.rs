@@ -347,8 +347,18 @@ fn columns_go_over_to_snowflake_ids() -> Result<()> {
         let id = ids(&mut client, insert)?[0];
         assert!(id > above && above > 1, "{table}");
     }
-    let refused = client.batch_execute("SELECT keywright.adopt_snowflake('far', 'id')");
-    expect_cause(refused, Cause::AdoptRefused, "it is at 9000000000000000000");
+    let adopt = "SELECT keywright.adopt_snowflake('far', 'id')";
+    let refused = client.batch_execute(adopt);
+    let refusal = expect_cause(refused, Cause::AdoptRefused, "it is at 9000000000000000000");
+    // When they are greater: a day of the year in which layout "twitter" comes to that.
+    assert!(refusal.hint.contains("from 2078-"), "{refusal:?}");
+    client.batch_execute("UPDATE far SET id = 9223372036854775806")?;
+    let refusal = expect_cause(
+        client.batch_execute(adopt),
+        Cause::AdoptRefused,
+        "it is at 9223372036854775806",
+    );
+    assert!(refusal.hint.contains("Use a tag"), "{refusal:?}");
     // What snowflake may have issued counts for a tag.
     let above = query_i64(&mut client, "SELECT snowflake_id()")?;
     let start = query_i64(&mut client, "SELECT keywright.adopt('t', 't', 'id')")?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::expect_cause;
 use keywright_core::cause::Cause;
 use keywright_testkit::{
-    IdLog, Load, Pending, PgServer, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error, query_i64,
+    IdLog, Load, Pending, PgServer, Result, Stop, WAIT_MAX, draw, expect_sql_error, query_i64,
     query_text, wait_until,
 };
 use postgres::Client;
@@ -22,13 +22,6 @@ fn set_up(server: &PgServer, database: &str, worker_id: u32) -> Result<Client> {
          SELECT keywright.create_tag('orders')"
     ))?;
     Ok(client)
-}
-
-fn draw(client: &mut Client, query: &str, log: &IdLog) -> Result<()> {
-    let mut run = Vec::new();
-    copy_ids(client, query, &mut run)?;
-    log.record(run);
-    Ok(())
 }
 
 /// The server calls hooks, then waits for sessions to leave: one that is leaving issues on meanwhile, with a layout of few bits

@@ -3,19 +3,11 @@
 use std::time::Instant;
 
 use keywright_testkit::{
-    IdLog, Pending, PgServer, Replication, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error,
+    IdLog, Pending, PgServer, Replication, Result, Stop, WAIT_MAX, draw, expect_sql_error,
     query_i64, wait_until,
 };
-use postgres::Client;
 
 const SNOWFLAKE: &str = "SELECT snowflake_id()";
-
-fn draw(client: &mut Client, query: &str, log: &IdLog) -> Result<()> {
-    let mut run = Vec::new();
-    let outcome = copy_ids(client, query, &mut run);
-    log.record(run);
-    outcome
-}
 
 /// A word that is first used while its database is being dropped: the server waits up to five seconds for the session to
 /// leave, after it has told of the drop.

@@ -6,11 +6,10 @@ mod common;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::expect_cause;
+use common::{expect_cause, tag_database};
 use keywright_core::cause::Cause;
 use keywright_testkit::{
-    Pending, PgServer, PgServerBuilder, Result, SharedServer, SqlError, TestDatabase, WAIT_MAX,
-    query_i64, wait_until,
+    Pending, Result, SharedServer, SqlError, TestDatabase, WAIT_MAX, query_i64, wait_until,
 };
 use postgres::Client;
 
@@ -25,18 +24,8 @@ const LOCK_TAG: &str = "ALTER SEQUENCE keywright.tag_1 OWNER TO postgres";
 const AT_ONCE: Duration = Duration::from_secs(5);
 const SHORT_WAIT: &str = "-c keywright.refill_wait_ms_max=400";
 
-fn builder() -> PgServerBuilder {
-    PgServer::builder()
-        .setting("max_prepared_transactions", "10")
-        .setting("max_connections", "60")
-}
-
 fn database() -> Result<TestDatabase> {
-    let database = SERVER.database(builder)?;
-    database.client()?.batch_execute(
-        "SELECT keywright.create_tag('orders', step => 100, step_min => 100, step_max => 100)",
-    )?;
-    Ok(database)
+    tag_database(&SERVER)
 }
 
 /// A transaction that has locked something and is idle.

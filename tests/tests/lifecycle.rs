@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use keywright_testkit::{
-    IdLog, Load, PgServer, Result, WAIT_MAX, copy_ids, expect_sql_error, query_i64, wait_until,
+    IdLog, Load, PgServer, Result, WAIT_MAX, draw, expect_sql_error, query_i64, wait_until,
 };
 use postgres::{Client, NoTls};
 
@@ -26,13 +26,6 @@ fn set_up(client: &mut Client, worker_id: u32) -> Result<()> {
          SELECT keywright.set_worker_id({worker_id}); \
          SELECT keywright.create_tag('orders', step => 100, step_max => 100)"
     ))?;
-    Ok(())
-}
-
-fn draw(client: &mut Client, query: &str, log: &IdLog) -> Result<()> {
-    let mut run = Vec::new();
-    copy_ids(client, query, &mut run)?;
-    log.record(run);
     Ok(())
 }
 

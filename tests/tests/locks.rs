@@ -1,11 +1,14 @@
 //! Locks on keywright's tables and sequences, held by transactions that do not end: others get ids, or the documented
 //! error in time; nobody hangs, and no error comes while ids are left.
 
+mod common;
+
 use std::time::{Duration, Instant};
 
+use common::{builder_for_many, tag_database};
 use keywright_testkit::{
-    IdLog, Pending, PgServer, PgServerBuilder, Result, SharedServer, TestDatabase, WAIT_MAX,
-    copy_ids, expect_sql_error, query_i64, wait_until,
+    IdLog, Pending, Result, SharedServer, TestDatabase, WAIT_MAX, copy_ids, expect_sql_error,
+    query_i64, wait_until,
 };
 use postgres::Client;
 
@@ -19,19 +22,8 @@ const IN_TIME: Duration = Duration::from_secs(5);
 
 const TAG_ID: &str = "SELECT next_biz_id('orders')";
 
-fn builder() -> PgServerBuilder {
-    PgServer::builder()
-        .setting("max_prepared_transactions", "10")
-        .setting("max_connections", "60")
-}
-
-/// A database with tag `orders` that reserves 100 ids at a time.
 fn database() -> Result<TestDatabase> {
-    let database = SERVER.database(builder)?;
-    database.client()?.batch_execute(
-        "SELECT keywright.create_tag('orders', step => 100, step_min => 100, step_max => 100)",
-    )?;
-    Ok(database)
+    tag_database(&SERVER)
 }
 
 /// Ids of `orders` that can be had without a refill.
@@ -291,7 +283,7 @@ fn uncommitted_changes_of_identity_stop_nobody() -> Result<()> {
 #[test]
 fn worker_id_being_set_delays_only_who_sets_one() -> Result<()> {
     let database = database()?;
-    let other = SERVER.database(builder)?;
+    let other = SERVER.database(builder_for_many)?;
     let holder = Holder::begin(&database, "SELECT keywright.set_worker_id(901)", true)?;
     let set = "SELECT 1::bigint FROM keywright.set_worker_id(902)";
     let answer = Pending::start(other.client_with(SESSION)?, set)?.finish()?;

@@ -165,24 +165,37 @@ fn servers_share_the_numbers_out_on_the_way_back(flavour: Flavour) -> Result<()>
 
 fn an_address_that_is_taken_ends_it(flavour: Flavour) -> Result<()> {
     let server = Upstream::shared(flavour)?;
-    let store = make_store(&server, "store_taken", &[])?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE taken; CREATE TABLE taken.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = make_store(&server, "store_taken", &[("t", 700)])?;
     let config = ProxyConfig::before(&server, &store);
     let proxy = ProxyProcess::start(config.clone())?;
     let (bind, upstream) = (proxy.port(), server.port());
     let again = ProxyConfig {
         upstream_ports: Vec::new(),
         more: format!(
-            "[[listener]]\nbind = \"127.0.0.1:{bind}\"\nupstream = \"127.0.0.1:{upstream}\"\n"
+            "[[listener]]\nbind = \"127.0.0.1:{bind}\"\nupstream = \"127.0.0.1:{upstream}\"\n\
+             admin = \"mysql://root@127.0.0.1:{upstream}\"\n"
         ),
         ..config
     };
+    let again = again.rule("taken.t", "segment:t");
     let ended = ProxyProcess::command(&again, &["run"])?;
     assert_eq!(ended.status.code(), Some(1));
     let said = String::from_utf8(ended.stderr)?;
     assert_has(
         &said,
-        &[&format!("listening on 127.0.0.1:{bind}"), "in use"],
+        &[
+            &format!("listening on 127.0.0.1:{bind}"),
+            "in use",
+            "ss -ltnp",
+        ],
     );
+    // Nobody could be served, so no table went over to keys.
+    let insert = "INSERT INTO t (a) VALUES (1)";
+    assert_eq!(server.wire("taken")?.run(insert)?.last_insert_id, 1);
     Ok(())
 }
 

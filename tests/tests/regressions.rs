@@ -1,7 +1,7 @@
 //! Schedules that once issued an id twice, or could have: each failed before it was mended.
 
 use keywright_testkit::{
-    IdLog, Pending, PgServer, Replication, Result, Stop, WAIT_MAX, copy_ids, expect_sql_error,
+    IdLog, Pending, PgServer, Replication, Result, Stop, WAIT_MAX, draw, expect_sql_error,
     query_i64, wait_until,
 };
 use postgres::{Client, NoTls};
@@ -26,13 +26,6 @@ fn each(client: &mut Client, statements: &str) -> Result<()> {
     for statement in statements.split("; ") {
         client.batch_execute(statement)?;
     }
-    Ok(())
-}
-
-fn draw(client: &mut Client, query: &str, log: &IdLog) -> Result<()> {
-    let mut run = Vec::new();
-    copy_ids(client, query, &mut run)?;
-    log.record(run);
     Ok(())
 }
 

@@ -7,6 +7,16 @@
 //! - [`handshake`]: how server and client introduce themselves.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+// What a peer, a file or a server says is no reason to panic.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
 
 pub mod answer;
 pub mod attributes;

@@ -4,7 +4,7 @@ use crate::bytes::{write_lenenc, write_packet};
 use crate::protocol::{EOF, NULL};
 
 /// A result that is written whole.
-pub struct Made<'a> {
+pub struct TextResult<'a> {
     /// The number of the first packet.
     pub sequence: u8,
     /// Whether it ends with OK where it ended with EOF.
@@ -57,7 +57,7 @@ fn write_text(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-impl Made<'_> {
+impl TextResult<'_> {
     /// Appends the result; a value may be NULL.
     pub fn write<'v>(&self, rows: impl Iterator<Item = Vec<Option<&'v [u8]>>>, out: &mut Vec<u8>) {
         let mut count = Vec::new();

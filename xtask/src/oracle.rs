@@ -117,7 +117,8 @@ fn unpack(commit: &str, place: &Path) -> Result<()> {
         .context("running git archive")?;
     let bytes = archive.stdout.take().context("git archive says nothing")?;
     let unpacked = Command::new("tar")
-        .args(["-x", "-C"])
+        // Cargo builds anew what is younger than what it has built: files are as old as this, not as their commit.
+        .args(["-x", "-m", "-C"])
         .arg(place)
         .stdin(bytes)
         .status()

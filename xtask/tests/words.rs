@@ -44,6 +44,26 @@ const REPLACED: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     ("that is no tag", "not a valid tag name", &[]),
+    ("SeenTable", "TableSnapshot", &[]),
+    ("Sighting", "KeyColumnState", &[]),
+    ("sighting", "key column state", &[]),
+    ("sighted", "what the schema snapshot says", &[]),
+    ("note_look", "note_schema_refresh", &[]),
+    ("Door", "RuleAdmission", &[]),
+    ("Adopted", "RulesUpdate", &[]),
+    ("pass_unread", "count_passthrough", &["session/src/client/"]),
+    (
+        "Fate",
+        "Decision",
+        &["store/tests/simulation/", "tests/tests/proxy_constants.rs"],
+    ),
+    ("Outward", "UpstreamTls", &[]),
+    (
+        "Heard",
+        "PeerReports",
+        &["core/tests/simulation/", "session/tests/"],
+    ),
+    ("WentBy", "NativeInserts", &[]),
 ];
 
 /// What holds no texts of ours.

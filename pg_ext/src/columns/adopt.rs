@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 
 use keywright_core::cause::Cause;
-use keywright_core::layout::FloorError;
+use keywright_core::layout::{FloorError, Layout};
 use keywright_core::tag::Tag;
 use pgrx::{PgLogLevel, pg_extern, pg_sys};
 
@@ -19,7 +19,7 @@ use crate::manage::definition::{Definition, ID_MAX};
 use crate::manage::tags;
 use crate::refill::segment;
 use crate::server::role::AsOwner;
-use crate::server::{clock, sequence};
+use crate::server::{clock, sequence, timestamp};
 use crate::{arguments, guard};
 
 /// How many ids a new tag reserves at once.
@@ -111,13 +111,6 @@ fn adopt_snowflake(column: &Column) -> Result<i64, Failure> {
         return Err(parent.refusal(&format!("SELECT keywright.adopt_snowflake({arguments})")));
     }
     let largest = largest_used(column, &Filler::Snowflake)?;
-    let next = snowflake::take(1)?.id(0);
-    if largest >= next {
-        return Err(refused(&format!(
-            "it is at {largest}, and snowflake ids are at {next}"
-        ))
-        .hint("Snowflake ids must be greater than all that is there: look for rows far above all others, or use a tag with keywright.adopt."));
-    }
     let layout = cached::layout()?;
     if largest > 0 && layout.floor(clock::wall_ms()) == Err(FloorError::TimeNotHighest) {
         return Err(refused(&format!(
@@ -125,8 +118,31 @@ fn adopt_snowflake(column: &Column) -> Result<i64, Failure> {
         ))
         .hint("Use a tag with keywright.adopt."));
     }
+    let next = snowflake::take(1)?.id(0);
+    if largest >= next {
+        return Err(not_above(largest, next, &layout)?);
+    }
     turn_over(column, &Filler::Snowflake)?;
     Ok(next)
+}
+
+/// The refusal where snowflake ids have yet to come to what is there. They do within seconds after `release`, which goes on above all
+/// that was reserved.
+fn not_above(largest: i64, next: i64, layout: &Layout) -> Result<Failure, Failure> {
+    let failure = refused(&format!(
+        "it is at {largest}, and snowflake ids are at {next}"
+    ));
+    let from_ms = layout.unix_ms_of(layout.tick_above(largest));
+    if from_ms >= layout.runs_out_at_ms() {
+        return Ok(failure.hint(
+            "Snowflake ids must be greater than all that is there. Use a tag with keywright.adopt.",
+        ));
+    }
+    let from = timestamp::of_unix_ms(from_ms)?;
+    Ok(failure.hint(format!(
+        "Snowflake ids must be greater than all that is there, and are from {from} on. Wait until then, look for rows far above all \
+         others, or use a tag with keywright.adopt."
+    )))
 }
 
 fn turn_over(column: &Column, filler: &Filler) -> Result<(), Failure> {

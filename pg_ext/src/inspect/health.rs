@@ -331,8 +331,9 @@ fn lead(kind: TimeKind) -> Finding {
     Finding {
         severity: Severity::Warning.unless(lead_ms <= settings::lead_ms_max().cast_signed()),
         detail: format!("the next {what} lies {} ms ahead of the clock", lead_ms.max(0)),
-        hint: "The clock stepped back, or a burst ran ahead; times in ids are early by this much. If a wrong time led so far, a superuser \
-               can run SELECT keywright.lower_bound(below)."
+        hint: "Times in ids are ahead by this much, and the clock comes to them by itself. Ids begin ahead after set_worker_id, a \
+               promotion or a restore; else the clock stepped back, or a burst ran ahead. If a wrong time led so far, a superuser can \
+               run SELECT keywright.lower_bound(below)."
             .into(),
     }
 }

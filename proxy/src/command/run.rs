@@ -58,7 +58,7 @@ pub(super) struct Running<'a> {
     file: &'a File,
     /// As it was read.
     config: Arc<Config>,
-    looks: SchemaRefresh,
+    schema_refresh: SchemaRefresh,
     keys: Keys,
     /// What is noted there is of this program, whatever its configuration.
     board: Switchboard,
@@ -124,13 +124,13 @@ impl<'a> Running<'a> {
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
         let board = Switchboard::new(&keys);
-        let looks =
+        let schema_refresh =
             SchemaRefresh::begin(effective, Arc::clone(&counters), board.clone(), true).await?;
         let in_force = InForce::new(
             keys.clone(),
             Arc::clone(&counters),
             Arc::new(OwnKey::made_when_needed()),
-            (Arc::clone(&config), looks.facts()),
+            (Arc::clone(&config), schema_refresh.facts()),
             (
                 standing.as_ref(),
                 rules_that_may_have_keys(&config, &keys).await,
@@ -139,7 +139,7 @@ impl<'a> Running<'a> {
         let mut running = Running {
             file,
             config,
-            looks,
+            schema_refresh,
             keys,
             board,
             counters,
@@ -173,7 +173,7 @@ impl<'a> Running<'a> {
 
     /// Tables that come later get the fence where keys are in force.
     fn refresh_schema_now(&mut self) {
-        self.looks.follow(Arc::new(self.in_force.config()));
+        self.schema_refresh.follow(Arc::new(self.in_force.config()));
     }
 
     /// Gives a new snapshot whenever the rules are read again, or the servers have changed; does not end. Dropped at any time it
@@ -199,9 +199,9 @@ impl<'a> Running<'a> {
                     self.counters.reloaded(reloaded.is_ok(), SystemTime::now());
                     ("connections follow the rules as they are now", reloaded)
                 }
-                () = self.looks.changed() => (
+                () = self.schema_refresh.changed() => (
                     "new connections follow the servers' tables and views as they are now",
-                    self.in_force.see(self.looks.facts()),
+                    self.in_force.see(self.schema_refresh.facts()),
                 ),
                 () = pause => {
                     if let Some(switching) = &mut self.switching {
@@ -309,10 +309,13 @@ impl<'a> Running<'a> {
         let known = standing.as_ref().map(in_force::key_spaces_of);
         let effective = Arc::new(in_force::effective(&config, known.as_ref()));
         let (counters, board) = (Arc::clone(&self.counters), self.board.clone());
-        let looks = SchemaRefresh::begin(effective, counters, board, false).await?;
-        self.in_force
-            .configure(Arc::clone(&config), looks.facts(), standing.as_ref())?;
-        self.looks = looks;
+        let schema_refresh = SchemaRefresh::begin(effective, counters, board, false).await?;
+        self.in_force.configure(
+            Arc::clone(&config),
+            schema_refresh.facts(),
+            standing.as_ref(),
+        )?;
+        self.schema_refresh = schema_refresh;
         if self.config.needs_restart(&config) {
             tracing::warn!(
                 "limits, metrics and status stay as they were at the start, but for schema_refresh_s and switch_peer_wait_s: others take a restart"

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use keywright_proxy::config::Config;
-use keywright_proxy::metrics::{Counters, Total};
+use keywright_proxy::metrics::{Counters, Metric};
 use keywright_proxy::schema::{self, Counting, Extent, Finding, Severity, TableFacts};
-use keywright_store::switch::{Heard, Switchboard};
+use keywright_store::switch::{PeerReports, Switchboard};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
@@ -27,7 +27,7 @@ pub(super) struct SchemaRefresh {
     known: Vec<Known>,
     unseen_ids: UnseenIds,
     /// Refreshes at which there were connections that nobody reads.
-    unread: u64,
+    passthrough: u64,
     ticks: Interval,
     under_way: JoinSet<Refreshed>,
     /// How often tables had been changed when that began.
@@ -39,7 +39,7 @@ struct Refreshed {
     /// By listener; `None` where the server could not be asked.
     servers: Vec<Option<Server>>,
     /// What went by the other programs; `None` where no rule observes, or not all is known.
-    heard: Option<Heard>,
+    peer_reports: Option<PeerReports>,
 }
 
 /// What one server says by the rules of the moment.
@@ -93,7 +93,7 @@ impl SchemaRefresh {
             servers = inspect_all(&config, true).await?;
         }
         // Before anybody is served the others know that there is one more.
-        heard(&config, &counters, &board, 0).await;
+        peer_reports(&config, &counters, &board, 0).await;
         let listeners = config.listeners.iter().zip(servers);
         let known = listeners
             .map(|(listener, server)| {
@@ -102,7 +102,7 @@ impl SchemaRefresh {
                 known
             })
             .collect();
-        counters.schema.note_look(began_at, true);
+        counters.schema.note_schema_refresh(began_at, true);
         let period = Duration::from_secs(config.schema_refresh_s);
         let first = match lacks_fence && !now {
             true => Duration::from_millis(FENCE_LATER_MS),
@@ -116,7 +116,7 @@ impl SchemaRefresh {
             board,
             known,
             unseen_ids: UnseenIds::default(),
-            unread: 0,
+            passthrough: 0,
             ticks,
             under_way: JoinSet::new(),
             began_at,
@@ -152,7 +152,7 @@ impl SchemaRefresh {
                         Err(_) => self.unseen_ids.forget(),
                     }
                     let is_other = self.facts() != before;
-                    self.counters.schema.note_look(self.began_at, is_other);
+                    self.counters.schema.note_schema_refresh(self.began_at, is_other);
                     if is_other {
                         return;
                     }
@@ -162,17 +162,20 @@ impl SchemaRefresh {
     }
 
     fn refresh(&mut self) {
-        let has_unread = self.counters.traffic.unread() > 0;
-        self.unread = self.unread.saturating_add(u64::from(has_unread));
+        let has_passthrough = self.counters.traffic.passthrough() > 0;
+        self.passthrough = self.passthrough.saturating_add(u64::from(has_passthrough));
         let (config, counters) = (Arc::clone(&self.config), Arc::clone(&self.counters));
-        let refresh = refresh(config, counters, self.board.clone(), self.unread);
+        let refresh = refresh(config, counters, self.board.clone(), self.passthrough);
         self.under_way.spawn(refresh);
     }
 
     fn learn(&mut self, refreshed: Refreshed) {
-        let Refreshed { servers, heard } = refreshed;
-        match heard {
-            Some(heard) => self.learn_of_unseen_ids(&servers, &heard),
+        let Refreshed {
+            servers,
+            peer_reports,
+        } = refreshed;
+        match peer_reports {
+            Some(peer_reports) => self.learn_of_unseen_ids(&servers, &peer_reports),
             None => self.unseen_ids.forget(),
         }
         let listeners = self.config.listeners.iter().zip(&mut self.known);
@@ -183,14 +186,14 @@ impl SchemaRefresh {
         }
     }
 
-    fn learn_of_unseen_ids(&mut self, servers: &[Option<Server>], heard: &Heard) {
+    fn learn_of_unseen_ids(&mut self, servers: &[Option<Server>], peer_reports: &PeerReports) {
         let servers = servers.iter().flatten();
         let countings: Vec<&Counting> = servers.map(|server| &server.counting).collect();
         let (config, counters) = (&self.config, &self.counters);
-        let own = unseen_ids::went_by(config, counters, self.unread);
+        let own = unseen_ids::native_inserts(config, counters, self.passthrough);
         let output = self
             .unseen_ids
-            .learn(config, &countings, &own, heard, counters);
+            .learn(config, &countings, &own, peer_reports, counters);
         for unseen in output {
             tracing::warn!("{}", unseen.report);
             let board = self.board.clone();
@@ -224,7 +227,7 @@ impl Known {
         }
         self.reported = reported;
         self.facts = server.facts;
-        counters.fence_missing(listener, server.unfenced);
+        counters.set(Metric::FenceMissing, [listener], server.unfenced);
     }
 }
 
@@ -261,7 +264,7 @@ async fn refresh(
     config: Arc<Config>,
     counters: Arc<Counters>,
     board: Switchboard,
-    unread: u64,
+    passthrough: u64,
 ) -> Refreshed {
     let mut servers = Vec::new();
     let mut is_all = true;
@@ -274,7 +277,7 @@ async fn refresh(
         servers.push(match read {
             Ok(inspected) => Some(Server::of(&config, inspected)),
             Err(error) => {
-                counters.count(Total::SchemaRefreshFailures);
+                counters.add(Metric::SchemaRefreshFailures, [], 1);
                 is_all = false;
                 let listener = &listener.bind;
                 tracing::warn!(
@@ -286,25 +289,25 @@ async fn refresh(
         });
     }
     // After the servers were read: what they have made has gone by before.
-    let heard = heard(&config, &counters, &board, unread).await;
+    let peer_reports = peer_reports(&config, &counters, &board, passthrough).await;
     Refreshed {
         servers,
-        heard: heard.filter(|_| is_all),
+        peer_reports: peer_reports.filter(|_| is_all),
     }
 }
 
 /// Notes in the store what went by this program, and reads what went by the others.
-async fn heard(
+async fn peer_reports(
     config: &Arc<Config>,
     counters: &Arc<Counters>,
     board: &Switchboard,
-    unread: u64,
-) -> Option<Heard> {
+    passthrough: u64,
+) -> Option<PeerReports> {
     config.observing().next()?;
     let (config, counters) = (Arc::clone(config), Arc::clone(counters));
-    let figures = move || unseen_ids::went_by(&config, &counters, unread);
+    let figures = move || unseen_ids::native_inserts(&config, &counters, passthrough);
     match board.note_native(figures).await {
-        Ok(heard) => Some(heard),
+        Ok(peer_reports) => Some(peer_reports),
         Err(failure) => {
             tracing::warn!(
                 %failure,

@@ -6,14 +6,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use keywright_proxy::serve::listening::{Handed, Listening};
+use keywright_proxy::serve::listening::{InheritedSockets, Listening};
 use keywright_proxy::serve::take_over::{ENDED, Predecessor, Successor};
-use keywright_proxy::serve::{self, Orders};
+use keywright_proxy::serve::{self, ServeControl};
 use keywright_store::Keys;
 use sd_notify::NotifyState;
 use tokio::signal::unix::Signal;
 use tokio::sync::{oneshot, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::run::Running;
 use super::signals::{Signals, Stop, tell_systemd};
@@ -21,18 +21,20 @@ use super::{File, runtime};
 
 /// How often is looked whether a program that takes over has keys, and whether clients of one that was taken over are left,
 /// milliseconds.
-const LOOK_MS: u64 = 20;
+const POLL_MS: u64 = 20;
 
 /// Serves until SIGTERM or Ctrl-C, or until a program that it started on SIGUSR2 has taken over.
 pub(crate) fn run(file: &File) -> Result<()> {
     // Before there are threads: variables are taken out of the environment.
-    let handed = Handed::from_env()?;
+    let inherited = InheritedSockets::from_env()?;
     let (config, keys) = file.open()?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         config = %file.config.display(),
         "starting"
     );
+    // Tables go over to keys before clients are served, and must not where none could be.
+    inherited.see_that_the_rest_can_be_bound(&config)?;
     let runtime = runtime()?;
     // Before the first look, which may take long: a SIGHUP meanwhile would end a process that does not wait for it.
     let (mut signals, mut predecessor) = {
@@ -51,7 +53,7 @@ pub(crate) fn run(file: &File) -> Result<()> {
         return Ok(());
     };
     runtime.block_on(async {
-        let served = running.serve(handed, predecessor, &mut signals).await;
+        let served = running.serve(inherited, predecessor, &mut signals).await;
         running.leave().await;
         keys.hand_back().await;
         served
@@ -59,25 +61,29 @@ pub(crate) fn run(file: &File) -> Result<()> {
 }
 
 /// Waits until all sources have keys: whoever is served by the program that takes over gets them from the first statement on.
-async fn have_keys(keys: &Keys) -> Result<()> {
+async fn have_keys(keys: &Keys, wait_ms_max: u64) -> Result<()> {
+    let end = Instant::now() + Duration::from_millis(wait_ms_max);
     loop {
         let stats = keys.stats();
         let mut without = stats.iter().filter(|of| of.remaining.is_none()).peekable();
-        if without.peek().is_none() {
+        let Some(first) = without.peek().map(|of| &of.name) else {
             return Ok(());
+        };
+        if Instant::now() >= end {
+            bail!("there were no keys of {first} within take_over_wait_ms_max ({wait_ms_max})");
         }
         if let Some((name, trouble)) = without.find_map(|of| Some((&of.name, of.trouble.as_ref()?)))
         {
             bail!("there are no keys of {name} for two programs at once: {trouble}");
         }
-        sleep(Duration::from_millis(LOOK_MS)).await;
+        sleep(Duration::from_millis(POLL_MS)).await;
     }
 }
 
 /// Returns when a new program serves clients. What is wrong with one that does not is logged, and changes nothing.
-async fn successor(told: &mut Signal, listening: &Listening) -> Successor {
+async fn successor(told: &mut Signal, listening: &Listening, wait_ms_max: u64) -> Successor {
     while told.recv().await.is_some() {
-        match Successor::begin(listening).await {
+        match Successor::begin(listening, wait_ms_max).await {
             Ok(successor) => return successor,
             Err(error) => tracing::error!("take-over failed, going on as before: {error:#}"),
         }
@@ -106,13 +112,13 @@ enum End {
 
 impl Serving {
     fn start(running: &Running<'_>, listening: &Arc<Listening>) -> Serving {
-        let (accepting, orders_accepting) = watch::channel(true);
+        let (accepting, receives_accepting) = watch::channel(true);
         let (stop, stopping) = watch::channel(false);
         let (serves, has_begun) = oneshot::channel();
         let (lives, has_ended) = oneshot::channel::<()>();
-        let orders = Orders {
+        let control = ServeControl {
             listening: Arc::clone(listening),
-            accepting: orders_accepting,
+            accepting: receives_accepting,
             stopping,
             serves,
         };
@@ -124,7 +130,7 @@ impl Serving {
         let thread = thread::spawn(move || {
             // Dropped however serving ends, which is what is waited for.
             let _lives = lives;
-            serve::serve(config, keys, snapshot, counters, orders)
+            serve::serve(config, keys, snapshot, counters, control)
         });
         Serving {
             thread,
@@ -147,14 +153,15 @@ impl Running<'_> {
     /// Serves clients until none is left to be served.
     async fn serve(
         &mut self,
-        handed: Handed,
+        inherited: InheritedSockets,
         mut predecessor: Option<Predecessor>,
         signals: &mut Signals,
     ) -> Result<()> {
-        let listening = Arc::new(self.listen(handed, predecessor.is_some())?);
+        let listening = Arc::new(self.listen(inherited, predecessor.is_some())?);
+        let wait_ms_max = self.config().take_over_wait_ms_max;
         if predecessor.is_some() {
             tokio::select! {
-                there = have_keys(self.keys()) => there?,
+                there = have_keys(self.keys(), wait_ms_max) => there?,
                 () = signals.stop.said() => return Ok(()),
                 () = Predecessor::gone(predecessor.as_mut()) => bail!(ENDED),
             }
@@ -175,7 +182,7 @@ impl Running<'_> {
                 }
                 tokio::select! {
                     () = self.follow(Some(hangup)) => End::Stop(Ok(())),
-                    successor = successor(take_over, &listening) => End::TakenOver(successor),
+                    successor = successor(take_over, &listening, wait_ms_max) => End::TakenOver(successor),
                 }
             } => end,
         };
@@ -202,9 +209,9 @@ impl Running<'_> {
         serving.join().and(outcome)
     }
 
-    fn listen(&self, mut handed: Handed, takes_over: bool) -> Result<Listening> {
-        let listening = Listening::begin(self.config(), &mut handed)?;
-        let left = handed.left().join(", ");
+    fn listen(&self, mut inherited: InheritedSockets, takes_over: bool) -> Result<Listening> {
+        let listening = Listening::begin(self.config(), &mut inherited)?;
+        let left = inherited.left().join(", ");
         match left.is_empty() {
             true => {}
             // They are closed here now, and there when the other program gives way.
@@ -257,7 +264,7 @@ impl Running<'_> {
         tracing::info!(pid, connections, "the new program has taken over");
         let all_have_left = async {
             while counters.open() > 0 {
-                sleep(Duration::from_millis(LOOK_MS)).await;
+                sleep(Duration::from_millis(POLL_MS)).await;
             }
         };
         let limit = Duration::from_millis(self.config().drain_ms_max);

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use keywright_proxy::config::{Config, Configured};
+use keywright_proxy::config::Config;
 use keywright_proxy::in_force::InForce;
 use keywright_proxy::metrics::Counters;
-use keywright_proxy::switch::{Conductor, Limits, rule_name};
-use keywright_session::Mode;
+use keywright_proxy::switch::{Conductor, Limits};
 use keywright_store::switch::{
     Change, KeySpace, Next, Peer, Phase, RuleName, Standing, Switchboard, WantedKeys, missing,
 };
 use keywright_store::{Failure, Keys};
 use tokio::time::{Instant, sleep};
+
+use super::wanted::{in_force, is_news, named, one_of_groups, repeated, wanted};
 
 /// How often the store is asked while nothing is switched, milliseconds.
 const IDLE_MS: u64 = 250;
@@ -26,7 +27,7 @@ const RETRY_MS: u64 = 1_000;
 const RETRY_MS_MAX: u64 = 60_000;
 /// How often the servers are looked at because statements have met a fence or a server that is not known, milliseconds at least: one
 /// whose column is full meets the fence at every INSERT.
-const LOOK_INTO_MS_MIN: u64 = 1_000;
+const RECHECK_MS_MIN: u64 = 1_000;
 /// How long nothing is begun after an attempt, milliseconds: what waited gets its turn.
 const TURN_MS: u64 = 500;
 /// Longest name of a place, characters.
@@ -58,7 +59,7 @@ pub(super) struct Switching {
     no_fence_before: Instant,
     /// How often statements were kept back from a server or a table, and native ones refused at the fence, as far as that was looked
     /// into.
-    looked_into: (u64, u64),
+    rechecked: (u64, u64),
     /// When an attempt was under way last.
     last_busy: Option<Instant>,
     /// What was logged last, and has not changed.
@@ -67,91 +68,12 @@ pub(super) struct Switching {
     is_idle: bool,
 }
 
-/// What a configuration wants for a rule.
-fn wanted(configured: &Configured) -> Option<WantedKeys> {
-    let keys = match configured.rule.mode {
-        Mode::Rewrite => Some(KeySpace::of(&configured.spec)?),
-        Mode::Observe => None,
-    };
-    configured.is_switched.then(|| WantedKeys {
-        rule: rule_name(configured),
-        keys,
-    })
-}
-
 fn peer_wait_ms(config: &Config) -> u64 {
     config.switch_peer_wait_s.saturating_mul(1_000)
 }
 
 fn failed(failure: Failure) -> anyhow::Error {
     anyhow::anyhow!("{failure}")
-}
-
-/// What is in force for a rule.
-fn in_force(standing: &Standing, rule: &RuleName) -> Option<KeySpace> {
-    let known = standing.rules.iter().find(|known| known.rule == *rule);
-    known.and_then(|known| known.keys.clone())
-}
-
-/// Whether a program is to switch a rule's tables to what its configuration wants, and they are not: what the configuration wanted
-/// before (`last`; nothing: it is new here) says whether it has changed, or others have switched meanwhile; `was_switched`: ever.
-fn is_news(wanted: &WantedKeys, last: Option<&WantedKeys>, was_switched: bool) -> bool {
-    match last {
-        Some(last) => last != wanted,
-        // Whoever comes new to others' tables takes none of them back, or over again.
-        None => !was_switched,
-    }
-}
-
-/// Where keys come from, for people.
-fn named(keys: Option<&KeySpace>) -> String {
-    match keys {
-        Some(keys) => format!("\"{keys}\""),
-        None => "native auto-increment".to_owned(),
-    }
-}
-
-/// The same keys once more for a rule in force, where a server behind a listener is none of those on which they are: whatever this
-/// program's configuration says, it serves by what is in force.
-fn repeated(
-    rule: &RuleName,
-    keys: Option<KeySpace>,
-    on_unknown_servers: &BTreeSet<RuleName>,
-) -> Option<Change> {
-    if !on_unknown_servers.contains(rule) {
-        return None;
-    }
-    tracing::warn!(
-        rule = rule.tables,
-        "a server behind a listener is none of those on which the keys were brought into force, or a table has ids and no fence: the \
-         switch is repeated"
-    );
-    Some(Change {
-        rule: rule.clone(),
-        from: keys.clone(),
-        to: keys,
-    })
-}
-
-/// Those changes that must go together with one of them, since they share keys that are left or come: each has its turn.
-fn one_of_groups(changes: Vec<Change>, turn: usize) -> Vec<Change> {
-    let mut groups: Vec<Vec<Change>> = Vec::new();
-    for change in changes {
-        let shares = |other: &Change| {
-            let of_other = [&other.from, &other.to];
-            let mut own = [&change.from, &change.to].into_iter();
-            own.any(|keys| keys.is_some() && of_other.contains(&keys))
-        };
-        let (mut with, without): (Vec<_>, Vec<_>) = groups
-            .into_iter()
-            .partition(|group| group.iter().any(shares));
-        groups = without;
-        let mut joined: Vec<Change> = with.drain(..).flatten().collect();
-        joined.push(change);
-        groups.push(joined);
-    }
-    let count = groups.len().max(1);
-    groups.into_iter().nth(turn % count).unwrap_or_default()
 }
 
 impl Switching {
@@ -185,7 +107,7 @@ impl Switching {
             rules_left: 0,
             next_fence: Instant::now(),
             no_fence_before: Instant::now(),
-            looked_into: (0, 0),
+            rechecked: (0, 0),
             last_busy: None,
             reported: None,
             told_off: BTreeSet::new(),
@@ -279,7 +201,7 @@ impl Switching {
         }
         let turn = Duration::from_millis(TURN_MS);
         let is_turn_over = self.last_busy.is_none_or(|busy| busy + turn < now);
-        self.look_into(now).await?;
+        self.recheck(now).await?;
         self.is_due |= self.conductor.has_ahead();
         if !self.is_due {
             return Ok(true);
@@ -293,16 +215,16 @@ impl Switching {
     }
 
     /// Puts right what a failover may have changed, now and then and when statements have met it.
-    async fn look_into(&mut self, now: Instant) -> Result<()> {
+    async fn recheck(&mut self, now: Instant) -> Result<()> {
         let traffic = self.conductor.connections().traffic();
         let met = (traffic.on_unknown_server(), traffic.at_fence());
-        let is_asked_for = met != self.looked_into && now >= self.no_fence_before;
+        let is_asked_for = met != self.rechecked && now >= self.no_fence_before;
         if now < self.next_fence && !is_asked_for {
             return Ok(());
         }
-        self.no_fence_before = now + Duration::from_millis(LOOK_INTO_MS_MIN);
+        self.no_fence_before = now + Duration::from_millis(RECHECK_MS_MIN);
         self.next_fence = now + Duration::from_secs(self.config.schema_refresh_s);
-        self.looked_into = met;
+        self.rechecked = met;
         self.is_due = true;
         if self.conductor.lift_left().await? {
             self.conductor.connections().renew();
@@ -445,76 +367,6 @@ impl Switching {
         }
         if let Err(failure) = self.board.leave().await {
             tracing::debug!(%failure, "the store was not told that this proxy ends");
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use keywright_core::Tag;
-    use keywright_store::switch::{Change, KeySpace, RuleName, WantedKeys};
-
-    use super::{is_news, one_of_groups};
-
-    fn wanted(tag: Option<&str>) -> WantedKeys {
-        WantedKeys {
-            rule: RuleName {
-                tables: "shop.t".to_owned(),
-                column: "id".to_owned(),
-            },
-            keys: tag.map(|tag| KeySpace::Tag(Tag::parse(tag).unwrap())),
-        }
-    }
-
-    #[test]
-    fn rules_that_share_keys_go_together() {
-        let space = |tag: &str| KeySpace::Tag(Tag::parse(tag).unwrap());
-        let change = |table: &str, from: Option<&str>, to: &str| Change {
-            rule: RuleName {
-                tables: table.to_owned(),
-                column: "id".to_owned(),
-            },
-            from: from.map(space),
-            to: Some(space(to)),
-        };
-        let changes = vec![
-            change("1", None, "a"),
-            change("2", None, "b"),
-            change("3", Some("c"), "a"),
-            change("4", Some("d"), "e"),
-            change("5", Some("e"), "d"),
-        ];
-        let mut seen = Vec::new();
-        for turn in 0..4 {
-            let group = one_of_groups(changes.clone(), turn);
-            let tables: Vec<String> = group.into_iter().map(|its| its.rule.tables).collect();
-            seen.push(tables.join(" "));
-        }
-        assert_eq!(seen[0], seen[3]);
-        seen.truncate(3);
-        seen.sort();
-        assert_eq!(seen, ["1 3", "2", "4 5"]);
-        assert!(one_of_groups(Vec::new(), 7).is_empty());
-    }
-
-    #[test]
-    fn only_what_is_new_in_a_configuration_is_switched() {
-        let (native, a, b) = (wanted(None), wanted(Some("a")), wanted(Some("b")));
-        for (wanted, last, was_switched, is_new) in [
-            // It starts again with its old file, and another program has switched.
-            (&a, Some(&a), true, false),
-            (&native, Some(&native), true, false),
-            // Its file has changed.
-            (&a, Some(&native), false, true),
-            (&b, Some(&a), true, true),
-            (&native, Some(&a), true, true),
-            // It is new here.
-            (&a, None, false, true),
-            (&a, None, true, false),
-            (&native, None, true, false),
-        ] {
-            let found = is_news(wanted, last, was_switched);
-            assert_eq!(found, is_new, "{wanted:?} {last:?}");
         }
     }
 }

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use keywright_proxy::config::Config;
-use keywright_proxy::metrics::Counters;
+use keywright_proxy::metrics::{Counters, Metric};
 use keywright_proxy::schema::{Count, Counting};
 use keywright_proxy::switch::rule_name;
-use keywright_store::switch::{Heard, RuleName, Unseen, WentBy};
+use keywright_store::switch::{NativeInserts, PeerReports, RuleName, Unseen};
 
 /// A program that has noted nothing for so many looks has ended,
 const GONE_LOOKS: u64 = 3;
@@ -26,7 +26,7 @@ pub(super) struct UnseenIds {
 }
 
 /// What went by, by program.
-type Figures = BTreeMap<String, WentBy>;
+type Figures = BTreeMap<String, NativeInserts>;
 
 #[derive(Default)]
 struct Known {
@@ -69,20 +69,20 @@ enum Others {
 }
 
 /// What went by this program on tables of rules that observe; `unread`: grows while connections are there that nobody reads.
-pub(super) fn went_by(
+pub(super) fn native_inserts(
     config: &Config,
     counters: &Counters,
     unread: u64,
-) -> Vec<(RuleName, WentBy)> {
+) -> Vec<(RuleName, NativeInserts)> {
     let rules = config.observing();
     rules
         .map(|configured| {
             let native = counters.native(&configured.name());
-            let went_by = WentBy {
+            let native_inserts = NativeInserts {
                 ids: native.ids_max,
                 unknown: native.unknown.saturating_add(unread),
             };
-            (rule_name(configured), went_by)
+            (rule_name(configured), native_inserts)
         })
         .collect()
 }
@@ -100,8 +100,8 @@ impl UnseenIds {
         &mut self,
         config: &Config,
         looked: &[&Counting],
-        own: &[(RuleName, WentBy)],
-        heard: &Heard,
+        own: &[(RuleName, NativeInserts)],
+        peer_reports: &PeerReports,
         counters: &Counters,
     ) -> Vec<Unseen> {
         let gone_ms = config.schema_refresh_s.saturating_mul(GONE_LOOKS * 1_000);
@@ -113,14 +113,14 @@ impl UnseenIds {
             };
             let (name, rule) = (configured.name(), rule_name(configured));
             let known = self.rules.entry(name.clone()).or_default();
-            let now = figures(&rule, own, heard);
-            let at_ms = heard.at_ms;
+            let now = figures(&rule, own, peer_reports);
+            let at_ms = peer_reports.at_ms;
             let Some(read) = known.judged_next.take() else {
                 known.begin(made, now, at_ms);
                 continue;
             };
             known.later.add(made);
-            match others(&rule, heard, read.at_ms, gone_ms) {
+            match others(&rule, peer_reports, read.at_ms, gone_ms) {
                 Others::HaveNoted => {
                     known.judged_next = Some(Read {
                         made: std::mem::take(&mut known.later),
@@ -128,7 +128,7 @@ impl UnseenIds {
                     });
                     let (unseen, report) = known.judge(read.made, now);
                     if unseen > 0 {
-                        counters.unseen_ids(&name, unseen);
+                        counters.add(Metric::IdsUnseen, [&name], unseen);
                     }
                     let ids = known.ids;
                     reports.extend(report.map(|report| Unseen { rule, ids, report }));
@@ -173,22 +173,32 @@ impl UnseenIds {
     }
 }
 
-fn figures(rule: &RuleName, own: &[(RuleName, WentBy)], heard: &Heard) -> Figures {
+fn figures(
+    rule: &RuleName,
+    own: &[(RuleName, NativeInserts)],
+    peer_reports: &PeerReports,
+) -> Figures {
     let own = own.iter().filter(|(of, _)| of == rule);
-    let others = heard.noted.iter().filter(|noted| noted.rule == *rule);
-    let others = others.map(|noted| (noted.program.clone(), noted.went_by));
+    let others = peer_reports
+        .reports
+        .iter()
+        .filter(|report| report.rule == *rule);
+    let others = others.map(|report| (report.program.clone(), report.native_inserts));
     // No program that the store knows has this name.
-    own.map(|(_, went_by)| (String::new(), *went_by))
+    own.map(|(_, native_inserts)| (String::new(), *native_inserts))
         .chain(others)
         .collect()
 }
 
 /// Up to the moment `read_ms`.
-fn others(rule: &RuleName, heard: &Heard, read_ms: u64, gone_ms: u64) -> Others {
+fn others(rule: &RuleName, peer_reports: &PeerReports, read_ms: u64, gone_ms: u64) -> Others {
     let mut found = Others::HaveNoted;
-    let of_rule = heard.noted.iter().filter(|noted| noted.rule == *rule);
+    let of_rule = peer_reports
+        .reports
+        .iter()
+        .filter(|report| report.rule == *rule);
     for noted in of_rule.filter(|noted| noted.at_ms <= read_ms) {
-        if heard.at_ms.saturating_sub(noted.at_ms) < gone_ms {
+        if peer_reports.at_ms.saturating_sub(noted.at_ms) < gone_ms {
             return Others::WillNote;
         }
         if read_ms.saturating_sub(noted.at_ms) < gone_ms {

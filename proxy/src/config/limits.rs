@@ -18,6 +18,11 @@ pub(super) fn problems(limits: &RawLimits) -> Vec<String> {
         ("login_ms_max", limits.login_ms_max, never),
         ("answer_ms_max", limits.answer_ms_max, never),
         (
+            "take_over_wait_ms_max",
+            limits.take_over_wait_ms_max,
+            at_once,
+        ),
+        (
             "schema_refresh_s",
             limits.schema_refresh_s,
             "it has no pause",

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::admin::Admin;
-use crate::config::tls::{self, Outward, Verify, Wanted};
+use crate::config::address;
+use crate::config::tls::{self, TlsMode, UpstreamTls, Verify};
 use crate::handshake::password::OwnKey;
 
 /// A place to accept clients, and the one server behind it. Applications connect to `bind` as they did to the server.
@@ -16,7 +17,7 @@ use crate::handshake::password::OwnKey;
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawListener {
     /// `address:port` or `unix:/path`. A socket is open to all users of the machine who can reach its directory, as the server's own is.
-    bind: String,
+    pub(super) bind: String,
     /// The server: `address:port` or `unix:/path`.
     upstream: String,
     /// The program's own connection to the server, which looks at tables and triggers and sets fences:
@@ -99,9 +100,9 @@ pub enum Unchecked {
 #[derive(Debug)]
 pub struct Protection {
     /// TLS towards clients.
-    pub client: Wanted<Arc<ServerConfig>>,
+    pub client: TlsMode<Arc<ServerConfig>>,
     /// TLS towards the server.
-    pub upstream: Wanted<Outward>,
+    pub upstream: TlsMode<UpstreamTls>,
     /// The key that clients without TLS encrypt a password for, if it is not generated.
     pub rsa_key: Option<Arc<OwnKey>>,
 }
@@ -130,6 +131,9 @@ pub(crate) fn listener(
     problems: &mut Vec<String>,
 ) -> Option<Listener> {
     let mut found = Vec::new();
+    for (option, target) in [("bind", &raw.bind), ("upstream", &raw.upstream)] {
+        found.extend(address::problem(option, target));
+    }
     let unchecked = match raw.check.as_str() {
         "error" => Unchecked::Error,
         "warn" => Unchecked::Warning,
@@ -184,11 +188,11 @@ pub(crate) fn listener(
 }
 
 /// One of the three words. `None` is a problem, which was noted.
-fn wanted(option: &str, word: &str, problems: &mut Vec<String>) -> Option<Wanted<()>> {
+fn wanted(option: &str, word: &str, problems: &mut Vec<String>) -> Option<TlsMode<()>> {
     match word {
-        "disabled" => Some(Wanted::Disabled),
-        "preferred" => Some(Wanted::Preferred(())),
-        "required" => Some(Wanted::Required(())),
+        "disabled" => Some(TlsMode::Disabled),
+        "preferred" => Some(TlsMode::Preferred(())),
+        "required" => Some(TlsMode::Required(())),
         other => {
             problems.push(format!(
                 "{option} is disabled, preferred or required, not \"{other}\""
@@ -210,7 +214,7 @@ fn useless(option: &str, given: &[(&str, bool)], problems: &mut Vec<String>) {
 fn towards_clients(
     raw: &RawListener,
     problems: &mut Vec<String>,
-) -> Option<Wanted<Arc<ServerConfig>>> {
+) -> Option<TlsMode<Arc<ServerConfig>>> {
     let given = [
         ("certificate", raw.certificate.is_some()),
         ("key", raw.key.is_some()),
@@ -218,7 +222,7 @@ fn towards_clients(
     let wanted = wanted("tls", &raw.tls, problems)?;
     if wanted.settings().is_none() {
         useless("tls", &given, problems);
-        return Some(Wanted::Disabled);
+        return Some(TlsMode::Disabled);
     }
     let (Some(certificate), Some(key)) = (&raw.certificate, &raw.key) else {
         for (name, _) in given.iter().filter(|(_, is_given)| !is_given) {
@@ -235,7 +239,7 @@ fn towards_clients(
     }
 }
 
-fn towards_upstream(raw: &RawListener, problems: &mut Vec<String>) -> Option<Wanted<Outward>> {
+fn towards_upstream(raw: &RawListener, problems: &mut Vec<String>) -> Option<TlsMode<UpstreamTls>> {
     let wanted = wanted("upstream_tls", &raw.upstream_tls, problems)?;
     if wanted.settings().is_none() {
         let given = [
@@ -244,7 +248,7 @@ fn towards_upstream(raw: &RawListener, problems: &mut Vec<String>) -> Option<Wan
             ("upstream_name", raw.upstream_name.is_some()),
         ];
         useless("upstream_tls", &given, problems);
-        return Some(Wanted::Disabled);
+        return Some(TlsMode::Disabled);
     }
     let verify = match raw.upstream_verify.as_deref().unwrap_or("name") {
         "name" => Verify::Name,
@@ -280,7 +284,7 @@ fn towards_upstream(raw: &RawListener, problems: &mut Vec<String>) -> Option<Wan
         tls::towards_upstream(verify, raw.upstream_ca.as_deref()),
         name,
     ) {
-        (Ok(config), Ok(name)) => Some(wanted.map(|()| Outward {
+        (Ok(config), Ok(name)) => Some(wanted.map(|()| UpstreamTls {
             config: Arc::new(config),
             name,
         })),

@@ -105,6 +105,9 @@ pub(super) struct RawLimits {
     /// How long connections may go on after SIGTERM, milliseconds. Where a new program has taken over (SIGUSR2) they go on for so long
     /// before that begins.
     pub(super) drain_ms_max: u64,
+    /// How long a new program may take, from SIGUSR2 until it serves clients, milliseconds. One that takes longer is given up, and killed
+    /// if it does not end in 5 s; the one that runs goes on.
+    pub(super) take_over_wait_ms_max: u64,
     /// How often the servers' tables, fences, triggers and views are looked at, seconds.
     pub(super) schema_refresh_s: u64,
     /// How long an attempt to switch tables over to keys, or back, may take, milliseconds. Statements on them wait meanwhile.
@@ -127,6 +130,7 @@ impl Default for RawLimits {
             answer_ms_max: 8_000,
             keepalive_s: 60,
             drain_ms_max: 30_000,
+            take_over_wait_ms_max: 600_000,
             schema_refresh_s: 60,
             switch_wait_ms_max: 3_000,
             switch_peer_wait_s: 60,

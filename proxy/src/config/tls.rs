@@ -16,7 +16,7 @@ use rustls::{
 
 /// How much TLS is wanted on one leg, and what it needs.
 #[derive(Debug, Clone)]
-pub enum Wanted<T> {
+pub enum TlsMode<T> {
     /// None.
     Disabled,
     /// If the other side wants it too.
@@ -25,29 +25,29 @@ pub enum Wanted<T> {
     Required(T),
 }
 
-impl<T> Wanted<T> {
+impl<T> TlsMode<T> {
     /// What TLS needs, if there may be any.
     pub fn settings(&self) -> Option<&T> {
         match self {
-            Wanted::Disabled => None,
-            Wanted::Preferred(settings) | Wanted::Required(settings) => Some(settings),
+            TlsMode::Disabled => None,
+            TlsMode::Preferred(settings) | TlsMode::Required(settings) => Some(settings),
         }
     }
 
     /// The same with other settings.
-    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Wanted<U> {
+    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> TlsMode<U> {
         match self {
-            Wanted::Disabled => Wanted::Disabled,
-            Wanted::Preferred(settings) => Wanted::Preferred(make(settings)),
-            Wanted::Required(settings) => Wanted::Required(make(settings)),
+            TlsMode::Disabled => TlsMode::Disabled,
+            TlsMode::Preferred(settings) => TlsMode::Preferred(make(settings)),
+            TlsMode::Required(settings) => TlsMode::Required(make(settings)),
         }
     }
 
     /// Whether nothing goes without TLS.
     pub fn is_required(&self) -> bool {
         match self {
-            Wanted::Disabled | Wanted::Preferred(_) => false,
-            Wanted::Required(_) => true,
+            TlsMode::Disabled | TlsMode::Preferred(_) => false,
+            TlsMode::Required(_) => true,
         }
     }
 }
@@ -65,7 +65,7 @@ pub(crate) enum Verify {
 
 /// TLS towards a server.
 #[derive(Debug, Clone)]
-pub struct Outward {
+pub struct UpstreamTls {
     /// Authorities, versions, ciphers.
     pub config: Arc<ClientConfig>,
     /// The name that is asked for, and checked if names are.

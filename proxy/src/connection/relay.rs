@@ -105,14 +105,14 @@ impl Relay {
         let mut session = session;
         let login = login.into();
         session.allow_status(context.allows_status(&login.facts));
-        let is_unread = session.is_passthrough();
+        let is_passthrough = session.is_passthrough();
         if let Some(entered) = &context.entered {
-            entered.follows((!is_unread).then(|| session.version()));
+            entered.follows((!is_passthrough).then(|| session.version()));
         }
         let updates = context
             .updates
             .clone()
-            .map(|from| ConfigUpdates::new(from, is_unread));
+            .map(|from| ConfigUpdates::new(from, is_passthrough));
         Self {
             client: Side::new(client, Arc::clone(&context.memory)),
             upstream: Side::new(upstream, Arc::clone(&context.memory)),

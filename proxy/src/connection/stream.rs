@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustls::ServerConfig;
+use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
-use crate::config::tls::Outward;
+use crate::config::tls::UpstreamTls;
 
 /// Who may connect to a UNIX socket: everybody, since clients run as users of their own.
 const SOCKET_MODE: u32 = 0o777;
@@ -46,9 +47,9 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Stream::accept_tls`], or the server is not whom it should be.
-    pub async fn connect_tls(self, outward: &Outward) -> io::Result<Stream> {
-        let connector = TlsConnector::from(Arc::clone(&outward.config));
-        let stream = connector.connect(outward.name.clone(), self).await?;
+    pub async fn connect_tls(self, upstream_tls: &UpstreamTls) -> io::Result<Stream> {
+        let connector = TlsConnector::from(Arc::clone(&upstream_tls.config));
+        let stream = connector.connect(upstream_tls.name.clone(), self).await?;
         Ok(Stream::Tls(Box::new(stream.into())))
     }
 
@@ -235,6 +236,30 @@ impl AsFd for Bound {
             Bound::Unix(bound) => bound.as_fd(),
         }
     }
+}
+
+/// That [`Bound::bind`] would bind it. Nobody can connect to it by that yet.
+///
+/// # Errors
+/// It is in use, or not ours to bind.
+pub(crate) fn can_be_bound(target: &str) -> io::Result<()> {
+    if let Some(path) = target.strip_prefix("unix:") {
+        return match std::os::unix::net::UnixStream::connect(path) {
+            Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+            Err(_) => Ok(()),
+        };
+    }
+    let mut outcome = Err(io::ErrorKind::AddrNotAvailable.into());
+    for address in target.to_socket_addrs()? {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        outcome = socket.bind(&address.into());
+        // One of them is enough.
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
 }
 
 /// Whether a socket was left there by a process that is gone.

@@ -1,7 +1,7 @@
 //! What would become of statements, as JSON.
 
 use keywright_session::Mode;
-use keywright_session::imagine::{Explained, Fate};
+use keywright_session::imagine::{Decision, Explained};
 use serde::Serialize;
 
 use super::{Counted, Explainer, Summary};
@@ -84,22 +84,22 @@ impl Statement {
             because,
             notes: Vec::new(),
         };
-        of.outcome = match report.fate {
-            Fate::Rewritten { text } => {
+        of.outcome = match report.decision {
+            Decision::Rewritten { text } => {
                 of.statement = Some(String::from_utf8_lossy(&text).into_owned());
                 REWRITTEN
             }
-            Fate::Refused { construct, message } => {
+            Decision::Refused { construct, message } => {
                 (of.construct, of.error) = (Some(construct), Some(message));
                 REFUSED
             }
-            Fate::Passed { construct } => {
+            Decision::Passed { construct } => {
                 of.construct = Some(construct);
                 PASSED
             }
-            Fate::Observed => "observed",
-            Fate::Untouched => UNTOUCHED,
-            Fate::ColumnsNotKnown { .. } => COLUMNS_NOT_KNOWN,
+            Decision::Observed => "observed",
+            Decision::Untouched => UNTOUCHED,
+            Decision::ColumnsNotKnown { .. } => COLUMNS_NOT_KNOWN,
         };
         of
     }
@@ -118,7 +118,7 @@ impl Explainer<'_> {
     ) -> serde_json::Result<String> {
         let (report, database) = self.imagine(text, database);
         let rule = report.rule.and_then(|rule| self.rule_json(rule));
-        let because = (report.fate == Fate::Untouched).then(|| {
+        let because = (report.decision == Decision::Untouched).then(|| {
             let why = self.why_untouched(report.rule, text.as_bytes(), database.as_deref());
             why.to_owned()
         });
@@ -131,8 +131,8 @@ impl Explainer<'_> {
     /// # Errors
     /// The encoder refuses: a fault of this program.
     pub fn report_json(&self, summary: &Summary, notes: Vec<String>) -> serde_json::Result<String> {
-        let outcome = |((_, fate), met): (&(Option<usize>, Counted), &super::Met)| {
-            let (outcome, construct) = match fate {
+        let outcome = |((_, decision), met): (&(Option<usize>, Counted), &super::Met)| {
+            let (outcome, construct) = match decision {
                 Counted::Rewritten => (REWRITTEN, None),
                 Counted::Refused(construct) => (REFUSED, Some(*construct)),
                 Counted::Passed(construct) => (PASSED, Some(*construct)),

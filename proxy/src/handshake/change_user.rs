@@ -2,7 +2,7 @@
 
 use std::io;
 
-use keywright_wire::handshake::response::Introduction;
+use keywright_wire::handshake::response::LoginRequest;
 
 use super::decide::{decide, reply};
 use super::exchange::Exchange;
@@ -39,15 +39,15 @@ pub async fn change_user(
     let changed = async {
         // Where the database is not known, neither is the rule for an unqualified name.
         let command = command.get(4..).unwrap_or_default();
-        let introduction = Introduction::of_change(command, login.facts.capabilities)
+        let login_request = LoginRequest::of_change(command, login.facts.capabilities)
             .ok_or_else(cannot_be_read)?;
         let challenge = login.challenge.clone();
-        let (exchange, instead) = Exchange::begin(ways, challenge, &introduction);
+        let (exchange, instead) = Exchange::begin(ways, challenge, &login_request);
         upstream.send(instead.as_deref().unwrap_or(command)).await?;
         let mut next = login.clone();
-        next.facts.user = introduction.user.to_vec();
-        next.facts.database = introduction.database.map(<[u8]>::to_vec);
-        next.facts.collation = introduction.collation.unwrap_or(next.facts.collation);
+        next.facts.user = login_request.user.to_vec();
+        next.facts.database = login_request.database.map(<[u8]>::to_vec);
+        next.facts.collation = login_request.collation.unwrap_or(next.facts.collation);
         // The server has let somebody in before, and counts nothing any more.
         let entered = decide(
             &mut client,

@@ -1,10 +1,10 @@
-//! What becomes of each packet between the introduction and the server's verdict; no sockets. Where both legs protect what they
+//! What becomes of each packet between the login request and the server's verdict; no sockets. Where both legs protect what they
 //! carry, or neither does, all of them pass. Where only one does, a password in clear must not reach the other, and the two
 //! plugins that know both ways are translated.
 
 use keywright_core::Cause;
 use keywright_wire::handshake::greeting::CHALLENGE_BYTES;
-use keywright_wire::handshake::response::{Introduction, until_zero};
+use keywright_wire::handshake::response::{LoginRequest, until_zero};
 
 use super::leg::Refusal;
 
@@ -81,14 +81,14 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// Begins one, with the challenge that was sent last, and says what the server gets to hear of the introduction if not all.
+    /// Begins one, with the challenge that was sent last, and says what the server gets to hear of the login request if not all.
     pub(super) fn begin(
         ways: Ways,
         challenge: Vec<u8>,
-        introduction: &Introduction<'_>,
+        login_request: &LoginRequest<'_>,
     ) -> (Self, Option<Vec<u8>>) {
-        let plugin = introduction.plugin.unwrap_or(b"mysql_native_password");
-        // What comes with the introduction may be a password already.
+        let plugin = login_request.plugin.unwrap_or(b"mysql_native_password");
+        // What comes with the login request may be a password already.
         let may_pass = ways == Ways::Alike || passes_unread(plugin) || is(plugin, CACHING_SHA2);
         let exchange = Self {
             ways,
@@ -96,7 +96,7 @@ impl Exchange {
             plugin: plugin.to_vec(),
             awaits: Awaits::Anything,
         };
-        let instead = (!may_pass).then(|| introduction.without_proof());
+        let instead = (!may_pass).then(|| login_request.without_proof());
         (exchange, instead)
     }
 
@@ -225,7 +225,7 @@ fn passes_unread(plugin: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn introduction(plugin: &str) -> Vec<u8> {
+    fn login_request(plugin: &str) -> Vec<u8> {
         let mut bytes = (1_u32 << 9 | 1 << 15 | 1 << 19).to_le_bytes().to_vec();
         bytes.extend([0; 28]);
         bytes.extend(b"u\0\x03pw\0");
@@ -235,8 +235,8 @@ mod tests {
     }
 
     fn begin(ways: Ways, plugin: &str) -> (Exchange, bool) {
-        let bytes = introduction(plugin);
-        let Some(read) = Introduction::of_response(&bytes) else {
+        let bytes = login_request(plugin);
+        let Some(read) = LoginRequest::of_response(&bytes) else {
             panic!("cannot be read");
         };
         let (exchange, instead) = Exchange::begin(ways, vec![1; 20], &read);
@@ -302,7 +302,7 @@ mod tests {
         for plugin in ["mysql_clear_password", "dialog", "of_tomorrow"] {
             for ways in [Ways::ToUs, Ways::FromUs] {
                 let (mut exchange, instead) = begin(ways, plugin);
-                assert!(instead, "the introduction may hold the password");
+                assert!(instead, "the login request may hold the password");
                 let switch = [b"\xFE", plugin.as_bytes(), b"\0"].concat();
                 let turn = exchange.on_upstream(&switch);
                 let Turn::Refuse(refusal) = turn else {

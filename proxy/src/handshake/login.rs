@@ -11,7 +11,7 @@ use crate::config::listener::Protection;
 use crate::handshake::password::OwnKey;
 
 /// What a login follows.
-pub struct Terms<'a> {
+pub struct LoginSettings<'a> {
     /// TLS on both legs.
     pub protection: &'a Protection,
     /// The proxy's own key, if the listener has none.

@@ -78,7 +78,7 @@ impl Pending {
         self.leg = Some(leg);
     }
 
-    /// It has got the introduction, or a request for TLS.
+    /// It has got the login request, or a request for TLS.
     pub(super) fn is_introduced(&mut self) {
         self.is_introduced = true;
     }
@@ -122,7 +122,7 @@ impl Pending {
     }
 }
 
-/// The introduction of nobody, without a password.
+/// The login request of nobody, without a password.
 fn nobody() -> Vec<u8> {
     let capabilities = LONG_PASSWORD | PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH;
     let [a, b, c, d, ..] = capabilities.to_le_bytes();

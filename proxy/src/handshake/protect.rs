@@ -9,10 +9,10 @@ use keywright_wire::handshake::response;
 
 use super::exchange::Ways;
 use super::leg::{Failed, Leg, Refusal};
-use super::login::{Terms, cannot_be_read};
+use super::login::{LoginSettings, cannot_be_read};
 use super::pending::Pending;
 use crate::config::listener::Protection;
-use crate::config::tls::Wanted;
+use crate::config::tls::TlsMode;
 use crate::connection::stream::Stream;
 
 /// Bytes of a client's request for TLS: its answer to the greeting, up to the user's name.
@@ -55,12 +55,12 @@ pub(super) async fn protect(
     upstream: &mut Pending,
     greeting: &Greeting,
     response: &mut [u8],
-    terms: &Terms<'_>,
+    terms: &LoginSettings<'_>,
 ) -> Result<(), Failed> {
     let wanted = &terms.protection.upstream;
-    let outward = wanted.settings().filter(|_| greeting.has_tls);
-    greeting::take_out(response, greeting.is_read, outward.is_some());
-    let Some(outward) = outward else {
+    let upstream_tls = wanted.settings().filter(|_| greeting.has_tls);
+    greeting::take_out(response, greeting.is_read, upstream_tls.is_some());
+    let Some(upstream_tls) = upstream_tls else {
         if wanted.is_required() {
             let message = "keywright: the server offers no TLS, which upstream_tls requires";
             tracing::warn!("{message}");
@@ -73,7 +73,9 @@ pub(super) async fn protect(
         .ok_or_else(cannot_be_read)?;
     let mut leg = upstream.take()?;
     leg.send(request).await?;
-    let connected = leg.into_stream(|stream| stream.connect_tls(outward)).await;
+    let connected = leg
+        .into_stream(|stream| stream.connect_tls(upstream_tls))
+        .await;
     let connected = connected.map_err(|error| {
         tracing::warn!(%error, "TLS with the upstream failed");
         // Not why: that is for the operator.
@@ -84,13 +86,17 @@ pub(super) async fn protect(
 }
 
 /// Whether the session may have to understand all commands, which is to be known before the client says whether it uses TLS.
-pub(super) fn may_need_sight(client: &Stream, upstream: &Stream, terms: &Terms<'_>) -> bool {
-    fn is_protected<T>(stream: &Stream, wanted: &Wanted<T>) -> Option<bool> {
+pub(super) fn may_need_sight(
+    client: &Stream,
+    upstream: &Stream,
+    terms: &LoginSettings<'_>,
+) -> bool {
+    fn is_protected<T>(stream: &Stream, wanted: &TlsMode<T>) -> Option<bool> {
         match wanted {
-            Wanted::Required(_) => Some(true),
-            Wanted::Disabled | Wanted::Preferred(_) if stream.is_local() => Some(true),
-            Wanted::Disabled => Some(false),
-            Wanted::Preferred(_) => None,
+            TlsMode::Required(_) => Some(true),
+            TlsMode::Disabled | TlsMode::Preferred(_) if stream.is_local() => Some(true),
+            TlsMode::Disabled => Some(false),
+            TlsMode::Preferred(_) => None,
         }
     }
     let client = is_protected(client, &terms.protection.client);

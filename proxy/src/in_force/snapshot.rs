@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use keywright_session::{Door, Mode, Rules, Traffic};
+use keywright_session::{Mode, RuleAdmission, Rules, Traffic};
 use keywright_store::{Keys, Source};
 
 use crate::config::Config;
@@ -69,8 +69,8 @@ impl ConfigSnapshot {
             .map_err(|failure| anyhow::anyhow!("{failure}"))?;
         let traffic = Arc::clone(&counters.traffic);
         let rules = config.rules.iter().enumerate();
-        let doors: Vec<Door> = rules
-            .map(|(at, rule)| Door {
+        let admissions: Vec<RuleAdmission> = rules
+            .map(|(at, rule)| RuleAdmission {
                 name: rule.name(),
                 is_held: held.contains(&at),
                 waits_for_store: waits_for_store.contains(&at),
@@ -85,22 +85,22 @@ impl ConfigSnapshot {
                 let rules = rules_of(config, seen.get(listener))
                     .with_ahead(tables)
                     .with_schema(Arc::clone(&counters.schema))
-                    .with_traffic(&traffic, version, &doors);
+                    .with_traffic(&traffic, version, &admissions);
                 Arc::new(rules)
             })
             .collect();
         let listed = config
             .rules
             .iter()
-            .zip(&doors)
-            .map(|(of, door)| ListedRule {
-                name: door.name.clone(),
+            .zip(&admissions)
+            .map(|(of, admission)| ListedRule {
+                name: admission.name.clone(),
                 mode: of.rule.mode,
                 key: of.spec.to_string(),
-                is_held: door.is_held,
+                is_held: admission.is_held,
             });
         let listed = listed.collect();
-        let names = doors.iter().map(|door| door.name.as_str());
+        let names = admissions.iter().map(|admission| admission.name.as_str());
         let tally = Arc::new(counters.tally(names));
         let protection = config
             .listeners

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 
-use keywright_session::{Rest, Rules, Unread};
+use keywright_session::{PassthroughConnection, Rest, Rules};
 use tokio::sync::watch;
 
 use crate::connection::leaving::Leaving;
@@ -31,7 +31,7 @@ pub(crate) struct ConfigUpdates {
     /// There may be newer ones.
     is_due: bool,
     /// The connection is in passthrough, since there were no rules when it began. A change of its rules waits for its end.
-    unread: Option<Unread>,
+    passthrough: Option<PassthroughConnection>,
     /// There are rules now.
     leaving: Option<Leaving>,
 }
@@ -47,23 +47,24 @@ fn changed(mut snapshot: watch::Receiver<Arc<ConfigSnapshot>>) -> Changed {
 }
 
 impl ConfigUpdates {
-    /// `is_unread`: the connection is in passthrough.
-    pub(crate) fn new(source: SnapshotReceiver, is_unread: bool) -> Self {
-        let unread = is_unread.then(|| source.snapshot.borrow().traffic().pass_unread());
+    /// `is_passthrough`: the connection is in passthrough.
+    pub(crate) fn new(source: SnapshotReceiver, is_passthrough: bool) -> Self {
+        let passthrough =
+            is_passthrough.then(|| source.snapshot.borrow().traffic().count_passthrough());
         Self {
             wait: changed(source.snapshot.clone()),
             source,
             is_awaited: false,
             // A newer one may have come while the client logged in.
             is_due: true,
-            unread,
+            passthrough,
             leaving: None,
         }
     }
 
     /// Whether the connection is in passthrough.
-    pub(crate) fn is_unread(&self) -> bool {
-        self.unread.is_some()
+    pub(crate) fn is_passthrough(&self) -> bool {
+        self.passthrough.is_some()
     }
 
     /// Whether such a connection is to end now, since there are rules.

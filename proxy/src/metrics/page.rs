@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use keywright_store::{Remaining, SourceStats};
 use serde::Serialize;
 
-use super::{RuleFigures, Total};
+use super::{Metric, RuleFigures};
 use crate::status::clients::Follows;
 use crate::status::{Status, VERSION};
 
@@ -89,7 +89,6 @@ pub(super) fn status(
 ) -> Result<String, serde_json::Error> {
     let counters = status.counters();
     let (sources, rules) = (status.sources(), counters.rules());
-    let missing = counters.fences_missing();
     let in_force = status.snapshot().version();
     let listeners = counters.listeners();
     let switch = counters.switch();
@@ -100,7 +99,7 @@ pub(super) fn status(
         ready,
         trouble: if ready { "" } else { trouble.trim_end() },
         connections: counters.open(),
-        connections_total: counters.total(Total::Accepted),
+        connections_total: counters.value(Metric::Accepted, []),
         reload: counters.last_reload().map(|reload| LastReload {
             success: reload.is_success,
             ago_s: ago(reload.at).as_secs(),
@@ -124,7 +123,7 @@ pub(super) fn status(
                     upstream_up: of.is_up(),
                     clients: clients.len(),
                     clients_earlier: earlier.count(),
-                    fences_missing: missing.get(&of.bind).copied().unwrap_or_default(),
+                    fences_missing: counters.value(Metric::FenceMissing, [&of.bind]),
                 }
             })
             .collect(),

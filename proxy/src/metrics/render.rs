@@ -1,15 +1,13 @@
 //! Figures as Prometheus reads them. What happens is counted in atomics of our own; families and their text are the client crate's.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use keywright_store::{Remaining, SourceStats, WAIT_BOUNDS_US};
 use prometheus::TextEncoder;
 use prometheus::proto::{self, LabelPair, Metric, MetricFamily, MetricType};
 
-use super::{Counters, NO_RULE, Reload, RuleCounters, SwitchFigures, Total, locked};
+use super::family::{counter, family, gauge, label, number};
+use super::{Counters, Reload, SwitchFigures};
 use crate::status::VERSION;
 use crate::status::clients::{Follows, ListenerFigures};
 
@@ -30,14 +28,13 @@ impl Counters {
     ) -> prometheus::Result<String> {
         let mut families = vec![of_build()];
         families.push(self.of_open());
-        families.extend(self.of_totals());
+        families.extend(self.series.families());
         families.extend(self.of_listeners());
         families.extend(self.of_reload());
         families.extend(self.of_switch());
-        families.extend(self.of_rules());
-        families.push(self.of_fences());
         families.push(of_store(store_is_up));
-        families.extend(of_sources(sources));
+        families.extend(of_keys(sources));
+        families.extend(of_refills(sources));
         // The format has no family without a series.
         families.retain(|family| !family.get_metric().is_empty());
         TextEncoder::new().encode_to_string(&families)
@@ -46,13 +43,6 @@ impl Counters {
     fn of_open(&self) -> MetricFamily {
         let open = [(Vec::new(), number(self.open()))];
         gauge("connections", "Clients that are connected.", open)
-    }
-
-    fn of_totals(&self) -> impl Iterator<Item = MetricFamily> + '_ {
-        Total::ALL.into_iter().map(|total| {
-            let (name, help) = total.row();
-            counter(name, help, [(Vec::new(), number(self.total(total)))])
-        })
     }
 
     fn of_listeners(&self) -> [MetricFamily; 2] {
@@ -128,79 +118,6 @@ impl Counters {
             ),
         ]
     }
-
-    fn of_rules(&self) -> [MetricFamily; 6] {
-        [
-            self.by_rule(
-                "ids_unseen_total",
-                "Ids of tables whose rule observes that came by no INSERT through a program.",
-                |of| &of.unseen,
-            ),
-            self.by_rule(
-                "late_tables_total",
-                "Tables that came while keys are given, with ids of their own that keys may have too.",
-                |of| &of.late_tables,
-            ),
-            self.by_rule(
-                "statements_rewritten_total",
-                "Statements that got keys.",
-                |of| &of.rewritten,
-            ),
-            self.by_rule(
-                "statements_observed_total",
-                "Statements that would have got keys.",
-                |of| &of.observed,
-            ),
-            self.by_construct(
-                "statements_refused_total",
-                "Statements that were refused; without rule where it was not known yet.",
-                |of| &of.refused,
-            ),
-            self.by_construct(
-                "statements_passed_total",
-                "Statements passed without keys, as the rule says.",
-                |of| &of.passed,
-            ),
-        ]
-    }
-
-    fn by_rule(&self, name: &str, help: &str, of: fn(&RuleCounters) -> &AtomicU64) -> MetricFamily {
-        let rules = locked(&self.rules);
-        let known = rules.iter().filter(|(rule, _)| *rule != NO_RULE);
-        let samples = known.map(|(rule, counters)| {
-            let count = of(counters).load(Ordering::Relaxed);
-            (vec![label("rule", rule)], number(count))
-        });
-        counter(name, help, samples)
-    }
-
-    fn by_construct(
-        &self,
-        name: &str,
-        help: &str,
-        of: fn(&RuleCounters) -> &Mutex<BTreeMap<&'static str, u64>>,
-    ) -> MetricFamily {
-        let mut samples = Vec::new();
-        for (rule, counters) in locked(&self.rules).iter() {
-            for (construct, count) in locked(of(counters)).iter() {
-                let labels = vec![label("rule", rule), label("construct", construct)];
-                samples.push((labels, number(*count)));
-            }
-        }
-        counter(name, help, samples)
-    }
-
-    fn of_fences(&self) -> MetricFamily {
-        let missing = locked(&self.fence_missing);
-        let samples = missing
-            .iter()
-            .map(|(listener, tables)| (vec![label("listener", listener)], number(*tables)));
-        gauge(
-            "fence_missing",
-            "Tables that should have a fence and have none, when they were last looked at.",
-            samples,
-        )
-    }
 }
 
 fn of_build() -> MetricFamily {
@@ -219,26 +136,36 @@ fn of_store(is_up: Option<bool>) -> MetricFamily {
     )
 }
 
-/// The figures of all sources of keys.
-fn of_sources(sources: &[SourceStats]) -> [MetricFamily; 12] {
-    let each = |figure: fn(&SourceStats) -> f64| {
-        let sample = move |of: &SourceStats| (vec![label("source", &of.name)], figure(of));
-        sources.iter().map(sample)
-    };
-    let some = |figure: fn(&SourceStats) -> Option<f64>| {
-        let sample = move |of: &SourceStats| Some((vec![label("source", &of.name)], figure(of)?));
-        sources.iter().filter_map(sample)
-    };
+/// A figure of all sources of keys.
+fn each(
+    sources: &[SourceStats],
+    figure: fn(&SourceStats) -> f64,
+) -> impl Iterator<Item = (Vec<LabelPair>, f64)> + '_ {
+    let sample = move |of: &SourceStats| (vec![label("source", &of.name)], figure(of));
+    sources.iter().map(sample)
+}
+
+/// A figure that only some of them have.
+fn some(
+    sources: &[SourceStats],
+    figure: fn(&SourceStats) -> Option<f64>,
+) -> impl Iterator<Item = (Vec<LabelPair>, f64)> + '_ {
+    let sample = move |of: &SourceStats| Some((vec![label("source", &of.name)], figure(of)?));
+    sources.iter().filter_map(sample)
+}
+
+/// The keys of all sources: those that were given and those that are left.
+fn of_keys(sources: &[SourceStats]) -> [MetricFamily; 6] {
     [
         counter(
             "keys_issued_total",
             "Keys issued.",
-            each(|of| number(of.issued)),
+            each(sources, |of| number(of.issued)),
         ),
         gauge(
             "keys_remaining",
             "Keys left in memory, of sources that reserve numbers.",
-            some(|of| match of.remaining {
+            some(sources, |of| match of.remaining {
                 Remaining::Keys(left) => Some(number(left)),
                 Remaining::Ms(_) => None,
             }),
@@ -246,55 +173,61 @@ fn of_sources(sources: &[SourceStats]) -> [MetricFamily; 12] {
         gauge(
             "bound_remaining_seconds",
             "Time left below the durable bound, of sources whose keys are made of time.",
-            some(|of| match of.remaining {
+            some(sources, |of| match of.remaining {
                 Remaining::Keys(_) => None,
                 Remaining::Ms(left) => Some(number(left) / MS_PER_S),
             }),
         ),
         gauge(
-            "source_trouble",
-            "1 while the source cannot reserve: the store is away or refuses, or the source is suspended; else 0.",
-            each(|of| f64::from(u8::from(of.trouble.is_some()))),
-        ),
-        gauge(
             "keys_per_second",
             "Rate over the last reservation.",
-            each(|of| number(of.rate_per_s)),
-        ),
-        gauge(
-            "step",
-            "Size of the next reservation.",
-            each(|of| number(of.step)),
-        ),
-        counter(
-            "refills_total",
-            "Reservations made in the store.",
-            each(|of| number(of.refills)),
-        ),
-        counter(
-            "refill_failures_total",
-            "Reservations that failed.",
-            each(|of| number(of.refill_failures)),
-        ),
-        counter(
-            "waits_total",
-            "Statements that waited for a reservation.",
-            each(|of| number(of.waits)),
+            each(sources, |of| number(of.rate_per_s)),
         ),
         counter(
             "keys_refused_total",
             "Requests for keys that failed.",
-            each(|of| number(of.refused)),
+            each(sources, |of| number(of.refused)),
         ),
-        key_waits(sources),
         counter(
             "clock_steps_total",
             "Times that the clock was set, forward or back, of sources whose keys are made of time.",
-            some(|of| match of.remaining {
+            some(sources, |of| match of.remaining {
                 Remaining::Keys(_) => None,
                 Remaining::Ms(_) => Some(number(of.clock_steps)),
             }),
         ),
+    ]
+}
+
+/// How sources get more of them.
+fn of_refills(sources: &[SourceStats]) -> [MetricFamily; 6] {
+    [
+        gauge(
+            "source_trouble",
+            "1 while the source cannot reserve: the store is away or refuses, or the source is suspended; else 0.",
+            each(sources, |of| f64::from(u8::from(of.trouble.is_some()))),
+        ),
+        gauge(
+            "step",
+            "Size of the next reservation.",
+            each(sources, |of| number(of.step)),
+        ),
+        counter(
+            "refills_total",
+            "Reservations made in the store.",
+            each(sources, |of| number(of.refills)),
+        ),
+        counter(
+            "refill_failures_total",
+            "Reservations that failed.",
+            each(sources, |of| number(of.refill_failures)),
+        ),
+        counter(
+            "waits_total",
+            "Statements that waited for a reservation.",
+            each(sources, |of| number(of.waits)),
+        ),
+        key_waits(sources),
     ]
 }
 
@@ -324,55 +257,4 @@ fn key_waits(sources: &[SourceStats]) -> MetricFamily {
         MetricType::HISTOGRAM,
         samples.collect(),
     )
-}
-
-/// Values are doubles to Prometheus: exact below 2^53.
-fn number(count: u64) -> f64 {
-    count as f64
-}
-
-fn label(name: &str, value: &str) -> LabelPair {
-    let mut label = LabelPair::default();
-    label.set_name(name.to_owned());
-    label.set_value(value.to_owned());
-    label
-}
-
-fn counter(
-    name: &str,
-    help: &str,
-    samples: impl IntoIterator<Item = (Vec<LabelPair>, f64)>,
-) -> MetricFamily {
-    let samples = samples.into_iter().map(|(labels, value)| {
-        let mut count = proto::Counter::default();
-        count.set_value(value);
-        let mut metric = Metric::from_label(labels);
-        metric.set_counter(count);
-        metric
-    });
-    family(name, help, MetricType::COUNTER, samples.collect())
-}
-
-fn gauge(
-    name: &str,
-    help: &str,
-    samples: impl IntoIterator<Item = (Vec<LabelPair>, f64)>,
-) -> MetricFamily {
-    let samples = samples.into_iter().map(|(labels, value)| {
-        let mut level = proto::Gauge::default();
-        level.set_value(value);
-        let mut metric = Metric::from_label(labels);
-        metric.set_gauge(level);
-        metric
-    });
-    family(name, help, MetricType::GAUGE, samples.collect())
-}
-
-fn family(name: &str, help: &str, kind: MetricType, samples: Vec<Metric>) -> MetricFamily {
-    let mut family = MetricFamily::default();
-    family.set_name(format!("keywright_{name}"));
-    family.set_help(help.to_owned());
-    family.set_field_type(kind);
-    family.set_metric(samples);
-    family
 }

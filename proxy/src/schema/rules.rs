@@ -1,6 +1,6 @@
 //! The rules as sessions of one server are to follow them.
 
-use keywright_session::{Rule, Rules, SeenTable, Sighting, View};
+use keywright_session::{KeyColumnState, Rule, Rules, TableSnapshot, View};
 
 use super::key_column::KeyColumn;
 use super::matched::{Matched, OtherView};
@@ -16,7 +16,7 @@ pub struct TableFacts {
     /// The views through which rows go into tables with rules.
     pub views: Vec<View>,
     /// Tables and other views that match a rule.
-    pub tables: Vec<SeenTable>,
+    pub tables: Vec<TableSnapshot>,
     /// Whether there are no others.
     pub has_all: bool,
     /// Whether the server compares names of schemas and tables without case (`lower_case_table_names`).
@@ -60,7 +60,7 @@ pub fn facts(snapshot: &Snapshot, config: &Config) -> TableFacts {
     let by_rule = (0..config.rules.len()).map(|rule| of_rule(&matched, rule, &around));
     TableFacts {
         by_rule: by_rule.collect(),
-        tables: sightings(&matched, &others),
+        tables: table_snapshots(&matched, &others),
         has_all: true,
         lower_case: snapshot.server.lower_case,
         views: matched.views,
@@ -96,28 +96,28 @@ fn of_rule(matched: &Matched<'_>, rule: usize, around: &Around) -> RuleFacts {
     }
 }
 
-fn sightings(matched: &Matched<'_>, others: &[OtherView<'_>]) -> Vec<SeenTable> {
-    let seen = |schema: &str, name: &str, sighting| SeenTable {
+fn table_snapshots(matched: &Matched<'_>, others: &[OtherView<'_>]) -> Vec<TableSnapshot> {
+    let snapshot = |schema: &str, name: &str, key_column| TableSnapshot {
         schema: schema.to_owned(),
         name: name.to_owned(),
-        sighting,
+        key_column,
     };
     let without = matched
         .keyless()
-        .map(|(_, table)| seen(&table.schema, &table.name, Sighting::Without));
+        .map(|(_, table)| snapshot(&table.schema, &table.name, KeyColumnState::Missing));
     let with = matched.with_rule().map(|(configured, column)| {
-        let sighting = match column.lacks_room(configured) {
-            Some(_) => Sighting::Narrow,
-            None => Sighting::With,
+        let key_column = match column.lacks_room(configured) {
+            Some(_) => KeyColumnState::TooNarrow,
+            None => KeyColumnState::Present,
         };
-        seen(&column.schema, &column.table, sighting)
+        snapshot(&column.schema, &column.table, key_column)
     });
     let views = others.iter().map(|other| {
-        let sighting = match other.has_column {
-            true => Sighting::With,
-            false => Sighting::Without,
+        let key_column = match other.has_column {
+            true => KeyColumnState::Present,
+            false => KeyColumnState::Missing,
         };
-        seen(&other.view.schema, &other.view.name, sighting)
+        snapshot(&other.view.schema, &other.view.name, key_column)
     });
     without.chain(with).chain(views).collect()
 }

@@ -1,4 +1,4 @@
-//! Where the program listens: on sockets that it was handed, and on those that it binds.
+//! Where the program listens: on sockets that it inherited, and on those that it binds.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,26 +7,30 @@ use anyhow::{Context, Result};
 use listenfd::ListenFd;
 
 use crate::config::Config;
-use crate::connection::stream::{Acceptor, Bound};
+use crate::connection::stream::{Acceptor, Bound, can_be_bound};
+
+/// What sockets are for.
+const LISTENING: &str = "listening";
+const METRICS: &str = "serving metrics";
 
 /// Listening sockets that the program was handed when it was started (`LISTEN_FDS`): by a service manager, or by the program that it
 /// takes over from.
 #[derive(Debug, Default)]
-pub struct Handed(Vec<Bound>);
+pub struct InheritedSockets(Vec<Bound>);
 
-impl Handed {
+impl InheritedSockets {
     /// Those that the environment names. To be called while the program has one thread: variables are removed.
     ///
     /// # Errors
     /// What was handed over is no listening socket.
-    pub fn from_env() -> Result<Handed> {
-        let mut handed = ListenFd::from_env();
-        let count = handed.len();
+    pub fn from_env() -> Result<InheritedSockets> {
+        let mut inherited = ListenFd::from_env();
+        let count = inherited.len();
         let socket = |index| {
-            let bound = match handed.take_unix_listener(index) {
+            let bound = match inherited.take_unix_listener(index) {
                 Ok(Some(bound)) => Bound::Unix(bound),
                 Ok(None) | Err(_) => {
-                    let taken = handed.take_tcp_listener(index)?;
+                    let taken = inherited.take_tcp_listener(index)?;
                     Bound::Tcp(taken.ok_or(io::ErrorKind::NotFound)?)
                 }
             };
@@ -35,7 +39,7 @@ impl Handed {
         };
         let sockets = (0..count).map(socket).collect::<io::Result<_>>();
         sockets
-            .map(Handed)
+            .map(InheritedSockets)
             .context("listening on what LISTEN_FDS names")
     }
 
@@ -45,6 +49,22 @@ impl Handed {
             Some(index) => Ok(self.0.swap_remove(index)),
             None => Bound::bind(target),
         }
+    }
+
+    /// That what the configuration names can be bound, where it was not handed over. Nobody can connect to it by that yet.
+    ///
+    /// # Errors
+    /// An address is in use, or not ours to bind.
+    pub fn see_that_the_rest_can_be_bound(&self, config: &Config) -> Result<()> {
+        let listeners = config.listeners.iter();
+        let listeners = listeners.map(|listener| (LISTENING, listener.bind.as_str()));
+        let metrics = config.metrics.as_deref().map(|bind| (METRICS, bind));
+        for (what, bind) in metrics.into_iter().chain(listeners) {
+            if !self.0.iter().any(|bound| bound.is_at(bind)) {
+                can_be_bound(bind).map_err(|error| not_bound(what, bind, &error))?;
+            }
+        }
+        Ok(())
     }
 
     /// Addresses of those that are left.
@@ -72,16 +92,16 @@ impl Listening {
     ///
     /// # Errors
     /// An address cannot be bound.
-    pub fn begin(config: &Config, handed: &mut Handed) -> Result<Listening> {
+    pub fn begin(config: &Config, inherited: &mut InheritedSockets) -> Result<Listening> {
         // First, so that /readyz can be asked as soon as clients get through.
         let metrics = config.metrics.as_deref().map(|bind| {
-            let bound = handed.bind(bind);
-            bound.with_context(|| format!("serving metrics on {bind}"))
+            let bound = inherited.bind(bind);
+            bound.map_err(|error| not_bound(METRICS, bind, &error))
         });
         let metrics = metrics.transpose()?;
         let listeners = config.listeners.iter().map(|listener| {
-            let bound = handed.bind(&listener.bind);
-            bound.with_context(|| format!("listening on {}", listener.bind))
+            let bound = inherited.bind(&listener.bind);
+            bound.map_err(|error| not_bound(LISTENING, &listener.bind, &error))
         });
         Ok(Listening {
             metrics,
@@ -108,9 +128,27 @@ impl Listening {
     }
 }
 
+/// Why a socket is not there, with what to look at.
+fn not_bound(what: &str, bind: &str, error: &io::Error) -> anyhow::Error {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            " (another program has it: ss -ltnp shows which; where that is a keywright, SIGUSR2 has a new one take over)"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            " (this machine has no such address: ip addr shows which it has)"
+        }
+        io::ErrorKind::PermissionDenied => {
+            " (ports below 1024 are root's, and a socket's directory must be writable for the program)"
+        }
+        io::ErrorKind::NotFound => " (is its directory there?)",
+        _ => "",
+    };
+    anyhow::anyhow!("{what} on {bind}: {error}{hint}")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Bound, Handed};
+    use super::{Bound, InheritedSockets};
 
     #[test]
     fn sockets_that_were_handed_over_are_found_by_their_addresses() -> std::io::Result<()> {
@@ -119,17 +157,17 @@ mod tests {
         let unix = format!("unix:{}", path.display());
         let (tcp, other) = (Bound::bind("127.0.0.1:0")?, Bound::bind("127.0.0.1:0")?);
         let (address, left) = (tcp.name(), other.name());
-        let mut handed = Handed(vec![other, Bound::bind(&unix)?, tcp]);
+        let mut inherited = InheritedSockets(vec![other, Bound::bind(&unix)?, tcp]);
         let port = address.trim_start_matches("127.0.0.1:");
         // Anew neither could be bound.
-        let found = handed.bind(&format!("localhost:{port}"))?;
+        let found = inherited.bind(&format!("localhost:{port}"))?;
         assert_eq!(found.name(), address);
-        assert_eq!(handed.bind(&unix)?.name(), unix);
-        assert_eq!(handed.left(), [left]);
+        assert_eq!(inherited.bind(&unix)?.name(), unix);
+        assert_eq!(inherited.left(), [left]);
         // It was taken, and is in use.
-        assert!(handed.bind(&address).is_err());
-        let new = handed.bind("127.0.0.1:0")?.name();
-        assert!(!handed.left().contains(&new));
+        assert!(inherited.bind(&address).is_err());
+        let new = inherited.bind("127.0.0.1:0")?.name();
+        assert!(!inherited.left().contains(&new));
         std::fs::remove_file(path)
     }
 }

@@ -8,12 +8,14 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use command_fds::{CommandFdExt, FdMapping};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::serve::listening::Listening;
 
@@ -27,6 +29,11 @@ const GO_ON: u8 = b'g';
 const ENDS: u8 = b'e';
 /// The first number of a socket that is handed over.
 const FIRST_FD: i32 = 3;
+/// How long a new program that was given up may take for its end in order, milliseconds; then it is killed, and waited for as long
+/// again.
+const END_MS_MAX: u64 = 5_000;
+/// How often is looked whether it has ended, milliseconds.
+const END_POLL_MS: u64 = 20;
 
 /// The program that takes over from this one.
 #[derive(Debug)]
@@ -37,27 +44,49 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Starts the program by the command line that this one was started by, and waits until it serves clients. Inside a runtime.
+    /// Starts the program by the command line that this one was started by, and waits until it serves clients, `wait_ms_max` at most.
+    /// Inside a runtime.
     ///
     /// # Errors
-    /// It cannot be started, or ends before.
-    pub async fn begin(listening: &Listening) -> Result<Successor> {
+    /// It cannot be started, ends before, or takes too long: then its end is seen to.
+    pub async fn begin(listening: &Listening, wait_ms_max: u64) -> Result<Successor> {
         if std::process::id() == 1 {
             bail!(
                 "a container ends with its first process, which this is: start another container"
             );
         }
         let mut successor = Self::start(listening)?;
-        match successor.channel.read_u8().await {
-            Ok(SERVES) => return Ok(successor),
+        let limit = Duration::from_millis(wait_ms_max);
+        match timeout(limit, successor.channel.read_u8()).await {
+            Ok(Ok(SERVES)) => return Ok(successor),
             // Whatever else it says: what follows is its end.
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {}
-            Err(error) => tracing::debug!(%error, "what the new program says cannot be read"),
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) if error.kind() == ErrorKind::UnexpectedEof => {}
+            Ok(Err(error)) => tracing::debug!(%error, "what the new program says cannot be read"),
+            Err(_) => {
+                let ended = successor.end(END_MS_MAX).await?;
+                bail!(
+                    "the new program did not serve clients within take_over_wait_ms_max ({wait_ms_max}) and was given up ({ended}); what it said is above"
+                )
+            }
         }
-        drop(successor.channel);
-        let ended = successor.process.wait().context("waiting for its end")?;
+        // It may have clients already, and drain.
+        let ended = successor.end(wait_ms_max).await?;
         bail!("the new program ended before it served clients ({ended}); what it said is above")
+    }
+
+    /// Sees to the end of one that is not to serve: it ends when nobody hears it any more, or else is killed.
+    async fn end(mut self, wait_ms_max: u64) -> Result<ExitStatus> {
+        drop(self.channel);
+        if let Some(ended) = ended(&mut self.process, wait_ms_max).await? {
+            return Ok(ended);
+        }
+        let pid = self.process.id();
+        tracing::warn!(pid, "the new program does not end and is killed");
+        let killed = self.process.kill();
+        killed.context("killing the new program, which does not end")?;
+        let ended = ended(&mut self.process, END_MS_MAX).await?;
+        ended.context("the new program was killed and is still there")
     }
 
     fn start(listening: &Listening) -> Result<Successor> {
@@ -113,6 +142,19 @@ impl Successor {
             // It ends in order, which changes nothing here.
             std::future::pending().await
         }
+    }
+}
+
+/// How a program has ended; `None`: it has not within the limit. Asked now and then: a process of the runtime's own is waited for even
+/// after it was dropped, and who comes after as its parent would not hear how it ended.
+async fn ended(process: &mut Child, wait_ms_max: u64) -> Result<Option<ExitStatus>> {
+    let limit = Instant::now() + Duration::from_millis(wait_ms_max);
+    loop {
+        let ended = process.try_wait().context("waiting for its end")?;
+        if ended.is_some() || Instant::now() >= limit {
+            return Ok(ended);
+        }
+        sleep(Duration::from_millis(END_POLL_MS)).await;
     }
 }
 
@@ -180,4 +222,5 @@ impl Predecessor {
 }
 
 /// What a program says whose predecessor has ended.
-pub const ENDED: &str = "the program that was to be taken over from has ended before";
+pub const ENDED: &str =
+    "the program that was to be taken over from has ended before, or has given this one up";

@@ -4,7 +4,7 @@ use keywright_session::{List, Mode};
 use keywright_store::{Remaining, SourceStats};
 
 use super::{Status, VERSION};
-use crate::metrics::{RuleFigures, Total};
+use crate::metrics::{Metric, RuleFigures};
 
 type Row = Vec<Option<String>>;
 
@@ -56,7 +56,7 @@ impl Status {
         tell("connections".to_owned(), counters.open().to_string());
         tell(
             "connections_total".to_owned(),
-            counters.total(Total::Accepted).to_string(),
+            counters.value(Metric::Accepted, []).to_string(),
         );
         if let Some(is_up) = self.store_is_up() {
             tell("store_up".to_owned(), u8::from(is_up).to_string());

@@ -4,18 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use keywright_store::Failure;
 use keywright_store::switch::{
-    Change, Committed, InForce, KeySpace, Me, Next, Phase, Reached, Recorded, RuleName, Standing,
-    Switchboard, decide,
+    Change, InForce, Next, Participant, RuleName, Standing, Switchboard, decide,
 };
 use tokio::time::{Instant, timeout};
 
-use super::fence::{Outcome, Reading, fence, kill, lift, probe};
 use super::servers::{self, Server};
 use crate::config::Config;
-use crate::schema::{self, KeyColumn, quoted};
 
 /// How often a program says that it is there, milliseconds.
 const BEAT_MS: u64 = 1_000;
@@ -52,7 +49,7 @@ pub struct Limits {
 pub struct Conductor<C> {
     pub(super) board: Switchboard,
     pub(super) config: Arc<Config>,
-    limits: Limits,
+    pub(super) limits: Limits,
     connections: C,
     holds: Option<u64>,
     /// What was said to the store last, and when.
@@ -67,6 +64,12 @@ pub struct Conductor<C> {
     pub(super) ahead: BTreeSet<RuleName>,
     /// These tables, by server.
     pub(super) held_back: BTreeSet<(String, String)>,
+}
+
+/// The rules that the attempt is about.
+pub(super) fn changing(standing: &Standing) -> BTreeSet<RuleName> {
+    let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
+    rules.map(|rule| rule.rule.clone()).collect()
 }
 
 pub(super) fn store_error(failure: Failure) -> anyhow::Error {
@@ -135,7 +138,7 @@ impl<C: ClientConnections> Conductor<C> {
             self.say(None).await?;
         }
         let standing = self.standing().await?;
-        let me = Me {
+        let me = Participant {
             program: self.board.program(),
             can_lead: self.can_lead(),
             holds: self.holds,
@@ -227,293 +230,8 @@ impl<C: ClientConnections> Conductor<C> {
         carried
     }
 
-    /// All hold: fences all tables and commits; where they go back to native, records them and closes their tags.
-    async fn carry(&self, attempt: u64, standing: &Standing) -> Result<()> {
-        let names = changing(standing);
-        let configured: BTreeSet<RuleName> =
-            self.config.rules.iter().map(servers::name_of).collect();
-        if let Some(name) = names.iter().find(|name| !configured.contains(name)) {
-            self.give_up(attempt, format!("rule {} is not configured", name.tables))
-                .await?;
-        }
-        let is_back = standing.rules.iter().any(|rule| rule.next == Some(None));
-        let own = self.own_fences(attempt, standing).await?;
-        let mut servers = servers::connect(&self.config).await?;
-        for server in &mut servers {
-            let replication = schema::replication(&mut server.conn).await?;
-            let mut found = schema::obstacles(&replication, &self.config).found;
-            if !is_back {
-                found.extend(servers::narrow(server, &self.config, &names).await?);
-            }
-            if !found.is_empty() {
-                self.give_up(attempt, found.join("; ")).await?;
-            }
-        }
-        let keys_of = coming(standing);
-        let mut reached = Reached::default();
-        let mut seen = BTreeSet::new();
-        for server in &mut servers {
-            for (name, column) in servers::tables_of(server, &self.config, &names).await? {
-                let is_own = own.rules.contains(&name)
-                    || own
-                        .tables
-                        .contains(&(server.identity.clone(), column.quoted_table()));
-                let done = match is_back {
-                    true => self.note(attempt, server, &column).await?,
-                    false if column.fenced && !is_own => {
-                        let table = column.quoted_table();
-                        return self
-                            .give_up(attempt, format!("{table} has a fence already, of another rule or out of a dump: lift it first, and see that no other tag gives it keys"))
-                            .await;
-                    }
-                    false => self.fence(attempt, server, (&name, &column)).await?,
-                };
-                match done {
-                    Outcome::Done => {
-                        seen.insert((server.identity.clone(), column.quoted_table()));
-                    }
-                    Outcome::Over => return Ok(()),
-                    Outcome::Blocked(blocker) => {
-                        let who = blocker.map_or_else(String::new, |its| format!(": {its}"));
-                        let table = column.quoted_table();
-                        self.give_up(attempt, format!("{table} is locked{who}"))
-                            .await?;
-                    }
-                }
-            }
-        }
-        for server in &mut servers {
-            for (name, column) in servers::tables_of(server, &self.config, &names).await? {
-                let table = (server.identity.clone(), column.quoted_table());
-                if !seen.contains(&table) {
-                    // It has a counter of its own and no fence.
-                    self.give_up(attempt, format!("{} was made meanwhile", table.1))
-                        .await?;
-                }
-                let above = servers::above_rows(&mut server.conn, &column).await?;
-                if let Some(keys) = keys_of.get(&name) {
-                    let place = (&*server.identity, &*column.schema, &*column.table);
-                    reached.add_table(place, keys);
-                    reached.add_rows(keys, above);
-                }
-            }
-            for (name, above) in servers::above_others(server, &self.config, &names).await? {
-                if let Some(keys) = keys_of.get(&name) {
-                    reached.add_rows(keys, above);
-                }
-            }
-            if servers::identity(&mut server.conn).await? != server.identity {
-                self.give_up(attempt, "a server is another one now".to_owned())
-                    .await?;
-            }
-        }
-        let identities = servers.iter().map(|server| server.identity.clone());
-        let committed = self.board.commit(attempt, reached, identities.collect());
-        match committed.await.map_err(store_error)? {
-            Committed::Done => tracing::info!(attempt, "the switch is in force"),
-            Committed::Over => {}
-            Committed::Unknown(keys) => {
-                let why = format!("\"{keys}\" is not in the store");
-                self.give_up(attempt, why).await?;
-            }
-            Committed::Refused(keys, refusal) => {
-                let why = format!("\"{keys}\": {refusal}");
-                self.give_up(attempt, why).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The fences that may be there: those of tables that give keys, and of this attempt.
-    async fn own_fences(&self, attempt: u64, standing: &Standing) -> Result<OwnFences> {
-        let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
-        let rules = standing.rules.iter().filter(|rule| rule.keys.is_some());
-        Ok(OwnFences {
-            rules: rules.map(|rule| rule.rule.clone()).collect(),
-            tables: recorded
-                .into_iter()
-                .map(|its| {
-                    let table = format!("{}.{}", quoted(&its.schema), quoted(&its.table));
-                    (its.server, table)
-                })
-                .collect(),
-        })
-    }
-
-    /// Always an error: why.
-    async fn give_up(&self, attempt: u64, why: String) -> Result<()> {
-        self.board.end(attempt).await.map_err(store_error)?;
-        bail!("the switch is given up: {why}")
-    }
-
-    async fn fence(
-        &self,
-        attempt: u64,
-        server: &mut Server,
-        (name, column): (&RuleName, &KeyColumn),
-    ) -> Result<Outcome> {
-        if !self.is_holding_for(attempt).await? {
-            return Ok(Outcome::Over);
-        }
-        let Server { conn, identity, .. } = server;
-        let is_fenced = servers::wants_fence(&self.config, name);
-        let record = async |reading: Reading| {
-            let recorded = recorded(identity, column, reading);
-            self.board.record(attempt, recorded).await
-        };
-        Ok(fence(conn, column, is_fenced, record).await?)
-    }
-
-    /// Before a lock is waited for: where nobody holds any more, transactions on the table would be its victims (1213).
-    async fn is_holding_for(&self, attempt: u64) -> Result<bool> {
-        self.board
-            .is_in(attempt, Phase::Holding)
-            .await
-            .map_err(store_error)
-    }
-
-    /// For whoever completes it.
-    async fn note(&self, attempt: u64, server: &mut Server, column: &KeyColumn) -> Result<Outcome> {
-        if !self.is_holding_for(attempt).await? {
-            return Ok(Outcome::Over);
-        }
-        // Behind the commit there is only one way, and it needs the lock.
-        if let Some(blocked) = probe(&mut server.conn, column).await? {
-            return Ok(blocked);
-        }
-        let reading = Reading {
-            counter: 0,
-            above_rows: 0,
-            was_fenced: true,
-            session: 0,
-        };
-        let recorded = recorded(&server.identity, column, reading);
-        match self
-            .board
-            .record(attempt, recorded)
-            .await
-            .map_err(store_error)?
-        {
-            true => Ok(Outcome::Done),
-            false => Ok(Outcome::Over),
-        }
-    }
-
-    /// The attempt was ended: whatever it may still do is killed, what it fenced is lifted, and then all are released.
-    async fn undo(&self, attempt: u64, standing: &Standing) -> Result<()> {
-        let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
-        for server in &mut self.reached(&recorded).await? {
-            let names = changing(standing);
-            let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
-            for session in its.iter().map(|(its, _, _)| its.session_id) {
-                if session != 0 {
-                    kill(&mut server.conn, session).await?;
-                }
-            }
-            for (its, _, column) in its.iter().filter(|(its, _, _)| !its.was_fenced) {
-                let ask = async || self.board.is_in(attempt, Phase::Ending).await;
-                let lifted = lift(&mut server.conn, column, its.counter, ask).await?;
-                if is_over(lifted, column)? {
-                    return Ok(());
-                }
-            }
-        }
-        if self.board.release(attempt).await.map_err(store_error)? {
-            tracing::info!(attempt, "the tables are as they were before the switch");
-        }
-        Ok(())
-    }
-
-    /// The tags are closed: counters go on above what they may have issued.
-    async fn complete(&self, attempt: u64, standing: &Standing) -> Result<()> {
-        let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
-        let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
-        let above: BTreeMap<&RuleName, u64> = rules
-            .filter_map(|rule| Some((&rule.rule, rule.above?)))
-            .collect();
-        for server in &mut self.reached(&recorded).await? {
-            let names = changing(standing);
-            let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
-            for (_, name, column) in &its {
-                let Some(next) = above.get(name).copied() else {
-                    bail!("the bound above which {} goes on is not known", name.tables);
-                };
-                let ask = async || self.board.is_in(attempt, Phase::Closed).await;
-                let lifted = lift(&mut server.conn, column, next, ask).await?;
-                if is_over(lifted, column)? {
-                    return Ok(());
-                }
-            }
-        }
-        if self.board.complete(attempt).await.map_err(store_error)? {
-            tracing::info!(attempt, "the tables are native again");
-        }
-        Ok(())
-    }
-
     /// The servers that can be reached soon: others wait for this program meanwhile.
     pub(super) async fn some_servers(&self) -> Vec<Server> {
         servers::connect_to_some(&self.config, self.limits.wait_ms_max).await
-    }
-
-    /// The servers that can be reached, if all that was recorded is of these.
-    async fn reached(&self, recorded: &[Recorded]) -> Result<Vec<Server>> {
-        if recorded.is_empty() {
-            return Ok(Vec::new());
-        }
-        let servers = self.some_servers().await;
-        let is_reached = |its: &Recorded| servers.iter().any(|to| to.identity == its.server);
-        match recorded.iter().find(|its| !is_reached(its)) {
-            Some(its) => bail!(
-                "the switch cannot be finished from here now: no listener reaches {}, where {}.{} is",
-                its.server,
-                its.schema,
-                its.table
-            ),
-            None => Ok(servers),
-        }
-    }
-}
-
-/// Fences that may be there.
-struct OwnFences {
-    rules: BTreeSet<RuleName>,
-    /// Server and table.
-    tables: BTreeSet<(String, String)>,
-}
-
-/// The rules that the attempt is about.
-fn changing(standing: &Standing) -> BTreeSet<RuleName> {
-    let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
-    rules.map(|rule| rule.rule.clone()).collect()
-}
-
-/// The keys that rules go over to.
-fn coming(standing: &Standing) -> BTreeMap<RuleName, KeySpace> {
-    let rules = standing.rules.iter();
-    let coming = rules.filter_map(|rule| Some((rule.rule.clone(), rule.next.clone()??)));
-    coming.collect()
-}
-
-fn recorded(server: &str, column: &KeyColumn, reading: Reading) -> Recorded {
-    Recorded {
-        server: server.to_owned(),
-        schema: column.schema.clone(),
-        table: column.table.clone(),
-        counter: reading.counter,
-        was_fenced: reading.was_fenced,
-        session_id: reading.session,
-    }
-}
-
-/// Whether somebody else has finished it.
-fn is_over(outcome: Outcome, column: &KeyColumn) -> Result<bool> {
-    match outcome {
-        Outcome::Done => Ok(false),
-        Outcome::Over => Ok(true),
-        Outcome::Blocked(blocker) => {
-            let who = blocker.map_or_else(String::new, |its| format!(": {its}"));
-            bail!("{} is locked{who}", column.quoted_table())
-        }
     }
 }

@@ -323,6 +323,8 @@ fn a_table_or_column_that_was_probably_meant_is_named() {
         ("shpo.ordres", "id", "\"shop.orders\""),
         ("warehouse.orders", "id", "\"shop.orders\""),
         ("shpo.*", "id", "\"shop.*\""),
+        // With "shop" in place of "sho*" it would match as little.
+        ("sho*.order?s", "id", "\"shop.orders\""),
         ("shop.orders", "idd", "column = \"id\""),
     ] {
         let hint = hint(table, column);

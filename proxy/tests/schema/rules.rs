@@ -2,7 +2,7 @@
 
 use keywright_proxy::config::Config;
 use keywright_proxy::schema::{RuleFacts, Snapshot, TableFacts, facts, rules};
-use keywright_session::{Sighting, ViewKey};
+use keywright_session::{KeyColumnState, ViewKey};
 
 use crate::build::{
     MYSQL, column, config, context, counted, plain, snapshot, trigger, view, with_rules,
@@ -92,7 +92,7 @@ fn each_rule_has_its_own_facts() {
 }
 
 #[test]
-fn tables_and_views_are_sighted() {
+fn tables_and_views_are_in_the_snapshot() {
     let config = config("segment:orders", "");
     let mut keyless = plain("keyless", "int");
     keyless.columns.remove(0);
@@ -116,19 +116,19 @@ fn tables_and_views_are_sighted() {
         view("bare", &["a"], bare),
     ];
     let facts = facts(&snapshot, &config);
-    let sighted: Vec<(&str, Sighting)> = facts
+    let found: Vec<(&str, KeyColumnState)> = facts
         .tables
         .iter()
-        .map(|table| (table.name.as_str(), table.sighting))
+        .map(|table| (table.name.as_str(), table.key_column))
         .collect();
     assert_eq!(
-        sighted,
+        found,
         [
-            ("keyless", Sighting::Without),
-            ("fits", Sighting::With),
-            ("narrow", Sighting::Narrow),
-            ("other", Sighting::With),
-            ("bare", Sighting::Without),
+            ("keyless", KeyColumnState::Missing),
+            ("fits", KeyColumnState::Present),
+            ("narrow", KeyColumnState::TooNarrow),
+            ("other", KeyColumnState::Present),
+            ("bare", KeyColumnState::Missing),
         ]
     );
     let views: Vec<(&str, &ViewKey)> = facts
@@ -138,10 +138,13 @@ fn tables_and_views_are_sighted() {
         .collect();
     assert_eq!(views, [("over", &ViewKey::Column("nr".to_owned()))]);
     let rules = rules(&snapshot, &config);
-    assert_eq!(rules.sighting(b"shop", b"narrow"), Sighting::Narrow);
     assert_eq!(
-        rules.sighting(b"shop", b"keywright_segment"),
-        Sighting::Never
+        rules.key_column_state(b"shop", b"narrow"),
+        KeyColumnState::TooNarrow
+    );
+    assert_eq!(
+        rules.key_column_state(b"shop", b"keywright_segment"),
+        KeyColumnState::NoTable
     );
     let (_, through) = rules.find(b"shop", b"over").unwrap();
     assert_eq!(through.column, "nr");
@@ -172,5 +175,8 @@ fn of_what_was_not_asked_nothing_is_known() {
     let rules = rules(&snapshot, &config);
     let rule = &rules.rules()[0];
     assert!(!rule.watched && !rule.repeatable && !rule.is_signed);
-    assert_eq!(rules.sighting(b"shop", b"elsewhere"), Sighting::With);
+    assert_eq!(
+        rules.key_column_state(b"shop", b"elsewhere"),
+        KeyColumnState::Present
+    );
 }

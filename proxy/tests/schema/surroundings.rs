@@ -90,7 +90,8 @@ fn what_the_account_may_not_do_or_see_is_told() {
     assert_eq!(
         told,
         [
-            "W no table can be switched over to keys, or back: the listener's admin account lacks ALTER on `shop`.`orders`: it says no",
+            "W no table can be switched over to keys, or back: the listener's admin account lacks ALTER on `shop`.`orders` (GRANT ALTER ON \
+             `shop`.* TO it): it says no",
             "N the listener's admin account may not see all events of `shop`, which takes EVENT: one that inserts fails at the fence",
             "N server_id is 1, as by default: servers of one id, host name, port and data directory are taken for one, so give each an id \
              of its own",

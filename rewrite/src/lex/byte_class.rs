@@ -20,13 +20,14 @@ pub(crate) enum Class {
     Question,
 }
 
-/// Never out of bounds: there is a class for every byte.
+#[expect(clippy::indexing_slicing, reason = "there is a class for every byte")]
 fn class_of(byte: u8) -> Class {
     CLASSES[usize::from(byte)]
 }
 
 static CLASSES: [Class; 256] = classes();
 
+#[expect(clippy::indexing_slicing, reason = "the index is below the length")]
 const fn classes() -> [Class; 256] {
     let mut classes = [Class::Plain; 256];
     let mut index = 0;

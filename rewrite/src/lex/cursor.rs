@@ -238,11 +238,12 @@ impl<'t> Cursor<'t> {
 }
 
 /// Whether a byte may be part of an unquoted name.
+#[expect(clippy::indexing_slicing, reason = "there is an entry for every byte")]
 pub(crate) fn is_word(byte: u8) -> bool {
     WORD[usize::from(byte)]
 }
 
-/// There is an entry for every byte.
+#[expect(clippy::indexing_slicing, reason = "there is an entry for every byte")]
 static WORD: [bool; 256] = {
     let mut word = [false; 256];
     let mut byte = 0_u8;

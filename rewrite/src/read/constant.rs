@@ -7,15 +7,15 @@ use crate::refusal::KeyExpression;
 
 /// What a value comes to in an integer column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
+pub enum AsInteger {
     /// It is stored as 0: asks for a key unless `NO_AUTO_VALUE_ON_ZERO` is set.
-    Yes,
+    Zero,
     /// Below 0, but rounded to it: an UNSIGNED column may refuse it.
     NearlyZero,
     /// Below 0 when it is rounded: out of range in an UNSIGNED column, which is an error or becomes 0.
     Negative,
     /// It is stored as another number, or is too large, which never becomes 0.
-    No,
+    Other,
     /// A word: an error in strict mode, a 0 with a warning otherwise.
     Word,
     /// No clean number.
@@ -44,7 +44,7 @@ pub enum Meaning {
     ExplicitNow,
 }
 
-impl Ask {
+impl AsInteger {
     /// What it is to a row.
     ///
     /// # Errors
@@ -53,8 +53,8 @@ impl Ask {
         // A number that is out of range does not become a key of the server's own.
         let stays = care.is_strict || care.zero_is_value == Some(true);
         match self {
-            Self::Yes => Ok(Meaning::Zero),
-            Self::No => Ok(Meaning::Explicit),
+            Self::Zero => Ok(Meaning::Zero),
+            Self::Other => Ok(Meaning::Explicit),
             Self::NearlyZero if care.is_signed => Ok(Meaning::Zero),
             Self::Negative if care.is_signed => Ok(Meaning::Explicit),
             Self::NearlyZero if care.zero_is_value == Some(true) => Ok(Meaning::ExplicitNow),
@@ -68,9 +68,9 @@ impl Ask {
     /// The same below 0. `is_zero`: without rounding.
     pub(crate) fn negated(self, is_zero: bool) -> Self {
         match self {
-            Self::Yes if is_zero => Self::Yes,
-            Self::Yes | Self::NearlyZero => Self::NearlyZero,
-            Self::No | Self::Negative => Self::Negative,
+            Self::Zero if is_zero => Self::Zero,
+            Self::Zero | Self::NearlyZero => Self::NearlyZero,
+            Self::Other | Self::Negative => Self::Negative,
             Self::Word | Self::Unclean => Self::Unclean,
         }
     }
@@ -82,14 +82,14 @@ const DIGITS_MAX: usize = 60;
 /// Whether a string, or a decimal parameter, asks for a key.
 ///
 /// Clean are: blanks, a sign, digits with at most one point among them, an exponent of at most two digits.
-pub fn text_asks(value: &[u8]) -> Ask {
+pub fn text_as_integer(value: &[u8]) -> AsInteger {
     if value.first().is_some_and(u8::is_ascii_alphabetic) {
-        return Ask::Word;
+        return AsInteger::Word;
     }
     let blanks = value.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
     match value.get(blanks.count()..).unwrap_or_default() {
-        [b'-', digits @ ..] => decimal_asks(digits).negated(is_zero(digits)),
-        [b'+', digits @ ..] | digits => decimal_asks(digits),
+        [b'-', digits @ ..] => decimal_as_integer(digits).negated(is_zero(digits)),
+        [b'+', digits @ ..] | digits => decimal_as_integer(digits),
     }
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn is_zero(value: &[u8]) -> bool {
 }
 
 /// Whether an unsigned number, which rounds half away from zero, asks for a key.
-pub(crate) fn decimal_asks(value: &[u8]) -> Ask {
+pub(crate) fn decimal_as_integer(value: &[u8]) -> AsInteger {
     let (mantissa, exponent) = match value.iter().position(|byte| matches!(byte, b'e' | b'E')) {
         None => (value, 0),
         Some(at) => match (
@@ -110,22 +110,22 @@ pub(crate) fn decimal_asks(value: &[u8]) -> Ask {
             (Some((mantissa, _)), Some(exponent)) if mantissa.len() <= DIGITS_MAX => {
                 (mantissa, exponent)
             }
-            _ => return Ask::Unclean,
+            _ => return AsInteger::Unclean,
         },
     };
     let points = mantissa.iter().filter(|byte| **byte == b'.').count();
     let digits = mantissa.iter().filter(|byte| byte.is_ascii_digit()).count();
     if digits == 0 || points > 1 || digits + points != mantissa.len() {
-        return Ask::Unclean;
+        return AsInteger::Unclean;
     }
     match mantissa.iter().position(|byte| matches!(byte, b'1'..=b'9')) {
-        None => Ask::Yes,
+        None => AsInteger::Zero,
         Some(first) => rounds_to_zero(mantissa, first, exponent),
     }
 }
 
 /// Decides by the first digit that is not 0: the number is `0.d… × 10^scale`.
-fn rounds_to_zero(mantissa: &[u8], first: usize, exponent: i32) -> Ask {
+fn rounds_to_zero(mantissa: &[u8], first: usize, exponent: i32) -> AsInteger {
     let place = |index: usize| i32::try_from(index).unwrap_or(i32::MAX / 2);
     let point = mantissa
         .iter()
@@ -137,9 +137,9 @@ fn rounds_to_zero(mantissa: &[u8], first: usize, exponent: i32) -> Ask {
         place(point) - place(first)
     };
     match scale.saturating_add(exponent) {
-        i32::MIN..=-1 => Ask::Yes,
-        0 if mantissa.get(first).is_some_and(|digit| *digit < b'5') => Ask::Yes,
-        0.. => Ask::No,
+        i32::MIN..=-1 => AsInteger::Zero,
+        0 if mantissa.get(first).is_some_and(|digit| *digit < b'5') => AsInteger::Zero,
+        0.. => AsInteger::Other,
     }
 }
 
@@ -156,11 +156,11 @@ fn small(exponent: &[u8]) -> Option<i32> {
 }
 
 /// Whether a double asks for a key: it is rounded half to even.
-pub fn double_asks(value: f64) -> Ask {
+pub fn double_as_integer(value: f64) -> AsInteger {
     let ask = match value.abs() {
-        nan if nan.is_nan() => Ask::Unclean,
-        0.0..=0.5 => Ask::Yes,
-        _ => Ask::No,
+        nan if nan.is_nan() => AsInteger::Unclean,
+        0.0..=0.5 => AsInteger::Zero,
+        _ => AsInteger::Other,
     };
     match value < 0.0 {
         true => ask.negated(false),
@@ -169,18 +169,18 @@ pub fn double_asks(value: f64) -> Ask {
 }
 
 /// Whether the hexadecimal or binary digits of a literal asks for a key.
-pub(crate) fn digits_ask(digits: &[u8], per_byte: usize) -> Ask {
+pub(crate) fn digits_as_integer(digits: &[u8], per_byte: usize) -> AsInteger {
     let is_zero = digits.iter().all(|digit| *digit == b'0');
     match digits.len().div_ceil(per_byte) {
-        1..=8 if is_zero => Ask::Yes,
-        _ if is_zero => Ask::Unclean,
-        _ => Ask::No,
+        1..=8 if is_zero => AsInteger::Zero,
+        _ if is_zero => AsInteger::Unclean,
+        _ => AsInteger::Other,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Ask, Care, Meaning, double_asks, text_asks};
+    use super::{AsInteger, Care, Meaning, double_as_integer, text_as_integer};
     use crate::refusal::KeyExpression;
 
     #[test]
@@ -189,28 +189,44 @@ mod tests {
             "0", "00", "0.0", "0.", ".0", "+0", "-0", " 0", "\t0", "0.4", "-0.0", ".49999", "4e-1",
             "0e5", "04e-1", "0.04e1", "1e-30", "0.0004e3", "49e-2", "00.4",
         ] {
-            assert_eq!(text_asks(text.as_bytes()), Ask::Yes, "{text}");
+            assert_eq!(text_as_integer(text.as_bytes()), AsInteger::Zero, "{text}");
         }
         for text in [
             "1", "0.5", "5e-1", "+0.5", "10", "007", "0.05e1", "50e-2", "1e9", "4e0", "0.4e1",
             "12.0",
         ] {
-            assert_eq!(text_asks(text.as_bytes()), Ask::No, "{text}");
+            assert_eq!(text_as_integer(text.as_bytes()), AsInteger::Other, "{text}");
         }
         for text in [
             "", " ", ".", "0 ", " e", "0e", "0e+", "0x0", "- 0", "0\n", "\n0", "-abc", "0e999",
             "0\0",
         ] {
-            assert_eq!(text_asks(text.as_bytes()), Ask::Unclean, "{text:?}");
+            assert_eq!(
+                text_as_integer(text.as_bytes()),
+                AsInteger::Unclean,
+                "{text:?}"
+            );
         }
         for text in ["abc", "e", "e5", "x'", "nan"] {
-            assert_eq!(text_asks(text.as_bytes()), Ask::Word, "{text:?}");
+            assert_eq!(
+                text_as_integer(text.as_bytes()),
+                AsInteger::Word,
+                "{text:?}"
+            );
         }
         for text in ["-1", " -0.5", "-5e-1"] {
-            assert_eq!(text_asks(text.as_bytes()), Ask::Negative, "{text:?}");
+            assert_eq!(
+                text_as_integer(text.as_bytes()),
+                AsInteger::Negative,
+                "{text:?}"
+            );
         }
         for text in ["-0.4", "-4e-1", "-1e-30"] {
-            assert_eq!(text_asks(text.as_bytes()), Ask::NearlyZero, "{text:?}");
+            assert_eq!(
+                text_as_integer(text.as_bytes()),
+                AsInteger::NearlyZero,
+                "{text:?}"
+            );
         }
     }
 
@@ -227,11 +243,11 @@ mod tests {
         let signed = care(true, Some(false), false);
         let values = care(false, Some(true), false);
         for (ask, meanings) in [
-            (Ask::Yes, [Ok(Meaning::Zero); 4]),
-            (Ask::No, [Ok(Meaning::Explicit); 4]),
-            (Ask::Unclean, [Err(KeyExpression::NotNumber); 4]),
+            (AsInteger::Zero, [Ok(Meaning::Zero); 4]),
+            (AsInteger::Other, [Ok(Meaning::Explicit); 4]),
+            (AsInteger::Unclean, [Err(KeyExpression::NotNumber); 4]),
             (
-                Ask::Word,
+                AsInteger::Word,
                 [
                     Err(KeyExpression::NotNumber),
                     Ok(Meaning::ExplicitNow),
@@ -240,7 +256,7 @@ mod tests {
                 ],
             ),
             (
-                Ask::Negative,
+                AsInteger::Negative,
                 [
                     Err(KeyExpression::Negative),
                     Ok(Meaning::ExplicitNow),
@@ -249,7 +265,7 @@ mod tests {
                 ],
             ),
             (
-                Ask::NearlyZero,
+                AsInteger::NearlyZero,
                 [
                     Err(KeyExpression::Negative),
                     Err(KeyExpression::Negative),
@@ -265,12 +281,12 @@ mod tests {
 
     #[test]
     fn doubles_round_half_to_even() {
-        assert_eq!(double_asks(0.5), Ask::Yes);
-        assert_eq!(double_asks(-0.0), Ask::Yes);
-        assert_eq!(double_asks(-0.5), Ask::NearlyZero);
-        assert_eq!(double_asks(0.50000001), Ask::No);
-        assert_eq!(double_asks(-0.50000001), Ask::Negative);
-        assert_eq!(double_asks(f64::INFINITY), Ask::No);
-        assert_eq!(double_asks(f64::NAN), Ask::Unclean);
+        assert_eq!(double_as_integer(0.5), AsInteger::Zero);
+        assert_eq!(double_as_integer(-0.0), AsInteger::Zero);
+        assert_eq!(double_as_integer(-0.5), AsInteger::NearlyZero);
+        assert_eq!(double_as_integer(0.50000001), AsInteger::Other);
+        assert_eq!(double_as_integer(-0.50000001), AsInteger::Negative);
+        assert_eq!(double_as_integer(f64::INFINITY), AsInteger::Other);
+        assert_eq!(double_as_integer(f64::NAN), AsInteger::Unclean);
     }
 }

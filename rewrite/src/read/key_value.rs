@@ -6,7 +6,8 @@ use crate::lex::scan::Scanned;
 use crate::lex::token::{Kind, Token};
 use crate::modes::Flavour;
 use crate::read::constant::{
-    Ask, Care, Meaning, decimal_asks, digits_ask, double_asks, is_zero, text_asks,
+    AsInteger, Care, Meaning, decimal_as_integer, digits_as_integer, double_as_integer, is_zero,
+    text_as_integer,
 };
 use crate::refusal::{KeyExpression, Unread, Unsupported};
 
@@ -207,15 +208,23 @@ impl Cursor<'_> {
             // A temporary table between would hold it as text.
             Kind::Hex | Kind::Bits if wanted.in_query => refused(KeyExpression::Operator),
             _ if wanted.form != KeyForm::Integer => refused(KeyExpression::Operator),
-            Kind::Decimal => asked(sign.of(decimal_asks(bytes), is_zero(bytes)), wanted, seen),
+            Kind::Decimal => asked(
+                sign.of(decimal_as_integer(bytes), is_zero(bytes)),
+                wanted,
+                seen,
+            ),
             Kind::Float => match std::str::from_utf8(bytes).map(str::parse::<f64>) {
-                Ok(Ok(number)) => asked(sign.of(double_asks(number), is_zero(bytes)), wanted, seen),
+                Ok(Ok(number)) => asked(
+                    sign.of(double_as_integer(number), is_zero(bytes)),
+                    wanted,
+                    seen,
+                ),
                 _ => refused(KeyExpression::LongNumber),
             },
             // To MariaDB `x'30'` is the string '0', and 0x30 a number.
             Kind::Hex if self.modes.server.flavour == Flavour::MariaDb && bytes.ends_with(b"'") => {
                 match hex_text(digits(bytes)) {
-                    Some(content) if !signed => asked(text_asks(&content), wanted, seen),
+                    Some(content) if !signed => asked(text_as_integer(&content), wanted, seen),
                     Some(_) | None => refused(KeyExpression::Operator),
                 }
             }
@@ -241,7 +250,7 @@ impl Cursor<'_> {
             let token = self.token()?;
             content.extend(self.unescaped(token.of(self.text)));
         }
-        asked(text_asks(&content), wanted, seen)
+        asked(text_as_integer(&content), wanted, seen)
     }
 
     fn keyword(
@@ -322,7 +331,7 @@ impl Cursor<'_> {
         self.accept_mark(b'(')?;
         let number = self.token()?;
         let explicit = number.kind == Kind::Decimal
-            && decimal_asks(number.of(self.text)) == Ask::No
+            && decimal_as_integer(number.of(self.text)) == AsInteger::Other
             && self.accept_mark(b')')?;
         if !explicit {
             return Err(Unsupported::Key(KeyExpression::Call).into());
@@ -349,29 +358,31 @@ enum Sign {
 
 impl Sign {
     /// What a number without sign comes to behind this. `is_zero`: it is 0 if it asks.
-    fn of(self, ask: Ask, is_zero: bool) -> Ask {
+    fn of(self, as_integer: AsInteger, is_zero: bool) -> AsInteger {
         match self {
-            Self::None | Self::Plus => ask,
-            Self::Minus => ask.negated(is_zero),
+            Self::None | Self::Plus => as_integer,
+            Self::Minus => as_integer.negated(is_zero),
         }
     }
 
     /// The same of hexadecimal or binary digits: where they are computed with, those of the last eight bytes count.
-    fn of_digits(self, digits: &[u8], per_byte: usize) -> Ask {
+    fn of_digits(self, digits: &[u8], per_byte: usize) -> AsInteger {
         match self {
-            Self::Minus if digits.len() > per_byte * 8 => Ask::Unclean,
-            Self::None | Self::Plus | Self::Minus => self.of(digits_ask(digits, per_byte), true),
+            Self::Minus if digits.len() > per_byte * 8 => AsInteger::Unclean,
+            Self::None | Self::Plus | Self::Minus => {
+                self.of(digits_as_integer(digits, per_byte), true)
+            }
         }
     }
 }
 
-fn asked(ask: Ask, wanted: Wanted<'_>, seen: &mut Scanned) -> Result<Value, Unread> {
+fn asked(as_integer: AsInteger, wanted: Wanted<'_>, seen: &mut Scanned) -> Result<Value, Unread> {
     // What was called before in the row may have written to a table that rolls nothing back: then the server only warns.
     let care = Care {
         is_strict: wanted.care.is_strict && !seen.calls,
         ..wanted.care
     };
-    match ask.meaning(care) {
+    match as_integer.meaning(care) {
         Ok(Meaning::Zero) => Ok(Value::Zero),
         Ok(Meaning::Explicit) => Ok(Value::Explicit),
         Ok(Meaning::ExplicitNow) => {

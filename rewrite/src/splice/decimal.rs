@@ -141,6 +141,10 @@ impl Descending {
 /// Numbers below 100, in two digits.
 static PAIRS: [[u8; 2]; 100] = pairs();
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the index is from 1 to below the length"
+)]
 const fn pairs() -> [[u8; 2]; 100] {
     let mut pairs = [*b"00"; 100];
     let mut index = 1;

@@ -60,26 +60,26 @@ pub(crate) fn view(view: &now::View) -> before::View {
     }
 }
 
-pub(crate) fn table(table: &now::SeenTable) -> before::SeenTable {
-    before::SeenTable {
+pub(crate) fn table(table: &now::TableSnapshot) -> before::TableSnapshot {
+    before::TableSnapshot {
         schema: table.schema.clone(),
         name: table.name.clone(),
-        sighting: match table.sighting {
-            now::Sighting::With => before::Sighting::With,
-            now::Sighting::Narrow => before::Sighting::Narrow,
-            now::Sighting::Without => before::Sighting::Without,
-            now::Sighting::Never => before::Sighting::Never,
+        key_column: match table.key_column {
+            now::KeyColumnState::Present => before::KeyColumnState::Present,
+            now::KeyColumnState::TooNarrow => before::KeyColumnState::TooNarrow,
+            now::KeyColumnState::Missing => before::KeyColumnState::Missing,
+            now::KeyColumnState::NoTable => before::KeyColumnState::NoTable,
         },
     }
 }
 
-pub(crate) fn door(door: &now::Door) -> before::Door {
-    before::Door {
-        name: door.name.clone(),
-        is_held: door.is_held,
-        waits_for_store: door.waits_for_store,
-        is_switched: door.is_switched,
-        servers: door.servers.clone(),
+pub(crate) fn admission(admission: &now::RuleAdmission) -> before::RuleAdmission {
+    before::RuleAdmission {
+        name: admission.name.clone(),
+        is_held: admission.is_held,
+        waits_for_store: admission.waits_for_store,
+        is_switched: admission.is_switched,
+        servers: admission.servers.clone(),
     }
 }
 
@@ -162,22 +162,24 @@ pub(crate) fn step(step: before::Step) -> now::Step {
 pub(crate) fn event(event: before::Event) -> now::Event {
     now::Event {
         rule: event.rule,
-        what: match event.what {
-            before::What::Rewritten => now::What::Rewritten,
-            before::What::Observed => now::What::Observed,
-            before::What::Native(rows) => now::What::Native(rows),
-            before::What::Refused(construct) => now::What::Refused(construct),
-            before::What::Passed(construct) => now::What::Passed(construct),
+        outcome: match event.outcome {
+            before::StatementOutcome::Rewritten => now::StatementOutcome::Rewritten,
+            before::StatementOutcome::Observed => now::StatementOutcome::Observed,
+            before::StatementOutcome::Native(rows) => now::StatementOutcome::Native(rows),
+            before::StatementOutcome::Refused(construct) => {
+                now::StatementOutcome::Refused(construct)
+            }
+            before::StatementOutcome::Passed(construct) => now::StatementOutcome::Passed(construct),
         },
     }
 }
 
-pub(crate) fn adopted(adopted: before::Adopted) -> now::Adopted {
-    match adopted {
-        before::Adopted::Yes => now::Adopted::Yes,
-        before::Adopted::GoesOn => now::Adopted::GoesOn,
-        before::Adopted::Later => now::Adopted::Later,
-        before::Adopted::Never => now::Adopted::Never,
+pub(crate) fn update(update: before::RulesUpdate) -> now::RulesUpdate {
+    match update {
+        before::RulesUpdate::Taken => now::RulesUpdate::Taken,
+        before::RulesUpdate::AfterTransaction => now::RulesUpdate::AfterTransaction,
+        before::RulesUpdate::AfterCommand => now::RulesUpdate::AfterCommand,
+        before::RulesUpdate::Impossible => now::RulesUpdate::Impossible,
     }
 }
 

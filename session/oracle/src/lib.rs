@@ -13,9 +13,9 @@ mod rules;
 mod session;
 
 pub use now::{
-    Adopted, Budget, Door, Event, KeyFailure, KeyRequest, Limits, List, Listing, Mode,
-    OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rest, Room, Rule, SeenTable,
-    SessionFacts, Sighting, Step, View, ViewKey, What,
+    Budget, Event, KeyColumnState, KeyFailure, KeyRequest, Limits, List, Listing, Mode,
+    OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rest, Room, Rule,
+    RuleAdmission, RulesUpdate, SessionFacts, StatementOutcome, Step, TableSnapshot, View, ViewKey,
 };
 pub use rules::{Rules, SchemaChanges, Traffic};
 pub use session::Session;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::compare::same;
 use crate::convert;
-use crate::{Door, Rule, SeenTable, View};
+use crate::{Rule, RuleAdmission, TableSnapshot, View};
 
 /// Rules of both.
 pub struct Rules {
@@ -56,7 +56,7 @@ impl Rules {
 
     /// As that of one.
     #[must_use]
-    pub fn with_tables(self, tables: &[SeenTable], is_all: bool) -> Self {
+    pub fn with_tables(self, tables: &[TableSnapshot], is_all: bool) -> Self {
         let of_before: Vec<_> = tables.iter().map(convert::table).collect();
         self.with(
             |rules| rules.with_tables(&of_before, is_all),
@@ -87,13 +87,21 @@ impl Rules {
 
     /// As that of one.
     #[must_use]
-    pub fn with_traffic(self, traffic: &Arc<Traffic>, version: u64, doors: &[Door]) -> Self {
-        let of_before: Vec<_> = doors.iter().map(convert::door).collect();
+    pub fn with_traffic(
+        self,
+        traffic: &Arc<Traffic>,
+        version: u64,
+        admissions: &[RuleAdmission],
+    ) -> Self {
+        let of_before: Vec<_> = admissions.iter().map(convert::admission).collect();
         let made = self.with(
             |rules| rules.with_traffic(&traffic.before, version, &of_before),
-            |rules| rules.with_traffic(&traffic.now, version, doors),
+            |rules| rules.with_traffic(&traffic.now, version, admissions),
         );
-        let names = doors.iter().map(|door| door.name.clone()).collect();
+        let names = admissions
+            .iter()
+            .map(|admission| admission.name.clone())
+            .collect();
         Self {
             traffic: Some((Arc::clone(traffic), names)),
             ..made
@@ -185,9 +193,9 @@ impl SchemaChanges {
     }
 
     /// As that of one.
-    pub fn note_look(&self, began_at: u64, is_other: bool) {
-        self.before.note_look(began_at, is_other);
-        self.now.note_look(began_at, is_other);
+    pub fn note_schema_refresh(&self, began_at: u64, is_other: bool) {
+        self.before.note_schema_refresh(began_at, is_other);
+        self.now.note_schema_refresh(began_at, is_other);
     }
 
     /// As that of one.

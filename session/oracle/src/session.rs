@@ -8,7 +8,9 @@ use crate::budget::Shared;
 use crate::compare::{Shown, same};
 use crate::convert;
 use crate::rules::Rules;
-use crate::{Adopted, Budget, Event, KeyFailure, List, Listing, Rest, Room, SessionFacts, Step};
+use crate::{
+    Budget, Event, KeyFailure, List, Listing, Rest, Room, RulesUpdate, SessionFacts, Step,
+};
 
 /// Both sessions of one connection.
 pub struct Session {
@@ -165,15 +167,15 @@ impl Session {
     }
 
     /// As that of one.
-    pub fn adopt(&mut self, rules: &Arc<Rules>) -> Adopted {
-        let now = self.now.adopt(&rules.now);
-        let before = convert::adopted(self.before.adopt(&rules.before));
-        let adopted = same("whether rules are taken", before, now);
-        if adopted == Adopted::Yes {
+    pub fn update_rules(&mut self, rules: &Arc<Rules>) -> RulesUpdate {
+        let now = self.now.update_rules(&rules.now);
+        let before = convert::update(self.before.update_rules(&rules.before));
+        let update = same("whether rules are taken", before, now);
+        if update == RulesUpdate::Taken {
             self.rules = Arc::clone(rules);
         }
         self.settle();
-        adopted
+        update
     }
 
     /// As that of one.

@@ -6,7 +6,7 @@ use keywright_wire::capability::EXTENDED_METADATA;
 use keywright_wire::protocol::{
     AUTOCOMMIT, COM_QUERY, IN_READ_ONLY_TRANSACTION, IN_TRANSACTION, NO_BACKSLASH_ESCAPES,
 };
-use keywright_wire::rows::Made;
+use keywright_wire::rows::TextResult;
 
 use crate::session::{Session, Turn};
 use crate::step::Step;
@@ -171,7 +171,7 @@ impl Session {
             return;
         };
         let columns: Vec<&[u8]> = list.columns.iter().map(|name| name.as_bytes()).collect();
-        let made = Made {
+        let made = TextResult {
             sequence: 1,
             deprecate_eof: self.deprecates_eof(),
             extended: self.facts.capabilities & EXTENDED_METADATA != 0,

@@ -6,7 +6,7 @@ use keywright_wire::packets::packets;
 use keywright_wire::protocol::{
     AUTOCOMMIT, COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, LOCAL_INFILE,
 };
-use keywright_wire::rows::{Made, write_column, write_ok};
+use keywright_wire::rows::{TextResult, write_column, write_ok};
 
 use super::{Columns, Imagine, Imagined};
 use crate::answer::after::Named;
@@ -199,7 +199,7 @@ impl Imagined {
 
 /// A result of one row.
 fn write_row(columns: &[&[u8]], row: Vec<Option<&[u8]>>, out: &mut Vec<u8>) {
-    let made = Made {
+    let made = TextResult {
         sequence: 1,
         deprecate_eof: true,
         extended: false,

@@ -23,7 +23,7 @@ use crate::insert::values::Stage;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::server::question::KeyThere;
 use crate::session::{Gather, Session, Turn};
-use crate::step::{KeyFailure, KeyRequest, Step, What};
+use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
 
 /// Makes the server's LAST_INSERT_ID() what the rewritten statement expects.
 pub(crate) const START: &[u8] = b"SET last_insert_id=0";
@@ -179,11 +179,11 @@ impl Session {
             self.note(
                 Some(index),
                 match decision {
-                    LoadDecision::Try => What::Observed,
-                    LoadDecision::Explicit => What::Passed("explicit"),
-                    LoadDecision::AmbiguousId => What::Passed("ambiguous_id"),
+                    LoadDecision::Try => StatementOutcome::Observed,
+                    LoadDecision::Explicit => StatementOutcome::Passed("explicit"),
+                    LoadDecision::AmbiguousId => StatementOutcome::Passed("ambiguous_id"),
                     LoadDecision::Unsupported(what) => {
-                        What::Passed(Unsupported::LoadWith(what).label())
+                        StatementOutcome::Passed(Unsupported::LoadWith(what).label())
                     }
                 },
             );
@@ -275,7 +275,7 @@ impl Session {
         if rows <= rows_max {
             return self.ask_load_keys();
         }
-        self.note(Some(rule), What::Refused("load_data_rows"));
+        self.note(Some(rule), StatementOutcome::Refused("load_data_rows"));
         let message = too_many(rows_max);
         self.refuse(header, Cause::StatementUnsupported, &message)
     }
@@ -397,7 +397,7 @@ impl Session {
         let is_given = error.is_some_and(|(number, message)| is_given_key(number, message));
         let sequence = Header::read(last).map_or(1, |header| header.sequence);
         if too_few {
-            self.note(Some(load.rule), What::Refused("load_data_rows"));
+            self.note(Some(load.rule), StatementOutcome::Refused("load_data_rows"));
             let message = too_many(self.facts.limits.select_rows_max);
             let cause = Cause::StatementUnsupported;
             write_error(cause, &message, sequence, &mut self.down);
@@ -407,7 +407,7 @@ impl Session {
             self.tell_explicit(load.rule, sequence);
             return;
         }
-        self.note(Some(load.rule), What::Rewritten);
+        self.note(Some(load.rule), StatementOutcome::Rewritten);
         self.down.extend_from_slice(answer);
         if let Phase::Sent(first) | Phase::Sending(first, _) = load.phase {
             let failed = error.is_some();

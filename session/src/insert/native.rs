@@ -13,7 +13,7 @@ use keywright_wire::packets::{error_of, last_packet, packets, single_ok};
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::session::{Gather, Session, Turn};
-use crate::step::{Step, What};
+use crate::step::{StatementOutcome, Step};
 
 /// The servers' errors where they cannot make another key.
 const AT_FENCE: [u16; 2] = [167, 1467];
@@ -190,7 +190,7 @@ impl Session {
     pub(crate) fn note_native(&mut self, rule: usize, rows_max: Option<u64>) {
         if !self.rewrites(rule) {
             let ids = rows_max.map(|rows| rows.saturating_mul(self.context.increment.max(1)));
-            self.note(Some(rule), What::Native(ids));
+            self.note(Some(rule), StatementOutcome::Native(ids));
         }
     }
 

@@ -11,7 +11,7 @@ use keywright_rewrite::{
 };
 
 use crate::prepared::statements::Keyless;
-use crate::rules::Sighting;
+use crate::rules::KeyColumnState;
 use crate::server::question::{KeyThere, Question};
 use crate::session::Session;
 
@@ -202,7 +202,7 @@ impl Session {
         };
         let (schema, name) = self.named(table);
         let is_ahead = self.rules.is_ahead(index, schema, name);
-        let was_seen = self.rules.sighting(schema, name) != Sighting::Never;
+        let was_seen = self.rules.key_column_state(schema, name) != KeyColumnState::NoTable;
         if insert.needs_columns() {
             match &self.stage.columns {
                 None => return Ok(Planned::Ask(Question::Columns(table.clone()))),

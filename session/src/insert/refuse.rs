@@ -11,21 +11,21 @@ use crate::answer::errors::write_error;
 use crate::insert::values::{Stage, has_ambiguous_id};
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule};
 use crate::session::Session;
-use crate::step::{Step, What};
+use crate::step::{StatementOutcome, Step};
 
 /// The servers' error for a packet that ends too early, or too late.
 const MALFORMED: u16 = 1835;
 
 /// What an observing rule counts for a statement; `None`: nothing would have been done.
-pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<What> {
+pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<StatementOutcome> {
     let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
     if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-        Some(What::Passed("explicit"))
+        Some(StatementOutcome::Passed("explicit"))
     } else if wants_keys && has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse
     {
-        Some(What::Passed("ambiguous_id"))
+        Some(StatementOutcome::Passed("ambiguous_id"))
     } else {
-        wants_keys.then_some(What::Observed)
+        wants_keys.then_some(StatementOutcome::Observed)
     }
 }
 
@@ -98,8 +98,8 @@ impl Session {
             return self.update_last_insert_id(false);
         }
         self.last_insert_id = None;
-        self.note(rule, What::Passed(what.label()));
-        self.note(rule, What::Native(None));
+        self.note(rule, StatementOutcome::Passed(what.label()));
+        self.note(rule, StatementOutcome::Native(None));
         if let Some(rule) = rule {
             self.watch_fence(rule);
         }
@@ -115,7 +115,7 @@ impl Session {
         if what == Unsupported::TableAhead {
             return self.wait_ahead(header, rule);
         }
-        self.note(rule, What::Refused(what.label()));
+        self.note(rule, StatementOutcome::Refused(what.label()));
         let message =
             format!("keywright cannot fill in a key exactly in {what}, on a table with a rule");
         self.refuse(header, Cause::StatementUnsupported, &message)
@@ -130,26 +130,29 @@ impl Session {
             self.note_unknown_server();
             return Step::Wait;
         }
-        self.note(rule, What::Refused(Unsupported::TableAhead.label()));
+        self.note(
+            rule,
+            StatementOutcome::Refused(Unsupported::TableAhead.label()),
+        );
         let message = "keywright gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
                        proxy's log says what keeps it from going on above them";
         self.refuse(header, Cause::TableAhead, message)
     }
 
     pub(crate) fn refuse_ambiguous_id(&mut self, header: Header, rule: usize) -> Step {
-        self.note(Some(rule), What::Refused("ambiguous_id"));
+        self.note(Some(rule), StatementOutcome::Refused("ambiguous_id"));
         let message = "keywright cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE";
         self.refuse(header, Cause::StatementUnsupported, message)
     }
 
     pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize, rule: &Rule) -> Step {
-        self.note(Some(index), What::Refused("explicit"));
+        self.note(Some(index), StatementOutcome::Refused("explicit"));
         self.refuse(header, Cause::KeyExplicit, &may_not_be_given(rule))
     }
 
     /// The same, of a statement that was answered already.
     pub(crate) fn tell_explicit(&mut self, index: usize, sequence: u8) {
-        self.note(Some(index), What::Refused("explicit"));
+        self.note(Some(index), StatementOutcome::Refused("explicit"));
         let rule = self.rules.rules().get(index);
         let message = rule.map(may_not_be_given).unwrap_or_default();
         write_error(Cause::KeyExplicit, &message, sequence, &mut self.down);

@@ -20,7 +20,7 @@ use crate::answer::last_insert_id::{Reply, names_row_count};
 use crate::insert::native::{LeavesOut, Native};
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::session::{Gather, Session, Turn};
-use crate::step::{KeyFailure, Step, What};
+use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// Rows that the first try has keys for, if so many can be had.
 pub(crate) const ROWS_FIRST: u64 = 64;
@@ -62,13 +62,15 @@ pub(crate) enum SelectDecision {
 
 impl SelectDecision {
     /// What an observing rule counts.
-    pub(crate) fn observed(&self) -> Option<What> {
+    pub(crate) fn observed(&self) -> Option<StatementOutcome> {
         match self {
             Self::Leave => None,
-            Self::Explicit => Some(What::Passed("explicit")),
-            Self::AmbiguousId => Some(What::Passed("ambiguous_id")),
-            Self::Once(what) => Some(What::Passed(Unsupported::SelectWith(what).label())),
-            Self::Try => Some(What::Observed),
+            Self::Explicit => Some(StatementOutcome::Passed("explicit")),
+            Self::AmbiguousId => Some(StatementOutcome::Passed("ambiguous_id")),
+            Self::Once(what) => Some(StatementOutcome::Passed(
+                Unsupported::SelectWith(what).label(),
+            )),
+            Self::Try => Some(StatementOutcome::Observed),
         }
     }
 }
@@ -244,7 +246,7 @@ impl Session {
         let rule = stage.query.as_ref().map(|attempt| attempt.rule);
         self.drop_command = true;
         if too_few {
-            self.note(rule, What::Refused("insert_select_rows"));
+            self.note(rule, StatementOutcome::Refused("insert_select_rows"));
             let rows = stage.query.map_or(0, |attempt| attempt.rows);
             let why = match rows < self.facts.limits.select_rows_max {
                 true => "as many as can have keys at once",
@@ -256,7 +258,7 @@ impl Session {
             write_error(Cause::StatementUnsupported, &message, 1, &mut self.down);
             return;
         }
-        self.note(rule, What::Rewritten);
+        self.note(rule, StatementOutcome::Rewritten);
         match single_ok(answer) {
             // No row went in, so there is no id, but the SELECT may have set LAST_INSERT_ID() itself.
             Some((_, _, done)) if done.affected_rows == 0 => {

@@ -22,7 +22,7 @@ use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::server::context::PROBE_COLUMNS;
 use crate::server::question::KeyThere;
 use crate::session::{Gather, Session, Turn};
-use crate::step::{KeyFailure, KeyRequest, Step, What};
+use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
 
 /// What is known of the command at the front of the client's bytes, which may be read several times before it goes out.
 #[derive(Debug, Default)]
@@ -239,7 +239,7 @@ impl Session {
             return self.refuse_unsupported(header, Some(index), what);
         }
         self.answer.expect(Shape::Results);
-        self.note(Some(index), What::Rewritten);
+        self.note(Some(index), StatementOutcome::Rewritten);
         let reply = self.reply(&plan, plan.last_insert_id(), &keys);
         self.turn = Turn::of_reply(reply, plan.returning());
         if let Some(how) = in_place {

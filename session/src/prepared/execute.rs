@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Ask, LastInsertId, Unread, Unsupported, Variant};
+use keywright_rewrite::{AsInteger, LastInsertId, Unread, Unsupported, Variant};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use keywright_wire::packets::{write_close, write_command};
@@ -18,7 +18,7 @@ use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
 use crate::rules::OnExplicit;
 use crate::session::{Gather, Session, Turn};
-use crate::step::{KeyFailure, Step, What};
+use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// What an execution needs.
 struct Wanted {
@@ -189,7 +189,7 @@ impl Session {
         };
         for key in statement.plan.key_parameters() {
             let param = params.get(usize::from(key.parameter));
-            let bound = param.map_or(Bound::Value(Ask::Unclean), Bound::of);
+            let bound = param.map_or(Bound::Value(AsInteger::Unclean), Bound::of);
             let care = statement.plan.care(modes, key.row);
             match bound.asks(care, only_null)? {
                 true => wanted.asking.push(key.row),
@@ -326,7 +326,7 @@ impl Session {
             statement.long_data.clear();
         }
         if wanted.keys > 0 {
-            self.note(Some(rule), What::Rewritten);
+            self.note(Some(rule), StatementOutcome::Rewritten);
         }
         self.answer.expect(execution.shape());
         self.turn = Turn::of_reply(reply, returning);

@@ -13,7 +13,7 @@ use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
 use crate::rules::{OnAmbiguousId, OnExplicit, Rule};
 use crate::session::{Session, Turn};
-use crate::step::{KeyFailure, Step, What};
+use crate::step::{KeyFailure, StatementOutcome, Step};
 
 impl Session {
     pub(crate) fn bulk_execute(&mut self, header: Header, bytes: &[u8]) -> Step {
@@ -194,7 +194,7 @@ impl Session {
         let reply = self.reply_of_bulk(plan, literal(plan.last_insert_id()), &keys, rows);
         let returning = plan.returning();
         if total > 0 {
-            self.note(Some(index), What::Rewritten);
+            self.note(Some(index), StatementOutcome::Rewritten);
         }
         self.answer.expect(Shape::Results);
         self.turn = Turn::of_reply(reply, returning);

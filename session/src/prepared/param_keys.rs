@@ -1,7 +1,9 @@
 //! Keys among the parameters of an execution: which of the client's ask for one, and keys as parameters.
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Ask, Care, Meaning, Unsupported, double_asks, text_asks};
+use keywright_rewrite::{
+    AsInteger, Care, Meaning, Unsupported, double_as_integer, text_as_integer,
+};
 use keywright_wire::bytes::{Reader, write_lenenc};
 use keywright_wire::params::{Param, Type, UNSIGNED};
 
@@ -16,7 +18,7 @@ pub(crate) enum Bound {
     Asks,
     /// It is DEFAULT, which asks unless sql_mode says otherwise.
     Default,
-    Value(Ask),
+    Value(AsInteger),
 }
 
 impl Bound {
@@ -27,30 +29,30 @@ impl Bound {
         }
         let Some(value) = param.value else {
             // Sent as long data: nobody has read it.
-            return Self::Value(Ask::Unclean);
+            return Self::Value(AsInteger::Unclean);
         };
         let [_, flags] = param.of_type;
         let ask = match param.of_type[0] {
             1 | 2 | 3 | 8 | 9 | 13 => {
                 let has_sign = value.last().is_some_and(|byte| *byte >= 0x80);
                 match value.iter().all(|byte| *byte == 0) {
-                    true => Ask::Yes,
-                    false if has_sign && flags & UNSIGNED == 0 => Ask::Negative,
-                    false => Ask::No,
+                    true => AsInteger::Zero,
+                    false if has_sign && flags & UNSIGNED == 0 => AsInteger::Negative,
+                    false => AsInteger::Other,
                 }
             }
             4 => match <[u8; 4]>::try_from(value) {
-                Ok(bytes) => double_asks(f64::from(f32::from_le_bytes(bytes))),
-                Err(_) => Ask::Unclean,
+                Ok(bytes) => double_as_integer(f64::from(f32::from_le_bytes(bytes))),
+                Err(_) => AsInteger::Unclean,
             },
             5 => match <[u8; 8]>::try_from(value) {
-                Ok(bytes) => double_asks(f64::from_le_bytes(bytes)),
-                Err(_) => Ask::Unclean,
+                Ok(bytes) => double_as_integer(f64::from_le_bytes(bytes)),
+                Err(_) => AsInteger::Unclean,
             },
-            7 | 10 | 11 | 12 => Ask::Unclean,
+            7 | 10 | 11 | 12 => AsInteger::Unclean,
             _ => match Reader(value).text() {
-                Some(text) => text_asks(text),
-                None => Ask::Unclean,
+                Some(text) => text_as_integer(text),
+                None => AsInteger::Unclean,
             },
         };
         Self::Value(ask)

@@ -24,7 +24,7 @@ use crate::prepared::statements::{
 use crate::rules::{Mode, OnExplicit};
 use crate::server::context::is_harmless_set;
 use crate::session::{Gather, Session, Turn};
-use crate::step::{Step, What};
+use crate::step::{StatementOutcome, Step};
 
 impl Session {
     pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
@@ -298,7 +298,7 @@ impl Session {
         if self.must_refuse(rule, what) {
             return self.refuse_unsupported(header, rule, what);
         }
-        self.note(rule, What::Passed(what.label()));
+        self.note(rule, StatementOutcome::Passed(what.label()));
         match rule.filter(|rule| !self.rewrites(*rule)) {
             Some(rule) => {
                 let insert = ObservedInsert::Unsupported(what);

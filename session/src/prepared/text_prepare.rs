@@ -21,7 +21,7 @@ use crate::client::text::Reading;
 use crate::insert::values::Stage;
 use crate::server::context::Context;
 use crate::session::{Gather, Session, Turn};
-use crate::step::{KeyFailure, Step, What};
+use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// The name of the proxy's own statement. Its keys are used up, so nobody else may execute it.
 const OWN_NAME: &str = "keywright execute";
@@ -277,7 +277,7 @@ impl Session {
         }
         let mut text = format!("PREPARE `{OWN_NAME}` FROM ").into_bytes();
         quote_string(&spliced, !statement.modes.no_backslash_escapes, &mut text);
-        self.note(Some(index), What::Rewritten);
+        self.note(Some(index), StatementOutcome::Rewritten);
         // Whatever the answer will be.
         self.context.has_own_text = true;
         let reprepared = Reprepared {

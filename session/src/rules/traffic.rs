@@ -27,16 +27,16 @@ pub struct Traffic {
     version: AtomicU64,
     /// By the rule's name. Those that were in force earlier stay: a statement may still go by them.
     rules: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
-    unread: Arc<AtomicU64>,
+    passthrough: Arc<AtomicU64>,
     unknown_server: AtomicU64,
     at_fence: AtomicU64,
 }
 
 /// A connection in passthrough, until this is dropped.
 #[derive(Debug)]
-pub struct Unread(Arc<AtomicU64>);
+pub struct PassthroughConnection(Arc<AtomicU64>);
 
-impl Drop for Unread {
+impl Drop for PassthroughConnection {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -59,14 +59,14 @@ impl Traffic {
     }
 
     /// A connection in passthrough: what it has under way is not known.
-    pub fn pass_unread(&self) -> Unread {
-        self.unread.fetch_add(1, Ordering::SeqCst);
-        Unread(Arc::clone(&self.unread))
+    pub fn count_passthrough(&self) -> PassthroughConnection {
+        self.passthrough.fetch_add(1, Ordering::SeqCst);
+        PassthroughConnection(Arc::clone(&self.passthrough))
     }
 
     /// How many of these there are.
-    pub fn unread(&self) -> u64 {
-        self.unread.load(Ordering::SeqCst)
+    pub fn passthrough(&self) -> u64 {
+        self.passthrough.load(Ordering::SeqCst)
     }
 
     /// How often a statement was kept back because its keys are not in force on the server that it was for, or its table has ids that
@@ -87,14 +87,14 @@ impl Traffic {
 }
 
 /// How one version of the rules takes part in it.
-pub(crate) struct Doors {
+pub(crate) struct Admissions {
     traffic: Arc<Traffic>,
     version: u64,
     /// By configured rule.
-    doors: Vec<OneDoor>,
+    admissions: Vec<CountedAdmission>,
 }
 
-struct OneDoor {
+struct CountedAdmission {
     is_held: bool,
     waits_for_store: bool,
     is_switched: bool,
@@ -106,7 +106,7 @@ struct OneDoor {
 
 /// A configured rule, as it takes part in a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Door {
+pub struct RuleAdmission {
     /// Its name.
     pub name: String,
     /// New statements on its tables wait.
@@ -119,26 +119,26 @@ pub struct Door {
     pub servers: Option<BTreeSet<String>>,
 }
 
-impl Doors {
+impl Admissions {
     pub(crate) fn new<'a>(
         traffic: &Arc<Traffic>,
         version: u64,
-        rules: impl Iterator<Item = (&'a Door, Option<&'a [u8]>)>,
+        rules: impl Iterator<Item = (&'a RuleAdmission, Option<&'a [u8]>)>,
     ) -> Self {
-        let doors = rules.map(|(door, table)| OneDoor {
-            is_held: door.is_held,
-            waits_for_store: door.waits_for_store,
-            is_switched: door.is_switched,
-            servers: door.servers.as_ref().map(|servers| {
+        let admissions = rules.map(|(admission, table)| CountedAdmission {
+            is_held: admission.is_held,
+            waits_for_store: admission.waits_for_store,
+            is_switched: admission.is_switched,
+            servers: admission.servers.as_ref().map(|servers| {
                 let servers = servers.iter().map(|server| server.as_bytes().to_vec());
                 servers.collect()
             }),
-            under_way: traffic.count(&door.name),
+            under_way: traffic.count(&admission.name),
             table: table.map(|table| Finder::new(table).into_owned()),
         });
         Self {
             version,
-            doors: doors.collect(),
+            admissions: admissions.collect(),
             traffic: Arc::clone(traffic),
         }
     }
@@ -150,8 +150,8 @@ pub(crate) struct UnderWay {
 }
 
 impl UnderWay {
-    fn is_of(&self, door: &OneDoor) -> bool {
-        Arc::ptr_eq(&self.count, &door.under_way)
+    fn is_of(&self, admission: &CountedAdmission) -> bool {
+        Arc::ptr_eq(&self.count, &admission.under_way)
     }
 }
 
@@ -163,47 +163,53 @@ impl Drop for UnderWay {
 
 /// What became of an attempt to take other rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Adopted {
+pub enum RulesUpdate {
     /// They are in force.
-    Yes,
+    Taken,
     /// They hold a table that the open transaction has touched: it goes on under the old rules.
-    GoesOn,
+    AfterTransaction,
     /// A command is under way.
-    Later,
+    AfterCommand,
     /// The connection cannot take them: one of its prepared statements depends on the old ones.
-    Never,
+    Impossible,
 }
 
 impl Rules {
     /// Which version they are; without traffic there is one only.
     pub fn version(&self) -> u64 {
-        self.doors().map_or(0, |doors| doors.version)
+        self.admissions().map_or(0, |admissions| admissions.version)
     }
 
     fn holds(&self, under_way: &UnderWay) -> bool {
-        let doors = self.doors().map_or(&[][..], |doors| &doors.doors);
-        doors
+        let admissions = self
+            .admissions()
+            .map_or(&[][..], |admissions| &admissions.admissions);
+        admissions
             .iter()
-            .any(|door| door.is_held && under_way.is_of(door))
+            .any(|admission| admission.is_held && under_way.is_of(admission))
     }
 
     /// Whether a rule's tables may go over to keys and back.
     pub(crate) fn is_switched(&self, rule: usize) -> bool {
         let rule = self.configured(rule);
-        let door = self.doors().and_then(|doors| doors.doors.get(rule));
-        door.is_some_and(|door| door.is_switched)
+        let admission = self
+            .admissions()
+            .and_then(|admissions| admissions.admissions.get(rule));
+        admission.is_some_and(|admission| admission.is_switched)
     }
 
     /// The configured rules whose tables a text may name.
     fn named_in(&self, text: &[u8]) -> Vec<usize> {
-        let doors = self.doors().map_or(&[][..], |doors| &doors.doors);
-        let names = |door: &OneDoor| {
-            let table = door.table.as_ref();
-            door.is_switched && table.is_none_or(|table| table.find(text).is_some())
+        let admissions = self
+            .admissions()
+            .map_or(&[][..], |admissions| &admissions.admissions);
+        let names = |admission: &CountedAdmission| {
+            let table = admission.table.as_ref();
+            admission.is_switched && table.is_none_or(|table| table.find(text).is_some())
         };
-        let doors = doors.iter().enumerate();
-        doors
-            .filter(|(_, door)| names(door))
+        let admissions = admissions.iter().enumerate();
+        admissions
+            .filter(|(_, admission)| names(admission))
             .map(|(rule, _)| rule)
             .collect()
     }
@@ -217,19 +223,19 @@ impl Session {
             return Some(step);
         }
         let rules = Arc::clone(&self.rules);
-        let doors = rules.doors()?;
+        let admissions = rules.admissions()?;
         match rule {
-            Some(rule) => self.enter_one(header, doors, (rules.configured(rule), true)),
+            Some(rule) => self.enter_one(header, admissions, (rules.configured(rule), true)),
             None => {
-                let mut all = 0..doors.doors.len();
-                all.find_map(|rule| self.enter_one(header, doors, (rule, true)))
+                let mut all = 0..admissions.admissions.len();
+                all.find_map(|rule| self.enter_one(header, admissions, (rule, true)))
             }
         }
     }
 
     /// The same of any other statement, where it is part of a transaction: what it locks it keeps.
     pub(crate) fn enter_named(&mut self, header: Header, text: &[u8]) -> Option<Step> {
-        if self.rules.doors().is_none() || !self.keeps_locks() {
+        if self.rules.admissions().is_none() || !self.keeps_locks() {
             return None;
         }
         let rules = self.rules.named_in(text);
@@ -242,10 +248,10 @@ impl Session {
             return Some(step);
         }
         let own = Arc::clone(&self.rules);
-        let doors = own.doors()?;
+        let admissions = own.admissions()?;
         rules
             .iter()
-            .find_map(|rule| self.enter_one(header, doors, (own.configured(*rule), false)))
+            .find_map(|rule| self.enter_one(header, admissions, (own.configured(*rule), false)))
     }
 
     /// The rules whose tables a statement to be prepared may name.
@@ -263,27 +269,30 @@ impl Session {
     fn enter_one(
         &mut self,
         header: Header,
-        doors: &Doors,
+        admissions: &Admissions,
         (rule, inserts): (usize, bool),
     ) -> Option<Step> {
-        let door = doors.doors.get(rule)?;
-        if inserts && self.is_unknown_server(door) {
-            doors.traffic.unknown_server.fetch_add(1, Ordering::SeqCst);
+        let admission = admissions.admissions.get(rule)?;
+        if inserts && self.is_unknown_server(admission) {
+            admissions
+                .traffic
+                .unknown_server
+                .fetch_add(1, Ordering::SeqCst);
             return Some(self.keep_back(header));
         }
         // Also where a transaction has touched the table already.
-        if inserts && door.waits_for_store {
+        if inserts && admission.waits_for_store {
             return Some(self.keep_back(header));
         }
-        if self.under_way.iter().any(|is| is.is_of(door)) {
+        if self.under_way.iter().any(|is| is.is_of(admission)) {
             return None;
         }
-        door.under_way.fetch_add(1, Ordering::SeqCst);
+        admission.under_way.fetch_add(1, Ordering::SeqCst);
         let under_way = UnderWay {
-            count: Arc::clone(&door.under_way),
+            count: Arc::clone(&admission.under_way),
         };
-        let version = doors.traffic.version();
-        let may_enter = version == doors.version && !door.is_held;
+        let version = admissions.traffic.version();
+        let may_enter = version == admissions.version && !admission.is_held;
         if may_enter || self.goes_on == Some(version) {
             self.under_way.push(under_way);
             return None;
@@ -302,29 +311,39 @@ impl Session {
 
     /// Whether a transaction that is open has touched a table of a rule.
     pub(crate) fn has_touched(&self, rule: usize) -> bool {
-        let doors = self.rules.doors().map_or(&[][..], |doors| &doors.doors);
-        let door = doors.get(self.rules.configured(rule));
-        door.is_some_and(|door| self.under_way.iter().any(|is| is.is_of(door)))
+        let admissions = self
+            .rules
+            .admissions()
+            .map_or(&[][..], |admissions| &admissions.admissions);
+        let admission = admissions.get(self.rules.configured(rule));
+        admission.is_some_and(|admission| self.under_way.iter().any(|is| is.is_of(admission)))
     }
 
     /// Whether the server is none of those on which the rule's keys are in force. One that was not asked yet is asked before anything
     /// is rewritten, and then the statement comes here again.
-    fn is_unknown_server(&self, door: &OneDoor) -> bool {
-        let known = self.context.identity.as_ref().zip(door.servers.as_ref());
+    fn is_unknown_server(&self, admission: &CountedAdmission) -> bool {
+        let known = self
+            .context
+            .identity
+            .as_ref()
+            .zip(admission.servers.as_ref());
         known.is_some_and(|(server, servers)| !servers.contains(server))
     }
 
     /// A statement waits until the servers were inspected.
     pub(crate) fn note_unknown_server(&self) {
-        if let Some(doors) = self.rules.doors() {
-            doors.traffic.unknown_server.fetch_add(1, Ordering::SeqCst);
+        if let Some(admissions) = self.rules.admissions() {
+            admissions
+                .traffic
+                .unknown_server
+                .fetch_add(1, Ordering::SeqCst);
         }
     }
 
     /// A native INSERT was refused at the fence.
     pub(crate) fn note_at_fence(&self) {
-        if let Some(doors) = self.rules.doors() {
-            doors.traffic.at_fence.fetch_add(1, Ordering::SeqCst);
+        if let Some(admissions) = self.rules.admissions() {
+            admissions.traffic.at_fence.fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -375,20 +394,20 @@ impl Session {
     }
 
     /// Takes other rules: between two commands, or while a command waits for them.
-    pub fn adopt(&mut self, rules: &Arc<Rules>) -> Adopted {
+    pub fn update_rules(&mut self, rules: &Arc<Rules>) -> RulesUpdate {
         if rules.version() == self.rules.version() {
-            return Adopted::Yes;
+            return RulesUpdate::Taken;
         }
         if !self.is_at_command() {
-            return Adopted::Later;
+            return RulesUpdate::AfterCommand;
         }
         let mut under_way = self.under_way.iter();
         if under_way.any(|is| rules.holds(is)) {
             self.goes_on = Some(rules.version());
-            return Adopted::GoesOn;
+            return RulesUpdate::AfterTransaction;
         }
         if !self.can_follow(rules) {
-            return Adopted::Never;
+            return RulesUpdate::Impossible;
         }
         if !self.rules.is_same_list(rules) {
             // By the rule's place in the list.
@@ -401,7 +420,7 @@ impl Session {
         self.rules = Arc::clone(rules);
         self.stage = Stage::default();
         self.goes_on = None;
-        Adopted::Yes
+        RulesUpdate::Taken
     }
 
     /// Whether the client's next command is waited for, or is at the front and nothing of it went out yet.

@@ -10,7 +10,7 @@ use keywright_wire::packets::{
 use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::Named;
-use crate::rules::{Rule, Sighting};
+use crate::rules::{KeyColumnState, Rule};
 use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 
@@ -56,18 +56,24 @@ impl Session {
         rule: &Rule,
     ) -> Result<KeyThere, Question> {
         let (schema, name) = self.named(table);
-        let if_untold = match self.rules.sighting(schema, name) {
-            Sighting::With if !self.context.doubts_tables => return Ok(KeyThere::Yes),
-            Sighting::With if self.context.has_key(schema, name) => return Ok(KeyThere::Yes),
-            Sighting::With if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
-            Sighting::With => KeyThere::Yes,
-            Sighting::Narrow if rule.form != KeyForm::Integer => return Ok(KeyThere::Narrow),
-            Sighting::Narrow => KeyThere::Narrow,
-            Sighting::Never if self.context.has_key(schema, name) => return Ok(KeyThere::Yes),
+        let if_untold = match self.rules.key_column_state(schema, name) {
+            KeyColumnState::Present if !self.context.doubts_tables => return Ok(KeyThere::Yes),
+            KeyColumnState::Present if self.context.has_key(schema, name) => {
+                return Ok(KeyThere::Yes);
+            }
+            KeyColumnState::Present if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
+            KeyColumnState::Present => KeyThere::Yes,
+            KeyColumnState::TooNarrow if rule.form != KeyForm::Integer => {
+                return Ok(KeyThere::Narrow);
+            }
+            KeyColumnState::TooNarrow => KeyThere::Narrow,
+            KeyColumnState::NoTable if self.context.has_key(schema, name) => {
+                return Ok(KeyThere::Yes);
+            }
             // In another character set it would be another name.
-            Sighting::Never if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
-            Sighting::Never => KeyThere::Yes,
-            Sighting::Without => KeyThere::No,
+            KeyColumnState::NoTable if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
+            KeyColumnState::NoTable => KeyThere::Yes,
+            KeyColumnState::Missing => KeyThere::No,
         };
         match self.stage.key {
             Some(KeyThere::Untold) => Ok(if_untold),
@@ -129,7 +135,7 @@ impl Session {
     /// The answer to [`Question::Key`].
     pub(crate) fn answer_key(&mut self, table: Named, index: usize, answer: &[u8]) {
         self.close_question(answer);
-        let sighting = self.rules.sighting(&table.0, &table.1);
+        let key_column = self.rules.key_column_state(&table.0, &table.1);
         let there = match error_of(answer) {
             None if self.is_narrow(index, answer) => KeyThere::Narrow,
             None => KeyThere::Yes,
@@ -138,10 +144,15 @@ impl Session {
             Some(NO_SELECT | NO_SELECT_OF_COLUMN | NO_TABLE | NO_SCHEMA | NO_DATABASE) => {
                 KeyThere::Untold
             }
-            Some(_) if sighting == Sighting::Without => return self.fail_own(answer),
+            Some(_) if key_column == KeyColumnState::Missing => return self.fail_own(answer),
             Some(_) => KeyThere::Untold,
         };
-        if there == KeyThere::Yes && matches!(sighting, Sighting::Never | Sighting::With) {
+        if there == KeyThere::Yes
+            && matches!(
+                key_column,
+                KeyColumnState::NoTable | KeyColumnState::Present
+            )
+        {
             self.context.note_key(table);
         }
         self.stage.key = Some(there);

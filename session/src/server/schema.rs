@@ -26,7 +26,7 @@ impl SchemaChanges {
     }
 
     /// A schema refresh has ended that began when [`SchemaChanges::defined`] was this; `is_other`: it found a difference.
-    pub fn note_look(&self, began_at: u64, is_other: bool) {
+    pub fn note_schema_refresh(&self, began_at: u64, is_other: bool) {
         let before = match is_other {
             true => self.defined.fetch_add(1, Ordering::AcqRel),
             false => began_at,
@@ -63,12 +63,12 @@ mod tests {
         let changes = SchemaChanges::default();
         changes.note_defined();
         let began_at = changes.defined();
-        changes.note_look(began_at, false);
+        changes.note_schema_refresh(began_at, false);
         assert_eq!((changes.looked(), changes.defined()), (1, 1));
         changes.note_defined();
-        changes.note_look(began_at, true);
+        changes.note_schema_refresh(began_at, true);
         assert_eq!((changes.looked(), changes.defined()), (1, 3));
-        changes.note_look(changes.defined(), true);
+        changes.note_schema_refresh(changes.defined(), true);
         assert_eq!((changes.looked(), changes.defined()), (4, 4));
         let before = changes.all();
         changes.note_unseen();

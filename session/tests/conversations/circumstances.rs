@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fastrand::Rng;
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
-    Budget, Door, Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule, Rules,
-    SchemaChanges, SeenTable, SessionFacts, Sighting, Traffic, View, ViewKey,
+    Budget, KeyColumnState, Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule,
+    RuleAdmission, Rules, SchemaChanges, SessionFacts, TableSnapshot, Traffic, View, ViewKey,
 };
 use keywright_wire::capability::{
     BULK_OPERATIONS, DEPRECATE_EOF, EXTENDED_METADATA, MULTI_STATEMENTS, QUERY_ATTRIBUTES,
@@ -30,7 +30,7 @@ pub(crate) struct Circumstances {
     pub(crate) sees_status: bool,
     pub(crate) must_see_change_user: bool,
     lower_case: bool,
-    sightings: Sightings,
+    tables: Tables,
     /// Bits, keys at once, watched, repeatable, signed: of the rules.
     rule: (u32, u64, bool, bool, bool),
     is_ahead: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Circumstances {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sightings {
+enum Tables {
     None,
     Some,
     All,
@@ -138,14 +138,9 @@ impl Circumstances {
             sees_status: random.u8(..) < 60,
             must_see_change_user: random.u8(..) < 40,
             lower_case: random.u8(..) < 60,
-            sightings: pick(
+            tables: pick(
                 random,
-                &[
-                    Sightings::None,
-                    Sightings::None,
-                    Sightings::Some,
-                    Sightings::All,
-                ],
+                &[Tables::None, Tables::None, Tables::Some, Tables::All],
             ),
             rule: (
                 pick(random, &[63, 63, 53]),
@@ -277,41 +272,44 @@ impl Circumstances {
                 view("v", ViewKey::Column("nr".to_owned())),
                 view("w", ViewKey::Unsupported("that does not show the key")),
             ]);
-        if self.sightings != Sightings::None {
-            let seen = |name: &str, sighting| SeenTable {
+        if self.tables != Tables::None {
+            let seen = |name: &str, key_column| TableSnapshot {
                 schema: "d".to_owned(),
                 name: name.to_owned(),
-                sighting,
+                key_column,
             };
             let seen = [
-                seen("t", Sighting::With),
-                seen("strict", Sighting::With),
-                seen("seen", Sighting::With),
-                seen("narrow", Sighting::Narrow),
-                seen("txt", Sighting::Narrow),
-                seen("without", Sighting::Without),
+                seen("t", KeyColumnState::Present),
+                seen("strict", KeyColumnState::Present),
+                seen("seen", KeyColumnState::Present),
+                seen("narrow", KeyColumnState::TooNarrow),
+                seen("txt", KeyColumnState::TooNarrow),
+                seen("without", KeyColumnState::Missing),
             ];
-            rules = rules.with_tables(&seen, self.sightings == Sightings::All);
+            rules = rules.with_tables(&seen, self.tables == Tables::All);
         }
         if self.is_ahead || version.is_some_and(|(_, version)| version.is_ahead) {
             rules = rules.with_ahead([("d", "t")].into_iter());
         }
         if let Some((number, version)) = version {
-            let doors: Vec<Door> = tables.iter().map(|table| door(table, version)).collect();
-            rules = rules.with_traffic(traffic, number, &doors);
+            let admissions: Vec<RuleAdmission> = tables
+                .iter()
+                .map(|table| admission(table, version))
+                .collect();
+            rules = rules.with_traffic(traffic, number, &admissions);
         }
         Arc::new(rules)
     }
 }
 
-fn door(table: &str, version: Version) -> Door {
+fn admission(table: &str, version: Version) -> RuleAdmission {
     let is_switched = table == "t" || table == "seen";
     let servers: Option<BTreeSet<String>> = match version.servers {
         0 => None,
         1 => Some([HERE.to_owned(), "uuid=other".to_owned()].into()),
         _ => Some(["uuid=other".to_owned()].into()),
     };
-    Door {
+    RuleAdmission {
         name: table.to_owned(),
         is_held: is_switched && version.is_held,
         waits_for_store: is_switched && version.waits_for_store,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::KeyForm;
 use keywright_session::{
-    Adopted, KeyFailure, KeyRequest, List, Rules, SchemaChanges, Session, Step, Traffic,
+    KeyFailure, KeyRequest, List, Rules, RulesUpdate, SchemaChanges, Session, Step, Traffic,
 };
 use keywright_wire::capability::QUERY_ATTRIBUTES;
 
@@ -154,7 +154,9 @@ impl Player<'_> {
             }
             What::MemoryFull => self.session.memory_full(),
             What::Defined => self.schema.note_defined(),
-            What::Looked(is_other) => self.schema.note_look(self.schema.defined(), *is_other),
+            What::Looked(is_other) => self
+                .schema
+                .note_schema_refresh(self.schema.defined(), *is_other),
         }
         if act.is_pipelined {
             return;
@@ -199,17 +201,19 @@ impl Player<'_> {
         let Some(rules) = self.to_take.take() else {
             return;
         };
-        let adopted = self.session.adopt(&rules);
-        self.note(|| format!("  adopts: {adopted:?}"));
-        self.reach.note("adopts", adopted == Adopted::Yes);
-        match adopted {
-            Adopted::Yes => {}
-            Adopted::GoesOn | Adopted::Later => {
-                self.reach.note("goes on", adopted == Adopted::GoesOn);
+        let update = self.session.update_rules(&rules);
+        self.note(|| format!("  rules: {update:?}"));
+        self.reach
+            .note("takes other rules", update == RulesUpdate::Taken);
+        match update {
+            RulesUpdate::Taken => {}
+            RulesUpdate::AfterTransaction | RulesUpdate::AfterCommand => {
+                self.reach
+                    .note("goes on", update == RulesUpdate::AfterTransaction);
                 self.to_take = Some(rules);
             }
-            Adopted::Never => {
-                self.reach.note("never adopts", true);
+            RulesUpdate::Impossible => {
+                self.reach.note("cannot take other rules", true);
                 self.is_closed = true;
             }
         }
@@ -294,7 +298,7 @@ impl Player<'_> {
         let mut to_upstream = std::mem::take(self.session.to_upstream());
         let mut to_client = std::mem::take(self.session.to_client());
         for event in self.session.events().drain(..) {
-            self.reach.event(event.what);
+            self.reach.event(event.outcome);
         }
         let moved = match step {
             Step::Forward(count) => {

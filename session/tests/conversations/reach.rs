@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keywright_session::{Step, What};
+use keywright_session::{StatementOutcome, Step};
 
 /// How often what was reached.
 #[derive(Debug, Default)]
@@ -53,13 +53,13 @@ impl Reach {
         self.note(what, true);
     }
 
-    pub(crate) fn event(&mut self, what: What) {
+    pub(crate) fn event(&mut self, what: StatementOutcome) {
         let label = match what {
-            What::Rewritten => "Rewritten",
-            What::Observed => "Observed",
-            What::Native(Some(_)) => "Native, of a known number",
-            What::Native(None) => "Native",
-            What::Refused(construct) | What::Passed(construct) => construct,
+            StatementOutcome::Rewritten => "Rewritten",
+            StatementOutcome::Observed => "Observed",
+            StatementOutcome::Native(Some(_)) => "Native, of a known number",
+            StatementOutcome::Native(None) => "Native",
+            StatementOutcome::Refused(construct) | StatementOutcome::Passed(construct) => construct,
         };
         self.note(label, true);
     }
@@ -94,9 +94,9 @@ impl Reach {
             "insert_select_rows",
             "load_data_rows",
             "asks whether open",
-            "adopts",
+            "takes other rules",
             "goes on",
-            "never adopts",
+            "cannot take other rules",
             "rewrites where it lies",
         ];
         let texts = TEXTS.iter().map(|(_, what)| *what);

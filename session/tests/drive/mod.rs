@@ -8,7 +8,7 @@ use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{Flavour, KeyForm, Server};
 use keywright_session::{
     KeyFailure, KeyRequest, Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule,
-    Rules, Session, SessionFacts, Step, What,
+    Rules, Session, SessionFacts, StatementOutcome, Step,
 };
 
 /// Longest statement that is gathered here: short, so that longer ones come often.
@@ -279,10 +279,12 @@ pub(crate) fn drive(
             }
             let events = session.events();
             for event in events.drain(..) {
-                match event.what {
-                    What::Rewritten => heard.rewritten += 1,
-                    What::Refused(construct) => heard.refused.push(construct),
-                    What::Observed | What::Native(_) | What::Passed(_) => {}
+                match event.outcome {
+                    StatementOutcome::Rewritten => heard.rewritten += 1,
+                    StatementOutcome::Refused(construct) => heard.refused.push(construct),
+                    StatementOutcome::Observed
+                    | StatementOutcome::Native(_)
+                    | StatementOutcome::Passed(_) => {}
                 }
             }
             if moved {

@@ -1,9 +1,9 @@
-//! Statements that are passed on while their rule observes and cannot go out again: MariaDB may leave rows out at the fence, with a warning.
+//! MariaDB may leave rows out at the fence, with a warning: such a statement goes out again by newer rules, where it can.
 
-use keywright_session::{Adopted, Mode};
+use keywright_session::{Mode, RulesUpdate};
 
 use super::rig::*;
-use super::switched::{AT_FENCE, Program, ok_with_warnings, warning};
+use super::switched::{AT_FENCE, INSERT, KEYED, Program};
 
 /// The server has no key any more.
 const NO_KEY: u16 = 1467;
@@ -122,6 +122,112 @@ fn a_prepared_query_is_told_of_and_its_connection_ends() {
             (_, Some(_)) => assert!(told.is_empty(), "{told:?}"),
             (_, None) => assert_eq!(told, answer),
         }
-        assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Never);
+        assert_eq!(
+            program.publish(Mode::Rewrite, false),
+            RulesUpdate::Impossible
+        );
     }
+}
+
+/// The OK packet of an INSERT IGNORE that warns.
+fn ok_with_warnings(affected: u8, warnings: u8) -> Vec<u8> {
+    packet(1, &[0, affected, 0, 2, 0, warnings, 0])
+}
+
+/// The list of one warning.
+fn warning(number: &str) -> Vec<u8> {
+    rows(&[
+        "Warning",
+        number,
+        "Out of range value for column 'id' at row 1",
+    ])
+}
+
+const IGNORE: &str = "INSERT IGNORE INTO t (a) VALUES (1)";
+
+#[test]
+fn rows_that_the_fence_leaves_out_go_out_again_by_newer_rules() {
+    let mut program = Program::new(Mode::Observe);
+    assert!(has(&program.r.query(IGNORE), IGNORE));
+    let asked = program.r.answer(&ok_with_warnings(0, 1));
+    assert!(has(&asked, "SHOW WARNINGS"), "{asked:?}");
+    assert!(program.r.answer(&warning("167")).is_empty());
+    assert!(program.r.output().is_empty());
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
+    assert!(program.sent().contains(KEYED));
+    program.r.answer(&ok(1, 100));
+    assert_eq!(program.r.output(), ok(1, 100));
+    // So do those of a prepared statement.
+    let mut program = Program::new(Mode::Observe);
+    stmt_prepare(&mut program.r, "INSERT IGNORE INTO t (a) VALUES (?)", "1");
+    program.r.answer(&prepared(7, 1));
+    program.r.output();
+    program
+        .r
+        .say(&execute(7, &[0, 1, 8, 0, 9, 0, 0, 0, 0, 0, 0, 0]));
+    program.r.answer(&ok_with_warnings(0, 1));
+    program.r.answer(&warning("167"));
+    assert!(program.r.output().is_empty());
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
+    assert!(program.sent().contains("(`id`,a) VALUES (?,?)"));
+}
+
+#[test]
+fn rows_that_are_left_out_are_told_if_there_are_no_newer_rules() {
+    let mut program = Program::new(Mode::Observe);
+    program.r.query(IGNORE);
+    program.r.answer(&ok_with_warnings(0, 1));
+    program.r.answer(&warning("167"));
+    program.r.s.on_waited();
+    program.r.run();
+    assert_eq!(program.r.output(), ok_with_warnings(0, 1));
+    // Once.
+    assert!(has(&program.r.query(INSERT), INSERT));
+    program.r.answer(&ok(1, 7));
+    assert_eq!(program.r.output(), ok(1, 7));
+}
+
+#[test]
+fn other_warnings_are_told_and_stay() {
+    let mut program = Program::new(Mode::Observe);
+    program.r.query(IGNORE);
+    program.r.answer(&ok_with_warnings(0, 1));
+    assert!(program.r.answer(&warning("1062")).is_empty());
+    assert_eq!(program.r.output(), ok_with_warnings(0, 1));
+    assert!(has(&program.r.query("SHOW WARNINGS"), "SHOW WARNINGS"));
+}
+
+#[test]
+fn nobody_asks_where_no_row_may_be_left_out() {
+    let mut program = Program::new(Mode::Observe);
+    for (text, affected) in [
+        (INSERT, 0),
+        (IGNORE, 1),
+        ("INSERT IGNORE INTO t (id, a) VALUES (5, 1)", 1),
+    ] {
+        program.r.query(text);
+        let asked = program.r.answer(&ok_with_warnings(affected, 1));
+        assert!(asked.is_empty(), "{text} {asked:?}");
+        assert_eq!(program.r.output(), ok_with_warnings(affected, 1), "{text}");
+    }
+}
+
+#[test]
+fn rows_that_are_in_do_not_go_out_again() {
+    const MIXED: &str = "INSERT IGNORE INTO t (id, a) VALUES (5, 1), (NULL, 2)";
+    let mut program = Program::new(Mode::Observe);
+    program.r.query(MIXED);
+    program.r.answer(&ok_with_warnings(1, 1));
+    program.r.answer(&warning("167"));
+    assert!(program.r.output().is_empty());
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
+    assert!(program.sent().is_empty());
+    assert!(has(&program.r.output(), "without one were left out"));
+    assert_eq!(program.traffic.under_way("t"), 0);
+    // Others have no such rows.
+    assert_eq!(program.publish(Mode::Observe, false), RulesUpdate::Taken);
+    program.r.query(MIXED);
+    program.r.answer(&ok_with_warnings(1, 1));
+    assert!(program.r.answer(&warning("1062")).is_empty());
+    assert_eq!(program.r.output(), ok_with_warnings(1, 1));
 }

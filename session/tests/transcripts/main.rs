@@ -12,6 +12,7 @@ mod last_insert_id;
 mod left_out;
 mod load;
 mod narrow;
+mod open_transactions;
 mod prepared;
 mod rig;
 mod select;

@@ -1,6 +1,6 @@
 //! Key columns without room for the keys: only what certainly fails there may be sent.
 
-use keywright_session::Sighting;
+use keywright_session::KeyColumnState;
 
 use super::rig::*;
 
@@ -19,7 +19,7 @@ fn int() -> Vec<u8> {
 
 /// What goes to the server, and what the client is told.
 fn said(sql_mode: &str, text: &str) -> (String, String) {
-    let mut r = rig_of_table(Sighting::Narrow);
+    let mut r = rig_of_table(KeyColumnState::TooNarrow);
     assert!(has(&r.query(text), "@@session.sql_mode"));
     let asked = r.answer(&probe_in(sql_mode, "1"));
     assert!(has(&asked, "SELECT `id` FROM `t`"), "{asked:?}");

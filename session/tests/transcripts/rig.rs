@@ -56,12 +56,12 @@ pub(crate) fn rig_of_rule(change: impl FnOnce(&mut Rule)) -> Rig {
 }
 
 /// Where all tables were looked at, and t is one whose key column was seen so.
-pub(crate) fn rig_of_table(sighting: Sighting) -> Rig {
+pub(crate) fn rig_of_table(key_column: KeyColumnState) -> Rig {
     let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
-    let table = SeenTable {
+    let table = TableSnapshot {
         schema: "d".to_owned(),
         name: "t".to_owned(),
-        sighting,
+        key_column,
     };
     let rules = Rules::new(vec![r.rule.clone()], false).with_tables(&[table], true);
     r.s = Session::new(Arc::new(rules), r.facts.clone());

@@ -15,7 +15,7 @@ const STREAMS: [u8; 4] = [
 
 /// Whoever may not replicate, or asks a server that does not know the command, goes on with statements.
 #[test]
-fn a_stream_that_is_refused_leaves_the_session_sighted() {
+fn a_stream_that_is_refused_leaves_no_passthrough() {
     for command in STREAMS {
         for is_split in [false, true] {
             let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);

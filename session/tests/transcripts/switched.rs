@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_rewrite::KeyForm;
-use keywright_session::{Adopted, Door, Mode, Rules, Session, Traffic};
+use keywright_session::{Mode, RuleAdmission, Rules, RulesUpdate, Session, Traffic};
 
 use super::rig::*;
 
-const INSERT: &str = "INSERT INTO t (a) VALUES (1)";
+pub(super) const INSERT: &str = "INSERT INTO t (a) VALUES (1)";
 /// Its key, in whatever form.
-const KEYED: &str = "100";
+pub(super) const KEYED: &str = "100";
 /// MariaDB's answer where it cannot make another key.
 pub(super) const AT_FENCE: &[u8] = b"\xff\xa7\x00#22003Out of range value for column 'id' at row 1";
 
@@ -45,7 +45,7 @@ impl Program {
     }
 
     fn rules(&self, version: u64, mode: Mode, is_held: bool) -> Arc<Rules> {
-        let door = Door {
+        let admission = RuleAdmission {
             name: "t".to_owned(),
             is_held,
             waits_for_store: self.waits_for_store,
@@ -53,21 +53,21 @@ impl Program {
             servers: self.servers.clone(),
         };
         let rules = Rules::new(vec![self.r.rule_in(mode)], false);
-        Arc::new(rules.with_traffic(&self.traffic, version, &[door]))
+        Arc::new(rules.with_traffic(&self.traffic, version, &[admission]))
     }
 
     /// Another version of the rules is in force; what the connection makes of it.
-    pub(super) fn publish(&mut self, mode: Mode, is_held: bool) -> Adopted {
+    pub(super) fn publish(&mut self, mode: Mode, is_held: bool) -> RulesUpdate {
         let version = self.traffic.version() + 1;
         self.traffic.publish(version);
         self.follow(mode, is_held)
     }
 
-    fn follow(&mut self, mode: Mode, is_held: bool) -> Adopted {
+    pub(super) fn follow(&mut self, mode: Mode, is_held: bool) -> RulesUpdate {
         let rules = self.rules(self.traffic.version(), mode, is_held);
-        let adopted = self.r.s.adopt(&rules);
+        let update = self.r.s.update_rules(&rules);
         self.r.run();
-        adopted
+        update
     }
 
     pub(super) fn sent(&mut self) -> String {
@@ -76,7 +76,7 @@ impl Program {
 }
 
 /// Its OK packet, with these status flags.
-fn ok_in(status: u8) -> Vec<u8> {
+pub(super) fn ok_in(status: u8) -> Vec<u8> {
     packet(1, &[0, 1, 7, status, 0, 0, 0])
 }
 
@@ -85,7 +85,7 @@ fn ok_in(status: u8) -> Vec<u8> {
 fn a_server_on_which_the_keys_are_not_in_force_gets_none() {
     let mut program = Program::new(Mode::Observe);
     program.servers = Some(["uuid=before".to_owned()].into());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.r.query(INSERT).is_empty());
     assert_eq!(
         (
@@ -95,7 +95,7 @@ fn a_server_on_which_the_keys_are_not_in_force_gets_none() {
         (0, 1)
     );
     program.servers = Some(["uuid=before".to_owned(), SERVER.to_owned()].into());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.sent().contains(KEYED));
 }
 
@@ -120,7 +120,7 @@ fn only_inserts_wait_while_nobody_knows_where_keys_come_from() {
         let mut program = Program::new(Mode::Observe);
         program.waits_for_store = !is_unknown_server;
         program.servers = is_unknown_server.then(|| ["uuid=before".to_owned()].into());
-        assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+        assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
         program.r.query("BEGIN");
         program.r.answer(&ok_in(3));
         let select = "SELECT a FROM t";
@@ -138,11 +138,11 @@ fn only_inserts_wait_while_nobody_knows_where_keys_come_from() {
 #[test]
 fn a_statement_waits_while_its_table_is_held() {
     let mut program = Program::new(Mode::Observe);
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Observe, true), RulesUpdate::Taken);
     assert!(program.r.query(INSERT).is_empty());
     assert_eq!(program.traffic.under_way("t"), 0);
     // It goes out by whatever comes then.
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.sent().contains(KEYED));
     assert_eq!(program.traffic.under_way("t"), 1);
     program.r.answer(&ok(1, 100));
@@ -155,127 +155,10 @@ fn who_has_not_heard_of_the_hold_waits_too() {
     let version = program.traffic.version() + 1;
     program.traffic.publish(version);
     assert!(program.r.query(INSERT).is_empty());
-    assert_eq!(program.follow(Mode::Observe, true), Adopted::Yes);
+    assert_eq!(program.follow(Mode::Observe, true), RulesUpdate::Taken);
     assert!(program.sent().is_empty());
-    assert_eq!(program.publish(Mode::Observe, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Observe, false), RulesUpdate::Taken);
     assert!(program.sent().contains(INSERT));
-}
-
-#[test]
-fn a_transaction_that_has_touched_the_table_goes_on() {
-    for touches in [INSERT, "SELECT a FROM t"] {
-        let mut program = Program::new(Mode::Observe);
-        program.r.query("BEGIN");
-        program.r.answer(&ok_in(3));
-        program.r.query(touches);
-        program.r.answer(&ok_in(3));
-        assert_eq!(program.traffic.under_way("t"), 1, "{touches}");
-        assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
-        assert!(has(&program.r.query(INSERT), INSERT));
-        program.r.answer(&ok_in(3));
-        assert_eq!(program.traffic.under_way("t"), 1);
-        program.r.query("COMMIT");
-        program.r.answer(&ok_in(2));
-        assert_eq!(program.traffic.under_way("t"), 0);
-        // The next one waits.
-        assert!(program.r.query(INSERT).is_empty());
-        assert_eq!(program.follow(Mode::Observe, true), Adopted::Yes);
-        assert!(program.sent().is_empty());
-    }
-}
-
-/// COM_SET_OPTION: several statements are not allowed.
-const SET_OPTION: &[u8] = b"\x03\0\0\0\x1b\x01\0";
-const ERROR: &[u8] =
-    b"\xff\xbd\x04#40001Deadlock found when trying to get lock; try restarting transaction";
-
-/// The EOF packet that answers it, with these status flags.
-fn eof_in(status: u8) -> Vec<u8> {
-    packet(1, &[0xFE, 0, 0, status, 0, 0, 0])
-}
-
-#[test]
-fn an_error_that_has_ended_a_transaction_is_found_out_while_others_wait() {
-    for (status, under_way) in [(2, 0), (3, 1)] {
-        let mut program = Program::new(Mode::Observe);
-        program.r.query("BEGIN");
-        program.r.answer(&ok_in(3));
-        program.r.query(INSERT);
-        program.r.answer(&ok_in(3));
-        program.r.query("UPDATE t SET a = 1");
-        program.r.answer(&packet(1, ERROR));
-        assert!(!program.r.s.ask_whether_open(), "nobody waits");
-        assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
-        program.r.output();
-        program.sent();
-        assert!(program.r.s.ask_whether_open());
-        assert!(!program.r.s.ask_whether_open(), "once");
-        program.r.run();
-        assert_eq!(std::mem::take(&mut program.r.to_server), SET_OPTION);
-        program.r.answer(&eof_in(status));
-        assert_eq!(program.traffic.under_way("t"), under_way, "{status}");
-        assert!(program.r.output().is_empty());
-        assert!(!program.r.s.ask_whether_open(), "once");
-        // One that is over waits like any other.
-        assert_eq!(program.r.query(INSERT).is_empty(), under_way == 0);
-    }
-}
-
-#[test]
-fn a_command_behind_that_question_waits_for_its_answer() {
-    let mut program = Program::new(Mode::Observe);
-    program.r.query("BEGIN");
-    program.r.answer(&ok_in(3));
-    program.r.query(INSERT);
-    program.r.answer(&packet(1, ERROR));
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
-    program.sent();
-    assert!(program.r.s.ask_whether_open());
-    assert_eq!(program.r.query("COMMIT"), SET_OPTION);
-    assert!(has(&program.r.answer(&eof_in(3)), "COMMIT"));
-}
-
-#[test]
-fn an_error_may_have_begun_a_transaction_without_autocommit() {
-    let mut program = Program::new(Mode::Observe);
-    program.r.query("SET autocommit = 0");
-    program.r.answer(&ok_in(0));
-    program.r.query(INSERT);
-    program.r.answer(&packet(1, ERROR));
-    assert_eq!(program.traffic.under_way("t"), 1);
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
-    assert!(program.r.s.ask_whether_open());
-    program.r.answer(&eof_in(0));
-    assert_eq!(program.traffic.under_way("t"), 0);
-}
-
-#[test]
-fn a_transaction_that_has_not_touched_it_waits() {
-    let mut program = Program::new(Mode::Observe);
-    program.r.query("BEGIN");
-    program.r.answer(&ok_in(3));
-    program.r.query("SELECT a FROM u");
-    program.r.answer(&ok_in(3));
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::Yes);
-    for text in ["SELECT a FROM t", INSERT] {
-        assert!(program.r.query(text).is_empty(), "{text}");
-        program.r.s.on_waited();
-        program.r.run();
-        assert!(has(&program.r.output(), "being switched"), "{text}");
-    }
-}
-
-#[test]
-fn one_that_goes_on_follows_what_is_in_force_after_all() {
-    let mut program = Program::new(Mode::Observe);
-    program.r.query("BEGIN");
-    program.r.answer(&ok_in(3));
-    program.r.query(INSERT);
-    program.r.answer(&ok_in(3));
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::GoesOn);
-    // Others went on without this program.
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
-    assert!(has(&program.r.query(INSERT), KEYED));
 }
 
 #[test]
@@ -284,7 +167,7 @@ fn what_the_fence_refuses_goes_out_again_by_newer_rules() {
     assert!(has(&program.r.query(INSERT), INSERT));
     program.r.answer(&packet(1, AT_FENCE));
     assert!(program.r.output().is_empty());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     assert!(program.sent().contains(KEYED));
     program.r.answer(&ok(1, 100));
     assert_eq!(program.r.output(), ok(1, 100));
@@ -315,7 +198,7 @@ fn a_prepared_statement_goes_over_with_the_types_it_had() {
     assert!(has(&program.r.say(&first), "\x09\0\0\0\0\0\0\0"));
     program.r.answer(&ok(1, 7));
     program.r.output();
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
     // Types are sent once.
     let again = execute(7, &[0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
     let sent = program.r.say(&again);
@@ -328,7 +211,7 @@ fn a_prepared_statement_goes_over_with_the_types_it_had() {
     program.r.answer(&ok(1, 100));
     assert_eq!(program.r.output(), ok(1, 100));
     // And back.
-    assert_eq!(program.publish(Mode::Observe, false), Adopted::Yes);
+    assert_eq!(program.publish(Mode::Observe, false), RulesUpdate::Taken);
     let sent = program.r.say(&again);
     assert!(has(&sent, "INSERT INTO t (a) VALUES (?)"), "{sent:?}");
 }
@@ -338,111 +221,11 @@ fn one_that_cannot_go_over_ends_its_connection() {
     let mut program = Program::new(Mode::Observe);
     stmt_prepare(&mut program.r, "INSERT INTO t (a) SELECT a FROM u", "1");
     program.r.answer(&prepared(7, 0));
-    assert_eq!(program.publish(Mode::Observe, true), Adopted::Yes);
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Never);
-}
-
-/// The OK packet of an INSERT IGNORE that warns.
-pub(super) fn ok_with_warnings(affected: u8, warnings: u8) -> Vec<u8> {
-    packet(1, &[0, affected, 0, 2, 0, warnings, 0])
-}
-
-/// The list of one warning.
-pub(super) fn warning(number: &str) -> Vec<u8> {
-    rows(&[
-        "Warning",
-        number,
-        "Out of range value for column 'id' at row 1",
-    ])
-}
-
-const IGNORE: &str = "INSERT IGNORE INTO t (a) VALUES (1)";
-
-#[test]
-fn rows_that_the_fence_leaves_out_go_out_again_by_newer_rules() {
-    let mut program = Program::new(Mode::Observe);
-    assert!(has(&program.r.query(IGNORE), IGNORE));
-    let asked = program.r.answer(&ok_with_warnings(0, 1));
-    assert!(has(&asked, "SHOW WARNINGS"), "{asked:?}");
-    assert!(program.r.answer(&warning("167")).is_empty());
-    assert!(program.r.output().is_empty());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
-    assert!(program.sent().contains(KEYED));
-    program.r.answer(&ok(1, 100));
-    assert_eq!(program.r.output(), ok(1, 100));
-    // So do those of a prepared statement.
-    let mut program = Program::new(Mode::Observe);
-    stmt_prepare(&mut program.r, "INSERT IGNORE INTO t (a) VALUES (?)", "1");
-    program.r.answer(&prepared(7, 1));
-    program.r.output();
-    program
-        .r
-        .say(&execute(7, &[0, 1, 8, 0, 9, 0, 0, 0, 0, 0, 0, 0]));
-    program.r.answer(&ok_with_warnings(0, 1));
-    program.r.answer(&warning("167"));
-    assert!(program.r.output().is_empty());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
-    assert!(program.sent().contains("(`id`,a) VALUES (?,?)"));
-}
-
-#[test]
-fn rows_that_are_left_out_are_told_if_there_are_no_newer_rules() {
-    let mut program = Program::new(Mode::Observe);
-    program.r.query(IGNORE);
-    program.r.answer(&ok_with_warnings(0, 1));
-    program.r.answer(&warning("167"));
-    program.r.s.on_waited();
-    program.r.run();
-    assert_eq!(program.r.output(), ok_with_warnings(0, 1));
-    // Once.
-    assert!(has(&program.r.query(INSERT), INSERT));
-    program.r.answer(&ok(1, 7));
-    assert_eq!(program.r.output(), ok(1, 7));
-}
-
-#[test]
-fn other_warnings_are_told_and_stay() {
-    let mut program = Program::new(Mode::Observe);
-    program.r.query(IGNORE);
-    program.r.answer(&ok_with_warnings(0, 1));
-    assert!(program.r.answer(&warning("1062")).is_empty());
-    assert_eq!(program.r.output(), ok_with_warnings(0, 1));
-    assert!(has(&program.r.query("SHOW WARNINGS"), "SHOW WARNINGS"));
-}
-
-#[test]
-fn nobody_asks_where_no_row_may_be_left_out() {
-    let mut program = Program::new(Mode::Observe);
-    for (text, affected) in [
-        (INSERT, 0),
-        (IGNORE, 1),
-        ("INSERT IGNORE INTO t (id, a) VALUES (5, 1)", 1),
-    ] {
-        program.r.query(text);
-        let asked = program.r.answer(&ok_with_warnings(affected, 1));
-        assert!(asked.is_empty(), "{text} {asked:?}");
-        assert_eq!(program.r.output(), ok_with_warnings(affected, 1), "{text}");
-    }
-}
-
-#[test]
-fn rows_that_are_in_do_not_go_out_again() {
-    const MIXED: &str = "INSERT IGNORE INTO t (id, a) VALUES (5, 1), (NULL, 2)";
-    let mut program = Program::new(Mode::Observe);
-    program.r.query(MIXED);
-    program.r.answer(&ok_with_warnings(1, 1));
-    program.r.answer(&warning("167"));
-    assert!(program.r.output().is_empty());
-    assert_eq!(program.publish(Mode::Rewrite, false), Adopted::Yes);
-    assert!(program.sent().is_empty());
-    assert!(has(&program.r.output(), "without one were left out"));
-    assert_eq!(program.traffic.under_way("t"), 0);
-    // Others have no such rows.
-    assert_eq!(program.publish(Mode::Observe, false), Adopted::Yes);
-    program.r.query(MIXED);
-    program.r.answer(&ok_with_warnings(1, 1));
-    assert!(program.r.answer(&warning("1062")).is_empty());
-    assert_eq!(program.r.output(), ok_with_warnings(1, 1));
+    assert_eq!(program.publish(Mode::Observe, true), RulesUpdate::Taken);
+    assert_eq!(
+        program.publish(Mode::Rewrite, false),
+        RulesUpdate::Impossible
+    );
 }
 
 /// COM_STMT_BULK_EXECUTE of a statement, with what follows its number.

@@ -1,5 +1,6 @@
 //! Passwords that do not stand in the configuration.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Where a password may be: in one place at most.
@@ -56,11 +57,29 @@ impl PasswordFrom<'_> {
 
 fn in_file(file: &Path) -> Result<String, String> {
     let name = file.display();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| format!("\"{name}\" cannot be read: {error}"))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        format!(
+            "\"{name}\" cannot be read: {error}{}",
+            hint(file, error.kind())
+        )
+    })?;
     let line = text.lines().next().filter(|line| !line.is_empty());
     line.map(str::to_owned)
         .ok_or_else(|| format!("\"{name}\" has no first line"))
+}
+
+/// What to look at where the file cannot be read.
+fn hint(file: &Path, kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::PermissionDenied => {
+            " (the user that the program runs as must be able to; what lies in /etc/keywright/secrets the package's unit hands over \
+             as /run/credentials/keywright.service/secrets_FILE)"
+        }
+        ErrorKind::NotFound if file.starts_with("/run/credentials") => {
+            " (it is there while the unit runs; before, by hand, name the file itself)"
+        }
+        _ => "",
+    }
 }
 
 fn in_variable(name: &str) -> Result<String, String> {
@@ -77,4 +96,20 @@ fn in_variable(name: &str) -> Result<String, String> {
         return Err(format!("the variable \"{name}\" is empty"));
     }
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_cannot_be_read_is_told_with_what_to_do() {
+        let credential = Path::new("/run/credentials/none.service/secrets_store");
+        let told = in_file(credential).unwrap_err();
+        assert!(told.contains("it is there while the unit runs"), "{told}");
+        let told = in_file(Path::new("/none/store.password")).unwrap_err();
+        assert!(told.ends_with("(os error 2)"), "{told}");
+        let told = hint(credential, ErrorKind::PermissionDenied);
+        assert!(told.contains("/etc/keywright/secrets"), "{told}");
+    }
 }

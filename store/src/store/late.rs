@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use keywright_core::{Layout, Tag};
+use keywright_core::Tag;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
 use super::switch_commit::{bound_of_snowflakes, now_ms, raise, raise_leases};
 use super::switch_rows::lock;
 use super::{Link, Store, StoreError, Transaction, column};
-use crate::switch::commit::floor_after;
+use crate::switch::commit::{SnowflakeStart, floor_after};
 use crate::switch::space::KeySpace;
 use crate::switch::state::{Dropped, IdSpan, LateTable, Phase};
 
@@ -72,8 +72,7 @@ async fn span_of_tag(
 #[derive(Debug)]
 pub(crate) struct DropReserved {
     pub(crate) store: Arc<Store>,
-    /// That of snowflake ids.
-    pub(crate) layout: Layout,
+    pub(crate) snowflakes: SnowflakeStart,
     pub(crate) keys: KeySpace,
     pub(crate) next: u64,
 }
@@ -106,7 +105,7 @@ impl DropReserved {
             KeySpace::Tag(tag) => raise(&self.store, tag, None, link).await?,
             KeySpace::Snowflake => {
                 let now_ms = now_ms(&mut link.conn).await?;
-                let Ok(floor_ms) = floor_after(self.next, &self.layout, now_ms) else {
+                let Ok(floor_ms) = floor_after(self.next, &self.snowflakes, now_ms) else {
                     return Ok(Dropped::Not);
                 };
                 raise_leases(floor_ms, 0, link).await?;

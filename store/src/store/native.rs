@@ -4,7 +4,7 @@ use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 
 use super::{Link, StoreError, Transaction, column};
-use crate::switch::state::{Heard, Noted, RuleName, Unseen, WentBy};
+use crate::switch::state::{NativeInserts, PeerReport, PeerReports, RuleName, Unseen};
 
 /// Programs that noted nothing for so long are forgotten, hours.
 const FORGET_H: u64 = 24;
@@ -18,9 +18,11 @@ pub(crate) struct NoteNative<F> {
     pub(crate) figures: F,
 }
 
-impl<F: FnOnce() -> Vec<(RuleName, WentBy)> + Send> Transaction<Heard> for NoteNative<F> {
+impl<F: FnOnce() -> Vec<(RuleName, NativeInserts)> + Send> Transaction<PeerReports>
+    for NoteNative<F>
+{
     /// The figures are taken after the moment that is noted with them: whoever knows a moment before it knows that they have all.
-    async fn run(self, link: &mut Link) -> Result<Heard, StoreError> {
+    async fn run(self, link: &mut Link) -> Result<PeerReports, StoreError> {
         const NOW: &str = "SELECT CAST(now AS CHAR) AS now, \
             CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', now) DIV 1000 AS UNSIGNED) AS at_ms \
             FROM (SELECT UTC_TIMESTAMP(3) AS now) AS moment";
@@ -36,21 +38,21 @@ impl<F: FnOnce() -> Vec<(RuleName, WentBy)> + Send> Transaction<Heard> for NoteN
             value: "nothing".to_owned(),
         })?;
         let (at, at_ms): (String, u64) = (column(&now, "now")?, column(&now, "at_ms")?);
-        for (rule, WentBy { ids, unknown }) in (self.figures)() {
+        for (rule, NativeInserts { ids, unknown }) in (self.figures)() {
             let key = (&self.program, &rule.tables, &rule.column);
             let values = (key.0, key.1, key.2, ids, unknown, &at, ids, unknown, &at);
             conn.exec_drop(WRITE, values).await?;
         }
         let rows: Vec<Row> = conn.exec(READ, (&self.program,)).await?;
-        let mut noted = Vec::with_capacity(rows.len());
+        let mut reports = Vec::with_capacity(rows.len());
         for row in &rows {
-            noted.push(Noted {
+            reports.push(PeerReport {
                 program: column(row, "program")?,
                 rule: RuleName {
                     tables: column(row, "table_pattern")?,
                     column: column(row, "column_name")?,
                 },
-                went_by: WentBy {
+                native_inserts: NativeInserts {
                     ids: column(row, "ids")?,
                     unknown: column(row, "unknown")?,
                 },
@@ -58,14 +60,14 @@ impl<F: FnOnce() -> Vec<(RuleName, WentBy)> + Send> Transaction<Heard> for NoteN
             });
         }
         let oldest_ms = at_ms.saturating_sub(FORGET_H.saturating_mul(3_600_000));
-        if noted.iter().any(|noted| noted.at_ms < oldest_ms) {
+        if reports.iter().any(|report| report.at_ms < oldest_ms) {
             let forget = format!(
                 "DELETE FROM keywright_native WHERE noted_at < UTC_TIMESTAMP(3) - INTERVAL {FORGET_H} HOUR"
             );
             conn.query_drop(forget).await?;
-            noted.retain(|noted| noted.at_ms >= oldest_ms);
+            reports.retain(|report| report.at_ms >= oldest_ms);
         }
-        Ok(Heard { at_ms, noted })
+        Ok(PeerReports { at_ms, reports })
     }
 }
 

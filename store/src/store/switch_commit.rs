@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use keywright_core::{Layout, Tag};
+use keywright_core::Tag;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
@@ -12,10 +12,13 @@ use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
 use super::{Link, Store, StoreError, Transaction, column};
 use crate::lease::first_above;
 use crate::lease::space::Space;
-use crate::switch::commit::{Bound, CommitRefusal, bound_after, floor_after};
+use crate::switch::commit::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
 use crate::switch::reached::Reached;
 use crate::switch::space::KeySpace;
 use crate::switch::state::{InForce, Phase, Recorded};
+
+/// The largest snowflake id.
+const SNOWFLAKE_ID_MAX: u64 = u64::MAX >> 1;
 
 /// Records a counter while its table is locked. False: the attempt is over, and nothing may be fenced.
 #[derive(Debug)]
@@ -111,8 +114,7 @@ pub enum Committed {
 #[derive(Debug)]
 pub(crate) struct Commit {
     pub(crate) store: Arc<Store>,
-    /// That of snowflake ids.
-    pub(crate) layout: Layout,
+    pub(crate) snowflakes: SnowflakeStart,
     pub(crate) attempt: u64,
     /// How far ids have come in the tables, as far as they have told.
     pub(crate) reached: Reached,
@@ -170,7 +172,7 @@ impl Commit {
         }
         let counters = recorded(&mut link.conn, self.attempt).await?;
         for keys in new.iter().copied() {
-            let Some(bound) = self.bound(keys, link).await? else {
+            let Some(bound) = self.bound_of_coming(keys, link).await? else {
                 return Ok(Committed::Unknown(keys.clone()));
             };
             let old = left_for(keys, &changing, &bounds);
@@ -232,6 +234,23 @@ impl Commit {
         set_phase(&mut link.conn, Phase::Closed).await
     }
 
+    /// What keys that come begin above, whatever tables have. Each lease of snowflake ids begins above its own bound: how far others reach is
+    /// nothing to it, and that is ahead of the clock while somebody issues.
+    async fn bound_of_coming(
+        &self,
+        keys: &KeySpace,
+        link: &mut Link,
+    ) -> Result<Option<Bound>, StoreError> {
+        match keys {
+            KeySpace::Tag(tag) => self.bound_of_tag(tag, link).await,
+            KeySpace::Snowflake => Ok(Some(Bound {
+                hi: 0,
+                id_max: SNOWFLAKE_ID_MAX,
+                is_foreign: false,
+            })),
+        }
+    }
+
     /// The bound of keys; its rows are locked until the transaction ends.
     async fn bound(&self, keys: &KeySpace, link: &mut Link) -> Result<Option<Bound>, StoreError> {
         match keys {
@@ -268,7 +287,7 @@ impl Commit {
             KeySpace::Tag(tag) => raise(&self.store, tag, Some(first), link).await?,
             KeySpace::Snowflake => {
                 let now_ms = now_ms(&mut link.conn).await?;
-                match floor_after(first, &self.layout, now_ms) {
+                match floor_after(first, &self.snowflakes, now_ms) {
                     Ok(floor_ms) => raise_leases(floor_ms, first, link).await?,
                     Err(refusal) => return Ok(Err(refusal)),
                 }
@@ -323,7 +342,7 @@ pub(super) async fn bound_of_snowflakes(link: &mut Link) -> Result<Bound, StoreE
     let used = rows.iter().map(first_above).max().unwrap_or(0);
     Ok(Bound {
         hi: used.max(begin.unwrap_or(0)),
-        id_max: u64::MAX >> 1,
+        id_max: SNOWFLAKE_ID_MAX,
         is_foreign: rows.iter().any(|row| row.server != link.server.identity),
     })
 }

@@ -261,6 +261,33 @@ impl Begin {
     }
 }
 
+/// Releases an attempt that was given up. Rules that are native know from now on where the counters go on of tables that were left behind.
+#[derive(Debug)]
+pub(crate) struct Release {
+    pub(crate) attempt: u64,
+    pub(crate) above: Option<u64>,
+}
+
+impl Transaction<bool> for Release {
+    async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
+        let conn = &mut link.conn;
+        conn.query_drop("START TRANSACTION").await?;
+        let locked = lock(conn).await?;
+        let is_so = locked.attempt == self.attempt && locked.phase == Phase::Ending;
+        if is_so {
+            if let Some(above) = self.above {
+                let note = "UPDATE keywright_rule SET above = GREATEST(COALESCE(above, 0), ?) WHERE attempt = ? AND key_space IS NULL";
+                conn.exec_drop(note, (above, self.attempt)).await?;
+            }
+            set_phase(conn, Phase::None).await?;
+            clear(conn, self.attempt).await?;
+        }
+        conn.query_drop(if is_so { "COMMIT" } else { "ROLLBACK" })
+            .await?;
+        Ok(is_so)
+    }
+}
+
 /// Moves an attempt from one phase to the next, if it is in that one.
 #[derive(Debug)]
 pub(crate) struct Move {
@@ -278,12 +305,9 @@ impl Transaction<bool> for Move {
         if is_so {
             set_phase(conn, self.to).await?;
             if self.to == Phase::None {
-                // Back to native, where that was it; otherwise what is in force stays.
-                if self.from == Phase::Closed {
-                    forget_servers(conn, self.attempt).await?;
-                    let leave = "UPDATE keywright_rule SET key_space = NULL WHERE attempt = ?";
-                    conn.exec_drop(leave, (self.attempt,)).await?;
-                }
+                forget_servers(conn, self.attempt).await?;
+                let leave = "UPDATE keywright_rule SET key_space = NULL WHERE attempt = ?";
+                conn.exec_drop(leave, (self.attempt,)).await?;
                 clear(conn, self.attempt).await?;
             }
         }

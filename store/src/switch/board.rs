@@ -5,8 +5,8 @@ use keywright_core::Cause;
 use super::reached::Reached;
 use super::space::KeySpace;
 use super::state::{
-    Change, Dropped, Heard, IdSpan, LateTable, Phase, Recorded, RuleName, Standing, Unseen,
-    WantedKeys, WentBy,
+    Change, Dropped, IdSpan, LateTable, NativeInserts, PeerReports, Phase, Recorded, RuleName,
+    Standing, Unseen, WantedKeys,
 };
 use crate::failure::Failure;
 use crate::host::holder;
@@ -14,7 +14,7 @@ use crate::keys::Keys;
 use crate::store::late::{DropReserved, NoteLate, ReadLate, ReadSpan};
 use crate::store::native::{NoteNative, NoteUnseen, ReadUnseen};
 use crate::store::switch_commit::{Commit, Committed, ReadRecorded, Record};
-use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding};
+use crate::store::switch_rows::{Ask, Beat, Begin, Leave, Move, ReadStanding, Release};
 use crate::store::wanted::{ReadWanted, RecordWanted};
 
 /// What one program says to the store about the switch, and hears of it.
@@ -85,8 +85,8 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn note_native(
         &self,
-        figures: impl FnOnce() -> Vec<(RuleName, WentBy)> + Send + 'static,
-    ) -> Result<Heard, Failure> {
+        figures: impl FnOnce() -> Vec<(RuleName, NativeInserts)> + Send + 'static,
+    ) -> Result<PeerReports, Failure> {
         let program = self.program.clone();
         self.keys.run(NoteNative { program, figures }).await
     }
@@ -128,7 +128,7 @@ impl Switchboard {
     pub async fn drop_reserved(&self, keys: &KeySpace, next: u64) -> Result<Dropped, Failure> {
         let dropped = DropReserved {
             store: self.keys.store(),
-            layout: self.keys.layout(),
+            snowflakes: self.keys.snowflakes(),
             keys: keys.clone(),
             next,
         };
@@ -217,7 +217,7 @@ impl Switchboard {
     ) -> Result<Committed, Failure> {
         let commit = Commit {
             store: self.keys.store(),
-            layout: self.keys.layout(),
+            snowflakes: self.keys.snowflakes(),
             attempt,
             reached,
             servers,
@@ -242,12 +242,13 @@ impl Switchboard {
         self.go(attempt, Phase::Holding, Phase::Ending).await
     }
 
-    /// All is undone: programs go on as before.
+    /// All is undone: programs go on as before. On servers that were left as they are, counters go on from `above` once their fences are
+    /// lifted.
     ///
     /// # Errors
     /// The store cannot be used.
-    pub async fn release(&self, attempt: u64) -> Result<bool, Failure> {
-        self.go(attempt, Phase::Ending, Phase::None).await
+    pub async fn release(&self, attempt: u64, above: Option<u64>) -> Result<bool, Failure> {
+        self.keys.run(Release { attempt, above }).await
     }
 
     /// All counters go on: the tables are native.

@@ -14,6 +14,15 @@ pub struct Bound {
     pub is_foreign: bool,
 }
 
+/// What snowflake ids are, and how far ahead of now they may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnowflakeStart {
+    /// Their layout.
+    pub layout: Layout,
+    /// As far as a lease reaches of which there was no record, milliseconds. Ids may be in tables that are so far ahead.
+    pub ahead_ms_max: u64,
+}
+
 /// Why a switch cannot be committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CommitRefusal {
@@ -25,7 +34,7 @@ pub enum CommitRefusal {
         "its bound was written by another server of the store, so that it is not known how far it was used"
     )]
     Foreign,
-    /// Snowflake ids would have to begin later than now.
+    /// Snowflake ids would have to begin further ahead than they may.
     #[error(
         "there are ids up to {0} in the tables, and snowflake ids are that high only {1} ms from now"
     )]
@@ -52,8 +61,9 @@ pub fn bound_after(new: Bound, old: &[Bound], counter: u64) -> Result<u64, Commi
 /// The moment at which snowflake ids begin that are all at `first` or above, unix milliseconds.
 ///
 /// # Errors
-/// It is still to come, or there is none.
-pub fn floor_after(first: u64, layout: &Layout, now_ms: i64) -> Result<i64, CommitRefusal> {
+/// It is too far ahead, or there is none.
+pub fn floor_after(first: u64, start: &SnowflakeStart, now_ms: i64) -> Result<i64, CommitRefusal> {
+    let layout = &start.layout;
     let below = i64::try_from(first.saturating_sub(1)).unwrap_or(i64::MAX);
     let tick = match below {
         0 => 0,
@@ -64,17 +74,17 @@ pub fn floor_after(first: u64, layout: &Layout, now_ms: i64) -> Result<i64, Comm
     }
     let floor_ms = layout.unix_ms_of(tick);
     let ahead_ms = u64::try_from(floor_ms.saturating_sub(now_ms)).unwrap_or(0);
-    match ahead_ms {
-        0 => Ok(floor_ms),
-        ahead_ms => Err(CommitRefusal::Ahead(first, ahead_ms)),
+    if ahead_ms > start.ahead_ms_max {
+        return Err(CommitRefusal::Ahead(first, ahead_ms));
     }
+    Ok(floor_ms)
 }
 
 #[cfg(test)]
 mod tests {
     use keywright_core::Layout;
 
-    use super::{Bound, CommitRefusal, bound_after, floor_after};
+    use super::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
 
     fn bound(hi: u64) -> Bound {
         Bound {
@@ -114,14 +124,23 @@ mod tests {
     }
 
     #[test]
-    fn snowflake_ids_begin_above_everything_and_not_later_than_now() {
+    fn snowflake_ids_begin_above_everything_and_not_far_ahead() {
         let layout = Layout::parse("twitter").unwrap();
+        let start = SnowflakeStart {
+            layout,
+            ahead_ms_max: 5,
+        };
         let now_ms = 1_700_000_000_000;
-        for (unix_ms, is_possible) in [(now_ms - 1, true), (now_ms, false), (now_ms + 9, false)] {
+        for (unix_ms, is_possible) in [
+            (now_ms - 1, true),
+            (now_ms, true),
+            (now_ms + 4, true),
+            (now_ms + 5, false),
+        ] {
             // One id of that moment is there.
             let there = layout.floor(unix_ms).unwrap();
             let first = u64::try_from(there).unwrap() + 1;
-            match floor_after(first, &layout, now_ms) {
+            match floor_after(first, &start, now_ms) {
                 Ok(floor_ms) => {
                     assert!(is_possible);
                     assert!(layout.floor(floor_ms).unwrap() > there);
@@ -134,10 +153,10 @@ mod tests {
             }
         }
         let epoch_ms = layout.unix_ms_of(0);
-        assert_eq!(floor_after(0, &layout, now_ms), Ok(epoch_ms));
-        assert_eq!(floor_after(1, &layout, now_ms), Ok(epoch_ms));
+        assert_eq!(floor_after(0, &start, now_ms), Ok(epoch_ms));
+        assert_eq!(floor_after(1, &start, now_ms), Ok(epoch_ms));
         let last = u64::MAX >> 1;
         let none = Err(CommitRefusal::Exhausted(last));
-        assert_eq!(floor_after(last, &layout, now_ms), none);
+        assert_eq!(floor_after(last, &start, now_ms), none);
     }
 }

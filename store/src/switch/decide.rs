@@ -10,7 +10,7 @@ const SILENT_MS: u64 = 3_000;
 
 /// What a program knows of itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Me<'a> {
+pub struct Participant<'a> {
     /// As the store knows it.
     pub program: &'a str,
     /// It has connections of its own to the servers of all its listeners.
@@ -47,7 +47,7 @@ pub enum Next {
 }
 
 /// Decides.
-pub fn decide(me: &Me<'_>, store: &Standing) -> Next {
+pub fn decide(me: &Participant<'_>, store: &Standing) -> Next {
     let attempt = store.attempt;
     let leads = me.can_lead && store.leader.as_deref() == Some(me.program);
     // Whoever began it is given time to end it himself.
@@ -84,7 +84,7 @@ pub fn missing(peer_wait_ms: u64, store: &Standing) -> Option<&Peer> {
 }
 
 /// Whether all hold that were heard of lately.
-fn all_hold(me: &Me<'_>, store: &Standing) -> bool {
+fn all_hold(me: &Participant<'_>, store: &Standing) -> bool {
     store
         .peers
         .iter()
@@ -93,10 +93,10 @@ fn all_hold(me: &Me<'_>, store: &Standing) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Me, Next, decide};
+    use super::{Next, Participant, decide};
     use crate::switch::{Peer, Phase, Standing};
 
-    const ME: Me<'static> = Me {
+    const ME: Participant<'static> = Participant {
         program: "me",
         can_lead: true,
         holds: Some(7),
@@ -148,12 +148,12 @@ mod tests {
     #[test]
     fn nobody_acknowledges_before_it_holds_and_is_quiet() {
         let store = standing(Phase::Holding, "other", 0, vec![peer("me", None, 0)]);
-        let new = Me {
+        let new = Participant {
             holds: Some(6),
             ..ME
         };
         assert_eq!(decide(&new, &store), Next::Hold(7));
-        let busy = Me {
+        let busy = Participant {
             is_quiet: false,
             ..ME
         };
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn without_connections_of_its_own_a_program_only_holds_and_ends() {
-        let follower = Me {
+        let follower = Participant {
             can_lead: false,
             ..ME
         };

@@ -128,7 +128,7 @@ pub struct Recorded {
 
 /// What went by a program on the tables of a rule that observes, since the program began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WentBy {
+pub struct NativeInserts {
     /// Native ids that statements asked for, at most.
     pub ids: u64,
     /// Grows with statements whose number is not known.
@@ -137,13 +137,13 @@ pub struct WentBy {
 
 /// What another program has noted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Noted {
+pub struct PeerReport {
     /// Unique to one run.
     pub program: String,
     /// The rule.
     pub rule: RuleName,
     /// All that went by before it was noted is in it.
-    pub went_by: WentBy,
+    pub native_inserts: NativeInserts,
     /// When, unix milliseconds by the store's clock.
     pub at_ms: u64,
 }
@@ -161,11 +161,11 @@ pub struct Unseen {
 
 /// What a program hears of the others when it has noted its own figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct PeerReports {
     /// The moment just before, unix milliseconds by the store's clock.
     pub at_ms: u64,
     /// By all others that were not forgotten.
-    pub noted: Vec<Noted>,
+    pub reports: Vec<PeerReport>,
 }
 
 /// The ids that keys may have since tables first went over to them.

@@ -17,5 +17,6 @@ mod returned;
 mod rewound;
 mod segments;
 mod sessions;
+mod switched_snowflake;
 mod switches;
 mod texts;

@@ -2,25 +2,23 @@
 
 use std::time::Duration;
 
-use keywright_core::Cause;
 use keywright_store::switch::{
-    Change, CommitRefusal, Committed, Dropped, KeySpace, Phase, Reached, Recorded, RuleName,
-    Standing, Switchboard, WentBy,
+    Change, CommitRefusal, Committed, Dropped, KeySpace, NativeInserts, Phase, Reached, Recorded,
+    RuleName, Standing, Switchboard,
 };
-use keywright_store::{KeySpec, RawStoreSettings};
 use keywright_testkit::{Flavour, Result};
 
 use crate::common::{Schema, open, runtime, segment, small_steps, tag};
 
 /// `snowflake`, or a tag.
-fn space(name: &str) -> KeySpace {
+pub(crate) fn space(name: &str) -> KeySpace {
     match name {
         "snowflake" => KeySpace::Snowflake,
         name => KeySpace::Tag(tag(name)),
     }
 }
 
-fn change(from: Option<&str>, to: Option<&str>) -> Change {
+pub(crate) fn change(from: Option<&str>, to: Option<&str>) -> Change {
     Change {
         rule: RuleName {
             tables: "shop.orders".to_owned(),
@@ -31,11 +29,11 @@ fn change(from: Option<&str>, to: Option<&str>) -> Change {
     }
 }
 
-fn here() -> Vec<String> {
+pub(crate) fn here() -> Vec<String> {
     vec!["s".to_owned()]
 }
 
-fn recorded(table: &str, counter: u64) -> Recorded {
+pub(crate) fn recorded(table: &str, counter: u64) -> Recorded {
     Recorded {
         server: "s".to_owned(),
         schema: "shop".to_owned(),
@@ -46,11 +44,11 @@ fn recorded(table: &str, counter: u64) -> Recorded {
     }
 }
 
-fn in_force(standing: &Standing) -> Option<KeySpace> {
+pub(crate) fn in_force(standing: &Standing) -> Option<KeySpace> {
     standing.rules.first().and_then(|rule| rule.keys.clone())
 }
 
-fn generation(standing: &Standing, of: &str) -> Option<u64> {
+pub(crate) fn generation(standing: &Standing, of: &str) -> Option<u64> {
     let mut spaces = standing.generations.iter();
     spaces
         .find(|(keys, _)| *keys == space(of))
@@ -118,7 +116,7 @@ fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
             assert_eq!(standing.phase, Phase::Closed);
             assert_eq!(standing.rules[0].above, Some(next));
             assert_eq!(generation(&standing, "b"), Some(2));
-            assert!(!board.end(off).await? && !board.release(off).await?);
+            assert!(!board.end(off).await? && !board.release(off, None).await?);
             assert!(board.is_in(off, Phase::Closed).await?);
             assert!(board.complete(off).await? && !board.complete(off).await?);
             let standing = board.standing().await?;
@@ -157,7 +155,7 @@ fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
         assert!(leads.begin(&[change(None, Some("a"))]).await?.is_none());
         assert_eq!(ends.recorded(first).await?, [recorded("orders", 10)]);
         assert!(ends.is_in(first, Phase::Ending).await?);
-        assert!(ends.release(first).await?);
+        assert!(ends.release(first, None).await?);
         assert!(!leads.is_in(first, Phase::Ending).await?);
 
         // Another one of the same kind is not taken for it.
@@ -200,7 +198,7 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
             board.commit(attempt, Reached::default(), here()).await?,
             Committed::Unknown(space("b"))
         );
-        assert!(board.end(attempt).await? && board.release(attempt).await?);
+        assert!(board.end(attempt).await? && board.release(attempt, None).await?);
 
         schema.sql("UPDATE keywright_segment SET id_max = 1000")?;
         let attempt = board.begin(&[change(None, Some("a"))]).await?.unwrap();
@@ -210,7 +208,7 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
             board.commit(attempt, Reached::default(), here()).await?,
             refused
         );
-        assert!(board.end(attempt).await? && board.release(attempt).await?);
+        assert!(board.end(attempt).await? && board.release(attempt, None).await?);
         assert_eq!(
             generation(&board.standing().await?, "a"),
             Some(0),
@@ -232,123 +230,6 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
         );
         Ok(())
     })
-}
-
-/// All leases of the layout are one key space: who did not hear of the switch gets no more of it, and everybody begins above.
-#[test]
-fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
-    for flavour in [Flavour::MariaDb, Flavour::MySql] {
-        let schema = Schema::on(flavour, "kw_switch_snowflake")?;
-        runtime()?.block_on(async {
-            let impatient = RawStoreSettings {
-                wait_ms_max: 300,
-                ..schema.raw()
-            };
-            let (keys, late) = (open(&schema.raw())?, open(&impatient)?);
-            keys.init().await?;
-            let board = Switchboard::new(&keys);
-            let on = board.begin(&[change(None, Some("snowflake"))]).await?;
-            assert!(board.record(on.unwrap(), recorded("orders", 5_000)).await?);
-            assert_eq!(
-                board
-                    .commit(on.unwrap(), Reached::default(), here())
-                    .await?,
-                Committed::Done
-            );
-            let standing = board.standing().await?;
-            assert_eq!(in_force(&standing), Some(KeySpace::Snowflake));
-            assert_eq!(generation(&standing, "snowflake"), Some(1));
-            let (source, late) = (
-                keys.source(&KeySpec::Snowflake)?,
-                late.source(&KeySpec::Snowflake)?,
-            );
-            keys.follow(&KeySpace::Snowflake, 1);
-            let mut issued = Vec::new();
-            for source in [&source, &late] {
-                issued.extend(source.take(1, true).await?.number(0));
-            }
-
-            // Back: counters go on above all that leases may issue.
-            let off = board.begin(&[change(Some("snowflake"), None)]).await?;
-            let off = off.unwrap();
-            assert_eq!(
-                board.commit(off, Reached::default(), here()).await?,
-                Committed::Done
-            );
-            let above = board.standing().await?.rules[0].above.unwrap();
-            let refused = loop {
-                match late.take(100_000, false).await {
-                    Ok(batch) => issued.push(batch.number(99_999).unwrap_or(0)),
-                    Err(failure) => break failure,
-                }
-            };
-            assert_eq!(refused.cause(), Cause::Suspended, "{refused}");
-            assert!(issued.iter().all(|id| *id < above), "{issued:?} {above}");
-            assert!(board.complete(off).await?);
-
-            // Again: above the native ids, which lie beyond what the lease had.
-            let on = board
-                .begin(&[change(None, Some("snowflake"))])
-                .await?
-                .unwrap();
-            let native = above + (5 << 22);
-            assert!(board.record(on, recorded("orders", native)).await?);
-            let early = board.commit(on, Reached::default(), here()).await?;
-            let is_early = matches!(early, Committed::Refused(_, CommitRefusal::Ahead(..)));
-            assert!(is_early || early == Committed::Done, "{early:?}");
-            let mut committed = early;
-            while committed != Committed::Done {
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                committed = board.commit(on, Reached::default(), here()).await?;
-            }
-            assert_eq!(generation(&board.standing().await?, "snowflake"), Some(3));
-            keys.follow(&KeySpace::Snowflake, 3);
-            let first = source.take(1, true).await?.number(0).unwrap_or(0);
-            assert!(first >= native, "{first} {native}");
-            Ok::<(), anyhow::Error>(())
-        })?;
-    }
-    Ok(())
-}
-
-/// Nobody has had a lease since tables went over from a tag to snowflake ids: what comes next begins above the tag's keys all the same.
-#[test]
-fn snowflake_ids_that_nobody_has_had_are_left_above_what_was_before() -> Result<()> {
-    for flavour in [Flavour::MariaDb, Flavour::MySql] {
-        for next in [None, Some("b")] {
-            let schema = format!("kw_switch_unleased_{}", next.unwrap_or("off"));
-            let schema = Schema::on(flavour, &schema)?;
-            runtime()?.block_on(async {
-                let keys = open(&schema.raw())?;
-                keys.init().await?;
-                for tags in ["a", "b"] {
-                    keys.create_tag(&tag(tags), &small_steps(100)).await?;
-                }
-                let board = Switchboard::new(&keys);
-                for (from, to) in [(None, Some("a")), (Some("a"), Some("snowflake"))] {
-                    let attempt = board.begin(&[change(from, to)]).await?.unwrap();
-                    let committed = board
-                        .commit(attempt, Reached::above(700_000), here())
-                        .await?;
-                    assert_eq!(committed, Committed::Done);
-                }
-                let span = board.span(&KeySpace::Snowflake).await?.unwrap();
-                assert!(span.bound >= 700_000, "{span:?}");
-                let attempt = board.begin(&[change(Some("snowflake"), next)]).await?;
-                let committed = board
-                    .commit(attempt.unwrap(), Reached::default(), here())
-                    .await?;
-                assert_eq!(committed, Committed::Done);
-                let first = match next {
-                    None => board.standing().await?.rules[0].above,
-                    Some(tag) => board.span(&space(tag)).await?.map(|its| its.bound),
-                };
-                assert!(first >= Some(700_000), "{first:?}");
-                Ok::<(), anyhow::Error>(())
-            })?;
-        }
-    }
-    Ok(())
 }
 
 /// A table has come whose own ids may be among keys: those that were reserved and not given are given no more, whoever has them.
@@ -418,31 +299,37 @@ fn programs_hear_what_went_by_the_others() -> Result<()> {
             keys.init().await?;
             let (one, other) = (Switchboard::new(&keys), Switchboard::new(&keys));
             let rule = || change(None, None).rule;
-            let went_by = |ids, unknown| WentBy { ids, unknown };
+            let native_inserts = |ids, unknown| NativeInserts { ids, unknown };
             let noted = |board: &Switchboard, ids| {
                 let board = board.clone();
                 async move {
                     board
-                        .note_native(move || vec![(rule(), went_by(ids, 1))])
+                        .note_native(move || vec![(rule(), native_inserts(ids, 1))])
                         .await
                 }
             };
             let first = noted(&one, 10).await?;
-            assert_eq!(first.noted, []);
-            let heard = noted(&other, 5).await?;
-            assert_eq!(heard.noted.len(), 1);
-            assert_eq!(heard.noted[0].program, one.program());
-            assert_eq!(heard.noted[0].rule, rule());
-            assert_eq!(heard.noted[0].went_by, went_by(10, 1));
-            assert_eq!(heard.noted[0].at_ms, first.at_ms);
-            assert!(heard.at_ms >= first.at_ms);
+            assert_eq!(first.reports, []);
+            let peer_reports = noted(&other, 5).await?;
+            assert_eq!(peer_reports.reports.len(), 1);
+            assert_eq!(peer_reports.reports[0].program, one.program());
+            assert_eq!(peer_reports.reports[0].rule, rule());
+            assert_eq!(
+                peer_reports.reports[0].native_inserts,
+                native_inserts(10, 1)
+            );
+            assert_eq!(peer_reports.reports[0].at_ms, first.at_ms);
+            assert!(peer_reports.at_ms >= first.at_ms);
             noted(&one, 12).await?;
-            let heard = noted(&other, 5).await?;
-            assert_eq!(heard.noted.len(), 1);
-            assert_eq!(heard.noted[0].went_by, went_by(12, 1));
+            let peer_reports = noted(&other, 5).await?;
+            assert_eq!(peer_reports.reports.len(), 1);
+            assert_eq!(
+                peer_reports.reports[0].native_inserts,
+                native_inserts(12, 1)
+            );
             // Long gone.
             schema.sql("UPDATE keywright_native SET noted_at = noted_at - INTERVAL 25 HOUR")?;
-            assert_eq!(noted(&other, 6).await?.noted, []);
+            assert_eq!(noted(&other, 6).await?.reports, []);
             assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_native")?, 1);
             Ok::<(), anyhow::Error>(())
         })?;

@@ -160,7 +160,8 @@ fn commit_keys(to: &mut World, number: u8, bound: Id, flaw: Flaw) -> Lead {
             Lead::Forward(number)
         }
         Rule::Keys(new) => {
-            open(to, new, bound, flaw);
+            let server = to.server.identity;
+            open(to, (new, bound), server, flaw);
             to.store.attempt = None;
             Lead::No
         }
@@ -168,7 +169,7 @@ fn commit_keys(to: &mut World, number: u8, bound: Id, flaw: Flaw) -> Lead {
 }
 
 /// One transaction of the store: the tag is in force, above all that is known.
-fn open(to: &mut World, tag: usize, bound: Id, flaw: Flaw) {
+fn open(to: &mut World, (tag, bound): (usize, Id), server: u8, flaw: Flaw) {
     let is_repeated = to.store.rule == Rule::Keys(tag);
     let row = &mut to.store.tags[tag];
     row.raise(bound);
@@ -177,6 +178,7 @@ fn open(to: &mut World, tag: usize, bound: Id, flaw: Flaw) {
     }
     row.open = true;
     to.store.rule = Rule::Keys(tag);
+    to.store.server = server;
     // What was given before may be among the table's own; from now on nothing is.
     if let Some(id) = to.brought.take() {
         to.issued |= 1 << id;
@@ -189,6 +191,7 @@ fn record(to: &mut World, program: usize, number: u8, counter: Id) -> Lead {
             to.store.attempt = Some(Attempt {
                 counter: Some((counter, program)),
                 was_fenced: to.server.fenced,
+                server: to.server.identity,
                 ..attempt
             });
             Lead::Recorded(number, counter)
@@ -202,7 +205,11 @@ fn commit(to: &mut World, number: u8, counter: Id, flaw: Flaw) -> Lead {
     let is_blind = flaw == Flaw::CommitWithoutAttempt && to.store.rule == Rule::Native;
     if attempt.is_some() || is_blind {
         let tag = attempt.map_or(0, |attempt| tag_of(attempt.to));
-        open(to, tag, counter, flaw);
+        let server = match attempt {
+            Some(attempt) if flaw != Flaw::ServerAtCommit => attempt.server,
+            Some(_) | None => to.server.identity,
+        };
+        open(to, (tag, counter), server, flaw);
     }
     if attempt.is_some() {
         to.store.attempt = None;

@@ -1,5 +1,5 @@
 //! The switch of a tag's tables, on, over to another tag or to snowflake ids, off, and repeated, checked exhaustively: two programs,
-//! one table, a store, and any order of statements, late answers, pauses (who does nothing for a while), crashes and restarts. Two
+//! one table, a store, and any order of statements, late answers, pauses (who does nothing for a while), crashes, restarts and failovers. Two
 //! things must hold: no id comes twice, whoever makes it; and wherever nothing can happen any more nobody waits, and native inserts
 //! are refused if and only if keys are issued. Each other order of steps that was proposed must be found out.
 //!
@@ -95,6 +95,7 @@ impl Model for Switch {
         let program = Program {
             up: true,
             rule: self.from,
+            server: 0,
             known: [0; TAGS],
             hold: None,
             transaction: false,
@@ -114,6 +115,7 @@ impl Model for Switch {
         vec![World {
             store: Store {
                 rule: self.from,
+                server: 0,
                 tags: [
                     tag(hi, false),
                     tag(u8::from(!self.has_snowflake), self.has_snowflake),
@@ -123,6 +125,7 @@ impl Model for Switch {
                 next_attempt: 1,
             },
             server: Server {
+                identity: 0,
                 counter,
                 fenced: self.from != Rule::Native,
                 sessions: [Session::None; PROGRAMS],
@@ -176,6 +179,7 @@ fn budget(small: [u8; 5], large: [u8; 5]) -> Budget {
         attempts,
         faults,
         brought: 0,
+        failovers: 0,
     }
 }
 
@@ -229,6 +233,18 @@ fn again() -> Switch {
     }
 }
 
+/// Another server takes over, perhaps in the middle of an attempt: what is in force is repeated.
+fn elsewhere() -> Switch {
+    let budget = Budget {
+        failovers: 2,
+        ..budget([0, 2, 2, 2, 0], [0, 3, 3, 3, 1])
+    };
+    Switch {
+        is_patient: true,
+        ..Switch::new(A, &[A], budget)
+    }
+}
+
 #[test]
 fn every_order_of_the_switch_keeps_ids_apart() {
     for (name, switch) in [
@@ -239,6 +255,7 @@ fn every_order_of_the_switch_keeps_ids_apart() {
         ("on and off", on_and_off()),
         ("through snowflake", through_snowflake()),
         ("again", again()),
+        ("elsewhere", elsewhere()),
     ] {
         let begun = Instant::now();
         let looked = switch.look(&[TWICE, WAITS]);
@@ -265,6 +282,9 @@ fn every_refuted_order_is_found() {
         (off(), Flaw::ReopenAfterOff, TWICE),
         (through_snowflake(), Flaw::BoundFromLeases, TWICE),
         (again(), Flaw::RepeatWithoutGeneration, TWICE),
+        (elsewhere(), Flaw::KeysOnAnyServer, TWICE),
+        (elsewhere(), Flaw::RepeatWithoutGeneration, TWICE),
+        (elsewhere(), Flaw::ServerAtCommit, TWICE),
     ] {
         let begun = Instant::now();
         let looked = switch.with(flaw).look(&[harm]);

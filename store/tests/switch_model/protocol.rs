@@ -2,7 +2,8 @@
 
 use crate::leading;
 use crate::world::{
-    Alter, Attempt, Lead, PROGRAMS, Phase, Program, RANGE_IDS, Range, Rule, Session, TAGS, World,
+    Alter, Attempt, Id, Lead, PROGRAMS, Phase, Program, RANGE_IDS, Range, Rule, Session, TAGS,
+    World,
 };
 
 /// What is done otherwise than it should be. Each was proposed at some time, and repeats ids or refuses inserts for good.
@@ -33,6 +34,10 @@ pub enum Flaw {
     BoundFromLeases,
     /// The switch is repeated, and what was reserved before goes on.
     RepeatWithoutGeneration,
+    /// Keys go to whatever server there is, also to one on which they are not in force.
+    KeysOnAnyServer,
+    /// Keys come into force on the server that there is at the commit, and not on the one whose counter was read.
+    ServerAtCommit,
 }
 
 /// One step of anybody.
@@ -74,6 +79,8 @@ pub enum Action {
     /// The server notices that a connection is gone.
     Notice(usize),
     RestartServer,
+    /// Another server takes over, which has no fence and an id of its own that nobody has reserved.
+    FailOver,
     /// A table comes without a fence, in the place of the one that there was, with an id of its own that nobody has reserved.
     Bring,
 }
@@ -105,7 +112,7 @@ pub fn actions(goals: &[Rule], is_patient: bool, out: &mut Vec<Action>) {
             out.push(Action::Silent(program));
         }
     }
-    out.extend([Action::RestartServer, Action::Bring]);
+    out.extend([Action::RestartServer, Action::FailOver, Action::Bring]);
 }
 
 /// What comes of it; `None` if it cannot happen now.
@@ -120,7 +127,7 @@ pub fn next(world: &World, action: Action, flaw: Flaw) -> Option<World> {
         }
         Action::Reserve(program, tag) => reserve(&mut to, program, tag, flaw)?,
         Action::Reply(program) => reply(&mut to.programs[program], flaw)?,
-        Action::Take(program) => take(&mut to, program)?,
+        Action::Take(program) => take(&mut to, program, flaw)?,
         Action::Arrive(program) => {
             let id = to.programs[program].sent.take()?;
             (!to.server.is_locked()).then_some(())?;
@@ -163,12 +170,10 @@ pub fn next(world: &World, action: Action, flaw: Flaw) -> Option<World> {
             *session = Session::None;
         }
         Action::Bring => bring(&mut to)?,
+        Action::FailOver => fail_over(&mut to)?,
         Action::RestartServer => {
             to.left.faults = to.left.faults.checked_sub(1)?;
-            to.server.sessions = [Session::None; PROGRAMS];
-            to.programs
-                .iter_mut()
-                .for_each(|program| program.transaction = false);
+            cut(&mut to);
         }
     }
     (to != *world).then_some(to)
@@ -231,8 +236,11 @@ fn reply(its: &mut Program, flaw: Flaw) -> Option<()> {
 }
 
 /// A key is taken for a statement.
-fn take(to: &mut World, program: usize) -> Option<()> {
+fn take(to: &mut World, program: usize, flaw: Flaw) -> Option<()> {
     let its = &mut to.programs[program];
+    // Who connects asks which server it is.
+    let is_in_force = its.server == to.server.identity || flaw == Flaw::KeysOnAnyServer;
+    is_in_force.then_some(())?;
     let mut range = its
         .range
         .filter(|range| its.rule == Rule::Keys(range.tag))?;
@@ -254,6 +262,7 @@ fn crash(to: &mut World, program: usize) -> Option<()> {
     *its = Program {
         up: false,
         rule: Rule::Native,
+        server: 0,
         known: [0; TAGS],
         hold: None,
         transaction: false,
@@ -283,6 +292,7 @@ fn poll(to: &mut World, program: usize) -> Option<()> {
     let its = &mut to.programs[program];
     its.up.then_some(())?;
     its.rule = to.store.rule;
+    its.server = to.store.server;
     its.known = to.store.tags.map(|tag| tag.generation);
     let known = its.known;
     its.range = its
@@ -303,12 +313,14 @@ fn acknowledge(to: &mut World, program: usize) -> Option<()> {
 }
 
 fn begin(to: &mut World, program: usize, goal: Rule) -> Option<()> {
+    let is_elsewhere = to.is_elsewhere();
     let its = &mut to.programs[program];
     // Programs are alike, so let it be the first one that begins.
     let is_first = to.store.next_attempt > 1 || program == 0;
     let is_free = is_first && to.store.attempt.is_none() && its.up && its.lead == Lead::No;
-    // What is in force is repeated where a table came.
-    (is_free && (goal != to.store.rule || to.brought.is_some())).then_some(())?;
+    // What is in force is repeated where a table came, or a server.
+    let is_news = goal != to.store.rule || to.brought.is_some() || is_elsewhere;
+    (is_free && is_news).then_some(())?;
     to.left.attempts = to.left.attempts.checked_sub(1)?;
     let number = to.store.next_attempt;
     to.store.next_attempt += 1;
@@ -319,6 +331,7 @@ fn begin(to: &mut World, program: usize, goal: Rule) -> Option<()> {
         held: [false; PROGRAMS],
         counter: None,
         was_fenced: false,
+        server: 0,
         above: 0,
     });
     its.lead = Lead::Leading(number);
@@ -355,5 +368,35 @@ fn carry(to: &mut World, program: usize) -> Option<()> {
         }
     }
     to.server.sessions[program] = Session::Done;
+    Some(())
+}
+
+/// Its connections end.
+fn cut(to: &mut World) {
+    to.server.sessions = [Session::None; PROGRAMS];
+    for program in &mut to.programs {
+        program.transaction = false;
+    }
+}
+
+/// What a statement had that was under way is used all the same. Of the ids of its own that it has the first counts that is above all that was
+/// reserved: others may have been given to rows elsewhere before.
+fn fail_over(to: &mut World) -> Option<()> {
+    to.left.failovers = to.left.failovers.checked_sub(1)?;
+    let Rule::Keys(tag) = to.store.rule else {
+        return None;
+    };
+    cut(to);
+    for program in &mut to.programs {
+        program.sent = None;
+    }
+    let unheard_of = u64::BITS - to.issued.leading_zeros();
+    let id = to.store.tags[tag]
+        .bound()
+        .max(Id::try_from(unheard_of).ok()?);
+    to.server.identity += 1;
+    to.server.fenced = false;
+    to.server.counter = id + 1;
+    to.issue(id);
     Some(())
 }

@@ -78,6 +78,8 @@ pub struct Attempt {
     pub counter: Option<(Id, usize)>,
     /// The table had its fence before.
     pub was_fenced: bool,
+    /// The server on which it was read.
+    pub server: u8,
     /// The closed tag's bound.
     pub above: Id,
 }
@@ -86,6 +88,8 @@ pub struct Attempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Store {
     pub rule: Rule,
+    /// The server on which keys are in force.
+    pub server: u8,
     pub tags: [Tag; TAGS],
     pub returned: Option<Range>,
     pub attempt: Option<Attempt>,
@@ -125,6 +129,8 @@ impl Session {
 /// The server's table. Of its rows the worst is assumed: they are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Server {
+    /// Counts failovers.
+    pub identity: u8,
     /// The next native id; ids of transactions that were rolled back are below it too. A fence forgets it.
     pub counter: Id,
     pub fenced: bool,
@@ -179,6 +185,8 @@ pub struct Program {
     pub up: bool,
     /// What it follows, and which generations of the tags it knows.
     pub rule: Rule,
+    /// On which server.
+    pub server: u8,
     pub known: [u8; TAGS],
     /// New statements wait for the end of this attempt.
     pub hold: Option<u8>,
@@ -205,6 +213,8 @@ pub struct Budget {
     pub faults: u8,
     /// Tables that come without a fence and with an id of their own.
     pub brought: u8,
+    /// Another server takes the place of the one that there was.
+    pub failovers: u8,
 }
 
 /// Everything.
@@ -235,13 +245,18 @@ impl World {
         (attempt.number == number && attempt.phase == phase).then_some(attempt)
     }
 
+    /// Whether keys are in force on another server than the one that there is.
+    pub fn is_elsewhere(&self) -> bool {
+        self.store.rule != Rule::Native && self.store.server != self.server.identity
+    }
+
     /// Whether nobody is in the way of LOCK TABLES.
     pub fn can_lock(&self) -> bool {
         !self.server.is_locked() && self.programs.iter().all(|program| !program.transaction)
     }
 
     /// Where all must come to rest: no attempt, nobody holds, everybody follows what is in force, and native inserts are refused
-    /// if and only if keys are issued, but for a table that came behind the last attempt that there may be.
+    /// if and only if keys are issued, but for a table or a server that came behind the last attempt that there may be.
     pub fn is_settled(&self) -> bool {
         let follows = |program: &Program| {
             program.up && program.hold.is_none() && program.rule == self.store.rule
@@ -249,6 +264,8 @@ impl World {
         self.store.attempt.is_none()
             && self.programs.iter().all(follows)
             && !self.server.is_locked()
-            && (self.server.fenced == (self.store.rule != Rule::Native) || self.brought.is_some())
+            && (self.server.fenced == (self.store.rule != Rule::Native)
+                || self.brought.is_some()
+                || self.is_elsewhere())
     }
 }

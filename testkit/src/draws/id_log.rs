@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use postgres::{Config, NoTls};
+use postgres::{Client, Config, NoTls};
 
 use crate::{Result, copy_ids};
 
@@ -175,6 +175,17 @@ fn check_increasing(number: usize, run: &[i64]) -> std::result::Result<(), IdFau
             after,
         }),
     }
+}
+
+/// Runs the query in one connection, and records every id that arrives, also those before an error: they were issued.
+///
+/// # Errors
+/// The server's, or the connection broke.
+pub fn draw(client: &mut Client, query: &str, log: &IdLog) -> Result<()> {
+    let mut run = Vec::new();
+    let drawn = copy_ids(client, query, &mut run);
+    log.record(run);
+    drawn
 }
 
 #[cfg(test)]

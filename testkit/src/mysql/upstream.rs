@@ -12,6 +12,8 @@ use crate::machine::scratch::Scratch;
 use crate::{Account, Flavour, Login, Result, Wire};
 use programs::Programs;
 
+pub use fetch::mysql_tree;
+
 /// A server with its data directory. It is stopped and removed when dropped. The user `root` needs no password, over the
 /// socket and over TCP from this machine.
 #[derive(Debug)]

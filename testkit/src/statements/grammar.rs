@@ -32,6 +32,8 @@ pub(super) struct Table {
     /// In its order.
     columns: [Role; 3],
     pub(super) definition: &'static str,
+    /// Moves a column, and back.
+    pub(super) moves: [&'static str; 2],
 }
 
 /// Key first, in the middle, last; of every type that matters; in the engine without transactions.
@@ -40,23 +42,30 @@ pub(super) const TABLES: [Table; 4] = [
         name: "t",
         columns: [Role::Key, Role::Number, Role::Text],
         definition: "id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(60))",
+        moves: ["a INT FIRST", "a INT AFTER id"],
     },
     Table {
         name: "t_int",
         columns: [Role::Number, Role::Key, Role::Text],
         definition: "a INT, id INT NOT NULL AUTO_INCREMENT, b VARCHAR(60) DEFAULT 'd', UNIQUE (id))",
+        moves: ["a INT AFTER b", "a INT FIRST"],
     },
     Table {
         name: "t_uint",
         columns: [Role::Text, Role::Number, Role::Key],
         definition: "b VARCHAR(60), a INT UNIQUE, id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY)",
+        moves: ["b VARCHAR(60) AFTER id", "b VARCHAR(60) FIRST"],
     },
     Table {
         name: "t_ubig",
         columns: [Role::Key, Role::Text, Role::Number],
         definition: "id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, b VARCHAR(60), a INT) ENGINE = MyISAM",
+        moves: ["b VARCHAR(60) FIRST", "b VARCHAR(60) AFTER id"],
     },
 ];
+
+/// One of so many that are prepared and list no columns meets another order of these.
+const MOVES_ONE_IN: u8 = 6;
 
 /// Statements that a session begins with.
 pub(super) fn prelude(random: &mut Rng, flavour: Flavour) -> Vec<String> {
@@ -104,12 +113,18 @@ pub(super) struct Case {
     pub(super) text: String,
     /// Prepared and executed with these; else it is sent as text.
     pub(super) params: Option<Vec<Param>>,
+    /// Between that and that the table's columns come into another order.
+    pub(super) moves: bool,
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "    {}", self.text.escape_debug())?;
         match &self.params {
+            Some(params) if self.moves => {
+                let to = self.table.moves[0];
+                write!(formatter, "\n    prepared, then MODIFY {to}, {params:?}")
+            }
             Some(params) => write!(formatter, "\n    prepared, {params:?}"),
             None => Ok(()),
         }
@@ -117,6 +132,13 @@ impl fmt::Display for Case {
 }
 
 impl Case {
+    /// Whether rows may stay out, or take the place of others, without an error.
+    pub(super) fn may_leave_out(&self) -> bool {
+        let text = self.text.to_ascii_uppercase();
+        let mut words = ["IGNORE", "DUPLICATE", "REPLACE"].iter();
+        words.any(|word| text.contains(word))
+    }
+
     pub(super) fn draw(random: &mut Rng, flavour: Flavour) -> Case {
         let table = random.choice(&TABLES).unwrap_or(&TABLES[0]);
         let prepared = random.u8(0..4) == 0;
@@ -124,12 +146,15 @@ impl Case {
             random,
             flavour,
             params: prepared.then(Vec::new),
+            lists_columns: true,
         };
         let text = writer.insert(table);
+        let moves = prepared && !writer.lists_columns && writer.one_in(MOVES_ONE_IN);
         Case {
             table,
             text,
             params: writer.params,
+            moves,
         }
     }
 }
@@ -138,6 +163,8 @@ pub(super) struct Writer<'a> {
     pub(super) random: &'a mut Rng,
     flavour: Flavour,
     pub(super) params: Option<Vec<Param>>,
+    /// The statement names the columns that its values are for.
+    lists_columns: bool,
 }
 
 impl Writer<'_> {
@@ -170,6 +197,16 @@ impl Writer<'_> {
             ])
         } else {
             " "
+        }
+    }
+
+    /// The same behind a text that may end in what a word need not be kept apart from.
+    fn gap_behind(&mut self, text: &str) -> &'static str {
+        let is_closed = text.ends_with([')', '\'', '"', '`', '?']);
+        if is_closed && self.random.bool() {
+            ""
+        } else {
+            self.gap()
         }
     }
 
@@ -229,7 +266,7 @@ impl Writer<'_> {
             self.on_duplicate(&mut text);
         }
         if self.is_maria() && self.one_in(12) {
-            text += self.gap();
+            text += self.gap_behind(&text);
             text += self.choose(&[
                 "RETURNING id",
                 "RETURNING id, a",
@@ -259,6 +296,7 @@ impl Writer<'_> {
     fn column_list(&mut self, table: &'static Table, text: &mut String) -> Vec<Role> {
         let columns = match self.random.u8(0..6) {
             0 | 1 => {
+                self.lists_columns = false;
                 *text += self.gap();
                 return table.columns.to_vec();
             }
@@ -348,7 +386,7 @@ impl Writer<'_> {
     }
 
     fn on_duplicate(&mut self, text: &mut String) {
-        *text += self.gap();
+        *text += self.gap_behind(text);
         *text += "ON DUPLICATE KEY UPDATE";
         *text += self.gap();
         *text += self.choose(&[

@@ -109,8 +109,9 @@ const LISTED: [Listed; 16] = [
         name: "error 3854 of text that the client's character set does not have",
         is_it: |flavour, _, both| {
             const CANNOT_CONVERT: u16 = 3854;
+            const INCORRECT_STRING: u16 = 1366;
             flavour == Flavour::MySql
-                && both.native.errno.is_none()
+                && matches!(both.native.errno, None | Some(INCORRECT_STRING))
                 && both.proxied.errno == Some(CANNOT_CONVERT)
         },
     },
@@ -172,9 +173,18 @@ const LISTED: [Listed; 16] = [
         name: "order of rows that only a query inside the query asks for",
         is_it: |_, case, both| {
             let inner = ["WITH c AS (", "FROM (SELECT", "FROM (select"];
+            let (native, proxied) = (
+                sorted_without_keys(&both.native),
+                sorted_without_keys(&both.proxied),
+            );
+            // Which of two rows with one unique value goes in follows from their order.
+            let same_rows = match case.may_leave_out() {
+                true => native.len() == proxied.len(),
+                false => native == proxied,
+            };
             inner.iter().any(|inner| case.text.contains(inner))
                 && without_index_bit(&both.native.reply) == without_index_bit(&both.proxied.reply)
-                && sorted_without_keys(&both.native) == sorted_without_keys(&both.proxied)
+                && same_rows
         },
     },
 ];

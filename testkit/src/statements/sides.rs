@@ -216,11 +216,16 @@ struct Session {
 impl Session {
     fn run(&mut self, case: &Case, question: &str) -> Result<StatementResult> {
         let text = case.text.replace("{db}", self.schema);
+        let mut is_moved = false;
         let (mut reply, errno) = match &case.params {
             None => shown(&self.wire.query(&text)?),
             Some(params) => match self.wire.prepare(&text)? {
                 Err(fault) => (show_fault(&fault), Some(fault.errno)),
                 Ok(statement) => {
+                    if case.moves {
+                        self.modify(case.table.name, case.table.moves[0])?;
+                        is_moved = true;
+                    }
                     let replies = self.wire.execute(&statement, params)?;
                     self.wire.close(&statement)?;
                     let (reply, errno) = shown(&replies);
@@ -229,15 +234,19 @@ impl Session {
             },
         };
         let mut afterwards = show_replies(&self.wire.query(question)?);
-        // What a statement that failed left behind would be taken for the next one's.
-        if errno.is_some() && question != LAST_ID {
+        // What such a statement left behind would be taken for the next one's.
+        if (errno.is_some() || case.may_leave_out()) && question != LAST_ID {
             afterwards.push('\n');
             afterwards.push_str(&show_replies(&self.wire.query(LAST_ID)?));
         }
         let name = case.table.name;
         let mut table = self.dump(name)?;
-        // A statement that failed may have moved the counter of the server's own keys.
-        if !table.is_empty() || self.side == 0 {
+        if is_moved {
+            self.modify(name, case.table.moves[1])?;
+        }
+        // A statement that failed may have moved the counter of the server's own keys, and another definition loses that of one that cannot
+        // issue.
+        if !table.is_empty() || self.side == 0 || is_moved {
             reset(&mut self.direct, name, self.side)?;
         }
         let ranks = Ranks::of(
@@ -254,6 +263,13 @@ impl Session {
             table,
             errno,
         })
+    }
+
+    /// As an application does it, on its own connection.
+    fn modify(&mut self, table: &str, column: &str) -> Result<()> {
+        let sql = format!("ALTER TABLE {table} MODIFY {column}");
+        self.wire.run(sql)?;
+        Ok(())
     }
 
     fn dump(&mut self, table: &str) -> Result<String> {

@@ -3,14 +3,30 @@
 
 use keywright_core::cause::Cause;
 use keywright_testkit::{
-    PgServer, PgServerBuilder, PgVersion, Result, SqlError, WAIT_MAX, expect_sql_error, query_i64,
-    query_text, wait_until,
+    PgServer, PgServerBuilder, PgVersion, Result, SharedServer, SqlError, TestDatabase, WAIT_MAX,
+    expect_sql_error, query_i64, query_text, wait_until,
 };
 use postgres::{Client, SimpleQueryMessage};
 
 /// A server that would show backtraces if anything let them through to clients.
 pub(crate) fn builder() -> PgServerBuilder {
     PgServer::builder().env("RUST_BACKTRACE", "1")
+}
+
+/// A server for transactions that are prepared, and many connections.
+pub(crate) fn builder_for_many() -> PgServerBuilder {
+    PgServer::builder()
+        .setting("max_prepared_transactions", "10")
+        .setting("max_connections", "60")
+}
+
+/// A database of such a server, with tag `orders` that reserves 100 ids at a time.
+pub(crate) fn tag_database(server: &'static SharedServer) -> Result<TestDatabase> {
+    let database = server.database(builder_for_many)?;
+    database.client()?.batch_execute(
+        "SELECT keywright.create_tag('orders', step => 100, step_min => 100, step_max => 100)",
+    )?;
+    Ok(database)
 }
 
 /// Runs statements and returns the rows of what they select as text; NULL comes as `NULL`.

@@ -10,7 +10,7 @@ use common::expect_cause;
 use keywright_core::Preset;
 use keywright_core::cause::Cause;
 use keywright_testkit::{
-    IdLog, Load, PgServer, Result, Stop, WAIT_MAX, copy_ids, query_i64, query_text, wait_until,
+    IdLog, Load, PgServer, Result, Stop, WAIT_MAX, draw, query_i64, query_text, wait_until,
 };
 use postgres::Client;
 use std::sync::Arc;
@@ -33,13 +33,6 @@ fn set_up(server: &PgServer, worker_id: u32) -> Result<Client> {
          SELECT keywright.create_tag('orders', step => 10, step_max => 10)"
     ))?;
     Ok(client)
-}
-
-fn draw(client: &mut Client, query: &str, log: &IdLog) -> Result<()> {
-    let mut run = Vec::new();
-    copy_ids(client, query, &mut run)?;
-    log.record(run);
-    Ok(())
 }
 
 #[track_caller]

@@ -9,7 +9,7 @@ use keywright_testkit::{
 
 use super::{Shop, id, rule};
 
-fn is_fenced(direct: &mut Wire, table: &str) -> Result<bool> {
+pub(super) fn is_fenced(direct: &mut Wire, table: &str) -> Result<bool> {
     let replies = direct.query(format!("INSERT INTO {table} (a) VALUES (0)"))?;
     let is_refused =
         matches!(replies.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno));

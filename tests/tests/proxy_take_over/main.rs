@@ -12,6 +12,8 @@ use keywright_testkit::{
     Flavour, Login, ProxyConfig, ProxyProcess, Reply, Result, SqlFault, Upstream, WAIT_MAX, Wire,
     assert_has, free_port, make_store, wait_until,
 };
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// The documented answer to whoever stays too long.
 const STOPPING: u16 = 1053;
@@ -173,6 +175,23 @@ fn a_stop_ends_the_program_that_is_to_take_over_too() -> Result<()> {
     let config = config.rule("stopped.t", "segment:stopped");
     let mute = TcpListener::bind("127.0.0.1:0")?;
     let mut proxy = ProxyProcess::start(config.clone())?;
+    proxy.reconfigure(never_ready(&config, &mute)?);
+    proxy.begin_take_over()?;
+    let _looking = mute.accept()?;
+    insert(&mut proxy.wire("stopped")?)?;
+    let pid = new_program(&proxy.log())?;
+    let port = proxy.port();
+    assert!(proxy.stop()?.success(), "{}", proxy.log());
+    let mut new = keywright_testkit::Program::adopted(pid);
+    assert_eq!(new.wait()?.code(), Some(1), "{}", proxy.log());
+    assert!(is_gone(pid), "{}", proxy.log());
+    assert_has(&proxy.log(), &["to be taken over from has ended before"]);
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    Ok(())
+}
+
+/// A configuration for a program that never serves: it looks at a server that says nothing.
+fn never_ready(config: &ProxyConfig, mute: &TcpListener) -> Result<ProxyConfig> {
     let mut slow = config.clone();
     let upstream = config.upstream_ports.first().copied().context("a server")?;
     slow.more = format!(
@@ -181,23 +200,53 @@ fn a_stop_ends_the_program_that_is_to_take_over_too() -> Result<()> {
         free_port()?,
         mute.local_addr()?
     );
-    proxy.reconfigure(slow);
-    proxy.begin_take_over()?;
-    // It looks at a server that says nothing.
-    let _looking = mute.accept()?;
-    insert(&mut proxy.wire("stopped")?)?;
-    let log = proxy.log();
+    Ok(slow)
+}
+
+/// The process of the program that was started last to take over.
+fn new_program(log: &str) -> Result<u32> {
     let (_, pid) = log
-        .split_once("a new program is to take over pid=")
+        .rsplit_once("a new program is to take over pid=")
         .context("its process")?;
-    let pid: u32 = pid.lines().next().context("its process")?.parse()?;
-    let port = proxy.port();
-    assert!(proxy.stop()?.success(), "{}", proxy.log());
-    let mut new = keywright_testkit::Program::adopted(pid);
-    assert_eq!(new.wait()?.code(), Some(1), "{}", proxy.log());
-    assert!(is_gone(pid), "{}", proxy.log());
-    assert_has(&proxy.log(), &["to be taken over from has ended before"]);
-    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+    Ok(pid.lines().next().context("its process")?.parse()?)
+}
+
+/// It ends by itself when it is given up, and is killed if it cannot.
+#[test]
+fn a_program_that_never_serves_is_given_up() -> Result<()> {
+    let (_server, config) = shop("given_up")?;
+    let config = config.rule("given_up.t", "segment:given_up");
+    let mut hasty = config.clone();
+    hasty.more = "[limits]\ntake_over_wait_ms_max = 1500\n".to_owned();
+    let mute = TcpListener::bind("127.0.0.1:0")?;
+    let mut proxy = ProxyProcess::start(hasty)?;
+    let process = proxy.pid()?;
+    let mut stays = proxy.wire("given_up")?;
+    for (is_stuck, how) in [(false, "exit status: 1"), (true, "signal: 9 (SIGKILL)")] {
+        proxy.reconfigure(never_ready(&config, &mute)?);
+        proxy.begin_take_over()?;
+        let _looking = mute.accept()?;
+        let pid = new_program(&proxy.log())?;
+        if is_stuck {
+            kill(Pid::from_raw(i32::try_from(pid)?), Signal::SIGSTOP)?;
+        }
+        // It serves meanwhile.
+        insert(&mut proxy.wire("given_up")?)?;
+        let given_up = format!("within take_over_wait_ms_max (1500) and was given up ({how}");
+        wait_until("that it is given up", WAIT_MAX, || {
+            Ok(proxy.log().contains(&given_up))
+        })?;
+        assert!(is_gone(pid), "{}", proxy.log());
+        assert_eq!(proxy.pid()?, process);
+        insert(&mut stays)?;
+        insert(&mut proxy.wire("given_up")?)?;
+    }
+    // It still can be taken over from.
+    proxy.reconfigure(config);
+    let mut old = proxy.take_over()?;
+    drop(stays);
+    assert!(old.wait()?.success(), "{}", proxy.log());
+    insert(&mut proxy.wire("given_up")?)?;
     Ok(())
 }
 

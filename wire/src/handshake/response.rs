@@ -10,7 +10,7 @@ const NO_PLUGIN: &[u8] = b"keywright_none";
 
 /// Who comes, to what, and with which proof.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Introduction<'a> {
+pub struct LoginRequest<'a> {
     /// All up to the proof's length.
     before: &'a [u8],
     /// From the proof's end to the plugin's name.
@@ -32,7 +32,7 @@ pub fn asked(response: &[u8]) -> Option<u64> {
     Some(of_words(word(0)?, word(28)?))
 }
 
-impl<'a> Introduction<'a> {
+impl<'a> LoginRequest<'a> {
     /// The answer to the greeting, without its header; `None` if it cannot be read.
     pub fn of_response(response: &'a [u8]) -> Option<Self> {
         let asked = asked(response)?;
@@ -117,7 +117,7 @@ pub fn until_zero(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Introduction, NO_PLUGIN};
+    use super::{LoginRequest, NO_PLUGIN};
     use crate::capability::{
         CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION, words,
     };
@@ -144,7 +144,7 @@ mod tests {
             (all & !SECURE_CONNECTION, &[b"pw\0", behind].concat()),
         ] {
             let bytes = response(capabilities, rest);
-            let found = Introduction::of_response(&bytes);
+            let found = LoginRequest::of_response(&bytes);
             let Some(found) = found else {
                 panic!("{rest:?} is not read");
             };
@@ -156,19 +156,19 @@ mod tests {
             assert_eq!(found.without_proof(), response(capabilities, &behind));
         }
         let cut = response(all | PLUGIN_AUTH_LENENC, b"\xFC\x2C\x01short");
-        assert_eq!(Introduction::of_response(&cut), None);
+        assert_eq!(LoginRequest::of_response(&cut), None);
         for len in 0..cut.len() {
             // Whatever is cut off, nothing panics.
-            let _ = Introduction::of_response(&cut[..len]);
+            let _ = LoginRequest::of_response(&cut[..len]);
         }
     }
 
     #[test]
     fn a_client_of_an_older_protocol_is_not_read_as_one_of_this() {
         let mut bytes = response(SECURE_CONNECTION, b"\0");
-        assert!(Introduction::of_response(&bytes).is_some());
+        assert!(LoginRequest::of_response(&bytes).is_some());
         bytes[1] &= !2;
-        assert_eq!(Introduction::of_response(&bytes), None);
+        assert_eq!(LoginRequest::of_response(&bytes), None);
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         let packet = |rest: &[u8]| [b"\x11root\0\x02pw".as_slice(), rest].concat();
         let read = |rest: &[u8]| {
             let packet = packet(rest);
-            let found = Introduction::of_change(&packet, PLUGIN_AUTH)?;
+            let found = LoginRequest::of_change(&packet, PLUGIN_AUTH)?;
             let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
             Some((
                 found.database.map(name),

@@ -4,12 +4,14 @@ mod cgroup;
 mod extension;
 mod figure;
 mod machine;
+mod misconfigured;
 mod mysql;
 mod next;
 mod page;
 mod postgres;
 mod root;
 mod says;
+mod servers;
 mod switching_on;
 mod unit;
 mod walk;
@@ -18,11 +20,12 @@ mod writers;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use keywright_testkit::{IdLog, workspace_root};
+use keywright_testkit::{Flavour, IdLog, workspace_root};
 use tempfile::TempDir;
 
 use self::figure::Figure;
@@ -30,18 +33,19 @@ use self::machine::Machine;
 use self::root::Root;
 use crate::install::PG_CONFIG;
 use crate::needs::{self, Rights};
-use crate::package::{Made, make};
+use crate::package::make;
 use crate::shell::{run, step};
 use crate::tree::Tree;
 
 /// The pages whose blocks are carried out.
 #[cfg(test)]
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 6] = [
     "README.md",
     "docs/postgres/quick-start.md",
     "docs/mysql/quick-start.md",
     "docs/mysql/switching-on.md",
     unit::SECURITY,
+    unit::ROLLING,
 ];
 
 /// Follow the quick starts word by word in bare Debian roots, from the packages on, and put a later version over each.
@@ -54,6 +58,9 @@ pub(crate) struct Package {
     /// These walks alone; without, all.
     #[arg(value_enum)]
     walks: Vec<Which>,
+    /// Keep the bare root with the packages that it downloaded in target/roots/bare, and use it where it is there.
+    #[arg(long)]
+    keep_root: bool,
 }
 
 /// Walks, each on a machine of its own.
@@ -64,11 +71,17 @@ enum Which {
     /// docs/postgres/quick-start.md; then a later version comes.
     PostgresPage,
     /// README.md on MariaDB; then credentials, reloads, a later version, removal.
-    MysqlReadme,
-    /// docs/mysql/quick-start.md.
+    MariadbReadme,
+    /// docs/mysql/quick-start.md on MariaDB.
+    MariadbPage,
+    /// docs/mysql/switching-on.md on MariaDB, while writers go on.
+    MariadbSwitchingOn,
+    /// docs/mysql/quick-start.md on MySQL.
     MysqlPage,
-    /// docs/mysql/switching-on.md, while writers go on.
-    SwitchingOn,
+    /// docs/mysql/switching-on.md on MySQL, while writers go on.
+    MysqlSwitchingOn,
+    /// What the installed program says of configurations that are wrong.
+    Misconfigured,
 }
 
 /// The packages of a version.
@@ -81,9 +94,6 @@ struct Debs {
 impl Debs {
     fn of(tree: &Tree) -> Result<Debs> {
         let [extension, program] = make(tree, Path::new(PG_CONFIG))?;
-        for Made { deb, .. } in [&extension, &program] {
-            lintian(deb)?;
-        }
         Ok(Debs {
             extension: extension.deb,
             program: program.deb,
@@ -99,55 +109,150 @@ impl Package {
         }
         needs::install(&needs::to_walk())?;
         // Whatever is under way ends with Ctrl-C as well, and fails; then roots are removed as after any failure.
-        ctrlc::set_handler(|| {}).context("watching for Ctrl-C")?;
+        ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed))
+            .context("watching for Ctrl-C")?;
+        let walks = self.walks();
         let ours = Tree::ours()?;
         let debs = Debs::of(&ours)?;
-        step("a later version of the same tree");
-        let later = Debs::of(&next::version(&ours)?)?;
+        lintian(&debs.extension)?;
+        lintian(&debs.program)?;
+        let later = if walks.iter().any(|which| which.needs_later()) {
+            step("a later version of the same tree");
+            Some(Debs::of(&next::version(&ours)?)?)
+        } else {
+            None
+        };
         let within = directory()?;
-        let figures = self.walk(within.path(), &debs, &later)?;
+        let (figures, failed) = self.carry_out(&walks, within.path(), &debs, later.as_ref())?;
         within.close().context("removing the roots")?;
         for Figure { what, took } in figures {
             println!("{:7.1} s  {what}", took.as_secs_f64());
         }
+        if !failed.is_empty() {
+            bail!("not walked to the end: {}", failed.join(", "));
+        }
         Ok(())
     }
 
-    fn walk(&self, within: &Path, debs: &Debs, later: &Debs) -> Result<Vec<Figure>> {
-        step("a bare root, by debootstrap");
+    fn walks(&self) -> Vec<Which> {
+        let all = Which::value_variants().iter().copied();
+        all.filter(|which| self.walks.is_empty() || self.walks.contains(which))
+            .collect()
+    }
+
+    /// All of them, also where one fails. Returns what they took, and which failed.
+    fn carry_out(
+        &self,
+        walks: &[Which],
+        within: &Path,
+        debs: &Debs,
+        later: Option<&Debs>,
+    ) -> Result<(Vec<Figure>, Vec<String>)> {
+        step(
+            "a bare root, by debootstrap, with what the packages and the servers of the pages need",
+        );
         let began = Instant::now();
-        let root = Root::bare(within)?;
-        let mut figures = vec![Figure::new("a bare root, by debootstrap", began.elapsed())];
-        step("downloading what the packages and the servers of the pages need");
-        root.fetch(&[postgres::PACKAGES, mysql::PACKAGES].concat())?;
-        let mut root_with_servers = None;
-        for which in Which::value_variants() {
-            if !self.walks.is_empty() && !self.walks.contains(which) {
-                continue;
-            }
+        let packages = [postgres::PACKAGES, servers::PACKAGES].concat();
+        let bare = if self.keep_root {
+            Root::kept(
+                within,
+                &workspace_root().join("target/roots/bare"),
+                &packages,
+            )?
+        } else {
+            let root = Root::bare(within)?;
+            root.fetch(&packages)?;
+            root
+        };
+        let mut figures = vec![Figure::new("a bare root, with downloads", began.elapsed())];
+        let mut roots = Roots::of(bare, within);
+        let mut failed = Vec::new();
+        for which in walks {
             let name = which.to_possible_value().context("a walk without a name")?;
             step(&format!("walk {}", name.get_name()));
-            if which.needs_servers() && root_with_servers.is_none() {
-                step("the two MariaDB servers of the pages");
-                root_with_servers = Some(mysql::with_servers(&root)?);
+            let walked = roots.with(which.servers()).and_then(|root| {
+                let machine = Machine::boot(root, within, name.get_name())?;
+                which.walk(&machine, debs, later)
+            });
+            match walked {
+                Ok(took) => figures.extend(took),
+                Err(error) => {
+                    println!("    failed: {error:#}");
+                    failed.push(name.get_name().to_owned());
+                }
             }
-            let of = root_with_servers.as_ref().filter(|_| which.needs_servers());
-            let machine = Machine::boot(of.unwrap_or(&root), name.get_name())?;
-            figures.extend(which.walk(&machine, debs, later)?);
+            if INTERRUPTED.load(Ordering::Relaxed) {
+                bail!("ended in the middle of {}", name.get_name());
+            }
         }
-        Ok(figures)
+        Ok((figures, failed))
+    }
+}
+
+/// Set by Ctrl-C.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// What machines are made of; those with servers are made when the first walk needs them.
+struct Roots<'a> {
+    within: &'a Path,
+    bare: Root,
+    mariadb: Option<Root>,
+    mysql: Option<Root>,
+}
+
+impl<'a> Roots<'a> {
+    fn of(bare: Root, within: &'a Path) -> Roots<'a> {
+        Roots {
+            within,
+            bare,
+            mariadb: None,
+            mysql: None,
+        }
+    }
+
+    fn with(&mut self, servers: Option<Flavour>) -> Result<&Root> {
+        let Some(flavour) = servers else {
+            return Ok(&self.bare);
+        };
+        let made = match flavour {
+            Flavour::MariaDb => &mut self.mariadb,
+            Flavour::MySql => &mut self.mysql,
+        };
+        if made.is_none() {
+            step(&format!("the two {} servers of the pages", flavour.name()));
+            *made = Some(servers::with_servers(&self.bare, self.within, flavour)?);
+        }
+        made.as_ref().context("a root that was just made")
     }
 }
 
 impl Which {
-    fn needs_servers(self) -> bool {
+    fn servers(self) -> Option<Flavour> {
         match self {
-            Which::PostgresReadme | Which::PostgresPage => false,
-            Which::MysqlReadme | Which::MysqlPage | Which::SwitchingOn => true,
+            Which::PostgresReadme | Which::PostgresPage => None,
+            Which::MariadbReadme
+            | Which::MariadbPage
+            | Which::MariadbSwitchingOn
+            | Which::Misconfigured => Some(Flavour::MariaDb),
+            Which::MysqlPage | Which::MysqlSwitchingOn => Some(Flavour::MySql),
         }
     }
 
-    fn walk(self, machine: &Machine, debs: &Debs, later: &Debs) -> Result<Vec<Figure>> {
+    fn needs_later(self) -> bool {
+        match self {
+            Which::PostgresPage | Which::MariadbReadme => true,
+            Which::PostgresReadme
+            | Which::MariadbPage
+            | Which::MariadbSwitchingOn
+            | Which::MysqlPage
+            | Which::MysqlSwitchingOn
+            | Which::Misconfigured => false,
+        }
+    }
+
+    fn walk(self, machine: &Machine, debs: &Debs, later: Option<&Debs>) -> Result<Vec<Figure>> {
+        let later = || later.context("no later version was made");
+        let program = &debs.program;
         Ok(match self {
             Which::PostgresReadme => {
                 let figure = postgres::of_readme(machine, &debs.extension)?;
@@ -158,14 +263,19 @@ impl Which {
             }
             Which::PostgresPage => vec![
                 postgres::of_its_page(machine, &debs.extension)?,
-                later_extension(machine, debs, later)?,
+                later_extension(machine, debs, later()?)?,
             ],
-            Which::MysqlReadme => vec![
-                mysql::of_readme(machine, &debs.program)?,
-                life_of_the_unit(machine, later)?,
+            Which::MariadbReadme => vec![
+                mysql::of_readme(machine, program)?,
+                life_of_the_unit(machine, later()?)?,
             ],
-            Which::MysqlPage => vec![mysql::of_its_page(machine, &debs.program)?],
-            Which::SwitchingOn => vec![switching_on::walk(machine, &debs.program)?],
+            Which::MariadbPage => vec![mysql::of_its_page(machine, Flavour::MariaDb, program)?],
+            Which::MariadbSwitchingOn => {
+                vec![switching_on::walk(machine, Flavour::MariaDb, program)?]
+            }
+            Which::MysqlPage => vec![mysql::of_its_page(machine, Flavour::MySql, program)?],
+            Which::MysqlSwitchingOn => vec![switching_on::walk(machine, Flavour::MySql, program)?],
+            Which::Misconfigured => vec![misconfigured::walk(machine, program)?],
         })
     }
 }

@@ -1,7 +1,7 @@
 //! SchemaRefresh of one program, and what others note meanwhile.
 
-use keywright_session::{Event, What};
-use keywright_store::switch::Noted;
+use keywright_session::{Event, StatementOutcome};
+use keywright_store::switch::PeerReport;
 
 use super::*;
 
@@ -29,7 +29,7 @@ struct Program {
     counters: Counters,
     unseen_ids: UnseenIds,
     at_ms: u64,
-    others: Vec<Noted>,
+    others: Vec<PeerReport>,
 }
 
 impl Program {
@@ -45,34 +45,34 @@ impl Program {
 
     fn goes_by(&self, ids: Option<u64>) {
         let tally = self.counters.tally(["d.t.id"].into_iter());
-        let what = What::Native(ids);
+        let outcome = StatementOutcome::Native(ids);
         let rule = Some(0);
-        tally.note(&mut vec![Event { rule, what }]);
+        tally.note(&mut vec![Event { rule, outcome }]);
     }
 
     /// Another program notes, so long before the next look.
     fn other_notes(&mut self, ids: u64, unknown: u64, before_ms: u64) {
-        self.others = vec![Noted {
+        self.others = vec![PeerReport {
             program: "other".to_owned(),
             rule: rule_name(&self.config.rules[0]),
-            went_by: WentBy { ids, unknown },
+            native_inserts: NativeInserts { ids, unknown },
             at_ms: self.at_ms + LOOK_MS - before_ms,
         }];
     }
 
     fn report(&mut self, next: u64) -> String {
         self.at_ms += LOOK_MS;
-        let heard = Heard {
+        let peer_reports = PeerReports {
             at_ms: self.at_ms,
-            noted: self.others.clone(),
+            reports: self.others.clone(),
         };
         // The same server behind two listeners.
         let looked = [looked("one", next), looked("one", next)];
-        let own = went_by(&self.config, &self.counters, 0);
+        let own = native_inserts(&self.config, &self.counters, 0);
         let (config, counters) = (&self.config, &self.counters);
-        let report = self
-            .unseen_ids
-            .learn(config, &looked.each_ref(), &own, &heard, counters);
+        let report =
+            self.unseen_ids
+                .learn(config, &looked.each_ref(), &own, &peer_reports, counters);
         report.into_iter().map(|unseen| unseen.report).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use keywright_session::Adopted;
+use keywright_session::RulesUpdate;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
@@ -50,30 +50,30 @@ impl Relay {
         if !updates.poll(context) || !is_idle {
             return false;
         }
-        if updates.is_unread() {
+        if updates.is_passthrough() {
             return updates.poll_end(self.session.rest(), context);
         }
         match self.follow() {
-            Adopted::Yes | Adopted::GoesOn => {
+            RulesUpdate::Taken | RulesUpdate::AfterTransaction => {
                 self.updates.as_mut().map(ConfigUpdates::done);
                 false
             }
-            Adopted::Later => false,
-            Adopted::Never => self.session.is_between_commands(),
+            RulesUpdate::AfterCommand => false,
+            RulesUpdate::Impossible => self.session.is_between_commands(),
         }
     }
 
     /// Takes the newest rules, if it can.
-    pub(super) fn follow(&mut self) -> Adopted {
+    pub(super) fn follow(&mut self) -> RulesUpdate {
         let Some(updates) = &self.updates else {
-            return Adopted::Yes;
+            return RulesUpdate::Taken;
         };
         let snapshot = updates.snapshot();
         let Some(rules) = updates.rules(&snapshot) else {
-            return Adopted::Never;
+            return RulesUpdate::Impossible;
         };
-        let adopted = self.session.adopt(&rules);
-        if adopted == Adopted::Yes {
+        let update = self.session.update_rules(&rules);
+        if update == RulesUpdate::Taken {
             self.context.tally.note(self.session.events());
             self.context.sources = snapshot.sources();
             self.context.tally = snapshot.tally();
@@ -81,17 +81,17 @@ impl Relay {
                 entered.follows(Some(self.session.version()));
             }
         }
-        adopted
+        update
     }
 
     /// A statement waits for newer rules; false if the connection cannot go on with them.
     pub(super) async fn wait(&mut self) -> bool {
         let before = self.session.version();
         let can_go_on = match self.follow() {
-            Adopted::Yes => self.session.version() != before,
+            RulesUpdate::Taken => self.session.version() != before,
             // What the fence has refused waits for more than that.
-            Adopted::GoesOn => !self.session.is_at_fence(),
-            Adopted::Later | Adopted::Never => {
+            RulesUpdate::AfterTransaction => !self.session.is_at_fence(),
+            RulesUpdate::AfterCommand | RulesUpdate::Impossible => {
                 self.session.tell_outdated();
                 self.client
                     .take_own(&mut self.upstream, self.session.to_client());

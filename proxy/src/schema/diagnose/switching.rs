@@ -36,8 +36,11 @@ fn denied(denied: &Denied) -> OfTable {
         table,
         message,
     } = denied;
+    // LOCK TABLES is granted on schemas alone.
+    let schema = table.split_once("`.`").map_or("", |(schema, _)| schema);
+    let schema = format!("{schema}`");
     let message = format!(
-        "{NO_SWITCH}: the listener's admin account lacks {privilege} on {table}: {message}"
+        "{NO_SWITCH}: the listener's admin account lacks {privilege} on {table} (GRANT {privilege} ON {schema}.* TO it): {message}"
     );
     OfTable::alike(privilege, table, message)
 }

@@ -84,7 +84,8 @@ fn meant(config: &Config, configured: &Configured, snapshots: &[&Snapshot]) -> O
     }
     let others = || snapshots.iter().flat_map(|snapshot| &snapshot.others);
     let (schema, table) = (pattern.schema(), pattern.table());
-    if table.contains(['*', '?']) {
+    let is_pattern = |name: &str| name.contains(['*', '?']);
+    if is_pattern(table) && !is_pattern(schema) {
         let schemas = others().map(|(schema, _)| schema.as_str());
         let near = nearest(schema, schemas).into_iter().next()?;
         return (near != schema).then(|| format!("\"{near}.{table}\""));

@@ -16,8 +16,12 @@ const SUITE: &str = "unstable";
 const ASSUMED: &str = "Package: perl\nStatus: install ok installed\nArchitecture: all\nMulti-Arch: allowed\n\
     Version: 1:99\nMaintainer: nobody\nDescription: assumed\n\n";
 
-/// The root of the unpacked tree, kept below `target/`; fetched when it is not there yet.
-pub(super) fn mysql_tree() -> Result<PathBuf> {
+/// The root of the tree that MySQL is unpacked to, with the loader and the libraries that it needs, kept below `target/`; fetched
+/// when it is not there yet.
+///
+/// # Errors
+/// It cannot be fetched.
+pub fn mysql_tree() -> Result<PathBuf> {
     let cache = workspace_root().join("target/mysql");
     let tree = cache.join("tree");
     if tree.join("usr/sbin/mysqld").exists() {

@@ -35,8 +35,7 @@ pub(super) struct Said {
 
 impl Machine {
     /// Copies the root, and starts its service manager.
-    pub(super) fn boot(root: &Root, name: &str) -> Result<Machine> {
-        let within = root.path().parent().context("a root without a directory")?;
+    pub(super) fn boot(root: &Root, within: &Path, name: &str) -> Result<Machine> {
         let dir = tempfile::Builder::new()
             .prefix(&format!("{name}-"))
             .tempdir_in(within)

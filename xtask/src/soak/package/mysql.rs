@@ -1,65 +1,62 @@
-//! The quick starts on MariaDB, and the page on switching on.
+//! The quick starts on MySQL and MariaDB.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use keywright_testkit::Flavour;
 
 use super::figure::Figure;
 use super::machine::Machine;
 use super::page::{Block, Page};
-use super::root::Root;
 use super::says::{Numbers, compare};
+use super::servers::sql;
 use super::walk::{Walk, bring};
 
-/// What the servers of the pages are made of.
-pub(super) const PACKAGES: &[&str] = &["mariadb-server"];
 pub(super) const PAGE: &str = "docs/mysql/quick-start.md";
-const SHARDS: [u8; 2] = [1, 2];
 const CONFIG: &str = "keywright.toml";
+/// The comment before what MySQL wants.
+const IN_PLACE: &str = "-- On MySQL, in place of the last line:";
+/// What `check` says of MariaDB alone.
+const ON_MARIADB: &str = "with warning 167";
 /// Where a program that was started by hand writes to.
 pub(super) const LOG: &str = "run.log";
 
-/// A root with the two servers of the pages, which start with a machine.
-pub(super) fn with_servers(root: &Root) -> Result<Root> {
-    let machine = Machine::boot(root, "servers")?;
-    machine.must("apt install mariadb-server && systemctl disable --now mariadb")?;
-    for n in SHARDS {
-        let data = format!("/var/lib/shard-{n}");
-        machine.must(&format!(
-            "mariadb-install-db --no-defaults --user=mysql --datadir={data} --skip-test-db"
-        ))?;
-        let unit = format!(
-            "[Service]\nType=notify\nExecStart=/usr/sbin/mariadbd --no-defaults --user=mysql --datadir={data} \
-             --socket={data}/socket --bind-address=127.0.0.1 --port=3306{n} --server-id={n}\n\
-             [Install]\nWantedBy=multi-user.target\n"
-        );
-        machine.write(&format!("/etc/systemd/system/shard-{n}.service"), &unit)?;
-        machine.must(&format!(
-            "systemctl daemon-reload && systemctl enable --now shard-{n}"
-        ))?;
-    }
-    machine.must("systemctl stop shard-1 shard-2")?;
-    machine.into_root()
-}
-
-/// SQL on one of them, as its administrator.
-pub(super) fn sql(machine: &Machine, shard: u8, sql: &str) -> Result<String> {
-    machine.must(&format!(
-        "mariadb --socket=/var/lib/shard-{shard}/socket --batch --skip-column-names <<'END_OF_SQL'\n{sql}\nEND_OF_SQL"
-    ))
-}
-
 /// Steps 1 and 2 of the page: tables and accounts. On the second shard names end in 2.
-pub(super) fn tables_and_accounts(machine: &Machine, page: &mut Page) -> Result<()> {
+pub(super) fn tables_and_accounts(
+    machine: &Machine,
+    flavour: Flavour,
+    page: &mut Page,
+) -> Result<()> {
     page.says("on shard 2 the same with `shop_2` and `orders_2`")?;
     for _ in ["tables", "the program's accounts"] {
-        let block = page.next("sql shard-1 shard-2")?;
-        sql(machine, 1, &block.text())?;
-        sql(machine, 2, &block.text().replace("_1", "_2"))?;
+        let block = of_flavour(&page.next("sql shard-1 shard-2")?, flavour);
+        sql(machine, 1, &block)?;
+        sql(machine, 2, &block.replace("_1", "_2"))?;
     }
     let store = page.next("sql shard-1")?;
     sql(machine, 1, &store.text())?;
+    if flavour == Flavour::MySql {
+        page.says("Before MySQL, add `--skip-ssl` to MariaDB's client")?;
+        machine.write(".my.cnf", "[client-mariadb]\nskip-ssl\n")?;
+    }
     Ok(())
+}
+
+/// The text of a block of statements. What MySQL wants in place of a line stands in a comment behind it.
+fn of_flavour(block: &Block, flavour: Flavour) -> String {
+    let mut lines: Vec<&str> = block.lines.iter().map(String::as_str).collect();
+    let instead = lines.iter().position(|line| *line == IN_PLACE);
+    if let (Flavour::MySql, Some(at)) = (flavour, instead) {
+        let after = lines.split_off(at);
+        lines.pop();
+        lines.extend(
+            after
+                .iter()
+                .filter_map(|line| line.strip_prefix("-- "))
+                .skip(1),
+        );
+    }
+    lines.join("\n")
 }
 
 /// The configuration of the page.
@@ -68,20 +65,31 @@ pub(super) fn configuration(page: &mut Page) -> Result<Block> {
 }
 
 /// The page, from the package to the first key through the program, and on to its end.
-pub(super) fn of_its_page(machine: &Machine, deb: &Path) -> Result<Figure> {
+pub(super) fn of_its_page(machine: &Machine, flavour: Flavour, deb: &Path) -> Result<Figure> {
     bring(machine, &[deb])?;
     let mut page = Page::read(PAGE)?;
     let walk = Walk::begin(machine);
     walk.shell(&page.next("shell")?)?;
-    tables_and_accounts(machine, &mut page)?;
+    tables_and_accounts(machine, flavour, &mut page)?;
     machine.write(CONFIG, &configuration(&mut page)?.text())?;
     let commands = page.next("shell")?;
     let [init, check, run] = commands.lines.as_slice() else {
         anyhow::bail!("{}: no longer init, check and run", commands.place);
     };
-    walk.line(&commands, init)?;
+    let made = walk.line(&commands, init)?;
+    page.says("`init` prints `created keywright_segment` and eleven more tables, then `created tag \"orders\"`")?;
+    ensure!(
+        made.starts_with("created keywright_segment\n")
+            && made.matches("created keywright_").count() == 12
+            && made.ends_with("created tag \"orders\"\n"),
+        "init said\n{made}"
+    );
     let checked = walk.line(&commands, check)?;
-    let says = page.next("said by check")?;
+    let mut says = page.next("said by check")?;
+    if flavour == Flavour::MySql {
+        page.says("(the first two lines on MariaDB only)")?;
+        says.lines.retain(|line| !line.contains(ON_MARIADB));
+    }
     compare(&says.place, &says.lines, &checked, Numbers::Same)?;
     let id = start(machine, run, 2)?;
     let says = page.next("said by run")?;
@@ -100,11 +108,21 @@ pub(super) fn of_its_page(machine: &Machine, deb: &Path) -> Result<Figure> {
             "shard {n} gave {said:?}, not {wanted}"
         );
     }
-    walk.console(&page.next("console")?, Numbers::Same, None)?;
+    let mut past = page.next("console")?;
+    if flavour == Flavour::MySql {
+        page.says("(MySQL: error 1467.)")?;
+        for line in past.lines.iter_mut().filter(|line| !line.starts_with('$')) {
+            *line = "ERROR 1467".to_owned();
+        }
+    }
+    walk.console(&past, Numbers::Same, None)?;
     machine.must(&format!("kill {id}"))?;
     page.end()?;
     Ok(Figure::new(
-        "docs/mysql/quick-start.md: the first INSERTs through the program",
+        format!(
+            "{PAGE} on {}: the first INSERTs through the program",
+            flavour.name()
+        ),
         took,
     ))
 }
@@ -127,11 +145,11 @@ pub(super) fn start(machine: &Machine, run: &str, listeners: usize) -> Result<u3
     Ok(id)
 }
 
-/// The quick start of README.md: the program as a unit, with the configuration of the other page.
+/// The quick start of README.md, on MariaDB: the program as a unit, with the configuration of the other page.
 pub(super) fn of_readme(machine: &Machine, deb: &Path) -> Result<Figure> {
     let mut page = Page::read(PAGE)?;
     page.next("shell")?;
-    tables_and_accounts(machine, &mut page)?;
+    tables_and_accounts(machine, Flavour::MariaDb, &mut page)?;
     let config = configuration(&mut page)?.text();
     bring(machine, &[deb])?;
     let mut page = Page::read("README.md")?;

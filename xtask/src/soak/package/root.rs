@@ -1,7 +1,7 @@
 //! A bare Debian in a directory.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -15,9 +15,11 @@ const INCLUDED: &str = "systemd-sysv,sudo";
 
 const NAME: &str = "bare";
 
-/// A directory with Debian in it, out of which machines are made; removed when dropped.
+/// A directory with Debian in it, out of which machines are made.
 pub(super) struct Root {
-    dir: TempDir,
+    path: PathBuf,
+    // Removed when dropped, unless it is kept.
+    _dir: Option<TempDir>,
 }
 
 impl Root {
@@ -40,19 +42,36 @@ impl Root {
                 .arg(dir.path())
                 .arg(&archive.uri),
         )?;
-        let root = Root { dir };
+        let root = Root::of(dir);
         root.name_itself()?;
         root.use_sources(&archive)?;
         Ok(root)
     }
 
+    /// The root that an earlier run kept there; else a new one, which is kept from now on.
+    pub(super) fn kept(within: &Path, at: &Path, packages: &[&str]) -> Result<Root> {
+        if !at.exists() {
+            let root = Root::bare(within)?;
+            root.fetch(packages)?;
+            fs::rename(root.path(), at)
+                .with_context(|| format!("keeping the root in {}", at.display()))?;
+        }
+        Ok(Root {
+            path: at.to_owned(),
+            _dir: None,
+        })
+    }
+
     /// What a machine left.
     pub(super) fn of(dir: TempDir) -> Root {
-        Root { dir }
+        Root {
+            path: dir.path().to_owned(),
+            _dir: Some(dir),
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
-        self.dir.path()
+        &self.path
     }
 
     /// It has this machine's name, which nobody would find behind it.

@@ -3,33 +3,34 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use keywright_testkit::Flavour;
 
 use super::figure::Figure;
 use super::machine::Machine;
-use super::mysql::{LOG, configuration, insert, sql, start, tables_and_accounts};
+use super::mysql::{LOG, configuration, insert, start, tables_and_accounts};
 use super::page::Page;
 use super::says::Numbers;
+use super::servers::sql;
 use super::walk::{Walk, bring};
 use super::writers::Writers;
 
 const CONFIG: &str = "keywright.toml";
 /// How far the page says that the first shard had come by itself.
-const NATIVE: u32 = 1023;
+const NATIVE: usize = 1023;
 const IN_FORCE: &str = "what the rule says is in force";
 
 /// Walks it. The tables are written to from the start, on the servers at first and then through the program.
-pub(super) fn walk(machine: &Machine, deb: &Path) -> Result<Figure> {
+pub(super) fn walk(machine: &Machine, flavour: Flavour, deb: &Path) -> Result<Figure> {
     bring(machine, &[deb])?;
     machine.must("apt install ./target/package/keywright_*.deb")?;
     let mut quick_start = Page::read(super::mysql::PAGE)?;
     quick_start.next("shell")?;
-    tables_and_accounts(machine, &mut quick_start)?;
+    tables_and_accounts(machine, flavour, &mut quick_start)?;
+    let native = vec!["('native')"; NATIVE - 1].join(",");
     sql(
         machine,
         1,
-        &format!(
-            "INSERT INTO shop_1.orders_1 (customer) SELECT 'native' FROM shop_1.seq_1_to_{NATIVE}"
-        ),
+        &format!("INSERT INTO shop_1.orders_1 (customer) VALUES {native}"),
     )?;
     general_log(machine)?;
 
@@ -80,7 +81,8 @@ pub(super) fn walk(machine: &Machine, deb: &Path) -> Result<Figure> {
     page.end()?;
     Ok(Figure::new(
         format!(
-            "docs/mysql/switching-on.md: on, to another tag and off, {written} INSERTs meanwhile, none failed"
+            "docs/mysql/switching-on.md on {}: on, to another tag and off, {written} INSERTs meanwhile, none failed",
+            flavour.name()
         ),
         took,
     ))
@@ -103,7 +105,7 @@ fn edit(machine: &Machine, from: &str, to: &str) -> Result<()> {
     machine.write(CONFIG, &config.replace(from, to))
 }
 
-/// A general query log as a server writes it.
+/// A general query log as a server writes it, of one more row.
 fn general_log(machine: &Machine) -> Result<()> {
     let file = "/var/lib/shard-1/general.log";
     sql(
@@ -111,7 +113,7 @@ fn general_log(machine: &Machine) -> Result<()> {
         1,
         &format!(
             "SET GLOBAL general_log_file = '{file}'; SET GLOBAL general_log = 1; \
-             INSERT INTO shop_1.orders_1 (id, customer) VALUES (NULL, 'x'); DELETE FROM shop_1.orders_1 WHERE customer = 'x'; \
+             INSERT INTO shop_1.orders_1 (customer) VALUES ('logged'); \
              SET GLOBAL general_log = 0"
         ),
     )?;

@@ -2,18 +2,20 @@
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
-use keywright_testkit::{IdLog, wait_until};
+use anyhow::{Context, Result, ensure};
+use keywright_testkit::{IdLog, WAIT_MAX, wait_until};
 
 use super::machine::Machine;
 use super::mysql::insert;
 use super::page::Page;
 use super::walk::{Walk, bring};
 
-const CONFIG: &str = "/etc/keywright/keywright.toml";
+pub(super) const CONFIG: &str = "/etc/keywright/keywright.toml";
 /// The page that says where passwords are put.
 pub(super) const SECURITY: &str = "docs/mysql/security.md";
-const SERVICE: &str = "keywright.service";
+/// And the one that says how a new program takes over.
+pub(super) const ROLLING: &str = "docs/mysql/rolling-upgrade.md";
+pub(super) const SERVICE: &str = "keywright.service";
 /// Credentials: file, password, and the option that names it.
 const SECRETS: [(&str, &str, &str); 2] = [
     ("store", "store", "password_file"),
@@ -63,8 +65,9 @@ pub(super) fn credentials(machine: &Machine, ids: &IdLog) -> Result<()> {
     // While it runs, root reads what it reads.
     machine.must(&format!("keywright check --config {CONFIG}"))?;
     draw(machine, ids)?;
-    let runs_as = machine.must(&format!("ps -o user= -p {}", main_process(machine)?))?;
-    ensure!(runs_as.trim() != "root", "the program runs as root");
+    let id = main_process(machine)?;
+    let runs_as = machine.must(&format!("stat --format=%u /proc/{id}"))?;
+    ensure!(runs_as.trim() != "0", "the program runs as root");
     Ok(())
 }
 
@@ -81,7 +84,7 @@ pub(super) fn reload(machine: &Machine, ids: &IdLog) -> Result<()> {
     draw(machine, ids)?;
     machine.write(CONFIG, &good)?;
     machine.must(&format!("systemctl reload {SERVICE}"))?;
-    wait_until("the reload", keywright_testkit::WAIT_MAX, || {
+    wait_until("the reload", WAIT_MAX, || {
         let log = machine.must(&format!("journalctl --unit {SERVICE} --no-pager"))?;
         Ok(log.contains("connections follow the rules as they are now"))
     })?;
@@ -93,17 +96,18 @@ pub(super) fn reload(machine: &Machine, ids: &IdLog) -> Result<()> {
     Ok(())
 }
 
-/// The package of a later version keeps the configuration, and the program that runs; a restart runs the new one.
+/// The package of a later version keeps the configuration, and the program that runs. What it then says has the new one take over.
 pub(super) fn upgrade(machine: &Machine, deb: &Path, version: &str, ids: &IdLog) -> Result<()> {
     let config = machine.read(CONFIG)?;
     let before = main_process(machine)?;
     bring(machine, &[deb])?;
     let install = "apt install -o Dpkg::Options::=--force-confold ./target/package/keywright_*.deb";
     let said = machine.must(install)?;
-    ensure!(
-        said.contains("systemctl kill --kill-whom=main --signal=USR2 keywright.service"),
-        "nothing was said of the program that runs:\n{said}"
-    );
+    let mut lines = said.lines().map(str::trim);
+    let take_over = lines
+        .find(|line| line.starts_with("systemctl kill "))
+        .with_context(|| format!("nothing was said of the program that runs:\n{said}"))?;
+    Page::read(ROLLING)?.says(take_over)?;
     ensure!(
         machine.read(CONFIG)? == config,
         "the configuration was replaced"
@@ -113,13 +117,19 @@ pub(super) fn upgrade(machine: &Machine, deb: &Path, version: &str, ids: &IdLog)
         "the package ended the program"
     );
     draw(machine, ids)?;
-    machine.must(&format!("systemctl restart {SERVICE}"))?;
+    machine.must(take_over)?;
+    wait_until("the new program", WAIT_MAX, || {
+        Ok(main_process(machine)? != before)
+    })?;
     draw(machine, ids)?;
-    let said = machine.must("keywright --version")?;
-    ensure!(said.contains(version), "{said:?} is not version {version}");
     let runs = machine.must(&format!("/proc/{}/exe --version", main_process(machine)?))?;
-    ensure!(runs.contains(version), "version {runs:?} runs still");
-    Ok(())
+    ensure!(runs.contains(version), "version {runs:?} took over");
+    wait_until("the end of the program before", WAIT_MAX, || {
+        Ok(!machine.run(&format!("test -d /proc/{before}"))?.is_well)
+    })?;
+    machine.must(&format!("systemctl reload {SERVICE}"))?;
+    machine.must(&format!("systemctl restart {SERVICE}"))?;
+    draw(machine, ids)
 }
 
 /// Taken away, the program ends and its configuration stays; purged, that goes, too, and passwords stay.

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use keywright_testkit::{IdLog, WAIT_MAX, wait_until};
 
 use super::machine::Machine;
-use super::mysql::sql;
+use super::servers::sql;
 
 /// How many more INSERTs show that they go on.
 const MORE: usize = 20;

@@ -1,20 +1,15 @@
-//! Statements and what becomes of them, in files that people read: `tests/corpus/*.txt`.
-//!
-//! A line in brackets sets the modes of the lines below it. Every other line that starts at the margin is a statement on
-//! table t(id, a, b) whose keys are 100, 101, …; `⏎` stands for a line break. The indented lines below it are the outcome.
-//! With `KEYWRIGHT_CORPUS=write` in the environment the outcomes are written instead of compared: read the difference.
+//! The modes that a statement is read in, and what becomes of it, as the files show it.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
     CharsetClass, Flavour, Insert, InsertHead, KeyColumn, KeyForm, Kind, LastInsertId, Load,
-    LoadPlan, Modes, Plan, QueryPlan, Server, Unread, Unsupported, kind,
+    LoadPlan, Modes, Plan, QueryPlan, Server, Unread, kind,
 };
 
-struct Setting {
-    modes: Vec<Modes>,
+pub(crate) struct Setting {
+    pub(crate) modes: Vec<Modes>,
     key: &'static [u8],
     form: KeyForm,
     live: Vec<Vec<u8>>,
@@ -25,7 +20,7 @@ struct Setting {
 }
 
 impl Setting {
-    fn parse(words: &str) -> Setting {
+    pub(crate) fn parse(words: &str) -> Setting {
         let has = |word: &str| words.split_whitespace().any(|other| other == word);
         let modes = |flavour, version| Modes {
             ansi_quotes: has("ansi"),
@@ -81,7 +76,7 @@ impl Setting {
         }
     }
 
-    fn outcome(&self, statement: &str) -> String {
+    pub(crate) fn outcome(&self, statement: &str) -> String {
         let mut outcomes: Vec<String> = self
             .modes
             .iter()
@@ -280,7 +275,7 @@ fn unchanged(by_mode: bool) -> String {
     format!("    unchanged{why}\n")
 }
 
-fn shown(text: &[u8]) -> String {
+pub(crate) fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).replace('\n', "⏎")
 }
 
@@ -307,194 +302,4 @@ fn marks(plan: &Plan) -> String {
         marks.push_str(flag);
     }
     marks
-}
-
-fn check(file: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/corpus")
-        .join(file);
-    let before = std::fs::read_to_string(&path).expect("the corpus can be read");
-    let mut after = String::new();
-    let mut setting = Setting::parse("");
-    for line in before.lines() {
-        if line.starts_with("    ") {
-            continue;
-        }
-        after.push_str(line);
-        after.push('\n');
-        if let Some(words) = line
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-        {
-            setting = Setting::parse(words);
-        } else if !line.is_empty() && !line.starts_with("// ") {
-            after.push_str(&setting.outcome(line));
-        }
-    }
-    if std::env::var("KEYWRIGHT_CORPUS").is_ok_and(|value| value == "write") {
-        std::fs::write(&path, &after).expect("the corpus can be written");
-        return;
-    }
-    for (number, (before, after)) in before.lines().zip(after.lines()).enumerate() {
-        assert_eq!(before, after, "{file}:{}", number + 1);
-    }
-    assert_eq!(before.lines().count(), after.lines().count(), "{file}");
-}
-
-#[test]
-fn values() {
-    check("values.txt");
-}
-
-#[test]
-fn keys() {
-    check("keys.txt");
-}
-
-#[test]
-fn forms() {
-    check("forms.txt");
-}
-
-#[test]
-fn text() {
-    check("text.txt");
-}
-
-#[test]
-fn last_insert_id() {
-    check("last_insert_id.txt");
-}
-
-#[test]
-fn refused() {
-    check("refused.txt");
-}
-
-#[test]
-fn selects() {
-    check("selects.txt");
-}
-
-#[test]
-fn loads() {
-    check("loads.txt");
-}
-
-#[test]
-fn shapes() {
-    check("shapes.txt");
-}
-
-#[test]
-fn ranges_of_keys_are_put_together() {
-    let setting = Setting::parse("");
-    let modes = &setting.modes[0];
-    let key = KeyColumn {
-        name: b"id",
-        form: KeyForm::Integer,
-        live: &[],
-        watched: false,
-        is_signed: true,
-        is_strict: false,
-    };
-    let text = b"LOAD DATA INFILE 'f' INTO TABLE t (id)";
-    let plan = Load::read(text, modes)
-        .and_then(|load| load.plan(text, modes, &key))
-        .expect("it can be planned");
-    let spliced = |keys: Vec<u64>| {
-        let mut out = Vec::new();
-        plan.splice(text, &KeyBatch::Listed(keys), false, &mut out)
-            .map(|()| shown(&out).replace("LAST_INSERT_ID", "L"))
-    };
-    assert_eq!(
-        spliced(vec![7, 10, 13, 20, 40]).expect("two ranges"),
-        "LOAD DATA INFILE 'f' INTO TABLE t (id) SET `id`=CASE \
-         WHEN `id`<>0 THEN CAST(`id` AS SIGNED)*6364136223846793005*6364136223846793005 \
-         WHEN L()=0 THEN L(7) WHEN L()>=7 AND L()<13 THEN L(L()+3) \
-         WHEN L()=13 THEN L(20) WHEN L()>=20 AND L()<40 THEN L(L()+20) \
-         ELSE L()*7046029254386353131*7046029254386353131 END"
-    );
-    assert!(spliced(vec![0, 1]).is_err(), "0 is no key");
-    assert!(spliced(vec![5, 5]).is_err(), "never the same twice");
-    assert!(spliced(vec![]).is_err());
-    // Two of them are a range.
-    let far_apart = |count: u64| (0..count).map(|n| 1 + n * n).collect();
-    assert!(
-        spliced(far_apart(2_000)).is_ok(),
-        "as many ranges as can be"
-    );
-    assert!(spliced(far_apart(2_001)).is_err(), "too many ranges");
-}
-
-#[test]
-fn prepared() {
-    check("prepared.txt");
-}
-
-/// Servers number parameters with 16 bits.
-#[test]
-fn as_many_parameters_are_prepared_as_the_servers_take() {
-    const MOST: usize = 65_535;
-    let setting = Setting::parse("maria");
-    let modes = &setting.modes[0];
-    let key = KeyColumn {
-        name: b"id",
-        form: KeyForm::Integer,
-        live: &[],
-        watched: false,
-        is_signed: true,
-        is_strict: false,
-    };
-    let read = |text: &[u8]| {
-        InsertHead::read(text, modes)
-            .and_then(|head| Insert::read(head, text, modes))
-            .expect("it can be read")
-    };
-    let rows = |own: usize| {
-        let text = format!("INSERT INTO t(a) VALUES {}", vec!["(?)"; own].join(","));
-        let text = text.as_bytes();
-        let plan = read(text)
-            .plan(text, modes, &key)
-            .expect("it can be planned");
-        let prepared = plan.prepare(text, plan.variant(None), 1)?;
-        Ok(own + prepared.injected.len())
-    };
-    // Two of them are the first key's.
-    assert_eq!(rows(MOST - 2), Ok(MOST));
-    let too_many: Result<usize, Unread> = Err(Unsupported::Parameters.into());
-    assert_eq!(rows(MOST - 1), too_many);
-    let query = |own: usize| {
-        let list = vec!["?"; own].join(",");
-        let text = format!("INSERT INTO t(a) SELECT a FROM u WHERE b IN ({list}) LIMIT 1");
-        let text = text.as_bytes();
-        let insert = read(text);
-        let second = insert.read_again(text, modes);
-        let plan = insert
-            .plan_query(text, modes, &key, &second)
-            .expect("it can be planned");
-        Ok(own + plan.prepare(text)?.injected.len())
-    };
-    assert_eq!(query(MOST - 1), Ok(MOST));
-    assert_eq!(query(MOST), too_many);
-}
-
-#[test]
-fn kinds() {
-    check("kinds.txt");
-}
-
-/// A file that no test names would be compared with nothing.
-#[test]
-fn every_file_has_its_test() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
-    let files = std::fs::read_dir(dir).expect("the corpus can be listed");
-    for file in files {
-        let name = file.expect("the corpus can be listed").file_name();
-        let call = format!("check({name:?});");
-        assert!(
-            include_str!("corpus.rs").contains(&call),
-            "{call} is missing"
-        );
-    }
 }

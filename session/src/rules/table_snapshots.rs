@@ -4,43 +4,43 @@ use std::collections::{BTreeSet, HashMap};
 
 /// What the last schema refresh found of a table that a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sighting {
+pub enum KeyColumnState {
     /// It has the rule's column. A table is taken to have it where there was no schema refresh.
-    With,
+    Present,
     /// It has the column, in which the rule's keys have no room.
-    Narrow,
+    TooNarrow,
     /// It does not have it.
-    Without,
+    Missing,
     /// It was not there.
-    Never,
+    NoTable,
 }
 
 /// A table that a rule matches, and what was found of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenTable {
+pub struct TableSnapshot {
     /// Its schema.
     pub schema: String,
     /// Its name.
     pub name: String,
     /// What was found of it.
-    pub sighting: Sighting,
+    pub key_column: KeyColumnState,
 }
 
 /// Tables that were found, by name and schema as they are compared.
 #[derive(Debug, Default)]
-pub(super) struct Sighted {
-    tables: HashMap<Vec<u8>, HashMap<Vec<u8>, Sighting>>,
+pub(super) struct TableSnapshots {
+    tables: HashMap<Vec<u8>, HashMap<Vec<u8>, KeyColumnState>>,
     /// Whether these are all there are.
     is_all: bool,
 }
 
-impl Sighted {
+impl TableSnapshots {
     /// Adds one.
-    pub(super) fn add(&mut self, schema: Vec<u8>, name: Vec<u8>, sighting: Sighting) {
+    pub(super) fn add(&mut self, schema: Vec<u8>, name: Vec<u8>, key_column: KeyColumnState) {
         self.tables
             .entry(name)
             .or_default()
-            .insert(schema, sighting);
+            .insert(schema, key_column);
     }
 
     /// There are no others.
@@ -49,12 +49,12 @@ impl Sighted {
     }
 
     /// What was found of a table.
-    pub(super) fn of(&self, schema: &[u8], name: &[u8]) -> Sighting {
+    pub(super) fn of(&self, schema: &[u8], name: &[u8]) -> KeyColumnState {
         let seen = self.tables.get(name).and_then(|of| of.get(schema));
         match seen {
-            Some(sighting) => *sighting,
-            None if self.is_all => Sighting::Never,
-            None => Sighting::With,
+            Some(key_column) => *key_column,
+            None if self.is_all => KeyColumnState::NoTable,
+            None => KeyColumnState::Present,
         }
     }
 }

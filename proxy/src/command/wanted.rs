@@ -1,0 +1,157 @@
+//! What a configuration wants of the switch, beside what is in force: what is to be switched, and what together.
+
+use std::collections::BTreeSet;
+
+use keywright_proxy::config::Configured;
+use keywright_proxy::switch::rule_name;
+use keywright_session::Mode;
+use keywright_store::switch::{Change, KeySpace, RuleName, Standing, WantedKeys};
+
+/// What a configuration wants for a rule.
+pub(super) fn wanted(configured: &Configured) -> Option<WantedKeys> {
+    let keys = match configured.rule.mode {
+        Mode::Rewrite => Some(KeySpace::of(&configured.spec)?),
+        Mode::Observe => None,
+    };
+    configured.is_switched.then(|| WantedKeys {
+        rule: rule_name(configured),
+        keys,
+    })
+}
+
+/// What is in force for a rule.
+pub(super) fn in_force(standing: &Standing, rule: &RuleName) -> Option<KeySpace> {
+    let known = standing.rules.iter().find(|known| known.rule == *rule);
+    known.and_then(|known| known.keys.clone())
+}
+
+/// Whether a program is to switch a rule's tables to what its configuration wants, and they are not: what the configuration wanted
+/// before (`last`; nothing: it is new here) says whether it has changed, or others have switched meanwhile; `was_switched`: ever.
+pub(super) fn is_news(wanted: &WantedKeys, last: Option<&WantedKeys>, was_switched: bool) -> bool {
+    match last {
+        Some(last) => last != wanted,
+        // Whoever comes new to others' tables takes none of them back, or over again.
+        None => !was_switched,
+    }
+}
+
+/// Where keys come from, for people.
+pub(super) fn named(keys: Option<&KeySpace>) -> String {
+    match keys {
+        Some(keys) => format!("\"{keys}\""),
+        None => "native auto-increment".to_owned(),
+    }
+}
+
+/// The same keys once more for a rule in force, where a server behind a listener is none of those on which they are: whatever this
+/// program's configuration says, it serves by what is in force.
+pub(super) fn repeated(
+    rule: &RuleName,
+    keys: Option<KeySpace>,
+    on_unknown_servers: &BTreeSet<RuleName>,
+) -> Option<Change> {
+    if !on_unknown_servers.contains(rule) {
+        return None;
+    }
+    tracing::warn!(
+        rule = rule.tables,
+        "a server behind a listener is none of those on which the keys were brought into force, or a table has ids and no fence: the \
+         switch is repeated"
+    );
+    Some(Change {
+        rule: rule.clone(),
+        from: keys.clone(),
+        to: keys,
+    })
+}
+
+/// Those changes that must go together with one of them, since they share keys that are left or come: each has its turn.
+pub(super) fn one_of_groups(changes: Vec<Change>, turn: usize) -> Vec<Change> {
+    let mut groups: Vec<Vec<Change>> = Vec::new();
+    for change in changes {
+        let shares = |other: &Change| {
+            let of_other = [&other.from, &other.to];
+            let mut own = [&change.from, &change.to].into_iter();
+            own.any(|keys| keys.is_some() && of_other.contains(&keys))
+        };
+        let (mut with, without): (Vec<_>, Vec<_>) = groups
+            .into_iter()
+            .partition(|group| group.iter().any(shares));
+        groups = without;
+        let mut joined: Vec<Change> = with.drain(..).flatten().collect();
+        joined.push(change);
+        groups.push(joined);
+    }
+    let count = groups.len().max(1);
+    groups.into_iter().nth(turn % count).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use keywright_core::Tag;
+    use keywright_store::switch::{Change, KeySpace, RuleName, WantedKeys};
+
+    use super::{is_news, one_of_groups};
+
+    fn wanted(tag: Option<&str>) -> WantedKeys {
+        WantedKeys {
+            rule: RuleName {
+                tables: "shop.t".to_owned(),
+                column: "id".to_owned(),
+            },
+            keys: tag.map(|tag| KeySpace::Tag(Tag::parse(tag).unwrap())),
+        }
+    }
+
+    #[test]
+    fn rules_that_share_keys_go_together() {
+        let space = |tag: &str| KeySpace::Tag(Tag::parse(tag).unwrap());
+        let change = |table: &str, from: Option<&str>, to: &str| Change {
+            rule: RuleName {
+                tables: table.to_owned(),
+                column: "id".to_owned(),
+            },
+            from: from.map(space),
+            to: Some(space(to)),
+        };
+        let changes = vec![
+            change("1", None, "a"),
+            change("2", None, "b"),
+            change("3", Some("c"), "a"),
+            change("4", Some("d"), "e"),
+            change("5", Some("e"), "d"),
+        ];
+        let mut seen = Vec::new();
+        for turn in 0..4 {
+            let group = one_of_groups(changes.clone(), turn);
+            let tables: Vec<String> = group.into_iter().map(|its| its.rule.tables).collect();
+            seen.push(tables.join(" "));
+        }
+        assert_eq!(seen[0], seen[3]);
+        seen.truncate(3);
+        seen.sort();
+        assert_eq!(seen, ["1 3", "2", "4 5"]);
+        assert!(one_of_groups(Vec::new(), 7).is_empty());
+    }
+
+    #[test]
+    fn only_what_is_new_in_a_configuration_is_switched() {
+        let (native, a, b) = (wanted(None), wanted(Some("a")), wanted(Some("b")));
+        for (wanted, last, was_switched, is_new) in [
+            // It starts again with its old file, and another program has switched.
+            (&a, Some(&a), true, false),
+            (&native, Some(&native), true, false),
+            // Its file has changed.
+            (&a, Some(&native), false, true),
+            (&b, Some(&a), true, true),
+            (&native, Some(&a), true, true),
+            // It is new here.
+            (&a, None, false, true),
+            (&a, None, true, false),
+            (&native, None, true, false),
+        ] {
+            let found = is_news(wanted, last, was_switched);
+            assert_eq!(found, is_new, "{wanted:?} {last:?}");
+        }
+    }
+}

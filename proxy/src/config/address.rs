@@ -1,0 +1,41 @@
+//! Addresses that are listened on and connected to.
+
+/// What is wrong with an option that names one; `None`: nothing that can be seen without trying it.
+pub(super) fn problem(option: &str, address: &str) -> Option<String> {
+    let is_good = match address.strip_prefix("unix:") {
+        Some(path) => path.starts_with('/'),
+        None => is_host_and_port(address),
+    };
+    (!is_good).then(|| {
+        format!("{option} is address:port or unix:/path, as \"127.0.0.1:3306\", not \"{address}\"")
+    })
+}
+
+/// IPv6 addresses stand in brackets.
+fn is_host_and_port(address: &str) -> bool {
+    let Some((host, port)) = address.rsplit_once(':') else {
+        return false;
+    };
+    let is_bracketed = host.starts_with('[') && host.ends_with(']');
+    !host.is_empty() && (is_bracketed || !host.contains(':')) && port.parse::<u16>().is_ok()
+}
+
+/// Addresses that the configuration binds twice: those of listeners, and that of metrics.
+pub(super) fn bound_twice(listeners: &[String], metrics: Option<&str>) -> Vec<String> {
+    let named = |(n, bind)| (format!("listener {n}: bind"), bind);
+    let listeners = (1..).zip(listeners.iter().map(String::as_str)).map(named);
+    let metrics = metrics.map(|bind| ("metrics.bind".to_owned(), bind));
+    let mut before: Vec<(String, &str)> = Vec::new();
+    let mut problems = Vec::new();
+    for (option, bind) in listeners.chain(metrics) {
+        // With port 0 the system chooses one that is free.
+        let other = before.iter().find(|(_, other)| *other == bind);
+        if let Some((other, _)) = other.filter(|_| !bind.ends_with(":0")) {
+            problems.push(format!(
+                "{option} is \"{bind}\", and so is {other}: each needs an address of its own"
+            ));
+        }
+        before.push((option, bind));
+    }
+    problems
+}

@@ -1,0 +1,229 @@
+//! One client: from where it comes in, by its login, to its relay.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use keywright_core::Cause;
+use keywright_session::{Rules, Session};
+use tokio::time::timeout;
+use tracing::{Instrument as _, Span};
+
+use crate::config::Listener;
+use crate::connection::keepalive::keep_alive;
+use crate::connection::linger::linger;
+use crate::connection::memory::Memory;
+use crate::connection::origin::Origin;
+use crate::connection::refusal::refuse;
+use crate::connection::relay::Relay;
+use crate::connection::slot::ConnectionSlot;
+use crate::connection::span as connection_span;
+use crate::connection::stream::{Accepted, Stream};
+use crate::handshake::{self, Ended, Login, LoginSettings, Pending};
+use crate::in_force::context::ListenerContext;
+use crate::in_force::snapshot::ConfigSnapshot;
+use crate::in_force::updates as config_updates;
+use crate::metrics::Metric;
+use crate::serve::shared::Shared;
+use crate::status::clients::{Client, Entered};
+
+/// Serves one client to its end.
+pub(super) async fn serve_client(
+    (client, (place, open)): (Accepted, (ConnectionSlot, u64)),
+    (index, number): (usize, u64),
+    shared: &Arc<Shared>,
+    span: &Span,
+) -> std::io::Result<()> {
+    let client = client.here()?;
+    if let Some((cause, message)) = turned_away(open, shared) {
+        // It takes nobody's place while it reads why.
+        drop(place);
+        connection_span::of_client(span, Origin::of(&client).as_ref());
+        return refuse(client, cause, message).await;
+    }
+    let let_in = let_in(client, index, number, shared).instrument(span.clone());
+    match let_in.await? {
+        Some(relay) => relay.run().await,
+        None => Ok(()),
+    }
+}
+
+/// Why no more client is served, if that is so.
+fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
+    if *shared.stopping.borrow() {
+        return Some((Cause::Draining, "the proxy is stopping"));
+    }
+    if open > shared.config.connections_max {
+        shared.counters.add(Metric::TurnedAway, [], 1);
+        return Some((Cause::ConnectionsFull, "Too many connections"));
+    }
+    None
+}
+
+/// Connects a client to its server, and has it log in; `None`: it was refused, and told so. Runs in the connection's span.
+async fn let_in(
+    mut client: Stream,
+    index: usize,
+    number: u64,
+    shared: &Arc<Shared>,
+) -> std::io::Result<Option<Relay>> {
+    let (Some(listener), Some(figures)) = (
+        shared.config.listeners.get(index),
+        shared.listeners.get(index),
+    ) else {
+        return Ok(None);
+    };
+    let origin = origin(&mut client, listener, shared).await;
+    let by_socket = || Origin::of(&client);
+    let known = origin.as_ref().ok().copied().flatten().or_else(by_socket);
+    connection_span::of_client(&Span::current(), known.as_ref());
+    let origin = match origin {
+        Ok(origin) => origin,
+        // Also whoever waits for the server's greeting, as clients without a balancer do.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::TimedOut) => {
+            let message = "keywright: the connection does not begin with a PROXY protocol v2 header, which this listener wants";
+            return refuse(client, Cause::PacketMalformed, message)
+                .await
+                .map(|()| None);
+        }
+        Err(error) => return Err(error),
+    };
+    let connected = connect(listener, origin, shared).await;
+    figures.tried(connected.is_some());
+    let Some(upstream) = connected else {
+        let message = format!("Can't connect to MySQL server on '{}'", listener.upstream);
+        let refused = refuse(client, Cause::UpstreamUnreachable, &message).await;
+        return refused.map(|()| None);
+    };
+    keep_alive(&client, shared.config.keepalive_s)?;
+    let snapshot = Arc::clone(&shared.snapshot.borrow());
+    let Some(rules) = snapshot.rules.get(index) else {
+        return Ok(None);
+    };
+    let logged_in = log_in(client, upstream, (index, shared), &snapshot).await?;
+    let Some((client, upstream, login)) = logged_in else {
+        return Ok(None);
+    };
+    let rules = Arc::clone(rules);
+    let address = known.map(|origin| origin.client());
+    let entered = figures.enter(Client::new(number, address, &login.facts.user));
+    Ok(Some(relay(
+        shared,
+        index,
+        rules,
+        &snapshot,
+        (client, upstream, login),
+        entered,
+    )))
+}
+
+/// Has a client log in on its server; `None`: it was refused, and told so.
+async fn log_in(
+    client: Stream,
+    mut upstream: Pending,
+    (index, shared): (usize, &Shared),
+    snapshot: &ConfigSnapshot,
+) -> std::io::Result<Option<(Stream, Stream, Login)>> {
+    let (Some(rules), Some(protection)) =
+        (snapshot.rules.get(index), snapshot.protection.get(index))
+    else {
+        return Ok(None);
+    };
+    let terms = LoginSettings {
+        protection,
+        own_key: &snapshot.own_key,
+        has_rules: !rules.is_empty(),
+        limits: shared.config.limits,
+        patience: Duration::from_millis(shared.config.answer_ms_max),
+    };
+    let login = handshake::run(client, &mut upstream, &terms);
+    let ended = timeout(Duration::from_millis(shared.config.login_ms_max), login).await;
+    match ended {
+        Ok(Ok(Ended::Entered(client, upstream, login))) => Ok(Some((client, upstream, *login))),
+        Ok(Ok(Ended::Refused(client))) => {
+            let (lingered, ()) = tokio::join!(linger(client), upstream.finish());
+            lingered.map(|()| None)
+        }
+        Ok(Err(error)) => {
+            upstream.finish().await;
+            Err(error)
+        }
+        Err(too_long) => {
+            upstream.finish().await;
+            Err(too_long.into())
+        }
+    }
+}
+
+/// A connection on which a client has logged in, to be run.
+fn relay(
+    shared: &Shared,
+    index: usize,
+    rules: Arc<Rules>,
+    snapshot: &ConfigSnapshot,
+    (client, upstream, login): (Stream, Stream, Login),
+    entered: Entered,
+) -> Relay {
+    let session =
+        Session::new(rules, login.facts.clone()).with_budget(Arc::<Memory>::clone(&shared.memory));
+    let session = if login.must_see_change_user {
+        session.must_see_change_user()
+    } else {
+        session
+    };
+    let context = ListenerContext {
+        sources: Arc::clone(&snapshot.sources),
+        tally: Arc::clone(&snapshot.tally),
+        status: Some(Arc::clone(&shared.status)),
+        memory: Arc::clone(&shared.memory),
+        entered: Some(Arc::new(entered)),
+        updates: Some(config_updates::SnapshotReceiver {
+            snapshot: shared.snapshot.clone(),
+            listener: index,
+            held_ms_max: shared.config.held_ms_max(),
+        }),
+    };
+    let stopping = shared.stopping.clone();
+    Relay::new(client, upstream, session, login, context, stopping)
+}
+
+/// Where a client comes from: by the header that its connection begins with, or by its socket.
+async fn origin(
+    client: &mut Stream,
+    listener: &Listener,
+    shared: &Shared,
+) -> std::io::Result<Option<Origin>> {
+    if listener.proxy_protocol {
+        let limit = Duration::from_millis(shared.config.login_ms_max);
+        timeout(limit, Origin::read(client)).await?
+    } else {
+        Ok(Origin::of(client))
+    }
+}
+
+/// A server that has sent its first packet.
+async fn connect(listener: &Listener, origin: Option<Origin>, shared: &Shared) -> Option<Pending> {
+    let limit = Duration::from_millis(shared.config.connect_ms_max);
+    let connected = async {
+        let mut upstream = Stream::connect(&listener.upstream).await?;
+        keep_alive(&upstream, shared.config.keepalive_s)?;
+        if listener.upstream_proxy_protocol {
+            Origin::write(origin, &mut upstream).await?;
+        }
+        Pending::greeted(upstream).await
+    };
+    match timeout(limit, connected).await {
+        Ok(Ok(upstream)) => Some(upstream),
+        Ok(Err(error)) => {
+            tracing::warn!(upstream = listener.upstream, %error, "upstream cannot be reached");
+            None
+        }
+        Err(_) => {
+            tracing::warn!(
+                upstream = listener.upstream,
+                "connecting took longer than connect_ms_max"
+            );
+            None
+        }
+    }
+}

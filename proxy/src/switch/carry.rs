@@ -1,0 +1,256 @@
+//! The step that all others lead to: every program holds, so the tables are fenced and the attempt is committed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, bail};
+use keywright_store::switch::{Committed, KeySpace, Phase, Reached, Recorded, RuleName, Standing};
+
+use super::conduct::{ClientConnections, Conductor, changing, store_error};
+use super::fence::{Outcome, Reading, fence, probe};
+use super::servers::{self, Server};
+use crate::schema::{self, KeyColumn, quoted};
+
+/// A server's identity, and a table of it as it is quoted.
+type ServerTable = (String, String);
+
+/// Fences that may be there.
+struct OwnFences {
+    rules: BTreeSet<RuleName>,
+    tables: BTreeSet<ServerTable>,
+}
+
+impl OwnFences {
+    fn has(&self, rule: &RuleName, table: &ServerTable) -> bool {
+        self.rules.contains(rule) || self.tables.contains(table)
+    }
+}
+
+impl<C: ClientConnections> Conductor<C> {
+    /// All hold: fences all tables and commits; where they go back to native, records them and closes their tags.
+    pub(super) async fn carry(&self, attempt: u64, standing: &Standing) -> Result<()> {
+        let names = changing(standing);
+        let configured: BTreeSet<RuleName> =
+            self.config.rules.iter().map(servers::name_of).collect();
+        if let Some(name) = names.iter().find(|name| !configured.contains(name)) {
+            self.give_up(attempt, format!("rule {} is not configured", name.tables))
+                .await?;
+        }
+        let is_back = standing.rules.iter().any(|rule| rule.next == Some(None));
+        let own = self.own_fences(attempt, standing).await?;
+        let mut servers = servers::connect(&self.config).await?;
+        for server in &mut servers {
+            self.look_for_obstacles(attempt, server, (&names, is_back))
+                .await?;
+        }
+        let mut seen = BTreeSet::new();
+        for server in &mut servers {
+            let own = (!is_back).then_some(&own);
+            match self.carry_tables(attempt, server, &names, own).await? {
+                Some(tables) => seen.extend(tables),
+                None => return Ok(()),
+            }
+        }
+        let keys_of = coming(standing);
+        let mut reached = Reached::default();
+        for server in &mut servers {
+            let to = (&keys_of, &mut reached);
+            self.read_reached(attempt, server, (&names, &seen), to)
+                .await?;
+        }
+        let identities = servers.iter().map(|server| server.identity.clone());
+        let committed = self.board.commit(attempt, reached, identities.collect());
+        match committed.await.map_err(store_error)? {
+            Committed::Done => tracing::info!(attempt, "the switch is in force"),
+            Committed::Over => {}
+            Committed::Unknown(keys) => {
+                let why = format!("\"{keys}\" is not in the store");
+                self.give_up(attempt, why).await?;
+            }
+            Committed::Refused(keys, refusal) => {
+                let why = format!("\"{keys}\": {refusal}");
+                self.give_up(attempt, why).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An error where something on a server is in the way.
+    async fn look_for_obstacles(
+        &self,
+        attempt: u64,
+        server: &mut Server,
+        (names, is_back): (&BTreeSet<RuleName>, bool),
+    ) -> Result<()> {
+        let replication = schema::replication(&mut server.conn).await?;
+        let mut found = schema::obstacles(&replication, &self.config).found;
+        if !is_back {
+            found.extend(servers::narrow(server, &self.config, names).await?);
+        }
+        match found.is_empty() {
+            true => Ok(()),
+            false => self.give_up(attempt, found.join("; ")).await,
+        }
+    }
+
+    /// Fences a server's tables, or records them where they go back (`own` is `None`); which ones. `None`: the attempt is over.
+    async fn carry_tables(
+        &self,
+        attempt: u64,
+        server: &mut Server,
+        names: &BTreeSet<RuleName>,
+        own: Option<&OwnFences>,
+    ) -> Result<Option<Vec<ServerTable>>> {
+        let mut seen = Vec::new();
+        for (name, column) in servers::tables_of(server, &self.config, names).await? {
+            let table = (server.identity.clone(), column.quoted_table());
+            let done = match own {
+                None => self.note(attempt, server, &column).await?,
+                Some(own) if column.fenced && !own.has(&name, &table) => {
+                    let why = format!(
+                        "{} has a fence already, of another rule or out of a dump: lift it first, and see that no other tag gives it keys",
+                        table.1
+                    );
+                    return self.give_up(attempt, why).await.map(|()| None);
+                }
+                Some(_) => self.fence(attempt, server, (&name, &column)).await?,
+            };
+            match done {
+                Outcome::Done => seen.push(table),
+                Outcome::Over => return Ok(None),
+                Outcome::Blocked(blocker) => {
+                    let who = blocker.map_or_else(String::new, |its| format!(": {its}"));
+                    self.give_up(attempt, format!("{} is locked{who}", table.1))
+                        .await?;
+                }
+            }
+        }
+        Ok(Some(seen))
+    }
+
+    /// How far the ids of a server's tables have come; an error where a table has come meanwhile.
+    async fn read_reached(
+        &self,
+        attempt: u64,
+        server: &mut Server,
+        (names, seen): (&BTreeSet<RuleName>, &BTreeSet<ServerTable>),
+        (keys_of, reached): (&BTreeMap<RuleName, KeySpace>, &mut Reached),
+    ) -> Result<()> {
+        for (name, column) in servers::tables_of(server, &self.config, names).await? {
+            let table = (server.identity.clone(), column.quoted_table());
+            if !seen.contains(&table) {
+                // It has a counter of its own and no fence.
+                self.give_up(attempt, format!("{} was made meanwhile", table.1))
+                    .await?;
+            }
+            let above = servers::above_rows(&mut server.conn, &column).await?;
+            if let Some(keys) = keys_of.get(&name) {
+                let place = (&*server.identity, &*column.schema, &*column.table);
+                reached.add_table(place, keys);
+                reached.add_rows(keys, above);
+            }
+        }
+        for (name, above) in servers::above_others(server, &self.config, names).await? {
+            if let Some(keys) = keys_of.get(&name) {
+                reached.add_rows(keys, above);
+            }
+        }
+        if servers::identity(&mut server.conn).await? != server.identity {
+            self.give_up(attempt, "a server is another one now".to_owned())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The fences that may be there: those of tables that give keys, and of this attempt.
+    async fn own_fences(&self, attempt: u64, standing: &Standing) -> Result<OwnFences> {
+        let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
+        let rules = standing.rules.iter().filter(|rule| rule.keys.is_some());
+        Ok(OwnFences {
+            rules: rules.map(|rule| rule.rule.clone()).collect(),
+            tables: recorded
+                .into_iter()
+                .map(|its| {
+                    let table = format!("{}.{}", quoted(&its.schema), quoted(&its.table));
+                    (its.server, table)
+                })
+                .collect(),
+        })
+    }
+
+    /// Always an error: why.
+    async fn give_up(&self, attempt: u64, why: String) -> Result<()> {
+        self.board.end(attempt).await.map_err(store_error)?;
+        bail!("the switch is given up: {why}")
+    }
+
+    async fn fence(
+        &self,
+        attempt: u64,
+        server: &mut Server,
+        (name, column): (&RuleName, &KeyColumn),
+    ) -> Result<Outcome> {
+        if !self.is_holding_for(attempt).await? {
+            return Ok(Outcome::Over);
+        }
+        let Server { conn, identity, .. } = server;
+        let is_fenced = servers::wants_fence(&self.config, name);
+        let record = async |reading: Reading| {
+            let recorded = recorded(identity, column, reading);
+            self.board.record(attempt, recorded).await
+        };
+        Ok(fence(conn, column, is_fenced, record).await?)
+    }
+
+    /// Before a lock is waited for: where nobody holds any more, transactions on the table would be its victims (1213).
+    async fn is_holding_for(&self, attempt: u64) -> Result<bool> {
+        self.board
+            .is_in(attempt, Phase::Holding)
+            .await
+            .map_err(store_error)
+    }
+
+    /// For whoever completes it.
+    async fn note(&self, attempt: u64, server: &mut Server, column: &KeyColumn) -> Result<Outcome> {
+        if !self.is_holding_for(attempt).await? {
+            return Ok(Outcome::Over);
+        }
+        // Behind the commit there is only one way, and it needs the lock.
+        if let Some(blocked) = probe(&mut server.conn, column).await? {
+            return Ok(blocked);
+        }
+        let reading = Reading {
+            counter: 0,
+            above_rows: 0,
+            was_fenced: true,
+            session: 0,
+        };
+        let recorded = recorded(&server.identity, column, reading);
+        match self
+            .board
+            .record(attempt, recorded)
+            .await
+            .map_err(store_error)?
+        {
+            true => Ok(Outcome::Done),
+            false => Ok(Outcome::Over),
+        }
+    }
+}
+
+/// The keys that rules go over to.
+fn coming(standing: &Standing) -> BTreeMap<RuleName, KeySpace> {
+    let rules = standing.rules.iter();
+    let coming = rules.filter_map(|rule| Some((rule.rule.clone(), rule.next.clone()??)));
+    coming.collect()
+}
+
+fn recorded(server: &str, column: &KeyColumn, reading: Reading) -> Recorded {
+    Recorded {
+        server: server.to_owned(),
+        schema: column.schema.clone(),
+        table: column.table.clone(),
+        counter: reading.counter,
+        was_fenced: reading.was_fenced,
+        session_id: reading.session,
+    }
+}

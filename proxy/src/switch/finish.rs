@@ -1,0 +1,113 @@
+//! The ends of an attempt: what it fenced is lifted again, or the tables are native again.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use keywright_store::switch::{Phase, Recorded, RuleName, Standing};
+
+use super::conduct::{ClientConnections, Conductor, changing, store_error};
+use super::fence::{Outcome, kill, lift};
+use super::servers::{self, Server};
+use crate::schema::KeyColumn;
+
+impl<C: ClientConnections> Conductor<C> {
+    /// The attempt was ended: whatever it may still do is killed, what it fenced is lifted, and then all are released.
+    pub(super) async fn undo(&self, attempt: u64, standing: &Standing) -> Result<()> {
+        let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
+        let (mut reached, left) = self.reached(&recorded, standing).await?;
+        for server in &mut reached {
+            let names = changing(standing);
+            let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
+            for session in its.iter().map(|(its, _, _)| its.session_id) {
+                if session != 0 {
+                    kill(&mut server.conn, session).await?;
+                }
+            }
+            for (its, _, column) in its.iter().filter(|(its, _, _)| !its.was_fenced) {
+                let ask = async || self.board.is_in(attempt, Phase::Ending).await;
+                let lifted = lift(&mut server.conn, column, its.counter, ask).await?;
+                if is_over(lifted, column)? {
+                    return Ok(());
+                }
+            }
+        }
+        let above = left.iter().map(|its| its.counter).max();
+        let released = self.board.release(attempt, above).await;
+        if released.map_err(store_error)? {
+            tracing::info!(attempt, "the tables are as they were before the switch");
+        }
+        Ok(())
+    }
+
+    /// The tags are closed: counters go on above what they may have issued.
+    pub(super) async fn complete(&self, attempt: u64, standing: &Standing) -> Result<()> {
+        let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
+        let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
+        let above: BTreeMap<&RuleName, u64> = rules
+            .filter_map(|rule| Some((&rule.rule, rule.above?)))
+            .collect();
+        let (mut reached, _) = self.reached(&recorded, standing).await?;
+        for server in &mut reached {
+            let names = changing(standing);
+            let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
+            for (_, name, column) in &its {
+                let Some(next) = above.get(name).copied() else {
+                    bail!("the bound above which {} goes on is not known", name.tables);
+                };
+                let ask = async || self.board.is_in(attempt, Phase::Closed).await;
+                let lifted = lift(&mut server.conn, column, next, ask).await?;
+                if is_over(lifted, column)? {
+                    return Ok(());
+                }
+            }
+        }
+        if self.board.complete(attempt).await.map_err(store_error)? {
+            tracing::info!(attempt, "the tables are native again");
+        }
+        Ok(())
+    }
+
+    /// The servers that can be reached, and what was recorded of others, which are left as they are: another one has taken their place, or
+    /// they were away for so long that nobody is held up for them any more. What they have of a fence only refuses ids, and is put right when they
+    /// are there again.
+    async fn reached<'a>(
+        &self,
+        recorded: &'a [Recorded],
+        standing: &Standing,
+    ) -> Result<(Vec<Server>, Vec<&'a Recorded>)> {
+        if recorded.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let servers = self.some_servers().await;
+        let is_reached = |its: &Recorded| servers.iter().any(|to| to.identity == its.server);
+        let left: Vec<&Recorded> = recorded.iter().filter(|its| !is_reached(its)).collect();
+        let Some(its) = left.first() else {
+            return Ok((servers, left));
+        };
+        let where_is = format!("{}, where {}.{} is", its.server, its.schema, its.table);
+        let answering: usize = servers.iter().map(|server| server.listeners.len()).sum();
+        // Who led has reached them by its own listeners. Somebody else may have others.
+        let is_replaced = standing.leader.as_deref() == Some(self.board.program())
+            && answering == self.config.listeners.len();
+        let wait_ms = self.limits.wait_ms_max;
+        if !is_replaced && standing.age_ms <= self.limits.peer_wait_ms.saturating_add(wait_ms) {
+            bail!("the switch cannot be finished from here now: no listener reaches {where_is}");
+        }
+        tracing::warn!(
+            "the switch is finished without a server that no listener reaches: {where_is}"
+        );
+        Ok((servers, left))
+    }
+}
+
+/// Whether somebody else has finished it.
+fn is_over(outcome: Outcome, column: &KeyColumn) -> Result<bool> {
+    match outcome {
+        Outcome::Done => Ok(false),
+        Outcome::Over => Ok(true),
+        Outcome::Blocked(blocker) => {
+            let who = blocker.map_or_else(String::new, |its| format!(": {its}"));
+            bail!("{} is locked{who}", column.quoted_table())
+        }
+    }
+}

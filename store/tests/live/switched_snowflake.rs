@@ -1,0 +1,180 @@
+//! Tables that go over to snowflake ids, as the store keeps it.
+
+use keywright_core::Cause;
+use keywright_store::switch::{
+    Change, CommitRefusal, Committed, KeySpace, Reached, RuleName, Switchboard,
+};
+use keywright_store::{KeySpec, RawStoreSettings};
+use keywright_testkit::{Flavour, Result};
+
+use crate::common::{Schema, open, runtime, small_steps, tag};
+use crate::switches::{change, generation, here, in_force, recorded, space};
+
+/// All leases of the layout are one key space: who did not hear of the switch gets no more of it, and everybody begins above.
+#[test]
+fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        let schema = Schema::on(flavour, "kw_switch_snowflake")?;
+        runtime()?.block_on(async {
+            let impatient = RawStoreSettings {
+                wait_ms_max: 300,
+                ..schema.raw()
+            };
+            let (keys, late) = (open(&schema.raw())?, open(&impatient)?);
+            keys.init().await?;
+            let board = Switchboard::new(&keys);
+            let on = board.begin(&[change(None, Some("snowflake"))]).await?;
+            assert!(board.record(on.unwrap(), recorded("orders", 5_000)).await?);
+            assert_eq!(
+                board
+                    .commit(on.unwrap(), Reached::default(), here())
+                    .await?,
+                Committed::Done
+            );
+            let standing = board.standing().await?;
+            assert_eq!(in_force(&standing), Some(KeySpace::Snowflake));
+            assert_eq!(generation(&standing, "snowflake"), Some(1));
+            let (source, late) = (
+                keys.source(&KeySpec::Snowflake)?,
+                late.source(&KeySpec::Snowflake)?,
+            );
+            keys.follow(&KeySpace::Snowflake, 1);
+            let mut issued = Vec::new();
+            for source in [&source, &late] {
+                issued.extend(source.take(1, true).await?.number(0));
+            }
+
+            // Back: counters go on above all that leases may issue.
+            let off = board.begin(&[change(Some("snowflake"), None)]).await?;
+            let off = off.unwrap();
+            assert_eq!(
+                board.commit(off, Reached::default(), here()).await?,
+                Committed::Done
+            );
+            let above = board.standing().await?.rules[0].above.unwrap();
+            let refused = loop {
+                match late.take(100_000, false).await {
+                    Ok(batch) => issued.push(batch.number(99_999).unwrap_or(0)),
+                    Err(failure) => break failure,
+                }
+            };
+            assert_eq!(refused.cause(), Cause::Suspended, "{refused}");
+            assert!(issued.iter().all(|id| *id < above), "{issued:?} {above}");
+            assert!(board.complete(off).await?);
+
+            // Again: above the native ids, which lie beyond what the lease had.
+            let on = board
+                .begin(&[change(None, Some("snowflake"))])
+                .await?
+                .unwrap();
+            let native = above + (5 << 22);
+            assert!(board.record(on, recorded("orders", native)).await?);
+            let early = board.commit(on, Reached::default(), here()).await?;
+            let is_early = matches!(early, Committed::Refused(_, CommitRefusal::Ahead(..)));
+            assert!(is_early || early == Committed::Done, "{early:?}");
+            let mut committed = early;
+            while committed != Committed::Done {
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                committed = board.commit(on, Reached::default(), here()).await?;
+            }
+            assert_eq!(generation(&board.standing().await?, "snowflake"), Some(3));
+            keys.follow(&KeySpace::Snowflake, 3);
+            let first = source.take(1, true).await?.number(0).unwrap_or(0);
+            assert!(first >= native, "{first} {native}");
+            Ok::<(), anyhow::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Leases lie ahead of the clock while somebody issues. That keeps nobody from repeating the switch for another server, nor from letting
+/// another table go over.
+#[test]
+fn a_switch_to_keys_is_made_again_while_others_issue() -> Result<()> {
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        for name in ["a", "snowflake"] {
+            let schema = Schema::on(flavour, &format!("kw_switch_again_{name}"))?;
+            runtime()?.block_on(async {
+                let (keys, other) = (open(&schema.raw())?, open(&schema.raw())?);
+                keys.init().await?;
+                keys.create_tag(&tag("a"), &small_steps(100)).await?;
+                let (board, keys_of) = (Switchboard::new(&keys), space(name));
+                let switch = async |change: Change, counter: u64| {
+                    let attempt = board.begin(&[change]).await?.unwrap();
+                    assert!(board.record(attempt, recorded("orders", counter)).await?);
+                    let committed = board.commit(attempt, Reached::default(), here()).await?;
+                    assert_eq!(committed, Committed::Done);
+                    Ok::<(), anyhow::Error>(())
+                };
+                switch(change(None, Some(name)), 5_000).await?;
+                let mut last = 0;
+                let again = Change {
+                    rule: RuleName {
+                        tables: "shop.lines".to_owned(),
+                        column: "id".to_owned(),
+                    },
+                    ..change(None, Some(name))
+                };
+                for (generation, next) in [(1, change(Some(name), Some(name))), (2, again)] {
+                    let mut taken = Vec::new();
+                    for keys in [&keys, &other] {
+                        let source = keys.source(&keys_of.spec())?;
+                        keys.follow(&keys_of, generation);
+                        taken.push(source.take(1, true).await?.number(0).unwrap());
+                    }
+                    assert!(taken.iter().all(|id| *id > last), "{taken:?} {last}");
+                    last = taken.into_iter().max().unwrap();
+                    switch(next, last + 1).await?;
+                }
+                for keys in [&keys, &other] {
+                    let source = keys.source(&keys_of.spec())?;
+                    keys.follow(&keys_of, 3);
+                    let id = source.take(1, true).await?.number(0).unwrap();
+                    assert!(id > last, "{id} {last}");
+                }
+                Ok::<(), anyhow::Error>(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Nobody has had a lease since tables went over from a tag to snowflake ids: what comes next begins above the tag's keys all the same.
+#[test]
+fn snowflake_ids_that_nobody_has_had_are_left_above_what_was_before() -> Result<()> {
+    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+        for next in [None, Some("b")] {
+            let schema = format!("kw_switch_unleased_{}", next.unwrap_or("off"));
+            let schema = Schema::on(flavour, &schema)?;
+            runtime()?.block_on(async {
+                let keys = open(&schema.raw())?;
+                keys.init().await?;
+                for tags in ["a", "b"] {
+                    keys.create_tag(&tag(tags), &small_steps(100)).await?;
+                }
+                let board = Switchboard::new(&keys);
+                for (from, to) in [(None, Some("a")), (Some("a"), Some("snowflake"))] {
+                    let attempt = board.begin(&[change(from, to)]).await?.unwrap();
+                    let committed = board
+                        .commit(attempt, Reached::above(700_000), here())
+                        .await?;
+                    assert_eq!(committed, Committed::Done);
+                }
+                let span = board.span(&KeySpace::Snowflake).await?.unwrap();
+                assert!(span.bound >= 700_000, "{span:?}");
+                let attempt = board.begin(&[change(Some("snowflake"), next)]).await?;
+                let committed = board
+                    .commit(attempt.unwrap(), Reached::default(), here())
+                    .await?;
+                assert_eq!(committed, Committed::Done);
+                let first = match next {
+                    None => board.standing().await?.rules[0].above,
+                    Some(tag) => board.span(&space(tag)).await?.map(|its| its.bound),
+                };
+                assert!(first >= Some(700_000), "{first:?}");
+                Ok::<(), anyhow::Error>(())
+            })?;
+        }
+    }
+    Ok(())
+}

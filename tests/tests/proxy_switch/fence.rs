@@ -1,0 +1,121 @@
+//! The fence, where keys are in force and where it is not wanted.
+
+use keywright_testkit::{AT_FENCE, Flavour, ProxyProcess, Reply, Result, WAIT_MAX, wait_until};
+
+use crate::{Shop, id, rule};
+
+pub(crate) fn a_fence_of_another_rule_is_not_taken_for_ones_own(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    shop.server.run(
+        "shop",
+        "CREATE TABLE extra (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let wide = rule("one", "rewrite").replace("shop.orders", "shop.*");
+    let mut config = shop.config.clone();
+    config.rules.push(wide);
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    let mut wire = proxy.wire("shop")?;
+    wire.run("INSERT INTO orders (a) VALUES (1)")?;
+    config.rules.insert(0, rule("two", "rewrite"));
+    proxy.reload(config)?;
+    wait_until("the refusal", WAIT_MAX, || {
+        Ok(proxy.log().contains("has a fence already"))
+    })?;
+    let rows = shop
+        .server
+        .wire("shop")?
+        .rows("SELECT COUNT(*) FROM keywright.keywright_rule WHERE key_space = 'segment:two'")?;
+    assert_eq!(rows, [["0"]]);
+    Ok(())
+}
+
+pub(crate) fn a_fence_comes_where_keys_are_in_force(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let without = |text: &str| text.replace("fence = true", "fence = false");
+    let mut open = shop.with("one", "rewrite");
+    open.rules = open.rules.iter().map(|rule| without(rule)).collect();
+    let mut proxy = ProxyProcess::start(open)?;
+    let mut wire = proxy.wire("shop")?;
+    assert_eq!(
+        wire.run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id,
+        500
+    );
+    proxy.reload(shop.with("one", "rewrite"))?;
+    wait_until("the fence", WAIT_MAX, || {
+        Ok(proxy.log().contains("fence applied"))
+    })?;
+    let direct = shop
+        .server
+        .wire("shop")?
+        .query("INSERT INTO orders (a) VALUES (1)")?;
+    assert!(
+        matches!(direct.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno)),
+        "{direct:?}"
+    );
+    // Without a fence the server may have made ids among those that were reserved.
+    let key = id(wire.query("INSERT INTO orders (a) VALUES (1)")?)?;
+    assert!(key > 501, "{key}");
+    Ok(())
+}
+
+pub(crate) fn tables_without_a_fence_go_over_above_their_counters(flavour: Flavour) -> Result<()> {
+    for engine in ["InnoDB", "MyISAM"] {
+        let shop = Shop::new(flavour)?;
+        shop.server
+            .run("shop", &format!("ALTER TABLE orders ENGINE = {engine}"))?;
+        let config = |mode: &str| {
+            let mut config = shop.config.clone();
+            config.rules = vec![rule("one", mode).replace("fence = true", "fence = false")];
+            config
+        };
+        let mut proxy = ProxyProcess::start(config("observe"))?;
+        let mut wire = proxy.wire("shop")?;
+        let mut insert = || id(wire.query("INSERT INTO orders (a) VALUES (1)")?);
+        assert_eq!(insert()?, 500);
+        shop.server.run(
+            "shop",
+            "INSERT INTO orders (a) VALUES (1), (1); DELETE FROM orders",
+        )?;
+        proxy.reload(config("rewrite"))?;
+        shop.wait_for(Some("one"))?;
+        let key = insert()?;
+        assert!(key >= 503, "{key}");
+        // Nobody is kept from it.
+        let direct = shop
+            .server
+            .wire("shop")?
+            .query("INSERT INTO orders (a) VALUES (1)")?;
+        assert_eq!(id(direct)?, key + 1);
+        proxy.reload(config("observe"))?;
+        shop.wait_for(None)?;
+        let native = insert()?;
+        assert!(native > key + 900, "above the bound: {native}");
+    }
+    Ok(())
+}
+
+pub(crate) fn a_table_that_comes_later_is_fenced_below_its_tag(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut config = shop.with("one", "rewrite");
+    config.rules = vec![rule("one", "rewrite").replace("shop.orders", "shop.*")];
+    config.more = "[limits]\nschema_refresh_s = 1\n".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    let mut direct = shop.server.wire("shop")?;
+    direct.run("CREATE TABLE later (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")?;
+    wait_until("the fence", WAIT_MAX, || {
+        let replies = direct.query("INSERT INTO later (a) VALUES (1)")?;
+        Ok(matches!(replies.as_slice(), [Reply::Failed(_)]))
+    })?;
+    direct.run("CREATE TABLE beyond (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 100000000")?;
+    wait_until("its fence", WAIT_MAX, || {
+        let replies = direct.query("INSERT INTO beyond (a) VALUES (1)")?;
+        Ok(matches!(replies.as_slice(), [Reply::Failed(_)]))
+    })?;
+    let key = id(proxy
+        .wire("shop")?
+        .query("INSERT INTO beyond (a) VALUES (1)")?)?;
+    let highest = direct.rows("SELECT MAX(id) FROM beyond WHERE a = 1")?;
+    assert!(key > 100_000_000, "{key} {highest:?}");
+    Ok(())
+}

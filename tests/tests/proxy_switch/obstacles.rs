@@ -1,0 +1,145 @@
+//! What keeps tables from going over: it is named, and nothing changes.
+
+use std::time::Instant;
+
+use keywright_testkit::{Flavour, ProxyProcess, Result, WAIT_MAX, assert_has, wait_until};
+
+use crate::{Shop, rule};
+
+pub(crate) fn a_table_that_somebody_locks_is_named_and_nothing_changes(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let config = |mode| {
+        let mut config = shop.with("one", mode);
+        config.more = "[limits]\nswitch_wait_ms_max = 2000\n".to_owned();
+        config
+    };
+    let mut proxy = ProxyProcess::start(config("observe"))?;
+    let mut wire = proxy.wire("shop")?;
+    // Past the proxy, and named where the server says it.
+    let mut locks = shop.server.wire("shop")?;
+    locks.run("BEGIN")?;
+    locks.rows("SELECT * FROM orders")?;
+    proxy.reload(config("rewrite"))?;
+    wait_until("the blocker to be named", WAIT_MAX, || {
+        Ok(proxy.log().contains("`shop`.`orders` is locked"))
+    })?;
+    let began = Instant::now();
+    assert_eq!(
+        wire.run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id,
+        500
+    );
+    assert!(began.elapsed() < WAIT_MAX);
+    assert_eq!(shop.in_force()?, None);
+    let names = format!("connection {} of root", locks.thread_id());
+    if flavour == Flavour::MariaDb {
+        assert_has(&proxy.log(), &[&names]);
+    }
+    locks.run("COMMIT")?;
+    shop.wait_for(Some("one"))?;
+    let key = wire
+        .run("INSERT INTO orders (a) VALUES (1)")?
+        .last_insert_id;
+    assert!(key > 500, "{key} {}", proxy.log());
+    Ok(())
+}
+
+pub(crate) fn what_is_in_the_way_is_told_before(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let wanted = shop.with("one", "rewrite");
+    let said = ProxyProcess::said(&wanted, &["check"])?;
+    assert_has(&said, &["shop.orders.id has native auto-increment now"]);
+    assert!(!said.contains("no table can be switched"), "{said}");
+    let mut other = shop.server.wire("shop")?;
+    for sql in [
+        "XA START 'x'",
+        "INSERT INTO orders (a) VALUES (1)",
+        "XA END 'x'",
+        "XA PREPARE 'x'",
+    ] {
+        other.run(sql)?;
+    }
+    let said = ProxyProcess::said(&wanted, &["check"])?;
+    assert_has(&said, &["no table can be switched", "1 XA transaction(s)"]);
+    let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
+    proxy.reload(wanted)?;
+    wait_until("the XA transaction to be told", WAIT_MAX, || {
+        Ok(proxy.log().contains("1 XA transaction(s)"))
+    })?;
+    assert_eq!(shop.in_force()?, None);
+    assert_eq!(
+        proxy
+            .wire("shop")?
+            .run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id,
+        501
+    );
+    other.run("XA COMMIT 'x'")?;
+    shop.wait_for(Some("one"))?;
+    Ok(())
+}
+
+pub(crate) fn without_a_way_to_put_it_back_nothing_is_begun(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let port = shop.server.port();
+    let config = |mode: &str| {
+        let mut config = shop.with("one", mode);
+        config.more = format!(
+            "[[listener]]\nbind = \"127.0.0.1:0\"\nupstream = \"127.0.0.1:{port}\"\ncheck = \"warn\"\n"
+        );
+        config
+    };
+    let mut proxy = ProxyProcess::start(config("observe"))?;
+    proxy.reload(config("rewrite"))?;
+    wait_until("the refusal", WAIT_MAX, || {
+        Ok(proxy.log().contains("this proxy switches no tables"))
+    })?;
+    assert_eq!(
+        proxy
+            .wire("shop")?
+            .run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id,
+        500
+    );
+    Ok(())
+}
+
+pub(crate) fn a_column_without_room_for_keys_stays_native(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    shop.server.run(
+        "shop",
+        "CREATE TABLE orders_small (id INT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let config = |mode| {
+        let mut config = shop.config.clone();
+        let rule = rule("one", mode).replace("shop.orders", "shop.orders*");
+        config.rules.push(rule);
+        config
+    };
+    let mut proxy = ProxyProcess::start(config("observe"))?;
+    proxy.reload(config("rewrite"))?;
+    wait_until("the refusal", WAIT_MAX, || {
+        let output = [
+            "the switch is given up: ",
+            "`shop`.`orders_small`.`id` is int",
+        ];
+        Ok(output.iter().all(|output| proxy.log().contains(output)))
+    })?;
+    assert_eq!(shop.in_force()?, None);
+    // Nothing was done to the others either.
+    let mut wire = proxy.wire("shop")?;
+    for (table, id) in [("orders", 500), ("orders_small", 1)] {
+        let insert = format!("INSERT INTO {table} (a) VALUES (1)");
+        assert_eq!(wire.run(insert)?.last_insert_id, id, "{table}");
+    }
+    shop.server.run(
+        "shop",
+        "ALTER TABLE orders_small MODIFY id BIGINT AUTO_INCREMENT",
+    )?;
+    shop.wait_for(Some("one"))?;
+    let insert = "INSERT INTO orders_small (a) VALUES (1)";
+    assert!(wire.run(insert)?.last_insert_id > 500);
+    Ok(())
+}

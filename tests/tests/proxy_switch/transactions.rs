@@ -1,0 +1,96 @@
+//! Transactions that are open while tables are to go over.
+
+use keywright_testkit::{Flavour, ProxyProcess, Reply, Result, WAIT_MAX, Wire, wait_until};
+
+use crate::{Shop, id};
+
+pub(crate) fn a_transaction_goes_on_natively_and_holds_the_switch_up(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
+    let (mut open, mut other) = (proxy.wire("shop")?, proxy.wire("shop")?);
+    open.run("BEGIN")?;
+    assert_eq!(open.rows("SELECT COUNT(*) FROM orders")?, [["0"]]);
+    proxy.reload(shop.with("one", "rewrite"))?;
+    wait_until("the hold", WAIT_MAX, || {
+        let held = "SELECT COUNT(*) FROM keywright.keywright_switch WHERE phase = 'holding'";
+        Ok(shop.server.wire("shop")?.rows(held)? == [["1"]])
+    })?;
+    // Held sooner or later.
+    other.send_query("INSERT INTO orders (a) VALUES (1)")?;
+    let first = open
+        .run("INSERT INTO orders (a) VALUES (2)")?
+        .last_insert_id;
+    let second = open
+        .run("INSERT INTO orders (a) VALUES (3)")?
+        .last_insert_id;
+    assert!((500..=502).contains(&first) && second > first && second <= 502);
+    assert_eq!(shop.in_force()?, None);
+    open.run("COMMIT")?;
+    shop.wait_for(Some("one"))?;
+    id(other.read_query()?)?;
+    let key = open
+        .run("INSERT INTO orders (a) VALUES (2)")?
+        .last_insert_id;
+    assert!(key > second, "{key}");
+    Ok(())
+}
+
+pub(crate) fn a_transaction_that_an_error_has_ended_holds_nothing_up(
+    flavour: Flavour,
+) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    let mut proxy = ProxyProcess::start(shop.with("one", "observe"))?;
+    let begun = |proxy: &ProxyProcess, sql: &str| -> Result<Wire> {
+        let mut wire = proxy.wire("shop")?;
+        for sql in ["BEGIN", "INSERT INTO orders (a) VALUES (1)", sql] {
+            wire.run(sql)?;
+        }
+        Ok(wire)
+    };
+    let failed = |replies: Vec<Reply>, errno: u16| {
+        assert!(
+            matches!(replies.as_slice(), [Reply::Failed(fault)] if fault.errno == errno),
+            "{replies:?}"
+        );
+    };
+    // A deadlock, of which one is the victim, and definitions that commit what was before them.
+    let mut first = begun(&proxy, "UPDATE orders SET a = 2 WHERE id = 500")?;
+    let mut second = begun(&proxy, "UPDATE orders SET a = 2 WHERE id = 501")?;
+    first.send_query("UPDATE orders SET a = 3 WHERE id = 501")?;
+    let replies = second.query("UPDATE orders SET a = 3 WHERE id = 500")?;
+    let mut survivor = match replies.as_slice() {
+        [Reply::Failed(_)] => {
+            failed(replies, 1213);
+            first.read_query()?;
+            first
+        }
+        _ => {
+            failed(first.read_query()?, 1213);
+            second
+        }
+    };
+    survivor.run("COMMIT")?;
+    let (mut counts, mut warns) = (begun(&proxy, "DO 0")?, begun(&proxy, "DO 0")?);
+    for wire in [&mut counts, &mut warns] {
+        failed(wire.query("CREATE TABLE line (a INT)")?, 1050);
+    }
+    // Its transaction is still there.
+    let mut open = begun(&proxy, "DO 0")?;
+    failed(open.query("INSERT INTO line (id) VALUES (1), (1)")?, 1062);
+    proxy.reload(shop.with("one", "rewrite"))?;
+    wait_until("the hold", WAIT_MAX, || {
+        let phase = "SELECT COUNT(*) FROM keywright.keywright_switch WHERE phase = 'holding'";
+        Ok(shop.server.wire("shop")?.rows(phase)? == [["1"]])
+    })?;
+    assert_eq!(shop.in_force()?, None);
+    open.run("COMMIT")?;
+    shop.wait_for(Some("one"))?;
+    // Nobody sees that the server was asked.
+    assert_eq!(counts.rows("SELECT ROW_COUNT()")?, [["-1"]]);
+    let warnings = warns.rows("SHOW WARNINGS")?;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_eq!(warnings[0][1], "1050");
+    Ok(())
+}
