@@ -9,6 +9,7 @@ mod fuzz;
 mod install;
 mod links;
 mod needs;
+mod oracle;
 mod package;
 mod shell;
 mod simulate;
@@ -42,6 +43,7 @@ enum Command {
     Conformance(conformance::Conformance),
     Simulate(simulate::Simulate),
     Fuzz(fuzz::Fuzz),
+    Oracle(oracle::Oracle),
     Soak(soak::Soak),
     Bench(bench::Bench),
     Install(install::Install),
@@ -67,6 +69,7 @@ fn run(command: Command) -> Result<()> {
         Command::Conformance(conformance) => conformance.run(),
         Command::Simulate(simulate) => simulate.run(),
         Command::Fuzz(fuzz) => fuzz.run(),
+        Command::Oracle(oracle) => oracle.run(),
         Command::Soak(soak) => soak.run(),
         Command::Bench(bench) => bench.run(),
         Command::Install(install) => install.run(),
