@@ -281,7 +281,10 @@ impl Session {
                 self.flow.on_client(bytes);
                 Step::Forward(bytes.len())
             }
-            Turn::Command => self.command(bytes),
+            Turn::Command => match (self.drop_command, self.command(bytes)) {
+                (false, Step::Consumed(count)) => self.drop_rest(count, bytes),
+                (_, step) => step,
+            },
             Turn::Answer(_) if self.answer.wants_local_file() => self.local_file(bytes),
             Turn::Gather(Gather::Load) if self.answer.wants_local_file() => self.send_file(bytes),
             Turn::File => self.take_file(bytes),

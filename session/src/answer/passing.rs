@@ -16,11 +16,23 @@ use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 
-/// A command's rest that is still to be passed on.
+/// A command's rest that is still to be passed on, or dropped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passing {
     left: usize,
     continues: bool,
+    /// The command was answered already: its rest goes nowhere.
+    is_refused: bool,
+}
+
+impl Passing {
+    fn new(header: Header) -> Self {
+        Self {
+            left: header.total(),
+            continues: header.continues(),
+            is_refused: false,
+        }
+    }
 }
 
 impl Session {
@@ -33,10 +45,7 @@ impl Session {
         after: After,
     ) -> Step {
         self.expect(shape, after);
-        self.passing = Some(Passing {
-            left: header.total(),
-            continues: header.continues(),
-        });
+        self.passing = Some(Passing::new(header));
         self.pass_on(bytes)
     }
 
@@ -198,7 +207,7 @@ impl Session {
         let left = header.total().saturating_sub(front);
         self.passing = (left > 0 || header.continues()).then_some(Passing {
             left,
-            continues: header.continues(),
+            ..Passing::new(header)
         });
         Step::Consumed(front)
     }
@@ -229,8 +238,8 @@ impl Session {
                 };
             };
             self.passing = Some(Passing {
-                left: header.total(),
-                continues: header.continues(),
+                is_refused: passing.is_refused,
+                ..Passing::new(header)
             });
             return self.pass_on(bytes);
         }
@@ -240,7 +249,31 @@ impl Session {
         }
         let left = passing.left - now;
         self.passing = (left > 0 || passing.continues).then_some(Passing { left, ..passing });
-        Step::Forward(now)
+        match passing.is_refused {
+            true => Step::Consumed(now),
+            false => Step::Forward(now),
+        }
+    }
+
+    /// A command at the front was refused, perhaps before it has come whole: what of it is still to come is no command.
+    pub(crate) fn drop_rest(&mut self, refused: usize, bytes: &[u8]) -> Step {
+        let Some(header) = Header::read(bytes) else {
+            return Step::Consumed(refused);
+        };
+        let is_whole = refused <= bytes.len() && (refused != header.total() || !header.continues());
+        if is_whole {
+            return Step::Consumed(refused);
+        }
+        self.drop_front(header, bytes)
+    }
+
+    /// The command at the front goes nowhere.
+    pub(crate) fn drop_front(&mut self, header: Header, bytes: &[u8]) -> Step {
+        self.passing = Some(Passing {
+            is_refused: true,
+            ..Passing::new(header)
+        });
+        self.pass_on(bytes)
     }
 
     /// The client's file for LOAD DATA LOCAL, up to its empty packet.
@@ -254,10 +287,7 @@ impl Session {
             self.answer.local_file_sent();
             return Step::Forward(HEADER_BYTES);
         }
-        self.passing = Some(Passing {
-            left: header.total(),
-            continues: header.continues(),
-        });
+        self.passing = Some(Passing::new(header));
         self.pass_on(bytes)
     }
 }

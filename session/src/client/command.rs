@@ -23,14 +23,8 @@ impl Session {
                 at_least: HEADER_BYTES,
             };
         };
-        if self.drop_command {
-            if bytes.len() < header.total() {
-                return Step::More {
-                    at_least: header.total(),
-                };
-            }
-            self.drop_command = header.continues();
-            return Step::Consumed(header.total());
+        if std::mem::take(&mut self.drop_command) {
+            return self.drop_front(header, bytes);
         }
         self.watches_fence = false;
         if header.len == 0 {

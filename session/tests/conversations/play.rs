@@ -354,13 +354,17 @@ impl Player<'_> {
         moved || !to_upstream.is_empty()
     }
 
-    /// As the proxy does: of what has come.
     fn drop_front(&mut self, of_client: bool, count: usize) {
         let side = match of_client {
             true => &mut self.client,
             false => &mut self.upstream,
         };
-        side.shown.drain(..count.min(side.shown.len()));
+        assert!(
+            count <= side.shown.len(),
+            "{count} bytes of {}",
+            side.shown.len()
+        );
+        side.shown.drain(..count);
     }
 
     fn pass_on(&mut self, to_upstream: &[u8], to_client: &[u8]) {

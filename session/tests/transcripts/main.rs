@@ -5,6 +5,7 @@ mod attributes;
 mod broken;
 mod bulk;
 mod cursors;
+mod cut;
 mod hidden;
 mod in_place;
 mod insert_id;
