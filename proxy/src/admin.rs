@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use keywright_store::{PasswordFrom, innermost};
-use mysql_async::{Opts, OptsBuilder, SslOpts};
+use mysql_async::{Opts, OptsBuilder};
 
 /// An account on a listener's server. Neither its messages nor its debugging output show the password.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,14 +33,6 @@ impl Admin {
             opts = opts.pass(password);
         }
         Ok(Admin(opts.into()))
-    }
-
-    /// The same over TLS, unless its URL says how.
-    pub(crate) fn over(self, tls: Option<SslOpts>) -> Admin {
-        match (self.0.ssl_opts(), tls) {
-            (None, Some(tls)) => Admin(OptsBuilder::from_opts(self.0).ssl_opts(tls).into()),
-            (None, None) | (Some(_), _) => self,
-        }
     }
 
     /// What the driver connects with.

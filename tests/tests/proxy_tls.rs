@@ -18,7 +18,6 @@ keywright_testkit::on_both_flavours!(
     passwords_arrive_on_every_combination_of_legs,
     whoever_must_use_tls_does_or_is_refused,
     an_upstream_must_be_whom_it_should,
-    admin_goes_over_tls_where_clients_must,
     certificates_change_while_connections_live,
     large_answers_pass_through_tls,
     a_handshake_that_does_not_go_on_is_ended,
@@ -237,42 +236,6 @@ fn an_upstream_must_be_whom_it_should(flavour: Flavour) -> Result<()> {
     )?);
     let unverified = "upstream_tls = \"required\"\n".to_owned() + &verify("none");
     assert!(encrypted(&unverified)?);
-    Ok(())
-}
-
-/// An account that must use TLS looks at tables where clients' connections must, and only of a server that is whom it should be.
-fn admin_goes_over_tls_where_clients_must(flavour: Flavour) -> Result<()> {
-    let (pki, stranger) = (Pki::new()?, Pki::new()?);
-    let server = pki.server(flavour, "other")?;
-    let store = make_store(&server, "store_admin", &[])?;
-    server.run("mysql", "CREATE DATABASE looked_at")?;
-    server.run("looked_at", "CREATE TABLE t (id CHAR(36) PRIMARY KEY)")?;
-    for sql in [
-        "CREATE USER looks@'%' IDENTIFIED BY 'secret' REQUIRE SSL",
-        "GRANT ALL ON *.* TO looks@'%'",
-    ] {
-        server.run("mysql", sql)?;
-    }
-    let started = |tls: String| {
-        let port = server.port();
-        let admin = format!("admin = \"mysql://looks:secret@127.0.0.1:{port}\"\n");
-        ProxyProcess::start(ProxyConfig {
-            listener: admin + &tls,
-            ..ProxyConfig::before(&server, &store).rule("looked_at.t", "uuid_v7:text36")
-        })
-    };
-    let named = |pki: &Pki, name: &str| {
-        pki.towards_upstream("required") + &format!("upstream_name = \"{name}\"\n")
-    };
-    started(named(&pki, "db.example"))?;
-    started("upstream_tls = \"required\"\nupstream_verify = \"none\"\n".to_owned())?;
-    for (tls, why) in [
-        (named(&stranger, "db.example"), "UnknownIssuer"),
-        (named(&pki, "db.example.org"), "not valid for name"),
-    ] {
-        let refused = started(tls).map(|_| ()).expect_err(why);
-        assert!(format!("{refused:#}").contains(why), "{refused:#}");
-    }
     Ok(())
 }
 

@@ -286,7 +286,7 @@ impl<'a> Running<'a> {
         let listeners = &self.config.listeners;
         let mut pairs = listeners.iter().zip(&config.listeners);
         if config.listeners.len() != listeners.len() || !pairs.all(same) {
-            bail!("listeners have changed, which takes a new program: SIGUSR2, or a restart");
+            bail!("listeners have changed, which needs a restart");
         }
         self.in_force.may_leave(&config)?;
         let failed = |failure: Failure| anyhow::anyhow!("{failure}");

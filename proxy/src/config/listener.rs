@@ -48,8 +48,7 @@ pub(crate) struct RawListener {
     /// The RSA key that clients without TLS encrypt passwords for where the server's side has TLS, PEM; without it one is generated when
     /// needed.
     rsa_key: Option<String>,
-    /// TLS towards the server: `disabled`, `preferred` (if the server offers it, which somebody on the way can prevent) or `required`,
-    /// which holds for `admin`, too, unless `upstream_verify` is `ca`.
+    /// TLS towards the server: `disabled`, `preferred` (if the server offers it, which somebody on the way can prevent) or `required`.
     #[serde(default = "disabled")]
     upstream_tls: String,
     /// The server's certificate must be for `upstream_name` (`name`, the default), for any name (`ca`), or may be anybody's (`none`).
@@ -163,10 +162,6 @@ pub(crate) fn listener(
     };
     let client = towards_clients(&raw, &mut found);
     let upstream = towards_upstream(&raw, &mut found);
-    let admin = match &upstream {
-        Some(TlsMode::Required(outward)) => admin.map(|of| of.over(outward.of_admin.clone())),
-        Some(TlsMode::Preferred(_) | TlsMode::Disabled) | None => admin,
-    };
     let rsa_key = raw
         .rsa_key
         .as_deref()
@@ -291,7 +286,6 @@ fn towards_upstream(raw: &RawListener, problems: &mut Vec<String>) -> Option<Tls
     ) {
         (Ok(config), Ok(name)) => Some(wanted.map(|()| UpstreamTls {
             config: Arc::new(config),
-            of_admin: tls::of_admin(verify, raw.upstream_ca.as_deref(), &name),
             name,
         })),
         (Err(problem), _) => {

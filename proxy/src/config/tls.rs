@@ -1,9 +1,7 @@
 //! TLS as it is configured. PEM files are read with the configuration, so that their mistakes are reported with all others.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use mysql_async::SslOpts;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor};
 use rustls::crypto::{
@@ -72,30 +70,10 @@ pub struct UpstreamTls {
     pub config: Arc<ClientConfig>,
     /// The name that is asked for, and checked if names are.
     pub name: ServerName<'static>,
-    /// The same for connections of the program's own.
-    pub of_admin: Option<SslOpts>,
 }
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
-}
-
-/// What the driver of the program's own connections is told. None where only the authority counts: the driver checks the name, too.
-pub(crate) fn of_admin(
-    verify: Verify,
-    ca: Option<&str>,
-    name: &ServerName<'static>,
-) -> Option<SslOpts> {
-    match (verify, ca) {
-        (Verify::Name, Some(ca)) => {
-            let authority = PathBuf::from(ca).into();
-            let opts = SslOpts::default().with_disable_built_in_roots(true);
-            let opts = opts.with_root_certs(vec![authority]);
-            Some(opts.with_danger_tls_hostname_override(Some(name.to_str().into_owned())))
-        }
-        (Verify::Nothing, _) => Some(SslOpts::default().with_danger_accept_invalid_certs(true)),
-        (Verify::Name | Verify::Authority, _) => None,
-    }
 }
 
 /// TLS towards clients, with a chain of certificates and the first one's key.

@@ -103,7 +103,7 @@ impl Keys {
         if !self.0.settings.is_same_store(settings) {
             return Err(Failure::new(
                 Cause::StoreUnavailable,
-                "the store has changed, which takes a new program: SIGUSR2, or a restart",
+                "the store has changed, which needs a restart",
             ));
         }
         let (store, settings) = (Arc::clone(&self.0.store), settings.clone());
