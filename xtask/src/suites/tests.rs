@@ -66,16 +66,17 @@ fn what_cargo_does_not_test_has_no_tests() -> Result<()> {
 fn every_source_file_belongs_to_a_target() -> Result<()> {
     let mut manifests = vec![workspace_root()];
     manifests.extend(fuzz::crates()?);
-    // A workspace of its own as well.
-    manifests.push(workspace_root().join("session/oracle"));
-    let mut compiled = BTreeSet::new();
+    // Cargo knows nothing of it before the crates of an earlier commit are there; its tests are the session's.
+    let mut roots = vec![workspace_root().join("session/oracle/src/lib.rs")];
     for manifest in manifests {
         for package in packages(&manifest.join("Cargo.toml"))? {
-            for target in package.targets {
-                let sources = sources::of(target.src_path.as_std_path())?;
-                compiled.extend(sources.into_iter().map(|source| source.path));
-            }
+            let targets = package.targets.into_iter();
+            roots.extend(targets.map(|target| target.src_path.into_std_path_buf()));
         }
+    }
+    let mut compiled = BTreeSet::new();
+    for root in roots {
+        compiled.extend(sources::of(&root)?.into_iter().map(|source| source.path));
     }
     let mut there = BTreeSet::new();
     for package in workspace()? {
