@@ -150,11 +150,14 @@ impl Case {
         };
         let text = writer.insert(table);
         let moves = prepared && !writer.lists_columns && writer.one_in(MOVES_ONE_IN);
+        let mut params = writer.params.iter().flatten();
+        // MySQL keeps the types of the columns that they were for first: a text for a number stays one.
+        let has_text = params.any(|param| matches!(param, Param::Text(_)));
         Case {
             table,
             text,
             params: writer.params,
-            moves,
+            moves: moves && !(has_text && flavour == Flavour::MySql),
         }
     }
 }
