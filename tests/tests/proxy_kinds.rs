@@ -208,19 +208,19 @@ fn tags_begin_above_what_tables_have(flavour: Flavour) -> Result<()> {
     let mut blind = config;
     blind.rules[1] = blind.rules[1].replace("segment:none", "segment:blind");
     blind.more =
-        "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:2\"\ncheck = \"warn\""
+        "[[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:1\"\ncheck = \"warn\""
             .to_owned();
     let output = ProxyProcess::said(&blind, &["init"])?;
     assert_has(
         &output,
         &[
-            "created tag \"blind\"\nnote: whether tables have higher ids is not known of 127.0.0.1:1: there is no admin url",
+            "created tag \"blind\"\nnote: whether tables have higher ids is not known of 127.0.0.1:2: there is no admin url",
         ],
     );
     let output = ProxyProcess::said(&blind, &["check"])?;
     assert_has(
         &output,
-        &["ids that a tag is still to give is not known of 127.0.0.1:1: there is no admin url"],
+        &["ids that a tag is still to give is not known of 127.0.0.1:2: there is no admin url"],
     );
     Ok(())
 }

@@ -59,7 +59,7 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
     let port = server.port();
     let blind = ProxyConfig {
         more: format!(
-            "[[listener]]\nbind = \"127.0.0.1:1\"\nupstream = \"127.0.0.1:{port}\"\nadmin = \"mysql://blind@127.0.0.1:{port}\""
+            "[[listener]]\nbind = \"127.0.0.1:2\"\nupstream = \"127.0.0.1:{port}\"\nadmin = \"mysql://blind@127.0.0.1:{port}\""
         ),
         ..config.clone()
     };
@@ -67,7 +67,7 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
     assert_has(
         &String::from_utf8(output.stdout)?,
         &[
-            "127.0.0.1:1: warning: looked.counted and 3 more views may not be seen, which takes SHOW VIEW",
+            "127.0.0.1:2: warning: looked.counted and 3 more views may not be seen, which takes SHOW VIEW",
         ],
     );
     // Both are told aloud, and the other tables are served.

@@ -291,7 +291,8 @@ impl ProxyProcess {
     pub fn command(config: &ProxyConfig, arguments: &[&str]) -> Result<std::process::Output> {
         let scratch = Scratch::new("proxy", Account::Ourselves)?;
         let file = scratch.path().join("keywright.toml");
-        let ports: Vec<u16> = config.upstream_ports.iter().map(|_| 1).collect();
+        // Nobody listens; each has an address of its own all the same.
+        let ports: Vec<u16> = (1..).take(config.upstream_ports.len()).collect();
         fs::write(&file, config.text(&ports, 0))?;
         Command::new(built_once()?)
             .args(arguments)
