@@ -1,0 +1,58 @@
+//! `KEYWRIGHT …`: what Redis has no command for.
+
+use super::refusal::Refusal;
+use super::word::{Word, integer};
+use crate::request::Request;
+
+/// A command under `KEYWRIGHT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeywrightCommand<'a> {
+    /// So many keys of a name, of every kind.
+    Next {
+        /// The name.
+        name: &'a [u8],
+        /// How many keys.
+        count: i64,
+    },
+    /// What an id says of itself.
+    Decode(&'a [u8]),
+    /// The names, and where their keys come from.
+    List,
+    /// Figures of all names.
+    Stats,
+}
+
+impl<'a> KeywrightCommand<'a> {
+    pub(super) fn parse(request: &Request<'a>) -> Result<Self, Refusal<'a>> {
+        let given = request.argument(1).unwrap_or_default();
+        let word = Word::of(given);
+        let arity = || Refusal::Arity("KEYWRIGHT");
+        let name = request.argument(2);
+        match (word.bytes(), request.count()) {
+            (b"NEXT", 3) => Ok(Self::Next {
+                name: name.ok_or_else(arity)?,
+                count: 1,
+            }),
+            (b"NEXT", 5) => {
+                let option = request.argument(3).unwrap_or_default();
+                if Word::of(option).bytes() != b"COUNT" {
+                    return Err(Refusal::Syntax("KEYWRIGHT NEXT"));
+                }
+                Ok(Self::Next {
+                    name: name.ok_or_else(arity)?,
+                    count: integer(request.argument(4).unwrap_or_default())
+                        .ok_or(Refusal::NotInteger)?,
+                })
+            }
+            (b"DECODE", 3) => name.map(Self::Decode).ok_or_else(arity),
+            (b"LIST", 2) => Ok(Self::List),
+            (b"STATS", 2) => Ok(Self::Stats),
+            (b"NEXT" | b"DECODE" | b"LIST" | b"STATS", _) => Err(arity()),
+            (b"CREATE" | b"ALTER" | b"ADVANCE" | b"DROP", _) => Err(Refusal::Unsupported(
+                "nothing is managed through this port: write a [[key]] into the configuration and run keywright init to create, \
+                 keywright advance to go on above an id",
+            )),
+            _ => Err(Refusal::Subcommand("KEYWRIGHT", given)),
+        }
+    }
+}

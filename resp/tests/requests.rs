@@ -1,0 +1,294 @@
+//! What clients send, read.
+
+mod oracle;
+
+use keywright_resp::command::{
+    ClientCommand, ClusterQuery, Command, CommandQuery, Hello, KeywrightCommand, Login, Refusal,
+    table,
+};
+use keywright_resp::fault::Fault;
+use keywright_resp::reply::Protocol;
+use keywright_resp::request::{Read, Reader};
+use oracle::{LIMITS, agrees, read, written};
+
+fn words(line: &str) -> Vec<Vec<u8>> {
+    line.split(' ')
+        .map(|word| word.as_bytes().to_vec())
+        .collect()
+}
+
+/// What becomes of one request.
+fn parsed(bytes: &[u8], check: impl FnOnce(Result<Command<'_>, Refusal<'_>>)) {
+    let mut reader = Reader::new(LIMITS);
+    match reader.read(bytes) {
+        Ok(Read::Request(request)) => check(Command::parse(&request)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn requests_come_one_after_another_in_any_pieces() {
+    let mut bytes = written(&words("INCR orders"));
+    bytes.extend(b"ping\r\n\r\n*0\r\n*-1\r\n  incr  orders \n");
+    bytes.extend(written(&[b"ECHO".to_vec(), b"a\r\n$*".to_vec()]));
+    let requests = read(&bytes, || usize::MAX);
+    let arguments: Vec<_> = requests.whole.into_iter().map(|(words, _)| words).collect();
+    let expected = [
+        words("INCR orders"),
+        words("ping"),
+        vec![],
+        vec![],
+        vec![],
+        words("incr orders"),
+        vec![b"ECHO".to_vec(), b"a\r\n$*".to_vec()],
+    ];
+    assert_eq!(arguments, expected);
+    assert_eq!(requests.fault, None);
+    agrees(&bytes);
+}
+
+#[test]
+fn quotes_in_lines_are_those_of_redis() {
+    for (line, expected) in [
+        (r#"echo "a b""#, Some("a b")),
+        (r#"echo 'a "b'"#, Some("a \"b")),
+        (r#"echo "\x41\n\"\\""#, Some("A\n\"\\")),
+        (r"echo 'it\'s'", Some("it's")),
+        (r#"echo """#, Some("")),
+        (r#"echo a"b c""#, Some("ab c")),
+        (r#"echo "a"#, None),
+        (r#"echo "a"b"#, None),
+        (r"echo 'a", None),
+        (r#"echo "a\"#, None),
+    ] {
+        let requests = read(format!("{line}\r\n").as_bytes(), || 1);
+        match expected {
+            Some(word) => {
+                let expected = vec![b"echo".to_vec(), word.as_bytes().to_vec()];
+                assert_eq!(
+                    requests.whole.first().map(|(words, _)| words),
+                    Some(&expected)
+                );
+            }
+            None => assert_eq!(requests.fault, Some(Fault::Quotes), "{line}"),
+        }
+    }
+}
+
+#[test]
+fn what_keeps_to_no_protocol_is_told_and_nothing_is_read_behind_it() {
+    let long = "a".repeat(2_000);
+    let lengths = format!("*1\r\n$257\r\n{long}\r\n");
+    let many = format!(
+        "*5\r\n{}",
+        format!("$250\r\n{}\r\n", "a".repeat(250)).repeat(5)
+    );
+    for (bytes, fault) in [
+        ("*17\r\n", Fault::ArgumentCount),
+        ("*x\r\n", Fault::ArgumentCount),
+        ("*\r\n", Fault::ArgumentCount),
+        ("*-2\r\n", Fault::ArgumentCount),
+        ("*99999999999999999999\r\n", Fault::ArgumentCount),
+        ("*1\r\n*1\r\n", Fault::NoBulk(b'*')),
+        ("*1\r\n:1\r\n", Fault::NoBulk(b':')),
+        ("*1\r\n$-1\r\n", Fault::ArgumentLength),
+        (&lengths, Fault::ArgumentLength),
+        ("*1\r\n$1\r\nab\r\n", Fault::NoLineEnd),
+        ("*1\rx", Fault::NoLineEnd),
+        ("*1\r\n$1\r\na\rx", Fault::NoLineEnd),
+        (&long, Fault::TooLong),
+        (&many, Fault::TooLong),
+        ("a \"\n", Fault::Quotes),
+    ] {
+        let text = format!("{}PING\r\n{bytes}PING\r\n", "");
+        let requests = read(text.as_bytes(), || 3);
+        assert_eq!(requests.fault, Some(fault), "{bytes}");
+        assert_eq!(requests.whole.len(), 1, "{bytes}");
+        assert!(fault.to_string().starts_with("Protocol error: "));
+    }
+    assert!(Fault::ALL.iter().any(|fault| fault.is_of_length()));
+}
+
+#[test]
+fn commands_are_read_in_any_case() {
+    let login = |user: &'static [u8]| Login {
+        user,
+        password: b"secret",
+    };
+    let hello = |protocol, login, name| {
+        Command::Hello(Hello {
+            protocol,
+            login,
+            name,
+        })
+    };
+    for (line, expected) in [
+        ("incr orders", Command::Incr(b"orders")),
+        ("IncrBy orders 16", Command::IncrBy(b"orders", 16)),
+        ("incrby orders -1", Command::IncrBy(b"orders", -1)),
+        ("get orders", Command::Get(b"orders")),
+        ("mget orders bills", Command::Mget),
+        ("ping", Command::Ping(None)),
+        ("ping x", Command::Ping(Some(b"x"))),
+        ("echo x", Command::Echo(b"x")),
+        ("hello", hello(None, None, None)),
+        ("hello 3", hello(Some(Protocol::Resp3), None, None)),
+        (
+            "hello 2 auth app secret setname me",
+            hello(Some(Protocol::Resp2), Some(login(b"app")), Some(b"me")),
+        ),
+        ("auth secret", Command::Auth(login(b"default"))),
+        ("auth app secret", Command::Auth(login(b"app"))),
+        ("select 0", Command::Select),
+        ("quit", Command::Quit),
+        ("reset", Command::Reset),
+        ("time", Command::Time),
+        ("info server", Command::Info),
+        ("command", Command::Command(CommandQuery::All)),
+        ("command docs get", Command::Command(CommandQuery::Docs)),
+        ("command count", Command::Command(CommandQuery::Count)),
+        ("command info get", Command::Command(CommandQuery::Info)),
+        (
+            "client setname me",
+            Command::Client(ClientCommand::SetName(b"me")),
+        ),
+        (
+            "client setinfo lib-name x",
+            Command::Client(ClientCommand::SetInfo),
+        ),
+        ("client getname", Command::Client(ClientCommand::GetName)),
+        ("client id", Command::Client(ClientCommand::Id)),
+        ("client info", Command::Client(ClientCommand::Info)),
+        ("acl whoami", Command::AclWhoami),
+        ("config get save", Command::ConfigGet),
+        ("readonly", Command::Readonly),
+        ("cluster slots", Command::Cluster(ClusterQuery::Slots)),
+        (
+            "cluster keyslot a",
+            Command::Cluster(ClusterQuery::KeySlot(b"a")),
+        ),
+        (
+            "keywright next orders",
+            Command::Keywright(KeywrightCommand::Next {
+                name: b"orders",
+                count: 1,
+            }),
+        ),
+        (
+            "keywright next orders count 5",
+            Command::Keywright(KeywrightCommand::Next {
+                name: b"orders",
+                count: 5,
+            }),
+        ),
+        (
+            "keywright decode 1",
+            Command::Keywright(KeywrightCommand::Decode(b"1")),
+        ),
+        ("keywright list", Command::Keywright(KeywrightCommand::List)),
+        (
+            "keywright stats",
+            Command::Keywright(KeywrightCommand::Stats),
+        ),
+    ] {
+        parsed(&written(&words(line)), |command| {
+            assert_eq!(command, Ok(expected), "{line}")
+        });
+    }
+    let shown = format!("{:?}", login(b"app"));
+    assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[test]
+fn what_is_refused_is_refused_with_the_reason() {
+    for (line, expected) in [
+        ("set orders 1", "nothing sets"),
+        ("decr orders", "nothing sets"),
+        ("multi", "there are no transactions"),
+        ("hset a b c", "keeps nothing else"),
+        ("nonsense", "unknown command 'nonsense'"),
+        ("incr", "wrong number of arguments for 'incr' command"),
+        ("incr a b", "wrong number"),
+        ("incrby a x", "not an integer"),
+        ("incrby a 01", "not an integer"),
+        ("incrby a +1", "not an integer"),
+        ("incrby a 9223372036854775808", "not an integer"),
+        ("select 1", "only database 0"),
+        ("hello 4", "unsupported protocol"),
+        ("hello 3 auth", "syntax error"),
+        ("auth a b c", "syntax error"),
+        ("client kill", "unknown subcommand 'kill' of CLIENT"),
+        ("client id 1", "wrong number"),
+        ("client setname a\tb", "connection's name"),
+        ("acl list", "unknown subcommand"),
+        ("config set a b", "unknown subcommand"),
+        ("command getkeys", "unknown subcommand"),
+        ("cluster meet", "unknown subcommand"),
+        ("cluster slots 1", "wrong number"),
+        ("keywright next a some 1", "syntax error"),
+        ("keywright create a", "keywright init"),
+        ("keywright advance a 7", "keywright advance"),
+        ("keywright demote", "unknown subcommand"),
+        ("keywright list a", "wrong number"),
+    ] {
+        parsed(&written(&words(line)), |command| {
+            let refusal = command.unwrap_err();
+            let text = refusal.to_string();
+            assert!(text.contains(expected), "{line}: {text}");
+            let code = if line == "hello 4" { "NOPROTO" } else { "ERR" };
+            assert_eq!(refusal.code(), code);
+        });
+    }
+}
+
+/// With as few arguments as it takes, each is a command or says what is missing behind it.
+#[test]
+fn every_row_of_the_table_is_a_command() {
+    for row in table::ROWS {
+        let count = usize::try_from(row.arity.abs()).unwrap();
+        let mut arguments = vec![row.name.as_bytes().to_vec()];
+        arguments.resize(count, b"0".to_vec());
+        parsed(&written(&arguments), |command| match command {
+            Ok(_) | Err(Refusal::Subcommand(_, _)) => {}
+            Err(other) => panic!("{}: {other}", row.name),
+        });
+        let given = usize::from(row.arity != 1);
+        arguments.resize(given, Vec::new());
+        if given > 0 && row.arity.abs() > 1 {
+            parsed(&written(&arguments), |command| {
+                assert_eq!(command, Err(Refusal::Arity(row.name)));
+            });
+        }
+    }
+}
+
+#[test]
+fn both_readers_read_the_same_of_bent_requests() {
+    let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut random = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed >> 33).unwrap()
+    };
+    let begin = [
+        written(&words("INCR orders")),
+        written(&words("INCRBY orders 16")),
+        b"mget a \"b c\"\r\n".to_vec(),
+        b"*2\r\n$4\r\nINCR\r\n$0\r\n\r\n".to_vec(),
+        b"*1\r\n$4\r\nPING\r\n*0\r\n".to_vec(),
+    ];
+    for _ in 0..20_000 {
+        let mut bytes = begin[random() % begin.len()].clone();
+        bytes.extend_from_slice(&begin[random() % begin.len()]);
+        for _ in 0..random() % 4 {
+            let at = random() % bytes.len();
+            match random() % 3 {
+                0 => bytes[at] = b"*$:\r\n0159-+\" x"[random() % 14],
+                1 => drop(bytes.remove(at)),
+                _ => bytes.insert(at, b"*$\r\n09"[random() % 6]),
+            }
+        }
+        agrees(&bytes);
+    }
+}
