@@ -2,12 +2,14 @@
 //! `keywright_store::switch`.
 
 mod carry;
+mod claim;
 mod conduct;
 mod fence;
 mod finish;
 mod later;
 mod servers;
 
+pub use claim::Claim;
 pub use conduct::{Ahead, ClientConnections, Conductor, Limits};
-pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, kill, lift};
+pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, lift};
 pub use servers::name_of as rule_name;

@@ -98,7 +98,6 @@ CREATE TABLE IF NOT EXISTS keywright_switch_table (
     attempt        BIGINT UNSIGNED NOT NULL,
     counter        BIGINT UNSIGNED NOT NULL COMMENT 'the next native id',
     was_fenced     BIGINT NOT NULL COMMENT '1: it had its fence before, which stays when the attempt is given up',
-    session_id     BIGINT UNSIGNED NOT NULL COMMENT 'the connection that fences it: killed when the attempt is ended',
     PRIMARY KEY (server, schema_name, table_name)
 ) ENGINE = InnoDB COMMENT = 'Keywright: counters of tables that are being switched';
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 use keywright_store::switch::{Committed, KeySpace, Phase, Reached, Recorded, RuleName, Standing};
 
+use super::claim::Claim;
 use super::conduct::{ClientConnections, Conductor, changing, store_error};
 use super::fence::{Outcome, Reading, fence, probe};
 use super::servers::{self, Server};
@@ -38,7 +39,12 @@ impl<C: ClientConnections> Conductor<C> {
         let is_back = standing.rules.iter().any(|rule| rule.next == Some(None));
         let own = self.own_fences(attempt, standing).await?;
         let mut servers = servers::connect(&self.config).await?;
+        let claim = Claim::of(attempt, standing.leader.as_deref());
         for server in &mut servers {
+            if !claim.take(&mut server.conn).await? {
+                let why = format!("another connection locks tables on {}", server.identity);
+                self.give_up(attempt, why).await?;
+            }
             self.look_for_obstacles(attempt, server, (&names, is_back))
                 .await?;
         }
@@ -222,7 +228,6 @@ impl<C: ClientConnections> Conductor<C> {
             counter: 0,
             above_rows: 0,
             was_fenced: true,
-            session: 0,
         };
         let recorded = recorded(&server.identity, column, reading);
         match self
@@ -251,6 +256,5 @@ fn recorded(server: &str, column: &KeyColumn, reading: Reading) -> Recorded {
         table: column.table.clone(),
         counter: reading.counter,
         was_fenced: reading.was_fenced,
-        session_id: reading.session,
     }
 }

@@ -4,24 +4,17 @@
 //! Who waits for a lock blocks readers too, so nobody waits long.
 
 use std::fmt;
-use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 use thiserror::Error;
-use tokio::time::{Instant, sleep};
 
 use crate::schema::KeyColumn;
 
 /// How long a table's lock is waited for, seconds.
 const LOCK_WAIT_S_MAX: u32 = 1;
-/// How often it is looked whether a killed session is gone, milliseconds.
-const KILL_LOOK_MS: u64 = 10;
-/// How long that may take, milliseconds.
-const KILL_WAIT_MS_MAX: u64 = 5_000;
-/// The server's errors: a lock did not come in time; there is no such connection.
+/// The server's error: a lock did not come in time.
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
-const NO_SUCH_THREAD: u16 = 1094;
 
 /// What became of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,10 +64,7 @@ pub enum SwitchError {
     /// The table is not there any more, or is no table with a counter.
     #[error("{0} has no AUTO_INCREMENT")]
     NoCounter(String),
-    /// A session cannot be told from others.
-    #[error("the lock \"{0}\" is somebody else's")]
-    NotMarked(String),
-    /// A session does not end.
+    /// A connection does not end.
     #[error("connection {0} was killed, and is still there")]
     StillThere(u64),
 }
@@ -88,8 +78,6 @@ pub struct Reading {
     pub above_rows: u64,
     /// The table has its fence already, so that its counter is gone.
     pub was_fenced: bool,
-    /// This connection's number.
-    pub session: u64,
 }
 
 /// Reads a table's counter under its lock, has it recorded (`record` says whether the attempt still stands), and, if it is to have the
@@ -106,11 +94,6 @@ pub async fn fence<R>(
 where
     R: AsyncFnOnce(Reading) -> Result<bool, keywright_store::Failure>,
 {
-    let mark = mark(u64::from(conn.id()));
-    let marked: Option<i64> = conn.exec_first("SELECT GET_LOCK(?, 0)", (&mark,)).await?;
-    if marked != Some(1) {
-        return Err(SwitchError::NotMarked(mark));
-    }
     if !lock(conn, column).await? {
         return Ok(Outcome::Blocked(blocker(conn).await));
     }
@@ -119,7 +102,6 @@ where
         counter: counter.next,
         above_rows: counter.above_rows,
         was_fenced: counter.is_fenced,
-        session: u64::from(conn.id()),
     };
     let stands = record(reading).await.map_err(SwitchError::Store)?;
     if stands && is_fenced && !counter.is_fenced {
@@ -174,44 +156,6 @@ pub(super) async fn probe(
     }
     unlock(conn).await?;
     Ok(None)
-}
-
-/// The user lock that a connection has from before it fences until it is gone, with all that it was told carried out or not: by its
-/// number alone it may be a stranger, since a server that starts again counts from the beginning.
-fn mark(session: u64) -> String {
-    format!("keywright fences by {session}")
-}
-
-/// Whether a connection that fences is there.
-async fn is_there(conn: &mut Conn, session: u64) -> Result<bool, SwitchError> {
-    let select = "SELECT IS_USED_LOCK(?)";
-    let holder: Option<Option<u64>> = conn.exec_first(select, (mark(session),)).await?;
-    Ok(holder.flatten() == Some(session))
-}
-
-/// Kills a connection that fences, and waits until it is gone: what it was told last is carried out or not, but never later.
-///
-/// # Errors
-/// The server fails, or the connection stays.
-pub async fn kill(conn: &mut Conn, session: u64) -> Result<(), SwitchError> {
-    if !is_there(conn, session).await? {
-        return Ok(());
-    }
-    match conn.query_drop(format!("KILL {session}")).await {
-        Ok(()) => {}
-        Err(mysql_async::Error::Server(error)) if error.code == NO_SUCH_THREAD => return Ok(()),
-        Err(error) => return Err(error.into()),
-    }
-    let end = Instant::now() + Duration::from_millis(KILL_WAIT_MS_MAX);
-    loop {
-        if !is_there(conn, session).await? {
-            return Ok(());
-        }
-        if Instant::now() > end {
-            return Err(SwitchError::StillThere(session));
-        }
-        sleep(Duration::from_millis(KILL_LOOK_MS)).await;
-    }
 }
 
 /// Whether the table is locked now; its rows and its counter are ours alone then.

@@ -5,24 +5,25 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use keywright_store::switch::{Phase, Recorded, RuleName, Standing};
 
+use super::claim::Claim;
 use super::conduct::{ClientConnections, Conductor, changing, store_error};
-use super::fence::{Outcome, kill, lift};
+use super::fence::{Outcome, lift};
 use super::servers::{self, Server};
 use crate::schema::KeyColumn;
+
+/// How long it may take to reach servers of which nothing was recorded, milliseconds: statements wait.
+const UNRECORDED_MS_MAX: u64 = 1_000;
 
 impl<C: ClientConnections> Conductor<C> {
     /// The attempt was ended: whatever it may still do is killed, what it fenced is lifted, and then all are released.
     pub(super) async fn undo(&self, attempt: u64, standing: &Standing) -> Result<()> {
         let recorded = self.board.recorded(attempt).await.map_err(store_error)?;
         let (mut reached, left) = self.reached(&recorded, standing).await?;
+        let claim = Claim::of(attempt, standing.leader.as_deref());
         for server in &mut reached {
+            claim.take_over(&mut server.conn).await?;
             let names = changing(standing);
             let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
-            for session in its.iter().map(|(its, _, _)| its.session_id) {
-                if session != 0 {
-                    kill(&mut server.conn, session).await?;
-                }
-            }
             for (its, _, column) in its.iter().filter(|(its, _, _)| !its.was_fenced) {
                 let ask = async || self.board.is_in(attempt, Phase::Ending).await;
                 let lifted = lift(&mut server.conn, column, its.counter, ask).await?;
@@ -47,7 +48,9 @@ impl<C: ClientConnections> Conductor<C> {
             .filter_map(|rule| Some((&rule.rule, rule.above?)))
             .collect();
         let (mut reached, _) = self.reached(&recorded, standing).await?;
+        let claim = Claim::of(attempt, standing.leader.as_deref());
         for server in &mut reached {
+            claim.take_over(&mut server.conn).await?;
             let names = changing(standing);
             let its = servers::recorded_on(server, &self.config, &names, &recorded).await?;
             for (_, name, column) in &its {
@@ -75,10 +78,15 @@ impl<C: ClientConnections> Conductor<C> {
         recorded: &'a [Recorded],
         standing: &Standing,
     ) -> Result<(Vec<Server>, Vec<&'a Recorded>)> {
-        if recorded.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let servers = self.some_servers().await;
+        let wait_ms_max = self.limits.wait_ms_max;
+        let servers = servers::connect_to_some(
+            &self.config,
+            match recorded.is_empty() {
+                true => wait_ms_max.min(UNRECORDED_MS_MAX),
+                false => wait_ms_max,
+            },
+        );
+        let servers = servers.await;
         let is_reached = |its: &Recorded| servers.iter().any(|to| to.identity == its.server);
         let left: Vec<&Recorded> = recorded.iter().filter(|its| !is_reached(its)).collect();
         let Some(its) = left.first() else {
@@ -89,8 +97,8 @@ impl<C: ClientConnections> Conductor<C> {
         // Who led has reached them by its own listeners. Somebody else may have others.
         let is_replaced = standing.leader.as_deref() == Some(self.board.program())
             && answering == self.config.listeners.len();
-        let wait_ms = self.limits.wait_ms_max;
-        if !is_replaced && standing.age_ms <= self.limits.peer_wait_ms.saturating_add(wait_ms) {
+        let held_up_ms = self.limits.peer_wait_ms.saturating_add(wait_ms_max);
+        if !is_replaced && standing.age_ms <= held_up_ms {
             bail!("the switch cannot be finished from here now: no listener reaches {where_is}");
         }
         tracing::warn!(

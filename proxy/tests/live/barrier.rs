@@ -11,12 +11,12 @@ use keywright_store::{Keys, TagOptions};
 use keywright_testkit::{AT_FENCE, Flavour, Reply, Result, Upstream, WAIT_MAX};
 use tokio::time::Instant;
 
-const LIMITS: Limits = Limits {
+pub const LIMITS: Limits = Limits {
     wait_ms_max: 60_000,
     peer_wait_ms: 60_000,
 };
 /// Attempts are late soon; so long it takes to reach the servers, too.
-const IMPATIENT: Limits = Limits {
+pub const IMPATIENT: Limits = Limits {
     wait_ms_max: 1_000,
     ..LIMITS
 };
@@ -60,31 +60,36 @@ pub struct Fleet {
 
 pub type Program = Conductor<Clients>;
 
+fn configured(schema: &str, ports: [u16; 2], admin_ports: [u16; 2]) -> Result<Config> {
+    let mut text = format!(
+        "[store]\nurl = \"mysql://root@127.0.0.1:{}/{schema}\"\n",
+        ports[0]
+    );
+    for (port, admin) in ports.into_iter().zip(admin_ports) {
+        text += &format!(
+            "[[listener]]\nbind = \"127.0.0.2:{port}\"\nupstream = \"127.0.0.1:{port}\"\n\
+             admin = \"mysql://root@127.0.0.1:{admin}?prefer_socket=false\"\n"
+        );
+    }
+    text += &format!("[[rule]]\ntable = \"{schema}.t\"\ncolumn = \"id\"\nkey = \"segment:a\"\n");
+    Config::parse(&text)
+}
+
 impl Fleet {
     pub async fn new(schema: &'static str) -> Result<Fleet> {
         let servers = [
             Upstream::shared(Flavour::MariaDb)?,
             Upstream::shared(Flavour::MySql)?,
         ];
-        let mut text = String::new();
         for server in &servers {
             server.run("", &format!("CREATE DATABASE {schema}"))?;
             server.run(
                 schema,
                 "CREATE TABLE t (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) ENGINE = InnoDB",
             )?;
-            let port = server.port();
-            text += &format!(
-                "[[listener]]\nbind = \"127.0.0.2:{port}\"\nupstream = \"127.0.0.1:{port}\"\n\
-                 admin = \"mysql://root@127.0.0.1:{port}?prefer_socket=false\"\n"
-            );
         }
-        let port = servers[0].port();
-        let text = format!(
-            "[store]\nurl = \"mysql://root@127.0.0.1:{port}/{schema}\"\n{text}\
-             [[rule]]\ntable = \"{schema}.t\"\ncolumn = \"id\"\nkey = \"segment:a\"\n"
-        );
-        let config = Config::parse(&text)?;
+        let ports = [&servers[0], &servers[1]].map(|server| server.port());
+        let config = configured(schema, ports, ports)?;
         let keys = Keys::open(config.store.clone())?;
         keys.init().await?;
         let step = Step::new(100)?;
@@ -96,6 +101,12 @@ impl Fleet {
             keys,
             config: Arc::new(config),
         })
+    }
+
+    /// As configured, with other ports for the connections of a program's own.
+    pub fn config_through(&self, admin_ports: [u16; 2]) -> Result<Config> {
+        let [one, other] = &self.servers;
+        configured(self.schema, [one.port(), other.port()], admin_ports)
     }
 
     pub fn program(&self, limits: Limits) -> Program {

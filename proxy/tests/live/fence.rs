@@ -2,7 +2,7 @@
 
 use keywright_proxy::config::Config;
 use keywright_proxy::schema::{Extent, KeyColumn, inspect, key_columns};
-use keywright_proxy::switch::{Outcome, Reading, fence, kill, lift};
+use keywright_proxy::switch::{Claim, Outcome, Reading, fence, lift};
 use keywright_testkit::{AT_FENCE, Flavour, Reply, Result, Upstream, on_both_flavours};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
@@ -13,8 +13,8 @@ on_both_flavours!(
     a_fence_that_stands_is_no_counter,
     who_is_over_changes_nothing,
     a_table_that_is_in_use_names_who_uses_it,
-    a_killed_session_is_gone,
-    a_stranger_of_the_same_number_is_not_killed,
+    who_had_the_claim_is_gone,
+    claims_of_other_attempts_are_not_taken_over,
     a_table_of_the_same_name_in_another_case_is_another,
 );
 
@@ -178,24 +178,26 @@ fn a_table_that_is_in_use_names_who_uses_it(flavour: Flavour) -> Result<()> {
     })
 }
 
-/// One that has the lock, and was to fence: afterwards its table is free, and was not fenced.
-fn a_killed_session_is_gone(flavour: Flavour) -> Result<()> {
+/// One that has the table's lock, and was to fence: afterwards its table is free, and was not fenced.
+fn who_had_the_claim_is_gone(flavour: Flavour) -> Result<()> {
     runtime()?.block_on(async {
         let mut table = table(flavour, "sw_killed").await?;
+        let claim = Claim::of(7, Some("leader"));
         let mut paused = connect(&table.server, &table.schema).await?;
+        assert!(claim.take(&mut paused).await?);
+        assert!(!claim.take(&mut table.conn).await?);
         let (begins, begun) = oneshot::channel();
         let record = async move |reading: Reading| {
-            let _ = begins.send(reading.session);
+            let _ = begins.send(reading);
             std::future::pending().await
         };
-        let session = tokio::select! {
+        tokio::select! {
             fenced = fence(&mut paused, &table.column, true, record) => anyhow::bail!("{fenced:?}"),
-            session = begun => session?,
-        };
-        assert_eq!(session, u64::from(paused.id()));
-        kill(&mut table.conn, session).await?;
-        // It is no trouble that it is gone already.
-        kill(&mut table.conn, session).await?;
+            read = begun => assert!(!read?.was_fenced),
+        }
+        claim.take_over(&mut table.conn).await?;
+        // It is no trouble that it has it already.
+        claim.take_over(&mut table.conn).await?;
         assert!(
             paused
                 .query_drop("ALTER TABLE t AUTO_INCREMENT = 2147483647")
@@ -207,16 +209,17 @@ fn a_killed_session_is_gone(flavour: Flavour) -> Result<()> {
     })
 }
 
-/// A server that has started again counts its connections from the beginning.
-fn a_stranger_of_the_same_number_is_not_killed(flavour: Flavour) -> Result<()> {
+/// Whoever works on another attempt is left alone.
+fn claims_of_other_attempts_are_not_taken_over(flavour: Flavour) -> Result<()> {
     runtime()?.block_on(async {
         let mut table = table(flavour, "sw_stranger").await?;
         let mut stranger = connect(&table.server, &table.schema).await?;
-        kill(&mut table.conn, u64::from(stranger.id())).await?;
+        assert!(Claim::of(8, Some("leader")).take(&mut stranger).await?);
+        assert!(Claim::of(7, Some("other")).take(&mut stranger).await?);
+        let claim = Claim::of(7, Some("leader"));
+        claim.take_over(&mut table.conn).await?;
         stranger.query_drop("INSERT INTO t (a) VALUES (1)").await?;
-        // Nor is it waited for.
-        let own = u64::from(table.conn.id());
-        kill(&mut table.conn, own).await?;
+        assert!(!claim.take(&mut stranger).await?);
         Ok(())
     })
 }

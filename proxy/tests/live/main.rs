@@ -4,4 +4,5 @@
 
 mod barrier;
 mod fence;
+mod stalled;
 mod storm;

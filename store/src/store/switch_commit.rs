@@ -40,13 +40,12 @@ impl Transaction<bool> for Record {
                 table,
                 counter,
                 was_fenced,
-                session_id,
             } = &self.recorded;
             // Once more, after a failure, it is read behind the attempt's own fence: what was read first stands.
             conn.exec_drop(
                 "INSERT INTO keywright_switch_table \
-                 (server, schema_name, table_name, attempt, counter, was_fenced, session_id) VALUES (?, ?, ?, ?, ?, ?, ?) \
-                 ON DUPLICATE KEY UPDATE counter = GREATEST(counter, ?), session_id = ?",
+                 (server, schema_name, table_name, attempt, counter, was_fenced) VALUES (?, ?, ?, ?, ?, ?) \
+                 ON DUPLICATE KEY UPDATE counter = GREATEST(counter, ?)",
                 (
                     server,
                     schema,
@@ -54,9 +53,7 @@ impl Transaction<bool> for Record {
                     self.attempt,
                     counter,
                     i64::from(*was_fenced),
-                    session_id,
                     counter,
-                    session_id,
                 ),
             )
             .await?;
@@ -80,7 +77,7 @@ impl Transaction<Vec<Recorded>> for ReadRecorded {
 }
 
 async fn recorded(conn: &mut Conn, attempt: u64) -> Result<Vec<Recorded>, StoreError> {
-    let select = "SELECT server, schema_name, table_name, counter, was_fenced, session_id FROM keywright_switch_table \
+    let select = "SELECT server, schema_name, table_name, counter, was_fenced FROM keywright_switch_table \
                   WHERE attempt = ? ORDER BY server, schema_name, table_name";
     let rows: Vec<Row> = conn.exec(select, (attempt,)).await?;
     let mut found = Vec::with_capacity(rows.len());
@@ -91,7 +88,6 @@ async fn recorded(conn: &mut Conn, attempt: u64) -> Result<Vec<Recorded>, StoreE
             table: column(row, "table_name")?,
             counter: column(row, "counter")?,
             was_fenced: column::<i64>(row, "was_fenced")? != 0,
-            session_id: column(row, "session_id")?,
         });
     }
     Ok(found)

@@ -69,7 +69,6 @@ mod tests {
             table: table.to_owned(),
             counter,
             was_fenced: false,
-            session_id: 1,
         }
     }
 

@@ -122,8 +122,6 @@ pub struct Recorded {
     pub counter: u64,
     /// It had its fence before.
     pub was_fenced: bool,
-    /// The connection that fences it.
-    pub session_id: u64,
 }
 
 /// What went by a program on the tables of a rule that observes, since the program began.

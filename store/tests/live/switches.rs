@@ -40,7 +40,6 @@ pub(crate) fn recorded(table: &str, counter: u64) -> Recorded {
         table: table.to_owned(),
         counter,
         was_fenced: false,
-        session_id: 12,
     }
 }
 

@@ -123,7 +123,6 @@ const SWITCH_TABLE: Shape = Shape {
         ("attempt", "bigint"),
         ("counter", "bigint"),
         ("was_fenced", "bigint"),
-        ("session_id", "bigint"),
     ],
 };
 
