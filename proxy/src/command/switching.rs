@@ -25,8 +25,8 @@ const BUSY_MS: u64 = 10;
 /// How long is paused after an attempt that was given up, milliseconds: at first, and at most.
 const RETRY_MS: u64 = 1_000;
 const RETRY_MS_MAX: u64 = 60_000;
-/// How often the servers are looked at because statements have met a fence or a server that is not known, milliseconds at least: one
-/// whose column is full meets the fence at every INSERT.
+/// How often the servers are looked at because statements have met a fence or a server that is not known, or because the switch cannot
+/// be repeated yet, milliseconds at least: a table whose column is full meets the fence at every INSERT.
 const RECHECK_MS_MIN: u64 = 1_000;
 /// How long nothing is begun after an attempt, milliseconds: what waited gets its turn.
 const TURN_MS: u64 = 500;
@@ -55,7 +55,7 @@ pub(super) struct Switching {
     rules_left: usize,
     /// When tables in force are looked at next whether they have their fence.
     next_fence: Instant,
-    /// Before then not even if statements ask for it.
+    /// Before then not even if something asks for it.
     no_fence_before: Instant,
     /// How often statements were kept back from a server or a table, and native ones refused at the fence, as far as that was looked
     /// into.
@@ -304,6 +304,11 @@ impl Switching {
             );
         }
         if let Some(Peer { holder, .. }) = missing(peer_wait_ms(&self.config), standing) {
+            let now = Instant::now();
+            if self.conductor.has_ahead() && now >= self.no_fence_before {
+                self.no_fence_before = now + Duration::from_millis(RECHECK_MS_MIN);
+                self.conductor.fence_missing().await?;
+            }
             bail!(
                 "tables are not switched yet: {holder} is not heard of, and may come back until it was silent for {} s",
                 self.config.switch_peer_wait_s

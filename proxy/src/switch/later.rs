@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use keywright_store::Failure;
 use keywright_store::switch::{
-    Dropped, IdSpan, InForce, KeySpace, LateTable, Phase, RuleName, Standing,
+    Dropped, IdSpan, InForce, KeySpace, LateTable, Phase, RuleName, Standing, missing,
 };
 
 use super::conduct::{Ahead, ClientConnections, Conductor, store_error};
@@ -87,7 +87,8 @@ impl<C: ClientConnections> Conductor<C> {
     }
 
     /// Fences tables that came later, of rules that give keys. Such as have ids above all that was reserved get no keys until keys go on
-    /// above them; where a table's ids may be among those that were reserved, these are dropped.
+    /// above them; where a table's ids may be among those that were reserved, these are dropped. Tables that wait for the switch to be repeated
+    /// are left to it, unless it cannot be soon: whoever writes past the programs would make ids until then.
     ///
     /// # Errors
     /// The store or a server fails.
@@ -95,22 +96,24 @@ impl<C: ClientConnections> Conductor<C> {
         if !self.can_lead() {
             return Ok(());
         }
-        let standing = self.board.standing().await.map_err(store_error)?;
+        let standing = self.standing().await?;
         let given = given(&standing);
         if given.is_empty() || standing.phase != Phase::None {
             return Ok(());
         }
+        let can_repeat = missing(self.limits.peer_wait_ms, &standing).is_none();
         let mut servers = self.some_servers().await;
         let mut has_dropped = false;
         for server in &mut servers {
             for (name, column) in self.unfenced(server, &given).await? {
                 let table = (server.identity.clone(), column.quoted_table());
-                let Some((keys, _)) = given
-                    .get(&name)
-                    .filter(|_| !self.held_back.contains(&table))
-                else {
+                let Some((keys, _)) = given.get(&name) else {
                     continue;
                 };
+                let waits = self.held_back.contains(&table);
+                if waits && (can_repeat || !self.is_reserved(keys, &column).await?) {
+                    continue;
+                }
                 has_dropped |= self.fence_late(server, (&name, keys), &column).await?;
             }
         }
@@ -122,6 +125,12 @@ impl<C: ClientConnections> Conductor<C> {
         let ahead = self.ahead(&mut servers, &given, false).await?;
         self.connections().note_ahead(ahead);
         Ok(())
+    }
+
+    /// Whether all ids that the server has made for a table are below what was reserved of its keys, as far as that is known without a lock.
+    async fn is_reserved(&self, keys: &KeySpace, column: &KeyColumn) -> Result<bool> {
+        let span = self.board.span(keys).await.map_err(store_error)?;
+        Ok(span.is_some_and(|span| column.counter.unwrap_or(0) <= span.bound))
     }
 
     /// Before connections follow what is in force for the first time: looks at the tables that give keys from now on. Behind a switch all
