@@ -1,6 +1,7 @@
 //! One connection: both sockets ([`relay`], [`stream`]), what is read and not passed on yet, its memory, how it ends, and what its log lines
 //! carry.
 
+pub mod buffers;
 pub(crate) mod input;
 pub(crate) mod keepalive;
 pub(crate) mod leaving;

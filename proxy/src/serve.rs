@@ -182,10 +182,11 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
                 let serves = Arc::clone(shared);
                 // Before anybody asks whether some are left.
                 let place = ConnectionSlot::take(&shared.counters);
-                shared.threads.give(async move {
+                shared.threads.give(|buffers| async move {
                     let number = serves.accepted.fetch_add(1, Ordering::Relaxed) + 1;
                     let span = connection_span::new(number);
-                    let served = serve_client((client, place), (index, number), &serves, &span);
+                    let at = (index, number);
+                    let served = serve_client((client, place), at, (&serves, buffers), &span);
                     if let Err(error) = served.await {
                         span.in_scope(|| tracing::debug!(%error, "connection ended"));
                     }

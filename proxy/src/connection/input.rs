@@ -8,20 +8,20 @@ use std::task::{Context, Poll};
 use keywright_session::Room;
 use tokio::io::{AsyncRead, ReadBuf};
 
+use crate::connection::buffers::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN, Buffers};
 use crate::connection::memory::{Memory, Share};
 use crate::connection::stream::Stream;
-
-/// A buffer's size once bytes have come, bytes.
-pub(crate) const BUFFER_BYTES_MIN: usize = 16 << 10;
-/// Its size while much is passed through, bytes. Only a statement that is gathered makes it larger.
-pub(crate) const BUFFER_BYTES_BUSY: usize = 256 << 10;
 
 /// A buffer that is read into at its end and passed on from its front.
 #[derive(Debug)]
 pub(crate) struct Input {
+    /// Nothing, while there is nothing in it.
     bytes: Vec<u8>,
     /// So many bytes at its front are read into. It is longer where a statement has grown in it.
     readable: usize,
+    /// How large the next one is to be.
+    next: usize,
+    buffers: Arc<Buffers>,
     start: usize,
     end: usize,
     ended: bool,
@@ -35,10 +35,12 @@ pub(crate) struct Input {
 
 impl Input {
     /// An empty one, which takes of that memory what it needs for statements.
-    pub(crate) fn new(memory: Arc<Memory>) -> Self {
+    pub(crate) fn new(memory: Arc<Memory>, buffers: Arc<Buffers>) -> Self {
         Self {
             bytes: Vec::new(),
             readable: 0,
+            next: BUFFER_BYTES_MIN,
+            buffers,
             start: 0,
             end: 0,
             ended: false,
@@ -113,6 +115,10 @@ impl Input {
     /// A buffer that could not hold what came grows; with little in the socket a small one stays in the processor's cache. False
     /// if it is full and there is no memory for a larger one.
     fn make_room(&mut self, at_least: usize) -> bool {
+        if self.bytes.is_empty() {
+            self.bytes = self.buffers.take(self.next);
+            self.readable = self.next;
+        }
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -129,23 +135,43 @@ impl Input {
         if wanted > len {
             self.is_starved = !self.share.hold(wanted.saturating_sub(BUFFER_BYTES_BUSY));
             if !self.is_starved {
-                self.readable = wanted;
-                self.bytes.resize(wanted.max(self.bytes.len()), 0);
+                self.grow(wanted);
             }
         }
         self.end < self.readable
     }
 
-    /// Whether nothing is in it, and it still has memory.
-    pub(crate) fn can_release(&self) -> bool {
-        self.start == self.end && !self.bytes.is_empty()
+    /// Into another buffer, where all that was in this one was passed on.
+    fn grow(&mut self, wanted: usize) {
+        if self.end == 0 {
+            self.bytes.truncate(self.readable);
+            self.buffers.give_back(std::mem::take(&mut self.bytes));
+            self.bytes = self.buffers.take(wanted);
+        }
+        self.readable = wanted;
+        self.bytes.resize(wanted.max(self.bytes.len()), 0);
     }
 
-    /// Gives the memory back if nothing is in it.
+    /// Lets other connections have its buffer if nothing is in it, and it is no larger than those of others that are busy.
+    pub(crate) fn lend(&mut self) {
+        if self.start == self.end && !self.bytes.is_empty() && self.readable <= BUFFER_BYTES_BUSY {
+            self.next = match std::mem::take(&mut self.was_filled) {
+                true => self.readable.saturating_mul(4).min(BUFFER_BYTES_BUSY),
+                false => self.readable,
+            };
+            self.bytes.truncate(self.readable);
+            self.buffers.give_back(std::mem::take(&mut self.bytes));
+            self.readable = 0;
+        }
+    }
+
+    /// Gives the memory back if nothing is in it, and begins with little when more comes.
     pub(crate) fn release(&mut self) {
         if self.start == self.end {
+            self.lend();
             self.bytes = Vec::new();
             self.readable = 0;
+            self.next = BUFFER_BYTES_MIN;
             self.share.hold(0);
             self.was_filled = false;
         }
@@ -176,7 +202,7 @@ mod tests {
     /// What a statement is rewritten to needs room, which is none for a longer one to be gathered in.
     #[test]
     fn a_statement_that_grows_in_place_makes_no_room_for_longer_ones() {
-        let mut input = Input::new(Arc::new(Memory::new(1 << 20)));
+        let mut input = Input::new(Arc::new(Memory::new(1 << 20)), Arc::default());
         let mut bytes = 100 << 10;
         loop {
             while input.end < bytes && input.make_room(bytes) {

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tracing::{Instrument as _, Span};
 
+use crate::connection::input::Input;
 use crate::connection::linger::{linger, reset};
 use crate::connection::side::{Side, Wants, is_pending, poll_pass};
 use crate::connection::stopping::Stopping;
@@ -26,7 +27,7 @@ use crate::handshake::{self, Change, Login};
 use crate::in_force::context::ListenerContext;
 use crate::in_force::updates::ConfigUpdates;
 
-/// After so long without a byte a connection's buffers are given back, milliseconds.
+/// After so long without a byte all memory that a connection does not need is given back, milliseconds.
 const IDLE_MS: u64 = 1_000;
 /// How long the last bytes to a client that is closed may take, milliseconds.
 const CLOSE_MS_MAX: u64 = 500;
@@ -67,6 +68,17 @@ enum Halt {
     Wait,
 }
 
+/// How long ago bytes came last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Activity {
+    /// Since the timer was set.
+    Active,
+    /// Not since then.
+    Fading,
+    /// Before the timer fired last. It is set again when some come.
+    Resting,
+}
+
 /// A connection whose authentication has succeeded.
 pub struct Relay {
     client: Side,
@@ -78,7 +90,7 @@ pub struct Relay {
     idle: Pin<Box<Sleep>>,
     /// Whether the task will be woken when it fires.
     is_idle_set: bool,
-    was_active: bool,
+    activity: Activity,
     /// Whether nothing has come for so long that all that was sent has arrived.
     is_at_rest: bool,
     /// Whether something has changed since the session was last asked about both sides.
@@ -101,7 +113,7 @@ impl Relay {
         login: impl Into<Login>,
         context: ListenerContext,
         stopping: watch::Receiver<bool>,
-    ) -> Self {
+    ) -> Box<Self> {
         let mut session = session;
         let login = login.into();
         session.allow_status(context.allows_status(&login.facts));
@@ -113,45 +125,68 @@ impl Relay {
             .updates
             .clone()
             .map(|from| ConfigUpdates::new(from, is_passthrough));
-        Self {
-            client: Side::new(client, Arc::clone(&context.memory)),
-            upstream: Side::new(upstream, Arc::clone(&context.memory)),
+        let input = || Input::new(Arc::clone(&context.memory), Arc::clone(&context.buffers));
+        // It is large: its task moves it, and has room for each place in which it may be.
+        Box::new(Self {
+            client: Side::new(client, input()),
+            upstream: Side::new(upstream, input()),
             session,
             login,
             context,
             idle: Box::pin(sleep(Duration::from_millis(IDLE_MS))),
             is_idle_set: false,
-            was_active: true,
+            activity: Activity::Active,
             is_at_rest: false,
             is_due: true,
             stopping: Stopping::new(stopping),
             updates,
             waits_until: None,
             span: Span::current(),
-        }
+        })
     }
 
     /// Passes bytes until one side has ended, or until no command is under way while the proxy is stopping.
     ///
     /// # Errors
     /// The client's connection broke.
-    pub async fn run(mut self) -> io::Result<()> {
+    pub async fn run(mut self: Box<Self>) -> io::Result<()> {
+        let is_cut = self.serve().await?;
+        let last = timeout(Duration::from_millis(CLOSE_MS_MAX), self.tell_client());
+        if let Ok(output) = last.await {
+            output?;
+        }
+        let is_at_rest = self.is_at_rest;
+        let client = self.into_client();
+        match is_cut {
+            true => Box::pin(reset(client, is_at_rest)).await,
+            false => Box::pin(linger(client)).await,
+        }
+    }
+
+    /// The server's connection ends.
+    fn into_client(self: Box<Self>) -> Stream {
+        self.client.stream
+    }
+
+    /// Passes bytes until the connection is to end; whether the client's is to be cut off as the server's was. What is seldom waited for
+    /// has no room in the task.
+    async fn serve(&mut self) -> io::Result<bool> {
         let is_cut = loop {
             match poll_fn(|context| self.poll_on(context)).await? {
                 Halt::Keys(request) => {
-                    let keys = self.context.keys(request).await;
+                    let keys = Box::pin(self.context.keys(request)).await;
                     self.session.on_keys(keys);
                     // They took a while. Those of rules that are in force no more lie below what came after them; the statement
                     // begins anew where it can.
                     self.follow();
                 }
                 Halt::Wait => {
-                    if !self.wait().await {
+                    if !Box::pin(self.wait()).await {
                         break false;
                     }
                 }
                 Halt::Authenticate(count) => {
-                    if !self.change_user(count).await? {
+                    if !Box::pin(self.change_user(count)).await? {
                         break false;
                     }
                 }
@@ -179,18 +214,7 @@ impl Relay {
                 }
             }
         };
-        let last = timeout(Duration::from_millis(CLOSE_MS_MAX), self.tell_client());
-        if let Ok(output) = last.await {
-            output?;
-        }
-        let Self {
-            client, upstream, ..
-        } = self;
-        drop(upstream);
-        if is_cut {
-            return reset(client.stream, self.is_at_rest).await;
-        }
-        linger(client.stream).await
+        Ok(is_cut)
     }
 
     /// Sends the client what the session still has for it.
@@ -285,7 +309,9 @@ impl Relay {
         if !is_pending(&self.client, &self.upstream) {
             was_read |= self.client.poll_read(context)?;
         }
-        self.was_active |= was_read;
+        if was_read {
+            self.activity = Activity::Active;
+        }
         // A reset is no byte to be passed on.
         self.is_at_rest &= !was_read || self.upstream.was_reset;
         Ok(was_read)

@@ -3,13 +3,12 @@
 use std::io;
 use std::mem;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::AsyncWrite;
 
-use crate::connection::input::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN, Input};
-use crate::connection::memory::Memory;
+use crate::connection::buffers::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN};
+use crate::connection::input::Input;
 use crate::connection::stream::Stream;
 
 /// Output of the session that may wait for a slow peer before its next commands are no longer answered, bytes.
@@ -47,10 +46,10 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    pub(crate) fn new(stream: Stream, memory: Arc<Memory>) -> Self {
+    pub(crate) fn new(stream: Stream, input: Input) -> Self {
         Self {
             stream,
-            input: Input::new(memory),
+            input,
             cleared: 0,
             own: Vec::new(),
             own_sent: 0,
@@ -127,6 +126,14 @@ impl Side {
             mem::swap(&mut self.own, said);
         } else {
             self.own.append(said);
+        }
+    }
+
+    /// Gives back all memory that nothing is in.
+    pub(crate) fn release(&mut self) {
+        self.input.release();
+        if self.own.is_empty() {
+            self.own = Vec::new();
         }
     }
 

@@ -6,6 +6,7 @@ use keywright_core::{Cause, KeyBatch};
 use keywright_session::{KeyFailure, KeyRequest, SessionFacts};
 use keywright_store::Source as KeySource;
 
+use crate::connection::buffers::Buffers;
 use crate::connection::memory::Memory;
 use crate::in_force::updates::SnapshotReceiver;
 use crate::metrics::Tally;
@@ -23,6 +24,8 @@ pub struct ListenerContext {
     pub status: Option<Arc<Status>>,
     /// What statements that are gathered take.
     pub memory: Arc<Memory>,
+    /// What is read goes there first.
+    pub buffers: Arc<Buffers>,
     /// That the client is listed.
     pub entered: Option<Arc<Entered>>,
     /// Where newer rules come from, if any do.

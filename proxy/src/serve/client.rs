@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tracing::{Instrument as _, Span};
 
 use crate::config::Listener;
+use crate::connection::buffers::Buffers;
 use crate::connection::keepalive::keep_alive;
 use crate::connection::linger::linger;
 use crate::connection::memory::Memory;
@@ -31,7 +32,7 @@ use crate::status::clients::{Client, Entered};
 pub(super) async fn serve_client(
     (client, (place, open)): (Accepted, (ConnectionSlot, u64)),
     (index, number): (usize, u64),
-    shared: &Arc<Shared>,
+    (shared, buffers): (&Arc<Shared>, Arc<Buffers>),
     span: &Span,
 ) -> std::io::Result<()> {
     let client = client.here()?;
@@ -39,10 +40,11 @@ pub(super) async fn serve_client(
         // It takes nobody's place while it reads why.
         drop(place);
         connection_span::of_client(span, Origin::of(&client).as_ref());
-        return refuse(client, cause, message).await;
+        return Box::pin(refuse(client, cause, message)).await;
     }
-    let let_in = let_in(client, index, number, shared).instrument(span.clone());
-    match let_in.await? {
+    // What a login needs is given back before the client is served.
+    let let_in = Box::pin(let_in(client, (index, number), shared, buffers));
+    match let_in.instrument(span.clone()).await? {
         Some(relay) => relay.run().await,
         None => Ok(()),
     }
@@ -63,10 +65,10 @@ fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
 /// Connects a client to its server, and has it log in; `None`: it was refused, and told so. Runs in the connection's span.
 async fn let_in(
     mut client: Stream,
-    index: usize,
-    number: u64,
+    (index, number): (usize, u64),
     shared: &Arc<Shared>,
-) -> std::io::Result<Option<Relay>> {
+    buffers: Arc<Buffers>,
+) -> std::io::Result<Option<Box<Relay>>> {
     let (Some(listener), Some(figures)) = (
         shared.config.listeners.get(index),
         shared.listeners.get(index),
@@ -109,9 +111,8 @@ async fn let_in(
     let entered = figures.enter(Client::new(number, address, &login.facts.user));
     Ok(Some(relay(
         shared,
-        index,
-        rules,
-        &snapshot,
+        (index, rules),
+        (&snapshot, buffers),
         (client, upstream, login),
         entered,
     )))
@@ -158,12 +159,11 @@ async fn log_in(
 /// A connection on which a client has logged in, to be run.
 fn relay(
     shared: &Shared,
-    index: usize,
-    rules: Arc<Rules>,
-    snapshot: &ConfigSnapshot,
+    (index, rules): (usize, Arc<Rules>),
+    (snapshot, buffers): (&ConfigSnapshot, Arc<Buffers>),
     (client, upstream, login): (Stream, Stream, Login),
     entered: Entered,
-) -> Relay {
+) -> Box<Relay> {
     let session =
         Session::new(rules, login.facts.clone()).with_budget(Arc::<Memory>::clone(&shared.memory));
     let session = if login.must_see_change_user {
@@ -176,6 +176,7 @@ fn relay(
         tally: Arc::clone(&snapshot.tally),
         status: Some(Arc::clone(&shared.status)),
         memory: Arc::clone(&shared.memory),
+        buffers,
         entered: Some(Arc::new(entered)),
         updates: Some(config_updates::SnapshotReceiver {
             snapshot: shared.snapshot.clone(),

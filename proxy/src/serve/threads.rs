@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use crate::connection::buffers::Buffers;
+
 /// More clients than there can be.
 const CLIENTS_MAX: usize = usize::MAX / 2;
 
@@ -19,6 +21,7 @@ pub(crate) struct Threads(Vec<Thread>);
 struct Thread {
     runtime: Handle,
     clients: Arc<AtomicUsize>,
+    buffers: Arc<Buffers>,
 }
 
 /// A client's place on a thread, free again when it is dropped.
@@ -60,19 +63,24 @@ impl Threads {
             Thread {
                 runtime: runtime.handle().clone(),
                 clients,
+                buffers: Arc::default(),
             }
         };
         Ok((Self(runtimes.iter().map(thread).collect()), runtimes))
     }
 
-    /// Serves a client on the thread that has fewest, of those that have not ended.
-    pub(crate) fn give(&self, client: impl Future<Output = ()> + Send + 'static) {
+    /// Serves a client on the thread that has fewest, of those that have not ended; with its buffers.
+    pub(crate) fn give<F>(&self, client: impl FnOnce(Arc<Buffers>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let fewest = |thread: &&Thread| thread.clients.load(Ordering::Relaxed);
         let Some(thread) = self.0.iter().min_by_key(fewest) else {
             return;
         };
         thread.clients.fetch_add(1, Ordering::Relaxed);
         let seat = Seat(Arc::clone(&thread.clients));
+        let client = client(Arc::clone(&thread.buffers));
         thread.runtime.spawn(async move {
             let _seat = seat;
             client.await;
@@ -115,7 +123,7 @@ mod tests {
         let (gone, is_gone) = channel();
         for client in 0..40 {
             let (tell, gone, mut left) = (tell.clone(), gone.clone(), left.clone());
-            threads.give(async move {
+            threads.give(|_| async move {
                 let _ = tell.send(thread::current().id());
                 // Those of two threads leave first, then all.
                 let _ = left.wait_for(|left| *left > client % 4 / 2).await;
@@ -132,7 +140,7 @@ mod tests {
         }
         for _ in 0..20 {
             let (tell, mut left) = (tell.clone(), left.clone());
-            threads.give(async move {
+            threads.give(|_| async move {
                 let _ = tell.send(thread::current().id());
                 let _ = left.wait_for(|left| *left > 1).await;
             });
@@ -152,7 +160,7 @@ mod tests {
         let (tell, output) = channel();
         for client in 0..3 {
             let tell = tell.clone();
-            threads.give(async move {
+            threads.give(|_| async move {
                 let _ = tell.send(client);
             });
         }

@@ -7,7 +7,7 @@ use keywright_session::RulesUpdate;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Halt, IDLE_MS, Relay};
+use super::{Activity, Halt, IDLE_MS, Relay};
 use crate::in_force::updates::ConfigUpdates;
 
 /// How long a native INSERT that the server has refused at the fence waits for news of the switch, milliseconds.
@@ -16,15 +16,21 @@ const AT_FENCE_MS_MAX: u64 = 3_000;
 impl Relay {
     /// What is done when there is nothing to do.
     pub(super) fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<Halt> {
-        while self.holds_memory() && self.poll_idle(context) {
-            if self.was_active {
-                self.was_active = false;
-                let next = Instant::now() + Duration::from_millis(IDLE_MS);
-                self.idle.as_mut().reset(next);
-            } else {
-                self.is_at_rest = self.is_quiet();
-                self.client.input.release();
-                self.upstream.input.release();
+        self.client.input.lend();
+        self.upstream.input.lend();
+        while self.activity != Activity::Resting && self.poll_idle(context) {
+            match self.activity {
+                Activity::Active => {
+                    self.activity = Activity::Fading;
+                    let next = Instant::now() + Duration::from_millis(IDLE_MS);
+                    self.idle.as_mut().reset(next);
+                }
+                Activity::Fading | Activity::Resting => {
+                    self.activity = Activity::Resting;
+                    self.is_at_rest = self.is_quiet();
+                    self.client.release();
+                    self.upstream.release();
+                }
             }
         }
         if self.stopping.poll(context) && self.is_between_commands() {
@@ -140,9 +146,5 @@ impl Relay {
     /// Whether nothing waits to be sent.
     pub(super) fn is_quiet(&self) -> bool {
         self.pending() == (false, false)
-    }
-
-    fn holds_memory(&self) -> bool {
-        self.client.input.can_release() || self.upstream.input.can_release()
     }
 }
