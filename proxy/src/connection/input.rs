@@ -87,6 +87,9 @@ impl Input {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let mut was_read = false;
+        if self.bytes.is_empty() && from.poll_read_ready(context).is_pending() {
+            return Poll::Pending;
+        }
         loop {
             if !self.make_room(at_least) {
                 return Poll::Ready(Ok(()));

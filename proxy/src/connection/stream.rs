@@ -53,6 +53,15 @@ impl Stream {
         Ok(Stream::Tls(Box::new(stream.into())))
     }
 
+    /// Whether something may be there to be read, which costs no system call. What TLS has taken off the socket is not known here.
+    pub(crate) fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Tcp(stream) => stream.poll_read_ready(context),
+            Stream::Unix(stream) => stream.poll_read_ready(context),
+            Stream::Tls(_) => Poll::Ready(Ok(())),
+        }
+    }
+
     /// Whether what is sent is encrypted.
     pub fn has_tls(&self) -> bool {
         match self {
