@@ -28,6 +28,8 @@ pub(crate) struct ByOrder {
 struct Text {
     rule: usize,
     text: Vec<u8>,
+    /// As of a [`crate::prepared::statements::Statement`].
+    database: Option<Vec<u8>>,
     /// The text's memory.
     _held: Held,
 }
@@ -48,6 +50,7 @@ impl Session {
         let text = Text {
             rule,
             text: text.to_vec(),
+            database: self.context.database.clone(),
             _held: self.hold(text.len())?,
         };
         Some(ByOrder {
@@ -105,7 +108,7 @@ impl Session {
 
     fn judge(&mut self, of: &Text) -> Judged {
         let changed = Judged::Unsupported(Some(of.rule), Unsupported::TableChanged);
-        match self.plan(&of.text) {
+        match self.plan_in(of.database.as_deref(), &of.text) {
             Ok(Planned::Query(_, plan)) if plan.explicit() => Judged::AsItIs,
             Ok(Planned::Pass | Planned::Keyless(_)) => Judged::AsItIs,
             Ok(Planned::Ask(question)) => Judged::Not(self.ask(&question)),

@@ -126,6 +126,7 @@ impl Session {
         self.statements.preparing = Some(Statement {
             rule: index,
             text: text.to_vec(),
+            database: self.context.database.clone(),
             _held: Arc::new(held),
             plan,
             sql_mode: self.sql_mode(),
@@ -237,6 +238,7 @@ impl Session {
         };
         let insert = ObservedInsert::Rows {
             text: text.to_vec(),
+            database: self.context.database.clone(),
             parameters: usize::try_from(plan.parameters()).unwrap_or(usize::MAX),
             returning: plan.returning(),
             native: Native::of(rule, plan),

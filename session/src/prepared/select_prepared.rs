@@ -31,6 +31,8 @@ use crate::step::Step;
 pub(crate) struct SelectStatement {
     rule: usize,
     pub(crate) text: Vec<u8>,
+    /// As of a [`crate::prepared::statements::Statement`].
+    pub(crate) database: Option<Vec<u8>>,
     /// The text's memory.
     _held: Held,
     pub(crate) plan: Arc<QueryPlan>,
@@ -133,6 +135,7 @@ impl Session {
         self.turn = Turn::Gather(Gather::PrepareSelect(Box::new(SelectStatement {
             rule: index,
             text: text.to_vec(),
+            database: self.context.database.clone(),
             _held: held,
             plan: Arc::new(plan),
             schema: self.schema_changes(),
