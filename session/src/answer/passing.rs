@@ -119,6 +119,11 @@ impl Session {
         {
             return step;
         }
+        if let Some(by_order) = &passed.by_order
+            && let Some(step) = self.check_order(header, id, by_order)
+        {
+            return step;
+        }
         if passed.effect.sees && self.pending_last_insert_id.is_some() {
             return self.update_last_insert_id(passed.effect.counts);
         }

@@ -1,6 +1,7 @@
 //! A prepared INSERT that the server is to give a key of its own: after `SET insert_id`, which only a key that the server makes
 //! uses up. What the client knows as its statement names the key, so the client's text is prepared beside it.
 
+use keywright_rewrite::Unsupported;
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bulk::Bulk;
 use keywright_wire::bytes::{Header, write_packet};
@@ -20,7 +21,7 @@ impl Session {
         id: u32,
         execution: &Execution<'_>,
     ) -> Step {
-        let (number, after) = match self.as_is(id) {
+        let (number, after) = match self.as_is(header, id) {
             Ok(known) => known,
             Err(step) => return step,
         };
@@ -34,7 +35,7 @@ impl Session {
 
     /// The same of COM_STMT_BULK_EXECUTE, of which this follows the statement's number.
     pub(crate) fn bulk_as_is(&mut self, header: Header, id: u32, rest: &[u8]) -> Step {
-        let (number, after) = match self.as_is(id) {
+        let (number, after) = match self.as_is(header, id) {
             Ok(known) => known,
             Err(step) => return step,
         };
@@ -58,17 +59,24 @@ impl Session {
     }
 
     /// The server's number for the client's text, and what its execution changes. `Err`: something comes first.
-    fn as_is(&mut self, id: u32) -> Result<(u32, After), Step> {
-        let Some(text) = self.statements.text(id) else {
+    fn as_is(&mut self, header: Header, id: u32) -> Result<(u32, After), Step> {
+        let Some(of) = self.statements.text(id) else {
             return Err(self.malformed());
         };
         let Some(&number) = self.statements.as_is.get(&id) else {
-            write_command(COM_STMT_PREPARE, text, &mut self.up);
+            if self.means_others(&of) {
+                let what = Unsupported::Elsewhere;
+                return Err(match self.statements.selects.contains_key(&id) {
+                    true => self.refuse_select_execution(header, id, what),
+                    false => self.refuse_execution(header, id, what),
+                });
+            }
+            write_command(COM_STMT_PREPARE, of.text, &mut self.up);
             self.answer.expect(Shape::Prepare);
             self.turn = Turn::Gather(Gather::AsIs(id));
             return Err(Step::Consumed(0));
         };
-        let effect = self.effect(text);
+        let effect = self.effect(of.text);
         if self.pending_last_insert_id.is_some() && effect.sees {
             return Err(self.update_last_insert_id(effect.counts));
         }

@@ -43,7 +43,12 @@ impl Session {
         }
         if self.rewrites(rule) {
             return match &observed.insert {
-                ObservedInsert::Rows { text, held, .. } => self.take_over(header, id, text, held),
+                ObservedInsert::Rows {
+                    text,
+                    database,
+                    held,
+                    ..
+                } => self.take_over(header, id, (text, database.as_deref()), held),
                 ObservedInsert::Query => {
                     let what = Unsupported::TableChanged;
                     Execution::Not(self.refuse_unsupported(header, Some(rule), what))
@@ -79,11 +84,17 @@ impl Session {
     }
 
     /// The rule rewrites now.
-    fn take_over(&mut self, header: Header, id: u32, text: &[u8], held: &Arc<Held>) -> Execution {
+    fn take_over(
+        &mut self,
+        header: Header,
+        id: u32,
+        (text, database): (&[u8], Option<&[u8]>),
+        held: &Arc<Held>,
+    ) -> Execution {
         if !self.context.known {
             return Execution::Not(self.ask_context());
         }
-        let (index, plan) = match self.plan(text) {
+        let (index, plan) = match self.plan_in(database, text) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Ask(question)) => return Execution::Not(self.ask(&question)),
             Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
@@ -121,6 +132,7 @@ impl Session {
         let statement = Statement {
             rule: index,
             text: text.to_vec(),
+            database: database.map(<[u8]>::to_vec),
             _held: Arc::clone(held),
             plan,
             sql_mode: self.sql_mode(),

@@ -34,8 +34,8 @@ impl Session {
                 false => Refreshed::Ours,
             };
         }
-        let text = statement.text.clone();
-        let (plan, index) = match self.plan(&text) {
+        let (text, database) = (statement.text.clone(), statement.database.clone());
+        let (plan, index) = match self.plan_in(database.as_deref(), &text) {
             Ok(Planned::Plan(index, plan)) => (plan, index),
             Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
             Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
@@ -87,8 +87,8 @@ impl Session {
                 false => Refreshed::Ours,
             };
         }
-        let text = select.text.clone();
-        let is_passed = match self.plan(&text) {
+        let (text, database) = (select.text.clone(), select.database.clone());
+        let is_passed = match self.plan_in(database.as_deref(), &text) {
             Ok(Planned::Query(_, plan)) if self.is_planned_so(id, &plan) => false,
             Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
             Ok(Planned::Pass | Planned::Keyless(_)) => true,

@@ -31,6 +31,8 @@ use crate::step::Step;
 pub(crate) struct SelectStatement {
     rule: usize,
     pub(crate) text: Vec<u8>,
+    /// As of a [`crate::prepared::statements::Statement`].
+    pub(crate) database: Option<Vec<u8>>,
     /// The text's memory.
     _held: Held,
     pub(crate) plan: Arc<QueryPlan>,
@@ -91,7 +93,14 @@ impl Session {
         match decision {
             SelectDecision::Leave => {
                 let by_mode = plan.by_mode().then_some(index);
-                return self.prepare_explicit(header, bytes, text, by_mode);
+                let by_order = match plan.by_order() {
+                    false => None,
+                    true => match self.by_order(index, text) {
+                        None => return self.refuse_texts(header),
+                        kept => kept,
+                    },
+                };
+                return self.prepare_explicit(header, bytes, text, (by_mode, by_order));
             }
             SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule),
             SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index),
@@ -126,6 +135,7 @@ impl Session {
         self.turn = Turn::Gather(Gather::PrepareSelect(Box::new(SelectStatement {
             rule: index,
             text: text.to_vec(),
+            database: self.context.database.clone(),
             _held: held,
             plan: Arc::new(plan),
             schema: self.schema_changes(),

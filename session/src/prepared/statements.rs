@@ -11,6 +11,7 @@ use crate::answer::after::Named;
 use crate::answer::last_insert_id::Effect;
 use crate::budget::Held;
 use crate::insert::native::{LeavesOut, Native};
+use crate::prepared::by_order::ByOrder;
 use crate::prepared::select_prepared::SelectStatement;
 
 /// MariaDB's number for the statement that was prepared last.
@@ -26,6 +27,8 @@ const VARIANTS_MAX: usize = 8;
 pub(crate) struct Statement {
     pub(crate) rule: usize,
     pub(crate) text: Vec<u8>,
+    /// The database that was chosen when it was prepared.
+    pub(crate) database: Option<Vec<u8>>,
     /// The memory of text and plan.
     pub(crate) _held: Arc<Held>,
     pub(crate) plan: Plan,
@@ -87,6 +90,16 @@ impl Made {
     }
 }
 
+/// A statement as its client sent it.
+#[derive(Debug)]
+pub(crate) struct ClientText<'a> {
+    pub(crate) text: &'a [u8],
+    /// The database that was chosen then.
+    pub(crate) database: Option<&'a [u8]>,
+    /// It may have names beside that of its table: a query's, a function's.
+    pub(crate) has_names: bool,
+}
+
 /// Why an INSERT is to have no keys, although its table has a rule.
 #[derive(Debug, Clone)]
 pub(crate) struct Keyless {
@@ -106,6 +119,8 @@ pub(crate) struct Passed {
     pub(crate) keyless: Option<Keyless>,
     /// An INSERT whose keys are its own as long as sql_mode is what it was.
     pub(crate) by_mode: Option<ByMode>,
+    /// An INSERT whose keys are its own as long as the columns of its table are in such an order.
+    pub(crate) by_order: Option<ByOrder>,
     /// An INSERT on the table of a rule that only observed.
     pub(crate) observed: Option<Arc<Observed>>,
     /// The rules whose tables its text may name.
@@ -146,6 +161,7 @@ pub(crate) enum ObservedInsert {
     /// It can go over to keys.
     Rows {
         text: Vec<u8>,
+        database: Option<Vec<u8>>,
         parameters: usize,
         returning: bool,
         native: Native,
@@ -175,6 +191,7 @@ impl Default for Passed {
             change: Changes::Nothing,
             keyless: None,
             by_mode: None,
+            by_order: None,
             observed: None,
             named: Vec::new(),
         }
@@ -281,11 +298,21 @@ impl Statements {
         })
     }
 
-    /// The text of a statement on a rule's table, as the client sent it.
-    pub(crate) fn text(&self, id: u32) -> Option<&[u8]> {
-        let of_rows = self.ours.get(&id).map(|statement| &statement.text);
-        let text = of_rows.or_else(|| self.selects.get(&id).map(|select| &select.text));
-        text.map(Vec::as_slice)
+    /// The text of a statement on a rule's table.
+    pub(crate) fn text(&self, id: u32) -> Option<ClientText<'_>> {
+        let of_rows = self.ours.get(&id).map(|of| ClientText {
+            text: &of.text,
+            database: of.database.as_deref(),
+            has_names: of.plan.sees_last_insert_id(),
+        });
+        let of_query = || {
+            self.selects.get(&id).map(|of| ClientText {
+                text: &of.text,
+                database: of.database.as_deref(),
+                has_names: true,
+            })
+        };
+        of_rows.or_else(of_query)
     }
 
     /// The number by which the server finds what a number of the client's means: its own last one may be one of ours.

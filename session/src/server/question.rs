@@ -34,6 +34,17 @@ pub(crate) enum Question {
     Hidden(TableName),
 }
 
+impl Question {
+    /// The same of a table in that database, unless its name says another.
+    pub(crate) fn within(mut self, database: Option<&[u8]>) -> Self {
+        let table = match &mut self {
+            Self::Columns(table) | Self::Key(table, _) | Self::Hidden(table) => table,
+        };
+        table.schema = table.schema.take().or(database.map(<[u8]>::to_vec));
+        self
+    }
+}
+
 /// Whether a table has the column of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyThere {
