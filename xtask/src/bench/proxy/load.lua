@@ -1,7 +1,7 @@
 -- One kind of statement after the other, for sysbench: what `cargo xtask bench proxy` puts on servers and proxies.
 
 sysbench.cmdline.options = {
-    statement = {"insert, insert_prepared, insert_thousand, insert_wrapped, insert_wrapped_prepared, select or result", "insert"},
+    statement = {"insert, insert_prepared, insert_thousand, insert_wrapped, insert_wrapped_prepared, insert_once, select or result", "insert"},
     into = {"table to insert into", "t"},
 }
 
@@ -26,6 +26,17 @@ local kinds = {}
 function kinds.insert(connection, into)
     local text = "INSERT INTO " .. into .. column_list .. row()
     return function() connection:query(text) end
+end
+
+-- What an application without a pool does: a connection that lives for one statement.
+function kinds.insert_once(_, into)
+    local text = "INSERT INTO " .. into .. column_list .. row()
+    local driver = sysbench.sql.driver()
+    return function()
+        local connection = driver:connect()
+        connection:query(text)
+        connection:disconnect()
+    end
 end
 
 function kinds.insert_thousand(connection, into)

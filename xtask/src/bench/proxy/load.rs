@@ -16,6 +16,8 @@ pub(super) enum Statement {
     TextInsert,
     PreparedInsert,
     ThousandRows,
+    /// A text insert on a connection of its own: connect, log in, insert, close.
+    InsertOnce,
     PointSelect,
     BigResult,
     /// A text insert whose key the application writes as `LAST_INSERT_ID(k)`, as the proxy would.
@@ -26,10 +28,11 @@ pub(super) enum Statement {
 
 impl Statement {
     /// Those that every way to the server is measured with.
-    pub(super) const ALL: [Statement; 5] = [
+    pub(super) const ALL: [Statement; 6] = [
         Statement::TextInsert,
         Statement::PreparedInsert,
         Statement::ThousandRows,
+        Statement::InsertOnce,
         Statement::PointSelect,
         Statement::BigResult,
     ];
@@ -40,6 +43,7 @@ impl Statement {
             Statement::TextInsert => Some(Statement::WrappedInsert),
             Statement::PreparedInsert => Some(Statement::WrappedPrepared),
             Statement::ThousandRows
+            | Statement::InsertOnce
             | Statement::PointSelect
             | Statement::BigResult
             | Statement::WrappedInsert
@@ -52,6 +56,7 @@ impl Statement {
             Statement::TextInsert => "text insert",
             Statement::PreparedInsert => "prepared insert",
             Statement::ThousandRows => "insert of 1000 rows",
+            Statement::InsertOnce => "connect, insert, close",
             Statement::PointSelect => "point select",
             Statement::BigResult => "result of 10 MB",
             Statement::WrappedInsert => "text insert with LAST_INSERT_ID(k)",
@@ -64,6 +69,7 @@ impl Statement {
             Statement::TextInsert => "insert",
             Statement::PreparedInsert => "insert_prepared",
             Statement::ThousandRows => "insert_thousand",
+            Statement::InsertOnce => "insert_once",
             Statement::PointSelect => "select",
             Statement::BigResult => "result",
             Statement::WrappedInsert => "insert_wrapped",
@@ -77,6 +83,7 @@ impl Statement {
             Statement::TextInsert
             | Statement::PreparedInsert
             | Statement::ThousandRows
+            | Statement::InsertOnce
             | Statement::WrappedInsert
             | Statement::WrappedPrepared => true,
             Statement::PointSelect | Statement::BigResult => false,

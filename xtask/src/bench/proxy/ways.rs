@@ -108,6 +108,11 @@ impl Hop {
         self.port
     }
 
+    /// The process; none on the direct way.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
     /// CPU time that the process has used, nanoseconds; 0 where there is none.
     pub(super) fn cpu_ns(&self) -> Result<u64> {
         let Some(process) = &self.process else {

@@ -1,0 +1,97 @@
+//! What a connection costs a proxy on which nothing is sent: its memory, beside HAProxy's.
+
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use keywright_testkit::{Login, MariaServer, Wire};
+
+use super::ways::{Hop, Way};
+use crate::bench::report::{Limit, Section, Table, Target};
+use crate::bench::rounds::{Rounds, interleave};
+
+/// Connections that are held at once.
+const CONNECTIONS: usize = 500;
+/// How long they are left alone before it is looked, seconds: longer than a proxy keeps buffers of such.
+const LEFT_ALONE_S: u64 = 3;
+/// What one may cost behind rules, kB.
+const KB_MAX: f64 = 6.0;
+
+const WAYS: [Way; 3] = [Way::Haproxy, Way::NoRule, Way::Segment];
+
+/// Kilobytes per connection.
+struct Figures {
+    logged_in_kb: f64,
+    used_kb: f64,
+}
+
+/// Measures processes of its own, which have served nobody.
+pub(super) fn measure(server: &MariaServer, dir: &Path, rounds: u16) -> Result<Section> {
+    let figures = interleave(&WAYS, rounds.min(3), |way| {
+        let table = way.table();
+        server.run("bench", &format!("TRUNCATE {table}"))?;
+        let hop = Hop::start(way, server, dir)?;
+        let before = dirty_kb(&hop)?;
+        let per_connection = |now: f64| (now - before) / CONNECTIONS as f64;
+        let login = Login::root("bench");
+        let connect = |_| Wire::connect_tcp(hop.port(), &login);
+        let mut crowd = (0..CONNECTIONS)
+            .map(connect)
+            .collect::<Result<Vec<Wire>>>()?;
+        sleep(Duration::from_secs(LEFT_ALONE_S));
+        let logged_in_kb = per_connection(dirty_kb(&hop)?);
+        let insert = format!("INSERT INTO {table} (customer, note) VALUES (1, 'a')");
+        for wire in &mut crowd {
+            wire.run(&insert)?;
+            wire.rows("SELECT customer, note FROM read_only WHERE id = 7")?;
+        }
+        sleep(Duration::from_secs(LEFT_ALONE_S));
+        Ok(Figures {
+            logged_in_kb,
+            used_kb: per_connection(dirty_kb(&hop)?),
+        })
+    })?;
+    Ok(section(&figures))
+}
+
+fn section(figures: &Rounds<Way, Figures>) -> Section {
+    let mut table = Table::new(&["way", "logged in, kB", "after statements, kB"]);
+    for way in WAYS {
+        table.row(vec![
+            way.name().to_owned(),
+            format!("{:.1}", figures.spread(|round| round[&way].logged_in_kb)),
+            format!("{:.1}", figures.spread(|round| round[&way].used_kb)),
+        ]);
+    }
+    let target = |what: &str, figure: fn(&Figures) -> f64| Target {
+        what: format!("idle connection, segment keys, {what}: kB"),
+        seen: figures.spread(move |round| figure(&round[&Way::Segment])),
+        limit: Limit::AtMost(KB_MAX),
+    };
+    Section {
+        title: "Idle connections",
+        text: vec![format!(
+            "{CONNECTIONS} connections over plain TCP, {LEFT_ALONE_S} s after they logged in, and {LEFT_ALONE_S} s after an insert and a \
+             select on each.\nMemory of the proxy's process that nobody shares (`Private_Dirty` of `/proc/<pid>/smaps_rollup`) beyond \
+             that before the first, per connection.\nThe kernel's memory for sockets is not in it."
+        )],
+        table,
+        targets: vec![
+            target("logged in", |figures| figures.logged_in_kb),
+            target("after statements", |figures| figures.used_kb),
+        ],
+    }
+}
+
+fn dirty_kb(hop: &Hop) -> Result<f64> {
+    let pid = hop.pid().context("nothing stands on this way")?;
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Private_Dirty:"));
+    let kb = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    Ok(kb.context("no Private_Dirty")?.trim().parse()?)
+}
