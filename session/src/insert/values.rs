@@ -31,6 +31,8 @@ pub(crate) struct Stage {
     pub(crate) columns: Option<Vec<Vec<u8>>>,
     /// There is no such table.
     pub(crate) missing: bool,
+    /// [`crate::SchemaChanges::all`] when the first of its questions was asked: later changes may be in the answers or not.
+    pub(crate) asked_at: Option<u64>,
     /// Whether the table has the column of its rule, if that was asked.
     pub(crate) key: Option<KeyThere>,
     /// Its plan, once there is one.

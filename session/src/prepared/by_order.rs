@@ -55,7 +55,7 @@ impl Session {
         };
         Some(ByOrder {
             text: Arc::new(text),
-            schema: self.schema_changes(),
+            schema: self.judged_at(),
         })
     }
 
@@ -66,8 +66,7 @@ impl Session {
         id: u32,
         by_order: &ByOrder,
     ) -> Option<Step> {
-        let all = self.schema_changes();
-        if by_order.schema == all {
+        if by_order.schema == self.schema_changes() {
             return None;
         }
         if !self.context.known {
@@ -80,12 +79,13 @@ impl Session {
         match self.judge(&by_order.text) {
             Judged::Not(step) => return Some(step),
             Judged::AsItIs => {
+                let judged_at = self.judged_at();
                 let passed = self.statements.passed.get_mut(&id);
                 if let Some(Passed {
                     by_order: Some(of), ..
                 }) = passed
                 {
-                    of.schema = all;
+                    of.schema = judged_at;
                 }
             }
             Judged::Unsupported(rule, what) if self.must_refuse(rule, what) => {

@@ -106,6 +106,7 @@ impl Session {
             }
             Err(_) => return Execution::Native,
         };
+        let schema = self.judged_at();
         self.stage = Stage::default();
         if let Some(step) = self.refuse_plan(header, index, &plan) {
             return Execution::Not(step);
@@ -140,7 +141,7 @@ impl Session {
             types: self.statements.types_of_observed.remove(&id),
             long_data: BTreeSet::new(),
             counts: names_row_count(text),
-            schema: self.schema_changes(),
+            schema,
             is_passed: false,
         };
         self.statements.ours.insert(id, statement);

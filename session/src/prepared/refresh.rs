@@ -39,8 +39,7 @@ impl Session {
             Ok(Planned::Plan(index, plan)) => (plan, index),
             Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
             Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
-                self.stage = Stage::default();
-                self.set_passed(id, all, true);
+                self.set_passed(id, true);
                 return Refreshed::Passed;
             }
             Err((rule, Unsupported::TableAhead)) => {
@@ -48,8 +47,7 @@ impl Session {
             }
             Err((_, what)) => return Refreshed::Not(self.refuse_execution(header, id, what)),
         };
-        self.stage = Stage::default();
-        self.set_passed(id, all, false);
+        self.set_passed(id, false);
         let sql_mode = self.sql_mode();
         let Some(statement) = self.statements.ours.get_mut(&id) else {
             return Refreshed::Passed;
@@ -103,9 +101,10 @@ impl Session {
                 return Refreshed::Not(self.refuse_select_execution(header, id, what));
             }
         };
+        let judged_at = self.judged_at();
         self.stage = Stage::default();
         if let Some(select) = self.statements.selects.get_mut(&id) {
-            (select.schema, select.is_passed) = (all, is_passed);
+            (select.schema, select.is_passed) = (judged_at, is_passed);
         }
         match is_passed {
             true => Refreshed::Passed,
@@ -118,7 +117,9 @@ impl Session {
         select.is_some_and(|select| *select.plan == *plan)
     }
 
-    fn set_passed(&mut self, id: u32, schema: u64, is_passed: bool) {
+    fn set_passed(&mut self, id: u32, is_passed: bool) {
+        let schema = self.judged_at();
+        self.stage = Stage::default();
         if let Some(statement) = self.statements.ours.get_mut(&id) {
             (statement.schema, statement.is_passed) = (schema, is_passed);
         }

@@ -131,6 +131,7 @@ impl Session {
         };
         write_command(COM_STMT_PREPARE, &ours, &mut self.up);
         self.answer.expect(Shape::Prepare);
+        let schema = self.judged_at();
         self.stage = crate::insert::values::Stage::default();
         self.turn = Turn::Gather(Gather::PrepareSelect(Box::new(SelectStatement {
             rule: index,
@@ -138,7 +139,7 @@ impl Session {
             database: self.context.database.clone(),
             _held: held,
             plan: Arc::new(plan),
-            schema: self.schema_changes(),
+            schema,
             is_passed: false,
             zero_is_value: self.context.modes.no_auto_value_on_zero,
             at,

@@ -102,8 +102,15 @@ impl Session {
         (schema, &table.table)
     }
 
+    /// Which changes of tables what is known of the statement's table is behind.
+    pub(crate) fn judged_at(&self) -> u64 {
+        let asked_at = self.stage.asked_at;
+        asked_at.unwrap_or_else(|| self.schema_changes())
+    }
+
     /// Puts a question to the server.
     pub(crate) fn ask(&mut self, question: &Question) -> Step {
+        self.stage.asked_at = Some(self.judged_at());
         let mut text = b"SELECT ".to_vec();
         let (table, gather) = match question {
             Question::Hidden(table) => {
