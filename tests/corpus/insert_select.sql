@@ -172,7 +172,7 @@ INSERT INTO t (a, b) SELECT x, COUNT(*) FROM source GROUP BY x HAVING COUNT(*) >
 INSERT INTO t (a) SELECT x FROM source WHERE k < 3 UNION SELECT k FROM other ORDER BY 1;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 INSERT INTO t (a) SELECT x FROM source WHERE k = 1 UNION ALL SELECT 99;
-@refused in parentheses
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 INSERT INTO t (a, b) (SELECT x, y FROM source ORDER BY y DESC);
 INSERT INTO t (a, b) WITH c AS (SELECT x, y FROM source) SELECT y, x FROM c WHERE 0 ORDER BY 1;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
@@ -311,8 +311,8 @@ INSERT INTO t (a) SELECT twice(k) FROM source;
 INSERT INTO t (a) SELECT @n := k FROM source;
 @refused lose digits
 INSERT INTO t (a) SELECT AVG(x) FROM source GROUP BY k;
-@refused beside FOR UPDATE
-INSERT INTO t (a) SELECT x FROM source ORDER BY x ON DUPLICATE KEY UPDATE a = 1;
+@refused with columns of the query
+INSERT INTO t (a) SELECT x FROM source ORDER BY x ON DUPLICATE KEY UPDATE a = source.x;
 @refused RETURNING
 @only mariadb
 INSERT INTO t (a) SELECT x FROM source RETURNING id;

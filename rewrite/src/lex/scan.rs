@@ -3,6 +3,7 @@
 use crate::lex::builtins::{is_harmless_call, is_reserved};
 use crate::lex::byte_class::Class;
 use crate::lex::cursor::Cursor;
+use crate::lex::token::Kind;
 use crate::refusal::Unread;
 
 /// What was seen in the text walked over.
@@ -186,7 +187,7 @@ impl Cursor<'_> {
         let quoted = self.since(start);
         let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
         walk.note_name(inner, seen);
-        seen.calls |= self.opens_behind()?;
+        seen.calls |= self.opens_behind()? && !self.at_columns(start)?;
         Ok(())
     }
 
@@ -201,12 +202,36 @@ impl Cursor<'_> {
         }
         walk.note_name(word, seen);
         walk.note_keyword(word, seen);
-        match self.byte(0) {
-            b')' | b',' => {}
-            b'(' => seen.calls |= !is_harmless_call(word) || self.continues(start),
-            _ => seen.calls |= self.opens_behind()? && !is_reserved(word),
-        }
+        let may_call = match self.byte(0) {
+            b')' | b',' => false,
+            b'(' => !is_harmless_call(word) || self.continues(start),
+            _ => self.opens_behind()? && !is_reserved(word),
+        };
+        seen.calls |= may_call && !self.at_columns(start)?;
         Ok(false)
+    }
+
+    /// Whether the parenthesis behind a word that starts at `start` has columns in it: of a table of WITH, which AS and another parenthesis
+    /// follow, or of JSON_TABLE, where the word is COLUMNS behind a string. Neither can stand behind the name of a function.
+    fn at_columns(&self, start: usize) -> Result<bool, Unread> {
+        let before = self.text.get(..start).unwrap_or_default();
+        let is_behind_string = matches!(before.trim_ascii_end().last(), Some(b'\'' | b'"'));
+        if is_behind_string && self.since(start).eq_ignore_ascii_case(b"columns") {
+            return Ok(true);
+        }
+        let mut ahead = *self;
+        if !ahead.accept_mark(b'(')? {
+            return Ok(false);
+        }
+        loop {
+            if !matches!(ahead.token()?.kind, Kind::Word | Kind::Name) {
+                return Ok(false);
+            }
+            if !ahead.accept_mark(b',')? {
+                break;
+            }
+        }
+        Ok(ahead.accept_mark(b')')? && ahead.accept("AS")? && ahead.accept_mark(b'(')?)
     }
 
     /// Whether the next token is `(`.

@@ -87,10 +87,12 @@ impl Insert {
             }
         };
         let on_duplicate = outline.tail != Tail::None;
+        let is_behind_columns = matches!(self.columns, Columns::Listed { .. });
+        let can_be_bare = outline.can_be_bare(is_behind_columns, modes.server.flavour);
         let mut plan = QueryPlan {
             edits: Vec::new(),
             counter: None,
-            spread: outline.spread(modes.server.flavour)?,
+            spread: outline.spread(modes.server.flavour, can_be_bare)?,
             explicit: false,
             rows_max: outline.rows_max(),
             effects: outline.has_effects || seen.calls,
@@ -153,7 +155,11 @@ impl Insert {
         {
             return with("with ORDER BY in a subquery over a computed value that may lose digits");
         }
-        self.put(&outline, span, place, key, modes, &mut plan)?;
+        // A table of WITH cannot be in them, and on MariaDB no WITH behind the columns that are listed now.
+        let is_read = modes.server.flavour == Flavour::MySql || !outline.clauses.has(Clause::With);
+        let bares = plan.spread == Spread::Around || !is_read;
+        let parentheses = outline.parentheses.filter(|_| bares && can_be_bare);
+        self.put(&outline, span, (place, parentheses), key, modes, &mut plan)?;
         plan.part_from(text);
         if let Some(at) = plan.key_at().filter(|_| seen.parameters > 0) {
             plan.parameters_before = rows.parameters_before(at)?;
@@ -166,7 +172,7 @@ impl Insert {
         &self,
         outline: &Outline,
         span: Option<(usize, usize)>,
-        place: KeyPosition,
+        (place, parentheses): (KeyPosition, Option<(usize, usize)>),
         key: &KeyColumn<'_>,
         modes: &Modes,
         plan: &mut QueryPlan,
@@ -193,10 +199,11 @@ impl Insert {
             }
             Columns::Listed { .. } => {}
         }
+        if let Some((outermost, _)) = parentheses {
+            plan.without(outermost, outline.start);
+        }
         match (plan.spread, span) {
-            (Spread::Around, _) => {
-                return self.put_around(outline, place, modes.server.flavour, plan);
-            }
+            (Spread::Around, _) => self.put_around(outline, place, modes.server.flavour, plan)?,
             (Spread::One | Spread::Inside, Some((start, end))) => {
                 plan.key(start, end, b"", b"");
             }
@@ -204,6 +211,9 @@ impl Insert {
                 let end = outline.list_end();
                 plan.key(end, end, b",", b"");
             }
+        }
+        if let Some((_, behind)) = parentheses {
+            plan.without(outline.end, behind);
         }
         Ok(())
     }
@@ -238,17 +248,18 @@ impl Insert {
         }
         open.extend_from_slice(b"AS (");
         plan.text(outline.start, open);
-        let mut close = Vec::new();
-        match outline.limit {
+        let limit: &[u8] = match outline.limit {
             // Without it the order is forgotten.
-            Limit::None if outline.clauses.has(Clause::OrderBy) => {
-                close.extend_from_slice(b" LIMIT 18446744073709551615");
-            }
+            Limit::None if outline.clauses.has(Clause::OrderBy) => b"LIMIT 18446744073709551615",
             // MariaDB forgets an OFFSET that stands alone there.
-            Limit::Behind => {
-                close.extend_from_slice(b" FETCH NEXT 18446744073709551615 ROWS ONLY");
-            }
-            Limit::None | Limit::Unknown | Limit::Rows(_) => {}
+            Limit::Behind => b"FETCH NEXT 18446744073709551615 ROWS ONLY",
+            Limit::None | Limit::Unknown | Limit::Rows(_) => b"",
+        };
+        let mut close = Vec::new();
+        match outline.locking {
+            _ if limit.is_empty() => {}
+            Some(at) => plan.text(at, [limit, b" "].concat()),
+            None => close.extend([b" ", limit].concat()),
         }
         close.extend_from_slice(b") SELECT ");
         let mut from = Vec::new();

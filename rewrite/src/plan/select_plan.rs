@@ -130,6 +130,17 @@ impl QueryPlan {
         });
     }
 
+    /// Leaves something out.
+    pub(crate) fn without(&mut self, start: usize, end: usize) {
+        self.edits.push(Edit {
+            start,
+            end,
+            before: vec![b' '],
+            key: false,
+            after: Vec::new(),
+        });
+    }
+
     pub(crate) fn key(&mut self, start: usize, end: usize, before: &[u8], after: &[u8]) {
         self.edits.push(Edit {
             start,

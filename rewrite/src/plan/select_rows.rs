@@ -18,9 +18,6 @@ const REORDERING: Clauses = Clauses::of(&[
     Clause::Offset,
 ]);
 
-/// What stands first or last in a statement, and not in a table of WITH.
-const FIRST_OR_LAST: Clauses = Clauses::of(&[Clause::Option, Clause::Locking]);
-
 impl Outline {
     /// Behind the select list.
     pub(super) fn list_end(&self) -> usize {
@@ -40,8 +37,29 @@ impl Outline {
         }
     }
 
+    /// Whether the parentheses around it can be left out.
+    pub(super) fn can_be_bare(&self, is_behind_columns: bool, flavour: Flavour) -> bool {
+        // MariaDB refuses WITH in parentheses behind a list of columns by itself.
+        let is_refused =
+            is_behind_columns && flavour == Flavour::MariaDb && self.clauses.has(Clause::With);
+        self.tail == Tail::None && !is_refused
+    }
+
+    /// What cannot become part of a table of WITH: what has to stand first or last, and what refers to the query's tables from outside.
+    fn must_stay(&self) -> bool {
+        let clauses = self.clauses;
+        let is_own = match self.tail {
+            Tail::None => true,
+            Tail::OnDuplicate => self.has_own_tail,
+            Tail::OnDuplicateReturning => false,
+        };
+        clauses.has(Clause::Option)
+            || clauses.has_all(Clauses::of(&[Clause::Locking, Clause::Union]))
+            || !is_own
+    }
+
     /// Where keys can go.
-    pub(super) fn spread(&self, flavour: Flavour) -> Result<Spread, Unread> {
+    pub(super) fn spread(&self, flavour: Flavour, can_be_bare: bool) -> Result<Spread, Unread> {
         let is_union = self.clauses.has(Clause::Union);
         if !is_union && self.rows_max().is_some_and(|rows| rows <= 1) {
             return Ok(Spread::One);
@@ -63,13 +81,13 @@ impl Outline {
                 "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION over a computed value that may lose digits",
             );
         }
-        if self.clauses.has(Clause::Parentheses) {
+        if self.clauses.has(Clause::Parentheses) && !can_be_bare {
             // MariaDB reads no WITH there.
             return with("in parentheses with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION");
         }
-        if self.clauses.has_any(FIRST_OR_LAST) || self.tail != Tail::None {
+        if self.must_stay() {
             return with(
-                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION beside FOR UPDATE, ON DUPLICATE KEY UPDATE or an option of SELECT",
+                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION beside ON DUPLICATE KEY UPDATE with columns of the query, or an option of SELECT",
             );
         }
         Ok(Spread::Around)

@@ -4,4 +4,5 @@ pub(crate) mod clause;
 pub(crate) mod cross_check;
 pub(crate) mod outline;
 pub(crate) mod outline_reader;
+pub(crate) mod own_tail;
 pub(crate) mod sorted_within;

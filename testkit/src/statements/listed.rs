@@ -16,7 +16,7 @@ struct Listed {
     is_it: fn(Flavour, &Case, &Difference) -> bool,
 }
 
-const LISTED: [Listed; 17] = [
+const LISTED: [Listed; 16] = [
     Listed {
         // The server quotes what it was sent; in a warning, where it is a hint that it cannot read.
         name: "text of a syntax error",
@@ -159,16 +159,6 @@ const LISTED: [Listed; 17] = [
                 && both.native.errno.is_some()
                 && both.proxied.errno.is_some()
                 && same_rows(both)
-        },
-    },
-    Listed {
-        name: "WITH in parentheses",
-        is_it: |flavour, case, both| {
-            const SYNTAX_ERROR: u16 = 1064;
-            flavour == Flavour::MariaDb
-                && case.text.contains("(WITH ")
-                && both.proxied.errno == Some(SYNTAX_ERROR)
-                && both.proxied.table.is_empty()
         },
     },
     Listed {

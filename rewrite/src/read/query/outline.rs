@@ -10,6 +10,10 @@ pub(crate) struct Outline {
     pub(crate) start: usize,
     /// Behind its last token, inside the parentheses.
     pub(crate) end: usize,
+    /// Where the outermost of these parentheses starts, and behind the other one.
+    pub(crate) parentheses: Option<(usize, usize)>,
+    /// Where FOR UPDATE or the like starts, behind which nothing can be put.
+    pub(crate) locking: Option<usize>,
     /// The items of its select list; of a union each part's.
     pub(crate) parts: Vec<Vec<Item>>,
     /// Of a union those that any part has.
@@ -18,6 +22,8 @@ pub(crate) struct Outline {
     /// ORDER BY of something else than the numbers of columns; of a union its own, behind its last part.
     pub(crate) is_ordered_by_name: bool,
     pub(crate) tail: Tail,
+    /// The tail refers to nothing of the query but its rows.
+    pub(crate) has_own_tail: bool,
     /// Some value may be another after a temporary table has held it.
     pub(crate) may_lose_digits: bool,
     /// UNIX_TIMESTAMP() in the select list.

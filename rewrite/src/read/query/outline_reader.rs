@@ -34,6 +34,8 @@ impl Cursor<'_> {
     /// Reads a query to the end of the text; the place is before its first token.
     pub(crate) fn outline(&mut self) -> Result<Outline, Unread> {
         let mut parentheses = 0_u32;
+        self.skip_blanks()?;
+        let outermost = self.at;
         while self.accept_mark(b'(')? {
             parentheses += 1;
         }
@@ -77,6 +79,7 @@ impl Cursor<'_> {
                         return Err(Unread::Refused);
                     }
                     self.leave_parentheses(parentheses, &mut reading)?;
+                    reading.outline.parentheses = Some((outermost, self.at));
                     parentheses = 0;
                 }
                 _ => reading.take(self, token)?,
@@ -356,6 +359,7 @@ impl Reading {
         if is("ON") && cursor.at_duplicate_key()? {
             if outline.tail == Tail::None {
                 outline.tail = Tail::OnDuplicate;
+                outline.has_own_tail = cursor.has_own_tail()?;
             }
             if outline.end == 0 {
                 outline.end = self.last.map_or(outline.start, |last| last.end);
@@ -384,7 +388,15 @@ impl Reading {
                 outline.is_ordered_by_name = !cursor.at_column_numbers()?;
             }
             () if is("LIMIT") => cursor.limit(outline)?,
-            () if is("FOR") || is("LOCK") => outline.clauses.insert(Clause::Locking),
+            () if is("FOR") || is("LOCK") => {
+                // Hints of indexes and tables with a history say FOR too.
+                let next = cursor.peek()?;
+                let mut locks = ["UPDATE", "SHARE", "IN"].iter();
+                if locks.any(|word| next.is(text, word)) {
+                    outline.clauses.insert(Clause::Locking);
+                    outline.locking = Some(token.start);
+                }
+            }
             () if is("INTO") || is("PROCEDURE") => return with("with INTO or PROCEDURE"),
             () if is("RETURNING") => return with("with RETURNING"),
             // Words that may be names in the select list.

@@ -1,0 +1,102 @@
+# What ordinary applications write.
+
+=== order by a column named offset
+only: mysql
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (offset INT, a INT);
+INSERT INTO u VALUES (2, 1), (1, 2), (3, 0);
+--- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) SELECT a FROM u ORDER BY offset;
+SELECT a FROM t ORDER BY id;
+
+=== order by a column named offset, from the second row on
+only: mysql
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (offset INT, a INT);
+INSERT INTO u VALUES (2, 1), (1, 2), (3, 0);
+--- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) SELECT a FROM u ORDER BY offset LIMIT 2 OFFSET 1;
+SELECT a FROM t ORDER BY id;
+
+=== a WITH in parentheses
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+@only mysql
+INSERT INTO t (a) (WITH c AS (SELECT 1 AS x) SELECT x FROM c);
+INSERT INTO t (WITH c AS (SELECT 2 AS x) SELECT NULL, x FROM c);
+SELECT a FROM t ORDER BY id;
+
+=== a WITH with columns
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+INSERT INTO t (a) WITH c (x) AS (SELECT 1) SELECT x FROM c;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 3) SELECT n FROM c ORDER BY n;
+SELECT a FROM t ORDER BY id;
+
+=== tables out of JSON
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20));
+--- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b) SELECT j.x, j.y FROM JSON_TABLE('[{"x":1,"y":"a"},{"x":2,"y":"b"}]', '$[*]' COLUMNS (x INT PATH '$.x', y VARCHAR(20) PATH '$.y')) AS j;
+SELECT a, b FROM t ORDER BY id;
+
+=== window functions
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT);
+CREATE TABLE u (x INT, g INT);
+INSERT INTO u VALUES (3, 1), (1, 1), (2, 2);
+--- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b) SELECT x, ROW_NUMBER() OVER (PARTITION BY g ORDER BY x) FROM u ORDER BY x;
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b) SELECT x, SUM(x) OVER w FROM u WINDOW w AS (ORDER BY x) ORDER BY x;
+SELECT a, b FROM t ORDER BY id;
+
+=== a query in parentheses
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (x INT);
+INSERT INTO u VALUES (3), (1), (2), (3);
+--- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) (SELECT x FROM u ORDER BY x);
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a)((SELECT DISTINCT x FROM u WHERE x > 1 ORDER BY x /* all */));
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) (SELECT x FROM u ORDER BY x LIMIT 2);
+SELECT a FROM t ORDER BY id;
+
+=== rows that are locked
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (x INT);
+INSERT INTO u VALUES (3), (1), (2);
+--- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a) SELECT x FROM u ORDER BY x LIMIT 2 FOR UPDATE;
+INSERT INTO t (a) SELECT x FROM u ORDER BY x DESC LIMIT 1 LOCK IN SHARE MODE;
+SELECT a FROM t ORDER BY id;
+
+=== groups, and rows that are there
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b INT);
+CREATE TABLE u (x INT, y INT);
+INSERT INTO u VALUES (3, 1), (1, 1), (3, 2), (2, 5);
+--- run
+INSERT INTO t (a, b) VALUES (3, 0);
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b) SELECT x, SUM(y) FROM u GROUP BY x ORDER BY x ON DUPLICATE KEY UPDATE b = VALUES(b);
+SELECT a, b FROM t ORDER BY a;
+
+=== all columns of another table
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT);
+CREATE TABLE u (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT);
+CREATE TABLE v (a INT, b INT);
+INSERT INTO u VALUES (7, 1, 1), (9, 2, 2);
+INSERT INTO v VALUES (1, 1), (2, 2);
+--- run
+@deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
+INSERT INTO t (a, b) SELECT * FROM v ORDER BY a;
+@refused that takes keys out of *
+INSERT INTO t SELECT * FROM u ORDER BY a;
+SELECT COUNT(*) FROM t;
+
