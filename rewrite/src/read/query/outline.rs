@@ -8,7 +8,7 @@ use crate::refusal::{Unread, Unsupported};
 pub(crate) struct Outline {
     /// Where its first word starts, inside the parentheses.
     pub(crate) start: usize,
-    /// Behind its last token, inside the parentheses.
+    /// Behind its last token, inside the parentheses; behind its tail where there is one.
     pub(crate) end: usize,
     /// The items of its select list; of a union each part's.
     pub(crate) parts: Vec<Vec<Item>>,

@@ -357,9 +357,6 @@ impl Reading {
             if outline.tail == Tail::None {
                 outline.tail = Tail::OnDuplicate;
             }
-            if outline.end == 0 {
-                outline.end = self.last.map_or(outline.start, |last| last.end);
-            }
             self.close_item();
             self.part = Part::Tail;
             return Ok(true);
@@ -421,9 +418,7 @@ impl Reading {
 
     fn finish(mut self) -> Result<Outline, Unread> {
         self.close_item();
-        if self.outline.end == 0 {
-            self.outline.end = self.last.map_or(self.outline.start, |last| last.end);
-        }
+        self.outline.end = self.last.map_or(self.outline.start, |last| last.end);
         if self.outline.parts.iter().any(Vec::is_empty) {
             return with("whose select list cannot be read");
         }
