@@ -259,9 +259,8 @@ impl Cursor<'_> {
                 .windows(word.len())
                 .any(|part| part.eq_ignore_ascii_case(word))
         };
-        let scope_only = system && matches!(self.byte(0), b'.' | b' ' | b'\t'..=b'\r' | b'/');
         seen.last_insert_id |=
-            system && (is(b"identity") || is(b"insert_id") || (scope_only && scope(variable)));
+            system && (is(b"identity") || is(b"insert_id") || is_scope(variable));
         Ok(())
     }
 }
@@ -330,11 +329,12 @@ fn is_clause(word: &[u8]) -> bool {
     is(b"on") || is(b"as") || is(b"returning")
 }
 
-/// `@@session` and the like, whose variable follows behind a blank.
-fn scope(variable: &[u8]) -> bool {
+/// `@@session` and the like, whose variable follows behind blanks or a comment, with the point between on either side of them.
+fn is_scope(variable: &[u8]) -> bool {
+    let scope = variable.strip_suffix(b".").unwrap_or(variable);
     [b"@@session".as_slice(), b"@@local", b"@@global"]
         .iter()
-        .any(|known| known.eq_ignore_ascii_case(variable))
+        .any(|known| known.eq_ignore_ascii_case(scope))
 }
 
 #[cfg(test)]

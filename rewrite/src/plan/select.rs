@@ -132,7 +132,6 @@ impl Insert {
                         plan.by_mode |= value == Value::Zero;
                         return Ok(plan);
                     }
-                    (Some(_), _) if is_union => return with("with UNION over keys"),
                     // The row of a ROLLUP may have NULL where the key is written. MariaDB makes 0 of it, or an error.
                     (Some(_), _)
                         if is_rollup

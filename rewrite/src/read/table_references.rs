@@ -131,6 +131,9 @@ mod tests {
             ("select `id` from t", &["t"][..]),
             ("select id from shop.t join u on 1", &["shop.t", "u"]),
             ("select 1 from (t)", &["t"]),
+            ("select 1 from t group by extract(year from d)", &["t"]),
+            ("select 1 from t having exists(select 1 from z)", &["t"]),
+            ("select 1 from t order by (select 1 from z)", &["t"]),
         ] {
             assert_eq!(
                 names(tables_read(view.as_bytes(), &MODES)),

@@ -316,6 +316,31 @@ fn what_begins_alike_reads_alike() {
 }
 
 #[test]
+fn a_beginning_ends_behind_the_parenthesis_of_the_first_row() {
+    let modes = Modes::plain(Server {
+        flavour: Flavour::MariaDb,
+        version: 101_119,
+    });
+    for (text, beginning) in [
+        (
+            "INSERT INTO t (a) VALUES(1)",
+            Some("INSERT INTO t (a) VALUES("),
+        ),
+        (
+            "INSERT INTO t (a) VALUES (1)",
+            Some("INSERT INTO t (a) VALUES ("),
+        ),
+        ("INSERT INTO t (a) VALUES  (1)", None),
+    ] {
+        let read = InsertHead::read(text.as_bytes(), &modes)
+            .and_then(|head| Insert::read(head, text.as_bytes(), &modes))
+            .expect("it can be read");
+        let found = read.beginning(text.as_bytes(), &modes);
+        assert_eq!(found, beginning.map(str::as_bytes), "{text}");
+    }
+}
+
+#[test]
 fn a_second_reader_reads_both_or_neither() {
     hold(&(statements(), modes()), 75, |(text, mut modes), share| {
         // The second reader knows neither of these modes.

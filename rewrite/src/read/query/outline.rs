@@ -8,7 +8,7 @@ use crate::refusal::{Unread, Unsupported};
 pub(crate) struct Outline {
     /// Where its first word starts, inside the parentheses.
     pub(crate) start: usize,
-    /// Behind its last token, inside the parentheses.
+    /// Behind its last token, inside the parentheses; behind its tail where there is one.
     pub(crate) end: usize,
     /// Where the outermost of these parentheses starts, and behind the other one.
     pub(crate) parentheses: Option<(usize, usize)>,

@@ -361,9 +361,6 @@ impl Reading {
                 outline.tail = Tail::OnDuplicate;
                 outline.has_own_tail = cursor.has_own_tail()?;
             }
-            if outline.end == 0 {
-                outline.end = self.last.map_or(outline.start, |last| last.end);
-            }
             self.close_item();
             self.part = Part::Tail;
             return Ok(true);
@@ -433,9 +430,7 @@ impl Reading {
 
     fn finish(mut self) -> Result<Outline, Unread> {
         self.close_item();
-        if self.outline.end == 0 {
-            self.outline.end = self.last.map_or(self.outline.start, |last| last.end);
-        }
+        self.outline.end = self.last.map_or(self.outline.start, |last| last.end);
         if self.outline.parts.iter().any(Vec::is_empty) {
             return with("whose select list cannot be read");
         }

@@ -178,6 +178,17 @@ fn a_constant_is_one_in_all_parts() {
     assert!(second_in("SELECT \"a\",'5' FROM u", &ansi).has_constant(1));
 }
 
+/// What the first reader takes for a comment, a string or a name, the other is to find out by itself.
+#[test]
+fn another_reader_gets_the_text_as_it_stands() {
+    let query = "SELECT 5,'it''s' /* c */,`a b` -- d\n FROM u";
+    let (text, insert) = insert(query, &MODES);
+    let mut cursor = Cursor::new(&text, &MODES);
+    cursor.at = insert.rows;
+    let given = cursor.query_for_another().expect("it can be read");
+    assert_eq!(given.as_deref().map(str::trim_start), Some(query));
+}
+
 #[test]
 fn what_is_too_long_or_too_deep_is_not_read_again() {
     let is_read = |query: &str| second(query) != SecondReading(None);
