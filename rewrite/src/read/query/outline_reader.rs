@@ -360,6 +360,7 @@ impl Reading {
             if outline.tail == Tail::None {
                 outline.tail = Tail::OnDuplicate;
                 outline.has_own_tail = cursor.has_own_tail()?;
+                outline.end = self.last.map_or(outline.start, |last| last.end);
             }
             self.close_item();
             self.part = Part::Tail;
@@ -430,7 +431,9 @@ impl Reading {
 
     fn finish(mut self) -> Result<Outline, Unread> {
         self.close_item();
-        self.outline.end = self.last.map_or(self.outline.start, |last| last.end);
+        if self.outline.tail == Tail::None {
+            self.outline.end = self.last.map_or(self.outline.start, |last| last.end);
+        }
         if self.outline.parts.iter().any(Vec::is_empty) {
             return with("whose select list cannot be read");
         }
