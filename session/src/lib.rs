@@ -4,8 +4,8 @@
 //! finds where a packet ends. An INSERT on a table with a rule is gathered and rewritten, and its answer is corrected to what
 //! native auto-increment would have shown.
 //!
-//! - [`rules`]: which column of which tables gets keys; `rules/traffic`: what is under way on those tables, so that rules can change while
-//!   connections are open.
+//! - [`rules`]: which column of which tables gets keys; `rules/admissions`, `rules/traffic`: who may begin something on those tables, and what is
+//!   under way there, so that rules can change while connections are open.
 //! - `session`: whose turn it is. `client`: what clients send. `server`: what is known of the server.
 //! - `insert`, `prepared`: statements on rules' tables, as text and prepared. `budget`: the memory that prepared ones may take.
 //! - `answer`: answers as clients get them, LAST_INSERT_ID() among them. `flow`: connections whose bytes nobody reads.
@@ -39,11 +39,12 @@ pub use budget::Budget;
 pub use client::show::{List, Listing};
 pub use flow::Rest;
 pub use insert::in_place::Room;
-pub use rules::traffic::{PassthroughConnection, RuleAdmission, RulesUpdate, Traffic};
+pub use rules::admissions::RuleAdmission;
+pub use rules::traffic::{PassthroughConnection, Traffic};
 pub use rules::{
     KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule,
     Rules, TableSnapshot, View, ViewKey,
 };
 pub use server::schema::SchemaChanges;
-pub use session::Session;
+pub use session::{RulesUpdate, Session};
 pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, StatementOutcome, Step};

@@ -1,5 +1,6 @@
 //! The state machine: what a connection knows, and what becomes of the bytes of both sides.
 
+mod follow;
 mod turn;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use crate::rules::traffic::UnderWay;
 use crate::server::context::Context;
 use crate::step::{Event, KeyFailure, SessionFacts, StatementOutcome, Step};
 
+pub use follow::RulesUpdate;
 pub(crate) use turn::{Gather, Turn};
 
 /// One connection after its authentication.
