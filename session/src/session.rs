@@ -26,6 +26,7 @@ use crate::prepared::statements::Statements;
 use crate::rules::Rules;
 use crate::rules::traffic::UnderWay;
 use crate::server::context::Context;
+use crate::server::probe::Probe;
 use crate::step::{Event, KeyFailure, SessionFacts, StatementOutcome, Step};
 
 pub use follow::RulesUpdate;
@@ -41,6 +42,8 @@ pub struct Session {
     /// What is known of the command that is at the front of the client's bytes.
     pub(crate) stage: Stage,
     pub(crate) turn: Turn,
+    /// A question of our own that the server has not answered yet; then it is nobody else's turn.
+    pub(crate) probe: Option<Probe>,
     /// For passthrough.
     pub(crate) flow: Flow,
     /// A command whose rest is still to be passed on.
@@ -115,6 +118,7 @@ impl Session {
             plan_cache: PlanCache::default(),
             stage: Stage::default(),
             turn,
+            probe: None,
             flow: Flow::new(last_status),
             passing: None,
             gathered: Vec::new(),
@@ -248,10 +252,15 @@ impl Session {
 
     /// Whether neither a command nor a transaction is under way, so that the connection can be ended here.
     pub fn is_between_commands(&self) -> bool {
-        matches!(self.turn, Turn::Command)
+        self.is_clients_turn()
             && self.passing.is_none()
             && self.multi_statement.is_none()
             && self.last_status & IN_TRANSACTION == 0
+    }
+
+    /// Whether the next command is waited for, or the one at the front is to be looked at.
+    pub(crate) fn is_clients_turn(&self) -> bool {
+        matches!(self.turn, Turn::Command) && self.probe.is_none()
     }
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
@@ -276,6 +285,9 @@ impl Session {
     pub(crate) fn on_client_plain(&mut self, bytes: &[u8]) -> Step {
         if self.passing.is_some() {
             return self.pass_on(bytes);
+        }
+        if self.probe.is_some() {
+            return Step::Blocked;
         }
         match self.turn {
             Turn::Passthrough if bytes.is_empty() => Step::More { at_least: 1 },
@@ -306,6 +318,9 @@ impl Session {
     }
 
     pub(crate) fn on_upstream_plain(&mut self, bytes: &[u8]) -> Step {
+        if self.probe.is_some() {
+            return self.gather(bytes);
+        }
         match self.turn {
             // Nobody asked: the server says why it is about to close.
             Turn::Command | Turn::File | Turn::Keys => Step::Forward(bytes.len()),
@@ -374,6 +389,11 @@ impl Session {
                         &before
                     }
                 };
+                if let Some(probe) = self.probe.take() {
+                    self.answer_probe(probe, end, answer);
+                    self.leave();
+                    return Step::Consumed(walked.bytes);
+                }
                 match std::mem::replace(&mut self.turn, Turn::Command) {
                     Turn::Gather(gather) => {
                         self.gathered(gather, end, answer);

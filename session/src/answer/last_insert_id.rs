@@ -15,7 +15,8 @@ use keywright_wire::packets::{single_ok, write_ok_with_id};
 
 use crate::answer::after::After;
 use crate::client::kinds::may_set_last_insert_id;
-use crate::session::{Gather, Session};
+use crate::server::probe::Probe;
+use crate::session::Session;
 use crate::step::Step;
 
 /// What a statement that is passed on may see and change.
@@ -344,7 +345,7 @@ impl Session {
             // Unlike DO it leaves FOUND_ROWS().
             _ => format!("SET last_insert_id={id}"),
         };
-        self.own_query(text.as_bytes(), Gather::SetLastInsertId)
+        self.ask_by_text(text.as_bytes(), Probe::SetLastInsertId)
     }
 
     /// LAST_INSERT_ID() was brought up to date, or could not be.

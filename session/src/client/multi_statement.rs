@@ -8,7 +8,7 @@ use keywright_wire::protocol::{EOF, ERR, MORE_RESULTS};
 
 use crate::answer::after::After;
 use crate::client::text::Reading;
-use crate::session::{Session, Turn};
+use crate::session::Session;
 use crate::step::Step;
 
 /// The statements of one text, and how far they were sent and answered.
@@ -203,7 +203,7 @@ impl Session {
 
     /// The client's turn while statements of one text wait: the next of them takes the place of its bytes.
     pub(crate) fn on_client_of_multi(&mut self, mut multi_statement: MultiStatement) -> Step {
-        if matches!(self.turn, Turn::Command) && multi_statement.waiting().is_empty() {
+        if self.is_clients_turn() && multi_statement.waiting().is_empty() {
             if !self.context.known && multi_statement.cut < multi_statement.plain_from {
                 self.multi_statement = Some(multi_statement);
                 return self.ask_context();
@@ -260,7 +260,7 @@ impl Session {
 
     /// What was added to the client's output from `before` on belongs to the answer of all statements together.
     fn reply_to_statement(&mut self, mut multi_statement: MultiStatement, before: usize) {
-        let is_answered = matches!(self.turn, Turn::Command) && !self.is_passing();
+        let is_answered = self.is_clients_turn() && !self.is_passing();
         let part = self.down.get_mut(before..).unwrap_or_default();
         let last = multi_statement.number(part);
         let Some(last) = last

@@ -8,7 +8,7 @@ use keywright_wire::protocol::{
 };
 use keywright_wire::rows::TextResult;
 
-use crate::session::{Session, Turn};
+use crate::session::Session;
 use crate::step::Step;
 
 /// Status flags of the session rather than of one statement: in a transaction, autocommit, no backslash escapes, read only.
@@ -148,7 +148,7 @@ impl Session {
 
     /// The step if such a statement is at the front.
     pub(crate) fn show_asked(&mut self, bytes: &[u8]) -> Option<Step> {
-        let is_turn = self.sees_status && matches!(self.turn, Turn::Command) && !self.is_passing();
+        let is_turn = self.sees_status && self.is_clients_turn() && !self.is_passing();
         if !is_turn || self.drop_command || bytes.get(HEADER_BYTES) != Some(&COM_QUERY) {
             return None;
         }

@@ -13,7 +13,7 @@ use crate::client::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
 use crate::insert::native::Native;
 use crate::prepared::text_prepare::TextStatement;
 use crate::server::context::is_harmless_set;
-use crate::session::{Gather, Session, Turn};
+use crate::session::Session;
 use crate::step::Step;
 
 /// What is known of one statement before it is carried out.
@@ -143,22 +143,6 @@ impl Session {
         }
         let after = self.note_effect(effect, After::Nothing);
         self.pass_native(header, bytes, (Shape::Results, after), native)
-    }
-
-    /// Asks the server for its state; afterwards the command is read again.
-    pub(crate) fn ask_context(&mut self) -> Step {
-        if let Some(step) = self.ask_temporary() {
-            return step;
-        }
-        let probe = crate::server::context::probe(self.context.modes.server);
-        self.own_query(probe, Gather::Context)
-    }
-
-    pub(crate) fn own_query(&mut self, text: &[u8], gather: Gather) -> Step {
-        keywright_wire::packets::write_query(self.no_attributes(), text, &mut self.up);
-        self.answer.expect(Shape::Results);
-        self.turn = Turn::Gather(gather);
-        Step::Consumed(0)
     }
 
     /// Reads one statement. It may never be executed, so nothing is noted yet. `Err`: the server's modes must be known first.

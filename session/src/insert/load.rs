@@ -21,6 +21,7 @@ use crate::insert::local_file::{File, Sending, Taking};
 use crate::insert::select::{GROWTH, NOT_REPEATABLE, ROWS_FIRST};
 use crate::insert::values::Stage;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
+use crate::server::probe::Probe;
 use crate::server::question::KeyThere;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
@@ -206,7 +207,7 @@ impl Session {
         let Some(before) = self.shown_last_insert_id() else {
             return match self.pending_last_insert_id {
                 Some(_) => self.update_last_insert_id(false),
-                None => self.own_query(ASK_LAST_ID, Gather::ReadLastInsertId),
+                None => self.ask_by_text(ASK_LAST_ID, Probe::ReadLastInsertId),
             };
         };
         let is_local = plan.is_local();
@@ -220,7 +221,9 @@ impl Session {
         });
         if is_local {
             // It goes out unchanged and gets an empty file, so that the server checks it before the client sends anything.
-            self.own_query(text, Gather::FileName)
+            self.send_own(text);
+            self.turn = Turn::Gather(Gather::FileName);
+            Step::Consumed(0)
         } else {
             self.ask_load_keys()
         }
@@ -321,7 +324,9 @@ impl Session {
         if let Some(load) = &mut self.stage.load {
             load.phase = Phase::Start(keys);
         }
-        self.own_query(START, Gather::LoadStart)
+        self.send_own(START);
+        self.turn = Turn::Gather(Gather::LoadStart);
+        Step::Consumed(0)
     }
 
     /// The rows' keys, if the column has room for them.

@@ -168,7 +168,8 @@ impl Session {
             end,
             last: last.to_vec(),
         };
-        self.own_query(b"SHOW WARNINGS", Gather::PassedWarnings(passed));
+        self.send_own(b"SHOW WARNINGS");
+        self.turn = Turn::Gather(Gather::PassedWarnings(passed));
     }
 
     /// The list of its warnings.
@@ -216,7 +217,8 @@ impl Session {
             && leaves_out.may_be_so(done.affected_rows)
         {
             let answered = answered(after, done.affected_rows);
-            self.own_query(b"SHOW WARNINGS", Gather::Warnings(answered));
+            self.send_own(b"SHOW WARNINGS");
+            self.turn = Turn::Gather(Gather::Warnings(answered));
             return;
         }
         self.drop_command = true;

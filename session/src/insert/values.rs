@@ -6,7 +6,7 @@ use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{LastInsertId, LastInsertIdUse, Plan, Unsupported, last_insert_id_use};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, make_packet};
-use keywright_wire::packets::{error_of, only_row};
+use keywright_wire::packets::error_of;
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
@@ -19,7 +19,6 @@ use crate::insert::refuse::observed;
 use crate::insert::select::Attempt;
 use crate::prepared::text_prepare::Reprepared;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
-use crate::server::context::PROBE_COLUMNS;
 use crate::server::question::KeyThere;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
@@ -276,33 +275,17 @@ impl Session {
     /// A gathered answer is complete.
     pub(crate) fn gathered(&mut self, gather: Gather, end: Option<End>, answer: &[u8]) {
         match gather {
-            Gather::Context => {
-                let row = only_row(answer, PROBE_COLUMNS, self.deprecates_eof());
-                if !row.is_some_and(|row| self.context.learn(row)) {
-                    self.fail_own(answer);
-                }
-            }
-            Gather::Temporary(table) => self.answer_temporary(&table, answer),
-            Gather::Columns => self.answer_columns(answer),
-            Gather::Key(table, index) => self.answer_key(table, index, answer),
             Gather::Native(sent) => self.answer_native(sent, end, answer),
             Gather::Warnings(answered) => self.answer_warnings(answered, answer),
             Gather::PassedWarnings(passed) => self.answer_left_out(passed, answer),
-            Gather::Nothing => {}
-            // It is asked once, whatever the answer is.
-            Gather::Status => self.is_status_old = false,
-            Gather::SetLastInsertId => self.answer_last_insert_id(end, answer),
             Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
-            Gather::ReadLastInsertId => self.answer_last_id(answer),
             Gather::LoadStart => self.load_started(end, answer),
             Gather::FileName => self.answer_file_name(end, answer),
             Gather::Load => self.answer_load(answer),
             Gather::Select(reply) => self.answer_select(&reply, end, answer),
-            Gather::Prepare => self.answer_prepare(end, answer),
+            Gather::Prepare(statement) => self.answer_prepare(*statement, end, answer),
             Gather::Reprepare(reprepared) => self.answer_reprepare(reprepared, end, answer),
             Gather::PrepareSelect(select) => self.answer_prepare_select(*select, end, answer),
-            Gather::Variant => self.answer_variant(end, answer),
-            Gather::AsIs(id) => self.answer_as_is(id, end, answer),
         }
     }
 

@@ -6,10 +6,11 @@ use keywright_wire::bulk::Bulk;
 use keywright_wire::bytes::{Header, write_packet};
 use keywright_wire::packets::write_command;
 use keywright_wire::params::Execution;
-use keywright_wire::protocol::{COM_STMT_BULK_EXECUTE, COM_STMT_PREPARE};
+use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 
 use crate::answer::after::After;
-use crate::session::{Gather, Session, Turn};
+use crate::server::probe::Probe;
+use crate::session::{Session, Turn};
 use crate::step::Step;
 
 impl Session {
@@ -63,10 +64,8 @@ impl Session {
             return Err(self.malformed());
         };
         let Some(&number) = self.statements.as_is.get(&id) else {
-            write_command(COM_STMT_PREPARE, text, &mut self.up);
-            self.answer.expect(Shape::Prepare);
-            self.turn = Turn::Gather(Gather::AsIs(id));
-            return Err(Step::Consumed(0));
+            let text = text.to_vec();
+            return Err(self.ask_by_preparing(&text, Probe::AsIs(id)));
         };
         let effect = self.effect(text);
         if self.pending_last_insert_id.is_some() && effect.sees {

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{AsInteger, LastInsertId, Unread, Unsupported, Variant};
-use keywright_wire::answer::{End, Shape};
+use keywright_wire::answer::End;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
-use keywright_wire::packets::{write_close, write_command};
+use keywright_wire::packets::write_close;
 use keywright_wire::params::{Execution, Param};
-use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 use keywright_wire::values::BadValue;
 
 use crate::client::attributes::UNKNOWN_TYPE;
@@ -17,7 +16,8 @@ use crate::prepared::place::place;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
 use crate::rules::OnExplicit;
-use crate::session::{Gather, Session, Turn};
+use crate::server::probe::Probe;
+use crate::session::{Session, Turn};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// What an execution needs.
@@ -217,8 +217,7 @@ impl Session {
         let prepared = statement.plan.prepare(&statement.text, variant, spacing);
         match prepared {
             Ok(mut prepared) => {
-                write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
-                prepared.text = Vec::new();
+                let text = std::mem::take(&mut prepared.text);
                 let made = Made {
                     variant,
                     spacing,
@@ -226,10 +225,7 @@ impl Session {
                     prepared,
                     is_outdated: false,
                 };
-                self.statements.variant = Some((id, made));
-                self.answer.expect(Shape::Prepare);
-                self.turn = Turn::Gather(Gather::Variant);
-                Step::Consumed(0)
+                self.ask_by_preparing(&text, Probe::Variant(id, Box::new(made)))
             }
             Err(Unread::Unsupported(what)) => {
                 self.refuse_unsupported(header, self.rule_of_statement(id), what)
@@ -241,21 +237,18 @@ impl Session {
         }
     }
 
-    pub(crate) fn answer_variant(&mut self, end: Option<End>, answer: &[u8]) {
-        match (end, self.statements.variant.take()) {
-            (
-                Some(End::Prepared {
-                    statement: number, ..
-                }),
-                Some((id, mut made)),
-            ) => {
-                made.number = number;
+    pub(crate) fn answer_variant(&mut self, id: u32, made: Made, end: Option<End>, answer: &[u8]) {
+        match end {
+            Some(End::Prepared {
+                statement: number, ..
+            }) => {
+                let made = Made { number, ..made };
                 let ours = self.statements.ours.get_mut(&id);
                 if let Some(old) = ours.and_then(|statement| statement.add_variant(made)) {
                     write_close(old.number, &mut self.up);
                 }
             }
-            (_, _) => self.fail_own(answer),
+            Some(End::Ok(_) | End::Error) | None => self.fail_own(answer),
         }
     }
 
@@ -384,9 +377,7 @@ impl Session {
             return;
         }
         statement.long_data.clear();
-        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
-        self.answer.expect(Shape::Simple);
-        self.turn = Turn::Gather(Gather::Nothing);
+        self.ask_to_forget(id);
     }
 }
 

@@ -122,7 +122,7 @@ impl Session {
         write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
         prepared.text = Vec::new();
         self.answer.expect(Shape::Prepare);
-        self.statements.preparing = Some(Statement {
+        let statement = Statement {
             rule: index,
             text: text.to_vec(),
             _held: Arc::new(held),
@@ -140,9 +140,9 @@ impl Session {
             counts: names_row_count(text),
             schema: self.schema_changes(),
             is_passed: false,
-        });
+        };
         self.stage = crate::insert::values::Stage::default();
-        self.turn = Turn::Gather(Gather::Prepare);
+        self.turn = Turn::Gather(Gather::Prepare(Box::new(statement)));
         Step::Consumed(header.total())
     }
 
@@ -308,11 +308,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn answer_prepare(&mut self, end: Option<End>, answer: &[u8]) {
-        let preparing = self.statements.preparing.take();
-        let Some(mut ours) = preparing else {
-            return;
-        };
+    pub(crate) fn answer_prepare(&mut self, mut ours: Statement, end: Option<End>, answer: &[u8]) {
         let Some(made) = ours.variants.first_mut() else {
             return;
         };

@@ -12,7 +12,7 @@ use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{Header, Joined, joined, write_packet};
 use keywright_wire::packets::write_command;
 use keywright_wire::params::{Execution, Param, Type};
-use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
+use keywright_wire::protocol::COM_STMT_PREPARE;
 use keywright_wire::values::BadValue;
 
 use crate::answer::last_insert_id::names_row_count;
@@ -277,9 +277,7 @@ impl Session {
             return;
         }
         select.long_data.clear();
-        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
-        self.answer.expect(Shape::Simple);
-        self.turn = Turn::Gather(Gather::Nothing);
+        self.ask_to_forget(id);
     }
 }
 

@@ -284,7 +284,9 @@ impl Session {
             reply: self.reply(&plan, plan.last_insert_id(), &keys),
             returning: plan.returning(),
         };
-        self.own_query(&text, Gather::Reprepare(reprepared))
+        self.send_own(&text);
+        self.turn = Turn::Gather(Gather::Reprepare(reprepared));
+        Step::Consumed(0)
     }
 
     /// The server's answer to it.

@@ -2,16 +2,15 @@
 //! which is never executed.
 
 use keywright_rewrite::{KeyForm, TableName, quote_name};
-use keywright_wire::answer::Shape;
 use keywright_wire::capability::EXTENDED_METADATA;
 use keywright_wire::packets::{
-    ColumnType, column_names, error_of, only_column, prepared_id, write_close, write_command,
+    ColumnType, column_names, error_of, only_column, prepared_id, write_close,
 };
-use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::Named;
 use crate::rules::{KeyColumnState, Rule};
-use crate::session::{Gather, Session, Turn};
+use crate::server::probe::Probe;
+use crate::session::Session;
 use crate::step::Step;
 
 /// Error numbers of the server: no such table, no such schema, no schema chosen, no such column, no privilege to read the table, or
@@ -94,14 +93,14 @@ impl Session {
     /// Puts a question to the server.
     pub(crate) fn ask(&mut self, question: &Question) -> Step {
         let mut text = b"SELECT ".to_vec();
-        let (table, gather) = match question {
+        let (table, probe) = match question {
             Question::Hidden(table) => {
                 let (schema, name) = self.named(table);
                 return self.ask_hidden((schema.to_vec(), name.to_vec()));
             }
             Question::Columns(table) => {
                 text.push(b'*');
-                (table, Gather::Columns)
+                (table, Probe::Columns)
             }
             Question::Key(table, index) => {
                 let rule = self.rules.rules().get(*index);
@@ -109,7 +108,7 @@ impl Session {
                 quote_name(column.as_bytes(), &mut text);
                 let (schema, name) = self.named(table);
                 let named = (schema.to_vec(), name.to_vec());
-                (table, Gather::Key(named, *index))
+                (table, Probe::Key(named, *index))
             }
         };
         text.extend_from_slice(b" FROM ");
@@ -118,10 +117,7 @@ impl Session {
             text.push(b'.');
         }
         quote_name(&table.table, &mut text);
-        write_command(COM_STMT_PREPARE, &text, &mut self.up);
-        self.answer.expect(Shape::Prepare);
-        self.turn = Turn::Gather(gather);
-        Step::Consumed(0)
+        self.ask_by_preparing(&text, probe)
     }
 
     /// The answer to [`Question::Columns`].

@@ -6,8 +6,9 @@ use keywright_wire::packets::{only_row, packets};
 
 use crate::answer::after::Named;
 use crate::server::context::Context;
+use crate::server::probe::Probe;
 use crate::server::question::Question;
-use crate::session::{Gather, Session};
+use crate::session::Session;
 use crate::step::Step;
 
 /// How many temporary tables are remembered. The rows of one that is not get keys of the rule whose table it hides.
@@ -181,7 +182,7 @@ impl Session {
         quote_name(schema, &mut text);
         text.push(b'.');
         quote_name(name, &mut text);
-        self.own_query(&text, Gather::Temporary(named))
+        self.ask_by_text(&text, Probe::Temporary(named))
     }
 
     /// The server's answer: an error where there is no table at all.

@@ -4,13 +4,10 @@
 use std::sync::Arc;
 
 use keywright_core::Cause;
-use keywright_wire::answer::Shape;
-use keywright_wire::packets::write_command;
-use keywright_wire::protocol::COM_SET_OPTION;
 
 use crate::insert::values::Stage;
 use crate::rules::{Mode, Rules};
-use crate::session::{Gather, Session, Turn};
+use crate::session::{Session, Turn};
 use crate::step::KeyFailure;
 
 /// What became of an attempt to take other rules.
@@ -34,11 +31,7 @@ impl Session {
         if !is_waited_for || !self.is_at_command() || self.multi_statement.is_some() {
             return false;
         }
-        // What is in force already: unlike others' its answer leaves ROW_COUNT() as it is after an error, and warnings.
-        let option = u16::from(!self.allows_several());
-        write_command(COM_SET_OPTION, &option.to_le_bytes(), &mut self.up);
-        self.answer.expect(Shape::Simple);
-        self.turn = Turn::Gather(Gather::Status);
+        self.ask_status();
         true
     }
 
@@ -92,7 +85,7 @@ impl Session {
 
     /// Whether the client's next command is waited for, or is at the front and nothing of it went out yet.
     fn is_at_command(&self) -> bool {
-        matches!(self.turn, Turn::Command)
+        self.is_clients_turn()
             && self.passing.is_none()
             && !self.drop_command
             && self.stage.load.is_none()

@@ -1,9 +1,10 @@
 //! Whose turn it is.
 
-use crate::answer::after::{After, Named};
+use crate::answer::after::After;
 use crate::answer::last_insert_id::Reply;
 use crate::insert::native::{Answered, PassedOn, Sent};
 use crate::prepared::select_prepared::SelectStatement;
+use crate::prepared::statements::Statement;
 use crate::prepared::text_prepare::Reprepared;
 
 /// Whose turn it is.
@@ -13,7 +14,7 @@ pub(crate) enum Turn {
     Command,
     /// The upstream's: its answer is passed on to the client.
     Answer(After),
-    /// The upstream's: its answer is gathered. It is for us, or goes to the client once it is complete.
+    /// The upstream's: its answer is gathered. It decides what is next, or goes to the client once it is complete.
     Gather(Gather),
     /// The driver's: it looks for keys.
     Keys,
@@ -38,22 +39,10 @@ impl Turn {
 /// What a gathered answer is for.
 #[derive(Debug)]
 pub(crate) enum Gather {
-    /// [`crate::server::context::probe`].
-    Context,
-    /// Whether this table is a temporary one.
-    Temporary(Named),
-    /// The columns of a table.
-    Columns,
-    /// Whether this table has the column of this rule.
-    Key(Named, usize),
-    /// LAST_INSERT_ID() was brought up to date.
-    SetLastInsertId,
     /// A rewritten INSERT.
     Insert(Reply),
     /// A try of an INSERT … SELECT.
     Select(Reply),
-    /// What LAST_INSERT_ID() is.
-    ReadLastInsertId,
     /// LAST_INSERT_ID() is made 0 for a LOAD DATA.
     LoadStart,
     /// Which file a LOAD DATA LOCAL wants.
@@ -61,23 +50,15 @@ pub(crate) enum Gather {
     /// A try of a LOAD DATA.
     Load,
     /// A rewritten COM_STMT_PREPARE.
-    Prepare,
+    Prepare(Box<Statement>),
     /// A PREPARE out of a text, with keys in it.
     Reprepare(Reprepared),
     /// A rewritten COM_STMT_PREPARE of an INSERT … SELECT.
     PrepareSelect(Box<SelectStatement>),
-    /// Another text of a statement that the client has prepared.
-    Variant,
-    /// The client's own text of one of its statements.
-    AsIs(u32),
     /// An INSERT for which the server makes the key.
     Native(Sent),
     /// The warnings of one.
     Warnings(Answered),
     /// The warnings of one that was passed on, and whose client waits for the end of its answer.
     PassedWarnings(PassedOn),
-    /// Status flags.
-    Status,
-    /// Nothing.
-    Nothing,
 }
