@@ -27,6 +27,7 @@ use crate::rules::Rules;
 use crate::rules::traffic::UnderWay;
 use crate::server::context::Context;
 use crate::server::probe::Probe;
+use crate::server::question::Told;
 use crate::step::{Event, KeyFailure, SessionFacts, StatementOutcome, Step};
 
 pub use follow::RulesUpdate;
@@ -41,6 +42,8 @@ pub struct Session {
     pub(crate) plan_cache: PlanCache,
     /// What is known of the command that is at the front of the client's bytes.
     pub(crate) stage: Stage,
+    /// What the server has said of its table.
+    pub(crate) told: Told,
     pub(crate) turn: Turn,
     /// A question of our own that the server has not answered yet; then it is nobody else's turn.
     pub(crate) probe: Option<Probe>,
@@ -117,6 +120,7 @@ impl Session {
             facts,
             plan_cache: PlanCache::default(),
             stage: Stage::default(),
+            told: Told::default(),
             turn,
             probe: None,
             flow: Flow::new(last_status),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::answer::after::After;
 use crate::insert::native::Native;
-use crate::insert::values::Stage;
 use crate::prepared::observed::Execution;
 use crate::prepared::statements::{ByMode, Changes, Keyless};
 use crate::server::question::KeyThere;
@@ -75,7 +74,7 @@ impl Session {
     }
 
     fn expect(&mut self, shape: Shape, after: After) {
-        self.stage = Stage::default();
+        self.forget_command();
         self.memory_full = false;
         self.answer.expect(shape);
         if shape != Shape::None {

@@ -19,7 +19,6 @@ use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::PendingLastInsertId;
 use crate::insert::local_file::{File, Sending, Taking};
 use crate::insert::select::{GROWTH, NOT_REPEATABLE, ROWS_FIRST};
-use crate::insert::values::Stage;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::server::probe::Probe;
 use crate::server::question::KeyThere;
@@ -312,7 +311,7 @@ impl Session {
 
     /// Answers the command, and the client's file if there is one, as the server did.
     fn reply_after_file(&mut self, header: Header, mut answer: Vec<u8>) -> Step {
-        self.stage = Stage::default();
+        self.forget_command();
         if let Some(sequence) = answer.get_mut(HEADER_BYTES - 1) {
             *sequence = header.sequence.wrapping_add(1);
         }
@@ -388,7 +387,7 @@ impl Session {
         if too_few && self.grow_load() {
             return;
         }
-        let Some(mut load) = std::mem::take(&mut self.stage).load else {
+        let Some(mut load) = self.take_stage().load else {
             return;
         };
         if load.file.is_some() && matches!(load.phase, Phase::Sent(_)) {

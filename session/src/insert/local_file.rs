@@ -118,7 +118,7 @@ impl Session {
             *sequence = 1;
         }
         self.down.extend(answer);
-        self.stage = crate::insert::values::Stage::default();
+        self.forget_command();
         self.drop_command = true;
     }
 

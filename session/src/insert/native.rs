@@ -136,7 +136,7 @@ impl Session {
             self.watch_fence(rule);
             return self.pass(header, bytes, shape, after);
         };
-        self.stage = crate::insert::values::Stage::default();
+        self.forget_command();
         self.memory_full = false;
         self.up.extend_from_slice(whole);
         self.answer.expect(shape);
@@ -276,7 +276,7 @@ impl Session {
             // A second try could read the rows of the first.
             return Some(self.refuse(header, Cause::StoreUnavailable, LEFT_OUT));
         }
-        self.stage = crate::insert::values::Stage::default();
+        self.forget_command();
         self.down.extend_from_slice(&answer);
         self.leave();
         Some(Step::Consumed(header.total()))

@@ -204,16 +204,16 @@ impl Session {
         let is_ahead = self.rules.is_ahead(index, schema, name);
         let was_seen = self.rules.key_column_state(schema, name) != KeyColumnState::NoTable;
         if insert.needs_columns() {
-            match &self.stage.columns {
+            match &self.told.columns {
                 None => return Ok(Planned::Ask(Question::Columns(table.clone()))),
-                Some(_) if self.stage.missing => return Ok(Planned::Pass),
+                Some(_) if self.told.missing => return Ok(Planned::Pass),
                 Some(_) => {}
             }
         }
         let key = KeyColumn {
             name: rule.column.as_bytes(),
             form: rule.form,
-            live: self.stage.columns.as_deref().unwrap_or_default(),
+            live: self.told.columns.as_deref().unwrap_or_default(),
             watched: rule.watched,
             is_signed: rule.is_signed && was_seen,
             is_strict: rule.repeatable && was_seen,

@@ -8,7 +8,7 @@ use keywright_wire::packets::error_payload;
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
-use crate::insert::values::{Stage, has_ambiguous_id};
+use crate::insert::values::has_ambiguous_id;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule};
 use crate::session::Session;
 use crate::step::{StatementOutcome, Step};
@@ -160,7 +160,7 @@ impl Session {
 
     /// The server's error for an execution whose values do not fit its statement.
     pub(crate) fn tell_malformed(&mut self, header: Header) -> Step {
-        self.stage = Stage::default();
+        self.forget_command();
         self.leave();
         let payload = error_payload(MALFORMED, "HY000", "Malformed communication packet");
         let sequence = header.sequence.wrapping_add(1);
@@ -170,7 +170,7 @@ impl Session {
 
     /// Answers the command at the front with an error; the upstream never sees it.
     pub(crate) fn refuse(&mut self, header: Header, cause: Cause, message: &str) -> Step {
-        self.stage = Stage::default();
+        self.forget_command();
         self.leave();
         write_error(
             cause,

@@ -242,7 +242,7 @@ impl Session {
         if too_few && self.grow() {
             return;
         }
-        let stage = std::mem::take(&mut self.stage);
+        let stage = self.take_stage();
         let rule = stage.query.as_ref().map(|attempt| attempt.rule);
         self.drop_command = true;
         if too_few {

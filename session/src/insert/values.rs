@@ -19,19 +19,13 @@ use crate::insert::refuse::observed;
 use crate::insert::select::Attempt;
 use crate::prepared::text_prepare::Reprepared;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
-use crate::server::question::KeyThere;
+use crate::server::question::Told;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
 
 /// What is known of the command at the front of the client's bytes, which may be read several times before it goes out.
 #[derive(Debug, Default)]
 pub(crate) struct Stage {
-    /// The table's live columns, for a statement without column list.
-    pub(crate) columns: Option<Vec<Vec<u8>>>,
-    /// There is no such table.
-    pub(crate) missing: bool,
-    /// Whether the table has the column of its rule, if that was asked.
-    pub(crate) key: Option<KeyThere>,
     /// Its plan, once there is one.
     pub(crate) plan: Option<(usize, Plan)>,
     /// The tries of an INSERT … SELECT.
@@ -62,6 +56,17 @@ impl Stage {
 }
 
 impl Session {
+    /// The command at the front is done with.
+    pub(crate) fn forget_command(&mut self) {
+        self.take_stage();
+    }
+
+    /// The same, of which something is still needed.
+    pub(crate) fn take_stage(&mut self) -> Stage {
+        self.told = Told::default();
+        std::mem::take(&mut self.stage)
+    }
+
     pub(crate) fn insert(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
         if self.stage.query.is_some() {
             return self.attempt(header, bytes, text);
@@ -218,7 +223,7 @@ impl Session {
         text: &[u8],
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Step {
-        let stage = std::mem::take(&mut self.stage);
+        let stage = self.take_stage();
         let Some((index, plan)) = stage.plan else {
             return self.malformed();
         };
@@ -297,7 +302,7 @@ impl Session {
             let message = "keywright cannot read the state of the session";
             write_error(Cause::StatementUnsupported, message, 1, &mut self.down);
         }
-        self.stage = Stage::default();
+        self.forget_command();
         self.context.known = false;
         self.drop_command = true;
     }

@@ -260,7 +260,7 @@ impl Session {
         execution: &Execution<'_>,
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Step {
-        self.stage = crate::insert::values::Stage::default();
+        self.forget_command();
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
         };

@@ -159,7 +159,7 @@ impl Session {
         bulk: &Bulk<'_>,
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Result<Step, Fault> {
-        self.stage = crate::insert::values::Stage::default();
+        self.forget_command();
         let (index, rule, needs, total) = self.bulk_needs(id, bulk)?;
         let keys = match keys.and_then(|keys| match total {
             0 => Ok(keys),

@@ -13,7 +13,7 @@ use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 use crate::answer::last_insert_id::names_row_count;
 use crate::budget::Held;
 use crate::insert::plan::Planned;
-use crate::insert::values::{Stage, has_ambiguous_id};
+use crate::insert::values::has_ambiguous_id;
 use crate::prepared::statements::{Made, Observed, ObservedInsert, Statement};
 use crate::rules::{OnAmbiguousId, OnExplicit};
 use crate::session::Session;
@@ -87,7 +87,7 @@ impl Session {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Ask(question)) => return Execution::Not(self.ask(&question)),
             Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
-                self.stage = Stage::default();
+                self.forget_command();
                 return Execution::Native;
             }
             Err((rule, what)) if self.must_refuse(rule, what) => {
@@ -95,7 +95,7 @@ impl Session {
             }
             Err(_) => return Execution::Native,
         };
-        self.stage = Stage::default();
+        self.forget_command();
         if let Some(step) = self.refuse_plan(header, index, &plan) {
             return Execution::Not(step);
         }

@@ -141,7 +141,7 @@ impl Session {
             schema: self.schema_changes(),
             is_passed: false,
         };
-        self.stage = crate::insert::values::Stage::default();
+        self.forget_command();
         self.turn = Turn::Gather(Gather::Prepare(Box::new(statement)));
         Step::Consumed(header.total())
     }

@@ -6,7 +6,6 @@ use keywright_wire::bytes::Header;
 use keywright_wire::packets::write_close;
 
 use crate::insert::plan::Planned;
-use crate::insert::values::Stage;
 use crate::session::Session;
 use crate::step::Step;
 
@@ -39,7 +38,7 @@ impl Session {
             Ok(Planned::Plan(index, plan)) => (plan, index),
             Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
             Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
-                self.stage = Stage::default();
+                self.forget_command();
                 self.set_passed(id, all, true);
                 return Refreshed::Passed;
             }
@@ -48,7 +47,7 @@ impl Session {
             }
             Err((_, what)) => return Refreshed::Not(self.refuse_execution(header, id, what)),
         };
-        self.stage = Stage::default();
+        self.forget_command();
         self.set_passed(id, all, false);
         let sql_mode = self.sql_mode();
         let Some(statement) = self.statements.ours.get_mut(&id) else {
@@ -103,7 +102,7 @@ impl Session {
                 return Refreshed::Not(self.refuse_select_execution(header, id, what));
             }
         };
-        self.stage = Stage::default();
+        self.forget_command();
         if let Some(select) = self.statements.selects.get_mut(&id) {
             (select.schema, select.is_passed) = (all, is_passed);
         }

@@ -122,7 +122,7 @@ impl Session {
         };
         write_command(COM_STMT_PREPARE, &ours, &mut self.up);
         self.answer.expect(Shape::Prepare);
-        self.stage = crate::insert::values::Stage::default();
+        self.forget_command();
         self.turn = Turn::Gather(Gather::PrepareSelect(Box::new(SelectStatement {
             rule: index,
             text: text.to_vec(),

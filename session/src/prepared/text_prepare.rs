@@ -18,7 +18,6 @@ use crate::answer::after::{After, Texts};
 use crate::answer::last_insert_id::Reply;
 use crate::budget::Held;
 use crate::client::text::Reading;
-use crate::insert::values::Stage;
 use crate::server::context::Context;
 use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, StatementOutcome, Step};
@@ -247,7 +246,7 @@ impl Session {
         write_command(COM_QUERY, &[attributes, own].concat(), &mut self.up);
         self.answer.expect(Shape::Results);
         self.turn = Turn::of_reply(reprepared.reply, reprepared.returning);
-        self.stage = Stage::default();
+        self.forget_command();
         Step::Consumed(header.total())
     }
 

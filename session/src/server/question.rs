@@ -45,6 +45,17 @@ pub(crate) enum KeyThere {
     Untold,
 }
 
+/// What the server has said of the table of the command at the front.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// Its live columns, for a statement without column list.
+    pub(crate) columns: Option<Vec<Vec<u8>>>,
+    /// There is no such table.
+    pub(crate) missing: bool,
+    /// Whether it has the column of its rule.
+    key: Option<KeyThere>,
+}
+
 impl Session {
     /// Whether a table has its rule's column, and room in it. The session asks before each statement on a table that lacked the column at
     /// the last schema refresh. Of newer tables and of views it asks until the answer is yes.
@@ -74,7 +85,7 @@ impl Session {
             KeyColumnState::NoTable => KeyThere::Yes,
             KeyColumnState::Missing => KeyThere::No,
         };
-        match self.stage.key {
+        match self.told.key {
             Some(KeyThere::Untold) => Ok(if_untold),
             // The view has changed, and the server refuses what was made for the old one.
             Some(KeyThere::No) if self.rules.view(index).is_some() => Ok(KeyThere::Yes),
@@ -124,8 +135,8 @@ impl Session {
     pub(crate) fn answer_columns(&mut self, answer: &[u8]) {
         self.close_question(answer);
         // Of a table that is not there the server will say so itself. Otherwise the columns stay unknown.
-        self.stage.missing = error_of(answer).is_some_and(says_no_table);
-        self.stage.columns = Some(column_names(answer).unwrap_or_default());
+        self.told.missing = error_of(answer).is_some_and(says_no_table);
+        self.told.columns = Some(column_names(answer).unwrap_or_default());
     }
 
     /// The answer to [`Question::Key`].
@@ -151,7 +162,7 @@ impl Session {
         {
             self.context.note_key(table);
         }
-        self.stage.key = Some(there);
+        self.told.key = Some(there);
     }
 
     /// A statement with a key failed. If the column is missing, the table has changed.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use keywright_core::Cause;
 
-use crate::insert::values::Stage;
 use crate::rules::{Mode, Rules};
 use crate::session::{Session, Turn};
 use crate::step::KeyFailure;
@@ -78,7 +77,7 @@ impl Session {
             self.context.note_renamed();
         }
         self.rules = Arc::clone(rules);
-        self.stage = Stage::default();
+        self.forget_command();
         self.goes_on = None;
         RulesUpdate::Taken
     }
