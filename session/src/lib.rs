@@ -26,9 +26,11 @@
 mod answer;
 mod budget;
 mod client;
+mod connection;
 mod flow;
 pub mod imagine;
 mod insert;
+mod job;
 mod prepared;
 pub mod rules;
 mod server;

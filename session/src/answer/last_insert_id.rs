@@ -15,8 +15,9 @@ use keywright_wire::packets::{single_ok, write_ok_with_id};
 
 use crate::answer::after::After;
 use crate::client::kinds::may_set_last_insert_id;
+use crate::connection::Connection;
+use crate::job::Job;
 use crate::server::probe::Probe;
-use crate::session::Session;
 use crate::step::Step;
 
 /// What a statement that is passed on may see and change.
@@ -132,7 +133,7 @@ impl Reply {
     }
 }
 
-impl Session {
+impl Connection {
     /// What LAST_INSERT_ID() shows, as far as that is known.
     pub(crate) fn shown_last_insert_id(&self) -> Option<u64> {
         match self.pending_last_insert_id {
@@ -349,12 +350,13 @@ impl Session {
     }
 
     /// LAST_INSERT_ID() was brought up to date, or could not be.
-    pub(crate) fn answer_last_insert_id(&mut self, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn answer_last_insert_id(&mut self, end: Option<End>, answer: &[u8]) -> Job {
         if end == Some(End::Error) {
-            self.fail_own(answer);
+            self.fail_own(answer)
         } else {
             self.last_insert_id = self.shown_last_insert_id();
             self.pending_last_insert_id = None;
+            Job::Idle
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::answer::after::After;
+use crate::connection::Connection;
 use crate::insert::native::Native;
+use crate::job::{Job, Next};
 use crate::prepared::observed::Execution;
 use crate::prepared::statements::{ByMode, Changes, Keyless};
 use crate::server::question::KeyThere;
-use crate::session::{Session, Turn};
 use crate::step::Step;
 use keywright_core::Cause;
 use keywright_rewrite::{Flavour, Unsupported};
@@ -34,7 +35,7 @@ impl Passing {
     }
 }
 
-impl Session {
+impl Connection {
     /// Passes a command on untouched; its answer has this shape and changes that.
     pub(crate) fn pass(
         &mut self,
@@ -42,10 +43,10 @@ impl Session {
         bytes: &[u8],
         shape: Shape,
         after: After,
-    ) -> Step {
-        self.expect(shape, after);
+    ) -> Next {
+        let job = self.expect(shape, after);
         self.passing = Some(Passing::new(header));
-        self.pass_on(bytes)
+        job.with(self.pass_on(bytes))
     }
 
     /// Passes a command on that begins with a statement's number, which the server may know by another.
@@ -56,7 +57,7 @@ impl Session {
         named: u32,
         shape: Shape,
         after: After,
-    ) -> Step {
+    ) -> Next {
         const FRONT_BYTES: usize = HEADER_BYTES + 1 + 4;
         let is_same = match self.facts.server.flavour {
             Flavour::MariaDb => self.statements.upstream(named) == named,
@@ -69,21 +70,22 @@ impl Session {
         let number = self.statements.upstream(named);
         self.up.extend_from_slice(before);
         self.up.extend(number.to_le_bytes());
-        self.expect(shape, after);
-        self.pass_rest(header, FRONT_BYTES)
+        let job = self.expect(shape, after);
+        job.with(self.pass_rest(header, FRONT_BYTES))
     }
 
-    fn expect(&mut self, shape: Shape, after: After) {
+    fn expect(&mut self, shape: Shape, after: After) -> Job {
         self.forget_command();
         self.memory_full = false;
         self.answer.expect(shape);
-        if shape != Shape::None {
-            self.turn = Turn::Answer(after);
+        match shape == Shape::None {
+            true => Job::Idle,
+            false => Job::Passing(after),
         }
     }
 
     /// An execution of the statement that the client names so.
-    pub(crate) fn execute_passed(&mut self, header: Header, bytes: &[u8], named: u32) -> Step {
+    pub(crate) fn execute_passed(&mut self, header: Header, bytes: &[u8], named: u32) -> Next {
         const FLAGS: usize = HEADER_BYTES + 1 + 4;
         let flags = match bytes.get(FLAGS) {
             Some(flags) => *flags,
@@ -92,7 +94,8 @@ impl Session {
             None => {
                 return Step::More {
                     at_least: FLAGS + 1,
-                };
+                }
+                .into();
             }
         };
         let id = self.statements.number(named);
@@ -101,25 +104,25 @@ impl Session {
             match self.execute_observed(header, bytes, id, observed) {
                 Execution::Native => {}
                 Execution::Ours => return self.command(bytes),
-                Execution::Not(step) => return step,
+                Execution::Not(step) => return step.into(),
             }
         } else if self.keeps_locks()
             && let Some(step) = self.enter_all(header, &passed.named)
         {
-            return step;
+            return step.into();
         }
         if let Some(keyless) = &passed.keyless
             && let Some(step) = self.check_keyless(header, keyless)
         {
-            return step;
+            return step.into();
         }
         if let Some(by_mode) = passed.by_mode
             && let Some(step) = self.check_mode(header, by_mode)
         {
-            return step;
+            return step.into();
         }
         if passed.effect.sees && self.pending_last_insert_id.is_some() {
-            return self.update_last_insert_id(passed.effect.counts);
+            return self.update_last_insert_id(passed.effect.counts).into();
         }
         let after = Self::after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);
@@ -218,10 +221,12 @@ impl Session {
 
     /// Passes on a command after which the session understands nothing more, such as a replica's, unless the session must see a
     /// COM_CHANGE_USER.
-    pub(crate) fn stream(&mut self, header: Header, bytes: &[u8]) -> Step {
+    pub(crate) fn stream(&mut self, header: Header, bytes: &[u8]) -> Next {
         if self.must_see_change_user {
             let message = "replication and cloning: not where the proxy must see who logs in";
-            return self.refuse(header, Cause::StatementUnsupported, message);
+            return self
+                .refuse(header, Cause::StatementUnsupported, message)
+                .into();
         }
         self.pass(header, bytes, Shape::Stream, After::Nothing)
     }

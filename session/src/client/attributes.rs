@@ -6,7 +6,7 @@ use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::capability::QUERY_ATTRIBUTES;
 use keywright_wire::values::BadValue;
 
-use crate::session::Session;
+use crate::connection::Connection;
 
 /// Longest attributes of a text that are sent again with what it is rewritten to, bytes.
 const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
@@ -16,7 +16,7 @@ pub(crate) const HEAD_BYTES_MAX: usize = 4096;
 /// Why a text behind attributes, or an execution with them, gets no keys.
 pub(crate) const UNKNOWN_TYPE: Unsupported = Unsupported::Attributes("of a type that is not known");
 
-impl Session {
+impl Connection {
     /// Whether statements come with attributes.
     pub(crate) fn has_attributes(&self) -> bool {
         self.facts.capabilities & QUERY_ATTRIBUTES != 0

@@ -10,10 +10,11 @@ use keywright_wire::values::BadValue;
 
 use crate::answer::after::{After, Named, Texts};
 use crate::client::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
+use crate::connection::Connection;
 use crate::insert::native::Native;
+use crate::job::Next;
 use crate::prepared::text_prepare::TextStatement;
 use crate::server::context::is_harmless_set;
-use crate::session::Session;
 use crate::step::Step;
 
 /// What is known of one statement before it is carried out.
@@ -34,19 +35,19 @@ pub(crate) enum Reading {
     Execute(Vec<u8>),
 }
 
-impl Session {
-    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Step {
+impl Connection {
+    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Next {
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
             Joined::More(_) if self.is_for_no_rule(header, bytes) => {
                 return self.pass_unread(header, bytes, After::Nothing);
             }
-            Joined::More(at_least) => return Step::More { at_least },
+            Joined::More(at_least) => return Step::More { at_least }.into(),
             Joined::TooLong => return self.long_query(header, bytes),
         };
         self.front = match self.front_of(&payload) {
             Ok(front) => front,
-            Err(BadValue::Malformed) => return self.malformed(),
+            Err(BadValue::Malformed) => return self.malformed().into(),
             Err(BadValue::Type) => return self.unsupported(header, bytes, None, UNKNOWN_TYPE),
         };
         let text = self.ended(payload.get(self.front..).unwrap_or_default());
@@ -54,7 +55,7 @@ impl Session {
             match self.is_beyond_reading(text) {
                 Ok(false) => {}
                 Ok(true) => return self.unsupported(header, bytes, None, Unsupported::Blank),
-                Err(step) => return step,
+                Err(step) => return step.into(),
             }
         }
         // A statement with a plan was read before, and is the only one of its text.
@@ -76,10 +77,10 @@ impl Session {
     }
 
     /// One statement.
-    pub(crate) fn one(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
+    pub(crate) fn one(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Next {
         let reading = match self.read_statement(text) {
             Ok(reading) => reading,
-            Err(()) => return self.ask_context(),
+            Err(()) => return self.ask_context().into(),
         };
         match reading {
             // The context is known here: otherwise the statement would not be read as an INSERT.
@@ -89,7 +90,7 @@ impl Session {
             Reading::Insert => self.insert(header, bytes, text),
             Reading::Load(table) => self.load(header, bytes, text, &table),
             Reading::Pass(after) => match self.enter_named(header, text) {
-                Some(step) => step,
+                Some(step) => step.into(),
                 None => self.pass_query(header, bytes, text, after),
             },
             Reading::Unsupported(table, what, after) => {
@@ -97,7 +98,7 @@ impl Session {
                     true => self.rule_behind(&table),
                     false => match self.rule_now(&table) {
                         Ok(rule) => rule,
-                        Err(question) => return self.ask(&question),
+                        Err(question) => return self.ask(&question).into(),
                     },
                 };
                 match rule {
@@ -120,10 +121,10 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         after: After,
-    ) -> Step {
+    ) -> Next {
         let effect = self.effect(text);
         if self.pending_last_insert_id.is_some() && effect.sees {
-            return self.update_last_insert_id(effect.counts);
+            return self.update_last_insert_id(effect.counts).into();
         }
         let after = self.note_effect(effect, after);
         self.pass(header, bytes, Shape::Results, after)
@@ -136,10 +137,10 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         native: Native,
-    ) -> Step {
+    ) -> Next {
         let effect = self.effect(text);
         if self.pending_last_insert_id.is_some() && effect.sees {
-            return self.update_last_insert_id(effect.counts);
+            return self.update_last_insert_id(effect.counts).into();
         }
         let after = self.note_effect(effect, After::Nothing);
         self.pass_native(header, bytes, (Shape::Results, after), native)
@@ -250,11 +251,11 @@ impl Session {
     }
 
     /// A statement that is too long to gather: it is passed on unless it is for a table with a rule.
-    fn long_query(&mut self, header: Header, bytes: &[u8]) -> Step {
+    fn long_query(&mut self, header: Header, bytes: &[u8]) -> Next {
         let head = self.beginning(header, bytes);
         let at_least = beginning_end(header);
         if head.map_or(0, <[u8]>::len) < HEAD_BYTES_MAX && bytes.len() < at_least {
-            return Step::More { at_least };
+            return Step::More { at_least }.into();
         }
         let Ok(head) = head else {
             return self.long_attributes(header, bytes);
@@ -263,7 +264,7 @@ impl Session {
         match kind(head, &modes) {
             Kind::Insert | Kind::Replace => {
                 if !self.context.known {
-                    return self.ask_context();
+                    return self.ask_context().into();
                 }
                 let (is_free, rule) = match InsertHead::read(head, &modes) {
                     Ok(head) => {
@@ -275,24 +276,25 @@ impl Session {
                 };
                 if is_free {
                     if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
-                        return step;
+                        return step.into();
                     }
                     return self.pass_unread(header, bytes, After::Nothing);
                 }
                 self.refuse_long(
                     "keywright: statement on a table with a rule is longer than rewrite_bytes_max",
                 )
+                .into()
             }
             _ => self.pass_unread(header, bytes, After::ANYTHING),
         }
     }
 
     /// A statement that is too long to gather, and whose text begins too far behind its attributes to be read.
-    fn long_attributes(&mut self, header: Header, bytes: &[u8]) -> Step {
+    fn long_attributes(&mut self, header: Header, bytes: &[u8]) -> Next {
         if self.rewrites_any() {
             return self.refuse_long(
                 "keywright: query attributes of a statement longer than rewrite_bytes_max cannot be read",
-            );
+            ).into();
         }
         self.pass_unread(header, bytes, After::ANYTHING)
     }
@@ -310,9 +312,9 @@ impl Session {
     }
 
     /// Passes a statement on whose text is not read to its end.
-    fn pass_unread(&mut self, header: Header, bytes: &[u8], after: After) -> Step {
+    fn pass_unread(&mut self, header: Header, bytes: &[u8], after: After) -> Next {
         if self.pending_last_insert_id.is_some() {
-            return self.update_last_insert_id(false);
+            return self.update_last_insert_id(false).into();
         }
         self.last_insert_id = None;
         self.pass(header, bytes, Shape::Results, after)

@@ -27,7 +27,9 @@ impl Imagined {
     ) {
         for (_, payload) in packets(&commands).unwrap_or_default() {
             match payload.split_first() {
-                Some((&COM_QUERY, text)) if text == probe(self.session.context.modes.server) => {
+                Some((&COM_QUERY, text))
+                    if text == probe(self.session.connection.context.modes.server) =>
+                {
                     self.tell_state(answers)
                 }
                 Some((&COM_QUERY, ASK_LAST_ID)) => {
@@ -58,7 +60,7 @@ impl Imagined {
     }
 
     fn wants_file(&self, text: &[u8]) -> bool {
-        let modes = self.session.context.modes;
+        let modes = self.session.connection.context.modes;
         kind(text, &modes) == Kind::LoadData
             && Load::read(text, &modes).is_ok_and(|load| load.is_local())
     }
@@ -125,7 +127,7 @@ impl Imagined {
 
     /// What a statement changes of the state.
     fn follow(&mut self, text: &[u8]) {
-        let modes = self.session.context.modes;
+        let modes = self.session.connection.context.modes;
         match kind(text, &modes) {
             Kind::Use => {
                 if let Some(name) = use_target(text, &modes) {
@@ -134,11 +136,15 @@ impl Imagined {
             }
             Kind::Set => self.follow_set(text),
             Kind::CreateTemporary => {
-                let made = self.session.tables_named(text);
+                let made = self.session.connection.tables_named(text);
                 self.temporary.extend(made.unwrap_or_default());
             }
             Kind::DropTable => {
-                let dropped = self.session.tables_named(text).unwrap_or_default();
+                let dropped = self
+                    .session
+                    .connection
+                    .tables_named(text)
+                    .unwrap_or_default();
                 self.temporary.retain(|there| !dropped.contains(there));
             }
             Kind::Insert | Kind::Replace | Kind::LoadData => self.has_insert_id = false,

@@ -4,8 +4,7 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{InPlace, Plan};
 use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES, Header};
 
-use crate::session::Session;
-use crate::step::Step;
+use crate::connection::Connection;
 
 /// Shortest text that is rewritten in place, bytes: a shorter one is copied as quickly.
 const IN_PLACE_BYTES_MIN: usize = 32 << 10;
@@ -40,7 +39,7 @@ pub(crate) struct Rewriting {
 
 impl Rewriting {
     /// Rewrites it; `None` if that is not what lies there.
-    fn write(&self, bytes: &mut impl Room) -> Option<usize> {
+    pub(crate) fn write(&self, bytes: &mut impl Room) -> Option<usize> {
         let total = self.at.checked_add(self.how.new_bytes())?;
         let room = bytes.stretch(total);
         let len = u32::try_from(total.checked_sub(HEADER_BYTES)?).ok()?;
@@ -52,22 +51,7 @@ impl Rewriting {
     }
 }
 
-impl Session {
-    /// As [`Session::on_client`], of bytes that may be written to: a long INSERT gets its keys where it lies, and is forwarded.
-    pub fn on_client_in_place(&mut self, bytes: &mut impl Room) -> Step {
-        // Statements of one text have bytes of their own.
-        self.writes_in_place = self.multi_statement.is_none();
-        let step = self.on_client(bytes.there());
-        self.writes_in_place = false;
-        let Some(rewriting) = self.rewriting.take() else {
-            return step;
-        };
-        match rewriting.write(bytes) {
-            Some(total) => Step::Forward(total),
-            None => self.malformed(),
-        }
-    }
-
+impl Connection {
     /// How an INSERT is rewritten where it lies, if it is.
     pub(crate) fn in_place(
         &self,

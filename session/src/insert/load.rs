@@ -17,12 +17,13 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::PendingLastInsertId;
+use crate::connection::Connection;
 use crate::insert::local_file::{File, Sending, Taking};
 use crate::insert::select::{GROWTH, NOT_REPEATABLE, ROWS_FIRST};
+use crate::job::{Gather, Job, Next};
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::server::probe::Probe;
 use crate::server::question::KeyThere;
-use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
 
 /// Makes the server's LAST_INSERT_ID() what the rewritten statement expects.
@@ -116,7 +117,7 @@ impl Loading {
     }
 }
 
-impl Session {
+impl Connection {
     /// A LOAD DATA or LOAD XML.
     pub(crate) fn load(
         &mut self,
@@ -124,20 +125,20 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         table: &TableName,
-    ) -> Step {
+    ) -> Next {
         if self.stage.load.is_some() {
             return self.go_on_loading(header, bytes, text);
         }
         let index = match self.rule_now(table) {
             Ok(Some(index)) => index,
             Ok(None) => return self.pass_query(header, bytes, text, After::Nothing),
-            Err(question) => return self.ask(&question),
+            Err(question) => return self.ask(&question).into(),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.pass_query(header, bytes, text, After::Nothing);
         };
         match self.key_there(table, index, &rule) {
-            Err(question) => return self.ask(&question),
+            Err(question) => return self.ask(&question).into(),
             Ok(KeyThere::No) => return self.pass_query(header, bytes, text, After::Nothing),
             Ok(KeyThere::Narrow) => {
                 return self.unsupported(header, bytes, Some(index), Unsupported::KeyNarrow);
@@ -172,7 +173,7 @@ impl Session {
             }
         };
         if let Some(step) = self.enter(header, Some(index)) {
-            return step;
+            return step.into();
         }
         let decision = decision(&rule, &plan);
         if rule.mode == Mode::Observe {
@@ -193,8 +194,8 @@ impl Session {
         }
         match decision {
             LoadDecision::Try => self.begin_loading(index, plan, text),
-            LoadDecision::Explicit => self.refuse_explicit(header, index, &rule),
-            LoadDecision::AmbiguousId => self.refuse_ambiguous_id(header, index),
+            LoadDecision::Explicit => self.refuse_explicit(header, index, &rule).into(),
+            LoadDecision::AmbiguousId => self.refuse_ambiguous_id(header, index).into(),
             LoadDecision::Unsupported(what) => {
                 let what = Unsupported::LoadWith(what);
                 self.unsupported(header, bytes, Some(index), what)
@@ -202,11 +203,13 @@ impl Session {
         }
     }
 
-    fn begin_loading(&mut self, rule: usize, plan: LoadPlan, text: &[u8]) -> Step {
+    fn begin_loading(&mut self, rule: usize, plan: LoadPlan, text: &[u8]) -> Next {
         let Some(before) = self.shown_last_insert_id() else {
             return match self.pending_last_insert_id {
-                Some(_) => self.update_last_insert_id(false),
-                None => self.ask_by_text(ASK_LAST_ID, Probe::ReadLastInsertId),
+                Some(_) => self.update_last_insert_id(false).into(),
+                None => self
+                    .ask_by_text(ASK_LAST_ID, Probe::ReadLastInsertId)
+                    .into(),
             };
         };
         let is_local = plan.is_local();
@@ -221,8 +224,7 @@ impl Session {
         if is_local {
             // It goes out unchanged and gets an empty file, so that the server checks it before the client sends anything.
             self.send_own(text);
-            self.turn = Turn::Gather(Gather::FileName);
-            Step::Consumed(0)
+            Job::Gathering(Gather::FileName).with(Step::Consumed(0))
         } else {
             self.ask_load_keys()
         }
@@ -243,34 +245,36 @@ impl Session {
     }
 
     /// LAST_INSERT_ID() was asked for.
-    pub(crate) fn answer_last_id(&mut self, answer: &[u8]) {
+    pub(crate) fn answer_last_id(&mut self, answer: &[u8]) -> Job {
         let row = only_row(answer, 1, self.deprecates_eof());
         let id = row.and_then(|row| std::str::from_utf8(Reader(row).text()?).ok()?.parse().ok());
         match id {
-            Some(id) => self.last_insert_id = Some(id),
+            Some(id) => {
+                self.last_insert_id = Some(id);
+                Job::Idle
+            }
             None => self.fail_own(answer),
         }
     }
 
     /// Keys for so many rows. No driver computes them from the first, so they need not be consecutive.
-    fn ask_load_keys(&mut self) -> Step {
+    fn ask_load_keys(&mut self) -> Next {
         let Some(load) = &self.stage.load else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let (rule, count) = (load.rule, load.rows);
-        self.turn = Turn::Keys;
-        Step::Keys(KeyRequest {
+        Job::Keys.with(Step::Keys(KeyRequest {
             rule: self.rules.configured(rule),
             count,
             contiguous: false,
-        })
+        }))
     }
 
     /// The client's file has come whole, with so many rows at most.
-    pub(crate) fn file_taken(&mut self, header: Header, rows: u64) -> Step {
+    pub(crate) fn file_taken(&mut self, header: Header, rows: u64) -> Next {
         let rows_max = self.facts.limits.select_rows_max;
         let Some(load) = &mut self.stage.load else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let rule = load.rule;
         (load.rows, load.phase) = (rows, Phase::Keys);
@@ -280,11 +284,12 @@ impl Session {
         self.note(Some(rule), StatementOutcome::Refused("load_data_rows"));
         let message = too_many(rows_max);
         self.refuse(header, Cause::StatementUnsupported, &message)
+            .into()
     }
 
-    fn go_on_loading(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
+    fn go_on_loading(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Next {
         let Some(load) = &mut self.stage.load else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let header = load.file.as_ref().map_or(header, |file| file.whole(header));
         match std::mem::replace(&mut load.phase, Phase::Keys) {
@@ -295,17 +300,17 @@ impl Session {
                 };
                 match keys.and_then(|keys| self.fits(rule, keys, rows)) {
                     Ok(keys) => self.start_try(keys),
-                    Err(failure) => self.refuse(header, failure.cause, &failure.message),
+                    Err(failure) => self.refuse(header, failure.cause, &failure.message).into(),
                 }
             }
             Phase::Ready(keys) => self.send_load(header, bytes, text, &keys),
-            Phase::Refused(answer) => self.reply_after_file(header, answer),
+            Phase::Refused(answer) => self.reply_after_file(header, answer).into(),
             Phase::Start(_)
             | Phase::Sent(_)
             | Phase::Asked
             | Phase::Named
             | Phase::Taking(_)
-            | Phase::Sending(..) => self.malformed(),
+            | Phase::Sending(..) => self.malformed().into(),
         }
     }
 
@@ -319,13 +324,12 @@ impl Session {
         Step::Consumed(header.total())
     }
 
-    fn start_try(&mut self, keys: KeyBatch) -> Step {
+    fn start_try(&mut self, keys: KeyBatch) -> Next {
         if let Some(load) = &mut self.stage.load {
             load.phase = Phase::Start(keys);
         }
         self.send_own(START);
-        self.turn = Turn::Gather(Gather::LoadStart);
-        Step::Consumed(0)
+        Job::Gathering(Gather::LoadStart).with(Step::Consumed(0))
     }
 
     /// The rows' keys, if the column has room for them.
@@ -337,9 +341,9 @@ impl Session {
     }
 
     /// LAST_INSERT_ID() was made 0, or could not be.
-    pub(crate) fn load_started(&mut self, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn load_started(&mut self, end: Option<End>, answer: &[u8]) -> Job {
         let Some(load) = &mut self.stage.load else {
-            return;
+            return Job::Idle;
         };
         let before = load.before;
         load.phase = match std::mem::replace(&mut load.phase, Phase::Keys) {
@@ -348,18 +352,19 @@ impl Session {
         };
         (self.last_insert_id, self.pending_last_insert_id) =
             (None, Some(PendingLastInsertId::To(before)));
+        Job::Idle
     }
 
-    fn send_load(&mut self, header: Header, bytes: &[u8], text: &[u8], keys: &KeyBatch) -> Step {
+    fn send_load(&mut self, header: Header, bytes: &[u8], text: &[u8], keys: &KeyBatch) -> Next {
         let Some(load) = &self.stage.load else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let index = load.rule;
         let rule = self.rules.rules().get(index);
         let may_give = rule.is_some_and(|rule| rule.on_explicit == OnExplicit::Keep);
         let attributes = match self.attributes(bytes) {
             Ok(attributes) => attributes,
-            Err(what) => return self.refuse_unsupported(header, Some(index), what),
+            Err(what) => return self.refuse_unsupported(header, Some(index), what).into(),
         };
         let mut payload = Vec::with_capacity(text.len().saturating_add(256));
         payload.push(COM_QUERY);
@@ -367,37 +372,39 @@ impl Session {
         let spliced = load.plan.splice(text, keys, may_give, &mut payload);
         let (Ok(()), Some(first)) = (spliced, keys.number(0)) else {
             let what = Unsupported::LoadWith("with keys in too many ranges");
-            return self.refuse_unsupported(header, Some(index), what);
+            return self.refuse_unsupported(header, Some(index), what).into();
         };
         if let Some(load) = &mut self.stage.load {
             load.phase = Phase::Sent(first);
         }
         write_packet(&payload, 0, &mut self.up);
         self.answer.expect(Shape::Results);
-        self.turn = Turn::Gather(Gather::Load);
-        Step::Consumed(0)
+        Job::Gathering(Gather::Load).with(Step::Consumed(0))
     }
 
     /// A try was answered: with the error for too few keys, or with the answer that the client gets.
-    pub(crate) fn answer_load(&mut self, answer: &[u8]) {
+    pub(crate) fn answer_load(&mut self, answer: &[u8]) -> Job {
         // Reports of progress may come before it.
         let last = last_packet(answer);
         let error = error_text(last);
         let too_few = error.is_some_and(|(number, message)| is_out_of_range(number, message));
         if too_few && self.grow_load() {
-            return;
+            return Job::Idle;
         }
         let Some(mut load) = self.take_stage().load else {
-            return;
+            return Job::Idle;
         };
         if load.file.is_some() && matches!(load.phase, Phase::Sent(_)) {
             // The file is still there, and is answered together with its command.
             load.phase = Phase::Refused(last.to_vec());
             self.stage.load = Some(load);
-            return;
+            return Job::Idle;
         }
         // Otherwise it was sent on together with its command.
-        self.drop_command = load.file.is_none();
+        let then = match load.file {
+            None => Job::Answered,
+            Some(_) => Job::Idle,
+        };
         let is_given = error.is_some_and(|(number, message)| is_given_key(number, message));
         let sequence = Header::read(last).map_or(1, |header| header.sequence);
         if too_few {
@@ -405,11 +412,11 @@ impl Session {
             let message = too_many(self.facts.limits.select_rows_max);
             let cause = Cause::StatementUnsupported;
             write_error(cause, &message, sequence, &mut self.down);
-            return;
+            return then;
         }
         if is_given {
             self.tell_explicit(load.rule, sequence);
-            return;
+            return then;
         }
         self.note(Some(load.rule), StatementOutcome::Rewritten);
         self.down.extend_from_slice(answer);
@@ -418,6 +425,7 @@ impl Session {
             let went_in = single_ok(last).is_some_and(|(_, _, done)| done.affected_rows > 0);
             self.pending_last_insert_id = Some(load.shown_after(first, failed, went_in));
         }
+        then
     }
 
     /// More keys for the next try; false if there may be no more.

@@ -8,8 +8,9 @@ use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::packets::last_packet;
 use keywright_wire::protocol::LOCAL_INFILE;
 
+use crate::connection::Connection;
 use crate::insert::load::Phase;
-use crate::session::{Gather, Session, Turn};
+use crate::job::{Gather, Job, Next};
 use crate::step::Step;
 
 /// Ends a file that holds nothing.
@@ -64,21 +65,12 @@ fn count(text: &[u8], byte: u8) -> u64 {
     u64::try_from(found).unwrap_or(u64::MAX)
 }
 
-impl Session {
-    /// Whether the client is to send a file now.
-    pub(crate) fn awaits_file(&self) -> bool {
-        match self.turn {
-            Turn::File => true,
-            Turn::Answer(_) => self.answer.wants_local_file(),
-            Turn::Command | Turn::Gather(_) | Turn::Keys | Turn::Passthrough => false,
-        }
-    }
-
+impl Connection {
     /// The upstream asks for the file of a statement that the session rewrites.
-    pub(crate) fn file_wanted(&mut self, request: &[u8]) -> Step {
+    pub(crate) fn file_wanted(&mut self, job: &Job, request: &[u8]) -> Step {
         let phase = self.stage.load.as_mut().map(|load| &mut load.phase);
-        match (&self.turn, phase) {
-            (Turn::Gather(Gather::FileName), Some(phase @ Phase::Asked)) => {
+        match (job, phase) {
+            (Job::Gathering(Gather::FileName), Some(phase @ Phase::Asked)) => {
                 *phase = Phase::Named;
                 // Reports of progress may come before it.
                 self.gathered = last_packet(request).to_vec();
@@ -86,7 +78,7 @@ impl Session {
                 self.answer.local_file_sent();
                 Step::Consumed(request.len())
             }
-            (Turn::Gather(Gather::Load), Some(phase)) => {
+            (Job::Gathering(Gather::Load), Some(phase)) => {
                 let Phase::Sent(first) = *phase else {
                     return self.malformed();
                 };
@@ -98,7 +90,7 @@ impl Session {
     }
 
     /// The upstream has said which file it wants, or that it wants none.
-    pub(crate) fn answer_file_name(&mut self, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn answer_file_name(&mut self, end: Option<End>, answer: &[u8]) -> Job {
         let asks = answer.get(HEADER_BYTES) == Some(&LOCAL_INFILE);
         let request = Header::read(answer)
             .filter(|_| asks)
@@ -109,8 +101,7 @@ impl Session {
         let answer = last_packet(answer);
         if asks && matches!(end, Some(End::Ok(_))) {
             self.down.extend_from_slice(request);
-            self.turn = Turn::File;
-            return;
+            return Job::File;
         }
         // An error, which to the client comes at once.
         let mut answer = answer.to_vec();
@@ -119,13 +110,13 @@ impl Session {
         }
         self.down.extend(answer);
         self.forget_command();
-        self.drop_command = true;
+        Job::Answered
     }
 
     /// The client's bytes while it sends its file.
-    pub(crate) fn take_file(&mut self, bytes: &[u8]) -> Step {
+    pub(crate) fn take_file(&mut self, bytes: &[u8]) -> Next {
         let Some(load) = &mut self.stage.load else {
-            return self.malformed();
+            return Job::File.with(self.malformed());
         };
         match &load.phase {
             Phase::Taking(Taking::Dropping { left, continues }) => {
@@ -138,7 +129,7 @@ impl Session {
             }
             Phase::Named => {
                 let Some(header) = Header::read(bytes) else {
-                    return self.malformed();
+                    return Job::File.with(self.malformed());
                 };
                 let command = command_bytes(header, bytes);
                 self.gather_file(
@@ -157,11 +148,11 @@ impl Session {
             | Phase::Sent(_)
             | Phase::Asked
             | Phase::Sending(..)
-            | Phase::Refused(_) => self.malformed(),
+            | Phase::Refused(_) => Job::File.with(self.malformed()),
         }
     }
 
-    fn gather_file(&mut self, all: &[u8], taking: Taking) -> Step {
+    fn gather_file(&mut self, all: &[u8], taking: Taking) -> Next {
         let bytes_max = self.gather_bytes_max();
         let Taking::Gathering {
             command,
@@ -170,10 +161,10 @@ impl Session {
             mut continues,
         } = taking
         else {
-            return self.malformed();
+            return Job::File.with(self.malformed());
         };
         let Some(load) = &mut self.stage.load else {
-            return self.malformed();
+            return Job::File.with(self.malformed());
         };
         let line_end = load.plan.line_end();
         let step = loop {
@@ -184,7 +175,7 @@ impl Session {
                         left: start,
                         continues,
                     });
-                    return Step::Consumed(0);
+                    return Job::File.with(Step::Consumed(0));
                 }
                 break Step::More {
                     at_least: start.saturating_add(HEADER_BYTES),
@@ -197,9 +188,8 @@ impl Session {
                     sequence: header.sequence,
                 };
                 load.file = Some(file);
-                self.turn = Turn::Command;
                 let Some(front) = Header::read(all) else {
-                    return self.malformed();
+                    return self.malformed().into();
                 };
                 let command = Header {
                     len: command.saturating_sub(HEADER_BYTES),
@@ -212,7 +202,7 @@ impl Session {
                     left: end,
                     continues: header.continues(),
                 });
-                return Step::Consumed(0);
+                return Job::File.with(Step::Consumed(0));
             }
             let Some(packet) = all.get(start..end) else {
                 break Step::More { at_least: end };
@@ -230,44 +220,43 @@ impl Session {
             lines,
             continues,
         });
-        step
+        Job::File.with(step)
     }
 
     /// Drops what comes up to the file's end, which is answered with an error.
-    fn drop_file(&mut self, bytes: &[u8], left: usize, continues: bool) -> Step {
+    fn drop_file(&mut self, bytes: &[u8], left: usize, continues: bool) -> Next {
         let Some(load) = &mut self.stage.load else {
-            return self.malformed();
+            return Job::File.with(self.malformed());
         };
         if left > 0 {
             if bytes.is_empty() {
-                return Step::More { at_least: 1 };
+                return Job::File.with(Step::More { at_least: 1 });
             }
             let now = left.min(bytes.len());
             let left = left - now;
             load.phase = Phase::Taking(Taking::Dropping { left, continues });
-            return Step::Consumed(now);
+            return Job::File.with(Step::Consumed(now));
         }
         let Some(header) = Header::read(bytes) else {
-            return Step::More {
+            return Job::File.with(Step::More {
                 at_least: HEADER_BYTES,
-            };
+            });
         };
         if header.len > 0 || continues {
             load.phase = Phase::Taking(Taking::Dropping {
                 left: header.total(),
                 continues: header.continues(),
             });
-            return Step::Consumed(0);
+            return Job::File.with(Step::Consumed(0));
         }
         let rule = load.rule;
-        self.turn = Turn::Command;
         if self.memory_full {
             self.memory_full = false;
             let message = "keywright: statement buffer limit reached (memory_bytes_max)";
-            return self.refuse(header, Cause::MemoryFull, message);
+            return self.refuse(header, Cause::MemoryFull, message).into();
         }
         let what = Unsupported::LoadWith("LOCAL of a file longer than rewrite_bytes_max");
-        self.refuse_unsupported(header, Some(rule), what)
+        self.refuse_unsupported(header, Some(rule), what).into()
     }
 
     /// The client's bytes while the upstream waits for its file.

@@ -10,10 +10,10 @@ use keywright_rewrite::{
     Unread, Unsupported,
 };
 
+use crate::connection::Connection;
 use crate::prepared::statements::Keyless;
 use crate::rules::KeyColumnState;
 use crate::server::question::{KeyThere, Question};
-use crate::session::Session;
 
 /// How many beginnings a connection keeps, and how many queries.
 const FAMILIAR_MAX: usize = 4;
@@ -124,7 +124,7 @@ impl PlanCache {
     }
 }
 
-impl Session {
+impl Connection {
     /// Reads the statement as far as it can be.
     pub(crate) fn plan(&mut self, text: &[u8]) -> Result<Planned, NotPlanned> {
         self.context.note_defined(self.rules.schema().defined());

@@ -8,9 +8,10 @@ use keywright_wire::packets::error_payload;
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
+use crate::connection::Connection;
 use crate::insert::values::has_ambiguous_id;
+use crate::job::Next;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule};
-use crate::session::Session;
 use crate::step::{StatementOutcome, Step};
 
 /// The servers' error for a packet that ends too early, or too late.
@@ -36,7 +37,7 @@ fn may_not_be_given(rule: &Rule) -> String {
     )
 }
 
-impl Session {
+impl Connection {
     /// Whether some rule changes statements. Where none does, none is refused either.
     pub(crate) fn rewrites_any(&self) -> bool {
         let mut rules = self.rules.rules().iter();
@@ -75,7 +76,7 @@ impl Session {
         bytes: &[u8],
         rule: Option<usize>,
         what: Unsupported,
-    ) -> Step {
+    ) -> Next {
         self.unsupported_then(header, bytes, rule, what, After::Unknown)
     }
 
@@ -87,15 +88,15 @@ impl Session {
         rule: Option<usize>,
         what: Unsupported,
         after: After,
-    ) -> Step {
+    ) -> Next {
         if self.must_refuse(rule, what) {
-            return self.refuse_unsupported(header, rule, what);
+            return self.refuse_unsupported(header, rule, what).into();
         }
         if let Some(step) = self.enter(header, rule) {
-            return step;
+            return step.into();
         }
         if self.pending_last_insert_id.is_some() {
-            return self.update_last_insert_id(false);
+            return self.update_last_insert_id(false).into();
         }
         self.last_insert_id = None;
         self.note(rule, StatementOutcome::Passed(what.label()));

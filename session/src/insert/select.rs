@@ -17,9 +17,10 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::{Reply, names_row_count};
+use crate::connection::Connection;
 use crate::insert::native::{LeavesOut, Native};
+use crate::job::{Gather, Job, Next};
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
-use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// Rows that the first try has keys for, if so many can be had.
@@ -38,13 +39,6 @@ pub(crate) struct Attempt {
     rule: usize,
     plan: Arc<QueryPlan>,
     rows: u64,
-}
-
-/// Why a try has no keys.
-pub(crate) enum NoKeys {
-    /// They are asked for first.
-    Yet(Step),
-    Failed(KeyFailure),
 }
 
 /// What becomes of an INSERT … SELECT.
@@ -97,7 +91,7 @@ pub(crate) fn decision(rule: &Rule, plan: &QueryPlan) -> SelectDecision {
     }
 }
 
-impl Session {
+impl Connection {
     /// An INSERT … SELECT that was read.
     pub(crate) fn select(
         &mut self,
@@ -106,12 +100,12 @@ impl Session {
         text: &[u8],
         index: usize,
         plan: QueryPlan,
-    ) -> Step {
+    ) -> Next {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.pass_query(header, bytes, text, After::Nothing);
         };
         if let Some(step) = self.enter(header, Some(index)) {
-            return step;
+            return step.into();
         }
         let decision = decision(&rule, &plan);
         if rule.mode == Mode::Observe {
@@ -131,8 +125,8 @@ impl Session {
         }
         match decision {
             SelectDecision::Leave => return self.pass_query(header, bytes, text, After::Nothing),
-            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule),
-            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index),
+            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule).into(),
+            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index).into(),
             SelectDecision::Once(what) => {
                 let what = Unsupported::SelectWith(what);
                 return self.unsupported(header, bytes, Some(index), what);
@@ -143,13 +137,13 @@ impl Session {
         if self.pending_last_insert_id.is_some()
             && last_insert_id_use(text, &self.context.modes) != LastInsertIdUse::Nothing
         {
-            return self.update_last_insert_id(names_row_count(text));
+            return self.update_last_insert_id(names_row_count(text)).into();
         }
         self.first_attempt(index, Arc::new(plan))
     }
 
     /// Asks for the keys of the first try.
-    pub(crate) fn first_attempt(&mut self, rule: usize, plan: Arc<QueryPlan>) -> Step {
+    pub(crate) fn first_attempt(&mut self, rule: usize, plan: Arc<QueryPlan>) -> Next {
         let rows = self.rows_max(rule, &plan).min(ROWS_FIRST);
         self.stage.query = Some(Attempt { rule, plan, rows });
         self.ask_keys(rule, rows)
@@ -180,24 +174,34 @@ impl Session {
     }
 
     /// The next try: asks for its keys, or carries it out with them.
-    pub(crate) fn attempt(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
-        match self.attempt_keys() {
+    pub(crate) fn attempt(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Next {
+        let Some(keys) = self.stage.keys.take() else {
+            return self.ask_attempt_keys();
+        };
+        match self.attempt_keys(keys) {
             Ok(keys) => self.send_attempt(header, bytes, text, &keys),
-            Err(NoKeys::Yet(step)) => step,
-            Err(NoKeys::Failed(failure)) => self.refuse(header, failure.cause, &failure.message),
+            Err(failure) => self.refuse(header, failure.cause, &failure.message).into(),
         }
     }
 
-    /// The keys of the next try.
-    pub(crate) fn attempt_keys(&mut self) -> Result<KeyBatch, NoKeys> {
+    /// Asks for the keys of the next try.
+    pub(crate) fn ask_attempt_keys(&mut self) -> Next {
         let Some(attempt) = &self.stage.query else {
-            return Err(NoKeys::Yet(self.malformed()));
+            return self.malformed().into();
         };
         let (index, rows) = (attempt.rule, attempt.rows);
-        let Some(keys) = self.stage.keys.take() else {
-            return Err(NoKeys::Yet(self.ask_keys(index, rows)));
-        };
-        self.spread_over(index, rows, keys).map_err(NoKeys::Failed)
+        self.ask_keys(index, rows)
+    }
+
+    /// The keys of the next try.
+    pub(crate) fn attempt_keys(
+        &mut self,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Result<KeyBatch, KeyFailure> {
+        match &self.stage.query {
+            Some(attempt) => self.spread_over(attempt.rule, attempt.rows, keys),
+            None => keys,
+        }
     }
 
     fn spread_over(
@@ -212,39 +216,37 @@ impl Session {
         }
     }
 
-    fn send_attempt(&mut self, header: Header, bytes: &[u8], text: &[u8], keys: &KeyBatch) -> Step {
+    fn send_attempt(&mut self, header: Header, bytes: &[u8], text: &[u8], keys: &KeyBatch) -> Next {
         let Some(attempt) = &self.stage.query else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let index = attempt.rule;
         let attributes = match self.attributes(bytes) {
             Ok(attributes) => attributes,
-            Err(what) => return self.refuse_unsupported(header, Some(index), what),
+            Err(what) => return self.refuse_unsupported(header, Some(index), what).into(),
         };
         let mut payload = Vec::with_capacity(text.len().saturating_add(256));
         payload.push(COM_QUERY);
         payload.extend_from_slice(attributes);
         if attempt.plan.splice(text, keys, &mut payload).is_err() {
             let what = Unsupported::SelectWith("with keys that are not evenly spaced");
-            return self.refuse_unsupported(header, Some(index), what);
+            return self.refuse_unsupported(header, Some(index), what).into();
         }
         let reply = self.reply_of_query(&attempt.plan, keys);
         write_packet(&payload, 0, &mut self.up);
         self.answer.expect(Shape::Results);
-        self.turn = Turn::Gather(Gather::Select(reply));
-        Step::Consumed(0)
+        Job::Gathering(Gather::Select(reply)).with(Step::Consumed(0))
     }
 
     /// A try was answered: with the error for too few keys, or with the answer that the client gets.
-    pub(crate) fn answer_select(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn answer_select(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) -> Job {
         let too_few =
             error_text(answer).is_some_and(|(number, message)| is_out_of_range(number, message));
         if too_few && self.grow() {
-            return;
+            return Job::Idle;
         }
         let stage = self.take_stage();
         let rule = stage.query.as_ref().map(|attempt| attempt.rule);
-        self.drop_command = true;
         if too_few {
             self.note(rule, StatementOutcome::Refused("insert_select_rows"));
             let rows = stage.query.map_or(0, |attempt| attempt.rows);
@@ -256,7 +258,7 @@ impl Session {
                 "keywright: INSERT … SELECT of more than {rows} rows on a table with a rule ({why})"
             );
             write_error(Cause::StatementUnsupported, &message, 1, &mut self.down);
-            return;
+            return Job::Answered;
         }
         self.note(rule, StatementOutcome::Rewritten);
         match single_ok(answer) {
@@ -265,8 +267,11 @@ impl Session {
                 self.last_insert_id = None;
                 self.down.extend_from_slice(answer);
             }
-            Some(_) | None => self.answer_insert(reply, end, answer),
+            Some(_) | None => {
+                self.answer_insert(reply, end, answer);
+            }
         }
+        Job::Answered
     }
 
     /// More keys for the next try; false if there may be no more.

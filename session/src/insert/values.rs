@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{LastInsertId, LastInsertIdUse, Plan, Unsupported, last_insert_id_use};
-use keywright_wire::answer::{End, Shape};
+use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, make_packet};
 use keywright_wire::packets::error_of;
 use keywright_wire::protocol::COM_QUERY;
@@ -12,15 +12,16 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::names_row_count;
+use crate::connection::Connection;
 use crate::insert::load::Loading;
 use crate::insert::native::Native;
 use crate::insert::plan::Planned;
 use crate::insert::refuse::observed;
 use crate::insert::select::Attempt;
+use crate::job::{Job, Next};
 use crate::prepared::text_prepare::Reprepared;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::server::question::Told;
-use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
 
 /// What is known of the command at the front of the client's bytes, which may be read several times before it goes out.
@@ -55,7 +56,7 @@ impl Stage {
     }
 }
 
-impl Session {
+impl Connection {
     /// The command at the front is done with.
     pub(crate) fn forget_command(&mut self) {
         self.take_stage();
@@ -67,7 +68,7 @@ impl Session {
         std::mem::take(&mut self.stage)
     }
 
-    pub(crate) fn insert(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
+    pub(crate) fn insert(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Next {
         if self.stage.query.is_some() {
             return self.attempt(header, bytes, text);
         }
@@ -84,7 +85,7 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         insert: &[u8],
-    ) -> Step {
+    ) -> Next {
         let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Query(index, plan)) if std::ptr::eq(text, insert) => {
@@ -96,7 +97,7 @@ impl Session {
             Ok(Planned::Pass | Planned::Keyless(..)) => {
                 return self.pass_query(header, bytes, text, After::Nothing);
             }
-            Ok(Planned::Ask(question)) => return self.ask(&question),
+            Ok(Planned::Ask(question)) => return self.ask(&question).into(),
             Err((rule, what)) => return self.unsupported(header, bytes, rule, what),
         };
         let rules = Arc::clone(&self.rules);
@@ -104,7 +105,7 @@ impl Session {
             return self.pass_query(header, bytes, text, After::Nothing);
         };
         if let Some(step) = self.enter(header, Some(index)) {
-            return step;
+            return step.into();
         }
         if rule.mode == Mode::Observe {
             if let Some(what) = observed(rule, &plan) {
@@ -120,13 +121,13 @@ impl Session {
             };
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return self.refuse_explicit(header, index, rule);
+            return self.refuse_explicit(header, index, rule).into();
         }
         if plan.keys() == 0 {
             return self.pass_query(header, bytes, text, After::Nothing);
         }
         if has_ambiguous_id(&plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
-            return self.refuse_ambiguous_id(header, index);
+            return self.refuse_ambiguous_id(header, index).into();
         }
         // This reads the whole text, so it is asked last.
         let sees = self.pending_last_insert_id.is_some()
@@ -134,7 +135,9 @@ impl Session {
         let count = plan.keys();
         let last_insert_id = self.last_insert_id_of(&plan, count);
         if self.needs_last_insert_id(sees, last_insert_id, count) {
-            return self.update_last_insert_id(sees && names_row_count(insert));
+            return self
+                .update_last_insert_id(sees && names_row_count(insert))
+                .into();
         }
         let plan = match last_insert_id {
             LastInsertId::Literal => plan.unwrapped(),
@@ -146,17 +149,16 @@ impl Session {
     }
 
     /// Keys for so many rows, spaced as the session's auto_increment_increment says.
-    pub(crate) fn ask_keys(&mut self, rule: usize, rows: u64) -> Step {
-        self.turn = Turn::Keys;
+    pub(crate) fn ask_keys(&mut self, rule: usize, rows: u64) -> Next {
         let count = rows
             .saturating_sub(1)
             .saturating_mul(self.context.increment)
             .saturating_add(1);
-        Step::Keys(KeyRequest {
+        Job::Keys.with(Step::Keys(KeyRequest {
             rule: self.rules.configured(rule),
             count,
             contiguous: true,
-        })
+        }))
     }
 
     /// The spacing of one statement's keys, if it is known: a rule may leave room for others' keys between its own.
@@ -222,34 +224,34 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         keys: Result<KeyBatch, KeyFailure>,
-    ) -> Step {
+    ) -> Next {
         let stage = self.take_stage();
         let Some((index, plan)) = stage.plan else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let rules = Arc::clone(&self.rules);
         let Some(rule) = rules.rules().get(index) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let keys = keys.and_then(|keys| self.spread(rule, keys, plan.keys()));
         let keys = match keys {
             Ok(keys) => keys,
-            Err(failure) => return self.refuse(header, failure.cause, &failure.message),
+            Err(failure) => return self.refuse(header, failure.cause, &failure.message).into(),
         };
         let in_place = self.in_place(header, bytes, text, &plan, &keys);
         if in_place.is_none()
             && let Err(what) = self.write_spliced(header, bytes, text, (&plan, &keys))
         {
-            return self.refuse_unsupported(header, Some(index), what);
+            return self.refuse_unsupported(header, Some(index), what).into();
         }
         self.answer.expect(Shape::Results);
         self.note(Some(index), StatementOutcome::Rewritten);
         let reply = self.reply(&plan, plan.last_insert_id(), &keys);
-        self.turn = Turn::of_reply(reply, plan.returning());
+        let job = Job::of_reply(reply, plan.returning());
         if let Some(how) = in_place {
             self.rewrite_in_place(plan, how);
         }
-        Step::Consumed(header.total())
+        job.with(Step::Consumed(header.total()))
     }
 
     /// Writes the command with its keys to the upstream's output.
@@ -277,25 +279,8 @@ impl Session {
         Ok(())
     }
 
-    /// A gathered answer is complete.
-    pub(crate) fn gathered(&mut self, gather: Gather, end: Option<End>, answer: &[u8]) {
-        match gather {
-            Gather::Native(sent) => self.answer_native(sent, end, answer),
-            Gather::Warnings(answered) => self.answer_warnings(answered, answer),
-            Gather::PassedWarnings(passed) => self.answer_left_out(passed, answer),
-            Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
-            Gather::LoadStart => self.load_started(end, answer),
-            Gather::FileName => self.answer_file_name(end, answer),
-            Gather::Load => self.answer_load(answer),
-            Gather::Select(reply) => self.answer_select(&reply, end, answer),
-            Gather::Prepare(statement) => self.answer_prepare(*statement, end, answer),
-            Gather::Reprepare(reprepared) => self.answer_reprepare(reprepared, end, answer),
-            Gather::PrepareSelect(select) => self.answer_prepare_select(*select, end, answer),
-        }
-    }
-
     /// The server refused a question of ours, so it would refuse the client's statement too. The client gets that error as its answer.
-    pub(crate) fn fail_own(&mut self, answer: &[u8]) {
+    pub(crate) fn fail_own(&mut self, answer: &[u8]) -> Job {
         if error_of(answer).is_some() {
             self.down.extend_from_slice(answer);
         } else {
@@ -304,7 +289,7 @@ impl Session {
         }
         self.forget_command();
         self.context.known = false;
-        self.drop_command = true;
+        Job::Answered
     }
 }
 

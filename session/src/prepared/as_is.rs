@@ -9,35 +9,35 @@ use keywright_wire::params::Execution;
 use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 
 use crate::answer::after::After;
+use crate::connection::Connection;
+use crate::job::{Job, Next};
 use crate::server::probe::Probe;
-use crate::session::{Session, Turn};
 use crate::step::Step;
 
-impl Session {
+impl Connection {
     /// Executes a statement on a rule's table as its client wrote it.
     pub(crate) fn execute_as_is(
         &mut self,
         header: Header,
         id: u32,
         execution: &Execution<'_>,
-    ) -> Step {
+    ) -> Next {
         let (number, after) = match self.as_is(id) {
             Ok(known) => known,
-            Err(step) => return step,
+            Err(step) => return step.into(),
         };
         let mut payload = Vec::new();
         execution.write(number, &execution.params, &mut payload);
         write_packet(&payload, 0, &mut self.up);
         self.answer.expect(execution.shape());
-        self.turn = Turn::Answer(after);
-        Step::Consumed(header.total())
+        Job::Passing(after).with(Step::Consumed(header.total()))
     }
 
     /// The same of COM_STMT_BULK_EXECUTE, of which this follows the statement's number.
-    pub(crate) fn bulk_as_is(&mut self, header: Header, id: u32, rest: &[u8]) -> Step {
+    pub(crate) fn bulk_as_is(&mut self, header: Header, id: u32, rest: &[u8]) -> Next {
         let (number, after) = match self.as_is(id) {
             Ok(known) => known,
-            Err(step) => return step,
+            Err(step) => return step.into(),
         };
         let mut payload = number.to_le_bytes().to_vec();
         let read = self.statements.ours.get_mut(&id).and_then(|statement| {
@@ -54,8 +54,7 @@ impl Session {
         }
         write_command(COM_STMT_BULK_EXECUTE, &payload, &mut self.up);
         self.answer.expect(Shape::Results);
-        self.turn = Turn::Answer(after);
-        Step::Consumed(header.total())
+        Job::Passing(after).with(Step::Consumed(header.total()))
     }
 
     /// The server's number for the client's text, and what its execution changes. `Err`: something comes first.
@@ -75,10 +74,11 @@ impl Session {
     }
 
     /// The client's text was prepared too.
-    pub(crate) fn answer_as_is(&mut self, id: u32, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn answer_as_is(&mut self, id: u32, end: Option<End>, answer: &[u8]) -> Job {
         match end {
             Some(End::Prepared { statement, .. }) => {
                 self.statements.as_is.insert(id, statement);
+                Job::Idle
             }
             Some(End::Ok(_) | End::Error) | None => self.fail_own(answer),
         }

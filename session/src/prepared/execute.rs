@@ -11,13 +11,14 @@ use keywright_wire::params::{Execution, Param};
 use keywright_wire::values::BadValue;
 
 use crate::client::attributes::UNKNOWN_TYPE;
+use crate::connection::Connection;
+use crate::job::{Job, Next};
 use crate::prepared::param_keys::{Bound, KeyValues};
 use crate::prepared::place::place;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
 use crate::rules::OnExplicit;
 use crate::server::probe::Probe;
-use crate::session::{Session, Turn};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// What an execution needs.
@@ -28,10 +29,10 @@ struct Wanted {
     explicit: bool,
 }
 
-impl Session {
-    pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Step {
+impl Connection {
+    pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Next {
         if header.len < 5 {
-            return self.malformed();
+            return self.malformed().into();
         }
         let Some(id) = bytes
             .get(HEADER_BYTES + 1..)
@@ -39,7 +40,8 @@ impl Session {
         else {
             return Step::More {
                 at_least: HEADER_BYTES + 5,
-            };
+            }
+            .into();
         };
         let named = id;
         let id = self.statements.number(named);
@@ -51,21 +53,21 @@ impl Session {
         }
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
-            Joined::More(at_least) => return Step::More { at_least },
-            Joined::TooLong => return self.refuse_long_execution(),
+            Joined::More(at_least) => return Step::More { at_least }.into(),
+            Joined::TooLong => return self.refuse_long_execution().into(),
         };
         // The modes decide whether a bound 0 asks for a key, and an insert_id of the client's whether any may be had.
         if !self.context.known {
-            return self.ask_context();
+            return self.ask_context().into();
         }
         let is_passed = match self.refresh(header, id) {
             Refreshed::Ours => false,
             Refreshed::Passed => true,
-            Refreshed::Not(step) => return step,
+            Refreshed::Not(step) => return step.into(),
         };
         let rule = self.rule_of_statement(id);
         if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
-            return step;
+            return step.into();
         }
         let rest = payload.get(4..).unwrap_or_default();
         let keys = self.stage.keys.take();
@@ -75,11 +77,11 @@ impl Session {
         let matters = keys.is_some() || is_as_is || self.statements.asks_by_value(id);
         let execution = match matters.then(|| self.execution(id, rest)).transpose() {
             Ok(execution) => execution,
-            Err(BadValue::Malformed) => return self.refuse_malformed_execution(header, id),
-            Err(BadValue::Type) => return self.refuse_execution(header, id, UNKNOWN_TYPE),
+            Err(BadValue::Malformed) => return self.refuse_malformed_execution(header, id).into(),
+            Err(BadValue::Type) => return self.refuse_execution(header, id, UNKNOWN_TYPE).into(),
         };
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         if let (Some(keys), Some(execution)) = (keys, &execution) {
             return self.execute_with(header, id, execution, keys);
@@ -90,14 +92,14 @@ impl Session {
             }
             Some(_) if is_as_is => {
                 let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
-                return self.refuse_execution(header, id, what);
+                return self.refuse_execution(header, id, what).into();
             }
             Some(_) | None => {}
         }
         let params = execution.as_ref().map_or(&[][..], |read| &read.params);
         let wanted = match self.wanted(statement, params) {
             Ok(wanted) => wanted,
-            Err(what) => return self.refuse_execution(header, id, what),
+            Err(what) => return self.refuse_execution(header, id, what).into(),
         };
         let (index, asking) = (statement.rule, wanted.asking.first().copied());
         let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
@@ -108,10 +110,10 @@ impl Session {
             && let Some(rule) = rules.rules().get(index)
             && rule.on_explicit == OnExplicit::Refuse
         {
-            return self.refuse_explicit(header, index, rule);
+            return self.refuse_explicit(header, index, rule).into();
         }
         if self.needs_last_insert_id(sees, last_insert_id, wanted.keys) {
-            return self.update_last_insert_id(statement.counts);
+            return self.update_last_insert_id(statement.counts).into();
         }
         let spacing = self.spacing_of(index);
         let made = statement
@@ -121,10 +123,10 @@ impl Session {
         if made != Some(0) && !statement.long_data.is_empty() {
             // What was sent as long data went to the first text.
             let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
-            return self.refuse_execution(header, id, what);
+            return self.refuse_execution(header, id, what).into();
         }
         if made.is_none() {
-            return self.prepare_variant(header, id, variant);
+            return self.prepare_variant(header, id, variant).into();
         }
         match &execution {
             Some(execution) if wanted.keys == 0 => {
@@ -158,7 +160,7 @@ impl Session {
         )
     }
 
-    /// As [`Session::last_insert_id_of`]; what was sent as long data went to the first text, which must serve. Where that reports nothing, it
+    /// As [`Connection::last_insert_id_of`]; what was sent as long data went to the first text, which must serve. Where that reports nothing, it
     /// is put right afterwards.
     fn last_insert_id_of_execution(&self, statement: &Statement, keys: u64) -> LastInsertId {
         if statement.long_data.is_empty() {
@@ -237,7 +239,13 @@ impl Session {
         }
     }
 
-    pub(crate) fn answer_variant(&mut self, id: u32, made: Made, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn answer_variant(
+        &mut self,
+        id: u32,
+        made: Made,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
         match end {
             Some(End::Prepared {
                 statement: number, ..
@@ -247,6 +255,7 @@ impl Session {
                 if let Some(old) = ours.and_then(|statement| statement.add_variant(made)) {
                     write_close(old.number, &mut self.up);
                 }
+                Job::Idle
             }
             Some(End::Ok(_) | End::Error) | None => self.fail_own(answer),
         }
@@ -259,18 +268,18 @@ impl Session {
         id: u32,
         execution: &Execution<'_>,
         keys: Result<KeyBatch, KeyFailure>,
-    ) -> Step {
+    ) -> Next {
         self.forget_command();
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let wanted = match self.wanted(statement, &execution.params) {
             Ok(wanted) => wanted,
-            Err(what) => return self.refuse_execution(header, id, what),
+            Err(what) => return self.refuse_execution(header, id, what).into(),
         };
         let rules = Arc::clone(&self.rules);
         let Some(rule) = rules.rules().get(statement.rule) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let keys = match keys.and_then(|keys| match wanted.keys {
             0 => Ok(keys),
@@ -279,11 +288,11 @@ impl Session {
             Ok(keys) => keys,
             Err(failure) => {
                 self.forget_long_data(id);
-                return self.refuse(header, failure.cause, &failure.message);
+                return self.refuse(header, failure.cause, &failure.message).into();
             }
         };
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
         let variant = variant_of(statement, wanted.asking.first().copied(), last_insert_id);
@@ -297,14 +306,14 @@ impl Session {
             },
         ) = found
         else {
-            return self.malformed();
+            return self.malformed().into();
         };
         if !made.counts_as(&keys) {
-            return self.count_otherwise(header, id, variant, &keys);
+            return self.count_otherwise(header, id, variant, &keys).into();
         }
         let values = KeyValues::new(&keys);
         let Some(params) = place(statement, prepared, execution, &wanted.asking, &values) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let reply = self.reply(&statement.plan, last_insert_id, &keys);
         let (rule, returning) = (statement.rule, statement.plan.returning());
@@ -313,7 +322,9 @@ impl Session {
         execution.write(*number, &params, &mut self.up);
         if make_packet(start, &mut self.up) != header.sequence {
             self.up.truncate(start);
-            return self.refuse_execution(header, id, Unsupported::Longer);
+            return self
+                .refuse_execution(header, id, Unsupported::Longer)
+                .into();
         }
         if let Some(statement) = self.statements.ours.get_mut(&id) {
             statement.long_data.clear();
@@ -322,8 +333,7 @@ impl Session {
             self.note(Some(rule), StatementOutcome::Rewritten);
         }
         self.answer.expect(execution.shape());
-        self.turn = Turn::of_reply(reply, returning);
-        Step::Consumed(header.total())
+        Job::of_reply(reply, returning).with(Step::Consumed(header.total()))
     }
 
     /// Another text, since the one there is would make other keys out of the first than these, which are burnt.

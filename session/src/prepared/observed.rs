@@ -12,11 +12,11 @@ use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 
 use crate::answer::last_insert_id::names_row_count;
 use crate::budget::Held;
+use crate::connection::Connection;
 use crate::insert::plan::Planned;
 use crate::insert::values::has_ambiguous_id;
 use crate::prepared::statements::{Made, Observed, ObservedInsert, Statement};
 use crate::rules::{OnAmbiguousId, OnExplicit};
-use crate::session::Session;
 use crate::step::Step;
 
 /// What is to be done with an execution.
@@ -28,7 +28,7 @@ pub(crate) enum Execution {
     Not(Step),
 }
 
-impl Session {
+impl Connection {
     /// An execution of a statement whose rule only observed when it was prepared.
     pub(crate) fn execute_observed(
         &mut self,

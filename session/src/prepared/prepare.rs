@@ -15,23 +15,24 @@ use crate::answer::after::After;
 use crate::answer::last_insert_id::names_row_count;
 use crate::client::attributes::beginning_end;
 use crate::client::kinds::is_opaque;
+use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::insert::plan::Planned;
 use crate::insert::refuse::observed;
+use crate::job::{Gather, Job, Next};
 use crate::prepared::statements::{
     ByMode, Changes, LAST_PREPARED, Made, Observed, ObservedInsert, Passed, SqlMode, Statement,
 };
 use crate::rules::{Mode, OnExplicit};
 use crate::server::context::is_harmless_set;
-use crate::session::{Gather, Session, Turn};
 use crate::step::{StatementOutcome, Step};
 
-impl Session {
-    pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
+impl Connection {
+    pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Next {
         let (header, text) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, text) => (header, text),
-            Joined::More(at_least) => return Step::More { at_least },
-            Joined::TooLong if self.memory_full => return self.refuse_long(""),
+            Joined::More(at_least) => return Step::More { at_least }.into(),
+            Joined::TooLong if self.memory_full => return self.refuse_long("").into(),
             Joined::TooLong => return self.long_prepare(header, bytes),
         };
         let text = without_terminator(&text);
@@ -43,12 +44,12 @@ impl Session {
                 let what = Unsupported::Blank;
                 return self.unsupported_prepare(header, bytes, text, None, what);
             }
-            Err(step) => return step,
+            Err(step) => return step.into(),
         }
         match kind(text, &self.context.modes) {
             Kind::Insert | Kind::Replace => {}
             Kind::LoadData | Kind::SetStatement if !self.context.known => {
-                return self.ask_context();
+                return self.ask_context().into();
             }
             other => {
                 let hidden = self
@@ -65,7 +66,7 @@ impl Session {
             return self.prepare_passed(header, bytes, text, Changes::Nothing);
         }
         if !self.context.known {
-            return self.ask_context();
+            return self.ask_context().into();
         }
         let (index, plan) = match self.plan(text) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
@@ -82,7 +83,7 @@ impl Session {
                 };
                 return self.prepare_noted(header, bytes, noted);
             }
-            Ok(Planned::Ask(question)) => return self.ask(&question),
+            Ok(Planned::Ask(question)) => return self.ask(&question).into(),
             Err((rule, what)) => return self.unsupported_prepare(header, bytes, text, rule, what),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
@@ -101,14 +102,14 @@ impl Session {
             return self.prepare_explicit(header, bytes, text, by_mode);
         }
         if let Some(step) = self.refuse_plan(header, index, &plan) {
-            return step;
+            return step.into();
         }
         if self.statements.is_full() {
-            return self.refuse_statement(header);
+            return self.refuse_statement(header).into();
         }
         let variant = plan.variant(None);
         let Some(held) = self.hold(text.len().saturating_add(plan.held_bytes())) else {
-            return self.refuse_texts(header);
+            return self.refuse_texts(header).into();
         };
         let mut prepared = match plan.prepare(text, variant, self.spacing_of(index)) {
             Ok(prepared) => prepared,
@@ -142,15 +143,14 @@ impl Session {
             is_passed: false,
         };
         self.forget_command();
-        self.turn = Turn::Gather(Gather::Prepare(Box::new(statement)));
-        Step::Consumed(header.total())
+        Job::Gathering(Gather::Prepare(Box::new(statement))).with(Step::Consumed(header.total()))
     }
 
     /// A statement that is too long to gather: it is passed on unless it may be for a table with a rule.
-    fn long_prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
+    fn long_prepare(&mut self, header: Header, bytes: &[u8]) -> Next {
         let at_least = beginning_end(header);
         if bytes.len() < at_least {
-            return Step::More { at_least };
+            return Step::More { at_least }.into();
         }
         let head = bytes.get(HEADER_BYTES + 1..at_least).unwrap_or_default();
         let may_bring_rows = match kind(head, &self.context.modes) {
@@ -160,7 +160,7 @@ impl Session {
         if may_bring_rows && self.rewrites_any() {
             return self.refuse_long(
                 "keywright: statement to be prepared on a table with a rule is longer than rewrite_bytes_max",
-            );
+            ).into();
         }
         let after = After::Prepared(Box::default());
         self.pass(header, bytes, Shape::Prepare, after)
@@ -183,7 +183,7 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         change: Changes,
-    ) -> Step {
+    ) -> Next {
         let noted = self.passed(text, change);
         self.prepare_noted(header, bytes, noted)
     }
@@ -195,7 +195,7 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         by_mode: Option<usize>,
-    ) -> Step {
+    ) -> Next {
         let sql_mode = self.sql_mode();
         let noted = Passed {
             by_mode: by_mode.map(|rule| ByMode { rule, sql_mode }),
@@ -227,10 +227,10 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         (rule, plan): (usize, &Plan),
-    ) -> Step {
+    ) -> Next {
         // An INSERT that needs no key may need one in another order of columns.
         let Some(held) = self.hold(text.len().saturating_add(plan.held_bytes())) else {
-            return self.refuse_texts(header);
+            return self.refuse_texts(header).into();
         };
         let insert = ObservedInsert::Rows {
             text: text.to_vec(),
@@ -249,7 +249,7 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         observed: Observed,
-    ) -> Step {
+    ) -> Next {
         let noted = Passed {
             observed: Some(Arc::new(observed)),
             ..self.passed(text, Changes::Nothing)
@@ -257,7 +257,7 @@ impl Session {
         self.prepare_noted(header, bytes, noted)
     }
 
-    fn prepare_noted(&mut self, header: Header, bytes: &[u8], noted: Passed) -> Step {
+    fn prepare_noted(&mut self, header: Header, bytes: &[u8], noted: Passed) -> Next {
         let after = After::Prepared(Box::new(noted));
         self.pass(header, bytes, Shape::Prepare, after)
     }
@@ -294,9 +294,9 @@ impl Session {
         text: &[u8],
         rule: Option<usize>,
         what: Unsupported,
-    ) -> Step {
+    ) -> Next {
         if self.must_refuse(rule, what) {
-            return self.refuse_unsupported(header, rule, what);
+            return self.refuse_unsupported(header, rule, what).into();
         }
         self.note(rule, StatementOutcome::Passed(what.label()));
         match rule.filter(|rule| !self.rewrites(*rule)) {
@@ -344,19 +344,20 @@ impl Session {
     }
 
     /// COM_STMT_SEND_LONG_DATA: the parameter's index moves by those put in before it.
-    pub(crate) fn long_data(&mut self, header: Header, bytes: &[u8]) -> Step {
+    pub(crate) fn long_data(&mut self, header: Header, bytes: &[u8]) -> Next {
         const FRONT_BYTES: usize = HEADER_BYTES + 7;
         if header.total() < FRONT_BYTES {
-            return self.malformed();
+            return self.malformed().into();
         }
         let Some(front) = bytes.get(..FRONT_BYTES) else {
             return Step::More {
                 at_least: FRONT_BYTES,
-            };
+            }
+            .into();
         };
         let mut reader = Reader(front.get(HEADER_BYTES + 1..).unwrap_or_default());
         let (Some(id), Some(index)) = (reader.u32(), reader.u16()) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let named = id;
         let id = self.statements.number(named);
@@ -380,13 +381,13 @@ impl Session {
             .extend_from_slice(front.get(..=HEADER_BYTES).unwrap_or_default());
         self.up.extend(id.to_le_bytes());
         self.up.extend(moved.to_le_bytes());
-        self.pass_rest(header, FRONT_BYTES)
+        self.pass_rest(header, FRONT_BYTES).into()
     }
 
-    pub(crate) fn close(&mut self, header: Header, bytes: &[u8]) -> Step {
+    pub(crate) fn close(&mut self, header: Header, bytes: &[u8]) -> Next {
         let payload = match self.short(header, bytes) {
             Ok(payload) => payload,
-            Err(step) => return step,
+            Err(step) => return step.into(),
         };
         let Some(named) = Reader(payload).u32() else {
             return self.pass(header, bytes, Shape::None, After::Nothing);
@@ -410,10 +411,10 @@ impl Session {
         step
     }
 
-    pub(crate) fn reset_statement(&mut self, header: Header, bytes: &[u8]) -> Step {
+    pub(crate) fn reset_statement(&mut self, header: Header, bytes: &[u8]) -> Next {
         let payload = match self.short(header, bytes) {
             Ok(payload) => payload,
-            Err(step) => return step,
+            Err(step) => return step.into(),
         };
         let Some(named) = Reader(payload).u32() else {
             return self.pass(header, bytes, Shape::Simple, After::Nothing);

@@ -5,8 +5,8 @@ use keywright_rewrite::{QueryPlan, Unsupported};
 use keywright_wire::bytes::Header;
 use keywright_wire::packets::write_close;
 
+use crate::connection::Connection;
 use crate::insert::plan::Planned;
-use crate::session::Session;
 use crate::step::Step;
 
 /// What has become of a prepared INSERT.
@@ -19,7 +19,7 @@ pub(crate) enum Refreshed {
     Not(Step),
 }
 
-impl Session {
+impl Connection {
     /// Checks a statement again if its table may have changed since.
     pub(crate) fn refresh(&mut self, header: Header, id: u32) -> Refreshed {
         let all = self.schema_changes();

@@ -18,12 +18,13 @@ use keywright_wire::values::BadValue;
 use crate::answer::last_insert_id::names_row_count;
 use crate::budget::Held;
 use crate::client::attributes::UNKNOWN_TYPE;
-use crate::insert::select::{NoKeys, SelectDecision, decision};
+use crate::connection::Connection;
+use crate::insert::select::{SelectDecision, decision};
+use crate::job::{Gather, Job, Next};
 use crate::prepared::param_keys::KeyValues;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Changes, Observed, ObservedInsert};
 use crate::rules::Mode;
-use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 
 /// A prepared INSERT … SELECT.
@@ -63,7 +64,7 @@ impl SelectStatement {
     }
 }
 
-impl Session {
+impl Connection {
     /// COM_STMT_PREPARE of an INSERT … SELECT that was read.
     pub(crate) fn prepare_select(
         &mut self,
@@ -72,7 +73,7 @@ impl Session {
         text: &[u8],
         index: usize,
         plan: QueryPlan,
-    ) -> Step {
+    ) -> Next {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
             return self.prepare_passed(header, bytes, text, Changes::Nothing);
         };
@@ -93,19 +94,19 @@ impl Session {
                 let by_mode = plan.by_mode().then_some(index);
                 return self.prepare_explicit(header, bytes, text, by_mode);
             }
-            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule),
-            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index),
+            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule).into(),
+            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index).into(),
             SelectDecision::Once(what) => {
                 let what = Unsupported::SelectWith(what);
                 return self.unsupported_prepare(header, bytes, text, Some(index), what);
             }
             SelectDecision::Try if self.statements.is_full() => {
-                return self.refuse_statement(header);
+                return self.refuse_statement(header).into();
             }
             SelectDecision::Try => {}
         }
         let Some(held) = self.hold(text.len()) else {
-            return self.refuse_texts(header);
+            return self.refuse_texts(header).into();
         };
         let PreparedQuery {
             text: ours,
@@ -123,7 +124,7 @@ impl Session {
         write_command(COM_STMT_PREPARE, &ours, &mut self.up);
         self.answer.expect(Shape::Prepare);
         self.forget_command();
-        self.turn = Turn::Gather(Gather::PrepareSelect(Box::new(SelectStatement {
+        let select = SelectStatement {
             rule: index,
             text: text.to_vec(),
             _held: held,
@@ -137,8 +138,8 @@ impl Session {
             long_data: BTreeSet::new(),
             sees: last_insert_id_use(text, &self.context.modes) != LastInsertIdUse::Nothing,
             counts: names_row_count(text),
-        })));
-        Step::Consumed(header.total())
+        };
+        Job::Gathering(Gather::PrepareSelect(Box::new(select))).with(Step::Consumed(header.total()))
     }
 
     pub(crate) fn answer_prepare_select(
@@ -153,23 +154,23 @@ impl Session {
     }
 
     /// COM_STMT_EXECUTE of a prepared INSERT … SELECT: asks for the keys of a try, or carries it out.
-    pub(crate) fn execute_select(&mut self, header: Header, bytes: &[u8], id: u32) -> Step {
+    pub(crate) fn execute_select(&mut self, header: Header, bytes: &[u8], id: u32) -> Next {
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
-            Joined::More(at_least) => return Step::More { at_least },
-            Joined::TooLong => return self.refuse_long_execution(),
+            Joined::More(at_least) => return Step::More { at_least }.into(),
+            Joined::TooLong => return self.refuse_long_execution().into(),
         };
         if !self.context.known {
-            return self.ask_context();
+            return self.ask_context().into();
         }
         let is_passed = match self.refresh_select(header, id) {
             Refreshed::Ours => false,
             Refreshed::Passed => true,
-            Refreshed::Not(step) => return step,
+            Refreshed::Not(step) => return step.into(),
         };
         let named = self.has_attributes();
         let Some(select) = self.statements.selects.get_mut(&id) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
         let (rest, known) = (
@@ -180,9 +181,13 @@ impl Session {
             Ok(execution) => execution,
             Err(BadValue::Malformed) => {
                 self.forget_long_data_of_select(id);
-                return self.tell_malformed(header);
+                return self.tell_malformed(header).into();
             }
-            Err(BadValue::Type) => return self.refuse_select_execution(header, id, UNKNOWN_TYPE),
+            Err(BadValue::Type) => {
+                return self
+                    .refuse_select_execution(header, id, UNKNOWN_TYPE)
+                    .into();
+            }
         };
         if let Some(types) = &execution.types {
             select.types = Some(types.clone());
@@ -192,10 +197,10 @@ impl Session {
         }
         let (rule, plan) = (select.rule, Arc::clone(&select.plan));
         if let Some(step) = self.enter(header, Some(rule)) {
-            return step;
+            return step.into();
         }
         let Some(select) = self.statements.selects.get(&id) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let (has_long_data, sees, counts) =
             (!select.long_data.is_empty(), select.sees, select.counts);
@@ -206,43 +211,47 @@ impl Session {
         }
         if is_as_is {
             let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
-            return self.refuse_select_execution(header, id, what);
+            return self.refuse_select_execution(header, id, what).into();
         }
         if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
-            return self.refuse_select_execution(header, id, Unsupported::ZeroChanged);
+            return self
+                .refuse_select_execution(header, id, Unsupported::ZeroChanged)
+                .into();
         }
         if has_long_data && !self.is_tried_once(rule, &plan) {
             // The server forgets with the first try what was sent as long data.
             let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
-            return self.refuse_select_execution(header, id, what);
+            return self.refuse_select_execution(header, id, what).into();
         }
         // What is read may be a view of it.
         if self.pending_last_insert_id.is_some() && sees {
-            return self.update_last_insert_id(counts);
+            return self.update_last_insert_id(counts).into();
         }
         self.first_attempt(rule, plan)
     }
 
-    fn execute_attempt(&mut self, header: Header, id: u32, execution: &Execution<'_>) -> Step {
-        let keys = match self.attempt_keys() {
+    fn execute_attempt(&mut self, header: Header, id: u32, execution: &Execution<'_>) -> Next {
+        let Some(keys) = self.stage.keys.take() else {
+            return self.ask_attempt_keys();
+        };
+        let keys = match self.attempt_keys(keys) {
             Ok(keys) => keys,
-            Err(NoKeys::Yet(step)) => return step,
-            Err(NoKeys::Failed(failure)) => {
+            Err(failure) => {
                 self.forget_long_data_of_select(id);
-                return self.refuse(header, failure.cause, &failure.message);
+                return self.refuse(header, failure.cause, &failure.message).into();
             }
         };
         let Some(select) = self.statements.selects.get_mut(&id) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let Some(range) = Range::of(&keys, select.injected) else {
             let what = Unsupported::SelectWith("with keys that are not evenly spaced");
-            return self.refuse_select_execution(header, id, what);
+            return self.refuse_select_execution(header, id, what).into();
         };
         let mut params = execution.params.clone();
         let at = usize::from(select.at).min(params.len());
         let Some(injected) = range.params(select.injected) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         params.splice(at..at, injected);
         select.long_data.clear();
@@ -252,8 +261,7 @@ impl Session {
         let reply = self.reply_of_query(&plan, &keys);
         write_packet(&payload, 0, &mut self.up);
         self.answer.expect(execution.shape());
-        self.turn = Turn::Gather(Gather::Select(reply));
-        Step::Consumed(0)
+        Job::Gathering(Gather::Select(reply)).with(Step::Consumed(0))
     }
 
     /// Refuses an execution. What was sent as long data for it must not become part of the next one.

@@ -18,8 +18,9 @@ use crate::answer::after::{After, Texts};
 use crate::answer::last_insert_id::Reply;
 use crate::budget::Held;
 use crate::client::text::Reading;
+use crate::connection::Connection;
+use crate::job::{Gather, Job, Next};
 use crate::server::context::Context;
-use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// The name of the proxy's own statement. Its keys are used up, so nobody else may execute it.
@@ -104,7 +105,7 @@ fn is_plain_name(name: &[u8]) -> bool {
     name.is_ascii() && !name.ends_with(b" ")
 }
 
-impl Session {
+impl Connection {
     /// What a PREPARE out of a text means for the rules. `Err`: the server's modes must be known first.
     pub(crate) fn read_source(&self, source: PrepareSource) -> Result<Reading, ()> {
         if !self.context.known {
@@ -163,13 +164,13 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         statement: TextStatement,
-    ) -> Step {
+    ) -> Next {
         if self.context.texts.len() >= self.facts.limits.statements_max {
             let message = "keywright: too many prepared statements on tables with rules";
-            return self.refuse(header, Cause::MemoryFull, message);
+            return self.refuse(header, Cause::MemoryFull, message).into();
         }
         let Some(held) = self.hold(statement.text.len()) else {
-            return self.refuse_texts(header);
+            return self.refuse_texts(header).into();
         };
         let statement = TextStatement {
             _held: Some(Arc::new(held)),
@@ -195,13 +196,15 @@ impl Session {
         bytes: &[u8],
         text: &[u8],
         name: &[u8],
-    ) -> Step {
+    ) -> Next {
         let named = self.context.text_named(name).cloned();
         let Some(statement) = named.filter(|_| !self.context.may_be_own(name)) else {
-            return self.refuse_unsupported(header, None, Unsupported::TextPrepare);
+            return self
+                .refuse_unsupported(header, None, Unsupported::TextPrepare)
+                .into();
         };
         if !self.context.known {
-            return self.ask_context();
+            return self.ask_context().into();
         }
         let own = execute_by(OWN_NAME, text, &self.context.modes);
         if let (Some(reprepared), Some(own)) = (self.stage.reprepared.take(), &own) {
@@ -215,7 +218,7 @@ impl Session {
             && !statement.is_doubtful
             && is_plain_name(name);
         if let Some(step) = self.enter(header, Some(statement.rule)) {
-            return step;
+            return step.into();
         }
         if is_same && self.context.insert_id_set {
             // insert_id is for this INSERT; unused it would wait for the next one into any table.
@@ -225,6 +228,7 @@ impl Session {
         } else if self.rewrites(statement.rule) {
             let rule = Some(statement.rule);
             self.refuse_unsupported(header, rule, Unsupported::TextPrepare)
+                .into()
         } else {
             self.watch_fence(statement.rule);
             self.pass_query(header, bytes, text, After::ANYTHING)
@@ -238,16 +242,16 @@ impl Session {
         bytes: &[u8],
         own: &[u8],
         reprepared: Reprepared,
-    ) -> Step {
+    ) -> Next {
         let attributes = match self.attributes(bytes) {
             Ok(attributes) => attributes,
-            Err(what) => return self.refuse_unsupported(header, None, what),
+            Err(what) => return self.refuse_unsupported(header, None, what).into(),
         };
         write_command(COM_QUERY, &[attributes, own].concat(), &mut self.up);
         self.answer.expect(Shape::Results);
-        self.turn = Turn::of_reply(reprepared.reply, reprepared.returning);
         self.forget_command();
-        Step::Consumed(header.total())
+        let job = Job::of_reply(reprepared.reply, reprepared.returning);
+        job.with(Step::Consumed(header.total()))
     }
 
     /// Prepares the text with its keys.
@@ -256,23 +260,25 @@ impl Session {
         header: Header,
         statement: &TextStatement,
         keys: Result<KeyBatch, KeyFailure>,
-    ) -> Step {
+    ) -> Next {
         let Some((index, plan)) = self.stage.plan.take() else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let keys = match keys.and_then(|keys| self.spread(&rule, keys, plan.keys())) {
             Ok(keys) => keys,
-            Err(failure) => return self.refuse(header, failure.cause, &failure.message),
+            Err(failure) => return self.refuse(header, failure.cause, &failure.message).into(),
         };
         let mut spliced = Vec::with_capacity(statement.text.len() + 64);
         // A bound key is known to the server alone.
         if !plan.key_parameters().is_empty()
             || plan.splice(&statement.text, &keys, &mut spliced).is_err()
         {
-            return self.refuse_unsupported(header, Some(index), Unsupported::TextPrepare);
+            return self
+                .refuse_unsupported(header, Some(index), Unsupported::TextPrepare)
+                .into();
         }
         let mut text = format!("PREPARE `{OWN_NAME}` FROM ").into_bytes();
         quote_string(&spliced, !statement.modes.no_backslash_escapes, &mut text);
@@ -284,8 +290,7 @@ impl Session {
             returning: plan.returning(),
         };
         self.send_own(&text);
-        self.turn = Turn::Gather(Gather::Reprepare(reprepared));
-        Step::Consumed(0)
+        Job::Gathering(Gather::Reprepare(reprepared)).with(Step::Consumed(0))
     }
 
     /// The server's answer to it.
@@ -294,11 +299,12 @@ impl Session {
         reprepared: Reprepared,
         end: Option<End>,
         answer: &[u8],
-    ) {
+    ) -> Job {
         if matches!(end, Some(End::Ok(_))) {
             self.stage.reprepared = Some(reprepared);
+            Job::Idle
         } else {
-            self.fail_own(answer);
+            self.fail_own(answer)
         }
     }
 }

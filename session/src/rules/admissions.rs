@@ -8,9 +8,9 @@ use keywright_wire::bytes::Header;
 use keywright_wire::protocol::{AUTOCOMMIT, IN_TRANSACTION};
 use memchr::memmem::Finder;
 
+use crate::connection::Connection;
 use crate::rules::Rules;
 use crate::rules::traffic::{Traffic, UnderWay};
-use crate::session::Session;
 use crate::step::{KeyFailure, Step};
 
 /// How one version of the rules takes part in it.
@@ -113,7 +113,7 @@ impl Rules {
     }
 }
 
-impl Session {
+impl Connection {
     /// A statement on the tables of a rule begins; `None`: any of them. It is under way until its answer has come, and the end of its
     /// transaction. `Some`: it must wait for other rules first.
     pub(crate) fn enter(&mut self, header: Header, rule: Option<usize>) -> Option<Step> {

@@ -6,9 +6,10 @@ use keywright_wire::packets::{only_row, write_command, write_query};
 use keywright_wire::protocol::{COM_SET_OPTION, COM_STMT_PREPARE, COM_STMT_RESET};
 
 use crate::answer::after::Named;
+use crate::connection::Connection;
+use crate::job::Job;
 use crate::prepared::statements::Made;
 use crate::server::context::{PROBE_COLUMNS, probe};
-use crate::session::Session;
 use crate::step::Step;
 
 /// What was asked.
@@ -36,7 +37,7 @@ pub(crate) enum Probe {
     Status,
 }
 
-impl Session {
+impl Connection {
     /// Sends a text of the session's own.
     pub(crate) fn send_own(&mut self, text: &[u8]) {
         write_query(self.no_attributes(), text, &mut self.up);
@@ -83,25 +84,26 @@ impl Session {
         self.probe = Some(Probe::Status);
     }
 
-    /// The answer has come whole.
-    pub(crate) fn answer_probe(&mut self, probe: Probe, end: Option<End>, answer: &[u8]) {
+    /// The answer has come whole: the command at the front is looked at again, or was answered.
+    pub(crate) fn answer_probe(&mut self, probe: Probe, end: Option<End>, answer: &[u8]) -> Job {
         match probe {
             Probe::Context => {
                 let row = only_row(answer, PROBE_COLUMNS, self.deprecates_eof());
                 if !row.is_some_and(|row| self.context.learn(row)) {
-                    self.fail_own(answer);
+                    return self.fail_own(answer);
                 }
             }
             Probe::Temporary(table) => self.answer_temporary(&table, answer),
             Probe::Columns => self.answer_columns(answer),
-            Probe::Key(table, index) => self.answer_key(table, index, answer),
-            Probe::SetLastInsertId => self.answer_last_insert_id(end, answer),
-            Probe::ReadLastInsertId => self.answer_last_id(answer),
-            Probe::Variant(id, made) => self.answer_variant(id, *made, end, answer),
-            Probe::AsIs(id) => self.answer_as_is(id, end, answer),
+            Probe::Key(table, index) => return self.answer_key(table, index, answer),
+            Probe::SetLastInsertId => return self.answer_last_insert_id(end, answer),
+            Probe::ReadLastInsertId => return self.answer_last_id(answer),
+            Probe::Variant(id, made) => return self.answer_variant(id, *made, end, answer),
+            Probe::AsIs(id) => return self.answer_as_is(id, end, answer),
             Probe::Reset => {}
             // It is asked once, whatever the answer is.
             Probe::Status => self.is_status_old = false,
         }
+        Job::Idle
     }
 }

@@ -8,9 +8,10 @@ use keywright_wire::packets::{
 };
 
 use crate::answer::after::Named;
+use crate::connection::Connection;
+use crate::job::Job;
 use crate::rules::{KeyColumnState, Rule};
 use crate::server::probe::Probe;
-use crate::session::Session;
 use crate::step::Step;
 
 /// Error numbers of the server: no such table, no such schema, no schema chosen, no such column, no privilege to read the table, or
@@ -56,7 +57,7 @@ pub(crate) struct Told {
     key: Option<KeyThere>,
 }
 
-impl Session {
+impl Connection {
     /// Whether a table has its rule's column, and room in it. The session asks before each statement on a table that lacked the column at
     /// the last schema refresh. Of newer tables and of views it asks until the answer is yes.
     pub(crate) fn key_there(
@@ -140,7 +141,7 @@ impl Session {
     }
 
     /// The answer to [`Question::Key`].
-    pub(crate) fn answer_key(&mut self, table: Named, index: usize, answer: &[u8]) {
+    pub(crate) fn answer_key(&mut self, table: Named, index: usize, answer: &[u8]) -> Job {
         self.close_question(answer);
         let key_column = self.rules.key_column_state(&table.0, &table.1);
         let there = match error_of(answer) {
@@ -163,6 +164,7 @@ impl Session {
             self.context.note_key(table);
         }
         self.told.key = Some(there);
+        Job::Idle
     }
 
     /// A statement with a key failed. If the column is missing, the table has changed.

@@ -5,10 +5,10 @@ use keywright_wire::bytes::Reader;
 use keywright_wire::packets::{only_row, packets};
 
 use crate::answer::after::Named;
+use crate::connection::Connection;
 use crate::server::context::Context;
 use crate::server::probe::Probe;
 use crate::server::question::Question;
-use crate::session::Session;
 use crate::step::Step;
 
 /// How many temporary tables are remembered. The rows of one that is not get keys of the rule whose table it hides.
@@ -66,7 +66,7 @@ impl Context {
     }
 }
 
-impl Session {
+impl Connection {
     /// Whether a temporary table of that name is there.
     fn hides(&self, schema: &[u8], table: &[u8]) -> bool {
         let mut tables = self.context.temporary.iter();

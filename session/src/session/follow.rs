@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use keywright_core::Cause;
 
+use crate::connection::Connection;
+use crate::job::Job;
 use crate::rules::{Mode, Rules};
-use crate::session::{Session, Turn};
+use crate::session::Session;
 use crate::step::KeyFailure;
 
 /// What became of an attempt to take other rules.
@@ -26,40 +28,55 @@ impl Session {
     /// Asks the server whether a transaction that others wait for is still open, where the last it said was an error: that may have
     /// ended it, and does not say so. Between two commands; false: there is nothing to ask.
     pub fn ask_whether_open(&mut self) -> bool {
-        let is_waited_for = self.goes_on.is_some() && self.is_status_old;
-        if !is_waited_for || !self.is_at_command() || self.multi_statement.is_some() {
+        let is_waited_for = self.connection.goes_on.is_some() && self.connection.is_status_old;
+        if !is_waited_for || !self.is_at_command() || matches!(self.job, Job::Several(_)) {
             return false;
         }
-        self.ask_status();
+        self.connection.ask_status();
         true
     }
 
-    /// After [`Step::Wait`]: nothing has changed for too long. The command at the front is refused.
+    /// After [`crate::Step::Wait`]: nothing has changed for too long. The command at the front is refused.
     pub fn on_waited(&mut self) {
-        match &mut self.at_fence {
+        match &mut self.connection.at_fence {
             Some(at_fence) => at_fence.is_final = true,
-            None => self.waited = Some(switching()),
+            None => self.connection.waited = Some(switching()),
         }
     }
 
     /// Which version of the rules it follows.
     pub fn version(&self) -> u64 {
-        self.rules.version()
+        self.connection.rules.version()
     }
 
     /// Whether it is a passthrough, which cannot take rules.
     pub fn is_passthrough(&self) -> bool {
-        matches!(self.turn, Turn::Passthrough)
+        matches!(self.job, Job::Passthrough)
     }
 
     /// Takes other rules: between two commands, or while a command waits for them.
     pub fn update_rules(&mut self, rules: &Arc<Rules>) -> RulesUpdate {
-        if rules.version() == self.rules.version() {
+        if rules.version() == self.connection.rules.version() {
             return RulesUpdate::Taken;
         }
         if !self.is_at_command() {
             return RulesUpdate::AfterCommand;
         }
+        self.connection.follow(rules)
+    }
+
+    /// Whether the client's next command is waited for, or is at the front and nothing of it went out yet.
+    fn is_at_command(&self) -> bool {
+        let connection = &self.connection;
+        self.job.is_at_command()
+            && connection.probe.is_none()
+            && !connection.is_passing()
+            && connection.stage.load.is_none()
+    }
+}
+
+impl Connection {
+    fn follow(&mut self, rules: &Arc<Rules>) -> RulesUpdate {
         let mut under_way = self.under_way.iter();
         if under_way.any(|is| rules.holds(is)) {
             self.goes_on = Some(rules.version());
@@ -80,14 +97,6 @@ impl Session {
         self.forget_command();
         self.goes_on = None;
         RulesUpdate::Taken
-    }
-
-    /// Whether the client's next command is waited for, or is at the front and nothing of it went out yet.
-    fn is_at_command(&self) -> bool {
-        self.is_clients_turn()
-            && self.passing.is_none()
-            && !self.drop_command
-            && self.stage.load.is_none()
     }
 
     /// Whether what was prepared can go by other rules.

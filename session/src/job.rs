@@ -1,0 +1,340 @@
+//! What is under way for the client's command: one job at a time. It takes what the client and the upstream send, and answers with a
+//! step. What the connection knows is beside it.
+
+use keywright_core::KeyBatch;
+use keywright_wire::answer::{End, Outcome};
+use keywright_wire::bytes::{HEADER_BYTES, Header};
+
+use crate::answer::after::After;
+use crate::answer::last_insert_id::Reply;
+use crate::client::multi_statement::MultiStatement;
+use crate::connection::Connection;
+use crate::insert::native::{Answered, PassedOn, Sent};
+use crate::prepared::select_prepared::SelectStatement;
+use crate::prepared::statements::Statement;
+use crate::prepared::text_prepare::Reprepared;
+use crate::step::{KeyFailure, Step};
+
+/// Longest answer that is gathered: to statements of our own, to INSERTs, and to a PREPARE with its 65,535 parameters.
+const GATHERED_BYTES_MAX: usize = 16 << 20;
+
+/// What is under way for the client's command.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Nothing: the next command is waited for, or the one at the front is looked at.
+    Idle,
+    /// The command at the front was answered, and goes nowhere.
+    Answered,
+    /// The upstream's answer is passed on to the client.
+    Passing(After),
+    /// The upstream's answer is gathered. It decides what is next, or goes to the client once it is complete.
+    Gathering(Gather),
+    /// The driver looks for keys.
+    Keys,
+    /// The client sends the file that it was asked for.
+    File,
+    /// Statements of one text are sent one by one.
+    Several(Box<MultiStatement>),
+    /// Bytes pass both ways until the end.
+    Passthrough,
+}
+
+/// What a gathered answer is for.
+#[derive(Debug)]
+pub(crate) enum Gather {
+    /// A rewritten INSERT.
+    Insert(Reply),
+    /// A try of an INSERT … SELECT.
+    Select(Reply),
+    /// LAST_INSERT_ID() is made 0 for a LOAD DATA.
+    LoadStart,
+    /// Which file a LOAD DATA LOCAL wants.
+    FileName,
+    /// A try of a LOAD DATA.
+    Load,
+    /// A rewritten COM_STMT_PREPARE.
+    Prepare(Box<Statement>),
+    /// A PREPARE out of a text, with keys in it.
+    Reprepare(Reprepared),
+    /// A rewritten COM_STMT_PREPARE of an INSERT … SELECT.
+    PrepareSelect(Box<SelectStatement>),
+    /// An INSERT for which the server makes the key.
+    Native(Sent),
+    /// The warnings of one.
+    Warnings(Box<Answered>),
+    /// The warnings of one that was passed on, and whose client waits for the end of its answer.
+    PassedWarnings(Box<PassedOn>),
+}
+
+/// What becomes of the command at the front, and what the driver does now. A function that returns a [`Step`] alone begins no job.
+#[derive(Debug)]
+pub(crate) struct Next {
+    pub(crate) job: Job,
+    pub(crate) step: Step,
+}
+
+impl From<Step> for Next {
+    fn from(step: Step) -> Self {
+        Self {
+            job: Job::Idle,
+            step,
+        }
+    }
+}
+
+impl Job {
+    /// The upstream is to answer a rewritten INSERT.
+    pub(crate) fn of_reply(reply: Reply, returning: bool) -> Self {
+        if returning {
+            // A result set: rows pass as they are.
+            Self::Passing(After::Returned(reply))
+        } else {
+            Self::Gathering(Gather::Insert(reply))
+        }
+    }
+
+    /// It begins, and the driver does this.
+    pub(crate) fn with(self, step: Step) -> Next {
+        Next { job: self, step }
+    }
+
+    /// Whether the next command is waited for, or the one at the front is looked at, once nothing is asked of the server.
+    pub(crate) fn is_clients_turn(&self) -> bool {
+        match self {
+            Self::Idle | Self::Answered => true,
+            Self::Passing(_)
+            | Self::Gathering(_)
+            | Self::Keys
+            | Self::File
+            | Self::Several(_)
+            | Self::Passthrough => false,
+        }
+    }
+
+    /// Whether the client is to send a file now.
+    pub(crate) fn awaits_file(&self, connection: &Connection) -> bool {
+        match self {
+            Self::File => true,
+            Self::Passing(_) => connection.answer.wants_local_file(),
+            Self::Several(several) => several.child.awaits_file(connection),
+            Self::Idle | Self::Answered | Self::Gathering(_) | Self::Keys | Self::Passthrough => {
+                false
+            }
+        }
+    }
+
+    /// Whether the client's next command is waited for, or is at the front and nothing of it went out yet.
+    pub(crate) fn is_at_command(&self) -> bool {
+        match self {
+            Self::Idle => true,
+            Self::Several(several) => several.child.is_at_command(),
+            Self::Answered
+            | Self::Passing(_)
+            | Self::Gathering(_)
+            | Self::Keys
+            | Self::File
+            | Self::Passthrough => false,
+        }
+    }
+
+    /// Keys, or why there are none; afterwards the client's side is asked again.
+    pub(crate) fn on_keys(
+        &mut self,
+        connection: &mut Connection,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) {
+        match self {
+            Self::Keys => {
+                *self = Self::Idle;
+                connection.stage.keys = Some(keys);
+            }
+            Self::Several(several) => several.child.on_keys(connection, keys),
+            Self::Idle
+            | Self::Answered
+            | Self::Passing(_)
+            | Self::Gathering(_)
+            | Self::File
+            | Self::Passthrough => {}
+        }
+    }
+
+    /// What to do with the client's bytes that were not consumed yet.
+    pub(crate) fn on_client(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
+        if let Self::Several(several) = self {
+            let step = several.on_client(connection);
+            self.end_several();
+            return step;
+        }
+        if connection.is_passing() {
+            return connection.pass_on(bytes);
+        }
+        if connection.probe.is_some() {
+            return Step::Blocked;
+        }
+        let Next { job, step } = match self {
+            Self::Idle => match connection.command(bytes) {
+                Next {
+                    job,
+                    step: Step::Consumed(count),
+                } => job.with(connection.drop_rest(count, bytes)),
+                next => next,
+            },
+            Self::Answered => match Header::read(bytes) {
+                Some(header) => connection.drop_front(header, bytes).into(),
+                None => Self::Answered.with(Step::More {
+                    at_least: HEADER_BYTES,
+                }),
+            },
+            Self::File => connection.take_file(bytes),
+            Self::Passing(_) if connection.answer.wants_local_file() => {
+                return connection.local_file(bytes);
+            }
+            Self::Gathering(Gather::Load) if connection.answer.wants_local_file() => {
+                return connection.send_file(bytes);
+            }
+            Self::Passthrough => return connection.flow.pass_client(bytes),
+            Self::Passing(_) | Self::Gathering(_) | Self::Keys | Self::Several(_) => {
+                return Step::Blocked;
+            }
+        };
+        *self = job;
+        step
+    }
+
+    /// What to do with the upstream's bytes that were not consumed yet.
+    pub(crate) fn on_upstream(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
+        if let Self::Several(several) = self {
+            let step = several.on_upstream(connection, bytes);
+            self.end_several();
+            return step;
+        }
+        if connection.probe.is_some() {
+            return self.gather(connection, bytes);
+        }
+        match self {
+            // Nobody asked: the server says why it is about to close.
+            Self::Idle | Self::Answered | Self::File | Self::Keys | Self::Several(_) => {
+                Step::Forward(bytes.len())
+            }
+            Self::Passthrough => connection.flow.pass_upstream(bytes),
+            Self::Passing(_) => self.pass_answer(connection, bytes),
+            Self::Gathering(_) => self.gather(connection, bytes),
+        }
+    }
+
+    fn end_several(&mut self) {
+        if let Self::Several(several) = self
+            && several.is_over
+        {
+            *self = match std::mem::replace(&mut several.child, Self::Idle) {
+                // Its bytes went with it.
+                Self::Answered => Self::Idle,
+                child => child,
+            };
+        }
+    }
+
+    fn pass_answer(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
+        let walked = connection.answer.walk(bytes);
+        match walked.outcome {
+            Outcome::Going if walked.bytes == 0 => Step::More {
+                at_least: wanted(bytes),
+            },
+            Outcome::Going | Outcome::LocalFile => Step::Forward(walked.bytes),
+            Outcome::Ended(end) => {
+                connection.note_status(end);
+                if let Self::Passing(after) = std::mem::replace(self, Self::Idle) {
+                    if connection.may_have_left_out(end) {
+                        let answer = bytes.get(..walked.bytes).unwrap_or_default();
+                        let (before, last) =
+                            answer.split_at_checked(walked.last).unwrap_or_default();
+                        connection.down.extend_from_slice(before);
+                        *self = connection.ask_what_was_left_out((after, end), last, Self::Idle);
+                        return Step::Consumed(walked.bytes);
+                    }
+                    connection.finish(after, end);
+                    connection.leave();
+                }
+                Step::Forward(walked.bytes)
+            }
+            Outcome::Endless => {
+                *self = Self::Passthrough;
+                Step::Forward(bytes.len())
+            }
+            Outcome::Malformed => connection.malformed(),
+        }
+    }
+
+    fn gather(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
+        let walked = connection.answer.walk(bytes);
+        let now = bytes.get(..walked.bytes).unwrap_or_default();
+        match walked.outcome {
+            Outcome::Going if walked.bytes == 0 => Step::More {
+                at_least: wanted(bytes),
+            },
+            Outcome::Going => {
+                connection.gathered.extend_from_slice(now);
+                if connection.gathered.len() > GATHERED_BYTES_MAX {
+                    return connection.malformed();
+                }
+                Step::Consumed(walked.bytes)
+            }
+            Outcome::Ended(end) => {
+                connection.note_status(end);
+                let mut before = std::mem::take(&mut connection.gathered);
+                // Mostly it comes whole.
+                let answer = match before.is_empty() {
+                    true => now,
+                    false => {
+                        before.extend_from_slice(now);
+                        &before
+                    }
+                };
+                match (connection.probe.take(), std::mem::replace(self, Self::Idle)) {
+                    (Some(probe), _) => *self = connection.answer_probe(probe, end, answer),
+                    (None, Self::Gathering(gather)) => {
+                        *self = connection.gathered(gather, end, answer);
+                    }
+                    (None, other) => *self = other,
+                }
+                connection.leave();
+                Step::Consumed(walked.bytes)
+            }
+            Outcome::LocalFile => connection.file_wanted(self, now),
+            Outcome::Endless | Outcome::Malformed => connection.malformed(),
+        }
+    }
+}
+
+impl Connection {
+    /// A gathered answer is complete: what is next.
+    fn gathered(&mut self, gather: Gather, end: Option<End>, answer: &[u8]) -> Job {
+        match gather {
+            Gather::Native(sent) => self.answer_native(sent, end, answer),
+            Gather::Warnings(answered) => self.answer_warnings(*answered, answer),
+            Gather::PassedWarnings(passed) => self.answer_left_out(*passed, answer),
+            Gather::Insert(reply) => {
+                self.answer_insert(&reply, end, answer);
+                Job::Idle
+            }
+            Gather::LoadStart => self.load_started(end, answer),
+            Gather::FileName => self.answer_file_name(end, answer),
+            Gather::Load => self.answer_load(answer),
+            Gather::Select(reply) => self.answer_select(&reply, end, answer),
+            Gather::Prepare(statement) => {
+                self.answer_prepare(*statement, end, answer);
+                Job::Idle
+            }
+            Gather::Reprepare(reprepared) => self.answer_reprepare(reprepared, end, answer),
+            Gather::PrepareSelect(select) => {
+                self.answer_prepare_select(*select, end, answer);
+                Job::Idle
+            }
+        }
+    }
+}
+
+/// How much of the packet at the front there must be.
+fn wanted(bytes: &[u8]) -> usize {
+    Header::read(bytes).map_or(HEADER_BYTES, |header| header.total().max(bytes.len() + 1))
+}
