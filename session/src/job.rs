@@ -10,6 +10,7 @@ use crate::answer::last_insert_id::Reply;
 use crate::client::multi_statement::MultiStatement;
 use crate::connection::Connection;
 use crate::insert::native::{Answered, PassedOn, Sent};
+use crate::insert::select::Select;
 use crate::prepared::select_prepared::SelectStatement;
 use crate::prepared::statements::Statement;
 use crate::prepared::text_prepare::Reprepared;
@@ -33,9 +34,26 @@ pub(crate) enum Job {
     Keys,
     /// The client sends the file that it was asked for.
     File,
+    /// An INSERT … SELECT.
+    Select(Box<Select>),
     /// Statements of one text are sent one by one.
     Several(Box<MultiStatement>),
     /// Bytes pass both ways until the end.
+    Passthrough,
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// The client's: its next command is waited for, or the one at the front is looked at.
+    Command,
+    /// The client's: it sends the file that it was asked for.
+    File,
+    /// The driver's: it looks for keys.
+    Keys,
+    /// The upstream's: it answers.
+    Upstream,
+    /// Nobody's: bytes pass both ways until the end.
     Passthrough,
 }
 
@@ -44,8 +62,6 @@ pub(crate) enum Job {
 pub(crate) enum Gather {
     /// A rewritten INSERT.
     Insert(Reply),
-    /// A try of an INSERT … SELECT.
-    Select(Reply),
     /// LAST_INSERT_ID() is made 0 for a LOAD DATA.
     LoadStart,
     /// Which file a LOAD DATA LOCAL wants.
@@ -98,16 +114,16 @@ impl Job {
         Next { job: self, step }
     }
 
-    /// Whether the next command is waited for, or the one at the front is looked at, once nothing is asked of the server.
-    pub(crate) fn is_clients_turn(&self) -> bool {
+    /// Whose turn it is, once nothing is asked of the server.
+    pub(crate) fn turn(&self) -> Turn {
         match self {
-            Self::Idle | Self::Answered => true,
-            Self::Passing(_)
-            | Self::Gathering(_)
-            | Self::Keys
-            | Self::File
-            | Self::Several(_)
-            | Self::Passthrough => false,
+            Self::Idle | Self::Answered => Turn::Command,
+            Self::Passing(_) | Self::Gathering(_) => Turn::Upstream,
+            Self::Keys => Turn::Keys,
+            Self::File => Turn::File,
+            Self::Select(select) => select.turn(),
+            Self::Several(several) => several.child.turn(),
+            Self::Passthrough => Turn::Passthrough,
         }
     }
 
@@ -117,24 +133,41 @@ impl Job {
             Self::File => true,
             Self::Passing(_) => connection.answer.wants_local_file(),
             Self::Several(several) => several.child.awaits_file(connection),
-            Self::Idle | Self::Answered | Self::Gathering(_) | Self::Keys | Self::Passthrough => {
-                false
-            }
+            Self::Idle
+            | Self::Answered
+            | Self::Gathering(_)
+            | Self::Keys
+            | Self::Select(_)
+            | Self::Passthrough => false,
         }
     }
 
-    /// Whether the client's next command is waited for, or is at the front and nothing of it went out yet.
+    /// Whether the client's next command is waited for, or is at the front and can be looked at anew.
     pub(crate) fn is_at_command(&self) -> bool {
         match self {
-            Self::Idle => true,
+            Self::Answered => false,
             Self::Several(several) => several.child.is_at_command(),
-            Self::Answered
+            Self::Idle
             | Self::Passing(_)
             | Self::Gathering(_)
             | Self::Keys
             | Self::File
-            | Self::Passthrough => false,
+            | Self::Select(_)
+            | Self::Passthrough => self.turn() == Turn::Command,
         }
+    }
+
+    /// The command at the front is to be looked at anew.
+    pub(crate) fn forget(&mut self) {
+        match self {
+            Self::Several(several) => several.child.forget(),
+            _ => *self = Self::Idle,
+        }
+    }
+
+    /// Whether it has more to do on a table that it has entered.
+    fn is_half_way(&self) -> bool {
+        matches!(self, Self::Select(_))
     }
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
@@ -143,11 +176,15 @@ impl Job {
         connection: &mut Connection,
         keys: Result<KeyBatch, KeyFailure>,
     ) {
+        if self.turn() != Turn::Keys {
+            return;
+        }
         match self {
             Self::Keys => {
                 *self = Self::Idle;
                 connection.stage.keys = Some(keys);
             }
+            Self::Select(select) => select.on_keys(keys),
             Self::Several(several) => several.child.on_keys(connection, keys),
             Self::Idle
             | Self::Answered
@@ -171,14 +208,18 @@ impl Job {
         if connection.probe.is_some() {
             return Step::Blocked;
         }
+        if let Self::Idle | Self::Select(_) = self {
+            let next = match std::mem::replace(self, Self::Idle) {
+                Self::Select(select) => select.on_client(connection, bytes),
+                _ => connection.command(bytes),
+            };
+            *self = next.job;
+            return match next.step {
+                Step::Consumed(count) => connection.drop_rest(count, bytes),
+                step => step,
+            };
+        }
         let Next { job, step } = match self {
-            Self::Idle => match connection.command(bytes) {
-                Next {
-                    job,
-                    step: Step::Consumed(count),
-                } => job.with(connection.drop_rest(count, bytes)),
-                next => next,
-            },
             Self::Answered => match Header::read(bytes) {
                 Some(header) => connection.drop_front(header, bytes).into(),
                 None => Self::Answered.with(Step::More {
@@ -193,7 +234,12 @@ impl Job {
                 return connection.send_file(bytes);
             }
             Self::Passthrough => return connection.flow.pass_client(bytes),
-            Self::Passing(_) | Self::Gathering(_) | Self::Keys | Self::Several(_) => {
+            Self::Idle
+            | Self::Passing(_)
+            | Self::Gathering(_)
+            | Self::Keys
+            | Self::Select(_)
+            | Self::Several(_) => {
                 return Step::Blocked;
             }
         };
@@ -211,14 +257,12 @@ impl Job {
         if connection.probe.is_some() {
             return self.gather(connection, bytes);
         }
-        match self {
+        match (self.turn(), &self) {
             // Nobody asked: the server says why it is about to close.
-            Self::Idle | Self::Answered | Self::File | Self::Keys | Self::Several(_) => {
-                Step::Forward(bytes.len())
-            }
-            Self::Passthrough => connection.flow.pass_upstream(bytes),
-            Self::Passing(_) => self.pass_answer(connection, bytes),
-            Self::Gathering(_) => self.gather(connection, bytes),
+            (Turn::Command | Turn::File | Turn::Keys, _) => Step::Forward(bytes.len()),
+            (Turn::Passthrough, _) => connection.flow.pass_upstream(bytes),
+            (Turn::Upstream, Self::Passing(_)) => self.pass_answer(connection, bytes),
+            (Turn::Upstream, _) => self.gather(connection, bytes),
         }
     }
 
@@ -295,9 +339,14 @@ impl Job {
                     (None, Self::Gathering(gather)) => {
                         *self = connection.gathered(gather, end, answer);
                     }
+                    (None, Self::Select(select)) => {
+                        *self = select.on_reply(connection, end, answer);
+                    }
                     (None, other) => *self = other,
                 }
-                connection.leave();
+                if !self.is_half_way() {
+                    connection.leave();
+                }
                 Step::Consumed(walked.bytes)
             }
             Outcome::LocalFile => connection.file_wanted(self, now),
@@ -320,7 +369,6 @@ impl Connection {
             Gather::LoadStart => self.load_started(end, answer),
             Gather::FileName => self.answer_file_name(end, answer),
             Gather::Load => self.answer_load(answer),
-            Gather::Select(reply) => self.answer_select(&reply, end, answer),
             Gather::Prepare(statement) => {
                 self.answer_prepare(*statement, end, answer);
                 Job::Idle

@@ -14,7 +14,7 @@ use crate::client::show::Show;
 use crate::connection::Connection;
 use crate::flow::Rest;
 use crate::insert::in_place::Room;
-use crate::job::Job;
+use crate::job::{Job, Turn};
 use crate::rules::Rules;
 use crate::step::{Event, KeyFailure, SessionFacts, Step};
 
@@ -108,15 +108,16 @@ impl Session {
         &mut self.connection.events
     }
 
-    /// Whether the next command is waited for, or the one at the front is looked at, and nothing is asked of the server.
+    /// Whether it is the client's turn, and nothing is asked of the server.
     pub(crate) fn is_clients_turn(&self) -> bool {
         let connection = &self.connection;
-        self.job.is_clients_turn() && !connection.is_passing() && connection.probe.is_none()
+        self.job.turn() == Turn::Command && !connection.is_passing() && connection.probe.is_none()
     }
 
     /// Whether neither a command nor a transaction is under way, so that the connection can be ended here.
     pub fn is_between_commands(&self) -> bool {
-        self.is_clients_turn() && self.connection.last_status & IN_TRANSACTION == 0
+        let is_several = matches!(self.job, Job::Several(_));
+        self.is_clients_turn() && !is_several && self.connection.last_status & IN_TRANSACTION == 0
     }
 
     /// What a connection in passthrough is doing.

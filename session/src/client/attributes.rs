@@ -53,12 +53,17 @@ impl Connection {
 
     /// What stands before the client's text, to be sent with what it is rewritten to.
     pub(crate) fn attributes<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Unsupported> {
-        let from = HEADER_BYTES + 1;
-        Some(self.front)
-            .filter(|front| *front <= ATTRIBUTES_BYTES_MAX)
-            .and_then(|front| bytes.get(from..from.checked_add(front)?))
-            .ok_or(Unsupported::Attributes("longer than 64 KiB"))
+        let payload = bytes.get(HEADER_BYTES + 1..).unwrap_or_default();
+        attributes_of(payload, self.front)
     }
+}
+
+/// The attributes at the front of a payload, so many bytes, to be sent with what the text behind them is rewritten to.
+pub(crate) fn attributes_of(payload: &[u8], front: usize) -> Result<&[u8], Unsupported> {
+    payload
+        .get(..front)
+        .filter(|_| front <= ATTRIBUTES_BYTES_MAX)
+        .ok_or(Unsupported::Attributes("longer than 64 KiB"))
 }
 
 /// Where the beginning of a long text ends: in its first packet, however long that is.

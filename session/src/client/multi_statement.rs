@@ -9,7 +9,7 @@ use keywright_wire::protocol::{EOF, ERR, MORE_RESULTS};
 use crate::answer::after::After;
 use crate::client::text::Reading;
 use crate::connection::Connection;
-use crate::job::{Job, Next};
+use crate::job::{Job, Next, Turn};
 use crate::step::Step;
 
 /// The statements of one text, and how far they were sent and answered.
@@ -158,7 +158,7 @@ impl MultiStatement {
 
     /// Whether the statement at hand was answered, or none was sent yet.
     fn is_answered(&self, connection: &Connection) -> bool {
-        self.child.is_clients_turn() && connection.probe.is_none()
+        self.child.turn() == Turn::Command && connection.probe.is_none()
     }
 
     /// What was added to the client's output from `before` on belongs to the answer of all statements together.

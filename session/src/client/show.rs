@@ -8,6 +8,7 @@ use keywright_wire::protocol::{
 };
 use keywright_wire::rows::TextResult;
 
+use crate::job::Job;
 use crate::session::Session;
 use crate::step::Step;
 
@@ -148,7 +149,9 @@ impl Session {
 
     /// The step if such a statement is at the front.
     pub(crate) fn show_asked(&mut self, bytes: &[u8]) -> Option<Step> {
-        let is_turn = self.sees_status && self.is_clients_turn() && self.job.is_at_command();
+        let is_turn = self.sees_status
+            && self.is_clients_turn()
+            && !matches!(self.job, Job::Answered | Job::Several(_));
         if !is_turn || bytes.get(HEADER_BYTES) != Some(&COM_QUERY) {
             return None;
         }

@@ -1,5 +1,7 @@
 //! A statement sent as text: what it is, and whether it can be passed on untouched.
 
+use std::borrow::Cow;
+
 use keywright_rewrite::{
     InsertHead, Kind, Modes, TableName, Unread, Unsupported, kind, load_target, named_statement,
     prepare_source, tables_touched, use_target, without_terminator,
@@ -69,11 +71,19 @@ impl Connection {
     }
 
     /// A text up to its end as the server has it.
-    fn ended<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn ended<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         let ended = without_terminator(text);
         // What is behind a `;` is a statement of its own where there may be several, and an empty one is an error.
         let is_statement = self.allows_several() && ended.trim_ascii_end().ends_with(b";");
         if is_statement { text } else { ended }
+    }
+
+    /// The command at the front, which has come whole; `None` where there is no memory for it any more.
+    pub(crate) fn whole_command<'a>(&self, bytes: &'a [u8]) -> Option<(Header, Cow<'a, [u8]>)> {
+        match joined(Header::read(bytes)?, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => Some((header, payload)),
+            Joined::More(_) | Joined::TooLong => None,
+        }
     }
 
     /// One statement.

@@ -17,9 +17,10 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::{Reply, names_row_count};
+use crate::client::attributes::attributes_of;
 use crate::connection::Connection;
 use crate::insert::native::{LeavesOut, Native};
-use crate::job::{Gather, Job, Next};
+use crate::job::{Job, Next, Turn};
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
@@ -33,12 +34,37 @@ pub(crate) const GROWTH: u64 = 8;
 pub(crate) const NOT_REPEATABLE: &str = "of an unknown number of rows where a failed try may leave something behind: \
     a trigger, a table not known to be InnoDB, a view that calls functions";
 
-/// A statement and what its next or present try has keys for.
+/// An INSERT … SELECT under way.
 #[derive(Debug)]
-pub(crate) struct Attempt {
+pub(crate) struct Select {
     rule: usize,
     plan: Arc<QueryPlan>,
+    source: Source,
+    /// Rows that the next or present try has keys for.
     rows: u64,
+    phase: Phase,
+}
+
+/// Where the statement comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    /// It is a text, behind so many bytes of attributes.
+    Text { front: usize },
+    /// It executes the statement of this number.
+    Prepared(u32),
+}
+
+/// What is next, or under way.
+#[derive(Debug)]
+enum Phase {
+    /// The driver looks for the keys of a try.
+    Keys,
+    /// It has them, or knows why there are none.
+    Ready(Result<KeyBatch, KeyFailure>),
+    /// The try went out.
+    Sent(Reply),
+    /// It had too few keys.
+    Again,
 }
 
 /// What becomes of an INSERT … SELECT.
@@ -139,14 +165,22 @@ impl Connection {
         {
             return self.update_last_insert_id(names_row_count(text)).into();
         }
-        self.first_attempt(index, Arc::new(plan))
+        let source = Source::Text { front: self.front };
+        self.try_select(index, Arc::new(plan), source)
     }
 
     /// Asks for the keys of the first try.
-    pub(crate) fn first_attempt(&mut self, rule: usize, plan: Arc<QueryPlan>) -> Next {
+    pub(crate) fn try_select(&mut self, rule: usize, plan: Arc<QueryPlan>, source: Source) -> Next {
         let rows = self.rows_max(rule, &plan).min(ROWS_FIRST);
-        self.stage.query = Some(Attempt { rule, plan, rows });
-        self.ask_keys(rule, rows)
+        let phase = Phase::Keys;
+        let select = Select {
+            rule,
+            plan,
+            source,
+            rows,
+            phase,
+        };
+        Box::new(select).ask_keys(self)
     }
 
     /// Whether the first try is the last one, however it ends.
@@ -172,118 +206,156 @@ impl Connection {
         let between = rule.keys_max.saturating_sub(1) / self.context.increment.max(1);
         may_fail.then(|| between.saturating_add(1))
     }
+}
 
-    /// The next try: asks for its keys, or carries it out with them.
-    pub(crate) fn attempt(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Next {
-        let Some(keys) = self.stage.keys.take() else {
-            return self.ask_attempt_keys();
-        };
-        match self.attempt_keys(keys) {
-            Ok(keys) => self.send_attempt(header, bytes, text, &keys),
-            Err(failure) => self.refuse(header, failure.cause, &failure.message).into(),
+impl Select {
+    pub(crate) fn turn(&self) -> Turn {
+        match self.phase {
+            Phase::Keys => Turn::Keys,
+            Phase::Ready(_) | Phase::Again => Turn::Command,
+            Phase::Sent(_) => Turn::Upstream,
         }
     }
 
-    /// Asks for the keys of the next try.
-    pub(crate) fn ask_attempt_keys(&mut self) -> Next {
-        let Some(attempt) = &self.stage.query else {
-            return self.malformed().into();
-        };
-        let (index, rows) = (attempt.rule, attempt.rows);
-        self.ask_keys(index, rows)
+    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+        self.phase = Phase::Ready(keys);
     }
 
-    /// The keys of the next try.
-    pub(crate) fn attempt_keys(
-        &mut self,
+    /// The command is still at the front: the next try.
+    pub(crate) fn on_client(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Next {
+        match std::mem::replace(&mut self.phase, Phase::Again) {
+            Phase::Again => self.ask_keys(connection),
+            Phase::Ready(keys) => self.send(connection, bytes, keys),
+            phase @ (Phase::Keys | Phase::Sent(_)) => {
+                self.phase = phase;
+                Job::Select(self).with(Step::Blocked)
+            }
+        }
+    }
+
+    fn ask_keys(mut self: Box<Self>, connection: &Connection) -> Next {
+        self.phase = Phase::Keys;
+        let step = connection.keys_step(self.rule, self.rows);
+        Job::Select(self).with(step)
+    }
+
+    fn send(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        bytes: &[u8],
         keys: Result<KeyBatch, KeyFailure>,
-    ) -> Result<KeyBatch, KeyFailure> {
-        match &self.stage.query {
-            Some(attempt) => self.spread_over(attempt.rule, attempt.rows, keys),
-            None => keys,
-        }
-    }
-
-    fn spread_over(
-        &self,
-        index: usize,
-        rows: u64,
-        keys: Result<KeyBatch, KeyFailure>,
-    ) -> Result<KeyBatch, KeyFailure> {
-        match self.rules.rules().get(index) {
-            Some(rule) => keys.and_then(|keys| self.spread(rule, keys, rows)),
-            None => keys,
-        }
-    }
-
-    fn send_attempt(&mut self, header: Header, bytes: &[u8], text: &[u8], keys: &KeyBatch) -> Next {
-        let Some(attempt) = &self.stage.query else {
-            return self.malformed().into();
+    ) -> Next {
+        // It came whole before; only where there is no memory any more it cannot be sent.
+        let Some((header, payload)) = connection.whole_command(bytes) else {
+            return connection.command(bytes);
         };
-        let index = attempt.rule;
-        let attributes = match self.attributes(bytes) {
-            Ok(attributes) => attributes,
-            Err(what) => return self.refuse_unsupported(header, Some(index), what).into(),
+        let keys = match connection.rules.rules().get(self.rule) {
+            Some(rule) => keys.and_then(|keys| connection.spread(rule, keys, self.rows)),
+            None => keys,
         };
-        let mut payload = Vec::with_capacity(text.len().saturating_add(256));
-        payload.push(COM_QUERY);
-        payload.extend_from_slice(attributes);
-        if attempt.plan.splice(text, keys, &mut payload).is_err() {
-            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
-            return self.refuse_unsupported(header, Some(index), what).into();
+        let sent = match self.source {
+            Source::Text { front } => {
+                connection.send_select_text(header, &payload, front, (self.rule, &self.plan), keys)
+            }
+            Source::Prepared(id) => connection.send_select_execution(header, &payload, id, keys),
+        };
+        match sent {
+            Ok(keys) => {
+                self.phase = Phase::Sent(connection.reply_of_query(&self.plan, &keys));
+                Job::Select(self).with(Step::Consumed(0))
+            }
+            Err(step) => step.into(),
         }
-        let reply = self.reply_of_query(&attempt.plan, keys);
-        write_packet(&payload, 0, &mut self.up);
-        self.answer.expect(Shape::Results);
-        Job::Gathering(Gather::Select(reply)).with(Step::Consumed(0))
     }
 
     /// A try was answered: with the error for too few keys, or with the answer that the client gets.
-    pub(crate) fn answer_select(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) -> Job {
+    pub(crate) fn on_reply(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
         let too_few =
             error_text(answer).is_some_and(|(number, message)| is_out_of_range(number, message));
-        if too_few && self.grow() {
-            return Job::Idle;
+        if too_few && self.grow(connection) {
+            self.phase = Phase::Again;
+            return Job::Select(self);
         }
-        let stage = self.take_stage();
-        let rule = stage.query.as_ref().map(|attempt| attempt.rule);
+        connection.forget_command();
         if too_few {
-            self.note(rule, StatementOutcome::Refused("insert_select_rows"));
-            let rows = stage.query.map_or(0, |attempt| attempt.rows);
-            let why = match rows < self.facts.limits.select_rows_max {
-                true => "as many as can have keys at once",
-                false => "select_rows_max",
-            };
-            let message = format!(
-                "keywright: INSERT … SELECT of more than {rows} rows on a table with a rule ({why})"
-            );
-            write_error(Cause::StatementUnsupported, &message, 1, &mut self.down);
+            self.refuse_rows(connection);
             return Job::Answered;
         }
-        self.note(rule, StatementOutcome::Rewritten);
-        match single_ok(answer) {
+        connection.note(Some(self.rule), StatementOutcome::Rewritten);
+        match (single_ok(answer), &self.phase) {
             // No row went in, so there is no id, but the SELECT may have set LAST_INSERT_ID() itself.
-            Some((_, _, done)) if done.affected_rows == 0 => {
-                self.last_insert_id = None;
-                self.down.extend_from_slice(answer);
+            (Some((_, _, done)), _) if done.affected_rows == 0 => {
+                connection.last_insert_id = None;
+                connection.down.extend_from_slice(answer);
             }
-            Some(_) | None => {
-                self.answer_insert(reply, end, answer);
-            }
+            (_, Phase::Sent(reply)) => connection.answer_insert(reply, end, answer),
+            (_, Phase::Keys | Phase::Ready(_) | Phase::Again) => {}
         }
         Job::Answered
     }
 
     /// More keys for the next try; false if there may be no more.
-    fn grow(&mut self) -> bool {
-        let Some(mut attempt) = self.stage.query.take() else {
-            return false;
+    fn grow(&mut self, connection: &Connection) -> bool {
+        let most = connection.rows_max(self.rule, &self.plan);
+        let before = self.rows;
+        self.rows = before.saturating_mul(GROWTH).min(most);
+        self.rows > before
+    }
+
+    fn refuse_rows(&self, connection: &mut Connection) {
+        connection.note(
+            Some(self.rule),
+            StatementOutcome::Refused("insert_select_rows"),
+        );
+        let rows = self.rows;
+        let why = match rows < connection.facts.limits.select_rows_max {
+            true => "as many as can have keys at once",
+            false => "select_rows_max",
         };
-        let most = self.rows_max(attempt.rule, &attempt.plan);
-        let before = attempt.rows;
-        attempt.rows = before.saturating_mul(GROWTH).min(most);
-        let grown = attempt.rows > before;
-        self.stage.query = Some(attempt);
-        grown
+        let message = format!(
+            "keywright: INSERT … SELECT of more than {rows} rows on a table with a rule ({why})"
+        );
+        write_error(
+            Cause::StatementUnsupported,
+            &message,
+            1,
+            &mut connection.down,
+        );
+    }
+}
+
+impl Connection {
+    /// Sends a try of a statement that came as text. `Err`: it was refused.
+    fn send_select_text(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        front: usize,
+        (rule, plan): (usize, &QueryPlan),
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Result<KeyBatch, Step> {
+        let keys = keys.map_err(|failure| self.refuse(header, failure.cause, &failure.message))?;
+        let text = self.ended(payload.get(front..).unwrap_or_default());
+        let attributes = attributes_of(payload, front)
+            .map_err(|what| self.refuse_unsupported(header, Some(rule), what))?;
+        let mut sent = Vec::with_capacity(text.len().saturating_add(256));
+        sent.push(COM_QUERY);
+        sent.extend_from_slice(attributes);
+        if plan.splice(text, &keys, &mut sent).is_err() {
+            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            return Err(self.refuse_unsupported(header, Some(rule), what));
+        }
+        write_packet(&sent, 0, &mut self.up);
+        self.answer.expect(Shape::Results);
+        Ok(keys)
     }
 }

@@ -17,7 +17,6 @@ use crate::insert::load::Loading;
 use crate::insert::native::Native;
 use crate::insert::plan::Planned;
 use crate::insert::refuse::observed;
-use crate::insert::select::Attempt;
 use crate::job::{Job, Next};
 use crate::prepared::text_prepare::Reprepared;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
@@ -29,8 +28,6 @@ use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
 pub(crate) struct Stage {
     /// Its plan, once there is one.
     pub(crate) plan: Option<(usize, Plan)>,
-    /// The tries of an INSERT … SELECT.
-    pub(crate) query: Option<Attempt>,
     /// The tries of a LOAD DATA.
     pub(crate) load: Option<Loading>,
     /// The keys for it.
@@ -49,10 +46,7 @@ impl Stage {
 
     /// Whether the command has more to do on its table, without entering it again.
     pub(crate) fn is_half_way(&self) -> bool {
-        self.query.is_some()
-            || self.load.is_some()
-            || self.keys.is_some()
-            || self.reprepared.is_some()
+        self.load.is_some() || self.keys.is_some() || self.reprepared.is_some()
     }
 }
 
@@ -69,9 +63,6 @@ impl Connection {
     }
 
     pub(crate) fn insert(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Next {
-        if self.stage.query.is_some() {
-            return self.attempt(header, bytes, text);
-        }
         if let Some(keys) = self.stage.keys.take() {
             return self.splice(header, bytes, text, keys);
         }
@@ -150,15 +141,20 @@ impl Connection {
 
     /// Keys for so many rows, spaced as the session's auto_increment_increment says.
     pub(crate) fn ask_keys(&mut self, rule: usize, rows: u64) -> Next {
+        Job::Keys.with(self.keys_step(rule, rows))
+    }
+
+    /// The same, where the job is another.
+    pub(crate) fn keys_step(&self, rule: usize, rows: u64) -> Step {
         let count = rows
             .saturating_sub(1)
             .saturating_mul(self.context.increment)
             .saturating_add(1);
-        Job::Keys.with(Step::Keys(KeyRequest {
+        Step::Keys(KeyRequest {
             rule: self.rules.configured(rule),
             count,
             contiguous: true,
-        }))
+        })
     }
 
     /// The spacing of one statement's keys, if it is known: a rule may leave room for others' keys between its own.

@@ -80,7 +80,7 @@ impl Connection {
         let Some(select) = self.statements.selects.get(&id) else {
             return Refreshed::Passed;
         };
-        if select.schema == all || self.stage.query.is_some() {
+        if select.schema == all {
             return match select.is_passed {
                 true => Refreshed::Passed,
                 false => Refreshed::Ours,

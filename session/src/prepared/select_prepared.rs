@@ -19,13 +19,13 @@ use crate::answer::last_insert_id::names_row_count;
 use crate::budget::Held;
 use crate::client::attributes::UNKNOWN_TYPE;
 use crate::connection::Connection;
-use crate::insert::select::{SelectDecision, decision};
+use crate::insert::select::{SelectDecision, Source, decision};
 use crate::job::{Gather, Job, Next};
 use crate::prepared::param_keys::KeyValues;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Changes, Observed, ObservedInsert};
 use crate::rules::Mode;
-use crate::step::Step;
+use crate::step::{KeyFailure, Step};
 
 /// A prepared INSERT … SELECT.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl Connection {
         }
     }
 
-    /// COM_STMT_EXECUTE of a prepared INSERT … SELECT: asks for the keys of a try, or carries it out.
+    /// COM_STMT_EXECUTE of a prepared INSERT … SELECT: asks for the keys of its first try.
     pub(crate) fn execute_select(&mut self, header: Header, bytes: &[u8], id: u32) -> Next {
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
@@ -168,33 +168,13 @@ impl Connection {
             Refreshed::Passed => true,
             Refreshed::Not(step) => return step.into(),
         };
-        let named = self.has_attributes();
-        let Some(select) = self.statements.selects.get_mut(&id) else {
+        let execution = match self.read_select_execution(header, &payload, id) {
+            Ok(execution) => execution,
+            Err(step) => return step.into(),
+        };
+        let Some(select) = self.statements.selects.get(&id) else {
             return self.malformed().into();
         };
-        let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
-        let (rest, known) = (
-            payload.get(4..).unwrap_or_default(),
-            select.types.as_deref(),
-        );
-        let execution = match Execution::read(rest, count, known, &select.long_data, named) {
-            Ok(execution) => execution,
-            Err(BadValue::Malformed) => {
-                self.forget_long_data_of_select(id);
-                return self.tell_malformed(header).into();
-            }
-            Err(BadValue::Type) => {
-                return self
-                    .refuse_select_execution(header, id, UNKNOWN_TYPE)
-                    .into();
-            }
-        };
-        if let Some(types) = &execution.types {
-            select.types = Some(types.clone());
-        }
-        if self.stage.query.is_some() {
-            return self.execute_attempt(header, id, &execution);
-        }
         let (rule, plan) = (select.rule, Arc::clone(&select.plan));
         if let Some(step) = self.enter(header, Some(rule)) {
             return step.into();
@@ -227,41 +207,75 @@ impl Connection {
         if self.pending_last_insert_id.is_some() && sees {
             return self.update_last_insert_id(counts).into();
         }
-        self.first_attempt(rule, plan)
+        self.try_select(rule, plan, Source::Prepared(id))
     }
 
-    fn execute_attempt(&mut self, header: Header, id: u32, execution: &Execution<'_>) -> Next {
-        let Some(keys) = self.stage.keys.take() else {
-            return self.ask_attempt_keys();
+    /// Reads the parameters, and remembers their types for the next time. `Err`: it was refused.
+    fn read_select_execution<'a>(
+        &mut self,
+        header: Header,
+        payload: &'a [u8],
+        id: u32,
+    ) -> Result<Execution<'a>, Step> {
+        let named = self.has_attributes();
+        let Some(select) = self.statements.selects.get_mut(&id) else {
+            return Err(self.malformed());
         };
-        let keys = match self.attempt_keys(keys) {
+        let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
+        let (rest, known) = (
+            payload.get(4..).unwrap_or_default(),
+            select.types.as_deref(),
+        );
+        match Execution::read(rest, count, known, &select.long_data, named) {
+            Ok(execution) => {
+                if let Some(types) = &execution.types {
+                    select.types = Some(types.clone());
+                }
+                Ok(execution)
+            }
+            Err(BadValue::Malformed) => {
+                self.forget_long_data_of_select(id);
+                Err(self.tell_malformed(header))
+            }
+            Err(BadValue::Type) => Err(self.refuse_select_execution(header, id, UNKNOWN_TYPE)),
+        }
+    }
+
+    /// Sends a try with these keys. `Err`: it was refused.
+    pub(crate) fn send_select_execution(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        id: u32,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Result<KeyBatch, Step> {
+        let execution = self.read_select_execution(header, payload, id)?;
+        let keys = match keys {
             Ok(keys) => keys,
             Err(failure) => {
                 self.forget_long_data_of_select(id);
-                return self.refuse(header, failure.cause, &failure.message).into();
+                return Err(self.refuse(header, failure.cause, &failure.message));
             }
         };
         let Some(select) = self.statements.selects.get_mut(&id) else {
-            return self.malformed().into();
+            return Err(self.malformed());
         };
         let Some(range) = Range::of(&keys, select.injected) else {
             let what = Unsupported::SelectWith("with keys that are not evenly spaced");
-            return self.refuse_select_execution(header, id, what).into();
+            return Err(self.refuse_select_execution(header, id, what));
         };
         let mut params = execution.params.clone();
         let at = usize::from(select.at).min(params.len());
         let Some(injected) = range.params(select.injected) else {
-            return self.malformed().into();
+            return Err(self.malformed());
         };
         params.splice(at..at, injected);
         select.long_data.clear();
-        let mut payload = Vec::new();
-        execution.write(id, &params, &mut payload);
-        let plan = Arc::clone(&select.plan);
-        let reply = self.reply_of_query(&plan, &keys);
-        write_packet(&payload, 0, &mut self.up);
+        let mut sent = Vec::new();
+        execution.write(id, &params, &mut sent);
+        write_packet(&sent, 0, &mut self.up);
         self.answer.expect(execution.shape());
-        Job::Gathering(Gather::Select(reply)).with(Step::Consumed(0))
+        Ok(keys)
     }
 
     /// Refuses an execution. What was sent as long data for it must not become part of the next one.

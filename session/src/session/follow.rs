@@ -62,7 +62,11 @@ impl Session {
         if !self.is_at_command() {
             return RulesUpdate::AfterCommand;
         }
-        self.connection.follow(rules)
+        let update = self.connection.follow(rules);
+        if update == RulesUpdate::Taken {
+            self.job.forget();
+        }
+        update
     }
 
     /// Whether the client's next command is waited for, or is at the front and nothing of it went out yet.
