@@ -9,6 +9,7 @@ use crate::answer::after::After;
 use crate::answer::last_insert_id::Reply;
 use crate::client::multi_statement::MultiStatement;
 use crate::connection::Connection;
+use crate::insert::loading::Load;
 use crate::insert::native::{Answered, PassedOn, Sent};
 use crate::insert::select::Select;
 use crate::prepared::select_prepared::SelectStatement;
@@ -32,10 +33,10 @@ pub(crate) enum Job {
     Gathering(Gather),
     /// The driver looks for keys.
     Keys,
-    /// The client sends the file that it was asked for.
-    File,
     /// An INSERT … SELECT.
     Select(Box<Select>),
+    /// A LOAD DATA.
+    Load(Box<Load>),
     /// Statements of one text are sent one by one.
     Several(Box<MultiStatement>),
     /// Bytes pass both ways until the end.
@@ -62,12 +63,6 @@ pub(crate) enum Turn {
 pub(crate) enum Gather {
     /// A rewritten INSERT.
     Insert(Reply),
-    /// LAST_INSERT_ID() is made 0 for a LOAD DATA.
-    LoadStart,
-    /// Which file a LOAD DATA LOCAL wants.
-    FileName,
-    /// A try of a LOAD DATA.
-    Load,
     /// A rewritten COM_STMT_PREPARE.
     Prepare(Box<Statement>),
     /// A PREPARE out of a text, with keys in it.
@@ -120,8 +115,8 @@ impl Job {
             Self::Idle | Self::Answered => Turn::Command,
             Self::Passing(_) | Self::Gathering(_) => Turn::Upstream,
             Self::Keys => Turn::Keys,
-            Self::File => Turn::File,
             Self::Select(select) => select.turn(),
+            Self::Load(load) => load.turn(),
             Self::Several(several) => several.child.turn(),
             Self::Passthrough => Turn::Passthrough,
         }
@@ -130,7 +125,7 @@ impl Job {
     /// Whether the client is to send a file now.
     pub(crate) fn awaits_file(&self, connection: &Connection) -> bool {
         match self {
-            Self::File => true,
+            Self::Load(load) => load.turn() == Turn::File,
             Self::Passing(_) => connection.answer.wants_local_file(),
             Self::Several(several) => several.child.awaits_file(connection),
             Self::Idle
@@ -142,18 +137,24 @@ impl Job {
         }
     }
 
-    /// Whether the client's next command is waited for, or is at the front and can be looked at anew.
-    pub(crate) fn is_at_command(&self) -> bool {
+    /// Whether it is the client's turn, and of the command at the front nothing is done yet.
+    fn is_at_command(&self) -> bool {
+        !matches!(self, Self::Answered) && self.turn() == Turn::Command
+    }
+
+    /// Whether the command at the front, if there is one, can be looked at anew.
+    pub(crate) fn can_begin_anew(&self) -> bool {
         match self {
-            Self::Answered => false,
-            Self::Several(several) => several.child.is_at_command(),
+            // A file may have come for it.
+            Self::Load(_) => false,
+            Self::Several(several) => several.child.can_begin_anew(),
             Self::Idle
+            | Self::Answered
             | Self::Passing(_)
             | Self::Gathering(_)
             | Self::Keys
-            | Self::File
             | Self::Select(_)
-            | Self::Passthrough => self.turn() == Turn::Command,
+            | Self::Passthrough => self.is_at_command(),
         }
     }
 
@@ -167,7 +168,7 @@ impl Job {
 
     /// Whether it has more to do on a table that it has entered.
     fn is_half_way(&self) -> bool {
-        matches!(self, Self::Select(_))
+        matches!(self, Self::Select(_) | Self::Load(_))
     }
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
@@ -185,12 +186,12 @@ impl Job {
                 connection.stage.keys = Some(keys);
             }
             Self::Select(select) => select.on_keys(keys),
+            Self::Load(load) => load.on_keys(keys),
             Self::Several(several) => several.child.on_keys(connection, keys),
             Self::Idle
             | Self::Answered
             | Self::Passing(_)
             | Self::Gathering(_)
-            | Self::File
             | Self::Passthrough => {}
         }
     }
@@ -208,43 +209,37 @@ impl Job {
         if connection.probe.is_some() {
             return Step::Blocked;
         }
-        if let Self::Idle | Self::Select(_) = self {
-            let next = match std::mem::replace(self, Self::Idle) {
-                Self::Select(select) => select.on_client(connection, bytes),
-                _ => connection.command(bytes),
-            };
-            *self = next.job;
-            return match next.step {
-                Step::Consumed(count) => connection.drop_rest(count, bytes),
-                step => step,
-            };
+        match self {
+            Self::Passing(_) if connection.answer.wants_local_file() => {
+                return connection.local_file(bytes);
+            }
+            Self::Passthrough => return connection.flow.pass_client(bytes),
+            Self::Passing(_) | Self::Gathering(_) | Self::Keys => return Step::Blocked,
+            Self::Idle | Self::Answered | Self::Select(_) | Self::Load(_) | Self::Several(_) => {}
         }
-        let Next { job, step } = match self {
+        let is_command = self.is_at_command();
+        let next = match std::mem::replace(self, Self::Idle) {
             Self::Answered => match Header::read(bytes) {
                 Some(header) => connection.drop_front(header, bytes).into(),
                 None => Self::Answered.with(Step::More {
                     at_least: HEADER_BYTES,
                 }),
             },
-            Self::File => connection.take_file(bytes),
-            Self::Passing(_) if connection.answer.wants_local_file() => {
-                return connection.local_file(bytes);
-            }
-            Self::Gathering(Gather::Load) if connection.answer.wants_local_file() => {
-                return connection.send_file(bytes);
-            }
-            Self::Passthrough => return connection.flow.pass_client(bytes),
+            Self::Select(select) => select.on_client(connection, bytes),
+            Self::Load(load) => load.on_client(connection, bytes),
             Self::Idle
             | Self::Passing(_)
             | Self::Gathering(_)
             | Self::Keys
-            | Self::Select(_)
-            | Self::Several(_) => {
-                return Step::Blocked;
-            }
+            | Self::Several(_)
+            | Self::Passthrough => connection.command(bytes),
         };
-        *self = job;
-        step
+        *self = next.job;
+        match next.step {
+            // It may have been refused before it has come whole.
+            Step::Consumed(count) if is_command => connection.drop_rest(count, bytes),
+            step => step,
+        }
     }
 
     /// What to do with the upstream's bytes that were not consumed yet.
@@ -342,6 +337,7 @@ impl Job {
                     (None, Self::Select(select)) => {
                         *self = select.on_reply(connection, end, answer);
                     }
+                    (None, Self::Load(load)) => *self = load.on_reply(connection, end, answer),
                     (None, other) => *self = other,
                 }
                 if !self.is_half_way() {
@@ -349,7 +345,10 @@ impl Job {
                 }
                 Step::Consumed(walked.bytes)
             }
-            Outcome::LocalFile => connection.file_wanted(self, now),
+            Outcome::LocalFile => match self {
+                Self::Load(load) => load.on_file_wanted(connection, now),
+                _ => connection.malformed(),
+            },
             Outcome::Endless | Outcome::Malformed => connection.malformed(),
         }
     }
@@ -366,9 +365,6 @@ impl Connection {
                 self.answer_insert(&reply, end, answer);
                 Job::Idle
             }
-            Gather::LoadStart => self.load_started(end, answer),
-            Gather::FileName => self.answer_file_name(end, answer),
-            Gather::Load => self.answer_load(answer),
             Gather::Prepare(statement) => {
                 self.answer_prepare(*statement, end, answer);
                 Job::Idle

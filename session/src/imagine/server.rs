@@ -10,7 +10,8 @@ use keywright_wire::rows::{TextResult, write_column, write_ok};
 
 use super::{Columns, Imagine, Imagined};
 use crate::answer::after::Named;
-use crate::insert::load::{ASK_LAST_ID, START};
+use crate::insert::load::ASK_LAST_ID;
+use crate::insert::loading::START;
 use crate::server::context::probe;
 use crate::server::temporary::SHOW_CREATE;
 

@@ -13,7 +13,6 @@ use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::names_row_count;
 use crate::connection::Connection;
-use crate::insert::load::Loading;
 use crate::insert::native::Native;
 use crate::insert::plan::Planned;
 use crate::insert::refuse::observed;
@@ -28,8 +27,6 @@ use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
 pub(crate) struct Stage {
     /// Its plan, once there is one.
     pub(crate) plan: Option<(usize, Plan)>,
-    /// The tries of a LOAD DATA.
-    pub(crate) load: Option<Loading>,
     /// The keys for it.
     pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
     /// EXECUTE of a statement that was prepared by PREPARE: it was prepared with these keys.
@@ -46,7 +43,7 @@ impl Stage {
 
     /// Whether the command has more to do on its table, without entering it again.
     pub(crate) fn is_half_way(&self) -> bool {
-        self.load.is_some() || self.keys.is_some() || self.reprepared.is_some()
+        self.keys.is_some() || self.reprepared.is_some()
     }
 }
 
