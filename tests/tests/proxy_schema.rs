@@ -1,11 +1,16 @@
 //! Tables that change under connections that are open: what others define takes effect at once, for prepared statements too.
 
+use std::time::Duration;
+
 use keywright_testkit::{
     Flavour, Param, ProxyConfig, ProxyProcess, Reply, Result, Upstream, Wire, make_store,
+    wait_until,
 };
 
 keywright_testkit::on_both_flavours!(
     values_follow_columns_that_move,
+    what_is_no_key_of_its_own_any_more_goes_nowhere,
+    a_look_finds_columns_that_others_moved,
     a_key_column_may_go_and_come_back,
     what_was_prepared_goes_into_a_temporary_table_made_out_of_sight,
 );
@@ -14,6 +19,14 @@ const KEY_FIRST: i64 = 5_000_000;
 
 /// A proxy with a rule for `t`, and two connections.
 fn begin(server: &Upstream, schema: &str) -> Result<(ProxyProcess, Wire, Wire)> {
+    begin_with(server, schema, ("fence = true\n", 86400))
+}
+
+fn begin_with(
+    server: &Upstream,
+    schema: &str,
+    (fence, schema_refresh_s): (&str, u32),
+) -> Result<(ProxyProcess, Wire, Wire)> {
     server.run(
         "mysql",
         &format!(
@@ -28,7 +41,10 @@ fn begin(server: &Upstream, schema: &str) -> Result<(ProxyProcess, Wire, Wire)> 
     )?;
     let mut config =
         ProxyConfig::before(server, &store).rule(&format!("{schema}.t"), "segment:orders");
-    config.more = "[limits]\nschema_refresh_s = 86400".to_owned();
+    for rule in &mut config.rules {
+        rule.push_str(fence);
+    }
+    config.more = format!("[limits]\nschema_refresh_s = {schema_refresh_s}");
     let proxy = ProxyProcess::start(config)?;
     let (one, other) = (proxy.wire(schema)?, proxy.wire(schema)?);
     Ok((proxy, one, other))
@@ -84,6 +100,74 @@ fn values_follow_columns_that_move(flavour: Flavour) -> Result<()> {
     succeeds(&one.execute(&query, &[number(6), number(60)])?);
     assert_eq!(row(&server, schema, "id", 6)?, [["1", "60"]]);
     Ok(())
+}
+
+const FENCES: [&str; 2] = ["fence = true\n", "fence = false\n"];
+const WAIT_MAX: Duration = Duration::from_secs(60);
+const MOVES: &str = "ALTER TABLE t MODIFY id BIGINT AUTO_INCREMENT AFTER b";
+
+/// Its key is its own while `id` comes first, and NULL when that comes last.
+const GIVEN: &str = "INSERT INTO t SELECT 7, 70, NULL";
+/// Its key is its own in each order.
+const ALWAYS_GIVEN: &str = "INSERT INTO t SELECT 7, 8, 9";
+
+fn is_refused(replies: &[Reply]) -> bool {
+    matches!(replies, [Reply::Failed(fault)] if fault.errno == 1235)
+}
+
+fn what_is_no_key_of_its_own_any_more_goes_nowhere(flavour: Flavour) -> Result<()> {
+    let server = Upstream::start(flavour)?;
+    for (schema, fence) in ["fenced", "open"].into_iter().zip(FENCES) {
+        let (_proxy, mut one, mut other) = begin_with(&server, schema, (fence, 86400))?;
+        let given = one.prepare(GIVEN)?.expect("it can be prepared");
+        let always = one.prepare(ALWAYS_GIVEN)?.expect("it can be prepared");
+        succeeds(&one.execute(&given, &[])?);
+        assert_eq!(ids(&server, schema)?, [["7"]]);
+        other.run(MOVES)?;
+        for _ in 0..2 {
+            let replies = one.execute(&given, &[])?;
+            assert!(is_refused(&replies), "{fence}{replies:?}");
+        }
+        succeeds(&one.execute(&always, &[])?);
+        assert_eq!(ids(&server, schema)?, [["7"], ["9"]], "{fence}");
+        // Prepared anew it gets a key.
+        let anew = one.prepare(GIVEN)?.expect("it can be prepared");
+        succeeds(&one.execute(&anew, &[])?);
+        assert_eq!(row(&server, schema, "id", 7)?, [["0", "8"], ["1", "70"]]);
+        // And back.
+        one.run("ALTER TABLE t MODIFY id BIGINT AUTO_INCREMENT FIRST")?;
+        server.run(schema, "DELETE FROM t")?;
+        for (statement, id) in [(&given, "7"), (&always, "7")] {
+            succeeds(&one.execute(statement, &[])?);
+            assert_eq!(ids(&server, schema)?, [[id]], "{fence}");
+            server.run(schema, "DELETE FROM t")?;
+        }
+    }
+    Ok(())
+}
+
+fn a_look_finds_columns_that_others_moved(flavour: Flavour) -> Result<()> {
+    let server = Upstream::start(flavour)?;
+    for (schema, fence) in ["fenced", "open"].into_iter().zip(FENCES) {
+        let (_proxy, mut one, _) = begin_with(&server, schema, (fence, 1))?;
+        let given = one.prepare(GIVEN)?.expect("it can be prepared");
+        succeeds(&one.execute(&given, &[])?);
+        server.run(schema, MOVES)?;
+        wait_until("the look", WAIT_MAX, || {
+            Ok(is_refused(&one.execute(&given, &[])?))
+        })?;
+        let before = ids(&server, schema)?;
+        for _ in 0..2 {
+            let replies = one.execute(&given, &[])?;
+            assert!(is_refused(&replies), "{fence}{replies:?}");
+        }
+        assert_eq!(ids(&server, schema)?, before, "{fence}");
+    }
+    Ok(())
+}
+
+fn ids(server: &Upstream, schema: &str) -> Result<Vec<Vec<String>>> {
+    server.run(schema, "SELECT id FROM t ORDER BY id")
 }
 
 fn a_key_column_may_go_and_come_back(flavour: Flavour) -> Result<()> {

@@ -103,6 +103,7 @@ impl Insert {
             ambiguous: self.head.ignore || on_duplicate,
             for_zero: matches!(&found, Some(given) if given.value == Value::Zero),
             by_mode: found.as_ref().is_some_and(|given| given.by_mode),
+            by_order: self.needs_columns(),
             parameters: seen.parameters,
             parameters_before: 0,
         };

@@ -19,6 +19,7 @@ pub struct QueryPlan {
     /// A 0 stands where the key goes.
     pub(crate) for_zero: bool,
     pub(crate) by_mode: bool,
+    pub(crate) by_order: bool,
     pub(crate) parameters: u32,
     /// How many of the parameters come before the key.
     pub(crate) parameters_before: u32,
@@ -101,6 +102,11 @@ impl QueryPlan {
     /// Whether another sql_mode, or a table's engine, could make a key ask for one that does not now.
     pub fn by_mode(&self) -> bool {
         self.by_mode
+    }
+
+    /// Whether what its values are for follows from the order of the table's columns.
+    pub fn by_order(&self) -> bool {
+        self.by_order
     }
 
     /// How many `?` the text has.

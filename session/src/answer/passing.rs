@@ -121,6 +121,11 @@ impl Connection {
         {
             return step.into();
         }
+        if let Some(by_order) = &passed.by_order
+            && let Some(step) = self.check_order(header, id, by_order)
+        {
+            return step.into();
+        }
         if passed.effect.sees && self.pending_last_insert_id.is_some() {
             return self.update_last_insert_id(passed.effect.counts).into();
         }

@@ -20,6 +20,7 @@ use crate::insert::native::Native;
 use crate::insert::plan::Planned;
 use crate::insert::refuse::observed;
 use crate::job::{Gather, Job, Next};
+use crate::prepared::by_order::ByOrder;
 use crate::prepared::statements::{
     ByMode, Changes, LAST_PREPARED, Made, Observed, ObservedInsert, Passed, SqlMode, Statement,
 };
@@ -99,7 +100,7 @@ impl Connection {
         // By another order of columns its keys would be other values.
         if nothing && rule.on_explicit == OnExplicit::Keep && !plan.by_order() {
             let by_mode = plan.by_mode().then_some(index);
-            return self.prepare_explicit(header, bytes, text, by_mode);
+            return self.prepare_explicit(header, bytes, text, (by_mode, None));
         }
         if let Some(step) = self.refuse_plan(header, index, &plan) {
             return step.into();
@@ -188,17 +189,19 @@ impl Connection {
         self.prepare_noted(header, bytes, noted)
     }
 
-    /// Prepares an INSERT that brings its own keys; `by_mode` is its rule if they are that because of what sql_mode is.
+    /// Prepares an INSERT that brings its own keys; `by_mode` is its rule if they are that because of what sql_mode is, `by_order` what
+    /// is kept of it if they are that because of the order of columns.
     pub(crate) fn prepare_explicit(
         &mut self,
         header: Header,
         bytes: &[u8],
         text: &[u8],
-        by_mode: Option<usize>,
+        (by_mode, by_order): (Option<usize>, Option<ByOrder>),
     ) -> Next {
         let sql_mode = self.sql_mode();
         let noted = Passed {
             by_mode: by_mode.map(|rule| ByMode { rule, sql_mode }),
+            by_order,
             ..self.passed(text, Changes::Nothing)
         };
         self.prepare_noted(header, bytes, noted)

@@ -92,7 +92,14 @@ impl Connection {
         match decision {
             SelectDecision::Leave => {
                 let by_mode = plan.by_mode().then_some(index);
-                return self.prepare_explicit(header, bytes, text, by_mode);
+                let by_order = match plan.by_order() {
+                    false => None,
+                    true => match self.by_order(index, text) {
+                        None => return self.refuse_texts(header).into(),
+                        kept => kept,
+                    },
+                };
+                return self.prepare_explicit(header, bytes, text, (by_mode, by_order));
             }
             SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule).into(),
             SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index).into(),

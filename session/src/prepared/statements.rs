@@ -11,6 +11,7 @@ use crate::answer::after::Named;
 use crate::answer::last_insert_id::Effect;
 use crate::budget::Held;
 use crate::insert::native::{LeavesOut, Native};
+use crate::prepared::by_order::ByOrder;
 use crate::prepared::select_prepared::SelectStatement;
 
 /// MariaDB's number for the statement that was prepared last.
@@ -106,6 +107,8 @@ pub(crate) struct Passed {
     pub(crate) keyless: Option<Keyless>,
     /// An INSERT whose keys are its own as long as sql_mode is what it was.
     pub(crate) by_mode: Option<ByMode>,
+    /// An INSERT whose keys are its own as long as the columns of its table are in such an order.
+    pub(crate) by_order: Option<ByOrder>,
     /// An INSERT on the table of a rule that only observed.
     pub(crate) observed: Option<Arc<Observed>>,
     /// The rules whose tables its text may name.
@@ -175,6 +178,7 @@ impl Default for Passed {
             change: Changes::Nothing,
             keyless: None,
             by_mode: None,
+            by_order: None,
             observed: None,
             named: Vec::new(),
         }

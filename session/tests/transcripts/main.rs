@@ -12,6 +12,7 @@ mod insert_id;
 mod last_insert_id;
 mod left_out;
 mod load;
+mod moved;
 mod narrow;
 mod open_transactions;
 mod prepared;

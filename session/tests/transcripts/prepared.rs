@@ -280,7 +280,13 @@ fn a_key_that_sql_mode_decides_is_refused_under_another() {
 
 /// How much of an endless memory is taken, bytes.
 #[derive(Debug, Default)]
-struct Memory(AtomicUsize);
+pub(crate) struct Memory(AtomicUsize);
+
+impl Memory {
+    pub(crate) fn taken(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 impl Budget for Memory {
     fn take(&self, bytes: usize) -> bool {
@@ -297,7 +303,7 @@ impl Budget for Memory {
 fn what_is_kept_of_each_row_counts_as_memory() {
     const ROWS: usize = 1_000;
     let memory = Arc::new(Memory::default());
-    let taken = || memory.0.load(Ordering::Relaxed);
+    let taken = || memory.taken();
     let mut r = rig_with_budget(Arc::<Memory>::clone(&memory));
     let text = format!("INSERT INTO t (a) VALUES {}", vec!["(1)"; ROWS].join(","));
     stmt_prepare(&mut r, &text, "1");

@@ -16,7 +16,7 @@ struct Listed {
     is_it: fn(Flavour, &Case, &Difference) -> bool,
 }
 
-const LISTED: [Listed; 17] = [
+const LISTED: [Listed; 16] = [
     Listed {
         // The server quotes what it was sent; in a warning, where it is a hint that it cannot read.
         name: "text of a syntax error",
@@ -42,18 +42,6 @@ const LISTED: [Listed; 17] = [
                 && case.text.contains(VERSION_BEFORE_TEXT)
                 && both.native.errno == both.proxied.errno
                 && same_rows_with_keys(both)
-        },
-    },
-    Listed {
-        // It had a key of its own in the order that its table's columns had, and asks for one now.
-        name: "prepared before its table's columns were moved",
-        is_it: |_, case, both| {
-            const AT_FENCE: [u16; 2] = [167, 1467];
-            let is_refused = both
-                .proxied
-                .errno
-                .is_some_and(|errno| AT_FENCE.contains(&errno));
-            case.moves && is_refused && both.proxied.table.is_empty()
         },
     },
     Listed {

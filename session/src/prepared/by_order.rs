@@ -1,0 +1,127 @@
+//! Prepared INSERT … SELECTs that bring their own keys and list no columns. They are executed as their client wrote them, as long as
+//! the columns of their table are in an order that makes them so.
+
+use std::sync::Arc;
+
+use keywright_rewrite::Unsupported;
+use keywright_wire::bytes::Header;
+
+use crate::budget::Held;
+use crate::connection::Connection;
+use crate::insert::plan::Planned;
+use crate::prepared::statements::Passed;
+use crate::step::{StatementOutcome, Step};
+
+/// What is kept of such a statement.
+#[derive(Debug, Clone)]
+pub(crate) struct ByOrder {
+    text: Arc<Text>,
+    /// As of a [`crate::prepared::statements::Statement`].
+    schema: u64,
+}
+
+#[derive(Debug)]
+struct Text {
+    rule: usize,
+    text: Vec<u8>,
+    /// The text's memory.
+    _held: Held,
+}
+
+/// What another order of columns makes of it.
+enum Judged {
+    /// It brings its own keys, or is to have none.
+    AsItIs,
+    /// It goes out so only where the rule passes on what cannot be rewritten.
+    Unsupported(Option<usize>, Unsupported),
+    /// Something must be known first.
+    Not(Step),
+}
+
+impl Connection {
+    /// What is to be kept of one that was judged now; `None`: there is no memory for it.
+    pub(crate) fn by_order(&self, rule: usize, text: &[u8]) -> Option<ByOrder> {
+        let text = Text {
+            rule,
+            text: text.to_vec(),
+            _held: self.hold(text.len())?,
+        };
+        Some(ByOrder {
+            text: Arc::new(text),
+            schema: self.schema_changes(),
+        })
+    }
+
+    /// What comes before its execution; `None`: nothing.
+    pub(crate) fn check_order(
+        &mut self,
+        header: Header,
+        id: u32,
+        by_order: &ByOrder,
+    ) -> Option<Step> {
+        let all = self.schema_changes();
+        if by_order.schema == all {
+            return None;
+        }
+        if !self.context.known {
+            return Some(self.ask_context());
+        }
+        // The client has set insert_id for it.
+        if self.context.insert_id_set {
+            return None;
+        }
+        match self.judge(&by_order.text) {
+            Judged::Not(step) => return Some(step),
+            Judged::AsItIs => {
+                let passed = self.statements.passed.get_mut(&id);
+                if let Some(Passed {
+                    by_order: Some(of), ..
+                }) = passed
+                {
+                    of.schema = all;
+                }
+            }
+            Judged::Unsupported(rule, what) if self.must_refuse(rule, what) => {
+                return Some(self.refuse_passed(header, id, rule, what));
+            }
+            Judged::Unsupported(rule, what) => {
+                if let Some(step) = self.enter(header, rule) {
+                    return Some(step);
+                }
+                self.note(rule, StatementOutcome::Passed(what.label()));
+                self.note(rule, StatementOutcome::Native(None));
+                if let Some(rule) = rule {
+                    self.watch_fence(rule);
+                }
+            }
+        }
+        self.forget_command();
+        None
+    }
+
+    fn judge(&mut self, of: &Text) -> Judged {
+        let changed = Judged::Unsupported(Some(of.rule), Unsupported::TableChanged);
+        match self.plan(&of.text) {
+            Ok(Planned::Query(_, plan)) if plan.explicit() => Judged::AsItIs,
+            Ok(Planned::Pass | Planned::Keyless(_)) => Judged::AsItIs,
+            Ok(Planned::Ask(question)) => Judged::Not(self.ask(&question)),
+            Ok(Planned::Plan(..) | Planned::Query(..)) => changed,
+            Err((rule, what)) => Judged::Unsupported(rule, what),
+        }
+    }
+
+    /// Refuses an execution of a statement that was passed on. What was sent as long data for it must not become part of the next
+    /// one.
+    fn refuse_passed(
+        &mut self,
+        header: Header,
+        id: u32,
+        rule: Option<usize>,
+        what: Unsupported,
+    ) -> Step {
+        if what != Unsupported::TableAhead {
+            self.ask_to_forget(id);
+        }
+        self.refuse_unsupported(header, rule, what)
+    }
+}
