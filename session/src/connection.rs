@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keywright_core::Cause;
+use keywright_core::{Cause, KeyBatch};
 use keywright_wire::answer::{Answer, End};
 use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 
@@ -15,7 +15,6 @@ use crate::flow::Flow;
 use crate::insert::in_place::Rewriting;
 use crate::insert::native::AtFence;
 use crate::insert::plan::PlanCache;
-use crate::insert::values::Stage;
 use crate::prepared::statements::Statements;
 use crate::rules::Rules;
 use crate::rules::traffic::UnderWay;
@@ -23,6 +22,13 @@ use crate::server::context::Context;
 use crate::server::probe::Probe;
 use crate::server::question::Told;
 use crate::step::{Event, KeyFailure, SessionFacts, StatementOutcome, Step};
+
+/// What is known of the command at the front of the client's bytes, which may be read several times before it goes out.
+#[derive(Debug, Default)]
+pub(crate) struct Stage {
+    /// The keys for it.
+    pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
+}
 
 /// What a connection knows. Its job is beside it, in [`crate::Session`].
 pub(crate) struct Connection {
@@ -123,6 +129,12 @@ impl Connection {
             watches_fence: false,
             waited: None,
         }
+    }
+
+    /// The command at the front is done with.
+    pub(crate) fn forget_command(&mut self) {
+        self.told = Told::default();
+        self.stage = Stage::default();
     }
 
     /// Memory for a text that is kept, and what was read in it.

@@ -3,6 +3,7 @@
 //! fence ([`native`]).
 
 pub(crate) mod in_place;
+pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod loading;
 pub(crate) mod local_file;

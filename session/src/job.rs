@@ -12,9 +12,10 @@ use crate::connection::Connection;
 use crate::insert::loading::Load;
 use crate::insert::native::{Answered, PassedOn, Sent};
 use crate::insert::select::Select;
+use crate::insert::values::Insert;
 use crate::prepared::select_prepared::SelectStatement;
 use crate::prepared::statements::Statement;
-use crate::prepared::text_prepare::Reprepared;
+use crate::prepared::text_prepare::TextExecution;
 use crate::step::{KeyFailure, Step};
 
 /// Longest answer that is gathered: to statements of our own, to INSERTs, and to a PREPARE with its 65,535 parameters.
@@ -33,6 +34,10 @@ pub(crate) enum Job {
     Gathering(Gather),
     /// The driver looks for keys.
     Keys,
+    /// An INSERT of rows that waits for its keys.
+    Insert(Insert),
+    /// EXECUTE of one that was prepared out of a text.
+    TextExecution(Box<TextExecution>),
     /// An INSERT … SELECT.
     Select(Box<Select>),
     /// A LOAD DATA.
@@ -65,8 +70,6 @@ pub(crate) enum Gather {
     Insert(Reply),
     /// A rewritten COM_STMT_PREPARE.
     Prepare(Box<Statement>),
-    /// A PREPARE out of a text, with keys in it.
-    Reprepare(Reprepared),
     /// A rewritten COM_STMT_PREPARE of an INSERT … SELECT.
     PrepareSelect(Box<SelectStatement>),
     /// An INSERT for which the server makes the key.
@@ -115,6 +118,8 @@ impl Job {
             Self::Idle | Self::Answered => Turn::Command,
             Self::Passing(_) | Self::Gathering(_) => Turn::Upstream,
             Self::Keys => Turn::Keys,
+            Self::Insert(insert) => insert.turn(),
+            Self::TextExecution(execution) => execution.turn(),
             Self::Select(select) => select.turn(),
             Self::Load(load) => load.turn(),
             Self::Several(several) => several.child.turn(),
@@ -132,6 +137,8 @@ impl Job {
             | Self::Answered
             | Self::Gathering(_)
             | Self::Keys
+            | Self::Insert(_)
+            | Self::TextExecution(_)
             | Self::Select(_)
             | Self::Passthrough => false,
         }
@@ -153,6 +160,8 @@ impl Job {
             | Self::Passing(_)
             | Self::Gathering(_)
             | Self::Keys
+            | Self::Insert(_)
+            | Self::TextExecution(_)
             | Self::Select(_)
             | Self::Passthrough => self.is_at_command(),
         }
@@ -168,7 +177,10 @@ impl Job {
 
     /// Whether it has more to do on a table that it has entered.
     fn is_half_way(&self) -> bool {
-        matches!(self, Self::Select(_) | Self::Load(_))
+        matches!(
+            self,
+            Self::TextExecution(_) | Self::Select(_) | Self::Load(_)
+        )
     }
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
@@ -185,6 +197,8 @@ impl Job {
                 *self = Self::Idle;
                 connection.stage.keys = Some(keys);
             }
+            Self::Insert(insert) => insert.on_keys(keys),
+            Self::TextExecution(execution) => execution.on_keys(keys),
             Self::Select(select) => select.on_keys(keys),
             Self::Load(load) => load.on_keys(keys),
             Self::Several(several) => several.child.on_keys(connection, keys),
@@ -209,13 +223,18 @@ impl Job {
         if connection.probe.is_some() {
             return Step::Blocked;
         }
-        match self {
-            Self::Passing(_) if connection.answer.wants_local_file() => {
-                return connection.local_file(bytes);
-            }
-            Self::Passthrough => return connection.flow.pass_client(bytes),
-            Self::Passing(_) | Self::Gathering(_) | Self::Keys => return Step::Blocked,
-            Self::Idle | Self::Answered | Self::Select(_) | Self::Load(_) | Self::Several(_) => {}
+        match self.turn() {
+            Turn::Command | Turn::File => {}
+            Turn::Upstream => match self {
+                Self::Passing(_) if connection.answer.wants_local_file() => {
+                    return connection.local_file(bytes);
+                }
+                // It may send a file.
+                Self::Load(_) => {}
+                _ => return Step::Blocked,
+            },
+            Turn::Keys => return Step::Blocked,
+            Turn::Passthrough => return connection.flow.pass_client(bytes),
         }
         let is_command = self.is_at_command();
         let next = match std::mem::replace(self, Self::Idle) {
@@ -225,14 +244,16 @@ impl Job {
                     at_least: HEADER_BYTES,
                 }),
             },
+            Self::Insert(insert) => insert.on_client(connection, bytes),
+            Self::TextExecution(execution) => execution.on_client(connection, bytes),
             Self::Select(select) => select.on_client(connection, bytes),
             Self::Load(load) => load.on_client(connection, bytes),
-            Self::Idle
-            | Self::Passing(_)
+            Self::Idle => connection.command(bytes),
+            waiting @ (Self::Passing(_)
             | Self::Gathering(_)
             | Self::Keys
             | Self::Several(_)
-            | Self::Passthrough => connection.command(bytes),
+            | Self::Passthrough) => waiting.with(Step::Blocked),
         };
         *self = next.job;
         match next.step {
@@ -334,6 +355,9 @@ impl Job {
                     (None, Self::Gathering(gather)) => {
                         *self = connection.gathered(gather, end, answer);
                     }
+                    (None, Self::TextExecution(execution)) => {
+                        *self = execution.on_reply(connection, end, answer);
+                    }
                     (None, Self::Select(select)) => {
                         *self = select.on_reply(connection, end, answer);
                     }
@@ -369,7 +393,6 @@ impl Connection {
                 self.answer_prepare(*statement, end, answer);
                 Job::Idle
             }
-            Gather::Reprepare(reprepared) => self.answer_reprepare(reprepared, end, answer),
             Gather::PrepareSelect(select) => {
                 self.answer_prepare_select(*select, end, answer);
                 Job::Idle

@@ -53,20 +53,14 @@ impl Connection {
             Err(BadValue::Type) => return self.unsupported(header, bytes, None, UNKNOWN_TYPE),
         };
         let text = self.ended(payload.get(self.front..).unwrap_or_default());
-        if self.stage.plan.is_none() {
-            match self.is_beyond_reading(text) {
-                Ok(false) => {}
-                Ok(true) => return self.unsupported(header, bytes, None, Unsupported::Blank),
-                Err(step) => return step.into(),
-            }
+        match self.is_beyond_reading(text) {
+            Ok(false) => {}
+            Ok(true) => return self.unsupported(header, bytes, None, Unsupported::Blank),
+            Err(step) => return step.into(),
         }
-        // A statement with a plan was read before, and is the only one of its text.
-        if self.stage.is_planned_insert() {
-            self.insert(header, bytes, text)
-        } else if self.stage.plan.is_none() && self.is_several(text) {
-            self.several(header, bytes, text)
-        } else {
-            self.one(header, bytes, text)
+        match self.is_several(text) {
+            true => self.several(header, bytes, text),
+            false => self.one(header, bytes, text),
         }
     }
 

@@ -1,96 +1,105 @@
-//! An INSERT or REPLACE on a table with a rule, sent as text: plan, keys, splice, and the answer that the client gets.
+//! An INSERT or REPLACE of rows on a table with a rule: whether it gets keys, and the job that puts them in.
 
 use std::sync::Arc;
 
-use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{LastInsertId, LastInsertIdUse, Plan, Unsupported, last_insert_id_use};
+use keywright_core::KeyBatch;
+use keywright_rewrite::{
+    LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
+};
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, make_packet};
-use keywright_wire::packets::error_of;
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
-use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::names_row_count;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::insert::plan::Planned;
 use crate::insert::refuse::observed;
-use crate::job::{Job, Next};
-use crate::prepared::text_prepare::Reprepared;
-use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
-use crate::server::question::Told;
-use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
+use crate::job::{Job, Next, Turn};
+use crate::rules::{Mode, OnAmbiguousId, OnExplicit};
+use crate::step::{KeyFailure, StatementOutcome, Step};
 
-/// What is known of the command at the front of the client's bytes, which may be read several times before it goes out.
-#[derive(Debug, Default)]
-pub(crate) struct Stage {
-    /// Its plan, once there is one.
-    pub(crate) plan: Option<(usize, Plan)>,
-    /// The keys for it.
-    pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
-    /// EXECUTE of a statement that was prepared by PREPARE: it was prepared with these keys.
-    pub(crate) reprepared: Option<Reprepared>,
-    /// The plan is for a text that the server is to prepare, and not for the command's own.
-    pub(crate) is_for_prepared: bool,
+/// An INSERT of rows under way, until it goes out.
+#[derive(Debug)]
+pub(crate) struct Insert {
+    rule: usize,
+    plan: Plan,
+    /// Bytes of attributes before its text.
+    front: usize,
+    phase: Phase,
 }
 
-impl Stage {
-    /// Whether the command is an INSERT that has got its keys, or knows that there are none.
-    pub(crate) fn is_planned_insert(&self) -> bool {
-        self.plan.is_some() && self.keys.is_some() && !self.is_for_prepared
-    }
+/// What is next.
+#[derive(Debug)]
+enum Phase {
+    /// The driver looks for keys.
+    Keys,
+    /// It has them, or knows why there are none.
+    Ready(Result<KeyBatch, KeyFailure>),
+}
 
-    /// Whether the command has more to do on its table, without entering it again.
-    pub(crate) fn is_half_way(&self) -> bool {
-        self.keys.is_some() || self.reprepared.is_some()
+/// What is to become of an INSERT.
+pub(crate) enum Decided {
+    /// It gets keys for its rows.
+    Keys(usize, Plan),
+    /// Its rows come from a query.
+    Query(usize, QueryPlan),
+    /// Something else.
+    Not(Next),
+}
+
+impl From<Next> for Decided {
+    fn from(next: Next) -> Self {
+        Self::Not(next)
+    }
+}
+
+impl From<Step> for Decided {
+    fn from(step: Step) -> Self {
+        Self::Not(step.into())
     }
 }
 
 impl Connection {
-    /// The command at the front is done with.
-    pub(crate) fn forget_command(&mut self) {
-        self.take_stage();
-    }
-
-    /// The same, of which something is still needed.
-    pub(crate) fn take_stage(&mut self) -> Stage {
-        self.told = Told::default();
-        std::mem::take(&mut self.stage)
-    }
-
+    /// An INSERT or REPLACE, sent as text.
     pub(crate) fn insert(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Next {
-        if let Some(keys) = self.stage.keys.take() {
-            return self.splice(header, bytes, text, keys);
+        match self.decide(header, bytes, text, text) {
+            Decided::Keys(rule, plan) => {
+                let step = self.keys_step(rule, plan.keys());
+                let insert = Insert {
+                    rule,
+                    plan,
+                    front: self.front,
+                    phase: Phase::Keys,
+                };
+                Job::Insert(insert).with(step)
+            }
+            Decided::Query(rule, plan) => self.select(header, bytes, text, rule, plan),
+            Decided::Not(next) => next,
         }
-        self.decide(header, bytes, text, text)
     }
 
-    /// Asks for the keys of an INSERT, or passes on or refuses the text that the client sent for it.
+    /// What becomes of an INSERT for which the client sent this text: the INSERT itself, or an EXECUTE of it.
     pub(crate) fn decide(
         &mut self,
         header: Header,
         bytes: &[u8],
         text: &[u8],
         insert: &[u8],
-    ) -> Next {
+    ) -> Decided {
         let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
-            Ok(Planned::Query(index, plan)) if std::ptr::eq(text, insert) => {
-                return self.select(header, bytes, text, index, plan);
-            }
-            Ok(Planned::Query(index, _)) => {
-                return self.unsupported(header, bytes, Some(index), Unsupported::Select);
-            }
+            Ok(Planned::Query(index, plan)) => return Decided::Query(index, plan),
             Ok(Planned::Pass | Planned::Keyless(..)) => {
-                return self.pass_query(header, bytes, text, After::Nothing);
+                return self.pass_query(header, bytes, text, After::Nothing).into();
             }
             Ok(Planned::Ask(question)) => return self.ask(&question).into(),
-            Err((rule, what)) => return self.unsupported(header, bytes, rule, what),
+            Err((rule, what)) => return self.unsupported(header, bytes, rule, what).into(),
         };
         let rules = Arc::clone(&self.rules);
         let Some(rule) = rules.rules().get(index) else {
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(header, bytes, text, After::Nothing).into();
         };
         if let Some(step) = self.enter(header, Some(index)) {
             return step.into();
@@ -99,7 +108,7 @@ impl Connection {
             if let Some(what) = observed(rule, &plan) {
                 self.note(Some(index), what);
             }
-            return match plan.returning() {
+            let next = match plan.returning() {
                 true => {
                     self.note_native(index, Native::of(index, &plan).rows_max);
                     self.watch_fence(index);
@@ -107,12 +116,13 @@ impl Connection {
                 }
                 false => self.pass_native_query(header, bytes, text, Native::of(index, &plan)),
             };
+            return next.into();
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
             return self.refuse_explicit(header, index, rule).into();
         }
         if plan.keys() == 0 {
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(header, bytes, text, After::Nothing).into();
         }
         if has_ambiguous_id(&plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
             return self.refuse_ambiguous_id(header, index).into();
@@ -131,84 +141,7 @@ impl Connection {
             LastInsertId::Literal => plan.unwrapped(),
             LastInsertId::Wrapped | LastInsertId::None => plan,
         };
-        self.stage.plan = Some((index, plan));
-        self.stage.is_for_prepared = !std::ptr::eq(text, insert);
-        self.ask_keys(index, count)
-    }
-
-    /// Keys for so many rows, spaced as the session's auto_increment_increment says.
-    pub(crate) fn ask_keys(&mut self, rule: usize, rows: u64) -> Next {
-        Job::Keys.with(self.keys_step(rule, rows))
-    }
-
-    /// The same, where the job is another.
-    pub(crate) fn keys_step(&self, rule: usize, rows: u64) -> Step {
-        let count = rows
-            .saturating_sub(1)
-            .saturating_mul(self.context.increment)
-            .saturating_add(1);
-        Step::Keys(KeyRequest {
-            rule: self.rules.configured(rule),
-            count,
-            contiguous: true,
-        })
-    }
-
-    /// The spacing of one statement's keys, if it is known: a rule may leave room for others' keys between its own.
-    pub(crate) fn spacing_of(&self, rule: usize) -> u64 {
-        let apart = self.apart.get(&rule).copied().unwrap_or(1);
-        common_multiple(apart, self.context.increment)
-    }
-
-    /// The keys as they are spread over the rows, checked against the rule.
-    pub(crate) fn spread(
-        &self,
-        rule: &Rule,
-        keys: KeyBatch,
-        rows: u64,
-    ) -> Result<KeyBatch, KeyFailure> {
-        let keys = match keys {
-            KeyBatch::Numbers { first, spacing, .. } => KeyBatch::Numbers {
-                first,
-                spacing: common_multiple(spacing, self.context.increment),
-                count: rows,
-            },
-            KeyBatch::Listed(mut numbers) => {
-                numbers.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
-                KeyBatch::Listed(numbers)
-            }
-            KeyBatch::Texts(mut texts) => {
-                texts.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
-                KeyBatch::Texts(texts)
-            }
-            KeyBatch::Bytes(mut bytes) => {
-                bytes.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
-                KeyBatch::Bytes(bytes)
-            }
-        };
-        self.in_bits(rule, keys, rows)
-    }
-
-    /// The keys of so many rows, if they are not too large for the rule.
-    pub(crate) fn in_bits(
-        &self,
-        rule: &Rule,
-        keys: KeyBatch,
-        rows: u64,
-    ) -> Result<KeyBatch, KeyFailure> {
-        let last = keys.number(rows.saturating_sub(1));
-        let too_large = last.is_some_and(|last| last.checked_shr(rule.bits_max).unwrap_or(0) > 0);
-        if too_large {
-            return Err(KeyFailure {
-                cause: Cause::TagExhausted,
-                message: format!(
-                    "keywright: key {} has more than {} bits",
-                    last.unwrap_or(0),
-                    rule.bits_max
-                ),
-            });
-        }
-        Ok(keys)
+        Decided::Keys(index, plan)
     }
 
     fn splice(
@@ -216,12 +149,10 @@ impl Connection {
         header: Header,
         bytes: &[u8],
         text: &[u8],
+        (index, plan): (usize, Plan),
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Next {
-        let stage = self.take_stage();
-        let Some((index, plan)) = stage.plan else {
-            return self.malformed().into();
-        };
+        self.forget_command();
         let rules = Arc::clone(&self.rules);
         let Some(rule) = rules.rules().get(index) else {
             return self.malformed().into();
@@ -271,30 +202,32 @@ impl Connection {
         }
         Ok(())
     }
-
-    /// The server refused a question of ours, so it would refuse the client's statement too. The client gets that error as its answer.
-    pub(crate) fn fail_own(&mut self, answer: &[u8]) -> Job {
-        if error_of(answer).is_some() {
-            self.down.extend_from_slice(answer);
-        } else {
-            let message = "keywright cannot read the state of the session";
-            write_error(Cause::StatementUnsupported, message, 1, &mut self.down);
-        }
-        self.forget_command();
-        self.context.known = false;
-        Job::Answered
-    }
 }
 
-/// The spacing of keys where the source's is `apart` and a driver expects `increment`. If the source's does not divide the driver's,
-/// no spacing suits the driver, and the source's is taken.
-fn common_multiple(apart: u64, increment: u64) -> u64 {
-    let (apart, increment) = (apart.max(1), increment.max(1));
-    let (mut divisor, mut rest) = (apart, increment);
-    while rest > 0 {
-        (divisor, rest) = (rest, divisor % rest);
+impl Insert {
+    pub(crate) fn turn(&self) -> Turn {
+        match self.phase {
+            Phase::Keys => Turn::Keys,
+            Phase::Ready(_) => Turn::Command,
+        }
     }
-    (apart / divisor).saturating_mul(increment)
+
+    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+        self.phase = Phase::Ready(keys);
+    }
+
+    /// The command is still at the front: it goes out with its keys.
+    pub(crate) fn on_client(self, connection: &mut Connection, bytes: &[u8]) -> Next {
+        let Phase::Ready(keys) = self.phase else {
+            return Job::Insert(self).with(Step::Blocked);
+        };
+        // It came whole before; only where there is no memory any more it cannot be sent.
+        let Some((header, payload)) = connection.whole_command(bytes) else {
+            return connection.command(bytes);
+        };
+        let text = connection.ended(payload.get(self.front..).unwrap_or_default());
+        connection.splice(header, bytes, text, (self.rule, self.plan), keys)
+    }
 }
 
 /// Whether it may stay unknown which rows go in, and so which id to report.

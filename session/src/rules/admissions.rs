@@ -246,7 +246,7 @@ impl Connection {
 
     /// An answer has ended, or a command was refused: what it had under way ends with it, unless its transaction goes on.
     pub(crate) fn leave(&mut self) {
-        if !self.may_be_open() && !self.stage.is_half_way() {
+        if !self.may_be_open() {
             self.under_way.clear();
             self.goes_on = None;
         }

@@ -1,11 +1,13 @@
 //! A question of the session's own to the server. There is one slot for it: while it is out, nothing else is. Its answer changes what is
 //! known of the server, or what is prepared there; then the command at the front is looked at again.
 
+use keywright_core::Cause;
 use keywright_wire::answer::{End, Shape};
-use keywright_wire::packets::{only_row, write_command, write_query};
+use keywright_wire::packets::{error_of, only_row, write_command, write_query};
 use keywright_wire::protocol::{COM_SET_OPTION, COM_STMT_PREPARE, COM_STMT_RESET};
 
 use crate::answer::after::Named;
+use crate::answer::errors::write_error;
 use crate::connection::Connection;
 use crate::job::Job;
 use crate::prepared::statements::Made;
@@ -105,5 +107,18 @@ impl Connection {
             Probe::Status => self.is_status_old = false,
         }
         Job::Idle
+    }
+
+    /// The server refused a question of ours, so it would refuse the client's statement too. The client gets that error as its answer.
+    pub(crate) fn fail_own(&mut self, answer: &[u8]) -> Job {
+        if error_of(answer).is_some() {
+            self.down.extend_from_slice(answer);
+        } else {
+            let message = "keywright cannot read the state of the session";
+            write_error(Cause::StatementUnsupported, message, 1, &mut self.down);
+        }
+        self.forget_command();
+        self.context.known = false;
+        Job::Answered
     }
 }
