@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keywright_core::{Cause, KeyBatch};
+use keywright_core::Cause;
 use keywright_wire::answer::{Answer, End};
 use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 
@@ -23,13 +23,6 @@ use crate::server::probe::Probe;
 use crate::server::question::Told;
 use crate::step::{Event, KeyFailure, SessionFacts, StatementOutcome, Step};
 
-/// What is known of the command at the front of the client's bytes, which may be read several times before it goes out.
-#[derive(Debug, Default)]
-pub(crate) struct Stage {
-    /// The keys for it.
-    pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
-}
-
 /// What a connection knows. Its job is beside it, in [`crate::Session`].
 pub(crate) struct Connection {
     pub(crate) rules: Arc<Rules>,
@@ -37,9 +30,7 @@ pub(crate) struct Connection {
     pub(crate) context: Context,
     pub(crate) statements: Statements,
     pub(crate) plan_cache: PlanCache,
-    /// How far the statement at the front of the client's bytes has come.
-    pub(crate) stage: Stage,
-    /// What the server has said of its table.
+    /// What the server has said of the table of the command at the front.
     pub(crate) told: Told,
     /// A question of our own that the server has not answered yet; then it is nobody else's turn.
     pub(crate) probe: Option<Probe>,
@@ -102,7 +93,6 @@ impl Connection {
             rules,
             facts,
             plan_cache: PlanCache::default(),
-            stage: Stage::default(),
             told: Told::default(),
             probe: None,
             flow: Flow::new(last_status),
@@ -134,7 +124,6 @@ impl Connection {
     /// The command at the front is done with.
     pub(crate) fn forget_command(&mut self) {
         self.told = Told::default();
-        self.stage = Stage::default();
     }
 
     /// Memory for a text that is kept, and what was read in it.

@@ -13,6 +13,7 @@ use crate::insert::loading::Load;
 use crate::insert::native::{Answered, PassedOn, Sent};
 use crate::insert::select::Select;
 use crate::insert::values::Insert;
+use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::select_prepared::SelectStatement;
 use crate::prepared::statements::Statement;
 use crate::prepared::text_prepare::TextExecution;
@@ -32,10 +33,10 @@ pub(crate) enum Job {
     Passing(After),
     /// The upstream's answer is gathered. It decides what is next, or goes to the client once it is complete.
     Gathering(Gather),
-    /// The driver looks for keys.
-    Keys,
     /// An INSERT of rows that waits for its keys.
     Insert(Insert),
+    /// COM_STMT_EXECUTE of one that was prepared, until it has its keys.
+    Execution(KeyedExecution),
     /// EXECUTE of one that was prepared out of a text.
     TextExecution(Box<TextExecution>),
     /// An INSERT … SELECT.
@@ -117,8 +118,8 @@ impl Job {
         match self {
             Self::Idle | Self::Answered => Turn::Command,
             Self::Passing(_) | Self::Gathering(_) => Turn::Upstream,
-            Self::Keys => Turn::Keys,
             Self::Insert(insert) => insert.turn(),
+            Self::Execution(execution) => execution.turn(),
             Self::TextExecution(execution) => execution.turn(),
             Self::Select(select) => select.turn(),
             Self::Load(load) => load.turn(),
@@ -136,8 +137,8 @@ impl Job {
             Self::Idle
             | Self::Answered
             | Self::Gathering(_)
-            | Self::Keys
             | Self::Insert(_)
+            | Self::Execution(_)
             | Self::TextExecution(_)
             | Self::Select(_)
             | Self::Passthrough => false,
@@ -159,8 +160,8 @@ impl Job {
             | Self::Answered
             | Self::Passing(_)
             | Self::Gathering(_)
-            | Self::Keys
             | Self::Insert(_)
+            | Self::Execution(_)
             | Self::TextExecution(_)
             | Self::Select(_)
             | Self::Passthrough => self.is_at_command(),
@@ -184,24 +185,17 @@ impl Job {
     }
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
-    pub(crate) fn on_keys(
-        &mut self,
-        connection: &mut Connection,
-        keys: Result<KeyBatch, KeyFailure>,
-    ) {
+    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
         if self.turn() != Turn::Keys {
             return;
         }
         match self {
-            Self::Keys => {
-                *self = Self::Idle;
-                connection.stage.keys = Some(keys);
-            }
             Self::Insert(insert) => insert.on_keys(keys),
+            Self::Execution(execution) => execution.on_keys(keys),
             Self::TextExecution(execution) => execution.on_keys(keys),
             Self::Select(select) => select.on_keys(keys),
             Self::Load(load) => load.on_keys(keys),
-            Self::Several(several) => several.child.on_keys(connection, keys),
+            Self::Several(several) => several.child.on_keys(keys),
             Self::Idle
             | Self::Answered
             | Self::Passing(_)
@@ -245,13 +239,13 @@ impl Job {
                 }),
             },
             Self::Insert(insert) => insert.on_client(connection, bytes),
+            Self::Execution(execution) => execution.on_client(connection, bytes),
             Self::TextExecution(execution) => execution.on_client(connection, bytes),
             Self::Select(select) => select.on_client(connection, bytes),
             Self::Load(load) => load.on_client(connection, bytes),
             Self::Idle => connection.command(bytes),
             waiting @ (Self::Passing(_)
             | Self::Gathering(_)
-            | Self::Keys
             | Self::Several(_)
             | Self::Passthrough) => waiting.with(Step::Blocked),
         };

@@ -137,7 +137,7 @@ impl Session {
 
     /// Keys, or why there are none; afterwards the client's side is asked again.
     pub fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
-        self.job.on_keys(&mut self.connection, keys);
+        self.job.on_keys(keys);
     }
 
     /// What to do with the client's bytes that were not consumed yet.

@@ -3,17 +3,11 @@
 use keywright_core::{Cause, KeyBatch};
 
 use crate::connection::Connection;
-use crate::job::{Job, Next};
 use crate::rules::Rule;
 use crate::step::{KeyFailure, KeyRequest, Step};
 
 impl Connection {
     /// Keys for so many rows, spaced as the session's auto_increment_increment says.
-    pub(crate) fn ask_keys(&mut self, rule: usize, rows: u64) -> Next {
-        Job::Keys.with(self.keys_step(rule, rows))
-    }
-
-    /// The same, where the job is another.
     pub(crate) fn keys_step(&self, rule: usize, rows: u64) -> Step {
         let count = rows
             .saturating_sub(1)

@@ -13,6 +13,7 @@ use keywright_wire::values::BadValue;
 use crate::client::attributes::UNKNOWN_TYPE;
 use crate::connection::Connection;
 use crate::job::{Job, Next};
+use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::param_keys::{Bound, KeyValues};
 use crate::prepared::place::place;
 use crate::prepared::refresh::Refreshed;
@@ -70,11 +71,10 @@ impl Connection {
             return step.into();
         }
         let rest = payload.get(4..).unwrap_or_default();
-        let keys = self.stage.keys.take();
         let is_native = rule.is_some_and(|rule| !self.rewrites(rule));
         // Often values matter only once there are keys beside them.
         let is_as_is = is_passed || self.context.insert_id_set || is_native;
-        let matters = keys.is_some() || is_as_is || self.statements.asks_by_value(id);
+        let matters = is_as_is || self.statements.asks_by_value(id);
         let execution = match matters.then(|| self.execution(id, rest)).transpose() {
             Ok(execution) => execution,
             Err(BadValue::Malformed) => return self.refuse_malformed_execution(header, id).into(),
@@ -83,9 +83,6 @@ impl Connection {
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed().into();
         };
-        if let (Some(keys), Some(execution)) = (keys, &execution) {
-            return self.execute_with(header, id, execution, keys);
-        }
         match &execution {
             Some(execution) if is_as_is && statement.long_data.is_empty() => {
                 return self.execute_as_is(header, id, execution);
@@ -133,12 +130,16 @@ impl Connection {
                 let none = KeyBatch::Listed(Vec::new());
                 self.execute_with(header, id, execution, Ok(none))
             }
-            Some(_) | None => self.ask_keys(index, wanted.keys),
+            Some(_) | None => KeyedExecution::begin(self, (id, false), index, wanted.keys),
         }
     }
 
     /// Reads the parameters, and remembers their types for the next time.
-    fn execution<'a>(&mut self, id: u32, rest: &'a [u8]) -> Result<Execution<'a>, BadValue> {
+    pub(crate) fn execution<'a>(
+        &mut self,
+        id: u32,
+        rest: &'a [u8],
+    ) -> Result<Execution<'a>, BadValue> {
         let has_attributes = self.has_attributes();
         let statement = self.statements.ours.get_mut(&id);
         let statement = statement.ok_or(BadValue::Malformed)?;
@@ -262,7 +263,7 @@ impl Connection {
     }
 
     /// Sends the execution with its keys.
-    fn execute_with(
+    pub(crate) fn execute_with(
         &mut self,
         header: Header,
         id: u32,
@@ -367,7 +368,7 @@ impl Connection {
     }
 
     /// The same of one that is no execution of this statement: as the server says it, which does not get it.
-    fn refuse_malformed_execution(&mut self, header: Header, id: u32) -> Step {
+    pub(crate) fn refuse_malformed_execution(&mut self, header: Header, id: u32) -> Step {
         self.forget_long_data(id);
         self.tell_malformed(header)
     }

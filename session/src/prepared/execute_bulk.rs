@@ -11,6 +11,7 @@ use keywright_wire::capability::BULK_OPERATIONS;
 use crate::connection::Connection;
 use crate::job::{Job, Next};
 use crate::prepared::bulk_keys::{Asking, Fault, Needs};
+use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
 use crate::rules::{OnAmbiguousId, OnExplicit, Rule};
@@ -65,9 +66,33 @@ impl Connection {
             return self.bulk_as_is(header, number, rest);
         }
         match self.bulk(header, number, rest) {
-            Ok(step) => step,
-            Err(Fault::Malformed) => self.malformed().into(),
-            Err(Fault::Unsupported(what)) => self.refuse_execution(header, number, what).into(),
+            Ok(next) => next,
+            Err(fault) => self.refuse_bulk(header, number, fault).into(),
+        }
+    }
+
+    /// The keys are there, or why not.
+    pub(crate) fn bulk_with_keys(
+        &mut self,
+        header: Header,
+        id: u32,
+        rest: &[u8],
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Next {
+        let statement = self.statements.ours.get_mut(&id);
+        let bulk = statement
+            .ok_or(Fault::Malformed)
+            .and_then(|statement| read(statement, rest));
+        match bulk.and_then(|bulk| self.bulk_with(header, id, &bulk, keys)) {
+            Ok(next) => next,
+            Err(fault) => self.refuse_bulk(header, id, fault).into(),
+        }
+    }
+
+    fn refuse_bulk(&mut self, header: Header, id: u32, fault: Fault) -> Step {
+        match fault {
+            Fault::Malformed => self.malformed(),
+            Fault::Unsupported(what) => self.refuse_execution(header, id, what),
         }
     }
 
@@ -75,12 +100,7 @@ impl Connection {
         let Some(statement) = self.statements.ours.get_mut(&id) else {
             return Err(Fault::Malformed);
         };
-        let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
-        let bulk = Bulk::read(rest, count, statement.types.as_deref())?;
-        statement.types = Some(bulk.types.clone());
-        if let Some(keys) = self.stage.keys.take() {
-            return self.bulk_with(header, id, &bulk, keys);
-        }
+        let bulk = read(statement, rest)?;
         let unsupported = |what| Err(Fault::Unsupported(Unsupported::Bulk(what)));
         if self.context.insert_id_set {
             return unsupported("after SET insert_id");
@@ -121,7 +141,7 @@ impl Connection {
             let none = KeyBatch::Listed(Vec::new());
             return self.bulk_with(header, id, &bulk, Ok(none));
         }
-        Ok(self.ask_keys(index, total))
+        Ok(KeyedExecution::begin(self, (id, true), index, total))
     }
 
     /// The rule, what the rows need, and how many keys that is.
@@ -201,6 +221,14 @@ impl Connection {
         self.answer.expect(Shape::Results);
         Ok(Job::of_reply(reply, returning).with(Step::Consumed(header.total())))
     }
+}
+
+/// Reads the rows, and remembers their types for the next time.
+fn read<'a>(statement: &mut Statement, rest: &'a [u8]) -> Result<Bulk<'a>, Fault> {
+    let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
+    let bulk = Bulk::read(rest, count, statement.types.as_deref())?;
+    statement.types = Some(bulk.types.clone());
+    Ok(bulk)
 }
 
 /// Each row would put its own key into LAST_INSERT_ID().

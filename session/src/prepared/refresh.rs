@@ -26,8 +26,7 @@ impl Connection {
         let Some(statement) = self.statements.ours.get(&id) else {
             return Refreshed::Passed;
         };
-        // It has keys already, so it was checked before.
-        if statement.schema == all || self.stage.keys.is_some() {
+        if statement.schema == all {
             return match statement.is_passed {
                 true => Refreshed::Passed,
                 false => Refreshed::Ours,
