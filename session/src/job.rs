@@ -2,7 +2,7 @@
 //! step. What the connection knows is beside it.
 
 use keywright_core::KeyBatch;
-use keywright_wire::answer::{End, Outcome};
+use keywright_wire::answer::Outcome;
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 
 use crate::answer::after::After;
@@ -10,12 +10,11 @@ use crate::answer::last_insert_id::Reply;
 use crate::client::multi_statement::MultiStatement;
 use crate::connection::Connection;
 use crate::insert::loading::Load;
-use crate::insert::native::{Answered, PassedOn, Sent};
+use crate::insert::native::NativeInsert;
 use crate::insert::select::Select;
 use crate::insert::values::Insert;
 use crate::prepared::keyed::KeyedExecution;
-use crate::prepared::select_prepared::SelectStatement;
-use crate::prepared::statements::Statement;
+use crate::prepared::prepare::Preparing;
 use crate::prepared::text_prepare::TextExecution;
 use crate::step::{KeyFailure, Step};
 
@@ -31,8 +30,12 @@ pub(crate) enum Job {
     Answered,
     /// The upstream's answer is passed on to the client.
     Passing(After),
-    /// The upstream's answer is gathered. It decides what is next, or goes to the client once it is complete.
-    Gathering(Gather),
+    /// A rewritten INSERT went out: its answer is put right once it is complete.
+    Rewritten(Reply),
+    /// An INSERT for which the server makes the keys.
+    Native(NativeInsert),
+    /// COM_STMT_PREPARE of an INSERT that gets keys.
+    Prepare(Box<Preparing>),
     /// An INSERT of rows that waits for its keys.
     Insert(Insert),
     /// COM_STMT_EXECUTE of one that was prepared, until it has its keys.
@@ -64,23 +67,6 @@ pub(crate) enum Turn {
     Passthrough,
 }
 
-/// What a gathered answer is for.
-#[derive(Debug)]
-pub(crate) enum Gather {
-    /// A rewritten INSERT.
-    Insert(Reply),
-    /// A rewritten COM_STMT_PREPARE.
-    Prepare(Box<Statement>),
-    /// A rewritten COM_STMT_PREPARE of an INSERT … SELECT.
-    PrepareSelect(Box<SelectStatement>),
-    /// An INSERT for which the server makes the key.
-    Native(Sent),
-    /// The warnings of one.
-    Warnings(Box<Answered>),
-    /// The warnings of one that was passed on, and whose client waits for the end of its answer.
-    PassedWarnings(Box<PassedOn>),
-}
-
 /// What becomes of the command at the front, and what the driver does now. A function that returns a [`Step`] alone begins no job.
 #[derive(Debug)]
 pub(crate) struct Next {
@@ -104,7 +90,7 @@ impl Job {
             // A result set: rows pass as they are.
             Self::Passing(After::Returned(reply))
         } else {
-            Self::Gathering(Gather::Insert(reply))
+            Self::Rewritten(reply)
         }
     }
 
@@ -117,7 +103,9 @@ impl Job {
     pub(crate) fn turn(&self) -> Turn {
         match self {
             Self::Idle | Self::Answered => Turn::Command,
-            Self::Passing(_) | Self::Gathering(_) => Turn::Upstream,
+            Self::Passing(_) | Self::Rewritten(_) | Self::Native(_) | Self::Prepare(_) => {
+                Turn::Upstream
+            }
             Self::Insert(insert) => insert.turn(),
             Self::Execution(execution) => execution.turn(),
             Self::TextExecution(execution) => execution.turn(),
@@ -136,7 +124,9 @@ impl Job {
             Self::Several(several) => several.child.awaits_file(connection),
             Self::Idle
             | Self::Answered
-            | Self::Gathering(_)
+            | Self::Rewritten(_)
+            | Self::Native(_)
+            | Self::Prepare(_)
             | Self::Insert(_)
             | Self::Execution(_)
             | Self::TextExecution(_)
@@ -159,7 +149,9 @@ impl Job {
             Self::Idle
             | Self::Answered
             | Self::Passing(_)
-            | Self::Gathering(_)
+            | Self::Rewritten(_)
+            | Self::Native(_)
+            | Self::Prepare(_)
             | Self::Insert(_)
             | Self::Execution(_)
             | Self::TextExecution(_)
@@ -199,7 +191,9 @@ impl Job {
             Self::Idle
             | Self::Answered
             | Self::Passing(_)
-            | Self::Gathering(_)
+            | Self::Rewritten(_)
+            | Self::Native(_)
+            | Self::Prepare(_)
             | Self::Passthrough => {}
         }
     }
@@ -245,7 +239,9 @@ impl Job {
             Self::Load(load) => load.on_client(connection, bytes),
             Self::Idle => connection.command(bytes),
             waiting @ (Self::Passing(_)
-            | Self::Gathering(_)
+            | Self::Rewritten(_)
+            | Self::Native(_)
+            | Self::Prepare(_)
             | Self::Several(_)
             | Self::Passthrough) => waiting.with(Step::Blocked),
         };
@@ -346,8 +342,12 @@ impl Job {
                 };
                 match (connection.probe.take(), std::mem::replace(self, Self::Idle)) {
                     (Some(probe), _) => *self = connection.answer_probe(probe, end, answer),
-                    (None, Self::Gathering(gather)) => {
-                        *self = connection.gathered(gather, end, answer);
+                    (None, Self::Rewritten(reply)) => connection.answer_insert(&reply, end, answer),
+                    (None, Self::Native(native)) => {
+                        *self = native.on_reply(connection, end, answer);
+                    }
+                    (None, Self::Prepare(preparing)) => {
+                        preparing.on_reply(connection, end, answer);
                     }
                     (None, Self::TextExecution(execution)) => {
                         *self = execution.on_reply(connection, end, answer);
@@ -368,29 +368,6 @@ impl Job {
                 _ => connection.malformed(),
             },
             Outcome::Endless | Outcome::Malformed => connection.malformed(),
-        }
-    }
-}
-
-impl Connection {
-    /// A gathered answer is complete: what is next.
-    fn gathered(&mut self, gather: Gather, end: Option<End>, answer: &[u8]) -> Job {
-        match gather {
-            Gather::Native(sent) => self.answer_native(sent, end, answer),
-            Gather::Warnings(answered) => self.answer_warnings(*answered, answer),
-            Gather::PassedWarnings(passed) => self.answer_left_out(*passed, answer),
-            Gather::Insert(reply) => {
-                self.answer_insert(&reply, end, answer);
-                Job::Idle
-            }
-            Gather::Prepare(statement) => {
-                self.answer_prepare(*statement, end, answer);
-                Job::Idle
-            }
-            Gather::PrepareSelect(select) => {
-                self.answer_prepare_select(*select, end, answer);
-                Job::Idle
-            }
         }
     }
 }

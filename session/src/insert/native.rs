@@ -13,7 +13,7 @@ use keywright_wire::packets::{error_of, last_packet, packets, single_ok};
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::connection::Connection;
-use crate::job::{Gather, Job, Next};
+use crate::job::{Job, Next};
 use crate::step::{StatementOutcome, Step};
 
 /// The servers' errors where they cannot make another key.
@@ -84,11 +84,19 @@ impl Native {
     }
 }
 
-/// A native INSERT that the server was sent.
+/// A native INSERT under way.
 #[derive(Debug)]
-pub(crate) struct Sent {
-    pub(crate) after: After,
-    pub(crate) leaves_out: LeavesOut,
+pub(crate) enum NativeInsert {
+    /// The server was sent it, and it is still at the front.
+    Sent {
+        /// What its answer changes.
+        after: After,
+        leaves_out: LeavesOut,
+    },
+    /// It was answered, and its warnings are asked for.
+    Warnings(Box<Answered>),
+    /// The same of one that was passed on, or cannot go out again.
+    PassedWarnings(Box<PassedOn>),
 }
 
 /// Its answer, until the client gets it.
@@ -109,6 +117,24 @@ pub(crate) struct PassedOn {
     last: Vec<u8>,
     /// What is next.
     then: Job,
+}
+
+impl NativeInsert {
+    /// The upstream's answer has come whole.
+    pub(crate) fn on_reply(
+        self,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
+        match self {
+            Self::Sent { after, leaves_out } => {
+                connection.answer_native((after, leaves_out), end, answer)
+            }
+            Self::Warnings(answered) => connection.answer_warnings(*answered, answer),
+            Self::PassedWarnings(passed) => connection.answer_left_out(*passed, answer),
+        }
+    }
 }
 
 /// What the server said to an INSERT that it refused at the fence.
@@ -144,8 +170,7 @@ impl Connection {
         self.up.extend_from_slice(whole);
         self.answer.expect(shape);
         // It stays at the front until it has its answer.
-        let sent = Sent { after, leaves_out };
-        Job::Gathering(Gather::Native(sent)).with(Step::Consumed(0))
+        Job::Native(NativeInsert::Sent { after, leaves_out }).with(Step::Consumed(0))
     }
 
     /// A command is passed on that cannot go out again, of a rule that may not give keys yet: MariaDB's warnings are looked at before its
@@ -174,11 +199,11 @@ impl Connection {
             then,
         };
         self.send_own(b"SHOW WARNINGS");
-        Job::Gathering(Gather::PassedWarnings(Box::new(passed)))
+        Job::Native(NativeInsert::PassedWarnings(Box::new(passed)))
     }
 
     /// The list of its warnings.
-    pub(crate) fn answer_left_out(&mut self, passed: PassedOn, warnings: &[u8]) -> Job {
+    fn answer_left_out(&mut self, passed: PassedOn, warnings: &[u8]) -> Job {
         let PassedOn {
             after,
             end,
@@ -207,8 +232,12 @@ impl Connection {
     }
 
     /// The server's answer to it.
-    pub(crate) fn answer_native(&mut self, sent: Sent, end: Option<End>, answer: &[u8]) -> Job {
-        let Sent { after, leaves_out } = sent;
+    fn answer_native(
+        &mut self,
+        (after, leaves_out): (After, LeavesOut),
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
         let answered = |after, affected_rows| Answered {
             after,
             end,
@@ -228,7 +257,7 @@ impl Connection {
         {
             let answered = answered(after, done.affected_rows);
             self.send_own(b"SHOW WARNINGS");
-            return Job::Gathering(Gather::Warnings(Box::new(answered)));
+            return Job::Native(NativeInsert::Warnings(Box::new(answered)));
         }
         self.down.extend_from_slice(answer);
         self.finish(after, end);
@@ -236,7 +265,7 @@ impl Connection {
     }
 
     /// The list of its warnings.
-    pub(crate) fn answer_warnings(&mut self, answered: Answered, warnings: &[u8]) -> Job {
+    fn answer_warnings(&mut self, answered: Answered, warnings: &[u8]) -> Job {
         match has_warning(warnings, AT_FENCE_WARNING) {
             // Whether rows were left out is not known.
             None => {

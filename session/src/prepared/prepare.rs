@@ -19,14 +19,47 @@ use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::insert::plan::Planned;
 use crate::insert::refuse::observed;
-use crate::job::{Gather, Job, Next};
+use crate::job::{Job, Next};
 use crate::prepared::by_order::ByOrder;
+use crate::prepared::select_prepared::SelectStatement;
 use crate::prepared::statements::{
     ByMode, Changes, LAST_PREPARED, Made, Observed, ObservedInsert, Passed, SqlMode, Statement,
 };
 use crate::rules::{Mode, OnExplicit};
 use crate::server::context::is_harmless_set;
 use crate::step::{StatementOutcome, Step};
+
+/// A statement whose PREPARE is under way, with room for its keys.
+#[derive(Debug)]
+pub(crate) enum Preparing {
+    /// It has rows.
+    Rows(Statement),
+    /// Its rows come from a query.
+    Query(SelectStatement),
+}
+
+impl Preparing {
+    /// The upstream's answer has come whole.
+    pub(crate) fn on_reply(self, connection: &mut Connection, end: Option<End>, answer: &[u8]) {
+        match self {
+            Self::Rows(mut statement) => {
+                let Some(made) = statement.variants.first_mut() else {
+                    return;
+                };
+                let injected: Vec<u16> = made.prepared.injected.iter().map(|one| one.at).collect();
+                if let Some(number) = connection.tell_prepared(end, answer, &injected) {
+                    made.number = number;
+                    connection.statements.ours.insert(number, statement);
+                }
+            }
+            Self::Query(select) => {
+                if let Some(number) = connection.tell_prepared(end, answer, &select.injected()) {
+                    connection.statements.selects.insert(number, select);
+                }
+            }
+        }
+    }
+}
 
 impl Connection {
     pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Next {
@@ -144,7 +177,7 @@ impl Connection {
             is_passed: false,
         };
         self.forget_command();
-        Job::Gathering(Gather::Prepare(Box::new(statement))).with(Step::Consumed(header.total()))
+        Job::Prepare(Box::new(Preparing::Rows(statement))).with(Step::Consumed(header.total()))
     }
 
     /// A statement that is too long to gather: it is passed on unless it may be for a table with a rule.
@@ -311,25 +344,9 @@ impl Connection {
         }
     }
 
-    pub(crate) fn answer_prepare(&mut self, mut ours: Statement, end: Option<End>, answer: &[u8]) {
-        let Some(made) = ours.variants.first_mut() else {
-            return;
-        };
-        let injected: Vec<u16> = made.prepared.injected.iter().map(|one| one.at).collect();
-        if let Some(statement) = self.tell_prepared(end, answer, &injected) {
-            made.number = statement;
-            self.statements.ours.insert(statement, ours);
-        }
-    }
-
     /// Sends the client the answer to its PREPARE, without the parameters that were put in. Returns the statement's number if it
     /// succeeded.
-    pub(crate) fn tell_prepared(
-        &mut self,
-        end: Option<End>,
-        answer: &[u8],
-        injected: &[u16],
-    ) -> Option<u32> {
+    fn tell_prepared(&mut self, end: Option<End>, answer: &[u8], injected: &[u16]) -> Option<u32> {
         let Some(End::Prepared { statement, .. }) = end else {
             self.down.extend_from_slice(answer);
             return None;

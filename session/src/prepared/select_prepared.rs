@@ -8,7 +8,7 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{
     InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, Unread, Unsupported, last_insert_id_use,
 };
-use keywright_wire::answer::{End, Shape};
+use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{Header, Joined, joined, write_packet};
 use keywright_wire::packets::write_command;
 use keywright_wire::params::{Execution, Param, Type};
@@ -20,8 +20,9 @@ use crate::budget::Held;
 use crate::client::attributes::UNKNOWN_TYPE;
 use crate::connection::Connection;
 use crate::insert::select::{SelectDecision, Source, decision};
-use crate::job::{Gather, Job, Next};
+use crate::job::{Job, Next};
 use crate::prepared::param_keys::KeyValues;
+use crate::prepared::prepare::Preparing;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Changes, Observed, ObservedInsert};
 use crate::rules::Mode;
@@ -59,7 +60,7 @@ impl SelectStatement {
         index.saturating_add(if index >= self.at { more } else { 0 })
     }
 
-    fn injected(&self) -> Vec<u16> {
+    pub(crate) fn injected(&self) -> Vec<u16> {
         (self.at..).take(self.injected.len()).collect()
     }
 }
@@ -146,18 +147,7 @@ impl Connection {
             sees: last_insert_id_use(text, &self.context.modes) != LastInsertIdUse::Nothing,
             counts: names_row_count(text),
         };
-        Job::Gathering(Gather::PrepareSelect(Box::new(select))).with(Step::Consumed(header.total()))
-    }
-
-    pub(crate) fn answer_prepare_select(
-        &mut self,
-        select: SelectStatement,
-        end: Option<End>,
-        answer: &[u8],
-    ) {
-        if let Some(number) = self.tell_prepared(end, answer, &select.injected()) {
-            self.statements.selects.insert(number, select);
-        }
+        Job::Prepare(Box::new(Preparing::Query(select))).with(Step::Consumed(header.total()))
     }
 
     /// COM_STMT_EXECUTE of a prepared INSERT … SELECT: asks for the keys of its first try.
