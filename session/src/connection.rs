@@ -58,8 +58,6 @@ pub(crate) struct Connection {
     pub(crate) must_see_change_user: bool,
     /// The driver has no memory to gather the command at the front.
     pub(crate) memory_full: bool,
-    /// Bytes of query attributes before the text at the front.
-    pub(crate) front: usize,
     /// By rule: the spacing of its last keys, where a prepared text was made for another spacing.
     pub(crate) apart: BTreeMap<usize, u64>,
     /// Whether the client's bytes may be written to.
@@ -108,7 +106,6 @@ impl Connection {
             is_status_old: false,
             must_see_change_user: false,
             memory_full: false,
-            front: 0,
             apart: BTreeMap::new(),
             writes_in_place: false,
             rewriting: None,

@@ -50,12 +50,6 @@ impl Connection {
             true => NO_ATTRIBUTES,
         }
     }
-
-    /// What stands before the client's text, to be sent with what it is rewritten to.
-    pub(crate) fn attributes<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Unsupported> {
-        let payload = bytes.get(HEADER_BYTES + 1..).unwrap_or_default();
-        attributes_of(payload, self.front)
-    }
 }
 
 /// The attributes at the front of a payload, so many bytes, to be sent with what the text behind them is rewritten to.

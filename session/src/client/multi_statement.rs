@@ -7,7 +7,7 @@ use keywright_wire::packets::write_query;
 use keywright_wire::protocol::{EOF, ERR, MORE_RESULTS};
 
 use crate::answer::after::After;
-use crate::client::text::Reading;
+use crate::client::text::{Query, Reading};
 use crate::connection::Connection;
 use crate::job::{Job, Next, Turn};
 use crate::step::Step;
@@ -213,25 +213,25 @@ impl Connection {
     }
 
     /// Several statements in one text: passed on as they are if none of them is for a table with a rule.
-    pub(crate) fn several(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Next {
+    pub(crate) fn several(&mut self, query: Query<'_>) -> Next {
         if !self.context.known {
             return self.ask_context().into();
         }
-        let multi_statement = split(text, &self.context.modes);
+        let multi_statement = split(query.text, &self.context.modes);
         if multi_statement.len() == 1 {
-            return self.one(header, bytes, text);
+            return self.one(query);
         }
-        match self.read_several(text) {
+        match self.read_several(query.text) {
             Err(()) => self.ask_context().into(),
-            Ok(Several::Whole(after)) => self.pass_query(header, bytes, text, after),
-            Ok(Several::Refuse(what)) => self.unsupported(header, bytes, None, what),
-            Ok(Several::OneByOne) => match self.attributes(bytes) {
+            Ok(Several::Whole(after)) => self.pass_query(query, after),
+            Ok(Several::Refuse(what)) => self.unsupported(query, None, what),
+            Ok(Several::OneByOne) => match query.attributes() {
                 Ok(attributes) => {
-                    let sequence = header.sequence.wrapping_add(1);
-                    let several = MultiStatement::new(attributes, text, sequence);
-                    Job::Several(Box::new(several)).with(Step::Consumed(header.total()))
+                    let sequence = query.header.sequence.wrapping_add(1);
+                    let several = MultiStatement::new(attributes, query.text, sequence);
+                    Job::Several(Box::new(several)).with(Step::Consumed(query.header.total()))
                 }
-                Err(what) => self.unsupported(header, bytes, None, what),
+                Err(what) => self.unsupported(query, None, what),
             },
         }
     }

@@ -7,17 +7,63 @@ use keywright_rewrite::{
     prepare_source, tables_touched, use_target, without_terminator,
 };
 use keywright_wire::answer::Shape;
-use keywright_wire::bytes::{Header, Joined, joined};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::values::BadValue;
 
 use crate::answer::after::{After, Named, Texts};
-use crate::client::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
+use crate::client::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, attributes_of, beginning_end};
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::job::Next;
 use crate::prepared::text_prepare::TextStatement;
 use crate::server::context::is_harmless_set;
 use crate::step::Step;
+
+/// A command that has come whole.
+pub(crate) struct Whole<'a> {
+    /// Of all its packets.
+    pub(crate) header: Header,
+    /// The client's bytes, at whose front it is.
+    bytes: &'a [u8],
+    /// What follows the command's own byte.
+    pub(crate) payload: Cow<'a, [u8]>,
+}
+
+impl Whole<'_> {
+    /// One whose text is not found.
+    fn unread(&self) -> Query<'_> {
+        Query {
+            header: self.header,
+            bytes: self.bytes,
+            payload: &self.payload,
+            front: 0,
+            text: &[],
+        }
+    }
+}
+
+/// A statement sent as text, at the front of the client's bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Query<'a> {
+    pub(crate) header: Header,
+    pub(crate) bytes: &'a [u8],
+    payload: &'a [u8],
+    /// Bytes of attributes before the text.
+    pub(crate) front: usize,
+    pub(crate) text: &'a [u8],
+}
+
+impl<'a> Query<'a> {
+    /// What stands before the text, to be sent with what it is rewritten to.
+    pub(crate) fn attributes(&self) -> Result<&'a [u8], Unsupported> {
+        attributes_of(self.payload, self.front)
+    }
+
+    /// Where the text begins in the client's bytes.
+    pub(crate) fn text_at(&self) -> usize {
+        self.front.saturating_add(HEADER_BYTES + 1)
+    }
+}
 
 /// What is known of one statement before it is carried out.
 pub(crate) enum Reading {
@@ -47,25 +93,39 @@ impl Connection {
             Joined::More(at_least) => return Step::More { at_least }.into(),
             Joined::TooLong => return self.long_query(header, bytes),
         };
-        self.front = match self.front_of(&payload) {
-            Ok(front) => front,
-            Err(BadValue::Malformed) => return self.malformed().into(),
-            Err(BadValue::Type) => return self.unsupported(header, bytes, None, UNKNOWN_TYPE),
+        let whole = Whole {
+            header,
+            bytes,
+            payload,
         };
-        let text = self.ended(payload.get(self.front..).unwrap_or_default());
-        match self.is_beyond_reading(text) {
+        let query = match self.front_of(&whole.payload) {
+            Ok(front) => self.query_of(&whole, front),
+            Err(BadValue::Malformed) => return self.malformed().into(),
+            // Its text is not found.
+            Err(BadValue::Type) => return self.unsupported(whole.unread(), None, UNKNOWN_TYPE),
+        };
+        match self.is_beyond_reading(query.text) {
             Ok(false) => {}
-            Ok(true) => return self.unsupported(header, bytes, None, Unsupported::Blank),
+            Ok(true) => return self.unsupported(query, None, Unsupported::Blank),
             Err(step) => return step.into(),
         }
-        match self.is_several(text) {
-            true => self.several(header, bytes, text),
-            false => self.one(header, bytes, text),
+        match self.is_several(query.text) {
+            true => self.several(query),
+            false => self.one(query),
+        }
+    }
+
+    /// The text of a command, behind so many bytes of attributes.
+    pub(crate) fn query_of<'a>(&self, whole: &'a Whole<'_>, front: usize) -> Query<'a> {
+        Query {
+            front,
+            text: self.ended(whole.payload.get(front..).unwrap_or_default()),
+            ..whole.unread()
         }
     }
 
     /// A text up to its end as the server has it.
-    pub(crate) fn ended<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+    fn ended<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         let ended = without_terminator(text);
         // What is behind a `;` is a statement of its own where there may be several, and an empty one is an error.
         let is_statement = self.allows_several() && ended.trim_ascii_end().ends_with(b";");
@@ -73,29 +133,31 @@ impl Connection {
     }
 
     /// The command at the front, which has come whole; `None` where there is no memory for it any more.
-    pub(crate) fn whole_command<'a>(&self, bytes: &'a [u8]) -> Option<(Header, Cow<'a, [u8]>)> {
+    pub(crate) fn whole_command<'a>(&self, bytes: &'a [u8]) -> Option<Whole<'a>> {
         match joined(Header::read(bytes)?, bytes, self.gather_bytes_max()) {
-            Joined::Whole(header, payload) => Some((header, payload)),
+            Joined::Whole(header, payload) => Some(Whole {
+                header,
+                bytes,
+                payload,
+            }),
             Joined::More(_) | Joined::TooLong => None,
         }
     }
 
     /// One statement.
-    pub(crate) fn one(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Next {
-        let reading = match self.read_statement(text) {
+    pub(crate) fn one(&mut self, query: Query<'_>) -> Next {
+        let reading = match self.read_statement(query.text) {
             Ok(reading) => reading,
             Err(()) => return self.ask_context().into(),
         };
         match reading {
             // The context is known here: otherwise the statement would not be read as an INSERT.
-            Reading::Insert if self.context.insert_id_set => {
-                self.pass_query(header, bytes, text, After::Nothing)
-            }
-            Reading::Insert => self.insert(header, bytes, text),
-            Reading::Load(table) => self.load(header, bytes, text, &table),
-            Reading::Pass(after) => match self.enter_named(header, text) {
+            Reading::Insert if self.context.insert_id_set => self.pass_query(query, After::Nothing),
+            Reading::Insert => self.insert(query),
+            Reading::Load(table) => self.load(query, &table),
+            Reading::Pass(after) => match self.enter_named(query.header, query.text) {
                 Some(step) => step.into(),
-                None => self.pass_query(header, bytes, text, after),
+                None => self.pass_query(query, after),
             },
             Reading::Unsupported(table, what, after) => {
                 let rule = match after.names_text() {
@@ -106,48 +168,34 @@ impl Connection {
                     },
                 };
                 match rule {
-                    Some(_) => self.unsupported_then(header, bytes, rule, what, after),
-                    None => self.pass_query(header, bytes, text, after),
+                    Some(_) => self.unsupported_then(query, rule, what, after),
+                    None => self.pass_query(query, after),
                 }
             }
-            Reading::Hidden(what) => {
-                self.unsupported_then(header, bytes, None, what, After::ANYTHING)
-            }
-            Reading::Prepare(statement) => self.prepare_text(header, bytes, text, *statement),
-            Reading::Execute(name) => self.execute_text(header, bytes, text, &name),
+            Reading::Hidden(what) => self.unsupported_then(query, None, what, After::ANYTHING),
+            Reading::Prepare(statement) => self.prepare_text(query, *statement),
+            Reading::Execute(name) => self.execute_text(query, &name),
         }
     }
 
     /// Passes a statement on, after LAST_INSERT_ID() was brought up to date if it could see it.
-    pub(crate) fn pass_query(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        after: After,
-    ) -> Next {
-        let effect = self.effect(text);
+    pub(crate) fn pass_query(&mut self, query: Query<'_>, after: After) -> Next {
+        let effect = self.effect(query.text);
         if self.pending_last_insert_id.is_some() && effect.sees {
             return self.update_last_insert_id(effect.counts).into();
         }
         let after = self.note_effect(effect, after);
-        self.pass(header, bytes, Shape::Results, after)
+        self.pass(query.header, query.bytes, Shape::Results, after)
     }
 
     /// The same of an INSERT for whose rule the server makes the keys, unless it returns its rows.
-    pub(crate) fn pass_native_query(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        native: Native,
-    ) -> Next {
-        let effect = self.effect(text);
+    pub(crate) fn pass_native_query(&mut self, query: Query<'_>, native: Native) -> Next {
+        let effect = self.effect(query.text);
         if self.pending_last_insert_id.is_some() && effect.sees {
             return self.update_last_insert_id(effect.counts).into();
         }
         let after = self.note_effect(effect, After::Nothing);
-        self.pass_native(header, bytes, (Shape::Results, after), native)
+        self.pass_native(query.header, query.bytes, (Shape::Results, after), native)
     }
 
     /// Reads one statement. It may never be executed, so nothing is noted yet. `Err`: the server's modes must be known first.

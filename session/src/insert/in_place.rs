@@ -2,8 +2,9 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{InPlace, Plan};
-use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES, Header};
+use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES};
 
+use crate::client::text::Query;
 use crate::connection::Connection;
 
 /// Shortest text that is rewritten in place, bytes: a shorter one is copied as quickly.
@@ -55,34 +56,27 @@ impl Connection {
     /// How an INSERT is rewritten where it lies, if it is.
     pub(crate) fn in_place(
         &self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
+        query: Query<'_>,
         plan: &Plan,
         keys: &KeyBatch,
     ) -> Option<InPlace> {
         // What follows it would have to move as well.
-        let is_alone = bytes.len() == header.total() && header.sequence == 0;
-        if !self.writes_in_place || !is_alone || text.len() < IN_PLACE_BYTES_MIN {
+        let is_alone = query.bytes.len() == query.header.total() && query.header.sequence == 0;
+        if !self.writes_in_place || !is_alone || query.text.len() < IN_PLACE_BYTES_MIN {
             return None;
         }
-        self.attributes(bytes).ok()?;
-        let how = plan.in_place(text, keys)?;
-        let total = self.text_at().checked_add(how.new_bytes())?;
+        query.attributes().ok()?;
+        let how = plan.in_place(query.text, keys)?;
+        let total = query.text_at().checked_add(how.new_bytes())?;
         let is_one_packet = total - HEADER_BYTES < BODY_BYTES_MAX;
         // Memory was taken for a copy.
-        let fits = how.more_bytes() <= text.len();
-        (is_one_packet && fits && total >= bytes.len()).then_some(how)
+        let fits = how.more_bytes() <= query.text.len();
+        (is_one_packet && fits && total >= query.bytes.len()).then_some(how)
     }
 
     /// Writes it there as soon as the driver lets it.
-    pub(crate) fn rewrite_in_place(&mut self, plan: Plan, how: InPlace) {
-        let at = self.text_at();
+    pub(crate) fn rewrite_in_place(&mut self, query: Query<'_>, plan: Plan, how: InPlace) {
+        let at = query.text_at();
         self.rewriting = Some(Rewriting { plan, how, at });
-    }
-
-    /// Where the text of the command at the front begins.
-    fn text_at(&self) -> usize {
-        self.front.saturating_add(HEADER_BYTES + 1)
     }
 }

@@ -6,10 +6,11 @@
 use keywright_rewrite::{
     Flavour, KeyColumn, Kind, LoadPlan, TableName, Unread, Unsupported, kind, load_target,
 };
-use keywright_wire::bytes::{Header, Reader};
+use keywright_wire::bytes::Reader;
 use keywright_wire::packets::only_row;
 
 use crate::answer::after::After;
+use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::loading::Load;
 use crate::insert::select::NOT_REPEATABLE;
@@ -54,38 +55,32 @@ fn decision(rule: &Rule, plan: &LoadPlan) -> LoadDecision {
 
 impl Connection {
     /// A LOAD DATA or LOAD XML.
-    pub(crate) fn load(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        table: &TableName,
-    ) -> Next {
+    pub(crate) fn load(&mut self, query: Query<'_>, table: &TableName) -> Next {
         let index = match self.rule_now(table) {
             Ok(Some(index)) => index,
-            Ok(None) => return self.pass_query(header, bytes, text, After::Nothing),
+            Ok(None) => return self.pass_query(query, After::Nothing),
             Err(question) => return self.ask(&question).into(),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(query, After::Nothing);
         };
         match self.key_there(table, index, &rule) {
             Err(question) => return self.ask(&question).into(),
-            Ok(KeyThere::No) => return self.pass_query(header, bytes, text, After::Nothing),
+            Ok(KeyThere::No) => return self.pass_query(query, After::Nothing),
             Ok(KeyThere::Narrow) => {
-                return self.unsupported(header, bytes, Some(index), Unsupported::KeyNarrow);
+                return self.unsupported(query, Some(index), Unsupported::KeyNarrow);
             }
             Ok(KeyThere::Yes | KeyThere::Untold) => {}
         }
         let (schema, name) = self.named(table);
         if self.rules.is_ahead(index, schema, name) {
-            return self.unsupported(header, bytes, Some(index), Unsupported::TableAhead);
+            return self.unsupported(query, Some(index), Unsupported::TableAhead);
         }
         if self.context.insert_id_set {
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(query, After::Nothing);
         }
         if let Some(what) = self.rules.unsupported(index) {
-            return self.unsupported(header, bytes, Some(index), what);
+            return self.unsupported(query, Some(index), what);
         }
         let modes = self.context.modes;
         let key = KeyColumn {
@@ -96,16 +91,16 @@ impl Connection {
             is_signed: rule.is_signed,
             is_strict: rule.repeatable,
         };
-        let plan = keywright_rewrite::Load::read(text, &modes)
-            .and_then(|load| load.plan(text, &modes, &key));
+        let plan = keywright_rewrite::Load::read(query.text, &modes)
+            .and_then(|load| load.plan(query.text, &modes, &key));
         let plan = match plan {
             Ok(plan) => plan,
-            Err(Unread::Refused) => return self.pass_query(header, bytes, text, After::Nothing),
+            Err(Unread::Refused) => return self.pass_query(query, After::Nothing),
             Err(Unread::Unsupported(what)) => {
-                return self.unsupported(header, bytes, Some(index), what);
+                return self.unsupported(query, Some(index), what);
             }
         };
-        if let Some(step) = self.enter(header, Some(index)) {
+        if let Some(step) = self.enter(query.header, Some(index)) {
             return step.into();
         }
         let decision = decision(&rule, &plan);
@@ -123,22 +118,22 @@ impl Connection {
             );
             self.note_native(index, None);
             self.watch_fence(index);
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(query, After::Nothing);
         }
         match decision {
-            LoadDecision::Try => self.begin_loading(header, text, index, plan),
-            LoadDecision::Explicit => self.refuse_explicit(header, index, &rule).into(),
-            LoadDecision::AmbiguousId => self.refuse_ambiguous_id(header, index).into(),
+            LoadDecision::Try => self.begin_loading(query, index, plan),
+            LoadDecision::Explicit => self.refuse_explicit(query.header, index, &rule).into(),
+            LoadDecision::AmbiguousId => self.refuse_ambiguous_id(query.header, index).into(),
             LoadDecision::Unsupported(what) => {
                 let what = Unsupported::LoadWith(what);
-                self.unsupported(header, bytes, Some(index), what)
+                self.unsupported(query, Some(index), what)
             }
         }
     }
 
-    fn begin_loading(&mut self, header: Header, text: &[u8], rule: usize, plan: LoadPlan) -> Next {
+    fn begin_loading(&mut self, query: Query<'_>, rule: usize, plan: LoadPlan) -> Next {
         match (self.shown_last_insert_id(), self.pending_last_insert_id) {
-            (Some(before), _) => Load::begin(self, (rule, plan), header, text, before),
+            (Some(before), _) => Load::begin(self, query, rule, plan, before),
             (None, Some(_)) => self.update_last_insert_id(false).into(),
             (None, None) => self
                 .ask_by_text(ASK_LAST_ID, Probe::ReadLastInsertId)

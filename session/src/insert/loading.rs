@@ -10,7 +10,7 @@ use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::PendingLastInsertId;
-use crate::client::attributes::attributes_of;
+use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::local_file::{File, NO_MORE, Sending, Taken, Taking};
 use crate::insert::select::{GROWTH, ROWS_FIRST};
@@ -69,17 +69,17 @@ impl Load {
     /// Asks the server for the name of the client's file, or for keys.
     pub(crate) fn begin(
         connection: &mut Connection,
-        (rule, plan): (usize, LoadPlan),
-        command: Header,
-        text: &[u8],
+        query: Query<'_>,
+        rule: usize,
+        plan: LoadPlan,
         before: u64,
     ) -> Next {
         let is_local = plan.is_local();
         let load = Box::new(Self {
             rule,
             plan,
-            command,
-            front: connection.front,
+            command: query.header,
+            front: query.front,
             rows: ROWS_FIRST
                 .min(connection.facts.limits.select_rows_max)
                 .max(1),
@@ -89,7 +89,7 @@ impl Load {
         });
         if is_local {
             // It goes out unchanged and gets an empty file, so that the server checks it before the client sends anything.
-            connection.send_own(text);
+            connection.send_own(query.text);
             Job::Load(load).with(Step::Consumed(0))
         } else {
             load.ask_keys(connection)
@@ -125,7 +125,7 @@ impl Load {
             phase @ (Phase::Ready(_) | Phase::Started(_) | Phase::Refused(_)) => {
                 // It came whole before.
                 match connection.whole_command(bytes) {
-                    Some((_, payload)) => self.go_on(connection, &payload, phase),
+                    Some(whole) => self.go_on(connection, &whole, phase),
                     None => connection.command(bytes),
                 }
             }
@@ -165,7 +165,12 @@ impl Load {
     }
 
     /// The next step of a try.
-    fn go_on(self: Box<Self>, connection: &mut Connection, payload: &[u8], phase: Phase) -> Next {
+    fn go_on(
+        self: Box<Self>,
+        connection: &mut Connection,
+        whole: &Whole<'_>,
+        phase: Phase,
+    ) -> Next {
         match phase {
             Phase::Ready(keys) => match keys.and_then(|keys| self.fits(connection, keys)) {
                 Ok(keys) => {
@@ -176,7 +181,7 @@ impl Load {
                     .refuse(self.whole(), failure.cause, &failure.message)
                     .into(),
             },
-            Phase::Started(keys) => self.send(connection, payload, &keys),
+            Phase::Started(keys) => self.send(connection, whole, &keys),
             Phase::Refused(answer) => self.reply_after_file(connection, answer).into(),
             other => self.at(other, Step::Blocked),
         }
@@ -190,7 +195,12 @@ impl Load {
         }
     }
 
-    fn send(self: Box<Self>, connection: &mut Connection, payload: &[u8], keys: &KeyBatch) -> Next {
+    fn send(
+        self: Box<Self>,
+        connection: &mut Connection,
+        whole: &Whole<'_>,
+        keys: &KeyBatch,
+    ) -> Next {
         let rule = connection.rules.rules().get(self.rule);
         let may_give = rule.is_some_and(|rule| rule.on_explicit == OnExplicit::Keep);
         let refuse = |connection: &mut Connection, what| {
@@ -198,15 +208,15 @@ impl Load {
                 .refuse_unsupported(self.whole(), Some(self.rule), what)
                 .into()
         };
-        let attributes = match attributes_of(payload, self.front) {
+        let query = connection.query_of(whole, self.front);
+        let attributes = match query.attributes() {
             Ok(attributes) => attributes,
             Err(what) => return refuse(connection, what),
         };
-        let text = connection.ended(payload.get(self.front..).unwrap_or_default());
-        let mut sent = Vec::with_capacity(text.len().saturating_add(256));
+        let mut sent = Vec::with_capacity(query.text.len().saturating_add(256));
         sent.push(COM_QUERY);
         sent.extend_from_slice(attributes);
-        let spliced = self.plan.splice(text, keys, may_give, &mut sent);
+        let spliced = self.plan.splice(query.text, keys, may_give, &mut sent);
         let (Ok(()), Some(first)) = (spliced, keys.number(0)) else {
             let what = Unsupported::LoadWith("with keys in too many ranges");
             return refuse(connection, what);

@@ -8,6 +8,7 @@ use keywright_wire::packets::error_payload;
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
+use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::values::has_ambiguous_id;
 use crate::job::Next;
@@ -72,27 +73,25 @@ impl Connection {
 
     pub(crate) fn unsupported(
         &mut self,
-        header: Header,
-        bytes: &[u8],
+        query: Query<'_>,
         rule: Option<usize>,
         what: Unsupported,
     ) -> Next {
-        self.unsupported_then(header, bytes, rule, what, After::Unknown)
+        self.unsupported_then(query, rule, what, After::Unknown)
     }
 
     /// The same; where the statement is passed on it changes that.
     pub(crate) fn unsupported_then(
         &mut self,
-        header: Header,
-        bytes: &[u8],
+        query: Query<'_>,
         rule: Option<usize>,
         what: Unsupported,
         after: After,
     ) -> Next {
         if self.must_refuse(rule, what) {
-            return self.refuse_unsupported(header, rule, what).into();
+            return self.refuse_unsupported(query.header, rule, what).into();
         }
-        if let Some(step) = self.enter(header, rule) {
+        if let Some(step) = self.enter(query.header, rule) {
             return step.into();
         }
         if self.pending_last_insert_id.is_some() {
@@ -104,7 +103,7 @@ impl Connection {
         if let Some(rule) = rule {
             self.watch_fence(rule);
         }
-        self.pass(header, bytes, Shape::Results, after)
+        self.pass(query.header, query.bytes, Shape::Results, after)
     }
 
     pub(crate) fn refuse_unsupported(

@@ -10,14 +10,14 @@ use keywright_rewrite::{
     LastInsertIdUse, QueryPlan, Unsupported, is_out_of_range, last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::{Header, write_packet};
+use keywright_wire::bytes::write_packet;
 use keywright_wire::packets::{error_text, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::{Reply, names_row_count};
-use crate::client::attributes::attributes_of;
+use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::native::{LeavesOut, Native};
 use crate::job::{Job, Next, Turn};
@@ -119,18 +119,11 @@ pub(crate) fn decision(rule: &Rule, plan: &QueryPlan) -> SelectDecision {
 
 impl Connection {
     /// An INSERT … SELECT that was read.
-    pub(crate) fn select(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        index: usize,
-        plan: QueryPlan,
-    ) -> Next {
+    pub(crate) fn select(&mut self, query: Query<'_>, index: usize, plan: QueryPlan) -> Next {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(query, After::Nothing);
         };
-        if let Some(step) = self.enter(header, Some(index)) {
+        if let Some(step) = self.enter(query.header, Some(index)) {
             return step.into();
         }
         let decision = decision(&rule, &plan);
@@ -147,25 +140,31 @@ impl Connection {
                 leaves_out,
                 rows_max: None,
             };
-            return self.pass_native_query(header, bytes, text, native);
+            return self.pass_native_query(query, native);
         }
         match decision {
-            SelectDecision::Leave => return self.pass_query(header, bytes, text, After::Nothing),
-            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule).into(),
-            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index).into(),
+            SelectDecision::Leave => return self.pass_query(query, After::Nothing),
+            SelectDecision::Explicit => {
+                return self.refuse_explicit(query.header, index, &rule).into();
+            }
+            SelectDecision::AmbiguousId => {
+                return self.refuse_ambiguous_id(query.header, index).into();
+            }
             SelectDecision::Once(what) => {
                 let what = Unsupported::SelectWith(what);
-                return self.unsupported(header, bytes, Some(index), what);
+                return self.unsupported(query, Some(index), what);
             }
             SelectDecision::Try => {}
         }
         // What is read may be a view of it.
         if self.pending_last_insert_id.is_some()
-            && last_insert_id_use(text, &self.context.modes) != LastInsertIdUse::Nothing
+            && last_insert_id_use(query.text, &self.context.modes) != LastInsertIdUse::Nothing
         {
-            return self.update_last_insert_id(names_row_count(text)).into();
+            return self
+                .update_last_insert_id(names_row_count(query.text))
+                .into();
         }
-        let source = Source::Text { front: self.front };
+        let source = Source::Text { front: query.front };
         self.try_select(index, Arc::new(plan), source)
     }
 
@@ -250,7 +249,7 @@ impl Select {
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Next {
         // It came whole before; only where there is no memory any more it cannot be sent.
-        let Some((header, payload)) = connection.whole_command(bytes) else {
+        let Some(whole) = connection.whole_command(bytes) else {
             return connection.command(bytes);
         };
         let keys = match connection.rules.rules().get(self.rule) {
@@ -259,9 +258,10 @@ impl Select {
         };
         let sent = match self.source {
             Source::Text { front } => {
-                connection.send_select_text(header, &payload, front, (self.rule, &self.plan), keys)
+                let query = connection.query_of(&whole, front);
+                connection.send_select_text(query, self.rule, &self.plan, keys)
             }
-            Source::Prepared(id) => connection.send_select_execution(header, &payload, id, keys),
+            Source::Prepared(id) => connection.send_select_execution(&whole, id, keys),
         };
         match sent {
             Ok(keys) => {
@@ -337,22 +337,22 @@ impl Connection {
     /// Sends a try of a statement that came as text. `Err`: it was refused.
     fn send_select_text(
         &mut self,
-        header: Header,
-        payload: &[u8],
-        front: usize,
-        (rule, plan): (usize, &QueryPlan),
+        query: Query<'_>,
+        rule: usize,
+        plan: &QueryPlan,
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Result<KeyBatch, Step> {
-        let keys = keys.map_err(|failure| self.refuse(header, failure.cause, &failure.message))?;
-        let text = self.ended(payload.get(front..).unwrap_or_default());
-        let attributes = attributes_of(payload, front)
-            .map_err(|what| self.refuse_unsupported(header, Some(rule), what))?;
-        let mut sent = Vec::with_capacity(text.len().saturating_add(256));
+        let keys =
+            keys.map_err(|failure| self.refuse(query.header, failure.cause, &failure.message))?;
+        let attributes = query
+            .attributes()
+            .map_err(|what| self.refuse_unsupported(query.header, Some(rule), what))?;
+        let mut sent = Vec::with_capacity(query.text.len().saturating_add(256));
         sent.push(COM_QUERY);
         sent.extend_from_slice(attributes);
-        if plan.splice(text, &keys, &mut sent).is_err() {
+        if plan.splice(query.text, &keys, &mut sent).is_err() {
             let what = Unsupported::SelectWith("with keys that are not evenly spaced");
-            return Err(self.refuse_unsupported(header, Some(rule), what));
+            return Err(self.refuse_unsupported(query.header, Some(rule), what));
         }
         write_packet(&sent, 0, &mut self.up);
         self.answer.expect(Shape::Results);

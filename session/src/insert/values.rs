@@ -7,11 +7,12 @@ use keywright_rewrite::{
     LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
 };
 use keywright_wire::answer::Shape;
-use keywright_wire::bytes::{HEADER_BYTES, Header, make_packet};
+use keywright_wire::bytes::{HEADER_BYTES, make_packet};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
 use crate::answer::last_insert_id::names_row_count;
+use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::insert::plan::Planned;
@@ -63,45 +64,39 @@ impl From<Step> for Decided {
 
 impl Connection {
     /// An INSERT or REPLACE, sent as text.
-    pub(crate) fn insert(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Next {
-        match self.decide(header, bytes, text, text) {
+    pub(crate) fn insert(&mut self, query: Query<'_>) -> Next {
+        match self.decide(query, query.text) {
             Decided::Keys(rule, plan) => {
                 let step = self.keys_step(rule, plan.keys());
                 let insert = Insert {
                     rule,
                     plan,
-                    front: self.front,
+                    front: query.front,
                     phase: Phase::Keys,
                 };
                 Job::Insert(insert).with(step)
             }
-            Decided::Query(rule, plan) => self.select(header, bytes, text, rule, plan),
+            Decided::Query(rule, plan) => self.select(query, rule, plan),
             Decided::Not(next) => next,
         }
     }
 
     /// What becomes of an INSERT for which the client sent this text: the INSERT itself, or an EXECUTE of it.
-    pub(crate) fn decide(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        insert: &[u8],
-    ) -> Decided {
+    pub(crate) fn decide(&mut self, query: Query<'_>, insert: &[u8]) -> Decided {
         let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Query(index, plan)) => return Decided::Query(index, plan),
             Ok(Planned::Pass | Planned::Keyless(..)) => {
-                return self.pass_query(header, bytes, text, After::Nothing).into();
+                return self.pass_query(query, After::Nothing).into();
             }
             Ok(Planned::Ask(question)) => return self.ask(&question).into(),
-            Err((rule, what)) => return self.unsupported(header, bytes, rule, what).into(),
+            Err((rule, what)) => return self.unsupported(query, rule, what).into(),
         };
         let rules = Arc::clone(&self.rules);
         let Some(rule) = rules.rules().get(index) else {
-            return self.pass_query(header, bytes, text, After::Nothing).into();
+            return self.pass_query(query, After::Nothing).into();
         };
-        if let Some(step) = self.enter(header, Some(index)) {
+        if let Some(step) = self.enter(query.header, Some(index)) {
             return step.into();
         }
         if rule.mode == Mode::Observe {
@@ -112,22 +107,22 @@ impl Connection {
                 true => {
                     self.note_native(index, Native::of(index, &plan).rows_max);
                     self.watch_fence(index);
-                    self.pass_query(header, bytes, text, After::Nothing)
+                    self.pass_query(query, After::Nothing)
                 }
-                false => self.pass_native_query(header, bytes, text, Native::of(index, &plan)),
+                false => self.pass_native_query(query, Native::of(index, &plan)),
             };
             return next.into();
         }
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return self.refuse_explicit(header, index, rule).into();
+            return self.refuse_explicit(query.header, index, rule).into();
         }
         if plan.keys() == 0 {
-            return self.pass_query(header, bytes, text, After::Nothing).into();
+            return self.pass_query(query, After::Nothing).into();
         }
         if has_ambiguous_id(&plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
-            return self.refuse_ambiguous_id(header, index).into();
+            return self.refuse_ambiguous_id(query.header, index).into();
         }
-        // This reads the whole text, so it is asked last.
+        // This reads the whole query.text, so it is asked last.
         let sees = self.pending_last_insert_id.is_some()
             && last_insert_id_use(insert, &self.context.modes) == LastInsertIdUse::Sees;
         let count = plan.keys();
@@ -146,9 +141,7 @@ impl Connection {
 
     fn splice(
         &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
+        query: Query<'_>,
         (index, plan): (usize, Plan),
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Next {
@@ -160,43 +153,48 @@ impl Connection {
         let keys = keys.and_then(|keys| self.spread(rule, keys, plan.keys()));
         let keys = match keys {
             Ok(keys) => keys,
-            Err(failure) => return self.refuse(header, failure.cause, &failure.message).into(),
+            Err(failure) => {
+                return self
+                    .refuse(query.header, failure.cause, &failure.message)
+                    .into();
+            }
         };
-        let in_place = self.in_place(header, bytes, text, &plan, &keys);
+        let in_place = self.in_place(query, &plan, &keys);
         if in_place.is_none()
-            && let Err(what) = self.write_spliced(header, bytes, text, (&plan, &keys))
+            && let Err(what) = self.write_spliced(query, (&plan, &keys))
         {
-            return self.refuse_unsupported(header, Some(index), what).into();
+            return self
+                .refuse_unsupported(query.header, Some(index), what)
+                .into();
         }
         self.answer.expect(Shape::Results);
         self.note(Some(index), StatementOutcome::Rewritten);
         let reply = self.reply(&plan, plan.last_insert_id(), &keys);
         let job = Job::of_reply(reply, plan.returning());
         if let Some(how) = in_place {
-            self.rewrite_in_place(plan, how);
+            self.rewrite_in_place(query, plan, how);
         }
-        job.with(Step::Consumed(header.total()))
+        job.with(Step::Consumed(query.header.total()))
     }
 
     /// Writes the command with its keys to the upstream's output.
     fn write_spliced(
         &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
+        query: Query<'_>,
         (plan, keys): (&Plan, &KeyBatch),
     ) -> Result<(), Unsupported> {
-        let attributes = self.attributes(bytes)?;
+        let attributes = query.attributes()?;
         let start = self.up.len();
-        self.up.reserve(HEADER_BYTES + 1 + plan.spliced_bytes(text));
+        self.up
+            .reserve(HEADER_BYTES + 1 + plan.spliced_bytes(query.text));
         self.up.extend([0; HEADER_BYTES]);
         self.up.push(COM_QUERY);
         self.up.extend_from_slice(attributes);
-        if plan.splice(text, keys, &mut self.up).is_err() {
+        if plan.splice(query.text, keys, &mut self.up).is_err() {
             self.up.truncate(start);
             return Err(Unsupported::Unknown("the statement's head"));
         }
-        if make_packet(start, &mut self.up) != header.sequence {
+        if make_packet(start, &mut self.up) != query.header.sequence {
             self.up.truncate(start);
             return Err(Unsupported::Longer);
         }
@@ -222,11 +220,11 @@ impl Insert {
             return Job::Insert(self).with(Step::Blocked);
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
-        let Some((header, payload)) = connection.whole_command(bytes) else {
+        let Some(whole) = connection.whole_command(bytes) else {
             return connection.command(bytes);
         };
-        let text = connection.ended(payload.get(self.front..).unwrap_or_default());
-        connection.splice(header, bytes, text, (self.rule, self.plan), keys)
+        let query = connection.query_of(&whole, self.front);
+        connection.splice(query, (self.rule, self.plan), keys)
     }
 }
 

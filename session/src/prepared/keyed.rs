@@ -57,10 +57,11 @@ impl KeyedExecution {
             return Job::Execution(self).with(Step::Blocked);
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
-        let Some((header, payload)) = connection.whole_command(bytes) else {
+        let Some(whole) = connection.whole_command(bytes) else {
             return connection.command(bytes);
         };
-        let (id, rest) = (self.id, payload.get(4..).unwrap_or_default());
+        let (id, header) = (self.id, whole.header);
+        let rest = whole.payload.get(4..).unwrap_or_default();
         if self.is_bulk {
             return connection.bulk_with_keys(header, id, rest, keys);
         }

@@ -18,6 +18,7 @@ use keywright_wire::values::BadValue;
 use crate::answer::last_insert_id::names_row_count;
 use crate::budget::Held;
 use crate::client::attributes::UNKNOWN_TYPE;
+use crate::client::text::Whole;
 use crate::connection::Connection;
 use crate::insert::select::{SelectDecision, Source, decision};
 use crate::job::{Job, Next};
@@ -241,12 +242,12 @@ impl Connection {
     /// Sends a try with these keys. `Err`: it was refused.
     pub(crate) fn send_select_execution(
         &mut self,
-        header: Header,
-        payload: &[u8],
+        whole: &Whole<'_>,
         id: u32,
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Result<KeyBatch, Step> {
-        let execution = self.read_select_execution(header, payload, id)?;
+        let header = whole.header;
+        let execution = self.read_select_execution(header, &whole.payload, id)?;
         let keys = match keys {
             Ok(keys) => keys,
             Err(failure) => {

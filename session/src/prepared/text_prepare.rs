@@ -17,8 +17,7 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::{After, Texts};
 use crate::answer::last_insert_id::Reply;
 use crate::budget::Held;
-use crate::client::attributes::attributes_of;
-use crate::client::text::Reading;
+use crate::client::text::{Query, Reading, Whole};
 use crate::connection::Connection;
 use crate::insert::values::Decided;
 use crate::job::{Job, Next, Turn};
@@ -179,26 +178,20 @@ impl Connection {
     }
 
     /// The client's own PREPARE is passed on, so that the server says what is wrong with it.
-    pub(crate) fn prepare_text(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        statement: TextStatement,
-    ) -> Next {
+    pub(crate) fn prepare_text(&mut self, query: Query<'_>, statement: TextStatement) -> Next {
         if self.context.texts.len() >= self.facts.limits.statements_max {
             let message = "keywright: too many prepared statements on tables with rules";
-            return self.refuse(header, Cause::MemoryFull, message).into();
+            return self.refuse(query.header, Cause::MemoryFull, message).into();
         }
         let Some(held) = self.hold(statement.text.len()) else {
-            return self.refuse_texts(header).into();
+            return self.refuse_texts(query.header).into();
         };
         let statement = TextStatement {
             _held: Some(Arc::new(held)),
             ..statement
         };
         let after = After::TextPrepared(Box::new(statement));
-        self.pass_query(header, bytes, text, after)
+        self.pass_query(query, after)
     }
 
     /// The server has prepared it, or has not.
@@ -211,35 +204,29 @@ impl Connection {
     }
 
     /// EXECUTE of a statement that was prepared out of a text.
-    pub(crate) fn execute_text(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        name: &[u8],
-    ) -> Next {
+    pub(crate) fn execute_text(&mut self, query: Query<'_>, name: &[u8]) -> Next {
         let named = self.context.text_named(name).cloned();
         let Some(statement) = named.filter(|_| !self.context.may_be_own(name)) else {
             return self
-                .refuse_unsupported(header, None, Unsupported::TextPrepare)
+                .refuse_unsupported(query.header, None, Unsupported::TextPrepare)
                 .into();
         };
         if !self.context.known {
             return self.ask_context().into();
         }
-        let own = execute_by(OWN_NAME, text, &self.context.modes);
+        let own = execute_by(OWN_NAME, query.text, &self.context.modes);
         let is_same = statement.database == self.context.database
             && statement.modes == self.context.modes
             && !statement.is_doubtful
             && is_plain_name(name);
-        if let Some(step) = self.enter(header, Some(statement.rule)) {
+        if let Some(step) = self.enter(query.header, Some(statement.rule)) {
             return step.into();
         }
         if is_same && self.context.insert_id_set {
             // insert_id is for this INSERT; unused it would wait for the next one into any table.
-            self.pass_query(header, bytes, text, After::Nothing)
+            self.pass_query(query, After::Nothing)
         } else if is_same && let Some(own) = own {
-            match self.decide(header, bytes, text, &statement.text) {
+            match self.decide(query, &statement.text) {
                 Decided::Keys(rule, plan) => {
                     let step = self.keys_step(rule, plan.keys());
                     let execution = TextExecution {
@@ -247,23 +234,21 @@ impl Connection {
                         rule,
                         plan,
                         own,
-                        front: self.front,
+                        front: query.front,
                         phase: Phase::Keys,
                     };
                     Job::TextExecution(Box::new(execution)).with(step)
                 }
-                Decided::Query(rule, _) => {
-                    self.unsupported(header, bytes, Some(rule), Unsupported::Select)
-                }
+                Decided::Query(rule, _) => self.unsupported(query, Some(rule), Unsupported::Select),
                 Decided::Not(next) => next,
             }
         } else if self.rewrites(statement.rule) {
             let rule = Some(statement.rule);
-            self.refuse_unsupported(header, rule, Unsupported::TextPrepare)
+            self.refuse_unsupported(query.header, rule, Unsupported::TextPrepare)
                 .into()
         } else {
             self.watch_fence(statement.rule);
-            self.pass_query(header, bytes, text, After::ANYTHING)
+            self.pass_query(query, After::ANYTHING)
         }
     }
 }
@@ -288,12 +273,12 @@ impl TextExecution {
         bytes: &[u8],
     ) -> Next {
         // It came whole before; only where there is no memory any more it cannot be sent.
-        let Some((header, payload)) = connection.whole_command(bytes) else {
+        let Some(whole) = connection.whole_command(bytes) else {
             return connection.command(bytes);
         };
         match std::mem::replace(&mut self.phase, Phase::Keys) {
-            Phase::Ready(keys) => self.prepare(connection, header, keys),
-            Phase::Prepared(reply) => self.execute(connection, header, &payload, reply),
+            Phase::Ready(keys) => self.prepare(connection, whole.header, keys),
+            Phase::Prepared(reply) => self.execute(connection, &whole, reply),
             phase @ (Phase::Keys | Phase::Preparing(_)) => {
                 self.phase = phase;
                 Job::TextExecution(self).with(Step::Blocked)
@@ -357,22 +342,21 @@ impl TextExecution {
     }
 
     /// The client's EXECUTE, of the statement that has the keys.
-    fn execute(
-        &self,
-        connection: &mut Connection,
-        header: Header,
-        payload: &[u8],
-        reply: Reply,
-    ) -> Next {
-        let attributes = match attributes_of(payload, self.front) {
+    fn execute(&self, connection: &mut Connection, whole: &Whole<'_>, reply: Reply) -> Next {
+        let query = connection.query_of(whole, self.front);
+        let attributes = match query.attributes() {
             Ok(attributes) => attributes,
-            Err(what) => return connection.refuse_unsupported(header, None, what).into(),
+            Err(what) => {
+                return connection
+                    .refuse_unsupported(query.header, None, what)
+                    .into();
+            }
         };
         let text = [attributes, &self.own].concat();
         write_command(COM_QUERY, &text, &mut connection.up);
         connection.answer.expect(Shape::Results);
         connection.forget_command();
-        Job::of_reply(reply, self.plan.returning()).with(Step::Consumed(header.total()))
+        Job::of_reply(reply, self.plan.returning()).with(Step::Consumed(query.header.total()))
     }
 }
 
