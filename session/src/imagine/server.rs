@@ -10,7 +10,7 @@ use keywright_wire::rows::{TextResult, write_column, write_ok};
 
 use super::{Columns, Imagine, Imagined};
 use crate::answer::after::Named;
-use crate::insert::load::ASK_LAST_ID;
+use crate::answer::last_insert_id::ASK_LAST_INSERT_ID;
 use crate::insert::loading::START;
 use crate::server::context::probe;
 use crate::server::temporary::SHOW_CREATE;
@@ -33,7 +33,7 @@ impl Imagined {
                 {
                     self.tell_state(answers)
                 }
-                Some((&COM_QUERY, ASK_LAST_ID)) => {
+                Some((&COM_QUERY, ASK_LAST_INSERT_ID)) => {
                     write_row(&[b"1"], vec![Some(b"0")], answers);
                 }
                 Some((&COM_QUERY, START)) => write_ok(1, AUTOCOMMIT, answers),

@@ -6,21 +6,16 @@
 use keywright_rewrite::{
     Flavour, KeyColumn, Kind, LoadPlan, TableName, Unread, Unsupported, kind, load_target,
 };
-use keywright_wire::bytes::Reader;
-use keywright_wire::packets::only_row;
 
 use crate::answer::after::After;
 use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::loading::Load;
 use crate::insert::select::NOT_REPEATABLE;
-use crate::job::{Job, Next};
+use crate::job::Next;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
-use crate::server::probe::Probe;
 use crate::server::question::KeyThere;
 use crate::step::StatementOutcome;
-
-pub(crate) const ASK_LAST_ID: &[u8] = b"SELECT LAST_INSERT_ID() LIMIT 1";
 
 /// What becomes of a LOAD DATA.
 enum LoadDecision {
@@ -135,9 +130,7 @@ impl Connection {
         match (self.shown_last_insert_id(), self.pending_last_insert_id) {
             (Some(before), _) => Load::begin(self, query, rule, plan, before),
             (None, Some(_)) => self.update_last_insert_id(false).into(),
-            (None, None) => self
-                .ask_by_text(ASK_LAST_ID, Probe::ReadLastInsertId)
-                .into(),
+            (None, None) => self.ask_last_insert_id().into(),
         }
     }
 
@@ -153,18 +146,5 @@ impl Connection {
     pub(crate) fn prepared_load(&self, text: &[u8]) -> Option<(Option<usize>, Unsupported)> {
         let (table, what) = self.load_to_prepare(text)?;
         Some((Some(self.rule_behind(&table)?), what))
-    }
-
-    /// LAST_INSERT_ID() was asked for.
-    pub(crate) fn answer_last_id(&mut self, answer: &[u8]) -> Job {
-        let row = only_row(answer, 1, self.deprecates_eof());
-        let id = row.and_then(|row| std::str::from_utf8(Reader(row).text()?).ok()?.parse().ok());
-        match id {
-            Some(id) => {
-                self.last_insert_id = Some(id);
-                Job::Idle
-            }
-            None => self.fail_own(answer),
-        }
     }
 }

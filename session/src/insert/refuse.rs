@@ -145,6 +145,21 @@ impl Connection {
         self.refuse(header, Cause::StatementUnsupported, message)
     }
 
+    /// What a rule refuses of a statement, whatever its parameters are.
+    pub(crate) fn refuse_plan(
+        &mut self,
+        header: Header,
+        index: usize,
+        plan: &Plan,
+    ) -> Option<Step> {
+        let rule = self.rules.rules().get(index).cloned()?;
+        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
+            return Some(self.refuse_explicit(header, index, &rule));
+        }
+        let is_refused = has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse;
+        is_refused.then(|| self.refuse_ambiguous_id(header, index))
+    }
+
     pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize, rule: &Rule) -> Step {
         self.note(Some(index), StatementOutcome::Refused("explicit"));
         self.refuse(header, Cause::KeyExplicit, &may_not_be_given(rule))

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use keywright_rewrite::{Plan, Prepared, Unsupported, Variant};
+use keywright_rewrite::{Prepared, Unsupported, Variant};
 use keywright_wire::bulk::bulk_types;
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::params::execution_types;
@@ -14,9 +14,7 @@ use crate::answer::last_insert_id::names_row_count;
 use crate::budget::Held;
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
-use crate::insert::values::has_ambiguous_id;
 use crate::prepared::statements::{Made, Observed, ObservedInsert, Statement};
-use crate::rules::{OnAmbiguousId, OnExplicit};
 use crate::step::Step;
 
 /// What is to be done with an execution.
@@ -133,20 +131,5 @@ impl Connection {
         };
         self.statements.ours.insert(id, statement);
         Execution::Ours
-    }
-
-    /// What a rule refuses of a statement, whatever its parameters are.
-    pub(crate) fn refuse_plan(
-        &mut self,
-        header: Header,
-        index: usize,
-        plan: &Plan,
-    ) -> Option<Step> {
-        let rule = self.rules.rules().get(index).cloned()?;
-        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return Some(self.refuse_explicit(header, index, &rule));
-        }
-        let is_refused = has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse;
-        is_refused.then(|| self.refuse_ambiguous_id(header, index))
     }
 }

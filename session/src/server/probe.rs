@@ -99,7 +99,7 @@ impl Connection {
             Probe::Columns => self.answer_columns(answer),
             Probe::Key(table, index) => return self.answer_key(table, index, answer),
             Probe::SetLastInsertId => return self.answer_last_insert_id(end, answer),
-            Probe::ReadLastInsertId => return self.answer_last_id(answer),
+            Probe::ReadLastInsertId => return self.learn_last_insert_id(answer),
             Probe::Variant(id, made) => return self.answer_variant(id, *made, end, answer),
             Probe::AsIs(id) => return self.answer_as_is(id, end, answer),
             Probe::Reset => {}

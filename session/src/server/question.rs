@@ -95,13 +95,6 @@ impl Connection {
         }
     }
 
-    /// Schema and name of a table.
-    pub(crate) fn named<'a>(&'a self, table: &'a TableName) -> (&'a [u8], &'a [u8]) {
-        let database = self.context.database.as_deref();
-        let schema = table.schema.as_deref().or(database).unwrap_or_default();
-        (schema, &table.table)
-    }
-
     /// Puts a question to the server.
     pub(crate) fn ask(&mut self, question: &Question) -> Step {
         let mut text = b"SELECT ".to_vec();
