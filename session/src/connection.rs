@@ -71,7 +71,7 @@ pub(crate) struct Connection {
     /// A version of the rules that the open transaction does not follow yet.
     pub(crate) goes_on: Option<u64>,
     /// The server has refused the command at the front at the fence.
-    pub(crate) at_fence: Option<AtFence>,
+    pub(crate) at_fence: Option<Box<AtFence>>,
     /// The command that is passed on may be an INSERT whose rows the server leaves out at the fence.
     pub(crate) watches_fence: bool,
     /// The command at the front has waited for other rules for too long.

@@ -37,7 +37,7 @@ pub(crate) enum Job {
     /// COM_STMT_PREPARE of an INSERT that gets keys.
     Prepare(Box<Preparing>),
     /// An INSERT of rows that waits for its keys.
-    Insert(Insert),
+    Insert(Box<Insert>),
     /// COM_STMT_EXECUTE of one that was prepared, until it has its keys.
     Execution(KeyedExecution),
     /// EXECUTE of one that was prepared out of a text.
@@ -100,6 +100,7 @@ impl Job {
     }
 
     /// Whose turn it is, once nothing is asked of the server.
+    #[inline]
     pub(crate) fn turn(&self) -> Turn {
         match self {
             Self::Idle | Self::Answered => Turn::Command,
@@ -135,19 +136,14 @@ impl Job {
         }
     }
 
-    /// Whether it is the client's turn, and of the command at the front nothing is done yet.
-    fn is_at_command(&self) -> bool {
-        !matches!(self, Self::Answered) && self.turn() == Turn::Command
-    }
-
     /// Whether the command at the front, if there is one, can be looked at anew.
     pub(crate) fn can_begin_anew(&self) -> bool {
         match self {
             // A file may have come for it.
             Self::Load(_) => false,
             Self::Several(several) => several.child.can_begin_anew(),
+            Self::Answered => false,
             Self::Idle
-            | Self::Answered
             | Self::Passing(_)
             | Self::Rewritten(_)
             | Self::Native(_)
@@ -156,7 +152,7 @@ impl Job {
             | Self::Execution(_)
             | Self::TextExecution(_)
             | Self::Select(_)
-            | Self::Passthrough => self.is_at_command(),
+            | Self::Passthrough => self.turn() == Turn::Command,
         }
     }
 
@@ -211,7 +207,8 @@ impl Job {
         if connection.probe.is_some() {
             return Step::Blocked;
         }
-        match self.turn() {
+        let turn = self.turn();
+        match turn {
             Turn::Command | Turn::File => {}
             Turn::Upstream => match self {
                 Self::Passing(_) if connection.answer.wants_local_file() => {
@@ -224,8 +221,24 @@ impl Job {
             Turn::Keys => return Step::Blocked,
             Turn::Passthrough => return connection.flow.pass_client(bytes),
         }
-        let is_command = self.is_at_command();
-        let next = match std::mem::replace(self, Self::Idle) {
+        let is_answered = matches!(self, Self::Answered);
+        let next = match self {
+            Self::Idle => connection.command(bytes),
+            _ => std::mem::replace(self, Self::Idle).go_on(connection, bytes),
+        };
+        *self = next.job;
+        match next.step {
+            // It may have been refused before it has come whole.
+            Step::Consumed(count) if turn == Turn::Command && !is_answered => {
+                connection.drop_rest(count, bytes)
+            }
+            step => step,
+        }
+    }
+
+    /// The same of one that has begun.
+    fn go_on(self, connection: &mut Connection, bytes: &[u8]) -> Next {
+        match self {
             Self::Answered => match Header::read(bytes) {
                 Some(header) => connection.drop_front(header, bytes).into(),
                 None => Self::Answered.with(Step::More {
@@ -237,19 +250,13 @@ impl Job {
             Self::TextExecution(execution) => execution.on_client(connection, bytes),
             Self::Select(select) => select.on_client(connection, bytes),
             Self::Load(load) => load.on_client(connection, bytes),
-            Self::Idle => connection.command(bytes),
-            waiting @ (Self::Passing(_)
+            waiting @ (Self::Idle
+            | Self::Passing(_)
             | Self::Rewritten(_)
             | Self::Native(_)
             | Self::Prepare(_)
             | Self::Several(_)
             | Self::Passthrough) => waiting.with(Step::Blocked),
-        };
-        *self = next.job;
-        match next.step {
-            // It may have been refused before it has come whole.
-            Step::Consumed(count) if is_command => connection.drop_rest(count, bytes),
-            step => step,
         }
     }
 

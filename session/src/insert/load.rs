@@ -117,7 +117,7 @@ impl Connection {
         }
         match decision {
             LoadDecision::Try => self.begin_loading(query, index, plan),
-            LoadDecision::Explicit => self.refuse_explicit(query.header, index, &rule).into(),
+            LoadDecision::Explicit => self.refuse_explicit(query.header, index).into(),
             LoadDecision::AmbiguousId => self.refuse_ambiguous_id(query.header, index).into(),
             LoadDecision::Unsupported(what) => {
                 let what = Unsupported::LoadWith(what);

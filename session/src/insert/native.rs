@@ -283,11 +283,11 @@ impl Connection {
 
     fn wait_at_fence(&mut self, answered: Answered) -> Job {
         self.note_at_fence();
-        self.at_fence = Some(AtFence {
+        self.at_fence = Some(Box::new(AtFence {
             version: self.rules.version(),
             answered,
             is_final: false,
-        });
+        }));
         Job::Idle
     }
 

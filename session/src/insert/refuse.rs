@@ -31,13 +31,6 @@ pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<StatementOutcome> {
     }
 }
 
-fn may_not_be_given(rule: &Rule) -> String {
-    format!(
-        "the value of key column \"{}\" is generated and may not be given",
-        rule.column
-    )
-}
-
 impl Connection {
     /// Whether some rule changes statements. Where none does, none is refused either.
     pub(crate) fn rewrites_any(&self) -> bool {
@@ -154,23 +147,29 @@ impl Connection {
     ) -> Option<Step> {
         let rule = self.rules.rules().get(index).cloned()?;
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return Some(self.refuse_explicit(header, index, &rule));
+            return Some(self.refuse_explicit(header, index));
         }
         let is_refused = has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse;
         is_refused.then(|| self.refuse_ambiguous_id(header, index))
     }
 
-    pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize, rule: &Rule) -> Step {
+    pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize) -> Step {
         self.note(Some(index), StatementOutcome::Refused("explicit"));
-        self.refuse(header, Cause::KeyExplicit, &may_not_be_given(rule))
+        let message = self.may_not_be_given(index);
+        self.refuse(header, Cause::KeyExplicit, &message)
     }
 
     /// The same, of a statement that was answered already.
     pub(crate) fn tell_explicit(&mut self, index: usize, sequence: u8) {
         self.note(Some(index), StatementOutcome::Refused("explicit"));
-        let rule = self.rules.rules().get(index);
-        let message = rule.map(may_not_be_given).unwrap_or_default();
+        let message = self.may_not_be_given(index);
         write_error(Cause::KeyExplicit, &message, sequence, &mut self.down);
+    }
+
+    fn may_not_be_given(&self, index: usize) -> String {
+        let rule = self.rules.rules().get(index);
+        let column = rule.map_or("", |rule| &rule.column);
+        format!("the value of key column \"{column}\" is generated and may not be given")
     }
 
     /// The server's error for an execution whose values do not fit its statement.

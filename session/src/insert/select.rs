@@ -145,7 +145,7 @@ impl Connection {
         match decision {
             SelectDecision::Leave => return self.pass_query(query, After::Nothing),
             SelectDecision::Explicit => {
-                return self.refuse_explicit(query.header, index, &rule).into();
+                return self.refuse_explicit(query.header, index).into();
             }
             SelectDecision::AmbiguousId => {
                 return self.refuse_ambiguous_id(query.header, index).into();

@@ -1,7 +1,5 @@
 //! An INSERT or REPLACE of rows on a table with a rule: whether it gets keys, and the job that puts them in.
 
-use std::sync::Arc;
-
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
     LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
@@ -74,7 +72,7 @@ impl Connection {
                     front: query.front,
                     phase: Phase::Keys,
                 };
-                Job::Insert(insert).with(step)
+                Job::Insert(Box::new(insert)).with(step)
             }
             Decided::Query(rule, plan) => self.select(query, rule, plan),
             Decided::Not(next) => next,
@@ -92,37 +90,28 @@ impl Connection {
             Ok(Planned::Ask(question)) => return self.ask(&question).into(),
             Err((rule, what)) => return self.unsupported(query, rule, what).into(),
         };
-        let rules = Arc::clone(&self.rules);
-        let Some(rule) = rules.rules().get(index) else {
-            return self.pass_query(query, After::Nothing).into();
-        };
         if let Some(step) = self.enter(query.header, Some(index)) {
             return step.into();
         }
+        let Some(rule) = self.rules.rules().get(index) else {
+            return self.pass_query(query, After::Nothing).into();
+        };
+        let refuses_explicit = rule.on_explicit == OnExplicit::Refuse;
+        let refuses_ambiguous_id = rule.on_ambiguous_id == OnAmbiguousId::Refuse;
         if rule.mode == Mode::Observe {
-            if let Some(what) = observed(rule, &plan) {
-                self.note(Some(index), what);
-            }
-            let next = match plan.returning() {
-                true => {
-                    self.note_native(index, Native::of(index, &plan).rows_max);
-                    self.watch_fence(index);
-                    self.pass_query(query, After::Nothing)
-                }
-                false => self.pass_native_query(query, Native::of(index, &plan)),
-            };
-            return next.into();
+            let what = observed(rule, &plan);
+            return self.observe(query, (index, &plan), what).into();
         }
-        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return self.refuse_explicit(query.header, index, rule).into();
+        if plan.explicit() && refuses_explicit {
+            return self.refuse_explicit(query.header, index).into();
         }
         if plan.keys() == 0 {
             return self.pass_query(query, After::Nothing).into();
         }
-        if has_ambiguous_id(&plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
+        if refuses_ambiguous_id && has_ambiguous_id(&plan) {
             return self.refuse_ambiguous_id(query.header, index).into();
         }
-        // This reads the whole query.text, so it is asked last.
+        // This reads the whole text, so it is asked last.
         let sees = self.pending_last_insert_id.is_some()
             && last_insert_id_use(insert, &self.context.modes) == LastInsertIdUse::Sees;
         let count = plan.keys();
@@ -139,42 +128,24 @@ impl Connection {
         Decided::Keys(index, plan)
     }
 
-    fn splice(
+    /// Passes on an INSERT whose rule only observes.
+    fn observe(
         &mut self,
         query: Query<'_>,
-        (index, plan): (usize, Plan),
-        keys: Result<KeyBatch, KeyFailure>,
+        (index, plan): (usize, &Plan),
+        what: Option<StatementOutcome>,
     ) -> Next {
-        self.forget_command();
-        let rules = Arc::clone(&self.rules);
-        let Some(rule) = rules.rules().get(index) else {
-            return self.malformed().into();
-        };
-        let keys = keys.and_then(|keys| self.spread(rule, keys, plan.keys()));
-        let keys = match keys {
-            Ok(keys) => keys,
-            Err(failure) => {
-                return self
-                    .refuse(query.header, failure.cause, &failure.message)
-                    .into();
-            }
-        };
-        let in_place = self.in_place(query, &plan, &keys);
-        if in_place.is_none()
-            && let Err(what) = self.write_spliced(query, (&plan, &keys))
-        {
-            return self
-                .refuse_unsupported(query.header, Some(index), what)
-                .into();
+        if let Some(what) = what {
+            self.note(Some(index), what);
         }
-        self.answer.expect(Shape::Results);
-        self.note(Some(index), StatementOutcome::Rewritten);
-        let reply = self.reply(&plan, plan.last_insert_id(), &keys);
-        let job = Job::of_reply(reply, plan.returning());
-        if let Some(how) = in_place {
-            self.rewrite_in_place(query, plan, how);
+        let native = Native::of(index, plan);
+        if plan.returning() {
+            self.note_native(index, native.rows_max);
+            self.watch_fence(index);
+            self.pass_query(query, After::Nothing)
+        } else {
+            self.pass_native_query(query, native)
         }
-        job.with(Step::Consumed(query.header.total()))
     }
 
     /// Writes the command with its keys to the upstream's output.
@@ -215,16 +186,60 @@ impl Insert {
     }
 
     /// The command is still at the front: it goes out with its keys.
-    pub(crate) fn on_client(self, connection: &mut Connection, bytes: &[u8]) -> Next {
-        let Phase::Ready(keys) = self.phase else {
-            return Job::Insert(self).with(Step::Blocked);
+    pub(crate) fn on_client(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Next {
+        let keys = match std::mem::replace(&mut self.phase, Phase::Keys) {
+            Phase::Keys => return Job::Insert(self).with(Step::Blocked),
+            Phase::Ready(keys) => keys,
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
-        let Some(whole) = connection.whole_command(bytes) else {
-            return connection.command(bytes);
+        match connection.whole_command(bytes) {
+            Some(whole) => {
+                let query = connection.query_of(&whole, self.front);
+                self.splice(connection, query, keys)
+            }
+            None => connection.command(bytes),
+        }
+    }
+
+    fn splice(
+        self: Box<Self>,
+        connection: &mut Connection,
+        query: Query<'_>,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Next {
+        connection.forget_command();
+        let (rule, plan) = (self.rule, &self.plan);
+        let keys = match connection.rules.rules().get(rule) {
+            Some(rule) => keys.and_then(|keys| connection.spread(rule, keys, plan.keys())),
+            None => keys,
         };
-        let query = connection.query_of(&whole, self.front);
-        connection.splice(query, (self.rule, self.plan), keys)
+        let keys = match keys {
+            Ok(keys) => keys,
+            Err(failure) => {
+                let step = connection.refuse(query.header, failure.cause, &failure.message);
+                return step.into();
+            }
+        };
+        let in_place = connection.in_place(query, plan, &keys);
+        if in_place.is_none()
+            && let Err(what) = connection.write_spliced(query, (plan, &keys))
+        {
+            return connection
+                .refuse_unsupported(query.header, Some(rule), what)
+                .into();
+        }
+        connection.answer.expect(Shape::Results);
+        connection.note(Some(rule), StatementOutcome::Rewritten);
+        let reply = connection.reply(plan, plan.last_insert_id(), &keys);
+        let job = Job::of_reply(reply, plan.returning());
+        if let Some(how) = in_place {
+            connection.rewrite_in_place(query, self.plan, how);
+        }
+        job.with(Step::Consumed(query.header.total()))
     }
 }
 

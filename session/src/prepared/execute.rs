@@ -1,7 +1,5 @@
 //! COM_STMT_EXECUTE of an INSERT on a table with a rule: the keys become parameters.
 
-use std::sync::Arc;
-
 use keywright_core::KeyBatch;
 use keywright_rewrite::{AsInteger, LastInsertId, Unread, Unsupported, Variant};
 use keywright_wire::answer::End;
@@ -103,11 +101,10 @@ impl Connection {
         let variant = variant_of(statement, asking, last_insert_id);
         let sees = statement.plan.last_insert_id() == LastInsertId::Literal;
         if wanted.explicit
-            && let rules = Arc::clone(&self.rules)
-            && let Some(rule) = rules.rules().get(index)
+            && let Some(rule) = self.rules.rules().get(index)
             && rule.on_explicit == OnExplicit::Refuse
         {
-            return self.refuse_explicit(header, index, rule).into();
+            return self.refuse_explicit(header, index).into();
         }
         if self.needs_last_insert_id(sees, last_insert_id, wanted.keys) {
             return self.update_last_insert_id(statement.counts).into();
@@ -278,22 +275,16 @@ impl Connection {
             Ok(wanted) => wanted,
             Err(what) => return self.refuse_execution(header, id, what).into(),
         };
-        let rules = Arc::clone(&self.rules);
-        let Some(rule) = rules.rules().get(statement.rule) else {
-            return self.malformed().into();
-        };
-        let keys = match keys.and_then(|keys| match wanted.keys {
-            0 => Ok(keys),
-            rows => self.spread(rule, keys, rows),
+        let rule = self.rules.rules().get(statement.rule);
+        let keys = match keys.and_then(|keys| match (wanted.keys, rule) {
+            (0, _) | (_, None) => Ok(keys),
+            (rows, Some(rule)) => self.spread(rule, keys, rows),
         }) {
             Ok(keys) => keys,
             Err(failure) => {
                 self.forget_long_data(id);
                 return self.refuse(header, failure.cause, &failure.message).into();
             }
-        };
-        let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed().into();
         };
         let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
         let variant = variant_of(statement, wanted.asking.first().copied(), last_insert_id);

@@ -120,7 +120,7 @@ impl Connection {
         }
         let plan = &statement.plan;
         if (needs.explicit || plan.explicit()) && rule.on_explicit == OnExplicit::Refuse {
-            return Ok(self.refuse_explicit(header, index, &rule).into());
+            return Ok(self.refuse_explicit(header, index).into());
         }
         let last_insert_id = literal(plan.last_insert_id());
         let may_skip =

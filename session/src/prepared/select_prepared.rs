@@ -103,7 +103,7 @@ impl Connection {
                 };
                 return self.prepare_explicit(header, bytes, text, (by_mode, by_order));
             }
-            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule).into(),
+            SelectDecision::Explicit => return self.refuse_explicit(header, index).into(),
             SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index).into(),
             SelectDecision::Once(what) => {
                 let what = Unsupported::SelectWith(what);

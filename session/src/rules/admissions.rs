@@ -120,6 +120,7 @@ impl Connection {
         if let Some(step) = self.answer_at_fence(header) {
             return Some(step);
         }
+        self.rules.admissions()?;
         let rules = Arc::clone(&self.rules);
         let admissions = rules.admissions()?;
         match rule {
