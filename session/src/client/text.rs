@@ -146,20 +146,19 @@ impl Connection {
 
     /// One statement.
     pub(crate) fn one(&mut self, query: Query<'_>) -> Next {
-        let reading = match self.read_statement(query.text) {
-            Ok(reading) => reading,
-            Err(()) => return self.ask_context().into(),
-        };
-        match reading {
+        match self.read_statement(query.text) {
+            Err(()) => self.ask_context().into(),
             // The context is known here: otherwise the statement would not be read as an INSERT.
-            Reading::Insert if self.context.insert_id_set => self.pass_query(query, After::Nothing),
-            Reading::Insert => self.insert(query),
-            Reading::Load(table) => self.load(query, &table),
-            Reading::Pass(after) => match self.enter_named(query.header, query.text) {
+            Ok(Reading::Insert) if self.context.insert_id_set => {
+                self.pass_query(query, After::Nothing)
+            }
+            Ok(Reading::Insert) => self.insert(query),
+            Ok(Reading::Load(table)) => self.load(query, &table),
+            Ok(Reading::Pass(after)) => match self.enter_named(query.header, query.text) {
                 Some(step) => step.into(),
                 None => self.pass_query(query, after),
             },
-            Reading::Unsupported(table, what, after) => {
+            Ok(Reading::Unsupported(table, what, after)) => {
                 let rule = match after.names_text() {
                     true => self.rule_behind(&table),
                     false => match self.rule_now(&table) {
@@ -172,9 +171,9 @@ impl Connection {
                     None => self.pass_query(query, after),
                 }
             }
-            Reading::Hidden(what) => self.unsupported_then(query, None, what, After::ANYTHING),
-            Reading::Prepare(statement) => self.prepare_text(query, *statement),
-            Reading::Execute(name) => self.execute_text(query, &name),
+            Ok(Reading::Hidden(what)) => self.unsupported_then(query, None, what, After::ANYTHING),
+            Ok(Reading::Prepare(statement)) => self.prepare_text(query, *statement),
+            Ok(Reading::Execute(name)) => self.execute_text(query, &name),
         }
     }
 
