@@ -240,6 +240,7 @@ impl Imagined {
                 Step::More { .. } if asks_client && self.session.awaits_file() => {
                     client.extend(NO_MORE);
                 }
+                Step::Blocked if asks_client && !answers.is_empty() => {}
                 // Nothing more comes from either side.
                 Step::More { .. }
                 | Step::Blocked

@@ -194,15 +194,20 @@ impl Job {
         }
     }
 
+    /// The client's turn while statements of one text wait. `None`: there are none, or no others.
+    pub(crate) fn on_client_of_several(&mut self, connection: &mut Connection) -> Option<Step> {
+        let Self::Several(several) = self else {
+            return None;
+        };
+        let step = several.on_client(connection);
+        self.end_several();
+        step
+    }
+
     /// What to do with the client's bytes that were not consumed yet.
     pub(crate) fn on_client(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
-        if let Self::Several(several) = self {
-            let step = several.on_client(connection);
-            self.end_several();
-            return step;
-        }
-        if connection.is_passing() {
-            return connection.pass_on(bytes);
+        if let Some(passing) = connection.passing {
+            return connection.pass_on(passing, bytes);
         }
         if connection.probe.is_some() {
             return Step::Blocked;

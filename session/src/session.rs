@@ -142,6 +142,9 @@ impl Session {
 
     /// What to do with the client's bytes that were not consumed yet.
     pub fn on_client(&mut self, bytes: &[u8]) -> Step {
+        if let Some(step) = self.job.on_client_of_several(&mut self.connection) {
+            return step;
+        }
         match self.show_asked(bytes) {
             Some(step) => step,
             None => self.job.on_client(&mut self.connection, bytes),
@@ -150,8 +153,7 @@ impl Session {
 
     /// As [`Session::on_client`], of bytes that may be written to: a long INSERT gets its keys where it lies, and is forwarded.
     pub fn on_client_in_place(&mut self, bytes: &mut impl Room) -> Step {
-        // Statements of one text have bytes of their own.
-        self.connection.writes_in_place = !matches!(self.job, Job::Several(_));
+        self.connection.writes_in_place = true;
         let step = self.on_client(bytes.there());
         self.connection.writes_in_place = false;
         let Some(rewriting) = self.connection.rewriting.take() else {

@@ -38,8 +38,7 @@ impl Connection {
         after: After,
     ) -> Next {
         let job = self.expect(shape, after);
-        self.passing = Some(Passing::new(header));
-        job.with(self.pass_on(bytes))
+        job.with(self.pass_on(Passing::new(header), bytes))
     }
 
     /// Passes a command on that begins with a statement's number, which the server may know by another.
@@ -104,21 +103,18 @@ impl Connection {
         self.pass(header, bytes, Shape::Stream, After::Nothing)
     }
 
-    pub(crate) fn pass_on(&mut self, bytes: &[u8]) -> Step {
-        let Some(passing) = self.passing else {
-            return Step::Consumed(0);
-        };
+    /// Passes on, or drops, what there is of a command.
+    pub(crate) fn pass_on(&mut self, passing: Passing, bytes: &[u8]) -> Step {
+        self.passing = Some(passing);
         if passing.left == 0 {
             let Some(header) = Header::read(bytes) else {
                 return Step::More {
                     at_least: HEADER_BYTES,
                 };
             };
-            self.passing = Some(Passing {
-                is_refused: passing.is_refused,
-                ..Passing::new(header)
-            });
-            return self.pass_on(bytes);
+            let is_refused = passing.is_refused;
+            let next = Passing::new(header);
+            return self.pass_on(Passing { is_refused, ..next }, bytes);
         }
         let now = passing.left.min(bytes.len());
         if now == 0 {
@@ -146,11 +142,11 @@ impl Connection {
 
     /// The command at the front goes nowhere.
     pub(crate) fn drop_front(&mut self, header: Header, bytes: &[u8]) -> Step {
-        self.passing = Some(Passing {
+        let passing = Passing {
             is_refused: true,
             ..Passing::new(header)
-        });
-        self.pass_on(bytes)
+        };
+        self.pass_on(passing, bytes)
     }
 
     /// The client's file for LOAD DATA LOCAL, up to its empty packet.
@@ -164,7 +160,6 @@ impl Connection {
             self.answer.local_file_sent();
             return Step::Forward(HEADER_BYTES);
         }
-        self.passing = Some(Passing::new(header));
-        self.pass_on(bytes)
+        self.pass_on(Passing::new(header), bytes)
     }
 }

@@ -102,11 +102,24 @@ impl MultiStatement {
         last
     }
 
-    /// The client's turn while statements of one text wait: the next of them takes the place of its bytes.
-    pub(crate) fn on_client(&mut self, connection: &mut Connection) -> Step {
+    /// The client's turn while statements of one text wait: one after another takes the place of its bytes. `None`: there is no other.
+    pub(crate) fn on_client(&mut self, connection: &mut Connection) -> Option<Step> {
+        // They have bytes of their own.
+        let writes_in_place = std::mem::take(&mut connection.writes_in_place);
+        while !self.is_over {
+            if let Some(step) = self.next_step(connection) {
+                return Some(step);
+            }
+        }
+        connection.writes_in_place = writes_in_place;
+        None
+    }
+
+    /// `None`: the statement at hand has moved on.
+    fn next_step(&mut self, connection: &mut Connection) -> Option<Step> {
         if self.is_answered(connection) && self.waiting().is_empty() {
             if !connection.context.known && self.cut < self.plain_from {
-                return connection.ask_context();
+                return Some(connection.ask_context());
             }
             self.cut_next(&connection.context.modes);
         }
@@ -117,14 +130,16 @@ impl MultiStatement {
                 let front = waiting.get(..count).unwrap_or_default();
                 connection.up.extend_from_slice(front);
                 self.consumed += count;
-                Step::Consumed(0)
+                None
             }
             Step::Consumed(count) => {
                 self.consumed += count;
-                Step::Consumed(0)
+                None
             }
-            step @ (Step::Blocked | Step::Keys(_) | Step::Wait | Step::Close) => step,
-            Step::More { .. } | Step::Authenticate(_) | Step::Show(_) => connection.malformed(),
+            step @ (Step::Blocked | Step::Keys(_) | Step::Wait | Step::Close) => Some(step),
+            Step::More { .. } | Step::Authenticate(_) | Step::Show(_) => {
+                Some(connection.malformed())
+            }
         };
         self.reply(connection, before);
         step

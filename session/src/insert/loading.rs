@@ -12,7 +12,7 @@ use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::PendingLastInsertId;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
-use crate::insert::local_file::{File, NO_MORE, Sending, Taken, Taking};
+use crate::insert::local_file::{File, NO_MORE, Room, Sending, Taken, Taking};
 use crate::insert::select::{GROWTH, ROWS_FIRST};
 use crate::job::{Job, Next, Turn};
 use crate::rules::OnExplicit;
@@ -90,7 +90,7 @@ impl Load {
         if is_local {
             // It goes out unchanged and gets an empty file, so that the server checks it before the client sends anything.
             connection.send_own(query.text);
-            Job::Load(load).with(Step::Consumed(0))
+            Job::Load(load).with(Step::Blocked)
         } else {
             load.ask_keys(connection)
         }
@@ -175,7 +175,7 @@ impl Load {
             Phase::Ready(keys) => match keys.and_then(|keys| self.fits(connection, keys)) {
                 Ok(keys) => {
                     connection.send_own(START);
-                    self.at(Phase::Starting(keys), Step::Consumed(0))
+                    self.at(Phase::Starting(keys), Step::Blocked)
                 }
                 Err(failure) => connection
                     .refuse(self.whole(), failure.cause, &failure.message)
@@ -223,7 +223,7 @@ impl Load {
         };
         write_packet(&sent, 0, &mut connection.up);
         connection.answer.expect(Shape::Results);
-        self.at(Phase::Sent(first), Step::Consumed(0))
+        self.at(Phase::Sent(first), Step::Blocked)
     }
 
     /// Answers the command, and the client's file if there is one, as the server did.
@@ -244,12 +244,11 @@ impl Load {
         bytes: &[u8],
         mut taking: Taking,
     ) -> Next {
-        let bytes_max = connection.gather_bytes_max();
-        let taken = taking.take(
-            bytes,
-            (bytes_max, connection.memory_full),
-            self.plan.line_end(),
-        );
+        let room = Room {
+            bytes_max: connection.gather_bytes_max(),
+            memory_full: connection.memory_full,
+        };
+        let taken = taking.take(bytes, room, self.plan.line_end());
         let (file, rows) = match taken {
             Taken::Step(step) => return self.at(Phase::Taking(taking), step),
             Taken::Whole(file, rows) => (file, rows),

@@ -35,128 +35,127 @@ impl File {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Taking {
     /// It is gathered behind the command.
-    Gathering {
-        command: usize,
-        /// Bytes that were read.
-        bytes: usize,
-        /// Lines that have ended.
-        lines: u64,
-        continues: bool,
-    },
+    Gathering(Gathering),
     /// It is too long: what comes is dropped, so many bytes of this packet first.
     Dropping { left: usize, continues: bool },
 }
 
-/// What has come of it.
+/// What has come of a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gathering {
+    /// Bytes of the command before it.
+    command: usize,
+    /// Bytes that were read.
+    bytes: usize,
+    /// Lines that have ended.
+    lines: u64,
+    continues: bool,
+}
+
+/// How much may be gathered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) bytes_max: usize,
+    /// There is no memory for more than what is there.
+    pub(crate) memory_full: bool,
+}
+
+/// What becomes of what has come.
 pub(crate) enum Taken {
-    /// A part.
+    /// It is not all.
     Step(Step),
-    /// All of it, with so many rows at most.
+    /// It is all, with so many rows at most.
     Whole(File, u64),
-    /// All of it, and it was dropped. This is its last packet.
+    /// It is all, and was dropped. This is its last packet.
     Dropped(Header),
 }
 
 impl Taking {
-    /// Of a file that nothing has come of.
+    /// Of a file of which nothing has come.
     pub(crate) fn behind(command: Header) -> Self {
-        Self::Gathering {
+        Self::Gathering(Gathering {
             command: command.total(),
             bytes: 0,
             lines: 0,
             continues: false,
-        }
+        })
     }
 
-    /// The client's bytes: the command and what has come of the file, or what was not dropped yet. So many bytes may be gathered, or
-    /// there is no memory for more.
-    pub(crate) fn take(
-        &mut self,
-        bytes: &[u8],
-        (bytes_max, memory_full): (usize, bool),
-        line_end: u8,
-    ) -> Taken {
-        match *self {
-            Self::Gathering { .. } => self.gather(bytes, (bytes_max, memory_full), line_end),
-            Self::Dropping { left, continues } => self.drop(bytes, left, continues),
-        }
-    }
-
-    fn gather(
-        &mut self,
-        all: &[u8],
-        (bytes_max, memory_full): (usize, bool),
-        line_end: u8,
-    ) -> Taken {
-        let Self::Gathering {
-            command,
-            bytes,
-            lines,
-            continues,
-        } = self
-        else {
-            return Taken::Step(Step::Consumed(0));
-        };
+    /// The client's bytes: the command and what has come of the file, or what was not dropped yet.
+    pub(crate) fn take(&mut self, bytes: &[u8], room: Room, line_end: u8) -> Taken {
         loop {
-            let start = command.saturating_add(*bytes);
-            let Some(header) = all.get(start..).and_then(Header::read) else {
-                if memory_full {
-                    let (left, continues) = (start, *continues);
-                    *self = Self::Dropping { left, continues };
-                    return Taken::Step(Step::Consumed(0));
+            let next = match self {
+                Self::Gathering(gathering) => gathering.read(bytes, room, line_end),
+                Self::Dropping { left: 0, continues } => next_packet(bytes, *continues),
+                Self::Dropping { .. } if bytes.is_empty() => Err(Step::More { at_least: 1 }.into()),
+                Self::Dropping { left, .. } => {
+                    let now = (*left).min(bytes.len());
+                    *left -= now;
+                    Err(Step::Consumed(now).into())
                 }
-                return Taken::Step(Step::More {
-                    at_least: start.saturating_add(HEADER_BYTES),
-                });
+            };
+            match next {
+                Ok(dropping) => *self = dropping,
+                Err(taken) => return taken,
+            }
+        }
+    }
+}
+
+impl From<Step> for Taken {
+    fn from(step: Step) -> Self {
+        Self::Step(step)
+    }
+}
+
+impl Gathering {
+    /// Counts the lines of what has come. `Ok`: it is too long.
+    fn read(&mut self, all: &[u8], room: Room, line_end: u8) -> Result<Taking, Taken> {
+        loop {
+            let start = self.command.saturating_add(self.bytes);
+            let Some(header) = all.get(start..).and_then(Header::read) else {
+                if room.memory_full {
+                    let (left, continues) = (start, self.continues);
+                    return Ok(Taking::Dropping { left, continues });
+                }
+                let at_least = start.saturating_add(HEADER_BYTES);
+                return Err(Step::More { at_least }.into());
             };
             let end = start.saturating_add(header.total());
-            if header.len == 0 && !*continues {
+            if header.len == 0 && !self.continues {
                 let file = File {
-                    bytes: end.saturating_sub(*command),
+                    bytes: end.saturating_sub(self.command),
                     sequence: header.sequence,
                 };
-                return Taken::Whole(file, lines.saturating_add(1));
+                return Err(Taken::Whole(file, self.lines.saturating_add(1)));
             }
-            if end.saturating_sub(*command) > bytes_max {
+            if end.saturating_sub(self.command) > room.bytes_max {
                 let (left, continues) = (end, header.continues());
-                *self = Self::Dropping { left, continues };
-                return Taken::Step(Step::Consumed(0));
+                return Ok(Taking::Dropping { left, continues });
             }
             let Some(packet) = all.get(start..end) else {
-                return Taken::Step(Step::More { at_least: end });
+                return Err(Step::More { at_least: end }.into());
             };
             let text = packet.get(HEADER_BYTES..).unwrap_or_default();
-            *lines = lines.saturating_add(count(text, line_end));
-            *bytes = bytes.saturating_add(packet.len());
-            *continues = header.continues();
+            self.lines = self.lines.saturating_add(count(text, line_end));
+            self.bytes = self.bytes.saturating_add(packet.len());
+            self.continues = header.continues();
         }
     }
+}
 
-    /// Drops what comes up to the file's end, which is answered with an error.
-    fn drop(&mut self, bytes: &[u8], left: usize, continues: bool) -> Taken {
-        if left > 0 {
-            if bytes.is_empty() {
-                return Taken::Step(Step::More { at_least: 1 });
-            }
-            let now = left.min(bytes.len());
-            let left = left - now;
-            *self = Self::Dropping { left, continues };
-            return Taken::Step(Step::Consumed(now));
-        }
-        let Some(header) = Header::read(bytes) else {
-            return Taken::Step(Step::More {
-                at_least: HEADER_BYTES,
-            });
-        };
-        if header.len == 0 && !continues {
-            return Taken::Dropped(header);
-        }
-        *self = Self::Dropping {
-            left: header.total(),
-            continues: header.continues(),
-        };
-        Taken::Step(Step::Consumed(0))
+/// The next packet of a file that is dropped, up to its end, which is answered with an error.
+fn next_packet(bytes: &[u8], continues: bool) -> Result<Taking, Taken> {
+    let header = Header::read(bytes).ok_or(Step::More {
+        at_least: HEADER_BYTES,
+    })?;
+    if header.len == 0 && !continues {
+        return Err(Taken::Dropped(header));
     }
+    Ok(Taking::Dropping {
+        left: header.total(),
+        continues: header.continues(),
+    })
 }
 
 /// A file that is sent on.

@@ -170,7 +170,7 @@ impl Connection {
         self.up.extend_from_slice(whole);
         self.answer.expect(shape);
         // It stays at the front until it has its answer.
-        Job::Native(NativeInsert::Sent { after, leaves_out }).with(Step::Consumed(0))
+        Job::Native(NativeInsert::Sent { after, leaves_out }).with(Step::Blocked)
     }
 
     /// A command is passed on that cannot go out again, of a rule that may not give keys yet: MariaDB's warnings are looked at before its

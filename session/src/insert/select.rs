@@ -266,7 +266,7 @@ impl Select {
         match sent {
             Ok(keys) => {
                 self.phase = Phase::Sent(connection.reply_of_query(&self.plan, &keys));
-                Job::Select(self).with(Step::Consumed(0))
+                Job::Select(self).with(Step::Blocked)
             }
             Err(step) => step.into(),
         }

@@ -322,7 +322,7 @@ impl TextExecution {
         connection.context.has_own_text = true;
         self.phase = Phase::Preparing(connection.reply(plan, plan.last_insert_id(), &keys));
         connection.send_own(&text);
-        Job::TextExecution(self).with(Step::Consumed(0))
+        Job::TextExecution(self).with(Step::Blocked)
     }
 
     /// The server's answer to that.

@@ -50,7 +50,7 @@ impl Connection {
     pub(crate) fn ask_by_text(&mut self, text: &[u8], probe: Probe) -> Step {
         self.send_own(text);
         self.probe = Some(probe);
-        Step::Consumed(0)
+        Step::Blocked
     }
 
     /// Asks by preparing a text.
@@ -58,7 +58,7 @@ impl Connection {
         write_command(COM_STMT_PREPARE, text, &mut self.up);
         self.answer.expect(Shape::Prepare);
         self.probe = Some(probe);
-        Step::Consumed(0)
+        Step::Blocked
     }
 
     /// Asks the server for its state.
