@@ -76,6 +76,9 @@ pub enum Unsupported {
     /// Another text would be needed for the table as it is now.
     #[error("a statement that was prepared before its table was changed: prepare it again")]
     TableChanged,
+    /// Another text would be needed, whose names mean other tables in the database that is chosen now.
+    #[error("a statement that was prepared in another database: prepare it again")]
+    Elsewhere,
     /// A temporary table hid the table with the rule when the statement was prepared, and is gone.
     #[error("a statement that was prepared for a temporary table that is gone: prepare it again")]
     Hidden,
@@ -178,6 +181,7 @@ impl Unsupported {
             Self::TableAhead => "table_ahead",
             Self::KeyLater => "key_later",
             Self::TableChanged => "table_changed",
+            Self::Elsewhere => "another_database",
             Self::Hidden => "temporary_table",
             Self::KeyReferred => "key_referred",
             Self::Key(_) => "key_expression",

@@ -6,6 +6,7 @@
 pub(crate) mod as_is;
 pub(crate) mod bulk_keys;
 pub(crate) mod by_order;
+pub(crate) mod database;
 pub(crate) mod execute;
 pub(crate) mod execute_bulk;
 pub(crate) mod keyed;

@@ -11,6 +11,7 @@ keywright_testkit::on_both_flavours!(
     values_follow_columns_that_move,
     what_is_no_key_of_its_own_any_more_goes_nowhere,
     a_look_finds_columns_that_others_moved,
+    what_was_prepared_stays_in_its_database,
     a_key_column_may_go_and_come_back,
     what_was_prepared_goes_into_a_temporary_table_made_out_of_sight,
 );
@@ -163,6 +164,41 @@ fn a_look_finds_columns_that_others_moved(flavour: Flavour) -> Result<()> {
         }
         assert_eq!(ids(&server, schema)?, before, "{fence}");
     }
+    Ok(())
+}
+
+fn what_was_prepared_stays_in_its_database(flavour: Flavour) -> Result<()> {
+    let server = Upstream::start(flavour)?;
+    let (_proxy, mut one, mut other) = begin(&server, "here")?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE there; CREATE TABLE there.t LIKE here.t",
+    )?;
+    let mut prepare =
+        |text: &str| -> Result<_> { Ok(one.prepare(text)?.expect("it can be prepared")) };
+    let plain = prepare("INSERT INTO t (a, b) VALUES (?, 0)")?;
+    let query = prepare("INSERT INTO t (a, b) SELECT ?, 0")?;
+    let bound = prepare("INSERT INTO t (id, a, b) VALUES (?, ?, 0)")?;
+    let named = prepare("INSERT INTO here.t (id, a, b) VALUES (?, ?, 0)")?;
+    let number = Param::Signed;
+    one.run("USE there")?;
+    succeeds(&one.execute(&plain, &[number(1)])?);
+    other.run("ALTER TABLE t COMMENT = 'so that statements are looked at again'")?;
+    succeeds(&one.execute(&plain, &[number(2)])?);
+    succeeds(&one.execute(&query, &[number(3)])?);
+    // For a key it needs another text, which would be for the other table.
+    let replies = one.execute(&bound, &[Param::Null, number(4)])?;
+    assert!(is_refused(&replies), "{replies:?}");
+    succeeds(&one.execute(&named, &[Param::Null, number(5)])?);
+    one.run("USE here")?;
+    succeeds(&one.execute(&bound, &[Param::Null, number(6)])?);
+    one.run("USE there")?;
+    succeeds(&one.execute(&bound, &[Param::Null, number(7)])?);
+    for a in [1, 2, 3, 5, 6, 7] {
+        assert_eq!(row(&server, "here", "id", a)?, [["1", "0"]], "{a}");
+    }
+    assert!(row(&server, "here", "id", 4)?.is_empty());
+    assert!(ids(&server, "there")?.is_empty());
     Ok(())
 }
 

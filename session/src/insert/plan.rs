@@ -47,7 +47,7 @@ impl Planned {
 }
 
 /// What could not be read, and the rule's index if that is known.
-type NotPlanned = (Option<usize>, Unsupported);
+pub(crate) type NotPlanned = (Option<usize>, Unsupported);
 
 /// A statement that was read before.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! A prepared INSERT that the server is to give a key of its own: after `SET insert_id`, which only a key that the server makes
 //! uses up. What the client knows as its statement names the key, so the client's text is prepared beside it.
 
+use keywright_rewrite::Unsupported;
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bulk::Bulk;
 use keywright_wire::bytes::{Header, write_packet};
@@ -22,7 +23,7 @@ impl Connection {
         id: u32,
         execution: &Execution<'_>,
     ) -> Next {
-        let (number, after) = match self.as_is(id) {
+        let (number, after) = match self.as_is(header, id) {
             Ok(known) => known,
             Err(step) => return step.into(),
         };
@@ -35,7 +36,7 @@ impl Connection {
 
     /// The same of COM_STMT_BULK_EXECUTE, of which this follows the statement's number.
     pub(crate) fn bulk_as_is(&mut self, header: Header, id: u32, rest: &[u8]) -> Next {
-        let (number, after) = match self.as_is(id) {
+        let (number, after) = match self.as_is(header, id) {
             Ok(known) => known,
             Err(step) => return step.into(),
         };
@@ -58,15 +59,22 @@ impl Connection {
     }
 
     /// The server's number for the client's text, and what its execution changes. `Err`: something comes first.
-    fn as_is(&mut self, id: u32) -> Result<(u32, After), Step> {
-        let Some(text) = self.statements.text(id) else {
+    fn as_is(&mut self, header: Header, id: u32) -> Result<(u32, After), Step> {
+        let Some(of) = self.statements.text(id) else {
             return Err(self.malformed());
         };
         let Some(&number) = self.statements.as_is.get(&id) else {
-            let text = text.to_vec();
+            if self.means_others(&of) {
+                let what = Unsupported::Elsewhere;
+                return Err(match self.statements.selects.contains_key(&id) {
+                    true => self.refuse_select_execution(header, id, what),
+                    false => self.refuse_execution(header, id, what),
+                });
+            }
+            let text = of.text.to_vec();
             return Err(self.ask_by_preparing(&text, Probe::AsIs(id)));
         };
-        let effect = self.effect(text);
+        let effect = self.effect(of.text);
         if self.pending_last_insert_id.is_some() && effect.sees {
             return Err(self.update_last_insert_id(effect.counts));
         }

@@ -24,6 +24,8 @@ pub(crate) struct ByOrder {
 struct Text {
     rule: usize,
     text: Vec<u8>,
+    /// As of a [`crate::prepared::statements::Statement`].
+    database: Option<Vec<u8>>,
     /// The text's memory.
     _held: Held,
 }
@@ -44,11 +46,12 @@ impl Connection {
         let text = Text {
             rule,
             text: text.to_vec(),
+            database: self.context.database.clone(),
             _held: self.hold(text.len())?,
         };
         Some(ByOrder {
             text: Arc::new(text),
-            schema: self.schema_changes(),
+            schema: self.judged_at(),
         })
     }
 
@@ -59,8 +62,7 @@ impl Connection {
         id: u32,
         by_order: &ByOrder,
     ) -> Option<Step> {
-        let all = self.schema_changes();
-        if by_order.schema == all {
+        if by_order.schema == self.schema_changes() {
             return None;
         }
         if !self.context.known {
@@ -73,12 +75,13 @@ impl Connection {
         match self.judge(&by_order.text) {
             Judged::Not(step) => return Some(step),
             Judged::AsItIs => {
+                let judged_at = self.judged_at();
                 let passed = self.statements.passed.get_mut(&id);
                 if let Some(Passed {
                     by_order: Some(of), ..
                 }) = passed
                 {
-                    of.schema = all;
+                    of.schema = judged_at;
                 }
             }
             Judged::Unsupported(rule, what) if self.must_refuse(rule, what) => {
@@ -101,7 +104,7 @@ impl Connection {
 
     fn judge(&mut self, of: &Text) -> Judged {
         let changed = Judged::Unsupported(Some(of.rule), Unsupported::TableChanged);
-        match self.plan(&of.text) {
+        match self.plan_in(of.database.as_deref(), &of.text) {
             Ok(Planned::Query(_, plan)) if plan.explicit() => Judged::AsItIs,
             Ok(Planned::Pass | Planned::Keyless(_)) => Judged::AsItIs,
             Ok(Planned::Ask(question)) => Judged::Not(self.ask(&question)),

@@ -213,6 +213,10 @@ impl Connection {
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
         };
+        let of = self.statements.text(id);
+        if of.is_none_or(|of| self.means_others(&of)) {
+            return self.refuse_execution(header, id, Unsupported::Elsewhere);
+        }
         let spacing = self.spacing_of(statement.rule);
         let prepared = statement.plan.prepare(&statement.text, variant, spacing);
         match prepared {

@@ -41,7 +41,12 @@ impl Connection {
         }
         if self.rewrites(rule) {
             return match &observed.insert {
-                ObservedInsert::Rows { text, held, .. } => self.take_over(header, id, text, held),
+                ObservedInsert::Rows {
+                    text,
+                    database,
+                    held,
+                    ..
+                } => self.take_over(header, id, (text, database.as_deref()), held),
                 ObservedInsert::Query => {
                     let what = Unsupported::TableChanged;
                     Execution::Not(self.refuse_unsupported(header, Some(rule), what))
@@ -77,11 +82,17 @@ impl Connection {
     }
 
     /// The rule rewrites now.
-    fn take_over(&mut self, header: Header, id: u32, text: &[u8], held: &Arc<Held>) -> Execution {
+    fn take_over(
+        &mut self,
+        header: Header,
+        id: u32,
+        (text, database): (&[u8], Option<&[u8]>),
+        held: &Arc<Held>,
+    ) -> Execution {
         if !self.context.known {
             return Execution::Not(self.ask_context());
         }
-        let (index, plan) = match self.plan(text) {
+        let (index, plan) = match self.plan_in(database, text) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Ask(question)) => return Execution::Not(self.ask(&question)),
             Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
@@ -93,6 +104,7 @@ impl Connection {
             }
             Err(_) => return Execution::Native,
         };
+        let schema = self.judged_at();
         self.forget_command();
         if let Some(step) = self.refuse_plan(header, index, &plan) {
             return Execution::Not(step);
@@ -119,6 +131,7 @@ impl Connection {
         let statement = Statement {
             rule: index,
             text: text.to_vec(),
+            database: database.map(<[u8]>::to_vec),
             _held: Arc::clone(held),
             plan,
             sql_mode: self.sql_mode(),
@@ -126,7 +139,7 @@ impl Connection {
             types: self.statements.types_of_observed.remove(&id),
             long_data: BTreeSet::new(),
             counts: names_row_count(text),
-            schema: self.schema_changes(),
+            schema,
             is_passed: false,
         };
         self.statements.ours.insert(id, statement);

@@ -160,6 +160,7 @@ impl Connection {
         let statement = Statement {
             rule: index,
             text: text.to_vec(),
+            database: self.context.database.clone(),
             _held: Arc::new(held),
             plan,
             sql_mode: self.sql_mode(),
@@ -173,7 +174,7 @@ impl Connection {
             types: None,
             long_data: BTreeSet::new(),
             counts: names_row_count(text),
-            schema: self.schema_changes(),
+            schema: self.judged_at(),
             is_passed: false,
         };
         self.forget_command();
@@ -270,6 +271,7 @@ impl Connection {
         };
         let insert = ObservedInsert::Rows {
             text: text.to_vec(),
+            database: self.context.database.clone(),
             parameters: usize::try_from(plan.parameters()).unwrap_or(usize::MAX),
             returning: plan.returning(),
             native: Native::of(rule, plan),

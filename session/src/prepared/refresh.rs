@@ -32,13 +32,12 @@ impl Connection {
                 false => Refreshed::Ours,
             };
         }
-        let text = statement.text.clone();
-        let (plan, index) = match self.plan(&text) {
+        let (text, database) = (statement.text.clone(), statement.database.clone());
+        let (plan, index) = match self.plan_in(database.as_deref(), &text) {
             Ok(Planned::Plan(index, plan)) => (plan, index),
             Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
             Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
-                self.forget_command();
-                self.set_passed(id, all, true);
+                self.set_passed(id, true);
                 return Refreshed::Passed;
             }
             Err((rule, Unsupported::TableAhead)) => {
@@ -46,8 +45,7 @@ impl Connection {
             }
             Err((_, what)) => return Refreshed::Not(self.refuse_execution(header, id, what)),
         };
-        self.forget_command();
-        self.set_passed(id, all, false);
+        self.set_passed(id, false);
         let sql_mode = self.sql_mode();
         let Some(statement) = self.statements.ours.get_mut(&id) else {
             return Refreshed::Passed;
@@ -85,8 +83,8 @@ impl Connection {
                 false => Refreshed::Ours,
             };
         }
-        let text = select.text.clone();
-        let is_passed = match self.plan(&text) {
+        let (text, database) = (select.text.clone(), select.database.clone());
+        let is_passed = match self.plan_in(database.as_deref(), &text) {
             Ok(Planned::Query(_, plan)) if self.is_planned_so(id, &plan) => false,
             Ok(Planned::Ask(question)) => return Refreshed::Not(self.ask(&question)),
             Ok(Planned::Pass | Planned::Keyless(_)) => true,
@@ -101,9 +99,10 @@ impl Connection {
                 return Refreshed::Not(self.refuse_select_execution(header, id, what));
             }
         };
+        let judged_at = self.judged_at();
         self.forget_command();
         if let Some(select) = self.statements.selects.get_mut(&id) {
-            (select.schema, select.is_passed) = (all, is_passed);
+            (select.schema, select.is_passed) = (judged_at, is_passed);
         }
         match is_passed {
             true => Refreshed::Passed,
@@ -116,7 +115,9 @@ impl Connection {
         select.is_some_and(|select| *select.plan == *plan)
     }
 
-    fn set_passed(&mut self, id: u32, schema: u64, is_passed: bool) {
+    fn set_passed(&mut self, id: u32, is_passed: bool) {
+        let schema = self.judged_at();
+        self.forget_command();
         if let Some(statement) = self.statements.ours.get_mut(&id) {
             (statement.schema, statement.is_passed) = (schema, is_passed);
         }

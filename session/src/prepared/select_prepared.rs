@@ -34,6 +34,8 @@ use crate::step::{KeyFailure, Step};
 pub(crate) struct SelectStatement {
     rule: usize,
     pub(crate) text: Vec<u8>,
+    /// As of a [`crate::prepared::statements::Statement`].
+    pub(crate) database: Option<Vec<u8>>,
     /// The text's memory.
     _held: Held,
     pub(crate) plan: Arc<QueryPlan>,
@@ -132,13 +134,15 @@ impl Connection {
         };
         write_command(COM_STMT_PREPARE, &ours, &mut self.up);
         self.answer.expect(Shape::Prepare);
+        let schema = self.judged_at();
         self.forget_command();
         let select = SelectStatement {
             rule: index,
             text: text.to_vec(),
+            database: self.context.database.clone(),
             _held: held,
             plan: Arc::new(plan),
-            schema: self.schema_changes(),
+            schema,
             is_passed: false,
             zero_is_value: self.context.modes.no_auto_value_on_zero,
             at,

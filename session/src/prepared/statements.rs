@@ -27,6 +27,8 @@ const VARIANTS_MAX: usize = 8;
 pub(crate) struct Statement {
     pub(crate) rule: usize,
     pub(crate) text: Vec<u8>,
+    /// The database that was chosen when it was prepared.
+    pub(crate) database: Option<Vec<u8>>,
     /// The memory of text and plan.
     pub(crate) _held: Arc<Held>,
     pub(crate) plan: Plan,
@@ -86,6 +88,16 @@ impl Made {
             KeyBatch::Listed(_) | KeyBatch::Texts(_) | KeyBatch::Bytes(_) => keys.len() < 2,
         }
     }
+}
+
+/// A statement as its client sent it.
+#[derive(Debug)]
+pub(crate) struct ClientText<'a> {
+    pub(crate) text: &'a [u8],
+    /// The database that was chosen then.
+    pub(crate) database: Option<&'a [u8]>,
+    /// It may have names beside that of its table: a query's, a function's.
+    pub(crate) has_names: bool,
 }
 
 /// Why an INSERT is to have no keys, although its table has a rule.
@@ -149,6 +161,7 @@ pub(crate) enum ObservedInsert {
     /// It can go over to keys.
     Rows {
         text: Vec<u8>,
+        database: Option<Vec<u8>>,
         parameters: usize,
         returning: bool,
         native: Native,
@@ -279,11 +292,21 @@ impl Statements {
         })
     }
 
-    /// The text of a statement on a rule's table, as the client sent it.
-    pub(crate) fn text(&self, id: u32) -> Option<&[u8]> {
-        let of_rows = self.ours.get(&id).map(|statement| &statement.text);
-        let text = of_rows.or_else(|| self.selects.get(&id).map(|select| &select.text));
-        text.map(Vec::as_slice)
+    /// The text of a statement on a rule's table.
+    pub(crate) fn text(&self, id: u32) -> Option<ClientText<'_>> {
+        let of_rows = self.ours.get(&id).map(|of| ClientText {
+            text: &of.text,
+            database: of.database.as_deref(),
+            has_names: of.plan.sees_last_insert_id(),
+        });
+        let of_query = || {
+            self.selects.get(&id).map(|of| ClientText {
+                text: &of.text,
+                database: of.database.as_deref(),
+                has_names: true,
+            })
+        };
+        of_rows.or_else(of_query)
     }
 
     /// The number by which the server finds what a number of the client's means: its own last one may be one of ours.

@@ -34,6 +34,17 @@ pub(crate) enum Question {
     Hidden(TableName),
 }
 
+impl Question {
+    /// The same of a table in that database, unless its name says another.
+    pub(crate) fn within(mut self, database: Option<&[u8]>) -> Self {
+        let table = match &mut self {
+            Self::Columns(table) | Self::Key(table, _) | Self::Hidden(table) => table,
+        };
+        table.schema = table.schema.take().or(database.map(<[u8]>::to_vec));
+        self
+    }
+}
+
 /// Whether a table has the column of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyThere {
@@ -53,6 +64,8 @@ pub(crate) struct Told {
     pub(crate) columns: Option<Vec<Vec<u8>>>,
     /// There is no such table.
     pub(crate) missing: bool,
+    /// [`crate::SchemaChanges::all`] when the first question was asked: later changes may be in the answers or not.
+    asked_at: Option<u64>,
     /// Whether it has the column of its rule.
     key: Option<KeyThere>,
 }
@@ -95,8 +108,15 @@ impl Connection {
         }
     }
 
+    /// Which changes of tables what is known of the statement's table is behind.
+    pub(crate) fn judged_at(&self) -> u64 {
+        let asked_at = self.told.asked_at;
+        asked_at.unwrap_or_else(|| self.schema_changes())
+    }
+
     /// Puts a question to the server.
     pub(crate) fn ask(&mut self, question: &Question) -> Step {
+        self.told.asked_at = Some(self.judged_at());
         let mut text = b"SELECT ".to_vec();
         let (table, probe) = match question {
             Question::Hidden(table) => {

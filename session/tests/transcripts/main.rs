@@ -6,6 +6,7 @@ mod broken;
 mod bulk;
 mod cursors;
 mod cut;
+mod elsewhere;
 mod hidden;
 mod in_place;
 mod insert_id;

@@ -25,12 +25,7 @@ struct Shared {
 impl Shared {
     /// With a rule that was changed, and a statement that was prepared as number 7 while `id` came first.
     fn with(text: &str, change: impl FnOnce(&mut Rule)) -> Self {
-        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | BULK);
-        let schema = Arc::new(SchemaChanges::default());
-        let mut rule = r.rule_in(Mode::Rewrite);
-        change(&mut rule);
-        let rules = Rules::new(vec![rule], false).with_schema(Arc::clone(&schema));
-        r.s = Session::new(Arc::new(rules), r.facts());
+        let (r, schema) = connected(change);
         let mut shared = Self { r, schema };
         let asked = stmt_prepare(&mut shared.r, text, "1");
         let sent = shared.r.tell(asked.into_bytes(), &FIRST);
@@ -67,6 +62,17 @@ impl Shared {
         self.r.answer(&ok(1, 0));
         assert_eq!(self.r.output(), ok(1, 0));
     }
+}
+
+/// With a rule that was changed.
+fn connected(change: impl FnOnce(&mut Rule)) -> (Rig, Arc<SchemaChanges>) {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | BULK);
+    let schema = Arc::new(SchemaChanges::default());
+    let mut rule = r.rule_in(Mode::Rewrite);
+    change(&mut rule);
+    let rules = Rules::new(vec![rule], false).with_schema(Arc::clone(&schema));
+    r.s = Session::new(Arc::new(rules), r.facts());
+    (r, schema)
 }
 
 #[test]
@@ -152,4 +158,50 @@ fn what_is_kept_of_it_counts_as_memory() {
     assert_eq!(memory.taken(), GIVEN.len());
     r.say(&[COM_STMT_CLOSE, 7, 0, 0, 0]);
     assert_eq!(memory.taken(), 0, "closed");
+}
+
+/// What the server said then may be of before that.
+#[test]
+fn what_changes_while_it_is_asked_is_asked_for_again() {
+    const ASKS: &str = "INSERT INTO t VALUES (NULL, 1, 2)";
+    const QUERY: &str = "INSERT INTO t SELECT NULL, a, b FROM u";
+    for (text, parameters) in [(GIVEN, 0), (ASKS, 1), (QUERY, 3)] {
+        let (mut r, schema) = connected(|_| ());
+        let asked = stmt_prepare(&mut r, text, "1");
+        assert!(asked.contains("SELECT * FROM"), "{asked}");
+        schema.note_defined();
+        let sent = r.answer(&described(&FIRST));
+        r.tell(sent, &FIRST);
+        r.answer(&prepared(7, parameters));
+        r.output();
+        for is_asked in [true, false] {
+            let sent = r.say(&execute(7, &[]));
+            let asks = has(&sent, "SELECT ");
+            assert_eq!(asks, is_asked, "{text}: {}", String::from_utf8_lossy(&sent));
+            let sent = r.tell(sent, &FIRST);
+            let execution = [COM_STMT_EXECUTE, 7, 0, 0, 0];
+            assert!(sent.windows(5).any(|part| part == execution), "{text}");
+            r.answer(&ok(1, 100));
+            r.output();
+        }
+        // The same of an execution.
+        schema.note_defined();
+        let mut sent = r.say(&execute(7, &[]));
+        while !has(&sent, "SELECT * FROM") {
+            sent = r.tell_once(&sent, &FIRST).expect(text);
+        }
+        schema.note_defined();
+        let mut is_asked = false;
+        let mut sent = r.answer(&described(&FIRST));
+        for _ in 0..2 {
+            is_asked |= has(&sent, "SELECT * FROM");
+            while let Some(next) = r.tell_once(&sent, &FIRST) {
+                sent = next;
+                is_asked |= has(&sent, "SELECT * FROM");
+            }
+            r.answer(&ok(1, 100));
+            sent = r.say(&execute(7, &[]));
+        }
+        assert!(is_asked, "{text}");
+    }
 }

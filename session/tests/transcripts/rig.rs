@@ -235,18 +235,24 @@ impl Rig {
         self.run();
         std::mem::take(&mut self.to_server)
     }
-    /// Answers what is asked of the table, whose columns are in this order. Returns what goes out then.
+    /// Answers what the session asks before a statement, whose table has these columns. Returns what goes out at last.
     pub(crate) fn tell(&mut self, mut sent: Vec<u8>, columns: &[&str]) -> Vec<u8> {
-        loop {
-            let answer = match &sent {
-                sent if has(sent, "@@session.sql_mode") => probe("1"),
-                sent if has(sent, "SHOW CREATE TABLE") => rows(&["t", "CREATE TABLE"]),
-                sent if has(sent, "SELECT `id` FROM") => described(&["id"]),
-                sent if has(sent, "SELECT * FROM") => described(columns),
-                _ => return sent,
-            };
-            sent = self.answer(&answer);
+        while let Some(next) = self.tell_once(&sent, columns) {
+            sent = next;
         }
+        sent
+    }
+    /// The same of one question; `None`: it is none.
+    pub(crate) fn tell_once(&mut self, sent: &[u8], columns: &[&str]) -> Option<Vec<u8>> {
+        let answer = match sent {
+            sent if has(sent, "@@session.sql_mode") => probe("1"),
+            sent if has(sent, "SET last_insert_id") => ok(0, 0),
+            sent if has(sent, "SHOW CREATE TABLE") => rows(&["t", "CREATE TABLE"]),
+            sent if has(sent, "SELECT `id` FROM") => described(&["id"]),
+            sent if has(sent, "SELECT * FROM") => described(columns),
+            _ => return None,
+        };
+        Some(self.answer(&answer))
     }
     /// As [`Rig::probed`], where no temporary table hides the rule's, which is asked too if one may.
     pub(crate) fn unhidden(&mut self, text: &str) -> String {
