@@ -2,7 +2,7 @@
 //! step. What the connection knows is beside it.
 
 use keywright_core::KeyBatch;
-use keywright_wire::answer::Outcome;
+use keywright_wire::answer::{End, Outcome};
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 
 use crate::answer::after::After;
@@ -158,9 +158,10 @@ impl Job {
 
     /// The command at the front is to be looked at anew.
     pub(crate) fn forget(&mut self) {
-        match self {
-            Self::Several(several) => several.child.forget(),
-            _ => *self = Self::Idle,
+        if let Self::Several(several) = self {
+            several.child.forget();
+        } else {
+            *self = Self::Idle;
         }
     }
 
@@ -215,21 +216,17 @@ impl Job {
         let turn = self.turn();
         match turn {
             Turn::Command | Turn::File => {}
-            Turn::Upstream => match self {
-                Self::Passing(_) if connection.answer.wants_local_file() => {
-                    return connection.local_file(bytes);
-                }
-                // It may send a file.
-                Self::Load(_) => {}
-                _ => return Step::Blocked,
-            },
+            // It may have a file to send.
+            Turn::Upstream if matches!(self, Self::Load(_)) => {}
+            Turn::Upstream => return self.local_file(connection, bytes),
             Turn::Keys => return Step::Blocked,
             Turn::Passthrough => return connection.flow.pass_client(bytes),
         }
         let is_answered = matches!(self, Self::Answered);
-        let next = match self {
-            Self::Idle => connection.command(bytes),
-            _ => std::mem::replace(self, Self::Idle).go_on(connection, bytes),
+        let next = if let Self::Idle = self {
+            connection.command(bytes)
+        } else {
+            std::mem::replace(self, Self::Idle).go_on(connection, bytes)
         };
         *self = next.job;
         match next.step {
@@ -238,6 +235,15 @@ impl Job {
                 connection.drop_rest(count, bytes)
             }
             step => step,
+        }
+    }
+
+    /// The client's bytes while the upstream answers: it may ask for a file.
+    fn local_file(&self, connection: &mut Connection, bytes: &[u8]) -> Step {
+        if matches!(self, Self::Passing(_)) && connection.answer.wants_local_file() {
+            connection.local_file(bytes)
+        } else {
+            Step::Blocked
         }
     }
 
@@ -275,12 +281,14 @@ impl Job {
         if connection.probe.is_some() {
             return self.gather(connection, bytes);
         }
-        match (self.turn(), &self) {
+        match self.turn() {
             // Nobody asked: the server says why it is about to close.
-            (Turn::Command | Turn::File | Turn::Keys, _) => Step::Forward(bytes.len()),
-            (Turn::Passthrough, _) => connection.flow.pass_upstream(bytes),
-            (Turn::Upstream, Self::Passing(_)) => self.pass_answer(connection, bytes),
-            (Turn::Upstream, _) => self.gather(connection, bytes),
+            Turn::Command | Turn::File | Turn::Keys => Step::Forward(bytes.len()),
+            Turn::Passthrough => connection.flow.pass_upstream(bytes),
+            Turn::Upstream if matches!(self, Self::Passing(_)) => {
+                self.pass_answer(connection, bytes)
+            }
+            Turn::Upstream => self.gather(connection, bytes),
         }
     }
 
@@ -327,6 +335,31 @@ impl Job {
         }
     }
 
+    /// The upstream's answer has come whole: what is next.
+    fn on_reply(self, connection: &mut Connection, end: Option<End>, answer: &[u8]) -> Self {
+        match self {
+            Self::Rewritten(reply) => {
+                connection.answer_insert(&reply, end, answer);
+                Self::Idle
+            }
+            Self::Native(native) => native.on_reply(connection, end, answer),
+            Self::Prepare(preparing) => {
+                preparing.on_reply(connection, end, answer);
+                Self::Idle
+            }
+            Self::TextExecution(execution) => execution.on_reply(connection, end, answer),
+            Self::Select(select) => select.on_reply(connection, end, answer),
+            Self::Load(load) => load.on_reply(connection, end, answer),
+            waiting @ (Self::Idle
+            | Self::Answered
+            | Self::Passing(_)
+            | Self::Insert(_)
+            | Self::Execution(_)
+            | Self::Several(_)
+            | Self::Passthrough) => waiting,
+        }
+    }
+
     fn gather(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
         let walked = connection.answer.walk(bytes);
         let now = bytes.get(..walked.bytes).unwrap_or_default();
@@ -352,33 +385,23 @@ impl Job {
                         &before
                     }
                 };
-                match (connection.probe.take(), std::mem::replace(self, Self::Idle)) {
-                    (Some(probe), _) => *self = connection.answer_probe(probe, end, answer),
-                    (None, Self::Rewritten(reply)) => connection.answer_insert(&reply, end, answer),
-                    (None, Self::Native(native)) => {
-                        *self = native.on_reply(connection, end, answer);
-                    }
-                    (None, Self::Prepare(preparing)) => {
-                        preparing.on_reply(connection, end, answer);
-                    }
-                    (None, Self::TextExecution(execution)) => {
-                        *self = execution.on_reply(connection, end, answer);
-                    }
-                    (None, Self::Select(select)) => {
-                        *self = select.on_reply(connection, end, answer);
-                    }
-                    (None, Self::Load(load)) => *self = load.on_reply(connection, end, answer),
-                    (None, other) => *self = other,
-                }
+                let job = std::mem::replace(self, Self::Idle);
+                *self = match connection.probe.take() {
+                    Some(probe) => connection.answer_probe(probe, end, answer),
+                    None => job.on_reply(connection, end, answer),
+                };
                 if !self.is_half_way() {
                     connection.leave();
                 }
                 Step::Consumed(walked.bytes)
             }
-            Outcome::LocalFile => match self {
-                Self::Load(load) => load.on_file_wanted(connection, now),
-                _ => connection.malformed(),
-            },
+            Outcome::LocalFile => {
+                if let Self::Load(load) = self {
+                    load.on_file_wanted(connection, now)
+                } else {
+                    connection.malformed()
+                }
+            }
             Outcome::Endless | Outcome::Malformed => connection.malformed(),
         }
     }

@@ -65,6 +65,21 @@ enum Phase {
     Refused(Vec<u8>),
 }
 
+impl Phase {
+    fn turn(&self) -> Turn {
+        match self {
+            Self::Asked
+            | Self::Named(_)
+            | Self::Starting(_)
+            | Self::Sent(_)
+            | Self::Sending(..) => Turn::Upstream,
+            Self::Taking(_) => Turn::File,
+            Self::Keys => Turn::Keys,
+            Self::Ready(_) | Self::Started(_) | Self::Again | Self::Refused(_) => Turn::Command,
+        }
+    }
+}
+
 impl Load {
     /// Asks the server for the name of the client's file, or for keys.
     pub(crate) fn begin(
@@ -97,16 +112,7 @@ impl Load {
     }
 
     pub(crate) fn turn(&self) -> Turn {
-        match self.phase {
-            Phase::Asked
-            | Phase::Named(_)
-            | Phase::Starting(_)
-            | Phase::Sent(_)
-            | Phase::Sending(..) => Turn::Upstream,
-            Phase::Taking(_) => Turn::File,
-            Phase::Keys => Turn::Keys,
-            Phase::Ready(_) | Phase::Started(_) | Phase::Again | Phase::Refused(_) => Turn::Command,
-        }
+        self.phase.turn()
     }
 
     pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
@@ -121,23 +127,15 @@ impl Load {
     ) -> Next {
         match std::mem::replace(&mut self.phase, Phase::Again) {
             Phase::Taking(taking) => self.take_file(connection, bytes, taking),
-            Phase::Again => self.ask_keys(connection),
-            phase @ (Phase::Ready(_) | Phase::Started(_) | Phase::Refused(_)) => {
-                // It came whole before.
-                match connection.whole_command(bytes) {
-                    Some(whole) => self.go_on(connection, &whole, phase),
-                    None => connection.command(bytes),
-                }
-            }
             Phase::Sending(first, sending) if connection.answer.wants_local_file() => {
                 self.send_file(connection, bytes, (first, sending))
             }
-            phase @ (Phase::Asked
-            | Phase::Named(_)
-            | Phase::Keys
-            | Phase::Starting(_)
-            | Phase::Sent(_)
-            | Phase::Sending(..)) => self.at(phase, Step::Blocked),
+            phase => match connection.whole_command(bytes) {
+                Some(whole) => self.go_on(connection, &whole, phase),
+                // It came whole before; only where there is no memory any more it is not found so.
+                None if phase.turn() == Turn::Command => connection.command(bytes),
+                None => self.at(phase, Step::Blocked),
+            },
         }
     }
 
@@ -172,6 +170,7 @@ impl Load {
         phase: Phase,
     ) -> Next {
         match phase {
+            Phase::Again => self.ask_keys(connection),
             Phase::Ready(keys) => match keys.and_then(|keys| self.fits(connection, keys)) {
                 Ok(keys) => {
                     connection.send_own(START);
@@ -183,7 +182,13 @@ impl Load {
             },
             Phase::Started(keys) => self.send(connection, whole, &keys),
             Phase::Refused(answer) => self.reply_after_file(connection, answer).into(),
-            other => self.at(other, Step::Blocked),
+            phase @ (Phase::Asked
+            | Phase::Named(_)
+            | Phase::Taking(_)
+            | Phase::Keys
+            | Phase::Starting(_)
+            | Phase::Sent(_)
+            | Phase::Sending(..)) => self.at(phase, Step::Blocked),
         }
     }
 

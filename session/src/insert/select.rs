@@ -17,7 +17,7 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::{Reply, names_row_count};
-use crate::client::text::Query;
+use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::native::{LeavesOut, Native};
 use crate::job::{Job, Next, Turn};
@@ -226,9 +226,13 @@ impl Select {
         connection: &mut Connection,
         bytes: &[u8],
     ) -> Next {
+        // It came whole before; only where there is no memory any more it is refused.
+        let Some(whole) = connection.whole_command(bytes) else {
+            return connection.command(bytes);
+        };
         match std::mem::replace(&mut self.phase, Phase::Again) {
             Phase::Again => self.ask_keys(connection),
-            Phase::Ready(keys) => self.send(connection, bytes, keys),
+            Phase::Ready(keys) => self.send(connection, &whole, keys),
             phase @ (Phase::Keys | Phase::Sent(_)) => {
                 self.phase = phase;
                 Job::Select(self).with(Step::Blocked)
@@ -245,23 +249,19 @@ impl Select {
     fn send(
         mut self: Box<Self>,
         connection: &mut Connection,
-        bytes: &[u8],
+        whole: &Whole<'_>,
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Next {
-        // It came whole before; only where there is no memory any more it cannot be sent.
-        let Some(whole) = connection.whole_command(bytes) else {
-            return connection.command(bytes);
-        };
         let keys = match connection.rules.rules().get(self.rule) {
             Some(rule) => keys.and_then(|keys| connection.spread(rule, keys, self.rows)),
             None => keys,
         };
         let sent = match self.source {
             Source::Text { front } => {
-                let query = connection.query_of(&whole, front);
+                let query = connection.query_of(whole, front);
                 connection.send_select_text(query, self.rule, &self.plan, keys)
             }
-            Source::Prepared(id) => connection.send_select_execution(&whole, id, keys),
+            Source::Prepared(id) => connection.send_select_execution(whole, id, keys),
         };
         match sent {
             Ok(keys) => {
