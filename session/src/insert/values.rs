@@ -196,21 +196,10 @@ impl Insert {
             Phase::Ready(keys) => keys,
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
-        match connection.whole_command(bytes) {
-            Some(whole) => {
-                let query = connection.query_of(&whole, self.front);
-                self.splice(connection, query, keys)
-            }
-            None => connection.command(bytes),
-        }
-    }
-
-    fn splice(
-        self: Box<Self>,
-        connection: &mut Connection,
-        query: Query<'_>,
-        keys: Result<KeyBatch, KeyFailure>,
-    ) -> Next {
+        let Some(whole) = connection.whole_command(bytes) else {
+            return connection.command(bytes);
+        };
+        let query = connection.query_of(&whole, self.front);
         connection.forget_command();
         let (rule, plan) = (self.rule, &self.plan);
         let keys = match connection.rules.rules().get(rule) {
@@ -228,9 +217,8 @@ impl Insert {
         if in_place.is_none()
             && let Err(what) = connection.write_spliced(query, (plan, &keys))
         {
-            return connection
-                .refuse_unsupported(query.header, Some(rule), what)
-                .into();
+            let step = connection.refuse_unsupported(query.header, Some(rule), what);
+            return step.into();
         }
         connection.answer.expect(Shape::Results);
         connection.note(Some(rule), StatementOutcome::Rewritten);
