@@ -29,7 +29,23 @@ pub(crate) struct Whole<'a> {
     pub(crate) payload: Cow<'a, [u8]>,
 }
 
-impl Whole<'_> {
+impl<'a> Whole<'a> {
+    pub(crate) fn new(header: Header, bytes: &'a [u8], payload: Cow<'a, [u8]>) -> Self {
+        Self {
+            header,
+            bytes,
+            payload,
+        }
+    }
+
+    /// Its text, if that is to be prepared.
+    pub(crate) fn to_prepare(&self) -> Query<'_> {
+        Query {
+            text: without_terminator(&self.payload),
+            ..self.unread()
+        }
+    }
+
     /// One whose text is not found.
     fn unread(&self) -> Query<'_> {
         Query {
@@ -42,7 +58,7 @@ impl Whole<'_> {
     }
 }
 
-/// A statement sent as text, at the front of the client's bytes.
+/// A statement sent as text, to be carried out or prepared, at the front of the client's bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Query<'a> {
     pub(crate) header: Header,
@@ -93,11 +109,7 @@ impl Connection {
             Joined::More(at_least) => return Step::More { at_least }.into(),
             Joined::TooLong => return self.long_query(header, bytes),
         };
-        let whole = Whole {
-            header,
-            bytes,
-            payload,
-        };
+        let whole = Whole::new(header, bytes, payload);
         let query = match self.front_of(&whole.payload) {
             Ok(front) => self.query_of(&whole, front),
             Err(BadValue::Malformed) => return self.malformed().into(),
@@ -135,11 +147,7 @@ impl Connection {
     /// The command at the front, which has come whole; `None` where there is no memory for it any more.
     pub(crate) fn whole_command<'a>(&self, bytes: &'a [u8]) -> Option<Whole<'a>> {
         match joined(Header::read(bytes)?, bytes, self.gather_bytes_max()) {
-            Joined::Whole(header, payload) => Some(Whole {
-                header,
-                bytes,
-                payload,
-            }),
+            Joined::Whole(header, payload) => Some(Whole::new(header, bytes, payload)),
             Joined::More(_) | Joined::TooLong => None,
         }
     }

@@ -1,11 +1,10 @@
-//! COM_STMT_PREPARE of an INSERT on a table with a rule: it is prepared with room for its keys. And the commands that only name
-//! a statement.
+//! COM_STMT_PREPARE of an INSERT on a table with a rule: it is prepared with room for its keys.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Kind, Plan, Unread, Unsupported, kind, without_terminator};
+use keywright_rewrite::{Kind, Plan, Unread, Unsupported, kind};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::packets::{without_injected, write_close, write_command};
@@ -14,20 +13,15 @@ use keywright_wire::protocol::COM_STMT_PREPARE;
 use crate::answer::after::After;
 use crate::answer::last_insert_id::names_row_count;
 use crate::client::attributes::beginning_end;
-use crate::client::kinds::is_opaque;
+use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
-use crate::insert::native::Native;
 use crate::insert::plan::Planned;
 use crate::insert::refuse::observed;
 use crate::job::{Job, Next};
-use crate::prepared::by_order::ByOrder;
 use crate::prepared::select_prepared::SelectStatement;
-use crate::prepared::statements::{
-    ByMode, Changes, LAST_PREPARED, Made, Observed, ObservedInsert, Passed, SqlMode, Statement,
-};
+use crate::prepared::statements::{Changes, LAST_PREPARED, Made, Passed, SqlMode, Statement};
 use crate::rules::{Mode, OnExplicit};
-use crate::server::context::is_harmless_set;
-use crate::step::{StatementOutcome, Step};
+use crate::step::Step;
 
 /// A statement whose PREPARE is under way, with room for its keys.
 #[derive(Debug)]
@@ -63,95 +57,104 @@ impl Preparing {
 
 impl Connection {
     pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Next {
-        let (header, text) = match joined(header, bytes, self.gather_bytes_max()) {
-            Joined::Whole(header, text) => (header, text),
+        let whole = match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => Whole::new(header, bytes, payload),
             Joined::More(at_least) => return Step::More { at_least }.into(),
             Joined::TooLong if self.memory_full => return self.refuse_long("").into(),
             Joined::TooLong => return self.long_prepare(header, bytes),
         };
-        let text = without_terminator(&text);
+        let query = whole.to_prepare();
         // Until it has succeeded: a statement that is refused, or fails, also counts as the last one.
         self.statements.last = LAST_PREPARED;
-        match self.is_beyond_reading(text) {
+        match self.is_beyond_reading(query.text) {
             Ok(false) => {}
-            Ok(true) => {
-                let what = Unsupported::Blank;
-                return self.unsupported_prepare(header, bytes, text, None, what);
-            }
+            Ok(true) => return self.unsupported_prepare(query, None, Unsupported::Blank),
             Err(step) => return step.into(),
         }
-        match kind(text, &self.context.modes) {
-            Kind::Insert | Kind::Replace => {}
-            Kind::LoadData | Kind::SetStatement if !self.context.known => {
-                return self.ask_context().into();
+        match kind(query.text, &self.context.modes) {
+            Kind::Insert | Kind::Replace if !self.may_be_ruled(query.text) => {
+                self.prepare_passed(query, Changes::Nothing)
             }
-            other => {
-                let hidden = self
-                    .prepared_load(text)
-                    .or_else(|| self.hidden_behind_set(text));
-                if let Some((rule, what)) = hidden {
-                    return self.unsupported_prepare(header, bytes, text, rule, what);
-                }
-                let change = self.changes(text, other);
-                return self.prepare_passed(header, bytes, text, change);
+            Kind::Insert | Kind::Replace | Kind::LoadData | Kind::SetStatement
+                if !self.context.known =>
+            {
+                self.ask_context().into()
+            }
+            Kind::Insert | Kind::Replace => self.prepare_insert(query),
+            other => self.prepare_other(query, other),
+        }
+    }
+
+    /// COM_STMT_PREPARE of a statement that is no INSERT, but may have one in it.
+    fn prepare_other(&mut self, query: Query<'_>, kind: Kind) -> Next {
+        let hidden = self
+            .prepared_load(query.text)
+            .or_else(|| self.hidden_behind_set(query.text));
+        match hidden {
+            Some((rule, what)) => self.unsupported_prepare(query, rule, what),
+            None => {
+                let change = self.changes(query.text, kind);
+                self.prepare_passed(query, change)
             }
         }
-        if !self.may_be_ruled(text) {
-            return self.prepare_passed(header, bytes, text, Changes::Nothing);
-        }
-        if !self.context.known {
-            return self.ask_context().into();
-        }
-        let (index, plan) = match self.plan(text) {
-            Ok(Planned::Plan(index, plan)) => (index, plan),
-            Ok(Planned::Query(index, plan)) => {
-                return self.prepare_select(header, bytes, text, index, plan);
-            }
-            Ok(Planned::Pass) => {
-                return self.prepare_passed(header, bytes, text, Changes::Nothing);
-            }
+    }
+
+    fn prepare_insert(&mut self, query: Query<'_>) -> Next {
+        match self.plan(query.text) {
+            Ok(Planned::Plan(index, plan)) => self.prepare_rows(query, index, plan),
+            Ok(Planned::Query(index, plan)) => self.prepare_select(query, index, plan),
+            Ok(Planned::Pass) => self.prepare_passed(query, Changes::Nothing),
             Ok(Planned::Keyless(keyless)) => {
                 let noted = Passed {
                     keyless: Some(keyless),
-                    ..self.passed(text, Changes::Nothing)
+                    ..self.passed(query.text, Changes::Nothing)
                 };
-                return self.prepare_noted(header, bytes, noted);
+                self.prepare_noted(query, noted)
             }
-            Ok(Planned::Ask(question)) => return self.ask(&question).into(),
-            Err((rule, what)) => return self.unsupported_prepare(header, bytes, text, rule, what),
-        };
+            Ok(Planned::Ask(question)) => self.ask(&question).into(),
+            Err((rule, what)) => self.unsupported_prepare(query, rule, what),
+        }
+    }
+
+    /// COM_STMT_PREPARE of an INSERT of rows that was read.
+    fn prepare_rows(&mut self, query: Query<'_>, index: usize, plan: Plan) -> Next {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.prepare_passed(header, bytes, text, Changes::Nothing);
+            return self.prepare_passed(query, Changes::Nothing);
         };
         let nothing = plan.keys() == 0 && plan.key_parameters().is_empty();
         if rule.mode == Mode::Observe {
             if let Some(what) = observed(&rule, &plan) {
                 self.note(Some(index), what);
             }
-            return self.prepare_observed(header, bytes, text, (index, &plan));
+            return self.prepare_observed(query, (index, &plan));
         }
         // By another order of columns its keys would be other values.
         if nothing && rule.on_explicit == OnExplicit::Keep && !plan.by_order() {
             let by_mode = plan.by_mode().then_some(index);
-            return self.prepare_explicit(header, bytes, text, (by_mode, None));
+            return self.prepare_explicit(query, (by_mode, None));
         }
-        if let Some(step) = self.refuse_plan(header, index, &plan) {
+        if let Some(step) = self.refuse_plan(query.header, index, &plan) {
             return step.into();
         }
         if self.statements.is_full() {
-            return self.refuse_statement(header).into();
+            return self.refuse_statement(query.header).into();
         }
+        self.send_prepare(query, index, plan)
+    }
+
+    /// Prepares it with room for its keys.
+    fn send_prepare(&mut self, query: Query<'_>, index: usize, plan: Plan) -> Next {
         let variant = plan.variant(None);
-        let Some(held) = self.hold(text.len().saturating_add(plan.held_bytes())) else {
-            return self.refuse_texts(header).into();
+        let Some(held) = self.hold(query.text.len().saturating_add(plan.held_bytes())) else {
+            return self.refuse_texts(query.header).into();
         };
-        let mut prepared = match plan.prepare(text, variant, self.spacing_of(index)) {
+        let mut prepared = match plan.prepare(query.text, variant, self.spacing_of(index)) {
             Ok(prepared) => prepared,
             Err(Unread::Unsupported(what)) => {
-                return self.unsupported_prepare(header, bytes, text, Some(index), what);
+                return self.unsupported_prepare(query, Some(index), what);
             }
             Err(Unread::Refused) => {
-                return self.prepare_passed(header, bytes, text, Changes::Nothing);
+                return self.prepare_passed(query, Changes::Nothing);
             }
         };
         write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
@@ -159,7 +162,7 @@ impl Connection {
         self.answer.expect(Shape::Prepare);
         let statement = Statement {
             rule: index,
-            text: text.to_vec(),
+            text: query.text.to_vec(),
             database: self.context.database.clone(),
             _held: Arc::new(held),
             plan,
@@ -173,12 +176,13 @@ impl Connection {
             }],
             types: None,
             long_data: BTreeSet::new(),
-            counts: names_row_count(text),
+            counts: names_row_count(query.text),
             schema: self.judged_at(),
             is_passed: false,
         };
         self.forget_command();
-        Job::Prepare(Box::new(Preparing::Rows(statement))).with(Step::Consumed(header.total()))
+        Job::Prepare(Box::new(Preparing::Rows(statement)))
+            .with(Step::Consumed(query.header.total()))
     }
 
     /// A statement that is too long to gather: it is passed on unless it may be for a table with a rule.
@@ -211,139 +215,10 @@ impl Connection {
         self.refuse(header, Cause::MemoryFull, message)
     }
 
-    /// Prepares a statement that is passed on whenever it is executed.
-    pub(crate) fn prepare_passed(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        change: Changes,
-    ) -> Next {
-        let noted = self.passed(text, change);
-        self.prepare_noted(header, bytes, noted)
-    }
-
-    /// Prepares an INSERT that brings its own keys; `by_mode` is its rule if they are that because of what sql_mode is, `by_order` what
-    /// is kept of it if they are that because of the order of columns.
-    pub(crate) fn prepare_explicit(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        (by_mode, by_order): (Option<usize>, Option<ByOrder>),
-    ) -> Next {
-        let sql_mode = self.sql_mode();
-        let noted = Passed {
-            by_mode: by_mode.map(|rule| ByMode { rule, sql_mode }),
-            by_order,
-            ..self.passed(text, Changes::Nothing)
-        };
-        self.prepare_noted(header, bytes, noted)
-    }
-
     /// What sql_mode says of keys.
     pub(crate) fn sql_mode(&self) -> SqlMode {
         let modes = &self.context.modes;
         (modes.no_auto_value_on_zero, modes.strict)
-    }
-
-    /// What is noted of a statement that is passed on.
-    fn passed(&self, text: &[u8], change: Changes) -> Passed {
-        Passed {
-            effect: self.effect(text),
-            change,
-            named: self.rules_named_in(text),
-            ..Passed::default()
-        }
-    }
-
-    /// Prepares an INSERT as it is, whose rule only observes: it may rewrite when the statement is executed.
-    fn prepare_observed(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        (rule, plan): (usize, &Plan),
-    ) -> Next {
-        // An INSERT that needs no key may need one in another order of columns.
-        let Some(held) = self.hold(text.len().saturating_add(plan.held_bytes())) else {
-            return self.refuse_texts(header).into();
-        };
-        let insert = ObservedInsert::Rows {
-            text: text.to_vec(),
-            database: self.context.database.clone(),
-            parameters: usize::try_from(plan.parameters()).unwrap_or(usize::MAX),
-            returning: plan.returning(),
-            native: Native::of(rule, plan),
-            held: Arc::new(held),
-        };
-        self.note_observed(header, bytes, text, Observed { rule, insert })
-    }
-
-    /// Prepares an INSERT as it is, whose rule only observes.
-    pub(crate) fn note_observed(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        observed: Observed,
-    ) -> Next {
-        let noted = Passed {
-            observed: Some(Arc::new(observed)),
-            ..self.passed(text, Changes::Nothing)
-        };
-        self.prepare_noted(header, bytes, noted)
-    }
-
-    fn prepare_noted(&mut self, header: Header, bytes: &[u8], noted: Passed) -> Next {
-        let after = After::Prepared(Box::new(noted));
-        self.pass(header, bytes, Shape::Prepare, after)
-    }
-
-    /// What an execution of a statement that is no INSERT changes.
-    fn changes(&self, text: &[u8], kind: Kind) -> Changes {
-        match kind {
-            Kind::Set if is_harmless_set(text) => Changes::Nothing,
-            Kind::Set | Kind::Use => Changes::Unknown,
-            Kind::CreateTemporary => match self.tables_named(text) {
-                Some(made) => Changes::Tables {
-                    dropped: Vec::new(),
-                    made,
-                },
-                None => Changes::Unknown,
-            },
-            Kind::DropTable => match self.tables_named(text) {
-                Some(dropped) => Changes::Tables {
-                    dropped,
-                    made: Vec::new(),
-                },
-                None => Changes::Unknown,
-            },
-            Kind::Ddl => Changes::Defined,
-            other if is_opaque(other) => Changes::Anything,
-            _ => Changes::Nothing,
-        }
-    }
-
-    pub(crate) fn unsupported_prepare(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        rule: Option<usize>,
-        what: Unsupported,
-    ) -> Next {
-        if self.must_refuse(rule, what) {
-            return self.refuse_unsupported(header, rule, what).into();
-        }
-        self.note(rule, StatementOutcome::Passed(what.label()));
-        match rule.filter(|rule| !self.rewrites(*rule)) {
-            Some(rule) => {
-                let insert = ObservedInsert::Unsupported(what);
-                self.note_observed(header, bytes, text, Observed { rule, insert })
-            }
-            None => self.prepare_passed(header, bytes, text, Changes::Nothing),
-        }
     }
 
     /// Sends the client the answer to its PREPARE, without the parameters that were put in. Returns the statement's number if it

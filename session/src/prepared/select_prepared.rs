@@ -18,7 +18,7 @@ use keywright_wire::values::BadValue;
 use crate::answer::last_insert_id::names_row_count;
 use crate::budget::Held;
 use crate::client::attributes::UNKNOWN_TYPE;
-use crate::client::text::Whole;
+use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::select::{SelectDecision, Source, decision};
 use crate::job::{Job, Next};
@@ -72,14 +72,12 @@ impl Connection {
     /// COM_STMT_PREPARE of an INSERT … SELECT that was read.
     pub(crate) fn prepare_select(
         &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
+        query: Query<'_>,
         index: usize,
         plan: QueryPlan,
     ) -> Next {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.prepare_passed(header, bytes, text, Changes::Nothing);
+            return self.prepare_passed(query, Changes::Nothing);
         };
         let decision = decision(&rule, &plan);
         if rule.mode == Mode::Observe {
@@ -91,45 +89,47 @@ impl Connection {
                 rule: index,
                 insert,
             };
-            return self.note_observed(header, bytes, text, observed);
+            return self.note_observed(query, observed);
         }
         match decision {
             SelectDecision::Leave => {
                 let by_mode = plan.by_mode().then_some(index);
                 let by_order = match plan.by_order() {
                     false => None,
-                    true => match self.by_order(index, text) {
-                        None => return self.refuse_texts(header).into(),
+                    true => match self.by_order(index, query.text) {
+                        None => return self.refuse_texts(query.header).into(),
                         kept => kept,
                     },
                 };
-                return self.prepare_explicit(header, bytes, text, (by_mode, by_order));
+                return self.prepare_explicit(query, (by_mode, by_order));
             }
-            SelectDecision::Explicit => return self.refuse_explicit(header, index).into(),
-            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index).into(),
+            SelectDecision::Explicit => return self.refuse_explicit(query.header, index).into(),
+            SelectDecision::AmbiguousId => {
+                return self.refuse_ambiguous_id(query.header, index).into();
+            }
             SelectDecision::Once(what) => {
                 let what = Unsupported::SelectWith(what);
-                return self.unsupported_prepare(header, bytes, text, Some(index), what);
+                return self.unsupported_prepare(query, Some(index), what);
             }
             SelectDecision::Try if self.statements.is_full() => {
-                return self.refuse_statement(header).into();
+                return self.refuse_statement(query.header).into();
             }
             SelectDecision::Try => {}
         }
-        let Some(held) = self.hold(text.len()) else {
-            return self.refuse_texts(header).into();
+        let Some(held) = self.hold(query.text.len()) else {
+            return self.refuse_texts(query.header).into();
         };
         let PreparedQuery {
             text: ours,
             at,
             injected,
-        } = match plan.prepare(text) {
+        } = match plan.prepare(query.text) {
             Ok(prepared) => prepared,
             Err(Unread::Unsupported(what)) => {
-                return self.unsupported_prepare(header, bytes, text, Some(index), what);
+                return self.unsupported_prepare(query, Some(index), what);
             }
             Err(Unread::Refused) => {
-                return self.prepare_passed(header, bytes, text, Changes::Nothing);
+                return self.prepare_passed(query, Changes::Nothing);
             }
         };
         write_command(COM_STMT_PREPARE, &ours, &mut self.up);
@@ -138,7 +138,7 @@ impl Connection {
         self.forget_command();
         let select = SelectStatement {
             rule: index,
-            text: text.to_vec(),
+            text: query.text.to_vec(),
             database: self.context.database.clone(),
             _held: held,
             plan: Arc::new(plan),
@@ -149,10 +149,10 @@ impl Connection {
             injected,
             types: None,
             long_data: BTreeSet::new(),
-            sees: last_insert_id_use(text, &self.context.modes) != LastInsertIdUse::Nothing,
-            counts: names_row_count(text),
+            sees: last_insert_id_use(query.text, &self.context.modes) != LastInsertIdUse::Nothing,
+            counts: names_row_count(query.text),
         };
-        Job::Prepare(Box::new(Preparing::Query(select))).with(Step::Consumed(header.total()))
+        Job::Prepare(Box::new(Preparing::Query(select))).with(Step::Consumed(query.header.total()))
     }
 
     /// COM_STMT_EXECUTE of a prepared INSERT … SELECT: asks for the keys of its first try.
