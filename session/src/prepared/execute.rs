@@ -70,27 +70,38 @@ impl Connection {
         }
         let rest = payload.get(4..).unwrap_or_default();
         let is_native = rule.is_some_and(|rule| !self.rewrites(rule));
-        // Often values matter only once there are keys beside them.
-        let is_as_is = is_passed || self.context.insert_id_set || is_native;
-        let matters = is_as_is || self.statements.asks_by_value(id);
-        let execution = match matters.then(|| self.execution(id, rest)).transpose() {
+        match is_passed || self.context.insert_id_set || is_native {
+            true => self.execute_unkeyed(header, id, rest),
+            false => self.execute_keyed(header, id, rest),
+        }
+    }
+
+    /// An execution that gets no keys.
+    fn execute_unkeyed(&mut self, header: Header, id: u32, rest: &[u8]) -> Next {
+        let execution = match self.read_execution(header, id, rest) {
             Ok(execution) => execution,
-            Err(BadValue::Malformed) => return self.refuse_malformed_execution(header, id).into(),
-            Err(BadValue::Type) => return self.refuse_execution(header, id, UNKNOWN_TYPE).into(),
+            Err(step) => return step.into(),
+        };
+        let statement = self.statements.ours.get(&id);
+        if statement.is_some_and(|statement| !statement.long_data.is_empty()) {
+            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
+            return self.refuse_execution(header, id, what).into();
+        }
+        self.execute_as_is(header, id, &execution)
+    }
+
+    /// One that gets keys, if it asks for any.
+    fn execute_keyed(&mut self, header: Header, id: u32, rest: &[u8]) -> Next {
+        // Often values matter only once there are keys beside them.
+        let matters = self.statements.asks_by_value(id);
+        let read = matters.then(|| self.read_execution(header, id, rest));
+        let execution = match read.transpose() {
+            Ok(execution) => execution,
+            Err(step) => return step.into(),
         };
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed().into();
         };
-        match &execution {
-            Some(execution) if is_as_is && statement.long_data.is_empty() => {
-                return self.execute_as_is(header, id, execution);
-            }
-            Some(_) if is_as_is => {
-                let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
-                return self.refuse_execution(header, id, what).into();
-            }
-            Some(_) | None => {}
-        }
         let params = execution.as_ref().map_or(&[][..], |read| &read.params);
         let wanted = match self.wanted(statement, params) {
             Ok(wanted) => wanted,
@@ -131,24 +142,35 @@ impl Connection {
         }
     }
 
-    /// Reads the parameters, and remembers their types for the next time.
-    pub(crate) fn execution<'a>(
+    /// Reads the parameters, and remembers their types for the next time. `Err`: it was refused.
+    pub(crate) fn read_execution<'a>(
         &mut self,
+        header: Header,
         id: u32,
         rest: &'a [u8],
-    ) -> Result<Execution<'a>, BadValue> {
+    ) -> Result<Execution<'a>, Step> {
         let has_attributes = self.has_attributes();
-        let statement = self.statements.ours.get_mut(&id);
-        let statement = statement.ok_or(BadValue::Malformed)?;
+        let Some(statement) = self.statements.ours.get_mut(&id) else {
+            return Err(self.tell_malformed(header));
+        };
         let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
         let known = statement.types.as_deref();
-        let execution = Execution::read(rest, count, known, &statement.long_data, has_attributes)?;
-        if let Some(types) = &execution.types
-            && statement.types.as_ref() != Some(types)
-        {
-            statement.types = Some(types.clone());
+        match Execution::read(rest, count, known, &statement.long_data, has_attributes) {
+            Ok(execution) => {
+                if let Some(types) = &execution.types
+                    && statement.types.as_ref() != Some(types)
+                {
+                    statement.types = Some(types.clone());
+                }
+                Ok(execution)
+            }
+            // As the server says it, which does not get it.
+            Err(BadValue::Malformed) => {
+                self.forget_long_data(id);
+                Err(self.tell_malformed(header))
+            }
+            Err(BadValue::Type) => Err(self.refuse_execution(header, id, UNKNOWN_TYPE)),
         }
-        Ok(execution)
     }
 
     /// An execution is needed whole.
@@ -360,12 +382,6 @@ impl Connection {
         self.forget_long_data(id);
         let rule = self.rule_of_statement(id);
         self.refuse_unsupported(header, rule, what)
-    }
-
-    /// The same of one that is no execution of this statement: as the server says it, which does not get it.
-    pub(crate) fn refuse_malformed_execution(&mut self, header: Header, id: u32) -> Step {
-        self.forget_long_data(id);
-        self.tell_malformed(header)
     }
 
     pub(crate) fn rule_of_statement(&self, id: u32) -> Option<usize> {

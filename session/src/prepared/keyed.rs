@@ -1,9 +1,7 @@
 //! An execution of a prepared INSERT that waits for its keys, with one row of parameters or many.
 
 use keywright_core::KeyBatch;
-use keywright_wire::values::BadValue;
 
-use crate::client::attributes::UNKNOWN_TYPE;
 use crate::connection::Connection;
 use crate::job::{Job, Next, Turn};
 use crate::step::{KeyFailure, Step};
@@ -65,10 +63,9 @@ impl KeyedExecution {
         if self.is_bulk {
             return connection.bulk_with_keys(header, id, rest, keys);
         }
-        match connection.execution(id, rest) {
+        match connection.read_execution(header, id, rest) {
             Ok(execution) => connection.execute_with(header, id, &execution, keys),
-            Err(BadValue::Malformed) => connection.refuse_malformed_execution(header, id).into(),
-            Err(BadValue::Type) => connection.refuse_execution(header, id, UNKNOWN_TYPE).into(),
+            Err(step) => step.into(),
         }
     }
 }
