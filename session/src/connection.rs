@@ -9,7 +9,7 @@ use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 
 use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::PendingLastInsertId;
-use crate::answer::passing::Passing;
+use crate::answer::passing::CommandRest;
 use crate::budget::{Budget, Held};
 use crate::flow::Flow;
 use crate::insert::in_place::Rewriting;
@@ -37,7 +37,7 @@ pub(crate) struct Connection {
     /// For passthrough.
     pub(crate) flow: Flow,
     /// A command whose rest is still to be passed on.
-    pub(crate) passing: Option<Passing>,
+    pub(crate) rest: Option<CommandRest>,
     pub(crate) answer: Answer,
     /// The upstream's answer to a statement of our own, or one that is to be corrected, as far as it has come.
     pub(crate) gathered: Vec<u8>,
@@ -94,7 +94,7 @@ impl Connection {
             told: Told::default(),
             probe: None,
             flow: Flow::new(last_status),
-            passing: None,
+            rest: None,
             gathered: Vec::new(),
             last_insert_id: Some(0),
             pending_last_insert_id: None,

@@ -207,8 +207,8 @@ impl Job {
 
     /// What to do with the client's bytes that were not consumed yet.
     pub(crate) fn on_client(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
-        if let Some(passing) = connection.passing {
-            return connection.pass_on(passing, bytes);
+        if let Some(rest) = connection.rest {
+            return connection.pass_on(rest, bytes);
         }
         if connection.probe.is_some() {
             return Step::Blocked;

@@ -111,7 +111,7 @@ impl Session {
     /// Whether it is the client's turn, and nothing is asked of the server.
     pub(crate) fn is_clients_turn(&self) -> bool {
         let connection = &self.connection;
-        self.job.turn() == Turn::Command && !connection.is_passing() && connection.probe.is_none()
+        self.job.turn() == Turn::Command && !connection.has_rest() && connection.probe.is_none()
     }
 
     /// Whether neither a command nor a transaction is under way, so that the connection can be ended here.

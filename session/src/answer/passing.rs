@@ -11,14 +11,14 @@ use keywright_wire::bytes::{HEADER_BYTES, Header};
 
 /// A command's rest that is still to be passed on, or dropped.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Passing {
+pub(crate) struct CommandRest {
     left: usize,
     continues: bool,
     /// The command was answered already: its rest goes nowhere.
     is_refused: bool,
 }
 
-impl Passing {
+impl CommandRest {
     fn new(header: Header) -> Self {
         Self {
             left: header.total(),
@@ -38,7 +38,7 @@ impl Connection {
         after: After,
     ) -> Next {
         let job = self.expect(shape, after);
-        job.with(self.pass_on(Passing::new(header), bytes))
+        job.with(self.pass_on(CommandRest::new(header), bytes))
     }
 
     /// Passes a command on that begins with a statement's number, which the server may know by another.
@@ -79,16 +79,16 @@ impl Connection {
     /// Passes the rest of a command on whose first `front` bytes were replaced; it has no answer.
     pub(crate) fn pass_rest(&mut self, header: Header, front: usize) -> Step {
         let left = header.total().saturating_sub(front);
-        self.passing = (left > 0 || header.continues()).then_some(Passing {
+        self.rest = (left > 0 || header.continues()).then_some(CommandRest {
             left,
-            ..Passing::new(header)
+            ..CommandRest::new(header)
         });
         Step::Consumed(front)
     }
 
     /// Whether a command's rest is still to be passed on.
-    pub(crate) fn is_passing(&self) -> bool {
-        self.passing.is_some()
+    pub(crate) fn has_rest(&self) -> bool {
+        self.rest.is_some()
     }
 
     /// Passes on a command after which the session understands nothing more, such as a replica's, unless the session must see a
@@ -104,25 +104,25 @@ impl Connection {
     }
 
     /// Passes on, or drops, what there is of a command.
-    pub(crate) fn pass_on(&mut self, passing: Passing, bytes: &[u8]) -> Step {
-        self.passing = Some(passing);
-        if passing.left == 0 {
+    pub(crate) fn pass_on(&mut self, rest: CommandRest, bytes: &[u8]) -> Step {
+        self.rest = Some(rest);
+        if rest.left == 0 {
             let Some(header) = Header::read(bytes) else {
                 return Step::More {
                     at_least: HEADER_BYTES,
                 };
             };
-            let is_refused = passing.is_refused;
-            let next = Passing::new(header);
-            return self.pass_on(Passing { is_refused, ..next }, bytes);
+            let is_refused = rest.is_refused;
+            let next = CommandRest::new(header);
+            return self.pass_on(CommandRest { is_refused, ..next }, bytes);
         }
-        let now = passing.left.min(bytes.len());
+        let now = rest.left.min(bytes.len());
         if now == 0 {
             return Step::More { at_least: 1 };
         }
-        let left = passing.left - now;
-        self.passing = (left > 0 || passing.continues).then_some(Passing { left, ..passing });
-        match passing.is_refused {
+        let left = rest.left - now;
+        self.rest = (left > 0 || rest.continues).then_some(CommandRest { left, ..rest });
+        match rest.is_refused {
             true => Step::Consumed(now),
             false => Step::Forward(now),
         }
@@ -142,11 +142,11 @@ impl Connection {
 
     /// The command at the front goes nowhere.
     pub(crate) fn drop_front(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let passing = Passing {
+        let rest = CommandRest {
             is_refused: true,
-            ..Passing::new(header)
+            ..CommandRest::new(header)
         };
-        self.pass_on(passing, bytes)
+        self.pass_on(rest, bytes)
     }
 
     /// The client's file for LOAD DATA LOCAL, up to its empty packet.
@@ -160,6 +160,6 @@ impl Connection {
             self.answer.local_file_sent();
             return Step::Forward(HEADER_BYTES);
         }
-        self.pass_on(Passing::new(header), bytes)
+        self.pass_on(CommandRest::new(header), bytes)
     }
 }

@@ -178,7 +178,7 @@ impl MultiStatement {
 
     /// What was added to the client's output from `before` on belongs to the answer of all statements together.
     fn reply(&mut self, connection: &mut Connection, before: usize) {
-        let is_answered = self.is_answered(connection) && !connection.is_passing();
+        let is_answered = self.is_answered(connection) && !connection.has_rest();
         let part = connection.down.get_mut(before..).unwrap_or_default();
         let last = self.number(part);
         let Some(last) = last

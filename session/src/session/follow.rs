@@ -72,7 +72,7 @@ impl Session {
     /// Whether the client's next command is waited for, or is at the front and nothing of it went out yet.
     fn is_at_command(&self) -> bool {
         let connection = &self.connection;
-        self.job.can_begin_anew() && connection.probe.is_none() && !connection.is_passing()
+        self.job.can_begin_anew() && connection.probe.is_none() && !connection.has_rest()
     }
 }
 
