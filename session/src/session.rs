@@ -75,6 +75,8 @@ impl Session {
         };
         let mut fresh = Self::new(Arc::clone(&before.rules), facts);
         fresh.connection.budget = before.budget.take();
+        // The driver may not have heard yet of what came before.
+        fresh.connection.events = std::mem::take(&mut before.events);
         *self = match before.must_see_change_user {
             true => fresh.must_see_change_user(),
             false => fresh,
