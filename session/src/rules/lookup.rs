@@ -26,7 +26,8 @@ impl Connection {
         };
         match self.rule_behind(table) {
             Some(_) if !is_known => Err(Question::Hidden(table.clone())),
-            Some(_) | None => Ok(self.rule_of(table)),
+            Some(rule) => Ok((!self.hides(schema, name)).then_some(rule)),
+            None => Ok(None),
         }
     }
 
