@@ -172,3 +172,79 @@ fn count(text: &[u8], byte: u8) -> u64 {
     let found = memchr::memchr_iter(byte, text).count();
     u64::try_from(found).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Room, Taken, Taking};
+    use crate::step::Step;
+    use keywright_wire::bytes::Header;
+
+    const COMMAND: &[u8] = b"\x05\0\0\0\x03LOAD";
+    const FILE: &[u8] = b"\x06\0\0\x02a\nb\nc\n\x02\0\0\x03d\n\0\0\0\x04";
+
+    fn taken(taking: &mut Taking, bytes: &[u8], room: Room) -> String {
+        match taking.take(bytes, room, b'\n') {
+            Taken::Step(Step::More { at_least }) => format!("more {at_least}"),
+            Taken::Step(Step::Consumed(bytes)) => format!("consumed {bytes}"),
+            Taken::Step(other) => format!("{other:?}"),
+            Taken::Whole(file, rows) => format!("whole {} {rows}", file.bytes()),
+            Taken::Dropped(last) => format!("dropped {}", last.sequence),
+        }
+    }
+
+    fn behind() -> Taking {
+        let sequence = 0;
+        let len = COMMAND.len() - 4;
+        Taking::behind(Header { len, sequence })
+    }
+
+    #[test]
+    fn a_file_is_counted_behind_its_command_in_whatever_parts_it_comes() {
+        let all = [COMMAND, FILE].concat();
+        let room = Room {
+            bytes_max: FILE.len(),
+            memory_full: false,
+        };
+        // Four lines, and what may stand behind the last.
+        let whole = format!("whole {} 5", FILE.len());
+        assert_eq!(taken(&mut behind(), &all, room), whole);
+        let mut taking = behind();
+        for end in COMMAND.len()..all.len() {
+            let said = taken(&mut taking, &all[..end], room);
+            let wanted: Option<usize> = said.strip_prefix("more ").and_then(|n| n.parse().ok());
+            assert!(wanted.is_some_and(|wanted| wanted > end), "{end}: {said}");
+        }
+        assert_eq!(taken(&mut taking, &all, room), whole);
+    }
+
+    #[test]
+    fn one_that_is_too_long_is_dropped_up_to_its_end() {
+        let all = [COMMAND, FILE].concat();
+        let narrow = Room {
+            bytes_max: 9,
+            memory_full: false,
+        };
+        let full = Room {
+            bytes_max: 0,
+            memory_full: true,
+        };
+        for (room, first) in [(narrow, all.len()), (full, COMMAND.len() + 3)] {
+            let mut taking = behind();
+            let mut rest = &all[..first];
+            let mut dropped = 0;
+            let end = loop {
+                let said = taken(&mut taking, rest, room);
+                match said.strip_prefix("consumed ") {
+                    Some(bytes) => {
+                        let bytes: usize = bytes.parse().unwrap_or(usize::MAX);
+                        dropped += bytes;
+                        rest = &rest[bytes..];
+                    }
+                    None if said.starts_with("more") => rest = &all[dropped..],
+                    None => break said,
+                }
+            };
+            assert_eq!((end.as_str(), rest), ("dropped 4", &[0, 0, 0, 4][..]));
+        }
+    }
+}
