@@ -99,6 +99,16 @@ impl Job {
         Next { job: self, step }
     }
 
+    /// There is no memory any more for a command that came whole before: it is looked at as one that is too long. Its table stays
+    /// entered meanwhile.
+    pub(crate) fn look_at_beginning(self, connection: &mut Connection, bytes: &[u8]) -> Next {
+        let next = connection.command(bytes);
+        match (next.job, next.step) {
+            (Self::Idle, Step::Blocked) => self.with(Step::Blocked),
+            (job, step) => job.with(step),
+        }
+    }
+
     /// Whose turn it is, once nothing is asked of the server.
     #[inline]
     pub(crate) fn turn(&self) -> Turn {
@@ -387,7 +397,11 @@ impl Job {
                 };
                 let job = std::mem::replace(self, Self::Idle);
                 *self = match connection.probe.take() {
-                    Some(probe) => connection.answer_probe(probe, end, answer),
+                    Some(probe) => match connection.answer_probe(probe, end, answer) {
+                        // The command at the front is looked at again.
+                        Self::Idle => job,
+                        answered => answered,
+                    },
                     None => job.on_reply(connection, end, answer),
                 };
                 if !self.is_half_way() {

@@ -133,7 +133,10 @@ impl Load {
             phase => match connection.whole_command(bytes) {
                 Some(whole) => self.go_on(connection, &whole, phase),
                 // It came whole before; only where there is no memory any more it is not found so.
-                None if phase.turn() == Turn::Command => connection.command(bytes),
+                None if phase.turn() == Turn::Command => {
+                    self.phase = phase;
+                    Job::Load(self).look_at_beginning(connection, bytes)
+                }
                 None => self.at(phase, Step::Blocked),
             },
         }

@@ -274,7 +274,7 @@ impl TextExecution {
     ) -> Next {
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
-            return connection.command(bytes);
+            return Job::TextExecution(self).look_at_beginning(connection, bytes);
         };
         match std::mem::replace(&mut self.phase, Phase::Keys) {
             Phase::Ready(keys) => self.prepare(connection, whole.header, keys),
