@@ -128,7 +128,7 @@ impl Talk {
     }
 }
 
-/// The row that the session asks for: modes, character set, database, increment, insert_id.
+/// The row that the session asks for: modes, character set, database, increment, insert_id, which server it is.
 fn context() -> Vec<u8> {
     let definition = |sequence| {
         packet(
@@ -136,15 +136,15 @@ fn context() -> Vec<u8> {
             b"\x03def\0\0\0\x01a\0\x0c\x2d\0\0\0\0\0\xfd\0\0\0\0\0",
         )
     };
-    let mut answer = packet(1, &[5]);
-    for sequence in 2..7 {
+    let mut answer = packet(1, &[6]);
+    for sequence in 2..8 {
         answer.extend(definition(sequence));
     }
     answer.extend(packet(
-        7,
-        b"\x13STRICT_TRANS_TABLES\x07utf8mb4\x04shop\x011\x010",
+        8,
+        b"\x13STRICT_TRANS_TABLES\x07utf8mb4\x04shop\x011\x010\x02id",
     ));
-    answer.extend(packet(8, &[0xFE, 0, 0, 2, 0, 0, 0]));
+    answer.extend(packet(9, &[0xFE, 0, 0, 2, 0, 0, 0]));
     answer
 }
 

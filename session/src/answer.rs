@@ -1,8 +1,7 @@
 //! Answers: LAST_INSERT_ID() and ROW_COUNT() as native auto-increment shows them ([`last_insert_id`]), what is passed on untouched
-//! ([`passing`]) and what that changes ([`after`]), and what clients are told otherwise ([`errors`], [`ending`]).
+//! ([`passing`]) and what that changes ([`after`]), and what clients are told otherwise ([`errors`]).
 
 pub(crate) mod after;
-pub(crate) mod ending;
 pub(crate) mod errors;
 pub(crate) mod last_insert_id;
 pub(crate) mod passing;

@@ -4,7 +4,7 @@ use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::done::{read_end, read_ok};
 use keywright_wire::protocol::{COM_STMT_CLOSE, CURSOR_EXISTS, EOF, IN_TRANSACTION, MORE_RESULTS};
 
-use crate::session::Session;
+use crate::step::Step;
 
 /// The last packet of rows: EOF, or OK in its place where nothing else is to be said.
 const ENDS_BYTES: [usize; 2] = [9, 11];
@@ -44,18 +44,34 @@ impl Flow {
         }
     }
 
-    pub(crate) fn on_client(&mut self, part: &[u8]) {
+    /// Passes on what the client sends.
+    pub(crate) fn pass_client(&mut self, part: &[u8]) -> Step {
+        if part.is_empty() {
+            return Step::More { at_least: 1 };
+        }
+        self.on_client(part);
+        Step::Forward(part.len())
+    }
+
+    /// Passes on what the upstream sends.
+    pub(crate) fn pass_upstream(&mut self, part: &[u8]) -> Step {
+        self.on_upstream(part);
+        Step::Forward(part.len())
+    }
+
+    fn on_client(&mut self, part: &[u8]) {
         self.parts = self.parts.wrapping_add(1);
         self.is_asked |= !part.chunks(CLOSE_BYTES).all(is_close);
     }
 
-    pub(crate) fn on_upstream(&mut self, part: &[u8]) {
+    fn on_upstream(&mut self, part: &[u8]) {
         self.parts = self.parts.wrapping_add(1);
         self.is_asked = false;
         self.status = status_of(part);
     }
 
-    fn rest(&self) -> Rest {
+    /// What the connection is doing.
+    pub(crate) fn rest(&self) -> Rest {
         const BUSY: u16 = IN_TRANSACTION | MORE_RESULTS | CURSOR_EXISTS;
         match self.status {
             _ if self.is_asked => Rest::Busy,
@@ -83,13 +99,6 @@ fn status_of(part: &[u8]) -> Option<u16> {
         let is_end = Header::read(end)?.total() == end.len() && payload.first() == Some(&EOF);
         is_end.then(|| read_end(payload))?.map(|done| done.status)
     })
-}
-
-impl Session {
-    /// What a connection in passthrough is doing.
-    pub fn rest(&self) -> Rest {
-        self.flow.rest()
-    }
 }
 
 #[cfg(test)]

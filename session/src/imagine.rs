@@ -194,7 +194,7 @@ impl Imagined {
         let asked = self.asked.take();
         // It also says which view.
         let touched = self.rule_touched(text).filter(|touched| {
-            asked.is_none_or(|asked| self.session.rules.configured(*touched) == asked)
+            asked.is_none_or(|asked| self.session.connection.rules.configured(*touched) == asked)
         });
         Explained {
             rule: touched.or(asked),
@@ -240,6 +240,7 @@ impl Imagined {
                 Step::More { .. } if asks_client && self.session.awaits_file() => {
                     client.extend(NO_MORE);
                 }
+                Step::Blocked if asks_client && !answers.is_empty() => {}
                 // Nothing more comes from either side.
                 Step::More { .. }
                 | Step::Blocked
@@ -256,7 +257,7 @@ impl Imagined {
     }
 
     fn rule_touched(&self, text: &[u8]) -> Option<usize> {
-        let modes = self.session.context.modes;
+        let modes = self.session.connection.context.modes;
         split(text, &modes).iter().find_map(|piece| {
             let text = text.get(piece.range.clone())?;
             let inserts_into = |text: &[u8]| -> Option<TableName> {
@@ -269,7 +270,7 @@ impl Imagined {
             let table = inserts_into(text)
                 .or_else(|| load_target(text, &modes))
                 .or_else(prepared)?;
-            self.session.rule_of(&table)
+            self.session.connection.rule_of(&table)
         })
     }
 }

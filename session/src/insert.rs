@@ -1,9 +1,11 @@
-//! Statements on rules' tables, as text: what is read of them ([`plan`]), INSERTs of rows ([`values`], [`in_place`]), INSERT … SELECT
-//! ([`select`]), LOAD DATA ([`load`], [`local_file`]). What cannot be done exactly ([`refuse`]), and what the server may refuse at the
-//! fence ([`native`]).
+//! Statements on rules' tables, as text: what is read of them ([`plan`]), their keys ([`keys`]), INSERTs of rows ([`values`], [`in_place`]),
+//! INSERT … SELECT ([`select`]), LOAD DATA ([`load`], [`loading`], [`local_file`]). What cannot be done exactly ([`refuse`]), and what the
+//! server may refuse at the fence ([`native`]).
 
 pub(crate) mod in_place;
+pub(crate) mod keys;
 pub(crate) mod load;
+pub(crate) mod loading;
 pub(crate) mod local_file;
 pub(crate) mod native;
 pub(crate) mod plan;

@@ -4,9 +4,12 @@
 //! finds where a packet ends. An INSERT on a table with a rule is gathered and rewritten, and its answer is corrected to what
 //! native auto-increment would have shown.
 //!
-//! - [`rules`]: which column of which tables gets keys; `rules/traffic`: what is under way on those tables, so that rules can change while
-//!   connections are open.
-//! - `session`: whose turn it is. `client`: what clients send. `server`: what is known of the server.
+//! - [`rules`]: which column of which tables gets keys, and which rule is for a table that a statement names (`rules/lookup`);
+//!   `rules/admissions`, `rules/traffic`: who may begin something on those tables, and what is under way there, so that rules can change
+//!   while connections are open.
+//! - `session`: what drivers call. `connection`: what a connection knows. `job`: what is under way for the client's command, one job at a
+//!   time; it takes events and the connection.
+//! - `client`: what clients send. `server`: what is known of the server, and how it is asked.
 //! - `insert`, `prepared`: statements on rules' tables, as text and prepared. `budget`: the memory that prepared ones may take.
 //! - `answer`: answers as clients get them, LAST_INSERT_ID() among them. `flow`: connections whose bytes nobody reads.
 //! - [`imagine`]: what would become of a statement, without a server.
@@ -26,9 +29,11 @@
 mod answer;
 mod budget;
 mod client;
+mod connection;
 mod flow;
 pub mod imagine;
 mod insert;
+mod job;
 mod prepared;
 pub mod rules;
 mod server;
@@ -39,11 +44,12 @@ pub use budget::Budget;
 pub use client::show::{List, Listing};
 pub use flow::Rest;
 pub use insert::in_place::Room;
-pub use rules::traffic::{PassthroughConnection, RuleAdmission, RulesUpdate, Traffic};
+pub use rules::admissions::RuleAdmission;
+pub use rules::traffic::{PassthroughConnection, Traffic};
 pub use rules::{
     KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule,
     Rules, TableSnapshot, View, ViewKey,
 };
 pub use server::schema::SchemaChanges;
-pub use session::Session;
+pub use session::{RulesUpdate, Session};
 pub use step::{Event, KeyFailure, KeyRequest, Limits, SessionFacts, StatementOutcome, Step};

@@ -1,5 +1,7 @@
-//! Prepared statements on rules' tables: [`prepare`], [`execute`], [`execute_bulk`], INSERT … SELECT ([`select_prepared`]), those that bring their own keys ([`by_order`]), and the
-//! SQL statements PREPARE and EXECUTE ([`text_prepare`]). Keys among parameters: [`param_keys`], [`bulk_keys`], [`place`].
+//! Prepared statements on rules' tables: [`prepare`], [`prepare_passed`], [`execute`], [`execute_bulk`], executions that wait for keys ([`keyed`]), INSERT … SELECT
+//! ([`select_prepared`]), and the SQL statements PREPARE and EXECUTE ([`text_prepare`]). Those that are passed on: [`passed`], among them
+//! INSERTs that bring their own keys ([`by_order`]). Commands that only name one: [`named`]. Keys among parameters: [`param_keys`],
+//! [`bulk_keys`], [`place`].
 
 pub(crate) mod as_is;
 pub(crate) mod bulk_keys;
@@ -7,10 +9,14 @@ pub(crate) mod by_order;
 pub(crate) mod database;
 pub(crate) mod execute;
 pub(crate) mod execute_bulk;
+pub(crate) mod keyed;
+pub(crate) mod named;
 pub(crate) mod observed;
 pub(crate) mod param_keys;
+pub(crate) mod passed;
 pub(crate) mod place;
 pub(crate) mod prepare;
+pub(crate) mod prepare_passed;
 pub(crate) mod refresh;
 pub(crate) mod select_prepared;
 pub(crate) mod statements;

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use keywright_rewrite::Unsupported;
 
 use crate::server::schema::SchemaChanges;
-use traffic::{Admissions, RuleAdmission, Traffic};
+use admissions::{Admissions, RuleAdmission};
+use traffic::Traffic;
 
+pub(crate) mod admissions;
+mod lookup;
 mod pattern;
 mod rule;
 mod table_snapshots;

@@ -68,7 +68,7 @@ pub struct KeyFailure {
 pub enum Step {
     /// Send the first so many bytes on unchanged, and drop them.
     Forward(usize),
-    /// Drop the first so many bytes, perhaps none: what goes out instead is in the session's two outputs.
+    /// Drop the first so many bytes: what goes out instead is in the session's two outputs.
     Consumed(usize),
     /// The buffer of this side must hold so many bytes in all before anything can be said.
     More {

@@ -370,7 +370,7 @@ impl Relay {
             }
             Step::Consumed(count) => {
                 from.input.drop_front(count);
-                self.waits_until = self.waits_until.filter(|_| count == 0);
+                self.waits_until = None;
                 Moved::Yes
             }
             // The client has got the error, and still sends more.

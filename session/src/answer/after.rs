@@ -5,9 +5,9 @@ use keywright_wire::capability::MULTI_STATEMENTS;
 use keywright_wire::done::Done;
 
 use crate::answer::last_insert_id::Reply;
+use crate::connection::Connection;
 use crate::prepared::statements::{Passed, Statements};
 use crate::prepared::text_prepare::TextStatement;
-use crate::session::Session;
 use crate::step::SessionFacts;
 
 /// Schema and table.
@@ -114,7 +114,7 @@ impl After {
     }
 }
 
-impl Session {
+impl Connection {
     pub(crate) fn finish(&mut self, after: After, end: Option<End>) {
         let succeeded = matches!(end, Some(End::Ok(_) | End::Prepared { .. }) | None);
         // Only an INSERT that generates a key uses insert_id up, and which one did is not known.

@@ -10,13 +10,19 @@ use keywright_rewrite::{
     last_insert_id_change, last_insert_id_use_of,
 };
 use keywright_wire::answer::End;
+use keywright_wire::bytes::Reader;
 use keywright_wire::done::Done;
-use keywright_wire::packets::{single_ok, write_ok_with_id};
+use keywright_wire::packets::{only_row, single_ok, write_ok_with_id};
 
 use crate::answer::after::After;
 use crate::client::kinds::may_set_last_insert_id;
-use crate::session::{Gather, Session};
+use crate::connection::Connection;
+use crate::job::Job;
+use crate::server::probe::Probe;
 use crate::step::Step;
+
+/// Asks what LAST_INSERT_ID() is.
+pub(crate) const ASK_LAST_INSERT_ID: &[u8] = b"SELECT LAST_INSERT_ID() LIMIT 1";
 
 /// What a statement that is passed on may see and change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +137,7 @@ impl Reply {
     }
 }
 
-impl Session {
+impl Connection {
     /// What LAST_INSERT_ID() shows, as far as that is known.
     pub(crate) fn shown_last_insert_id(&self) -> Option<u64> {
         match self.pending_last_insert_id {
@@ -344,16 +350,35 @@ impl Session {
             // Unlike DO it leaves FOUND_ROWS().
             _ => format!("SET last_insert_id={id}"),
         };
-        self.own_query(text.as_bytes(), Gather::SetLastInsertId)
+        self.ask_by_text(text.as_bytes(), Probe::SetLastInsertId)
+    }
+
+    /// Asks what it is.
+    pub(crate) fn ask_last_insert_id(&mut self) -> Step {
+        self.ask_by_text(ASK_LAST_INSERT_ID, Probe::ReadLastInsertId)
+    }
+
+    /// LAST_INSERT_ID() was asked for.
+    pub(crate) fn learn_last_insert_id(&mut self, answer: &[u8]) -> Job {
+        let row = only_row(answer, 1, self.deprecates_eof());
+        let id = row.and_then(|row| std::str::from_utf8(Reader(row).text()?).ok()?.parse().ok());
+        match id {
+            Some(id) => {
+                self.last_insert_id = Some(id);
+                Job::Idle
+            }
+            None => self.fail_own(answer),
+        }
     }
 
     /// LAST_INSERT_ID() was brought up to date, or could not be.
-    pub(crate) fn answer_last_insert_id(&mut self, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn answer_last_insert_id(&mut self, end: Option<End>, answer: &[u8]) -> Job {
         if end == Some(End::Error) {
-            self.fail_own(answer);
+            self.fail_own(answer)
         } else {
             self.last_insert_id = self.shown_last_insert_id();
             self.pending_last_insert_id = None;
+            Job::Idle
         }
     }
 }

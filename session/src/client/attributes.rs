@@ -6,7 +6,7 @@ use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::capability::QUERY_ATTRIBUTES;
 use keywright_wire::values::BadValue;
 
-use crate::session::Session;
+use crate::connection::Connection;
 
 /// Longest attributes of a text that are sent again with what it is rewritten to, bytes.
 const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
@@ -16,7 +16,7 @@ pub(crate) const HEAD_BYTES_MAX: usize = 4096;
 /// Why a text behind attributes, or an execution with them, gets no keys.
 pub(crate) const UNKNOWN_TYPE: Unsupported = Unsupported::Attributes("of a type that is not known");
 
-impl Session {
+impl Connection {
     /// Whether statements come with attributes.
     pub(crate) fn has_attributes(&self) -> bool {
         self.facts.capabilities & QUERY_ATTRIBUTES != 0
@@ -50,15 +50,14 @@ impl Session {
             true => NO_ATTRIBUTES,
         }
     }
+}
 
-    /// What stands before the client's text, to be sent with what it is rewritten to.
-    pub(crate) fn attributes<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Unsupported> {
-        let from = HEADER_BYTES + 1;
-        Some(self.front)
-            .filter(|front| *front <= ATTRIBUTES_BYTES_MAX)
-            .and_then(|front| bytes.get(from..from.checked_add(front)?))
-            .ok_or(Unsupported::Attributes("longer than 64 KiB"))
-    }
+/// The attributes at the front of a payload, so many bytes, to be sent with what the text behind them is rewritten to.
+pub(crate) fn attributes_of(payload: &[u8], front: usize) -> Result<&[u8], Unsupported> {
+    payload
+        .get(..front)
+        .filter(|_| front <= ATTRIBUTES_BYTES_MAX)
+        .ok_or(Unsupported::Attributes("longer than 64 KiB"))
 }
 
 /// Where the beginning of a long text ends: in its first packet, however long that is.

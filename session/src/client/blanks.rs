@@ -2,13 +2,13 @@
 
 use keywright_rewrite::has_blanks_beyond_ascii;
 
-use crate::session::Session;
+use crate::connection::Connection;
 use crate::step::Step;
 
 /// What most character sets with blanks beyond ASCII have one of.
 const MOSTLY: [u8; 2] = [0xA0, 0xFF];
 
-impl Session {
+impl Connection {
     /// Whether a text cannot be read. `Err`: the character set is to be asked for first.
     pub(crate) fn is_beyond_reading(&mut self, text: &[u8]) -> Result<bool, Step> {
         if !self.rewrites_any() {

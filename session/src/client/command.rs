@@ -10,30 +10,30 @@ use keywright_wire::protocol::{
 };
 
 use crate::answer::after::After;
-use crate::session::Session;
+use crate::connection::Connection;
+use crate::job::Next;
 use crate::step::Step;
 
 /// Longest command that only names something: a statement, a database, a user with what its client says of itself. Bytes.
 const SHORT_BYTES_MAX: usize = 64 << 10;
 
-impl Session {
-    pub(crate) fn command(&mut self, bytes: &[u8]) -> Step {
+impl Connection {
+    pub(crate) fn command(&mut self, bytes: &[u8]) -> Next {
         let Some(header) = Header::read(bytes) else {
             return Step::More {
                 at_least: HEADER_BYTES,
-            };
+            }
+            .into();
         };
-        if std::mem::take(&mut self.drop_command) {
-            return self.drop_front(header, bytes);
-        }
         self.watches_fence = false;
         if header.len == 0 {
-            return self.malformed();
+            return self.malformed().into();
         }
         let Some(&command) = bytes.get(HEADER_BYTES) else {
             return Step::More {
                 at_least: HEADER_BYTES + 1,
-            };
+            }
+            .into();
         };
         match command {
             COM_QUERY => self.query(header, bytes),
@@ -49,14 +49,14 @@ impl Session {
                     let after = After::Database(name.to_vec());
                     self.pass(header, bytes, Shape::Simple, after)
                 }
-                Err(step) => step,
+                Err(step) => step.into(),
             },
             COM_FIELD_LIST => self.pass(header, bytes, Shape::Fields, After::Nothing),
             COM_STATISTICS => self.pass(header, bytes, Shape::OnePacket, After::Nothing),
             COM_PROCESS_INFO => self.pass(header, bytes, Shape::Results, After::Nothing),
             COM_CHANGE_USER => match self.short(header, bytes) {
-                Ok(_) => Step::Authenticate(header.total()),
-                Err(step) => step,
+                Ok(_) => Step::Authenticate(header.total()).into(),
+                Err(step) => step.into(),
             },
             COM_BINLOG_DUMP | COM_TABLE_DUMP | COM_BINLOG_DUMP_GTID | COM_CLONE => {
                 self.stream(header, bytes)
@@ -66,12 +66,12 @@ impl Session {
                     let after = After::Multi(option.first() == Some(&0));
                     self.pass(header, bytes, Shape::Simple, after)
                 }
-                Err(step) => step,
+                Err(step) => step.into(),
             },
             COM_RESET_CONNECTION => self.pass(header, bytes, Shape::Simple, After::Reset),
             COM_STMT_BULK_EXECUTE => self.bulk_execute(header, bytes),
             // The capability is not offered.
-            COM_MULTI => self.malformed(),
+            COM_MULTI => self.malformed().into(),
             // COM_CREATE_DB, COM_DROP_DB, COM_REFRESH, COM_SHUTDOWN, COM_PROCESS_KILL, COM_DEBUG, COM_PING, …: OK, EOF or ERR.
             _ => self.pass(header, bytes, Shape::Simple, After::Nothing),
         }

@@ -7,8 +7,9 @@ use keywright_wire::packets::write_query;
 use keywright_wire::protocol::{EOF, ERR, MORE_RESULTS};
 
 use crate::answer::after::After;
-use crate::client::text::Reading;
-use crate::session::{Session, Turn};
+use crate::client::text::{Query, Reading};
+use crate::connection::Connection;
+use crate::job::{Job, Next, Turn};
 use crate::step::Step;
 
 /// The statements of one text, and how far they were sent and answered.
@@ -28,6 +29,10 @@ pub(crate) struct MultiStatement {
     sequence: u8,
     /// Bytes to come of the packet that the client gets now.
     left: usize,
+    /// What is under way for that statement.
+    pub(crate) child: Job,
+    /// The last of them was answered, or the packets make no sense.
+    pub(crate) is_over: bool,
 }
 
 /// What is to be done with a text of several statements.
@@ -49,6 +54,8 @@ impl MultiStatement {
             consumed: 0,
             sequence,
             left: 0,
+            child: Job::Idle,
+            is_over: false,
         }
     }
 
@@ -94,6 +101,101 @@ impl MultiStatement {
         }
         last
     }
+
+    /// The client's turn while statements of one text wait: one after another takes the place of its bytes. `None`: there is no other.
+    pub(crate) fn on_client(&mut self, connection: &mut Connection) -> Option<Step> {
+        // They have bytes of their own.
+        let writes_in_place = std::mem::take(&mut connection.writes_in_place);
+        while !self.is_over {
+            if let Some(step) = self.next_step(connection) {
+                return Some(step);
+            }
+        }
+        connection.writes_in_place = writes_in_place;
+        None
+    }
+
+    /// `None`: the statement at hand has moved on.
+    fn next_step(&mut self, connection: &mut Connection) -> Option<Step> {
+        if self.is_answered(connection) && self.waiting().is_empty() {
+            if !connection.context.known && self.cut < self.plain_from {
+                return Some(connection.ask_context());
+            }
+            self.cut_next(&connection.context.modes);
+        }
+        let before = connection.down.len();
+        let waiting = self.command.get(self.consumed..).unwrap_or_default();
+        let step = match self.child.on_client(connection, waiting) {
+            Step::Forward(count) => {
+                let front = waiting.get(..count).unwrap_or_default();
+                connection.up.extend_from_slice(front);
+                self.consumed += count;
+                None
+            }
+            Step::Consumed(count) => {
+                self.consumed += count;
+                None
+            }
+            step @ (Step::Blocked | Step::Keys(_) | Step::Wait | Step::Close) => Some(step),
+            Step::More { .. } | Step::Authenticate(_) | Step::Show(_) => {
+                Some(connection.malformed())
+            }
+        };
+        self.reply(connection, before);
+        step
+    }
+
+    /// The upstream's turn while statements of one text wait, or the last of them is answered.
+    pub(crate) fn on_upstream(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
+        let before = connection.down.len();
+        let step = match self.child.on_upstream(connection, bytes) {
+            Step::Forward(count) => {
+                let front = bytes.get(..count).unwrap_or_default();
+                connection.down.extend_from_slice(front);
+                Step::Consumed(count)
+            }
+            step @ (Step::Consumed(_)
+            | Step::More { .. }
+            | Step::Blocked
+            | Step::Keys(_)
+            | Step::Wait
+            | Step::Authenticate(_)
+            | Step::Show(_)
+            | Step::Close) => step,
+        };
+        if connection.answer.wants_local_file() {
+            self.is_over = true;
+            return connection.malformed();
+        }
+        self.reply(connection, before);
+        step
+    }
+
+    /// Whether the statement at hand was answered, or none was sent yet.
+    fn is_answered(&self, connection: &Connection) -> bool {
+        self.child.turn() == Turn::Command && connection.probe.is_none()
+    }
+
+    /// What was added to the client's output from `before` on belongs to the answer of all statements together.
+    fn reply(&mut self, connection: &mut Connection, before: usize) {
+        let is_answered = self.is_answered(connection) && !connection.has_rest();
+        let part = connection.down.get_mut(before..).unwrap_or_default();
+        let last = self.number(part);
+        let Some(last) = last
+            .filter(|_| is_answered)
+            .and_then(|at| part.get_mut(at..))
+        else {
+            return;
+        };
+        let failed = last.get(HEADER_BYTES) == Some(&ERR);
+        if !failed && self.has_more() {
+            // An OK or EOF packet, since the answer ended with it.
+            let _ = announce_more(last);
+        } else {
+            // The rest of the text is not carried out.
+            self.is_over = true;
+        }
+    }
 }
 
 /// Says in an OK or EOF packet that another result follows.
@@ -115,7 +217,7 @@ fn announce_more(packet: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-impl Session {
+impl Connection {
     /// Whether one text may hold several statements, and this one does.
     pub(crate) fn is_several(&self, text: &[u8]) -> bool {
         self.allows_several()
@@ -126,25 +228,25 @@ impl Session {
     }
 
     /// Several statements in one text: passed on as they are if none of them is for a table with a rule.
-    pub(crate) fn several(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
+    pub(crate) fn several(&mut self, query: Query<'_>) -> Next {
         if !self.context.known {
-            return self.ask_context();
+            return self.ask_context().into();
         }
-        let multi_statement = split(text, &self.context.modes);
+        let multi_statement = split(query.text, &self.context.modes);
         if multi_statement.len() == 1 {
-            return self.one(header, bytes, text);
+            return self.one(query);
         }
-        match self.read_several(text) {
-            Err(()) => self.ask_context(),
-            Ok(Several::Whole(after)) => self.pass_query(header, bytes, text, after),
-            Ok(Several::Refuse(what)) => self.unsupported(header, bytes, None, what),
-            Ok(Several::OneByOne) => match self.attributes(bytes) {
+        match self.read_several(query.text) {
+            Err(()) => self.ask_context().into(),
+            Ok(Several::Whole(after)) => self.pass_query(query, after),
+            Ok(Several::Refuse(what)) => self.unsupported(query, None, what),
+            Ok(Several::OneByOne) => match query.attributes() {
                 Ok(attributes) => {
-                    let sequence = header.sequence.wrapping_add(1);
-                    self.multi_statement = Some(MultiStatement::new(attributes, text, sequence));
-                    Step::Consumed(header.total())
+                    let sequence = query.header.sequence.wrapping_add(1);
+                    let several = MultiStatement::new(attributes, query.text, sequence);
+                    Job::Several(Box::new(several)).with(Step::Consumed(query.header.total()))
                 }
-                Err(what) => self.unsupported(header, bytes, None, what),
+                Err(what) => self.unsupported(query, None, what),
             },
         }
     }
@@ -199,86 +301,6 @@ impl Session {
             // The client would number the packets of its file after those of an answer that it never saw.
             (true, true) => Several::Refuse(Unsupported::Several),
         })
-    }
-
-    /// The client's turn while statements of one text wait: the next of them takes the place of its bytes.
-    pub(crate) fn on_client_of_multi(&mut self, mut multi_statement: MultiStatement) -> Step {
-        if matches!(self.turn, Turn::Command) && multi_statement.waiting().is_empty() {
-            if !self.context.known && multi_statement.cut < multi_statement.plain_from {
-                self.multi_statement = Some(multi_statement);
-                return self.ask_context();
-            }
-            multi_statement.cut_next(&self.context.modes);
-        }
-        let before = self.down.len();
-        let step = match self.on_client_plain(multi_statement.waiting()) {
-            Step::Forward(count) => {
-                let front = multi_statement.waiting().get(..count).unwrap_or_default();
-                self.up.extend_from_slice(front);
-                multi_statement.consumed += count;
-                Step::Consumed(0)
-            }
-            Step::Consumed(count) => {
-                multi_statement.consumed += count;
-                Step::Consumed(0)
-            }
-            step @ (Step::Blocked | Step::Keys(_) | Step::Wait | Step::Close) => step,
-            Step::More { .. } | Step::Authenticate(_) | Step::Show(_) => self.malformed(),
-        };
-        self.reply_to_statement(multi_statement, before);
-        step
-    }
-
-    /// The upstream's turn while statements of one text wait, or the last of them is answered.
-    pub(crate) fn on_upstream_of_multi(
-        &mut self,
-        multi_statement: MultiStatement,
-        bytes: &[u8],
-    ) -> Step {
-        let before = self.down.len();
-        let step = match self.on_upstream_plain(bytes) {
-            Step::Forward(count) => {
-                self.down
-                    .extend_from_slice(bytes.get(..count).unwrap_or_default());
-                Step::Consumed(count)
-            }
-            step @ (Step::Consumed(_)
-            | Step::More { .. }
-            | Step::Blocked
-            | Step::Keys(_)
-            | Step::Wait
-            | Step::Authenticate(_)
-            | Step::Show(_)
-            | Step::Close) => step,
-        };
-        if self.answer.wants_local_file() {
-            return self.malformed();
-        }
-        self.reply_to_statement(multi_statement, before);
-        step
-    }
-
-    /// What was added to the client's output from `before` on belongs to the answer of all statements together.
-    fn reply_to_statement(&mut self, mut multi_statement: MultiStatement, before: usize) {
-        let is_answered = matches!(self.turn, Turn::Command) && !self.is_passing();
-        let part = self.down.get_mut(before..).unwrap_or_default();
-        let last = multi_statement.number(part);
-        let Some(last) = last
-            .filter(|_| is_answered)
-            .and_then(|at| part.get_mut(at..))
-        else {
-            self.multi_statement = Some(multi_statement);
-            return;
-        };
-        let failed = last.get(HEADER_BYTES) == Some(&ERR);
-        if !failed && multi_statement.has_more() {
-            // An OK or EOF packet, since the answer ended with it.
-            let _ = announce_more(last);
-            self.multi_statement = Some(multi_statement);
-        } else {
-            // The rest of the text is not carried out, and the statement at hand goes with its bytes.
-            self.drop_command = false;
-        }
     }
 }
 

@@ -4,9 +4,9 @@ use keywright_rewrite::{Kind, Unsupported, behind_set_statement, kind, load_targ
 
 use crate::answer::after::After;
 use crate::client::text::Reading;
-use crate::session::Session;
+use crate::connection::Connection;
 
-impl Session {
+impl Connection {
     /// A statement behind `SET STATEMENT … FOR` that is no INSERT.
     pub(crate) fn behind_set(&self, text: &[u8]) -> Reading {
         let modes = &self.context.modes;

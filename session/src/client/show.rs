@@ -8,7 +8,8 @@ use keywright_wire::protocol::{
 };
 use keywright_wire::rows::TextResult;
 
-use crate::session::{Session, Turn};
+use crate::job::Job;
+use crate::session::Session;
 use crate::step::Step;
 
 /// Status flags of the session rather than of one statement: in a transaction, autocommit, no backslash escapes, read only.
@@ -148,13 +149,15 @@ impl Session {
 
     /// The step if such a statement is at the front.
     pub(crate) fn show_asked(&mut self, bytes: &[u8]) -> Option<Step> {
-        let is_turn = self.sees_status && matches!(self.turn, Turn::Command) && !self.is_passing();
-        if !is_turn || self.drop_command || bytes.get(HEADER_BYTES) != Some(&COM_QUERY) {
+        let is_turn = self.sees_status
+            && self.is_clients_turn()
+            && !matches!(self.job, Job::Answered | Job::Several(_));
+        if !is_turn || bytes.get(HEADER_BYTES) != Some(&COM_QUERY) {
             return None;
         }
         let header = Header::read(bytes)?;
         let payload = whole(header, bytes)?;
-        let text = payload.get(self.front_of(payload).ok()?..)?;
+        let text = payload.get(self.connection.front_of(payload).ok()?..)?;
         let show = Show::read(std::str::from_utf8(text).ok()?)?;
         self.show = Some(Box::new(show));
         Some(Step::Show(header.total()))
@@ -173,10 +176,10 @@ impl Session {
         let columns: Vec<&[u8]> = list.columns.iter().map(|name| name.as_bytes()).collect();
         let made = TextResult {
             sequence: 1,
-            deprecate_eof: self.deprecates_eof(),
-            extended: self.facts.capabilities & EXTENDED_METADATA != 0,
-            status: self.last_status & STATUS_OF_SESSION,
-            collation: match self.facts.collation {
+            deprecate_eof: self.connection.deprecates_eof(),
+            extended: self.connection.facts.capabilities & EXTENDED_METADATA != 0,
+            status: self.connection.last_status & STATUS_OF_SESSION,
+            collation: match self.connection.facts.collation {
                 0 => COLLATION,
                 chosen => chosen,
             },
@@ -189,7 +192,7 @@ impl Session {
                 .map(|value| value.as_deref().map(str::as_bytes))
                 .collect()
         });
-        made.write(rows, &mut self.down);
+        made.write(rows, &mut self.connection.down);
     }
 }
 

@@ -1,20 +1,85 @@
 //! A statement sent as text: what it is, and whether it can be passed on untouched.
 
+use std::borrow::Cow;
+
 use keywright_rewrite::{
-    InsertHead, Kind, Modes, TableName, Unread, Unsupported, kind, load_target, named_statement,
-    prepare_source, tables_touched, use_target, without_terminator,
+    Kind, TableName, Unsupported, kind, load_target, named_statement, prepare_source,
+    tables_touched, use_target, without_terminator,
 };
 use keywright_wire::answer::Shape;
-use keywright_wire::bytes::{Header, Joined, joined};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::values::BadValue;
 
 use crate::answer::after::{After, Named, Texts};
-use crate::client::attributes::{HEAD_BYTES_MAX, UNKNOWN_TYPE, beginning_end};
+use crate::client::attributes::{UNKNOWN_TYPE, attributes_of};
+use crate::connection::Connection;
 use crate::insert::native::Native;
+use crate::job::Next;
 use crate::prepared::text_prepare::TextStatement;
 use crate::server::context::is_harmless_set;
-use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
+
+/// A command that has come whole.
+pub(crate) struct Whole<'a> {
+    /// Of all its packets.
+    pub(crate) header: Header,
+    /// The client's bytes, at whose front it is.
+    bytes: &'a [u8],
+    /// What follows the command's own byte.
+    pub(crate) payload: Cow<'a, [u8]>,
+}
+
+impl<'a> Whole<'a> {
+    pub(crate) fn new(header: Header, bytes: &'a [u8], payload: Cow<'a, [u8]>) -> Self {
+        Self {
+            header,
+            bytes,
+            payload,
+        }
+    }
+
+    /// Its text, if that is to be prepared.
+    pub(crate) fn to_prepare(&self) -> Query<'_> {
+        Query {
+            text: without_terminator(&self.payload),
+            ..self.unread()
+        }
+    }
+
+    /// One whose text is not found.
+    fn unread(&self) -> Query<'_> {
+        Query {
+            header: self.header,
+            bytes: self.bytes,
+            payload: &self.payload,
+            front: 0,
+            text: &[],
+        }
+    }
+}
+
+/// A statement sent as text, to be carried out or prepared, at the front of the client's bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Query<'a> {
+    pub(crate) header: Header,
+    pub(crate) bytes: &'a [u8],
+    payload: &'a [u8],
+    /// Bytes of attributes before the text.
+    pub(crate) front: usize,
+    pub(crate) text: &'a [u8],
+}
+
+impl<'a> Query<'a> {
+    /// What stands before the text, to be sent with what it is rewritten to.
+    pub(crate) fn attributes(&self) -> Result<&'a [u8], Unsupported> {
+        attributes_of(self.payload, self.front)
+    }
+
+    /// Where the text begins in the client's bytes.
+    pub(crate) fn text_at(&self) -> usize {
+        self.front.saturating_add(HEADER_BYTES + 1)
+    }
+}
 
 /// What is known of one statement before it is carried out.
 pub(crate) enum Reading {
@@ -34,36 +99,40 @@ pub(crate) enum Reading {
     Execute(Vec<u8>),
 }
 
-impl Session {
-    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Step {
+impl Connection {
+    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Next {
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
             Joined::More(_) if self.is_for_no_rule(header, bytes) => {
                 return self.pass_unread(header, bytes, After::Nothing);
             }
-            Joined::More(at_least) => return Step::More { at_least },
+            Joined::More(at_least) => return Step::More { at_least }.into(),
             Joined::TooLong => return self.long_query(header, bytes),
         };
-        self.front = match self.front_of(&payload) {
-            Ok(front) => front,
-            Err(BadValue::Malformed) => return self.malformed(),
-            Err(BadValue::Type) => return self.unsupported(header, bytes, None, UNKNOWN_TYPE),
+        let whole = Whole::new(header, bytes, payload);
+        let query = match self.front_of(&whole.payload) {
+            Ok(front) => self.query_of(&whole, front),
+            Err(BadValue::Malformed) => return self.malformed().into(),
+            // Its text is not found.
+            Err(BadValue::Type) => return self.unsupported(whole.unread(), None, UNKNOWN_TYPE),
         };
-        let text = self.ended(payload.get(self.front..).unwrap_or_default());
-        if self.stage.plan.is_none() {
-            match self.is_beyond_reading(text) {
-                Ok(false) => {}
-                Ok(true) => return self.unsupported(header, bytes, None, Unsupported::Blank),
-                Err(step) => return step,
-            }
+        match self.is_beyond_reading(query.text) {
+            Ok(false) => {}
+            Ok(true) => return self.unsupported(query, None, Unsupported::Blank),
+            Err(step) => return step.into(),
         }
-        // A statement with a plan was read before, and is the only one of its text.
-        if self.stage.is_planned_insert() {
-            self.insert(header, bytes, text)
-        } else if self.stage.plan.is_none() && self.is_several(text) {
-            self.several(header, bytes, text)
-        } else {
-            self.one(header, bytes, text)
+        match self.is_several(query.text) {
+            true => self.several(query),
+            false => self.one(query),
+        }
+    }
+
+    /// The text of a command, behind so many bytes of attributes.
+    pub(crate) fn query_of<'a>(&self, whole: &'a Whole<'_>, front: usize) -> Query<'a> {
+        Query {
+            front,
+            text: self.ended(whole.payload.get(front..).unwrap_or_default()),
+            ..whole.unread()
         }
     }
 
@@ -75,90 +144,65 @@ impl Session {
         if is_statement { text } else { ended }
     }
 
+    /// The command at the front, which has come whole; `None` where there is no memory for it any more.
+    pub(crate) fn whole_command<'a>(&self, bytes: &'a [u8]) -> Option<Whole<'a>> {
+        match joined(Header::read(bytes)?, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => Some(Whole::new(header, bytes, payload)),
+            Joined::More(_) | Joined::TooLong => None,
+        }
+    }
+
     /// One statement.
-    pub(crate) fn one(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
-        let reading = match self.read_statement(text) {
-            Ok(reading) => reading,
-            Err(()) => return self.ask_context(),
-        };
-        match reading {
+    pub(crate) fn one(&mut self, query: Query<'_>) -> Next {
+        match self.read_statement(query.text) {
+            Err(()) => self.ask_context().into(),
             // The context is known here: otherwise the statement would not be read as an INSERT.
-            Reading::Insert if self.context.insert_id_set => {
-                self.pass_query(header, bytes, text, After::Nothing)
+            Ok(Reading::Insert) if self.context.insert_id_set => {
+                self.pass_query(query, After::Nothing)
             }
-            Reading::Insert => self.insert(header, bytes, text),
-            Reading::Load(table) => self.load(header, bytes, text, &table),
-            Reading::Pass(after) => match self.enter_named(header, text) {
-                Some(step) => step,
-                None => self.pass_query(header, bytes, text, after),
+            Ok(Reading::Insert) => self.insert(query),
+            Ok(Reading::Load(table)) => self.load(query, &table),
+            Ok(Reading::Pass(after)) => match self.enter_named(query.header, query.text) {
+                Some(step) => step.into(),
+                None => self.pass_query(query, after),
             },
-            Reading::Unsupported(table, what, after) => {
+            Ok(Reading::Unsupported(table, what, after)) => {
                 let rule = match after.names_text() {
                     true => self.rule_behind(&table),
                     false => match self.rule_now(&table) {
                         Ok(rule) => rule,
-                        Err(question) => return self.ask(&question),
+                        Err(question) => return self.ask(&question).into(),
                     },
                 };
                 match rule {
-                    Some(_) => self.unsupported_then(header, bytes, rule, what, after),
-                    None => self.pass_query(header, bytes, text, after),
+                    Some(_) => self.unsupported_then(query, rule, what, after),
+                    None => self.pass_query(query, after),
                 }
             }
-            Reading::Hidden(what) => {
-                self.unsupported_then(header, bytes, None, what, After::ANYTHING)
-            }
-            Reading::Prepare(statement) => self.prepare_text(header, bytes, text, *statement),
-            Reading::Execute(name) => self.execute_text(header, bytes, text, &name),
+            Ok(Reading::Hidden(what)) => self.unsupported_then(query, None, what, After::ANYTHING),
+            Ok(Reading::Prepare(statement)) => self.prepare_text(query, *statement),
+            Ok(Reading::Execute(name)) => self.execute_text(query, &name),
         }
     }
 
     /// Passes a statement on, after LAST_INSERT_ID() was brought up to date if it could see it.
-    pub(crate) fn pass_query(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        after: After,
-    ) -> Step {
-        let effect = self.effect(text);
+    pub(crate) fn pass_query(&mut self, query: Query<'_>, after: After) -> Next {
+        let effect = self.effect(query.text);
         if self.pending_last_insert_id.is_some() && effect.sees {
-            return self.update_last_insert_id(effect.counts);
+            return self.update_last_insert_id(effect.counts).into();
         }
         let after = self.note_effect(effect, after);
-        self.pass(header, bytes, Shape::Results, after)
+        self.pass(query.header, query.bytes, Shape::Results, after)
     }
 
     /// The same of an INSERT for whose rule the server makes the keys, unless it returns its rows.
-    pub(crate) fn pass_native_query(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        native: Native,
-    ) -> Step {
-        let effect = self.effect(text);
+    pub(crate) fn pass_native_query(&mut self, query: Query<'_>, native: Native) -> Next {
+        let effect = self.effect(query.text);
         if self.pending_last_insert_id.is_some() && effect.sees {
-            return self.update_last_insert_id(effect.counts);
+            return self.update_last_insert_id(effect.counts).into();
         }
         let after = self.note_effect(effect, After::Nothing);
-        self.pass_native(header, bytes, (Shape::Results, after), native)
-    }
-
-    /// Asks the server for its state; afterwards the command is read again.
-    pub(crate) fn ask_context(&mut self) -> Step {
-        if let Some(step) = self.ask_temporary() {
-            return step;
-        }
-        let probe = crate::server::context::probe(self.context.modes.server);
-        self.own_query(probe, Gather::Context)
-    }
-
-    pub(crate) fn own_query(&mut self, text: &[u8], gather: Gather) -> Step {
-        keywright_wire::packets::write_query(self.no_attributes(), text, &mut self.up);
-        self.answer.expect(Shape::Results);
-        self.turn = Turn::Gather(gather);
-        Step::Consumed(0)
+        self.pass_native(query.header, query.bytes, (Shape::Results, after), native)
     }
 
     /// Reads one statement. It may never be executed, so nothing is noted yet. `Err`: the server's modes must be known first.
@@ -263,98 +307,5 @@ impl Session {
             // It may be a CALL.
             None => Reading::Pass(After::ANYTHING),
         }
-    }
-
-    /// A statement that is too long to gather: it is passed on unless it is for a table with a rule.
-    fn long_query(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let head = self.beginning(header, bytes);
-        let at_least = beginning_end(header);
-        if head.map_or(0, <[u8]>::len) < HEAD_BYTES_MAX && bytes.len() < at_least {
-            return Step::More { at_least };
-        }
-        let Ok(head) = head else {
-            return self.long_attributes(header, bytes);
-        };
-        let modes = self.context.modes;
-        match kind(head, &modes) {
-            Kind::Insert | Kind::Replace => {
-                if !self.context.known {
-                    return self.ask_context();
-                }
-                let (is_free, rule) = match InsertHead::read(head, &modes) {
-                    Ok(head) => {
-                        let rule = self.rule_of(&head.table);
-                        let is_native = rule.is_none_or(|rule| !self.rewrites(rule));
-                        (!head.ends_text && is_native, rule)
-                    }
-                    Err(Unread::Refused | Unread::Unsupported(_)) => (!self.rewrites_any(), None),
-                };
-                if is_free {
-                    if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
-                        return step;
-                    }
-                    return self.pass_unread(header, bytes, After::Nothing);
-                }
-                self.refuse_long(
-                    "keywright: statement on a table with a rule is longer than rewrite_bytes_max",
-                )
-            }
-            _ => self.pass_unread(header, bytes, After::ANYTHING),
-        }
-    }
-
-    /// A statement that is too long to gather, and whose text begins too far behind its attributes to be read.
-    fn long_attributes(&mut self, header: Header, bytes: &[u8]) -> Step {
-        if self.rewrites_any() {
-            return self.refuse_long(
-                "keywright: query attributes of a statement longer than rewrite_bytes_max cannot be read",
-            );
-        }
-        self.pass_unread(header, bytes, After::ANYTHING)
-    }
-
-    /// Whether the beginning of a long statement shows that it is the only one of its text, and an INSERT that no rule is for.
-    fn is_for_no_rule(&self, header: Header, bytes: &[u8]) -> bool {
-        let head = self.beginning(header, bytes).unwrap_or_default();
-        if self.allows_several() || head.len() < HEAD_BYTES_MAX {
-            return false;
-        }
-        self.in_both_modes(|modes| match InsertHead::read(head, modes) {
-            Ok(head) => !head.ends_text && !self.may_match(&head.table),
-            Err(Unread::Refused | Unread::Unsupported(_)) => false,
-        })
-    }
-
-    /// Passes a statement on whose text is not read to its end.
-    fn pass_unread(&mut self, header: Header, bytes: &[u8], after: After) -> Step {
-        if self.pending_last_insert_id.is_some() {
-            return self.update_last_insert_id(false);
-        }
-        self.last_insert_id = None;
-        self.pass(header, bytes, Shape::Results, after)
-    }
-
-    /// Whether an INSERT or REPLACE could be for a table with a rule, in whatever modes the server reads it.
-    pub(crate) fn may_be_ruled(&self, text: &[u8]) -> bool {
-        !self.in_both_modes(|modes| match InsertHead::read(text, modes) {
-            Ok(head) => !self.may_match(&head.table),
-            Err(Unread::Refused) => true,
-            Err(Unread::Unsupported(_)) => false,
-        })
-    }
-
-    /// Whether something holds with ANSI_QUOTES and without.
-    fn in_both_modes(&self, holds: impl Fn(&Modes) -> bool) -> bool {
-        [false, true].into_iter().all(|ansi_quotes| {
-            holds(&Modes {
-                ansi_quotes,
-                ..self.context.modes
-            })
-        })
-    }
-
-    /// Whether a rule could be for a table as a statement names it.
-    pub(crate) fn may_match(&self, table: &TableName) -> bool {
-        self.rules.may_match(table.schema.as_deref(), &table.table)
     }
 }

@@ -10,7 +10,8 @@ use keywright_wire::rows::{TextResult, write_column, write_ok};
 
 use super::{Columns, Imagine, Imagined};
 use crate::answer::after::Named;
-use crate::insert::load::{ASK_LAST_ID, START};
+use crate::answer::last_insert_id::ASK_LAST_INSERT_ID;
+use crate::insert::loading::START;
 use crate::server::context::probe;
 use crate::server::temporary::SHOW_CREATE;
 
@@ -27,10 +28,12 @@ impl Imagined {
     ) {
         for (_, payload) in packets(&commands).unwrap_or_default() {
             match payload.split_first() {
-                Some((&COM_QUERY, text)) if text == probe(self.session.context.modes.server) => {
+                Some((&COM_QUERY, text))
+                    if text == probe(self.session.connection.context.modes.server) =>
+                {
                     self.tell_state(answers)
                 }
-                Some((&COM_QUERY, ASK_LAST_ID)) => {
+                Some((&COM_QUERY, ASK_LAST_INSERT_ID)) => {
                     write_row(&[b"1"], vec![Some(b"0")], answers);
                 }
                 Some((&COM_QUERY, START)) => write_ok(1, AUTOCOMMIT, answers),
@@ -58,7 +61,7 @@ impl Imagined {
     }
 
     fn wants_file(&self, text: &[u8]) -> bool {
-        let modes = self.session.context.modes;
+        let modes = self.session.connection.context.modes;
         kind(text, &modes) == Kind::LoadData
             && Load::read(text, &modes).is_ok_and(|load| load.is_local())
     }
@@ -125,7 +128,7 @@ impl Imagined {
 
     /// What a statement changes of the state.
     fn follow(&mut self, text: &[u8]) {
-        let modes = self.session.context.modes;
+        let modes = self.session.connection.context.modes;
         match kind(text, &modes) {
             Kind::Use => {
                 if let Some(name) = use_target(text, &modes) {
@@ -134,11 +137,15 @@ impl Imagined {
             }
             Kind::Set => self.follow_set(text),
             Kind::CreateTemporary => {
-                let made = self.session.tables_named(text);
+                let made = self.session.connection.tables_named(text);
                 self.temporary.extend(made.unwrap_or_default());
             }
             Kind::DropTable => {
-                let dropped = self.session.tables_named(text).unwrap_or_default();
+                let dropped = self
+                    .session
+                    .connection
+                    .tables_named(text)
+                    .unwrap_or_default();
                 self.temporary.retain(|there| !dropped.contains(there));
             }
             Kind::Insert | Kind::Replace | Kind::LoadData => self.has_insert_id = false,

@@ -2,10 +2,10 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{InPlace, Plan};
-use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES, Header};
+use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES};
 
-use crate::session::Session;
-use crate::step::Step;
+use crate::client::text::Query;
+use crate::connection::Connection;
 
 /// Shortest text that is rewritten in place, bytes: a shorter one is copied as quickly.
 const IN_PLACE_BYTES_MIN: usize = 32 << 10;
@@ -40,7 +40,7 @@ pub(crate) struct Rewriting {
 
 impl Rewriting {
     /// Rewrites it; `None` if that is not what lies there.
-    fn write(&self, bytes: &mut impl Room) -> Option<usize> {
+    pub(crate) fn write(&self, bytes: &mut impl Room) -> Option<usize> {
         let total = self.at.checked_add(self.how.new_bytes())?;
         let room = bytes.stretch(total);
         let len = u32::try_from(total.checked_sub(HEADER_BYTES)?).ok()?;
@@ -52,53 +52,31 @@ impl Rewriting {
     }
 }
 
-impl Session {
-    /// As [`Session::on_client`], of bytes that may be written to: a long INSERT gets its keys where it lies, and is forwarded.
-    pub fn on_client_in_place(&mut self, bytes: &mut impl Room) -> Step {
-        // Statements of one text have bytes of their own.
-        self.writes_in_place = self.multi_statement.is_none();
-        let step = self.on_client(bytes.there());
-        self.writes_in_place = false;
-        let Some(rewriting) = self.rewriting.take() else {
-            return step;
-        };
-        match rewriting.write(bytes) {
-            Some(total) => Step::Forward(total),
-            None => self.malformed(),
-        }
-    }
-
+impl Connection {
     /// How an INSERT is rewritten where it lies, if it is.
     pub(crate) fn in_place(
         &self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
+        query: Query<'_>,
         plan: &Plan,
         keys: &KeyBatch,
     ) -> Option<InPlace> {
         // What follows it would have to move as well.
-        let is_alone = bytes.len() == header.total() && header.sequence == 0;
-        if !self.writes_in_place || !is_alone || text.len() < IN_PLACE_BYTES_MIN {
+        let is_alone = query.bytes.len() == query.header.total() && query.header.sequence == 0;
+        if !self.writes_in_place || !is_alone || query.text.len() < IN_PLACE_BYTES_MIN {
             return None;
         }
-        self.attributes(bytes).ok()?;
-        let how = plan.in_place(text, keys)?;
-        let total = self.text_at().checked_add(how.new_bytes())?;
+        query.attributes().ok()?;
+        let how = plan.in_place(query.text, keys)?;
+        let total = query.text_at().checked_add(how.new_bytes())?;
         let is_one_packet = total - HEADER_BYTES < BODY_BYTES_MAX;
         // Memory was taken for a copy.
-        let fits = how.more_bytes() <= text.len();
-        (is_one_packet && fits && total >= bytes.len()).then_some(how)
+        let fits = how.more_bytes() <= query.text.len();
+        (is_one_packet && fits && total >= query.bytes.len()).then_some(how)
     }
 
     /// Writes it there as soon as the driver lets it.
-    pub(crate) fn rewrite_in_place(&mut self, plan: Plan, how: InPlace) {
-        let at = self.text_at();
+    pub(crate) fn rewrite_in_place(&mut self, query: Query<'_>, plan: Plan, how: InPlace) {
+        let at = query.text_at();
         self.rewriting = Some(Rewriting { plan, how, at });
-    }
-
-    /// Where the text of the command at the front begins.
-    fn text_at(&self) -> usize {
-        self.front.saturating_add(HEADER_BYTES + 1)
     }
 }

@@ -1,70 +1,21 @@
-//! LOAD DATA into a table with a rule. The server numbers the rows with LAST_INSERT_ID(), which is set to 0 before. The session sets
-//! it to its proper value before a statement can see it.
+//! LOAD DATA into a table with a rule: whether it can have keys. How it gets them: [`crate::insert::loading`].
 //!
 //! The number of rows in a file of the server's is known only afterwards. As with INSERT … SELECT, a statement with too few keys fails
 //! as a whole and is tried again with more. A client's file is gathered first, and its lines are counted.
 
-use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
-    Flavour, KeyColumn, Kind, Load, LoadPlan, TableName, Unread, Unsupported, is_given_key,
-    is_out_of_range, kind, load_target,
+    Flavour, KeyColumn, Kind, LoadPlan, TableName, Unread, Unsupported, kind, load_target,
 };
-use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::{HEADER_BYTES, Header, Reader, write_packet};
-use keywright_wire::packets::{error_text, last_packet, only_row, single_ok};
-use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
-use crate::answer::errors::write_error;
-use crate::answer::last_insert_id::PendingLastInsertId;
-use crate::insert::local_file::{File, Sending, Taking};
-use crate::insert::select::{GROWTH, NOT_REPEATABLE, ROWS_FIRST};
-use crate::insert::values::Stage;
+use crate::client::text::Query;
+use crate::connection::Connection;
+use crate::insert::loading::Load;
+use crate::insert::select::NOT_REPEATABLE;
+use crate::job::Next;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
 use crate::server::question::KeyThere;
-use crate::session::{Gather, Session, Turn};
-use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
-
-/// Makes the server's LAST_INSERT_ID() what the rewritten statement expects.
-pub(crate) const START: &[u8] = b"SET last_insert_id=0";
-pub(crate) const ASK_LAST_ID: &[u8] = b"SELECT LAST_INSERT_ID() LIMIT 1";
-
-/// A statement and how far it has come.
-#[derive(Debug)]
-pub(crate) struct Loading {
-    pub(crate) rule: usize,
-    pub(crate) plan: LoadPlan,
-    /// Rows that the next or present try has keys for.
-    rows: u64,
-    /// What LAST_INSERT_ID() showed before.
-    before: u64,
-    pub(crate) phase: Phase,
-    /// The client's file, which lies behind its command.
-    pub(crate) file: Option<File>,
-}
-
-/// What is next, or under way.
-#[derive(Debug)]
-pub(crate) enum Phase {
-    /// Keys are needed.
-    Keys,
-    /// LAST_INSERT_ID() is being made 0 for a try with these.
-    Start(KeyBatch),
-    /// The try with these can go out.
-    Ready(KeyBatch),
-    /// It went out; this was the first key.
-    Sent(u64),
-    /// The server is asked which file it wants.
-    Asked,
-    /// It has named the file, and the client is asked for it.
-    Named,
-    /// The client sends its file.
-    Taking(Taking),
-    /// The server gets the client's file.
-    Sending(u64, Sending),
-    /// The server has refused it, with this, before it got the client's file.
-    Refused(Vec<u8>),
-}
+use crate::step::StatementOutcome;
 
 /// What becomes of a LOAD DATA.
 enum LoadDecision {
@@ -97,62 +48,34 @@ fn decision(rule: &Rule, plan: &LoadPlan) -> LoadDecision {
     }
 }
 
-impl Loading {
-    /// What LAST_INSERT_ID() is to show: the first key, if its row went in. If a row failed, that was another one if a second
-    /// key was made.
-    fn shown_after(&self, first: u64, failed: bool, went_in: bool) -> PendingLastInsertId {
-        let before = self.before;
-        let if_above = |above| PendingLastInsertId::ToIfAbove {
-            above,
-            id: first,
-            before,
-        };
-        match (failed, went_in) {
-            (true, _) => if_above(first),
-            (false, true) if self.plan.may_be_given() => if_above(0),
-            (false, true) => PendingLastInsertId::To(first),
-            (false, false) => PendingLastInsertId::To(before),
-        }
-    }
-}
-
-impl Session {
+impl Connection {
     /// A LOAD DATA or LOAD XML.
-    pub(crate) fn load(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        table: &TableName,
-    ) -> Step {
-        if self.stage.load.is_some() {
-            return self.go_on_loading(header, bytes, text);
-        }
+    pub(crate) fn load(&mut self, query: Query<'_>, table: &TableName) -> Next {
         let index = match self.rule_now(table) {
             Ok(Some(index)) => index,
-            Ok(None) => return self.pass_query(header, bytes, text, After::Nothing),
-            Err(question) => return self.ask(&question),
+            Ok(None) => return self.pass_query(query, After::Nothing),
+            Err(question) => return self.ask(&question).into(),
         };
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(query, After::Nothing);
         };
         match self.key_there(table, index, &rule) {
-            Err(question) => return self.ask(&question),
-            Ok(KeyThere::No) => return self.pass_query(header, bytes, text, After::Nothing),
+            Err(question) => return self.ask(&question).into(),
+            Ok(KeyThere::No) => return self.pass_query(query, After::Nothing),
             Ok(KeyThere::Narrow) => {
-                return self.unsupported(header, bytes, Some(index), Unsupported::KeyNarrow);
+                return self.unsupported(query, Some(index), Unsupported::KeyNarrow);
             }
             Ok(KeyThere::Yes | KeyThere::Untold) => {}
         }
         let (schema, name) = self.named(table);
         if self.rules.is_ahead(index, schema, name) {
-            return self.unsupported(header, bytes, Some(index), Unsupported::TableAhead);
+            return self.unsupported(query, Some(index), Unsupported::TableAhead);
         }
         if self.context.insert_id_set {
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(query, After::Nothing);
         }
         if let Some(what) = self.rules.unsupported(index) {
-            return self.unsupported(header, bytes, Some(index), what);
+            return self.unsupported(query, Some(index), what);
         }
         let modes = self.context.modes;
         let key = KeyColumn {
@@ -163,16 +86,17 @@ impl Session {
             is_signed: rule.is_signed,
             is_strict: rule.repeatable,
         };
-        let plan = Load::read(text, &modes).and_then(|load| load.plan(text, &modes, &key));
+        let plan = keywright_rewrite::Load::read(query.text, &modes)
+            .and_then(|load| load.plan(query.text, &modes, &key));
         let plan = match plan {
             Ok(plan) => plan,
-            Err(Unread::Refused) => return self.pass_query(header, bytes, text, After::Nothing),
+            Err(Unread::Refused) => return self.pass_query(query, After::Nothing),
             Err(Unread::Unsupported(what)) => {
-                return self.unsupported(header, bytes, Some(index), what);
+                return self.unsupported(query, Some(index), what);
             }
         };
-        if let Some(step) = self.enter(header, Some(index)) {
-            return step;
+        if let Some(step) = self.enter(query.header, Some(index)) {
+            return step.into();
         }
         let decision = decision(&rule, &plan);
         if rule.mode == Mode::Observe {
@@ -189,40 +113,24 @@ impl Session {
             );
             self.note_native(index, None);
             self.watch_fence(index);
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(query, After::Nothing);
         }
         match decision {
-            LoadDecision::Try => self.begin_loading(index, plan, text),
-            LoadDecision::Explicit => self.refuse_explicit(header, index, &rule),
-            LoadDecision::AmbiguousId => self.refuse_ambiguous_id(header, index),
+            LoadDecision::Try => self.begin_loading(query, index, plan),
+            LoadDecision::Explicit => self.refuse_explicit(query.header, index).into(),
+            LoadDecision::AmbiguousId => self.refuse_ambiguous_id(query.header, index).into(),
             LoadDecision::Unsupported(what) => {
                 let what = Unsupported::LoadWith(what);
-                self.unsupported(header, bytes, Some(index), what)
+                self.unsupported(query, Some(index), what)
             }
         }
     }
 
-    fn begin_loading(&mut self, rule: usize, plan: LoadPlan, text: &[u8]) -> Step {
-        let Some(before) = self.shown_last_insert_id() else {
-            return match self.pending_last_insert_id {
-                Some(_) => self.update_last_insert_id(false),
-                None => self.own_query(ASK_LAST_ID, Gather::ReadLastInsertId),
-            };
-        };
-        let is_local = plan.is_local();
-        self.stage.load = Some(Loading {
-            rule,
-            plan,
-            rows: ROWS_FIRST.min(self.facts.limits.select_rows_max).max(1),
-            before,
-            phase: if is_local { Phase::Asked } else { Phase::Keys },
-            file: None,
-        });
-        if is_local {
-            // It goes out unchanged and gets an empty file, so that the server checks it before the client sends anything.
-            self.own_query(text, Gather::FileName)
-        } else {
-            self.ask_load_keys()
+    fn begin_loading(&mut self, query: Query<'_>, rule: usize, plan: LoadPlan) -> Next {
+        match (self.shown_last_insert_id(), self.pending_last_insert_id) {
+            (Some(before), _) => Load::begin(self, query, rule, plan, before),
+            (None, Some(_)) => self.update_last_insert_id(false).into(),
+            (None, None) => self.ask_last_insert_id().into(),
         }
     }
 
@@ -239,197 +147,4 @@ impl Session {
         let (table, what) = self.load_to_prepare(text)?;
         Some((Some(self.rule_behind(&table)?), what))
     }
-
-    /// LAST_INSERT_ID() was asked for.
-    pub(crate) fn answer_last_id(&mut self, answer: &[u8]) {
-        let row = only_row(answer, 1, self.deprecates_eof());
-        let id = row.and_then(|row| std::str::from_utf8(Reader(row).text()?).ok()?.parse().ok());
-        match id {
-            Some(id) => self.last_insert_id = Some(id),
-            None => self.fail_own(answer),
-        }
-    }
-
-    /// Keys for so many rows. No driver computes them from the first, so they need not be consecutive.
-    fn ask_load_keys(&mut self) -> Step {
-        let Some(load) = &self.stage.load else {
-            return self.malformed();
-        };
-        let (rule, count) = (load.rule, load.rows);
-        self.turn = Turn::Keys;
-        Step::Keys(KeyRequest {
-            rule: self.rules.configured(rule),
-            count,
-            contiguous: false,
-        })
-    }
-
-    /// The client's file has come whole, with so many rows at most.
-    pub(crate) fn file_taken(&mut self, header: Header, rows: u64) -> Step {
-        let rows_max = self.facts.limits.select_rows_max;
-        let Some(load) = &mut self.stage.load else {
-            return self.malformed();
-        };
-        let rule = load.rule;
-        (load.rows, load.phase) = (rows, Phase::Keys);
-        if rows <= rows_max {
-            return self.ask_load_keys();
-        }
-        self.note(Some(rule), StatementOutcome::Refused("load_data_rows"));
-        let message = too_many(rows_max);
-        self.refuse(header, Cause::StatementUnsupported, &message)
-    }
-
-    fn go_on_loading(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
-        let Some(load) = &mut self.stage.load else {
-            return self.malformed();
-        };
-        let header = load.file.as_ref().map_or(header, |file| file.whole(header));
-        match std::mem::replace(&mut load.phase, Phase::Keys) {
-            Phase::Keys => {
-                let (rule, rows) = (load.rule, load.rows);
-                let Some(keys) = self.stage.keys.take() else {
-                    return self.ask_load_keys();
-                };
-                match keys.and_then(|keys| self.fits(rule, keys, rows)) {
-                    Ok(keys) => self.start_try(keys),
-                    Err(failure) => self.refuse(header, failure.cause, &failure.message),
-                }
-            }
-            Phase::Ready(keys) => self.send_load(header, bytes, text, &keys),
-            Phase::Refused(answer) => self.reply_after_file(header, answer),
-            Phase::Start(_)
-            | Phase::Sent(_)
-            | Phase::Asked
-            | Phase::Named
-            | Phase::Taking(_)
-            | Phase::Sending(..) => self.malformed(),
-        }
-    }
-
-    /// Answers the command, and the client's file if there is one, as the server did.
-    fn reply_after_file(&mut self, header: Header, mut answer: Vec<u8>) -> Step {
-        self.stage = Stage::default();
-        if let Some(sequence) = answer.get_mut(HEADER_BYTES - 1) {
-            *sequence = header.sequence.wrapping_add(1);
-        }
-        self.down.append(&mut answer);
-        Step::Consumed(header.total())
-    }
-
-    fn start_try(&mut self, keys: KeyBatch) -> Step {
-        if let Some(load) = &mut self.stage.load {
-            load.phase = Phase::Start(keys);
-        }
-        self.own_query(START, Gather::LoadStart)
-    }
-
-    /// The rows' keys, if the column has room for them.
-    fn fits(&self, index: usize, keys: KeyBatch, rows: u64) -> Result<KeyBatch, KeyFailure> {
-        match self.rules.rules().get(index) {
-            Some(rule) => self.in_bits(rule, keys, rows),
-            None => Ok(keys),
-        }
-    }
-
-    /// LAST_INSERT_ID() was made 0, or could not be.
-    pub(crate) fn load_started(&mut self, end: Option<End>, answer: &[u8]) {
-        let Some(load) = &mut self.stage.load else {
-            return;
-        };
-        let before = load.before;
-        load.phase = match std::mem::replace(&mut load.phase, Phase::Keys) {
-            Phase::Start(keys) if matches!(end, Some(End::Ok(_))) => Phase::Ready(keys),
-            _ => Phase::Refused(last_packet(answer).to_vec()),
-        };
-        (self.last_insert_id, self.pending_last_insert_id) =
-            (None, Some(PendingLastInsertId::To(before)));
-    }
-
-    fn send_load(&mut self, header: Header, bytes: &[u8], text: &[u8], keys: &KeyBatch) -> Step {
-        let Some(load) = &self.stage.load else {
-            return self.malformed();
-        };
-        let index = load.rule;
-        let rule = self.rules.rules().get(index);
-        let may_give = rule.is_some_and(|rule| rule.on_explicit == OnExplicit::Keep);
-        let attributes = match self.attributes(bytes) {
-            Ok(attributes) => attributes,
-            Err(what) => return self.refuse_unsupported(header, Some(index), what),
-        };
-        let mut payload = Vec::with_capacity(text.len().saturating_add(256));
-        payload.push(COM_QUERY);
-        payload.extend_from_slice(attributes);
-        let spliced = load.plan.splice(text, keys, may_give, &mut payload);
-        let (Ok(()), Some(first)) = (spliced, keys.number(0)) else {
-            let what = Unsupported::LoadWith("with keys in too many ranges");
-            return self.refuse_unsupported(header, Some(index), what);
-        };
-        if let Some(load) = &mut self.stage.load {
-            load.phase = Phase::Sent(first);
-        }
-        write_packet(&payload, 0, &mut self.up);
-        self.answer.expect(Shape::Results);
-        self.turn = Turn::Gather(Gather::Load);
-        Step::Consumed(0)
-    }
-
-    /// A try was answered: with the error for too few keys, or with the answer that the client gets.
-    pub(crate) fn answer_load(&mut self, answer: &[u8]) {
-        // Reports of progress may come before it.
-        let last = last_packet(answer);
-        let error = error_text(last);
-        let too_few = error.is_some_and(|(number, message)| is_out_of_range(number, message));
-        if too_few && self.grow_load() {
-            return;
-        }
-        let Some(mut load) = std::mem::take(&mut self.stage).load else {
-            return;
-        };
-        if load.file.is_some() && matches!(load.phase, Phase::Sent(_)) {
-            // The file is still there, and is answered together with its command.
-            load.phase = Phase::Refused(last.to_vec());
-            self.stage.load = Some(load);
-            return;
-        }
-        // Otherwise it was sent on together with its command.
-        self.drop_command = load.file.is_none();
-        let is_given = error.is_some_and(|(number, message)| is_given_key(number, message));
-        let sequence = Header::read(last).map_or(1, |header| header.sequence);
-        if too_few {
-            self.note(Some(load.rule), StatementOutcome::Refused("load_data_rows"));
-            let message = too_many(self.facts.limits.select_rows_max);
-            let cause = Cause::StatementUnsupported;
-            write_error(cause, &message, sequence, &mut self.down);
-            return;
-        }
-        if is_given {
-            self.tell_explicit(load.rule, sequence);
-            return;
-        }
-        self.note(Some(load.rule), StatementOutcome::Rewritten);
-        self.down.extend_from_slice(answer);
-        if let Phase::Sent(first) | Phase::Sending(first, _) = load.phase {
-            let failed = error.is_some();
-            let went_in = single_ok(last).is_some_and(|(_, _, done)| done.affected_rows > 0);
-            self.pending_last_insert_id = Some(load.shown_after(first, failed, went_in));
-        }
-    }
-
-    /// More keys for the next try; false if there may be no more.
-    fn grow_load(&mut self) -> bool {
-        let most = self.facts.limits.select_rows_max;
-        let Some(load) = self.stage.load.as_mut().filter(|load| load.file.is_none()) else {
-            return false;
-        };
-        let before = load.rows;
-        (load.rows, load.phase) = (before.saturating_mul(GROWTH).min(most), Phase::Keys);
-        load.rows > before
-    }
-}
-
-fn too_many(rows_max: u64) -> String {
-    format!(
-        "keywright: LOAD DATA of more than {rows_max} rows into a table with a rule (select_rows_max)"
-    )
 }

@@ -1,15 +1,8 @@
 //! The client's file of a LOAD DATA LOCAL into a table with a rule. It stays behind the command in the client's bytes until its
 //! lines are counted and have keys.
 
-use keywright_core::Cause;
-use keywright_rewrite::Unsupported;
-use keywright_wire::answer::End;
 use keywright_wire::bytes::{HEADER_BYTES, Header};
-use keywright_wire::packets::last_packet;
-use keywright_wire::protocol::LOCAL_INFILE;
 
-use crate::insert::load::Phase;
-use crate::session::{Gather, Session, Turn};
 use crate::step::Step;
 
 /// Ends a file that holds nothing.
@@ -24,6 +17,11 @@ pub(crate) struct File {
 }
 
 impl File {
+    /// How long it is, with the headers of its packets.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// A header as if command and file were one packet.
     pub(crate) fn whole(&self, command: Header) -> Header {
         Header {
@@ -37,16 +35,127 @@ impl File {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Taking {
     /// It is gathered behind the command.
-    Gathering {
-        command: usize,
-        /// Bytes that were read.
-        bytes: usize,
-        /// Lines that have ended.
-        lines: u64,
-        continues: bool,
-    },
+    Gathering(Gathering),
     /// It is too long: what comes is dropped, so many bytes of this packet first.
     Dropping { left: usize, continues: bool },
+}
+
+/// What has come of a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gathering {
+    /// Bytes of the command before it.
+    command: usize,
+    /// Bytes that were read.
+    bytes: usize,
+    /// Lines that have ended.
+    lines: u64,
+    continues: bool,
+}
+
+/// How much may be gathered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) bytes_max: usize,
+    /// There is no memory for more than what is there.
+    pub(crate) memory_full: bool,
+}
+
+/// What becomes of what has come.
+pub(crate) enum Taken {
+    /// It is not all.
+    Step(Step),
+    /// It is all, with so many rows at most.
+    Whole(File, u64),
+    /// It is all, and was dropped. This is its last packet.
+    Dropped(Header),
+}
+
+impl Taking {
+    /// Of a file of which nothing has come.
+    pub(crate) fn behind(command: Header) -> Self {
+        Self::Gathering(Gathering {
+            command: command.total(),
+            bytes: 0,
+            lines: 0,
+            continues: false,
+        })
+    }
+
+    /// The client's bytes: the command and what has come of the file, or what was not dropped yet.
+    pub(crate) fn take(&mut self, bytes: &[u8], room: Room, line_end: u8) -> Taken {
+        loop {
+            let next = match self {
+                Self::Gathering(gathering) => gathering.read(bytes, room, line_end),
+                Self::Dropping { left: 0, continues } => next_packet(bytes, *continues),
+                Self::Dropping { .. } if bytes.is_empty() => Err(Step::More { at_least: 1 }.into()),
+                Self::Dropping { left, .. } => {
+                    let now = (*left).min(bytes.len());
+                    *left -= now;
+                    Err(Step::Consumed(now).into())
+                }
+            };
+            match next {
+                Ok(dropping) => *self = dropping,
+                Err(taken) => return taken,
+            }
+        }
+    }
+}
+
+impl From<Step> for Taken {
+    fn from(step: Step) -> Self {
+        Self::Step(step)
+    }
+}
+
+impl Gathering {
+    /// Counts the lines of what has come. `Ok`: it is too long.
+    fn read(&mut self, all: &[u8], room: Room, line_end: u8) -> Result<Taking, Taken> {
+        loop {
+            let start = self.command.saturating_add(self.bytes);
+            let Some(header) = all.get(start..).and_then(Header::read) else {
+                if room.memory_full {
+                    let (left, continues) = (start, self.continues);
+                    return Ok(Taking::Dropping { left, continues });
+                }
+                let at_least = start.saturating_add(HEADER_BYTES);
+                return Err(Step::More { at_least }.into());
+            };
+            let end = start.saturating_add(header.total());
+            if header.len == 0 && !self.continues {
+                let file = File {
+                    bytes: end.saturating_sub(self.command),
+                    sequence: header.sequence,
+                };
+                return Err(Taken::Whole(file, self.lines.saturating_add(1)));
+            }
+            if end.saturating_sub(self.command) > room.bytes_max {
+                let (left, continues) = (end, header.continues());
+                return Ok(Taking::Dropping { left, continues });
+            }
+            let Some(packet) = all.get(start..end) else {
+                return Err(Step::More { at_least: end }.into());
+            };
+            let text = packet.get(HEADER_BYTES..).unwrap_or_default();
+            self.lines = self.lines.saturating_add(count(text, line_end));
+            self.bytes = self.bytes.saturating_add(packet.len());
+            self.continues = header.continues();
+        }
+    }
+}
+
+/// The next packet of a file that is dropped, up to its end, which is answered with an error.
+fn next_packet(bytes: &[u8], continues: bool) -> Result<Taking, Taken> {
+    let header = Header::read(bytes).ok_or(Step::More {
+        at_least: HEADER_BYTES,
+    })?;
+    if header.len == 0 && !continues {
+        return Err(Taken::Dropped(header));
+    }
+    Ok(Taking::Dropping {
+        left: header.total(),
+        continues: header.continues(),
+    })
 }
 
 /// A file that is sent on.
@@ -64,252 +173,78 @@ fn count(text: &[u8], byte: u8) -> u64 {
     u64::try_from(found).unwrap_or(u64::MAX)
 }
 
-impl Session {
-    /// Whether the client is to send a file now.
-    pub(crate) fn awaits_file(&self) -> bool {
-        match self.turn {
-            Turn::File => true,
-            Turn::Answer(_) => self.answer.wants_local_file(),
-            Turn::Command | Turn::Gather(_) | Turn::Keys | Turn::Passthrough => false,
+#[cfg(test)]
+mod tests {
+    use super::{Room, Taken, Taking};
+    use crate::step::Step;
+    use keywright_wire::bytes::Header;
+
+    const COMMAND: &[u8] = b"\x05\0\0\0\x03LOAD";
+    const FILE: &[u8] = b"\x06\0\0\x02a\nb\nc\n\x02\0\0\x03d\n\0\0\0\x04";
+
+    fn taken(taking: &mut Taking, bytes: &[u8], room: Room) -> String {
+        match taking.take(bytes, room, b'\n') {
+            Taken::Step(Step::More { at_least }) => format!("more {at_least}"),
+            Taken::Step(Step::Consumed(bytes)) => format!("consumed {bytes}"),
+            Taken::Step(other) => format!("{other:?}"),
+            Taken::Whole(file, rows) => format!("whole {} {rows}", file.bytes()),
+            Taken::Dropped(last) => format!("dropped {}", last.sequence),
         }
     }
 
-    /// The upstream asks for the file of a statement that the session rewrites.
-    pub(crate) fn file_wanted(&mut self, request: &[u8]) -> Step {
-        let phase = self.stage.load.as_mut().map(|load| &mut load.phase);
-        match (&self.turn, phase) {
-            (Turn::Gather(Gather::FileName), Some(phase @ Phase::Asked)) => {
-                *phase = Phase::Named;
-                // Reports of progress may come before it.
-                self.gathered = last_packet(request).to_vec();
-                self.up.extend(NO_MORE);
-                self.answer.local_file_sent();
-                Step::Consumed(request.len())
-            }
-            (Turn::Gather(Gather::Load), Some(phase)) => {
-                let Phase::Sent(first) = *phase else {
-                    return self.malformed();
-                };
-                *phase = Phase::Sending(first, Sending::Command);
-                Step::Consumed(request.len())
-            }
-            _ => self.malformed(),
-        }
+    fn behind() -> Taking {
+        let sequence = 0;
+        let len = COMMAND.len() - 4;
+        Taking::behind(Header { len, sequence })
     }
 
-    /// The upstream has said which file it wants, or that it wants none.
-    pub(crate) fn answer_file_name(&mut self, end: Option<End>, answer: &[u8]) {
-        let asks = answer.get(HEADER_BYTES) == Some(&LOCAL_INFILE);
-        let request = Header::read(answer)
-            .filter(|_| asks)
-            .map(|header| header.total());
-        let (request, answer) = answer
-            .split_at_checked(request.unwrap_or(0))
-            .unwrap_or_default();
-        let answer = last_packet(answer);
-        if asks && matches!(end, Some(End::Ok(_))) {
-            self.down.extend_from_slice(request);
-            self.turn = Turn::File;
-            return;
-        }
-        // An error, which to the client comes at once.
-        let mut answer = answer.to_vec();
-        if let Some(sequence) = answer.get_mut(HEADER_BYTES - 1) {
-            *sequence = 1;
-        }
-        self.down.extend(answer);
-        self.stage = crate::insert::values::Stage::default();
-        self.drop_command = true;
-    }
-
-    /// The client's bytes while it sends its file.
-    pub(crate) fn take_file(&mut self, bytes: &[u8]) -> Step {
-        let Some(load) = &mut self.stage.load else {
-            return self.malformed();
+    #[test]
+    fn a_file_is_counted_behind_its_command_in_whatever_parts_it_comes() {
+        let all = [COMMAND, FILE].concat();
+        let room = Room {
+            bytes_max: FILE.len(),
+            memory_full: false,
         };
-        match &load.phase {
-            Phase::Taking(Taking::Dropping { left, continues }) => {
-                let (left, continues) = (*left, *continues);
-                self.drop_file(bytes, left, continues)
-            }
-            Phase::Taking(taking @ Taking::Gathering { .. }) => {
-                let taking = *taking;
-                self.gather_file(bytes, taking)
-            }
-            Phase::Named => {
-                let Some(header) = Header::read(bytes) else {
-                    return self.malformed();
-                };
-                let command = command_bytes(header, bytes);
-                self.gather_file(
-                    bytes,
-                    Taking::Gathering {
-                        command,
-                        bytes: 0,
-                        lines: 0,
-                        continues: false,
-                    },
-                )
-            }
-            Phase::Keys
-            | Phase::Start(_)
-            | Phase::Ready(_)
-            | Phase::Sent(_)
-            | Phase::Asked
-            | Phase::Sending(..)
-            | Phase::Refused(_) => self.malformed(),
+        // Four lines, and what may stand behind the last.
+        let whole = format!("whole {} 5", FILE.len());
+        assert_eq!(taken(&mut behind(), &all, room), whole);
+        let mut taking = behind();
+        for end in COMMAND.len()..all.len() {
+            let said = taken(&mut taking, &all[..end], room);
+            let wanted: Option<usize> = said.strip_prefix("more ").and_then(|n| n.parse().ok());
+            assert!(wanted.is_some_and(|wanted| wanted > end), "{end}: {said}");
         }
+        assert_eq!(taken(&mut taking, &all, room), whole);
     }
 
-    fn gather_file(&mut self, all: &[u8], taking: Taking) -> Step {
-        let bytes_max = self.gather_bytes_max();
-        let Taking::Gathering {
-            command,
-            mut bytes,
-            mut lines,
-            mut continues,
-        } = taking
-        else {
-            return self.malformed();
+    #[test]
+    fn one_that_is_too_long_is_dropped_up_to_its_end() {
+        let all = [COMMAND, FILE].concat();
+        let narrow = Room {
+            bytes_max: 9,
+            memory_full: false,
         };
-        let Some(load) = &mut self.stage.load else {
-            return self.malformed();
+        let full = Room {
+            bytes_max: 0,
+            memory_full: true,
         };
-        let line_end = load.plan.line_end();
-        let step = loop {
-            let start = command.saturating_add(bytes);
-            let Some(header) = all.get(start..).and_then(Header::read) else {
-                if self.memory_full {
-                    load.phase = Phase::Taking(Taking::Dropping {
-                        left: start,
-                        continues,
-                    });
-                    return Step::Consumed(0);
+        for (room, first) in [(narrow, all.len()), (full, COMMAND.len() + 3)] {
+            let mut taking = behind();
+            let mut rest = &all[..first];
+            let mut dropped = 0;
+            let end = loop {
+                let said = taken(&mut taking, rest, room);
+                match said.strip_prefix("consumed ") {
+                    Some(bytes) => {
+                        let bytes: usize = bytes.parse().unwrap_or(usize::MAX);
+                        dropped += bytes;
+                        rest = &rest[bytes..];
+                    }
+                    None if said.starts_with("more") => rest = &all[dropped..],
+                    None => break said,
                 }
-                break Step::More {
-                    at_least: start.saturating_add(HEADER_BYTES),
-                };
             };
-            let end = start.saturating_add(header.total());
-            if header.len == 0 && !continues {
-                let file = File {
-                    bytes: end.saturating_sub(command),
-                    sequence: header.sequence,
-                };
-                load.file = Some(file);
-                self.turn = Turn::Command;
-                let Some(front) = Header::read(all) else {
-                    return self.malformed();
-                };
-                let command = Header {
-                    len: command.saturating_sub(HEADER_BYTES),
-                    ..front
-                };
-                return self.file_taken(file.whole(command), lines.saturating_add(1));
-            }
-            if end.saturating_sub(command) > bytes_max {
-                load.phase = Phase::Taking(Taking::Dropping {
-                    left: end,
-                    continues: header.continues(),
-                });
-                return Step::Consumed(0);
-            }
-            let Some(packet) = all.get(start..end) else {
-                break Step::More { at_least: end };
-            };
-            lines = lines.saturating_add(count(
-                packet.get(HEADER_BYTES..).unwrap_or_default(),
-                line_end,
-            ));
-            bytes = bytes.saturating_add(packet.len());
-            continues = header.continues();
-        };
-        load.phase = Phase::Taking(Taking::Gathering {
-            command,
-            bytes,
-            lines,
-            continues,
-        });
-        step
-    }
-
-    /// Drops what comes up to the file's end, which is answered with an error.
-    fn drop_file(&mut self, bytes: &[u8], left: usize, continues: bool) -> Step {
-        let Some(load) = &mut self.stage.load else {
-            return self.malformed();
-        };
-        if left > 0 {
-            if bytes.is_empty() {
-                return Step::More { at_least: 1 };
-            }
-            let now = left.min(bytes.len());
-            let left = left - now;
-            load.phase = Phase::Taking(Taking::Dropping { left, continues });
-            return Step::Consumed(now);
-        }
-        let Some(header) = Header::read(bytes) else {
-            return Step::More {
-                at_least: HEADER_BYTES,
-            };
-        };
-        if header.len > 0 || continues {
-            load.phase = Phase::Taking(Taking::Dropping {
-                left: header.total(),
-                continues: header.continues(),
-            });
-            return Step::Consumed(0);
-        }
-        let rule = load.rule;
-        self.turn = Turn::Command;
-        if self.memory_full {
-            self.memory_full = false;
-            let message = "keywright: statement buffer limit reached (memory_bytes_max)";
-            return self.refuse(header, Cause::MemoryFull, message);
-        }
-        let what = Unsupported::LoadWith("LOCAL of a file longer than rewrite_bytes_max");
-        self.refuse_unsupported(header, Some(rule), what)
-    }
-
-    /// The client's bytes while the upstream waits for its file.
-    pub(crate) fn send_file(&mut self, bytes: &[u8]) -> Step {
-        let Some(load) = &mut self.stage.load else {
-            return self.malformed();
-        };
-        let (Phase::Sending(_, sending), Some(file)) = (&mut load.phase, load.file) else {
-            return Step::Blocked;
-        };
-        match sending {
-            Sending::Command => {
-                *sending = Sending::File(file.bytes);
-                match Header::read(bytes) {
-                    Some(header) => Step::Consumed(command_bytes(header, bytes)),
-                    None => self.malformed(),
-                }
-            }
-            Sending::File(left) => {
-                let now = (*left).min(bytes.len());
-                if now == 0 {
-                    return Step::More { at_least: 1 };
-                }
-                *left -= now;
-                if *left == 0 {
-                    self.answer.local_file_sent();
-                }
-                Step::Forward(now)
-            }
+            assert_eq!((end.as_str(), rest), ("dropped 4", &[0, 0, 0, 4][..]));
         }
     }
-}
-
-/// Bytes of a command that has come whole, over all its packets.
-fn command_bytes(first: Header, bytes: &[u8]) -> usize {
-    let (mut end, mut header) = (first.total(), first);
-    while header.continues() {
-        match bytes.get(end..).and_then(Header::read) {
-            Some(next) => header = next,
-            None => break,
-        }
-        end = end.saturating_add(header.total());
-    }
-    end
 }

@@ -12,7 +12,8 @@ use keywright_wire::packets::{error_of, last_packet, packets, single_ok};
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
-use crate::session::{Gather, Session, Turn};
+use crate::connection::Connection;
+use crate::job::{Job, Next};
 use crate::step::{StatementOutcome, Step};
 
 /// The servers' errors where they cannot make another key.
@@ -83,11 +84,19 @@ impl Native {
     }
 }
 
-/// A native INSERT that the server was sent.
+/// A native INSERT under way.
 #[derive(Debug)]
-pub(crate) struct Sent {
-    pub(crate) after: After,
-    pub(crate) leaves_out: LeavesOut,
+pub(crate) enum NativeInsert {
+    /// The server was sent it, and it is still at the front.
+    Sent {
+        /// What its answer changes.
+        after: After,
+        leaves_out: LeavesOut,
+    },
+    /// It was answered, and its warnings are asked for.
+    Warnings(Box<Answered>),
+    /// The same of one that was passed on, or cannot go out again.
+    PassedWarnings(Box<PassedOn>),
 }
 
 /// Its answer, until the client gets it.
@@ -106,6 +115,26 @@ pub(crate) struct PassedOn {
     after: After,
     end: Option<End>,
     last: Vec<u8>,
+    /// What is next.
+    then: Job,
+}
+
+impl NativeInsert {
+    /// The upstream's answer has come whole.
+    pub(crate) fn on_reply(
+        self,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
+        match self {
+            Self::Sent { after, leaves_out } => {
+                connection.answer_native((after, leaves_out), end, answer)
+            }
+            Self::Warnings(answered) => connection.answer_warnings(*answered, answer),
+            Self::PassedWarnings(passed) => connection.answer_left_out(*passed, answer),
+        }
+    }
 }
 
 /// What the server said to an INSERT that it refused at the fence.
@@ -118,7 +147,7 @@ pub(crate) struct AtFence {
     pub(crate) is_final: bool,
 }
 
-impl Session {
+impl Connection {
     /// Passes a command on for a rule that gives no keys. `number`: the statement's, where the server has another than the client.
     pub(crate) fn pass_native(
         &mut self,
@@ -126,7 +155,7 @@ impl Session {
         bytes: &[u8],
         (shape, after): (Shape, After),
         native: Native,
-    ) -> Step {
+    ) -> Next {
         let Native {
             rule, leaves_out, ..
         } = native;
@@ -136,13 +165,12 @@ impl Session {
             self.watch_fence(rule);
             return self.pass(header, bytes, shape, after);
         };
-        self.stage = crate::insert::values::Stage::default();
+        self.forget_command();
         self.memory_full = false;
         self.up.extend_from_slice(whole);
         self.answer.expect(shape);
-        self.turn = Turn::Gather(Gather::Native(Sent { after, leaves_out }));
         // It stays at the front until it has its answer.
-        Step::Consumed(0)
+        Job::Native(NativeInsert::Sent { after, leaves_out }).with(Step::Blocked)
     }
 
     /// A command is passed on that cannot go out again, of a rule that may not give keys yet: MariaDB's warnings are looked at before its
@@ -162,28 +190,37 @@ impl Session {
         &mut self,
         (after, end): (After, Option<End>),
         last: &[u8],
-    ) {
+        then: Job,
+    ) -> Job {
         let passed = PassedOn {
             after,
             end,
             last: last.to_vec(),
+            then,
         };
-        self.own_query(b"SHOW WARNINGS", Gather::PassedWarnings(passed));
+        self.send_own(b"SHOW WARNINGS");
+        Job::Native(NativeInsert::PassedWarnings(Box::new(passed)))
     }
 
     /// The list of its warnings.
-    pub(crate) fn answer_left_out(&mut self, passed: PassedOn, warnings: &[u8]) {
-        let PassedOn { after, end, last } = passed;
+    fn answer_left_out(&mut self, passed: PassedOn, warnings: &[u8]) -> Job {
+        let PassedOn {
+            after,
+            end,
+            last,
+            then,
+        } = passed;
         self.finish(after, end);
         // Whether rows were left out nobody knows, where it is no list.
         if has_warning(warnings, AT_FENCE_WARNING) == Some(false) {
             self.down.extend_from_slice(&last);
-            return;
+            return then;
         }
         self.note_at_fence();
         let sequence = Header::read(&last).map_or(1, |header| header.sequence);
         let (cause, message) = (Cause::StoreUnavailable, LEFT_OUT_OF_PASSED);
         write_error(cause, message, sequence, &mut self.down);
+        then
     }
 
     /// The server makes ids for a statement of a rule that gives none.
@@ -195,8 +232,12 @@ impl Session {
     }
 
     /// The server's answer to it.
-    pub(crate) fn answer_native(&mut self, sent: Sent, end: Option<End>, answer: &[u8]) {
-        let Sent { after, leaves_out } = sent;
+    fn answer_native(
+        &mut self,
+        (after, leaves_out): (After, LeavesOut),
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
         let answered = |after, affected_rows| Answered {
             after,
             end,
@@ -209,50 +250,45 @@ impl Session {
         let is_maria = self.facts.server.flavour == Flavour::MariaDb;
         let warns = single_ok(answer).filter(|(_, _, done)| done.warnings > 0 && is_maria);
         if warns.is_some() && leaves_out == LeavesOut::OfPreparedQuery {
-            self.drop_command = true;
-            return self.ask_what_was_left_out((after, end), last_packet(answer));
+            return self.ask_what_was_left_out((after, end), last_packet(answer), Job::Answered);
         }
         if let Some((_, _, done)) = warns
             && leaves_out.may_be_so(done.affected_rows)
         {
             let answered = answered(after, done.affected_rows);
-            self.own_query(b"SHOW WARNINGS", Gather::Warnings(answered));
-            return;
+            self.send_own(b"SHOW WARNINGS");
+            return Job::Native(NativeInsert::Warnings(Box::new(answered)));
         }
-        self.drop_command = true;
         self.down.extend_from_slice(answer);
         self.finish(after, end);
+        Job::Answered
     }
 
     /// The list of its warnings.
-    pub(crate) fn answer_warnings(&mut self, answered: Answered, warnings: &[u8]) {
+    fn answer_warnings(&mut self, answered: Answered, warnings: &[u8]) -> Job {
         match has_warning(warnings, AT_FENCE_WARNING) {
             // Whether rows were left out is not known.
             None => {
                 self.finish(answered.after, answered.end);
-                self.fail_own(warnings);
+                self.fail_own(warnings)
             }
             Some(true) => self.wait_at_fence(answered),
             Some(false) => {
-                self.drop_command = true;
                 self.down.extend_from_slice(&answered.answer);
                 self.finish(answered.after, answered.end);
+                Job::Answered
             }
         }
     }
 
-    fn wait_at_fence(&mut self, answered: Answered) {
+    fn wait_at_fence(&mut self, answered: Answered) -> Job {
         self.note_at_fence();
-        self.at_fence = Some(AtFence {
+        self.at_fence = Some(Box::new(AtFence {
             version: self.rules.version(),
             answered,
             is_final: false,
-        });
-    }
-
-    /// Whether the command at the front was refused at the fence, and waits for other rules.
-    pub fn is_at_fence(&self) -> bool {
-        self.at_fence.is_some()
+        }));
+        Job::Idle
     }
 
     /// What becomes of the command at the front if the server has refused it at the fence; `None`: it was not, or may go out again.
@@ -274,7 +310,7 @@ impl Session {
             // A second try could read the rows of the first.
             return Some(self.refuse(header, Cause::StoreUnavailable, LEFT_OUT));
         }
-        self.stage = crate::insert::values::Stage::default();
+        self.forget_command();
         self.down.extend_from_slice(&answer);
         self.leave();
         Some(Step::Consumed(header.total()))

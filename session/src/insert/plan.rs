@@ -10,10 +10,10 @@ use keywright_rewrite::{
     Unread, Unsupported,
 };
 
+use crate::connection::Connection;
 use crate::prepared::statements::Keyless;
 use crate::rules::KeyColumnState;
 use crate::server::question::{KeyThere, Question};
-use crate::session::Session;
 
 /// How many beginnings a connection keeps, and how many queries.
 const FAMILIAR_MAX: usize = 4;
@@ -124,7 +124,7 @@ impl PlanCache {
     }
 }
 
-impl Session {
+impl Connection {
     /// Reads the statement as far as it can be.
     pub(crate) fn plan(&mut self, text: &[u8]) -> Result<Planned, NotPlanned> {
         self.context.note_defined(self.rules.schema().defined());
@@ -204,16 +204,16 @@ impl Session {
         let is_ahead = self.rules.is_ahead(index, schema, name);
         let was_seen = self.rules.key_column_state(schema, name) != KeyColumnState::NoTable;
         if insert.needs_columns() {
-            match &self.stage.columns {
+            match &self.told.columns {
                 None => return Ok(Planned::Ask(Question::Columns(table.clone()))),
-                Some(_) if self.stage.missing => return Ok(Planned::Pass),
+                Some(_) if self.told.missing => return Ok(Planned::Pass),
                 Some(_) => {}
             }
         }
         let key = KeyColumn {
             name: rule.column.as_bytes(),
             form: rule.form,
-            live: self.stage.columns.as_deref().unwrap_or_default(),
+            live: self.told.columns.as_deref().unwrap_or_default(),
             watched: rule.watched,
             is_signed: rule.is_signed && was_seen,
             is_strict: rule.repeatable && was_seen,

@@ -8,9 +8,11 @@ use keywright_wire::packets::error_payload;
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
-use crate::insert::values::{Stage, has_ambiguous_id};
+use crate::client::text::Query;
+use crate::connection::Connection;
+use crate::insert::values::has_ambiguous_id;
+use crate::job::Next;
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule};
-use crate::session::Session;
 use crate::step::{StatementOutcome, Step};
 
 /// The servers' error for a packet that ends too early, or too late.
@@ -29,14 +31,7 @@ pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<StatementOutcome> {
     }
 }
 
-fn may_not_be_given(rule: &Rule) -> String {
-    format!(
-        "the value of key column \"{}\" is generated and may not be given",
-        rule.column
-    )
-}
-
-impl Session {
+impl Connection {
     /// Whether some rule changes statements. Where none does, none is refused either.
     pub(crate) fn rewrites_any(&self) -> bool {
         let mut rules = self.rules.rules().iter();
@@ -71,31 +66,29 @@ impl Session {
 
     pub(crate) fn unsupported(
         &mut self,
-        header: Header,
-        bytes: &[u8],
+        query: Query<'_>,
         rule: Option<usize>,
         what: Unsupported,
-    ) -> Step {
-        self.unsupported_then(header, bytes, rule, what, After::Unknown)
+    ) -> Next {
+        self.unsupported_then(query, rule, what, After::Unknown)
     }
 
     /// The same; where the statement is passed on it changes that.
     pub(crate) fn unsupported_then(
         &mut self,
-        header: Header,
-        bytes: &[u8],
+        query: Query<'_>,
         rule: Option<usize>,
         what: Unsupported,
         after: After,
-    ) -> Step {
+    ) -> Next {
         if self.must_refuse(rule, what) {
-            return self.refuse_unsupported(header, rule, what);
+            return self.refuse_unsupported(query.header, rule, what).into();
         }
-        if let Some(step) = self.enter(header, rule) {
-            return step;
+        if let Some(step) = self.enter(query.header, rule) {
+            return step.into();
         }
         if self.pending_last_insert_id.is_some() {
-            return self.update_last_insert_id(false);
+            return self.update_last_insert_id(false).into();
         }
         self.last_insert_id = None;
         self.note(rule, StatementOutcome::Passed(what.label()));
@@ -103,7 +96,7 @@ impl Session {
         if let Some(rule) = rule {
             self.watch_fence(rule);
         }
-        self.pass(header, bytes, Shape::Results, after)
+        self.pass(query.header, query.bytes, Shape::Results, after)
     }
 
     pub(crate) fn refuse_unsupported(
@@ -145,22 +138,43 @@ impl Session {
         self.refuse(header, Cause::StatementUnsupported, message)
     }
 
-    pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize, rule: &Rule) -> Step {
+    /// What a rule refuses of a statement, whatever its parameters are.
+    pub(crate) fn refuse_plan(
+        &mut self,
+        header: Header,
+        index: usize,
+        plan: &Plan,
+    ) -> Option<Step> {
+        let rule = self.rules.rules().get(index).cloned()?;
+        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
+            return Some(self.refuse_explicit(header, index));
+        }
+        let is_refused = has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse;
+        is_refused.then(|| self.refuse_ambiguous_id(header, index))
+    }
+
+    pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize) -> Step {
         self.note(Some(index), StatementOutcome::Refused("explicit"));
-        self.refuse(header, Cause::KeyExplicit, &may_not_be_given(rule))
+        let message = self.may_not_be_given(index);
+        self.refuse(header, Cause::KeyExplicit, &message)
     }
 
     /// The same, of a statement that was answered already.
     pub(crate) fn tell_explicit(&mut self, index: usize, sequence: u8) {
         self.note(Some(index), StatementOutcome::Refused("explicit"));
-        let rule = self.rules.rules().get(index);
-        let message = rule.map(may_not_be_given).unwrap_or_default();
+        let message = self.may_not_be_given(index);
         write_error(Cause::KeyExplicit, &message, sequence, &mut self.down);
+    }
+
+    fn may_not_be_given(&self, index: usize) -> String {
+        let rule = self.rules.rules().get(index);
+        let column = rule.map_or("", |rule| &rule.column);
+        format!("the value of key column \"{column}\" is generated and may not be given")
     }
 
     /// The server's error for an execution whose values do not fit its statement.
     pub(crate) fn tell_malformed(&mut self, header: Header) -> Step {
-        self.stage = Stage::default();
+        self.forget_command();
         self.leave();
         let payload = error_payload(MALFORMED, "HY000", "Malformed communication packet");
         let sequence = header.sequence.wrapping_add(1);
@@ -170,7 +184,7 @@ impl Session {
 
     /// Answers the command at the front with an error; the upstream never sees it.
     pub(crate) fn refuse(&mut self, header: Header, cause: Cause, message: &str) -> Step {
-        self.stage = Stage::default();
+        self.forget_command();
         self.leave();
         write_error(
             cause,

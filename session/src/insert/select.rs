@@ -10,16 +10,18 @@ use keywright_rewrite::{
     LastInsertIdUse, QueryPlan, Unsupported, is_out_of_range, last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::{Header, write_packet};
+use keywright_wire::bytes::write_packet;
 use keywright_wire::packets::{error_text, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::{Reply, names_row_count};
+use crate::client::text::{Query, Whole};
+use crate::connection::Connection;
 use crate::insert::native::{LeavesOut, Native};
+use crate::job::{Job, Next, Turn};
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
-use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// Rows that the first try has keys for, if so many can be had.
@@ -32,19 +34,37 @@ pub(crate) const GROWTH: u64 = 8;
 pub(crate) const NOT_REPEATABLE: &str = "of an unknown number of rows where a failed try may leave something behind: \
     a trigger, a table not known to be InnoDB, a view that calls functions";
 
-/// A statement and what its next or present try has keys for.
+/// An INSERT … SELECT under way.
 #[derive(Debug)]
-pub(crate) struct Attempt {
+pub(crate) struct Select {
     rule: usize,
     plan: Arc<QueryPlan>,
+    source: Source,
+    /// Rows that the next or present try has keys for.
     rows: u64,
+    phase: Phase,
 }
 
-/// Why a try has no keys.
-pub(crate) enum NoKeys {
-    /// They are asked for first.
-    Yet(Step),
-    Failed(KeyFailure),
+/// Where the statement comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    /// It is a text, behind so many bytes of attributes.
+    Text { front: usize },
+    /// It executes the statement of this number.
+    Prepared(u32),
+}
+
+/// What is next, or under way.
+#[derive(Debug)]
+enum Phase {
+    /// The driver looks for the keys of a try.
+    Keys,
+    /// It has them, or knows why there are none.
+    Ready(Result<KeyBatch, KeyFailure>),
+    /// The try went out.
+    Sent(Reply),
+    /// It had too few keys.
+    Again,
 }
 
 /// What becomes of an INSERT … SELECT.
@@ -97,21 +117,14 @@ pub(crate) fn decision(rule: &Rule, plan: &QueryPlan) -> SelectDecision {
     }
 }
 
-impl Session {
+impl Connection {
     /// An INSERT … SELECT that was read.
-    pub(crate) fn select(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        index: usize,
-        plan: QueryPlan,
-    ) -> Step {
+    pub(crate) fn select(&mut self, query: Query<'_>, index: usize, plan: QueryPlan) -> Next {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(query, After::Nothing);
         };
-        if let Some(step) = self.enter(header, Some(index)) {
-            return step;
+        if let Some(step) = self.enter(query.header, Some(index)) {
+            return step.into();
         }
         let decision = decision(&rule, &plan);
         if rule.mode == Mode::Observe {
@@ -127,32 +140,46 @@ impl Session {
                 leaves_out,
                 rows_max: None,
             };
-            return self.pass_native_query(header, bytes, text, native);
+            return self.pass_native_query(query, native);
         }
         match decision {
-            SelectDecision::Leave => return self.pass_query(header, bytes, text, After::Nothing),
-            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule),
-            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index),
+            SelectDecision::Leave => return self.pass_query(query, After::Nothing),
+            SelectDecision::Explicit => {
+                return self.refuse_explicit(query.header, index).into();
+            }
+            SelectDecision::AmbiguousId => {
+                return self.refuse_ambiguous_id(query.header, index).into();
+            }
             SelectDecision::Once(what) => {
                 let what = Unsupported::SelectWith(what);
-                return self.unsupported(header, bytes, Some(index), what);
+                return self.unsupported(query, Some(index), what);
             }
             SelectDecision::Try => {}
         }
         // What is read may be a view of it.
         if self.pending_last_insert_id.is_some()
-            && last_insert_id_use(text, &self.context.modes) != LastInsertIdUse::Nothing
+            && last_insert_id_use(query.text, &self.context.modes) != LastInsertIdUse::Nothing
         {
-            return self.update_last_insert_id(names_row_count(text));
+            return self
+                .update_last_insert_id(names_row_count(query.text))
+                .into();
         }
-        self.first_attempt(index, Arc::new(plan))
+        let source = Source::Text { front: query.front };
+        self.try_select(index, Arc::new(plan), source)
     }
 
     /// Asks for the keys of the first try.
-    pub(crate) fn first_attempt(&mut self, rule: usize, plan: Arc<QueryPlan>) -> Step {
+    pub(crate) fn try_select(&mut self, rule: usize, plan: Arc<QueryPlan>, source: Source) -> Next {
         let rows = self.rows_max(rule, &plan).min(ROWS_FIRST);
-        self.stage.query = Some(Attempt { rule, plan, rows });
-        self.ask_keys(rule, rows)
+        let phase = Phase::Keys;
+        let select = Select {
+            rule,
+            plan,
+            source,
+            rows,
+            phase,
+        };
+        Box::new(select).ask_keys(self)
     }
 
     /// Whether the first try is the last one, however it ends.
@@ -178,107 +205,157 @@ impl Session {
         let between = rule.keys_max.saturating_sub(1) / self.context.increment.max(1);
         may_fail.then(|| between.saturating_add(1))
     }
+}
 
-    /// The next try: asks for its keys, or carries it out with them.
-    pub(crate) fn attempt(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
-        match self.attempt_keys() {
-            Ok(keys) => self.send_attempt(header, bytes, text, &keys),
-            Err(NoKeys::Yet(step)) => step,
-            Err(NoKeys::Failed(failure)) => self.refuse(header, failure.cause, &failure.message),
+impl Select {
+    pub(crate) fn turn(&self) -> Turn {
+        match self.phase {
+            Phase::Keys => Turn::Keys,
+            Phase::Ready(_) | Phase::Again => Turn::Command,
+            Phase::Sent(_) => Turn::Upstream,
         }
     }
 
-    /// The keys of the next try.
-    pub(crate) fn attempt_keys(&mut self) -> Result<KeyBatch, NoKeys> {
-        let Some(attempt) = &self.stage.query else {
-            return Err(NoKeys::Yet(self.malformed()));
-        };
-        let (index, rows) = (attempt.rule, attempt.rows);
-        let Some(keys) = self.stage.keys.take() else {
-            return Err(NoKeys::Yet(self.ask_keys(index, rows)));
-        };
-        self.spread_over(index, rows, keys).map_err(NoKeys::Failed)
+    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+        self.phase = Phase::Ready(keys);
     }
 
-    fn spread_over(
-        &self,
-        index: usize,
-        rows: u64,
+    /// The command is still at the front: the next try.
+    pub(crate) fn on_client(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Next {
+        // It came whole before; only where there is no memory any more it is refused.
+        let Some(whole) = connection.whole_command(bytes) else {
+            return connection.command(bytes);
+        };
+        match std::mem::replace(&mut self.phase, Phase::Again) {
+            Phase::Again => self.ask_keys(connection),
+            Phase::Ready(keys) => self.send(connection, &whole, keys),
+            phase @ (Phase::Keys | Phase::Sent(_)) => {
+                self.phase = phase;
+                Job::Select(self).with(Step::Blocked)
+            }
+        }
+    }
+
+    fn ask_keys(mut self: Box<Self>, connection: &Connection) -> Next {
+        self.phase = Phase::Keys;
+        let step = connection.keys_step(self.rule, self.rows);
+        Job::Select(self).with(step)
+    }
+
+    fn send(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        whole: &Whole<'_>,
         keys: Result<KeyBatch, KeyFailure>,
-    ) -> Result<KeyBatch, KeyFailure> {
-        match self.rules.rules().get(index) {
-            Some(rule) => keys.and_then(|keys| self.spread(rule, keys, rows)),
+    ) -> Next {
+        let keys = match connection.rules.rules().get(self.rule) {
+            Some(rule) => keys.and_then(|keys| connection.spread(rule, keys, self.rows)),
             None => keys,
-        }
-    }
-
-    fn send_attempt(&mut self, header: Header, bytes: &[u8], text: &[u8], keys: &KeyBatch) -> Step {
-        let Some(attempt) = &self.stage.query else {
-            return self.malformed();
         };
-        let index = attempt.rule;
-        let attributes = match self.attributes(bytes) {
-            Ok(attributes) => attributes,
-            Err(what) => return self.refuse_unsupported(header, Some(index), what),
+        let sent = match self.source {
+            Source::Text { front } => {
+                let query = connection.query_of(whole, front);
+                connection.send_select_text(query, self.rule, &self.plan, keys)
+            }
+            Source::Prepared(id) => connection.send_select_execution(whole, id, keys),
         };
-        let mut payload = Vec::with_capacity(text.len().saturating_add(256));
-        payload.push(COM_QUERY);
-        payload.extend_from_slice(attributes);
-        if attempt.plan.splice(text, keys, &mut payload).is_err() {
-            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
-            return self.refuse_unsupported(header, Some(index), what);
+        match sent {
+            Ok(keys) => {
+                self.phase = Phase::Sent(connection.reply_of_query(&self.plan, &keys));
+                Job::Select(self).with(Step::Blocked)
+            }
+            Err(step) => step.into(),
         }
-        let reply = self.reply_of_query(&attempt.plan, keys);
-        write_packet(&payload, 0, &mut self.up);
-        self.answer.expect(Shape::Results);
-        self.turn = Turn::Gather(Gather::Select(reply));
-        Step::Consumed(0)
     }
 
     /// A try was answered: with the error for too few keys, or with the answer that the client gets.
-    pub(crate) fn answer_select(&mut self, reply: &Reply, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn on_reply(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
         let too_few =
             error_text(answer).is_some_and(|(number, message)| is_out_of_range(number, message));
-        if too_few && self.grow() {
-            return;
+        if too_few && self.grow(connection) {
+            self.phase = Phase::Again;
+            return Job::Select(self);
         }
-        let stage = std::mem::take(&mut self.stage);
-        let rule = stage.query.as_ref().map(|attempt| attempt.rule);
-        self.drop_command = true;
+        connection.forget_command();
         if too_few {
-            self.note(rule, StatementOutcome::Refused("insert_select_rows"));
-            let rows = stage.query.map_or(0, |attempt| attempt.rows);
-            let why = match rows < self.facts.limits.select_rows_max {
-                true => "as many as can have keys at once",
-                false => "select_rows_max",
-            };
-            let message = format!(
-                "keywright: INSERT … SELECT of more than {rows} rows on a table with a rule ({why})"
-            );
-            write_error(Cause::StatementUnsupported, &message, 1, &mut self.down);
-            return;
+            self.refuse_rows(connection);
+            return Job::Answered;
         }
-        self.note(rule, StatementOutcome::Rewritten);
-        match single_ok(answer) {
+        connection.note(Some(self.rule), StatementOutcome::Rewritten);
+        match (single_ok(answer), &self.phase) {
             // No row went in, so there is no id, but the SELECT may have set LAST_INSERT_ID() itself.
-            Some((_, _, done)) if done.affected_rows == 0 => {
-                self.last_insert_id = None;
-                self.down.extend_from_slice(answer);
+            (Some((_, _, done)), _) if done.affected_rows == 0 => {
+                connection.last_insert_id = None;
+                connection.down.extend_from_slice(answer);
             }
-            Some(_) | None => self.answer_insert(reply, end, answer),
+            (_, Phase::Sent(reply)) => connection.answer_insert(reply, end, answer),
+            (_, Phase::Keys | Phase::Ready(_) | Phase::Again) => {}
         }
+        Job::Answered
     }
 
     /// More keys for the next try; false if there may be no more.
-    fn grow(&mut self) -> bool {
-        let Some(mut attempt) = self.stage.query.take() else {
-            return false;
+    fn grow(&mut self, connection: &Connection) -> bool {
+        let most = connection.rows_max(self.rule, &self.plan);
+        let before = self.rows;
+        self.rows = before.saturating_mul(GROWTH).min(most);
+        self.rows > before
+    }
+
+    fn refuse_rows(&self, connection: &mut Connection) {
+        connection.note(
+            Some(self.rule),
+            StatementOutcome::Refused("insert_select_rows"),
+        );
+        let rows = self.rows;
+        let why = match rows < connection.facts.limits.select_rows_max {
+            true => "as many as can have keys at once",
+            false => "select_rows_max",
         };
-        let most = self.rows_max(attempt.rule, &attempt.plan);
-        let before = attempt.rows;
-        attempt.rows = before.saturating_mul(GROWTH).min(most);
-        let grown = attempt.rows > before;
-        self.stage.query = Some(attempt);
-        grown
+        let message = format!(
+            "keywright: INSERT … SELECT of more than {rows} rows on a table with a rule ({why})"
+        );
+        write_error(
+            Cause::StatementUnsupported,
+            &message,
+            1,
+            &mut connection.down,
+        );
+    }
+}
+
+impl Connection {
+    /// Sends a try of a statement that came as text. `Err`: it was refused.
+    fn send_select_text(
+        &mut self,
+        query: Query<'_>,
+        rule: usize,
+        plan: &QueryPlan,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Result<KeyBatch, Step> {
+        let keys =
+            keys.map_err(|failure| self.refuse(query.header, failure.cause, &failure.message))?;
+        let attributes = query
+            .attributes()
+            .map_err(|what| self.refuse_unsupported(query.header, Some(rule), what))?;
+        let mut sent = Vec::with_capacity(query.text.len().saturating_add(256));
+        sent.push(COM_QUERY);
+        sent.extend_from_slice(attributes);
+        if plan.splice(query.text, &keys, &mut sent).is_err() {
+            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            return Err(self.refuse_unsupported(query.header, Some(rule), what));
+        }
+        write_packet(&sent, 0, &mut self.up);
+        self.answer.expect(Shape::Results);
+        Ok(keys)
     }
 }

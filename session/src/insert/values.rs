@@ -1,130 +1,115 @@
-//! An INSERT or REPLACE on a table with a rule, sent as text: plan, keys, splice, and the answer that the client gets.
+//! An INSERT or REPLACE of rows on a table with a rule: whether it gets keys, and the job that puts them in.
 
-use std::sync::Arc;
-
-use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{LastInsertId, LastInsertIdUse, Plan, Unsupported, last_insert_id_use};
-use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::{HEADER_BYTES, Header, make_packet};
-use keywright_wire::packets::{error_of, only_row};
+use keywright_core::KeyBatch;
+use keywright_rewrite::{
+    LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
+};
+use keywright_wire::answer::Shape;
+use keywright_wire::bytes::{HEADER_BYTES, make_packet};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
-use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::names_row_count;
-use crate::insert::load::Loading;
+use crate::client::text::Query;
+use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::insert::plan::Planned;
 use crate::insert::refuse::observed;
-use crate::insert::select::Attempt;
-use crate::prepared::text_prepare::Reprepared;
-use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
-use crate::server::context::PROBE_COLUMNS;
-use crate::server::question::KeyThere;
-use crate::session::{Gather, Session, Turn};
-use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
+use crate::job::{Job, Next, Turn};
+use crate::rules::{Mode, OnAmbiguousId, OnExplicit};
+use crate::step::{KeyFailure, StatementOutcome, Step};
 
-/// What is known of the command at the front of the client's bytes, which may be read several times before it goes out.
-#[derive(Debug, Default)]
-pub(crate) struct Stage {
-    /// The table's live columns, for a statement without column list.
-    pub(crate) columns: Option<Vec<Vec<u8>>>,
-    /// There is no such table.
-    pub(crate) missing: bool,
-    /// [`crate::SchemaChanges::all`] when the first of its questions was asked: later changes may be in the answers or not.
-    pub(crate) asked_at: Option<u64>,
-    /// Whether the table has the column of its rule, if that was asked.
-    pub(crate) key: Option<KeyThere>,
-    /// Its plan, once there is one.
-    pub(crate) plan: Option<(usize, Plan)>,
-    /// The tries of an INSERT … SELECT.
-    pub(crate) query: Option<Attempt>,
-    /// The tries of a LOAD DATA.
-    pub(crate) load: Option<Loading>,
-    /// The keys for it.
-    pub(crate) keys: Option<Result<KeyBatch, KeyFailure>>,
-    /// EXECUTE of a statement that was prepared by PREPARE: it was prepared with these keys.
-    pub(crate) reprepared: Option<Reprepared>,
-    /// The plan is for a text that the server is to prepare, and not for the command's own.
-    pub(crate) is_for_prepared: bool,
+/// An INSERT of rows under way, until it goes out.
+#[derive(Debug)]
+pub(crate) struct Insert {
+    rule: usize,
+    plan: Plan,
+    /// Bytes of attributes before its text.
+    front: usize,
+    phase: Phase,
 }
 
-impl Stage {
-    /// Whether the command is an INSERT that has got its keys, or knows that there are none.
-    pub(crate) fn is_planned_insert(&self) -> bool {
-        self.plan.is_some() && self.keys.is_some() && !self.is_for_prepared
-    }
+/// What is next.
+#[derive(Debug)]
+enum Phase {
+    /// The driver looks for keys.
+    Keys,
+    /// It has them, or knows why there are none.
+    Ready(Result<KeyBatch, KeyFailure>),
+}
 
-    /// Whether the command has more to do on its table, without entering it again.
-    pub(crate) fn is_half_way(&self) -> bool {
-        self.query.is_some()
-            || self.load.is_some()
-            || self.keys.is_some()
-            || self.reprepared.is_some()
+/// What is to become of an INSERT.
+pub(crate) enum Decided {
+    /// It gets keys for its rows.
+    Keys(usize, Plan),
+    /// Its rows come from a query.
+    Query(usize, QueryPlan),
+    /// Something else.
+    Not(Next),
+}
+
+impl From<Next> for Decided {
+    fn from(next: Next) -> Self {
+        Self::Not(next)
     }
 }
 
-impl Session {
-    pub(crate) fn insert(&mut self, header: Header, bytes: &[u8], text: &[u8]) -> Step {
-        if self.stage.query.is_some() {
-            return self.attempt(header, bytes, text);
+impl From<Step> for Decided {
+    fn from(step: Step) -> Self {
+        Self::Not(step.into())
+    }
+}
+
+impl Connection {
+    /// An INSERT or REPLACE, sent as text.
+    pub(crate) fn insert(&mut self, query: Query<'_>) -> Next {
+        match self.decide(query, query.text) {
+            Decided::Keys(rule, plan) => {
+                let step = self.keys_step(rule, plan.keys());
+                let insert = Insert {
+                    rule,
+                    plan,
+                    front: query.front,
+                    phase: Phase::Keys,
+                };
+                Job::Insert(Box::new(insert)).with(step)
+            }
+            Decided::Query(rule, plan) => self.select(query, rule, plan),
+            Decided::Not(next) => next,
         }
-        if let Some(keys) = self.stage.keys.take() {
-            return self.splice(header, bytes, text, keys);
-        }
-        self.decide(header, bytes, text, text)
     }
 
-    /// Asks for the keys of an INSERT, or passes on or refuses the text that the client sent for it.
-    pub(crate) fn decide(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        insert: &[u8],
-    ) -> Step {
+    /// What becomes of an INSERT for which the client sent this text: the INSERT itself, or an EXECUTE of it.
+    pub(crate) fn decide(&mut self, query: Query<'_>, insert: &[u8]) -> Decided {
         let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
-            Ok(Planned::Query(index, plan)) if std::ptr::eq(text, insert) => {
-                return self.select(header, bytes, text, index, plan);
-            }
-            Ok(Planned::Query(index, _)) => {
-                return self.unsupported(header, bytes, Some(index), Unsupported::Select);
-            }
+            Ok(Planned::Query(index, plan)) => return Decided::Query(index, plan),
             Ok(Planned::Pass | Planned::Keyless(..)) => {
-                return self.pass_query(header, bytes, text, After::Nothing);
+                return self.pass_query(query, After::Nothing).into();
             }
-            Ok(Planned::Ask(question)) => return self.ask(&question),
-            Err((rule, what)) => return self.unsupported(header, bytes, rule, what),
+            Ok(Planned::Ask(question)) => return self.ask(&question).into(),
+            Err((rule, what)) => return self.unsupported(query, rule, what).into(),
         };
-        let rules = Arc::clone(&self.rules);
-        let Some(rule) = rules.rules().get(index) else {
-            return self.pass_query(header, bytes, text, After::Nothing);
-        };
-        if let Some(step) = self.enter(header, Some(index)) {
-            return step;
+        if let Some(step) = self.enter(query.header, Some(index)) {
+            return step.into();
         }
+        let Some(rule) = self.rules.rules().get(index) else {
+            return self.pass_query(query, After::Nothing).into();
+        };
+        let refuses_explicit = rule.on_explicit == OnExplicit::Refuse;
+        let refuses_ambiguous_id = rule.on_ambiguous_id == OnAmbiguousId::Refuse;
         if rule.mode == Mode::Observe {
-            if let Some(what) = observed(rule, &plan) {
-                self.note(Some(index), what);
-            }
-            return match plan.returning() {
-                true => {
-                    self.note_native(index, Native::of(index, &plan).rows_max);
-                    self.watch_fence(index);
-                    self.pass_query(header, bytes, text, After::Nothing)
-                }
-                false => self.pass_native_query(header, bytes, text, Native::of(index, &plan)),
-            };
+            let what = observed(rule, &plan);
+            return self.observe(query, (index, &plan), what).into();
         }
-        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return self.refuse_explicit(header, index, rule);
+        if plan.explicit() && refuses_explicit {
+            return self.refuse_explicit(query.header, index).into();
         }
         if plan.keys() == 0 {
-            return self.pass_query(header, bytes, text, After::Nothing);
+            return self.pass_query(query, After::Nothing).into();
         }
-        if has_ambiguous_id(&plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
-            return self.refuse_ambiguous_id(header, index);
+        if refuses_ambiguous_id && has_ambiguous_id(&plan) {
+            return self.refuse_ambiguous_id(query.header, index).into();
         }
         // This reads the whole text, so it is asked last.
         let sees = self.pending_last_insert_id.is_some()
@@ -132,205 +117,118 @@ impl Session {
         let count = plan.keys();
         let last_insert_id = self.last_insert_id_of(&plan, count);
         if self.needs_last_insert_id(sees, last_insert_id, count) {
-            return self.update_last_insert_id(sees && names_row_count(insert));
+            return self
+                .update_last_insert_id(sees && names_row_count(insert))
+                .into();
         }
         let plan = match last_insert_id {
             LastInsertId::Literal => plan.unwrapped(),
             LastInsertId::Wrapped | LastInsertId::None => plan,
         };
-        self.stage.plan = Some((index, plan));
-        self.stage.is_for_prepared = !std::ptr::eq(text, insert);
-        self.ask_keys(index, count)
+        Decided::Keys(index, plan)
     }
 
-    /// Keys for so many rows, spaced as the session's auto_increment_increment says.
-    pub(crate) fn ask_keys(&mut self, rule: usize, rows: u64) -> Step {
-        self.turn = Turn::Keys;
-        let count = rows
-            .saturating_sub(1)
-            .saturating_mul(self.context.increment)
-            .saturating_add(1);
-        Step::Keys(KeyRequest {
-            rule: self.rules.configured(rule),
-            count,
-            contiguous: true,
-        })
-    }
-
-    /// The spacing of one statement's keys, if it is known: a rule may leave room for others' keys between its own.
-    pub(crate) fn spacing_of(&self, rule: usize) -> u64 {
-        let apart = self.apart.get(&rule).copied().unwrap_or(1);
-        common_multiple(apart, self.context.increment)
-    }
-
-    /// The keys as they are spread over the rows, checked against the rule.
-    pub(crate) fn spread(
-        &self,
-        rule: &Rule,
-        keys: KeyBatch,
-        rows: u64,
-    ) -> Result<KeyBatch, KeyFailure> {
-        let keys = match keys {
-            KeyBatch::Numbers { first, spacing, .. } => KeyBatch::Numbers {
-                first,
-                spacing: common_multiple(spacing, self.context.increment),
-                count: rows,
-            },
-            KeyBatch::Listed(mut numbers) => {
-                numbers.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
-                KeyBatch::Listed(numbers)
-            }
-            KeyBatch::Texts(mut texts) => {
-                texts.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
-                KeyBatch::Texts(texts)
-            }
-            KeyBatch::Bytes(mut bytes) => {
-                bytes.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
-                KeyBatch::Bytes(bytes)
-            }
-        };
-        self.in_bits(rule, keys, rows)
-    }
-
-    /// The keys of so many rows, if they are not too large for the rule.
-    pub(crate) fn in_bits(
-        &self,
-        rule: &Rule,
-        keys: KeyBatch,
-        rows: u64,
-    ) -> Result<KeyBatch, KeyFailure> {
-        let last = keys.number(rows.saturating_sub(1));
-        let too_large = last.is_some_and(|last| last.checked_shr(rule.bits_max).unwrap_or(0) > 0);
-        if too_large {
-            return Err(KeyFailure {
-                cause: Cause::TagExhausted,
-                message: format!(
-                    "keywright: key {} has more than {} bits",
-                    last.unwrap_or(0),
-                    rule.bits_max
-                ),
-            });
-        }
-        Ok(keys)
-    }
-
-    fn splice(
+    /// Passes on an INSERT whose rule only observes.
+    fn observe(
         &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        keys: Result<KeyBatch, KeyFailure>,
-    ) -> Step {
-        let stage = std::mem::take(&mut self.stage);
-        let Some((index, plan)) = stage.plan else {
-            return self.malformed();
-        };
-        let rules = Arc::clone(&self.rules);
-        let Some(rule) = rules.rules().get(index) else {
-            return self.malformed();
-        };
-        let keys = keys.and_then(|keys| self.spread(rule, keys, plan.keys()));
-        let keys = match keys {
-            Ok(keys) => keys,
-            Err(failure) => return self.refuse(header, failure.cause, &failure.message),
-        };
-        let in_place = self.in_place(header, bytes, text, &plan, &keys);
-        if in_place.is_none()
-            && let Err(what) = self.write_spliced(header, bytes, text, (&plan, &keys))
-        {
-            return self.refuse_unsupported(header, Some(index), what);
+        query: Query<'_>,
+        (index, plan): (usize, &Plan),
+        what: Option<StatementOutcome>,
+    ) -> Next {
+        if let Some(what) = what {
+            self.note(Some(index), what);
         }
-        self.answer.expect(Shape::Results);
-        self.note(Some(index), StatementOutcome::Rewritten);
-        let reply = self.reply(&plan, plan.last_insert_id(), &keys);
-        self.turn = Turn::of_reply(reply, plan.returning());
-        if let Some(how) = in_place {
-            self.rewrite_in_place(plan, how);
+        let native = Native::of(index, plan);
+        if plan.returning() {
+            self.note_native(index, native.rows_max);
+            self.watch_fence(index);
+            self.pass_query(query, After::Nothing)
+        } else {
+            self.pass_native_query(query, native)
         }
-        Step::Consumed(header.total())
     }
 
     /// Writes the command with its keys to the upstream's output.
     fn write_spliced(
         &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
+        query: Query<'_>,
         (plan, keys): (&Plan, &KeyBatch),
     ) -> Result<(), Unsupported> {
-        let attributes = self.attributes(bytes)?;
+        let attributes = query.attributes()?;
         let start = self.up.len();
-        self.up.reserve(HEADER_BYTES + 1 + plan.spliced_bytes(text));
+        self.up
+            .reserve(HEADER_BYTES + 1 + plan.spliced_bytes(query.text));
         self.up.extend([0; HEADER_BYTES]);
         self.up.push(COM_QUERY);
         self.up.extend_from_slice(attributes);
-        if plan.splice(text, keys, &mut self.up).is_err() {
+        if plan.splice(query.text, keys, &mut self.up).is_err() {
             self.up.truncate(start);
             return Err(Unsupported::Unknown("the statement's head"));
         }
-        if make_packet(start, &mut self.up) != header.sequence {
+        if make_packet(start, &mut self.up) != query.header.sequence {
             self.up.truncate(start);
             return Err(Unsupported::Longer);
         }
         Ok(())
     }
-
-    /// A gathered answer is complete.
-    pub(crate) fn gathered(&mut self, gather: Gather, end: Option<End>, answer: &[u8]) {
-        match gather {
-            Gather::Context => {
-                let row = only_row(answer, PROBE_COLUMNS, self.deprecates_eof());
-                if !row.is_some_and(|row| self.context.learn(row)) {
-                    self.fail_own(answer);
-                }
-            }
-            Gather::Temporary(table) => self.answer_temporary(&table, answer),
-            Gather::Columns => self.answer_columns(answer),
-            Gather::Key(table, index) => self.answer_key(table, index, answer),
-            Gather::Native(sent) => self.answer_native(sent, end, answer),
-            Gather::Warnings(answered) => self.answer_warnings(answered, answer),
-            Gather::PassedWarnings(passed) => self.answer_left_out(passed, answer),
-            Gather::Nothing => {}
-            // It is asked once, whatever the answer is.
-            Gather::Status => self.is_status_old = false,
-            Gather::SetLastInsertId => self.answer_last_insert_id(end, answer),
-            Gather::Insert(reply) => self.answer_insert(&reply, end, answer),
-            Gather::ReadLastInsertId => self.answer_last_id(answer),
-            Gather::LoadStart => self.load_started(end, answer),
-            Gather::FileName => self.answer_file_name(end, answer),
-            Gather::Load => self.answer_load(answer),
-            Gather::Select(reply) => self.answer_select(&reply, end, answer),
-            Gather::Prepare => self.answer_prepare(end, answer),
-            Gather::Reprepare(reprepared) => self.answer_reprepare(reprepared, end, answer),
-            Gather::PrepareSelect(select) => self.answer_prepare_select(*select, end, answer),
-            Gather::Variant => self.answer_variant(end, answer),
-            Gather::AsIs(id) => self.answer_as_is(id, end, answer),
-        }
-    }
-
-    /// The server refused a question of ours, so it would refuse the client's statement too. The client gets that error as its answer.
-    pub(crate) fn fail_own(&mut self, answer: &[u8]) {
-        if error_of(answer).is_some() {
-            self.down.extend_from_slice(answer);
-        } else {
-            let message = "keywright cannot read the state of the session";
-            write_error(Cause::StatementUnsupported, message, 1, &mut self.down);
-        }
-        self.stage = Stage::default();
-        self.context.known = false;
-        self.drop_command = true;
-    }
 }
 
-/// The spacing of keys where the source's is `apart` and a driver expects `increment`. If the source's does not divide the driver's,
-/// no spacing suits the driver, and the source's is taken.
-fn common_multiple(apart: u64, increment: u64) -> u64 {
-    let (apart, increment) = (apart.max(1), increment.max(1));
-    let (mut divisor, mut rest) = (apart, increment);
-    while rest > 0 {
-        (divisor, rest) = (rest, divisor % rest);
+impl Insert {
+    pub(crate) fn turn(&self) -> Turn {
+        match self.phase {
+            Phase::Keys => Turn::Keys,
+            Phase::Ready(_) => Turn::Command,
+        }
     }
-    (apart / divisor).saturating_mul(increment)
+
+    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+        self.phase = Phase::Ready(keys);
+    }
+
+    /// The command is still at the front: it goes out with its keys.
+    pub(crate) fn on_client(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Next {
+        let keys = match std::mem::replace(&mut self.phase, Phase::Keys) {
+            Phase::Keys => return Job::Insert(self).with(Step::Blocked),
+            Phase::Ready(keys) => keys,
+        };
+        // It came whole before; only where there is no memory any more it cannot be sent.
+        let Some(whole) = connection.whole_command(bytes) else {
+            return connection.command(bytes);
+        };
+        let query = connection.query_of(&whole, self.front);
+        connection.forget_command();
+        let (rule, plan) = (self.rule, &self.plan);
+        let keys = match connection.rules.rules().get(rule) {
+            Some(rule) => keys.and_then(|keys| connection.spread(rule, keys, plan.keys())),
+            None => keys,
+        };
+        let keys = match keys {
+            Ok(keys) => keys,
+            Err(failure) => {
+                let step = connection.refuse(query.header, failure.cause, &failure.message);
+                return step.into();
+            }
+        };
+        let in_place = connection.in_place(query, plan, &keys);
+        if in_place.is_none()
+            && let Err(what) = connection.write_spliced(query, (plan, &keys))
+        {
+            let step = connection.refuse_unsupported(query.header, Some(rule), what);
+            return step.into();
+        }
+        connection.answer.expect(Shape::Results);
+        connection.note(Some(rule), StatementOutcome::Rewritten);
+        let reply = connection.reply(plan, plan.last_insert_id(), &keys);
+        let job = Job::of_reply(reply, plan.returning());
+        if let Some(how) = in_place {
+            connection.rewrite_in_place(query, self.plan, how);
+        }
+        job.with(Step::Consumed(query.header.total()))
+    }
 }
 
 /// Whether it may stay unknown which rows go in, and so which id to report.

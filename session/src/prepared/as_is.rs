@@ -7,37 +7,38 @@ use keywright_wire::bulk::Bulk;
 use keywright_wire::bytes::{Header, write_packet};
 use keywright_wire::packets::write_command;
 use keywright_wire::params::Execution;
-use keywright_wire::protocol::{COM_STMT_BULK_EXECUTE, COM_STMT_PREPARE};
+use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 
 use crate::answer::after::After;
-use crate::session::{Gather, Session, Turn};
+use crate::connection::Connection;
+use crate::job::{Job, Next};
+use crate::server::probe::Probe;
 use crate::step::Step;
 
-impl Session {
+impl Connection {
     /// Executes a statement on a rule's table as its client wrote it.
     pub(crate) fn execute_as_is(
         &mut self,
         header: Header,
         id: u32,
         execution: &Execution<'_>,
-    ) -> Step {
+    ) -> Next {
         let (number, after) = match self.as_is(header, id) {
             Ok(known) => known,
-            Err(step) => return step,
+            Err(step) => return step.into(),
         };
         let mut payload = Vec::new();
         execution.write(number, &execution.params, &mut payload);
         write_packet(&payload, 0, &mut self.up);
         self.answer.expect(execution.shape());
-        self.turn = Turn::Answer(after);
-        Step::Consumed(header.total())
+        Job::Passing(after).with(Step::Consumed(header.total()))
     }
 
     /// The same of COM_STMT_BULK_EXECUTE, of which this follows the statement's number.
-    pub(crate) fn bulk_as_is(&mut self, header: Header, id: u32, rest: &[u8]) -> Step {
+    pub(crate) fn bulk_as_is(&mut self, header: Header, id: u32, rest: &[u8]) -> Next {
         let (number, after) = match self.as_is(header, id) {
             Ok(known) => known,
-            Err(step) => return step,
+            Err(step) => return step.into(),
         };
         let mut payload = number.to_le_bytes().to_vec();
         let read = self.statements.ours.get_mut(&id).and_then(|statement| {
@@ -54,8 +55,7 @@ impl Session {
         }
         write_command(COM_STMT_BULK_EXECUTE, &payload, &mut self.up);
         self.answer.expect(Shape::Results);
-        self.turn = Turn::Answer(after);
-        Step::Consumed(header.total())
+        Job::Passing(after).with(Step::Consumed(header.total()))
     }
 
     /// The server's number for the client's text, and what its execution changes. `Err`: something comes first.
@@ -71,10 +71,8 @@ impl Session {
                     false => self.refuse_execution(header, id, what),
                 });
             }
-            write_command(COM_STMT_PREPARE, of.text, &mut self.up);
-            self.answer.expect(Shape::Prepare);
-            self.turn = Turn::Gather(Gather::AsIs(id));
-            return Err(Step::Consumed(0));
+            let text = of.text.to_vec();
+            return Err(self.ask_by_preparing(&text, Probe::AsIs(id)));
         };
         let effect = self.effect(of.text);
         if self.pending_last_insert_id.is_some() && effect.sees {
@@ -84,10 +82,11 @@ impl Session {
     }
 
     /// The client's text was prepared too.
-    pub(crate) fn answer_as_is(&mut self, id: u32, end: Option<End>, answer: &[u8]) {
+    pub(crate) fn answer_as_is(&mut self, id: u32, end: Option<End>, answer: &[u8]) -> Job {
         match end {
             Some(End::Prepared { statement, .. }) => {
                 self.statements.as_is.insert(id, statement);
+                Job::Idle
             }
             Some(End::Ok(_) | End::Error) | None => self.fail_own(answer),
         }

@@ -4,16 +4,12 @@
 use std::sync::Arc;
 
 use keywright_rewrite::Unsupported;
-use keywright_wire::answer::Shape;
 use keywright_wire::bytes::Header;
-use keywright_wire::packets::write_command;
-use keywright_wire::protocol::COM_STMT_RESET;
 
 use crate::budget::Held;
+use crate::connection::Connection;
 use crate::insert::plan::Planned;
-use crate::insert::values::Stage;
 use crate::prepared::statements::Passed;
-use crate::session::{Gather, Session, Turn};
 use crate::step::{StatementOutcome, Step};
 
 /// What is kept of such a statement.
@@ -44,7 +40,7 @@ enum Judged {
     Not(Step),
 }
 
-impl Session {
+impl Connection {
     /// What is to be kept of one that was judged now; `None`: there is no memory for it.
     pub(crate) fn by_order(&self, rule: usize, text: &[u8]) -> Option<ByOrder> {
         let text = Text {
@@ -102,7 +98,7 @@ impl Session {
                 }
             }
         }
-        self.stage = Stage::default();
+        self.forget_command();
         None
     }
 
@@ -127,9 +123,7 @@ impl Session {
         what: Unsupported,
     ) -> Step {
         if what != Unsupported::TableAhead {
-            write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
-            self.answer.expect(Shape::Simple);
-            self.turn = Turn::Gather(Gather::Nothing);
+            self.ask_to_forget(id);
         }
         self.refuse_unsupported(header, rule, what)
     }

@@ -3,11 +3,11 @@
 
 use keywright_rewrite::InsertHead;
 
+use crate::connection::Connection;
 use crate::insert::plan::{NotPlanned, Planned};
 use crate::prepared::statements::ClientText;
-use crate::session::Session;
 
-impl Session {
+impl Connection {
     /// Reads a statement that was prepared where that database was chosen. What it asks names the database.
     pub(crate) fn plan_in(
         &mut self,

@@ -1,23 +1,23 @@
 //! COM_STMT_EXECUTE of an INSERT on a table with a rule: the keys become parameters.
 
-use std::sync::Arc;
-
 use keywright_core::KeyBatch;
 use keywright_rewrite::{AsInteger, LastInsertId, Unread, Unsupported, Variant};
-use keywright_wire::answer::{End, Shape};
+use keywright_wire::answer::End;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
-use keywright_wire::packets::{write_close, write_command};
+use keywright_wire::packets::write_close;
 use keywright_wire::params::{Execution, Param};
-use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
 use keywright_wire::values::BadValue;
 
 use crate::client::attributes::UNKNOWN_TYPE;
+use crate::connection::Connection;
+use crate::job::{Job, Next};
+use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::param_keys::{Bound, KeyValues};
 use crate::prepared::place::place;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
 use crate::rules::OnExplicit;
-use crate::session::{Gather, Session, Turn};
+use crate::server::probe::Probe;
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// What an execution needs.
@@ -28,10 +28,10 @@ struct Wanted {
     explicit: bool,
 }
 
-impl Session {
-    pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Step {
+impl Connection {
+    pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Next {
         if header.len < 5 {
-            return self.malformed();
+            return self.malformed().into();
         }
         let Some(id) = bytes
             .get(HEADER_BYTES + 1..)
@@ -39,7 +39,8 @@ impl Session {
         else {
             return Step::More {
                 at_least: HEADER_BYTES + 5,
-            };
+            }
+            .into();
         };
         let named = id;
         let id = self.statements.number(named);
@@ -51,67 +52,73 @@ impl Session {
         }
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
-            Joined::More(at_least) => return Step::More { at_least },
-            Joined::TooLong => return self.refuse_long_execution(),
+            Joined::More(at_least) => return Step::More { at_least }.into(),
+            Joined::TooLong => return self.refuse_long_execution().into(),
         };
         // The modes decide whether a bound 0 asks for a key, and an insert_id of the client's whether any may be had.
         if !self.context.known {
-            return self.ask_context();
+            return self.ask_context().into();
         }
         let is_passed = match self.refresh(header, id) {
             Refreshed::Ours => false,
             Refreshed::Passed => true,
-            Refreshed::Not(step) => return step,
+            Refreshed::Not(step) => return step.into(),
         };
         let rule = self.rule_of_statement(id);
         if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
-            return step;
+            return step.into();
         }
         let rest = payload.get(4..).unwrap_or_default();
-        let keys = self.stage.keys.take();
         let is_native = rule.is_some_and(|rule| !self.rewrites(rule));
-        // Often values matter only once there are keys beside them.
-        let is_as_is = is_passed || self.context.insert_id_set || is_native;
-        let matters = keys.is_some() || is_as_is || self.statements.asks_by_value(id);
-        let execution = match matters.then(|| self.execution(id, rest)).transpose() {
+        match is_passed || self.context.insert_id_set || is_native {
+            true => self.execute_unkeyed(header, id, rest),
+            false => self.execute_keyed(header, id, rest),
+        }
+    }
+
+    /// An execution that gets no keys.
+    fn execute_unkeyed(&mut self, header: Header, id: u32, rest: &[u8]) -> Next {
+        let execution = match self.read_execution(header, id, rest) {
             Ok(execution) => execution,
-            Err(BadValue::Malformed) => return self.refuse_malformed_execution(header, id),
-            Err(BadValue::Type) => return self.refuse_execution(header, id, UNKNOWN_TYPE),
+            Err(step) => return step.into(),
+        };
+        let statement = self.statements.ours.get(&id);
+        if statement.is_some_and(|statement| !statement.long_data.is_empty()) {
+            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
+            return self.refuse_execution(header, id, what).into();
+        }
+        self.execute_as_is(header, id, &execution)
+    }
+
+    /// One that gets keys, if it asks for any.
+    fn execute_keyed(&mut self, header: Header, id: u32, rest: &[u8]) -> Next {
+        // Often values matter only once there are keys beside them.
+        let matters = self.statements.asks_by_value(id);
+        let read = matters.then(|| self.read_execution(header, id, rest));
+        let execution = match read.transpose() {
+            Ok(execution) => execution,
+            Err(step) => return step.into(),
         };
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
+            return self.malformed().into();
         };
-        if let (Some(keys), Some(execution)) = (keys, &execution) {
-            return self.execute_with(header, id, execution, keys);
-        }
-        match &execution {
-            Some(execution) if is_as_is && statement.long_data.is_empty() => {
-                return self.execute_as_is(header, id, execution);
-            }
-            Some(_) if is_as_is => {
-                let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
-                return self.refuse_execution(header, id, what);
-            }
-            Some(_) | None => {}
-        }
         let params = execution.as_ref().map_or(&[][..], |read| &read.params);
         let wanted = match self.wanted(statement, params) {
             Ok(wanted) => wanted,
-            Err(what) => return self.refuse_execution(header, id, what),
+            Err(what) => return self.refuse_execution(header, id, what).into(),
         };
         let (index, asking) = (statement.rule, wanted.asking.first().copied());
         let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
         let variant = variant_of(statement, asking, last_insert_id);
         let sees = statement.plan.last_insert_id() == LastInsertId::Literal;
         if wanted.explicit
-            && let rules = Arc::clone(&self.rules)
-            && let Some(rule) = rules.rules().get(index)
+            && let Some(rule) = self.rules.rules().get(index)
             && rule.on_explicit == OnExplicit::Refuse
         {
-            return self.refuse_explicit(header, index, rule);
+            return self.refuse_explicit(header, index).into();
         }
         if self.needs_last_insert_id(sees, last_insert_id, wanted.keys) {
-            return self.update_last_insert_id(statement.counts);
+            return self.update_last_insert_id(statement.counts).into();
         }
         let spacing = self.spacing_of(index);
         let made = statement
@@ -121,34 +128,49 @@ impl Session {
         if made != Some(0) && !statement.long_data.is_empty() {
             // What was sent as long data went to the first text.
             let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
-            return self.refuse_execution(header, id, what);
+            return self.refuse_execution(header, id, what).into();
         }
         if made.is_none() {
-            return self.prepare_variant(header, id, variant);
+            return self.prepare_variant(header, id, variant).into();
         }
         match &execution {
             Some(execution) if wanted.keys == 0 => {
                 let none = KeyBatch::Listed(Vec::new());
                 self.execute_with(header, id, execution, Ok(none))
             }
-            Some(_) | None => self.ask_keys(index, wanted.keys),
+            Some(_) | None => KeyedExecution::begin(self, (id, false), index, wanted.keys),
         }
     }
 
-    /// Reads the parameters, and remembers their types for the next time.
-    fn execution<'a>(&mut self, id: u32, rest: &'a [u8]) -> Result<Execution<'a>, BadValue> {
+    /// Reads the parameters, and remembers their types for the next time. `Err`: it was refused.
+    pub(crate) fn read_execution<'a>(
+        &mut self,
+        header: Header,
+        id: u32,
+        rest: &'a [u8],
+    ) -> Result<Execution<'a>, Step> {
         let has_attributes = self.has_attributes();
-        let statement = self.statements.ours.get_mut(&id);
-        let statement = statement.ok_or(BadValue::Malformed)?;
+        let Some(statement) = self.statements.ours.get_mut(&id) else {
+            return Err(self.tell_malformed(header));
+        };
         let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
         let known = statement.types.as_deref();
-        let execution = Execution::read(rest, count, known, &statement.long_data, has_attributes)?;
-        if let Some(types) = &execution.types
-            && statement.types.as_ref() != Some(types)
-        {
-            statement.types = Some(types.clone());
+        match Execution::read(rest, count, known, &statement.long_data, has_attributes) {
+            Ok(execution) => {
+                if let Some(types) = &execution.types
+                    && statement.types.as_ref() != Some(types)
+                {
+                    statement.types = Some(types.clone());
+                }
+                Ok(execution)
+            }
+            // As the server says it, which does not get it.
+            Err(BadValue::Malformed) => {
+                self.forget_long_data(id);
+                Err(self.tell_malformed(header))
+            }
+            Err(BadValue::Type) => Err(self.refuse_execution(header, id, UNKNOWN_TYPE)),
         }
-        Ok(execution)
     }
 
     /// An execution is needed whole.
@@ -158,7 +180,7 @@ impl Session {
         )
     }
 
-    /// As [`Session::last_insert_id_of`]; what was sent as long data went to the first text, which must serve. Where that reports nothing, it
+    /// As [`Connection::last_insert_id_of`]; what was sent as long data went to the first text, which must serve. Where that reports nothing, it
     /// is put right afterwards.
     fn last_insert_id_of_execution(&self, statement: &Statement, keys: u64) -> LastInsertId {
         if statement.long_data.is_empty() {
@@ -221,8 +243,7 @@ impl Session {
         let prepared = statement.plan.prepare(&statement.text, variant, spacing);
         match prepared {
             Ok(mut prepared) => {
-                write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
-                prepared.text = Vec::new();
+                let text = std::mem::take(&mut prepared.text);
                 let made = Made {
                     variant,
                     spacing,
@@ -230,10 +251,7 @@ impl Session {
                     prepared,
                     is_outdated: false,
                 };
-                self.statements.variant = Some((id, made));
-                self.answer.expect(Shape::Prepare);
-                self.turn = Turn::Gather(Gather::Variant);
-                Step::Consumed(0)
+                self.ask_by_preparing(&text, Probe::Variant(id, Box::new(made)))
             }
             Err(Unread::Unsupported(what)) => {
                 self.refuse_unsupported(header, self.rule_of_statement(id), what)
@@ -245,56 +263,54 @@ impl Session {
         }
     }
 
-    pub(crate) fn answer_variant(&mut self, end: Option<End>, answer: &[u8]) {
-        match (end, self.statements.variant.take()) {
-            (
-                Some(End::Prepared {
-                    statement: number, ..
-                }),
-                Some((id, mut made)),
-            ) => {
-                made.number = number;
+    pub(crate) fn answer_variant(
+        &mut self,
+        id: u32,
+        made: Made,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
+        match end {
+            Some(End::Prepared {
+                statement: number, ..
+            }) => {
+                let made = Made { number, ..made };
                 let ours = self.statements.ours.get_mut(&id);
                 if let Some(old) = ours.and_then(|statement| statement.add_variant(made)) {
                     write_close(old.number, &mut self.up);
                 }
+                Job::Idle
             }
-            (_, _) => self.fail_own(answer),
+            Some(End::Ok(_) | End::Error) | None => self.fail_own(answer),
         }
     }
 
     /// Sends the execution with its keys.
-    fn execute_with(
+    pub(crate) fn execute_with(
         &mut self,
         header: Header,
         id: u32,
         execution: &Execution<'_>,
         keys: Result<KeyBatch, KeyFailure>,
-    ) -> Step {
-        self.stage = crate::insert::values::Stage::default();
+    ) -> Next {
+        self.forget_command();
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let wanted = match self.wanted(statement, &execution.params) {
             Ok(wanted) => wanted,
-            Err(what) => return self.refuse_execution(header, id, what),
+            Err(what) => return self.refuse_execution(header, id, what).into(),
         };
-        let rules = Arc::clone(&self.rules);
-        let Some(rule) = rules.rules().get(statement.rule) else {
-            return self.malformed();
-        };
-        let keys = match keys.and_then(|keys| match wanted.keys {
-            0 => Ok(keys),
-            rows => self.spread(rule, keys, rows),
+        let rule = self.rules.rules().get(statement.rule);
+        let keys = match keys.and_then(|keys| match (wanted.keys, rule) {
+            (0, _) | (_, None) => Ok(keys),
+            (rows, Some(rule)) => self.spread(rule, keys, rows),
         }) {
             Ok(keys) => keys,
             Err(failure) => {
                 self.forget_long_data(id);
-                return self.refuse(header, failure.cause, &failure.message);
+                return self.refuse(header, failure.cause, &failure.message).into();
             }
-        };
-        let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
         };
         let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
         let variant = variant_of(statement, wanted.asking.first().copied(), last_insert_id);
@@ -308,14 +324,14 @@ impl Session {
             },
         ) = found
         else {
-            return self.malformed();
+            return self.malformed().into();
         };
         if !made.counts_as(&keys) {
-            return self.count_otherwise(header, id, variant, &keys);
+            return self.count_otherwise(header, id, variant, &keys).into();
         }
         let values = KeyValues::new(&keys);
         let Some(params) = place(statement, prepared, execution, &wanted.asking, &values) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let reply = self.reply(&statement.plan, last_insert_id, &keys);
         let (rule, returning) = (statement.rule, statement.plan.returning());
@@ -324,7 +340,9 @@ impl Session {
         execution.write(*number, &params, &mut self.up);
         if make_packet(start, &mut self.up) != header.sequence {
             self.up.truncate(start);
-            return self.refuse_execution(header, id, Unsupported::Longer);
+            return self
+                .refuse_execution(header, id, Unsupported::Longer)
+                .into();
         }
         if let Some(statement) = self.statements.ours.get_mut(&id) {
             statement.long_data.clear();
@@ -333,8 +351,7 @@ impl Session {
             self.note(Some(rule), StatementOutcome::Rewritten);
         }
         self.answer.expect(execution.shape());
-        self.turn = Turn::of_reply(reply, returning);
-        Step::Consumed(header.total())
+        Job::of_reply(reply, returning).with(Step::Consumed(header.total()))
     }
 
     /// Another text, since the one there is would make other keys out of the first than these, which are burnt.
@@ -367,12 +384,6 @@ impl Session {
         self.refuse_unsupported(header, rule, what)
     }
 
-    /// The same of one that is no execution of this statement: as the server says it, which does not get it.
-    fn refuse_malformed_execution(&mut self, header: Header, id: u32) -> Step {
-        self.forget_long_data(id);
-        self.tell_malformed(header)
-    }
-
     pub(crate) fn rule_of_statement(&self, id: u32) -> Option<usize> {
         self.statements
             .ours
@@ -388,9 +399,7 @@ impl Session {
             return;
         }
         statement.long_data.clear();
-        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
-        self.answer.expect(Shape::Simple);
-        self.turn = Turn::Gather(Gather::Nothing);
+        self.ask_to_forget(id);
     }
 }
 

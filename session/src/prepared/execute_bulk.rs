@@ -8,18 +8,20 @@ use keywright_wire::bulk::Bulk;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use keywright_wire::capability::BULK_OPERATIONS;
 
+use crate::connection::Connection;
+use crate::job::{Job, Next};
 use crate::prepared::bulk_keys::{Asking, Fault, Needs};
+use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
 use crate::rules::{OnAmbiguousId, OnExplicit, Rule};
-use crate::session::{Session, Turn};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
-impl Session {
-    pub(crate) fn bulk_execute(&mut self, header: Header, bytes: &[u8]) -> Step {
+impl Connection {
+    pub(crate) fn bulk_execute(&mut self, header: Header, bytes: &[u8]) -> Next {
         // Number and flags.
         if self.facts.capabilities & BULK_OPERATIONS == 0 || header.len < 7 {
-            return self.malformed();
+            return self.malformed().into();
         }
         let Some(id) = bytes
             .get(HEADER_BYTES + 1..)
@@ -27,7 +29,8 @@ impl Session {
         else {
             return Step::More {
                 at_least: HEADER_BYTES + 5,
-            };
+            }
+            .into();
         };
         let number = self.statements.number(id);
         let is_select = self.statements.selects.contains_key(&number);
@@ -36,49 +39,68 @@ impl Session {
         }
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
-            Joined::More(at_least) => return Step::More { at_least },
-            Joined::TooLong => return self.refuse_long_execution(),
+            Joined::More(at_least) => return Step::More { at_least }.into(),
+            Joined::TooLong => return self.refuse_long_execution().into(),
         };
         if is_select {
             let what = Unsupported::Bulk("of INSERT … SELECT");
-            return self.refuse_select_execution(header, number, what);
+            return self.refuse_select_execution(header, number, what).into();
         }
         if !self.context.known {
-            return self.ask_context();
+            return self.ask_context().into();
         }
         match self.refresh(header, number) {
             Refreshed::Ours => {}
             Refreshed::Passed => {
                 let what = Unsupported::Bulk("for a table that has changed");
-                return self.refuse_execution(header, number, what);
+                return self.refuse_execution(header, number, what).into();
             }
-            Refreshed::Not(step) => return step,
+            Refreshed::Not(step) => return step.into(),
         }
         let rest = payload.get(4..).unwrap_or_default();
         let rule = self.rule_of_statement(number);
         if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
-            return step;
+            return step.into();
         }
         if rule.is_some_and(|rule| !self.rewrites(rule)) {
             return self.bulk_as_is(header, number, rest);
         }
         match self.bulk(header, number, rest) {
-            Ok(step) => step,
-            Err(Fault::Malformed) => self.malformed(),
-            Err(Fault::Unsupported(what)) => self.refuse_execution(header, number, what),
+            Ok(next) => next,
+            Err(fault) => self.refuse_bulk(header, number, fault).into(),
         }
     }
 
-    fn bulk(&mut self, header: Header, id: u32, rest: &[u8]) -> Result<Step, Fault> {
+    /// The keys are there, or why not.
+    pub(crate) fn bulk_with_keys(
+        &mut self,
+        header: Header,
+        id: u32,
+        rest: &[u8],
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Next {
+        let statement = self.statements.ours.get_mut(&id);
+        let bulk = statement
+            .ok_or(Fault::Malformed)
+            .and_then(|statement| read(statement, rest));
+        match bulk.and_then(|bulk| self.bulk_with(header, id, &bulk, keys)) {
+            Ok(next) => next,
+            Err(fault) => self.refuse_bulk(header, id, fault).into(),
+        }
+    }
+
+    fn refuse_bulk(&mut self, header: Header, id: u32, fault: Fault) -> Step {
+        match fault {
+            Fault::Malformed => self.malformed(),
+            Fault::Unsupported(what) => self.refuse_execution(header, id, what),
+        }
+    }
+
+    fn bulk(&mut self, header: Header, id: u32, rest: &[u8]) -> Result<Next, Fault> {
         let Some(statement) = self.statements.ours.get_mut(&id) else {
             return Err(Fault::Malformed);
         };
-        let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
-        let bulk = Bulk::read(rest, count, statement.types.as_deref())?;
-        statement.types = Some(bulk.types.clone());
-        if let Some(keys) = self.stage.keys.take() {
-            return self.bulk_with(header, id, &bulk, keys);
-        }
+        let bulk = read(statement, rest)?;
         let unsupported = |what| Err(Fault::Unsupported(Unsupported::Bulk(what)));
         if self.context.insert_id_set {
             return unsupported("after SET insert_id");
@@ -98,28 +120,28 @@ impl Session {
         }
         let plan = &statement.plan;
         if (needs.explicit || plan.explicit()) && rule.on_explicit == OnExplicit::Refuse {
-            return Ok(self.refuse_explicit(header, index, &rule));
+            return Ok(self.refuse_explicit(header, index).into());
         }
         let last_insert_id = literal(plan.last_insert_id());
         let may_skip =
             last_insert_id != LastInsertId::None && (plan.ignore() || plan.on_duplicate());
         let is_single = needs.rows == 1 && plan.rows() == 1;
         if may_skip && !is_single && total > 0 && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
-            return Ok(self.refuse_ambiguous_id(header, index));
+            return Ok(self.refuse_ambiguous_id(header, index).into());
         }
         let sees = plan.last_insert_id() == LastInsertId::Literal;
         if self.needs_last_insert_id(sees, last_insert_id, total) {
             let counts = statement.counts;
-            return Ok(self.update_last_insert_id(counts));
+            return Ok(self.update_last_insert_id(counts).into());
         }
         if made(statement, self.context.increment).is_none() {
-            return Ok(self.prepare_variant(header, id, Variant::LITERAL));
+            return Ok(self.prepare_variant(header, id, Variant::LITERAL).into());
         }
         if total == 0 {
             let none = KeyBatch::Listed(Vec::new());
             return self.bulk_with(header, id, &bulk, Ok(none));
         }
-        Ok(self.ask_keys(index, total))
+        Ok(KeyedExecution::begin(self, (id, true), index, total))
     }
 
     /// The rule, what the rows need, and how many keys that is.
@@ -158,15 +180,15 @@ impl Session {
         id: u32,
         bulk: &Bulk<'_>,
         keys: Result<KeyBatch, KeyFailure>,
-    ) -> Result<Step, Fault> {
-        self.stage = crate::insert::values::Stage::default();
+    ) -> Result<Next, Fault> {
+        self.forget_command();
         let (index, rule, needs, total) = self.bulk_needs(id, bulk)?;
         let keys = match keys.and_then(|keys| match total {
             0 => Ok(keys),
             rows => self.spread(&rule, keys, rows),
         }) {
             Ok(keys) => keys,
-            Err(failure) => return Ok(self.refuse(header, failure.cause, &failure.message)),
+            Err(failure) => return Ok(self.refuse(header, failure.cause, &failure.message).into()),
         };
         let statement = self.statements.ours.get(&id).ok_or(Fault::Malformed)?;
         let made = made(statement, self.context.increment).ok_or(Fault::Malformed)?;
@@ -197,9 +219,16 @@ impl Session {
             self.note(Some(index), StatementOutcome::Rewritten);
         }
         self.answer.expect(Shape::Results);
-        self.turn = Turn::of_reply(reply, returning);
-        Ok(Step::Consumed(header.total()))
+        Ok(Job::of_reply(reply, returning).with(Step::Consumed(header.total())))
     }
+}
+
+/// Reads the rows, and remembers their types for the next time.
+fn read<'a>(statement: &mut Statement, rest: &'a [u8]) -> Result<Bulk<'a>, Fault> {
+    let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
+    let bulk = Bulk::read(rest, count, statement.types.as_deref())?;
+    statement.types = Some(bulk.types.clone());
+    Ok(bulk)
 }
 
 /// Each row would put its own key into LAST_INSERT_ID().

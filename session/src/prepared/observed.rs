@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use keywright_rewrite::{Plan, Prepared, Unsupported, Variant};
+use keywright_rewrite::{Prepared, Unsupported, Variant};
 use keywright_wire::bulk::bulk_types;
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::params::execution_types;
@@ -12,11 +12,9 @@ use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 
 use crate::answer::last_insert_id::names_row_count;
 use crate::budget::Held;
+use crate::connection::Connection;
 use crate::insert::plan::Planned;
-use crate::insert::values::{Stage, has_ambiguous_id};
 use crate::prepared::statements::{Made, Observed, ObservedInsert, Statement};
-use crate::rules::{OnAmbiguousId, OnExplicit};
-use crate::session::Session;
 use crate::step::Step;
 
 /// What is to be done with an execution.
@@ -28,7 +26,7 @@ pub(crate) enum Execution {
     Not(Step),
 }
 
-impl Session {
+impl Connection {
     /// An execution of a statement whose rule only observed when it was prepared.
     pub(crate) fn execute_observed(
         &mut self,
@@ -98,7 +96,7 @@ impl Session {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Ask(question)) => return Execution::Not(self.ask(&question)),
             Ok(Planned::Pass | Planned::Keyless(_) | Planned::Query(..)) => {
-                self.stage = Stage::default();
+                self.forget_command();
                 return Execution::Native;
             }
             Err((rule, what)) if self.must_refuse(rule, what) => {
@@ -107,7 +105,7 @@ impl Session {
             Err(_) => return Execution::Native,
         };
         let schema = self.judged_at();
-        self.stage = Stage::default();
+        self.forget_command();
         if let Some(step) = self.refuse_plan(header, index, &plan) {
             return Execution::Not(step);
         }
@@ -146,20 +144,5 @@ impl Session {
         };
         self.statements.ours.insert(id, statement);
         Execution::Ours
-    }
-
-    /// What a rule refuses of a statement, whatever its parameters are.
-    pub(crate) fn refuse_plan(
-        &mut self,
-        header: Header,
-        index: usize,
-        plan: &Plan,
-    ) -> Option<Step> {
-        let rule = self.rules.rules().get(index).cloned()?;
-        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return Some(self.refuse_explicit(header, index, &rule));
-        }
-        let is_refused = has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse;
-        is_refused.then(|| self.refuse_ambiguous_id(header, index))
     }
 }

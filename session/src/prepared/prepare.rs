@@ -1,131 +1,168 @@
-//! COM_STMT_PREPARE of an INSERT on a table with a rule: it is prepared with room for its keys. And the commands that only name
-//! a statement.
+//! COM_STMT_PREPARE of an INSERT on a table with a rule: it is prepared with room for its keys.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Kind, Plan, Unread, Unsupported, kind, without_terminator};
+use keywright_rewrite::{Kind, Plan, Unread, Unsupported, kind};
 use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::packets::{without_injected, write_close, write_command};
 use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::After;
 use crate::answer::last_insert_id::names_row_count;
 use crate::client::attributes::beginning_end;
-use crate::client::kinds::is_opaque;
-use crate::insert::native::Native;
+use crate::client::text::{Query, Whole};
+use crate::connection::Connection;
 use crate::insert::plan::Planned;
 use crate::insert::refuse::observed;
-use crate::prepared::by_order::ByOrder;
-use crate::prepared::statements::{
-    ByMode, Changes, LAST_PREPARED, Made, Observed, ObservedInsert, Passed, SqlMode, Statement,
-};
+use crate::job::{Job, Next};
+use crate::prepared::select_prepared::SelectStatement;
+use crate::prepared::statements::{Changes, LAST_PREPARED, Made, Passed, SqlMode, Statement};
 use crate::rules::{Mode, OnExplicit};
-use crate::server::context::is_harmless_set;
-use crate::session::{Gather, Session, Turn};
-use crate::step::{StatementOutcome, Step};
+use crate::step::Step;
 
-impl Session {
-    pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let (header, text) = match joined(header, bytes, self.gather_bytes_max()) {
-            Joined::Whole(header, text) => (header, text),
-            Joined::More(at_least) => return Step::More { at_least },
-            Joined::TooLong if self.memory_full => return self.refuse_long(""),
+/// A statement whose PREPARE is under way, with room for its keys.
+#[derive(Debug)]
+pub(crate) enum Preparing {
+    /// It has rows.
+    Rows(Statement),
+    /// Its rows come from a query.
+    Query(SelectStatement),
+}
+
+impl Preparing {
+    /// The upstream's answer has come whole.
+    pub(crate) fn on_reply(self, connection: &mut Connection, end: Option<End>, answer: &[u8]) {
+        match self {
+            Self::Rows(mut statement) => {
+                let Some(made) = statement.variants.first_mut() else {
+                    return;
+                };
+                let injected: Vec<u16> = made.prepared.injected.iter().map(|one| one.at).collect();
+                if let Some(number) = connection.tell_prepared(end, answer, &injected) {
+                    made.number = number;
+                    connection.statements.ours.insert(number, statement);
+                }
+            }
+            Self::Query(select) => {
+                if let Some(number) = connection.tell_prepared(end, answer, &select.injected()) {
+                    connection.statements.selects.insert(number, select);
+                }
+            }
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn prepare(&mut self, header: Header, bytes: &[u8]) -> Next {
+        let whole = match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => Whole::new(header, bytes, payload),
+            Joined::More(at_least) => return Step::More { at_least }.into(),
+            Joined::TooLong if self.memory_full => return self.refuse_long("").into(),
             Joined::TooLong => return self.long_prepare(header, bytes),
         };
-        let text = without_terminator(&text);
+        let query = whole.to_prepare();
         // Until it has succeeded: a statement that is refused, or fails, also counts as the last one.
         self.statements.last = LAST_PREPARED;
-        match self.is_beyond_reading(text) {
+        match self.is_beyond_reading(query.text) {
             Ok(false) => {}
-            Ok(true) => {
-                let what = Unsupported::Blank;
-                return self.unsupported_prepare(header, bytes, text, None, what);
-            }
-            Err(step) => return step,
+            Ok(true) => return self.unsupported_prepare(query, None, Unsupported::Blank),
+            Err(step) => return step.into(),
         }
-        match kind(text, &self.context.modes) {
-            Kind::Insert | Kind::Replace => {}
-            Kind::LoadData | Kind::SetStatement if !self.context.known => {
-                return self.ask_context();
+        match kind(query.text, &self.context.modes) {
+            Kind::Insert | Kind::Replace if !self.may_be_ruled(query.text) => {
+                self.prepare_passed(query, Changes::Nothing)
             }
-            other => {
-                let hidden = self
-                    .prepared_load(text)
-                    .or_else(|| self.hidden_behind_set(text));
-                if let Some((rule, what)) = hidden {
-                    return self.unsupported_prepare(header, bytes, text, rule, what);
-                }
-                let change = self.changes(text, other);
-                return self.prepare_passed(header, bytes, text, change);
+            Kind::Insert | Kind::Replace | Kind::LoadData | Kind::SetStatement
+                if !self.context.known =>
+            {
+                self.ask_context().into()
+            }
+            Kind::Insert | Kind::Replace => self.prepare_insert(query),
+            other => self.prepare_other(query, other),
+        }
+    }
+
+    /// COM_STMT_PREPARE of a statement that is no INSERT, but may have one in it.
+    fn prepare_other(&mut self, query: Query<'_>, kind: Kind) -> Next {
+        let hidden = self
+            .prepared_load(query.text)
+            .or_else(|| self.hidden_behind_set(query.text));
+        match hidden {
+            Some((rule, what)) => self.unsupported_prepare(query, rule, what),
+            None => {
+                let change = self.changes(query.text, kind);
+                self.prepare_passed(query, change)
             }
         }
-        if !self.may_be_ruled(text) {
-            return self.prepare_passed(header, bytes, text, Changes::Nothing);
-        }
-        if !self.context.known {
-            return self.ask_context();
-        }
-        let (index, plan) = match self.plan(text) {
-            Ok(Planned::Plan(index, plan)) => (index, plan),
-            Ok(Planned::Query(index, plan)) => {
-                return self.prepare_select(header, bytes, text, index, plan);
-            }
-            Ok(Planned::Pass) => {
-                return self.prepare_passed(header, bytes, text, Changes::Nothing);
-            }
+    }
+
+    fn prepare_insert(&mut self, query: Query<'_>) -> Next {
+        match self.plan(query.text) {
+            Ok(Planned::Plan(index, plan)) => self.prepare_rows(query, index, plan),
+            Ok(Planned::Query(index, plan)) => self.prepare_select(query, index, plan),
+            Ok(Planned::Pass) => self.prepare_passed(query, Changes::Nothing),
             Ok(Planned::Keyless(keyless)) => {
                 let noted = Passed {
                     keyless: Some(keyless),
-                    ..self.passed(text, Changes::Nothing)
+                    ..self.passed(query.text, Changes::Nothing)
                 };
-                return self.prepare_noted(header, bytes, noted);
+                self.prepare_noted(query, noted)
             }
-            Ok(Planned::Ask(question)) => return self.ask(&question),
-            Err((rule, what)) => return self.unsupported_prepare(header, bytes, text, rule, what),
-        };
+            Ok(Planned::Ask(question)) => self.ask(&question).into(),
+            Err((rule, what)) => self.unsupported_prepare(query, rule, what),
+        }
+    }
+
+    /// COM_STMT_PREPARE of an INSERT of rows that was read.
+    fn prepare_rows(&mut self, query: Query<'_>, index: usize, plan: Plan) -> Next {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.prepare_passed(header, bytes, text, Changes::Nothing);
+            return self.prepare_passed(query, Changes::Nothing);
         };
         let nothing = plan.keys() == 0 && plan.key_parameters().is_empty();
         if rule.mode == Mode::Observe {
             if let Some(what) = observed(&rule, &plan) {
                 self.note(Some(index), what);
             }
-            return self.prepare_observed(header, bytes, text, (index, &plan));
+            return self.prepare_observed(query, (index, &plan));
         }
         // By another order of columns its keys would be other values.
         if nothing && rule.on_explicit == OnExplicit::Keep && !plan.by_order() {
             let by_mode = plan.by_mode().then_some(index);
-            return self.prepare_explicit(header, bytes, text, (by_mode, None));
+            return self.prepare_explicit(query, (by_mode, None));
         }
-        if let Some(step) = self.refuse_plan(header, index, &plan) {
-            return step;
+        if let Some(step) = self.refuse_plan(query.header, index, &plan) {
+            return step.into();
         }
         if self.statements.is_full() {
-            return self.refuse_statement(header);
+            return self.refuse_statement(query.header).into();
         }
+        self.send_prepare(query, index, plan)
+    }
+
+    /// Prepares it with room for its keys.
+    fn send_prepare(&mut self, query: Query<'_>, index: usize, plan: Plan) -> Next {
         let variant = plan.variant(None);
-        let Some(held) = self.hold(text.len().saturating_add(plan.held_bytes())) else {
-            return self.refuse_texts(header);
+        let Some(held) = self.hold(query.text.len().saturating_add(plan.held_bytes())) else {
+            return self.refuse_texts(query.header).into();
         };
-        let mut prepared = match plan.prepare(text, variant, self.spacing_of(index)) {
+        let mut prepared = match plan.prepare(query.text, variant, self.spacing_of(index)) {
             Ok(prepared) => prepared,
             Err(Unread::Unsupported(what)) => {
-                return self.unsupported_prepare(header, bytes, text, Some(index), what);
+                return self.unsupported_prepare(query, Some(index), what);
             }
             Err(Unread::Refused) => {
-                return self.prepare_passed(header, bytes, text, Changes::Nothing);
+                return self.prepare_passed(query, Changes::Nothing);
             }
         };
         write_command(COM_STMT_PREPARE, &prepared.text, &mut self.up);
         prepared.text = Vec::new();
         self.answer.expect(Shape::Prepare);
-        self.statements.preparing = Some(Statement {
+        let statement = Statement {
             rule: index,
-            text: text.to_vec(),
+            text: query.text.to_vec(),
             database: self.context.database.clone(),
             _held: Arc::new(held),
             plan,
@@ -139,20 +176,20 @@ impl Session {
             }],
             types: None,
             long_data: BTreeSet::new(),
-            counts: names_row_count(text),
+            counts: names_row_count(query.text),
             schema: self.judged_at(),
             is_passed: false,
-        });
-        self.stage = crate::insert::values::Stage::default();
-        self.turn = Turn::Gather(Gather::Prepare);
-        Step::Consumed(header.total())
+        };
+        self.forget_command();
+        Job::Prepare(Box::new(Preparing::Rows(statement)))
+            .with(Step::Consumed(query.header.total()))
     }
 
     /// A statement that is too long to gather: it is passed on unless it may be for a table with a rule.
-    fn long_prepare(&mut self, header: Header, bytes: &[u8]) -> Step {
+    fn long_prepare(&mut self, header: Header, bytes: &[u8]) -> Next {
         let at_least = beginning_end(header);
         if bytes.len() < at_least {
-            return Step::More { at_least };
+            return Step::More { at_least }.into();
         }
         let head = bytes.get(HEADER_BYTES + 1..at_least).unwrap_or_default();
         let may_bring_rows = match kind(head, &self.context.modes) {
@@ -162,7 +199,7 @@ impl Session {
         if may_bring_rows && self.rewrites_any() {
             return self.refuse_long(
                 "keywright: statement to be prepared on a table with a rule is longer than rewrite_bytes_max",
-            );
+            ).into();
         }
         let after = After::Prepared(Box::default());
         self.pass(header, bytes, Shape::Prepare, after)
@@ -178,164 +215,15 @@ impl Session {
         self.refuse(header, Cause::MemoryFull, message)
     }
 
-    /// Prepares a statement that is passed on whenever it is executed.
-    pub(crate) fn prepare_passed(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        change: Changes,
-    ) -> Step {
-        let noted = self.passed(text, change);
-        self.prepare_noted(header, bytes, noted)
-    }
-
-    /// Prepares an INSERT that brings its own keys; `by_mode` is its rule if they are that because of what sql_mode is, `by_order` what
-    /// is kept of it if they are that because of the order of columns.
-    pub(crate) fn prepare_explicit(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        (by_mode, by_order): (Option<usize>, Option<ByOrder>),
-    ) -> Step {
-        let sql_mode = self.sql_mode();
-        let noted = Passed {
-            by_mode: by_mode.map(|rule| ByMode { rule, sql_mode }),
-            by_order,
-            ..self.passed(text, Changes::Nothing)
-        };
-        self.prepare_noted(header, bytes, noted)
-    }
-
     /// What sql_mode says of keys.
     pub(crate) fn sql_mode(&self) -> SqlMode {
         let modes = &self.context.modes;
         (modes.no_auto_value_on_zero, modes.strict)
     }
 
-    /// What is noted of a statement that is passed on.
-    fn passed(&self, text: &[u8], change: Changes) -> Passed {
-        Passed {
-            effect: self.effect(text),
-            change,
-            named: self.rules_named_in(text),
-            ..Passed::default()
-        }
-    }
-
-    /// Prepares an INSERT as it is, whose rule only observes: it may rewrite when the statement is executed.
-    fn prepare_observed(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        (rule, plan): (usize, &Plan),
-    ) -> Step {
-        // An INSERT that needs no key may need one in another order of columns.
-        let Some(held) = self.hold(text.len().saturating_add(plan.held_bytes())) else {
-            return self.refuse_texts(header);
-        };
-        let insert = ObservedInsert::Rows {
-            text: text.to_vec(),
-            database: self.context.database.clone(),
-            parameters: usize::try_from(plan.parameters()).unwrap_or(usize::MAX),
-            returning: plan.returning(),
-            native: Native::of(rule, plan),
-            held: Arc::new(held),
-        };
-        self.note_observed(header, bytes, text, Observed { rule, insert })
-    }
-
-    /// Prepares an INSERT as it is, whose rule only observes.
-    pub(crate) fn note_observed(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        observed: Observed,
-    ) -> Step {
-        let noted = Passed {
-            observed: Some(Arc::new(observed)),
-            ..self.passed(text, Changes::Nothing)
-        };
-        self.prepare_noted(header, bytes, noted)
-    }
-
-    fn prepare_noted(&mut self, header: Header, bytes: &[u8], noted: Passed) -> Step {
-        let after = After::Prepared(Box::new(noted));
-        self.pass(header, bytes, Shape::Prepare, after)
-    }
-
-    /// What an execution of a statement that is no INSERT changes.
-    fn changes(&self, text: &[u8], kind: Kind) -> Changes {
-        match kind {
-            Kind::Set if is_harmless_set(text) => Changes::Nothing,
-            Kind::Set | Kind::Use => Changes::Unknown,
-            Kind::CreateTemporary => match self.tables_named(text) {
-                Some(made) => Changes::Tables {
-                    dropped: Vec::new(),
-                    made,
-                },
-                None => Changes::Unknown,
-            },
-            Kind::DropTable => match self.tables_named(text) {
-                Some(dropped) => Changes::Tables {
-                    dropped,
-                    made: Vec::new(),
-                },
-                None => Changes::Unknown,
-            },
-            Kind::Ddl => Changes::Defined,
-            other if is_opaque(other) => Changes::Anything,
-            _ => Changes::Nothing,
-        }
-    }
-
-    pub(crate) fn unsupported_prepare(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        rule: Option<usize>,
-        what: Unsupported,
-    ) -> Step {
-        if self.must_refuse(rule, what) {
-            return self.refuse_unsupported(header, rule, what);
-        }
-        self.note(rule, StatementOutcome::Passed(what.label()));
-        match rule.filter(|rule| !self.rewrites(*rule)) {
-            Some(rule) => {
-                let insert = ObservedInsert::Unsupported(what);
-                self.note_observed(header, bytes, text, Observed { rule, insert })
-            }
-            None => self.prepare_passed(header, bytes, text, Changes::Nothing),
-        }
-    }
-
-    pub(crate) fn answer_prepare(&mut self, end: Option<End>, answer: &[u8]) {
-        let preparing = self.statements.preparing.take();
-        let Some(mut ours) = preparing else {
-            return;
-        };
-        let Some(made) = ours.variants.first_mut() else {
-            return;
-        };
-        let injected: Vec<u16> = made.prepared.injected.iter().map(|one| one.at).collect();
-        if let Some(statement) = self.tell_prepared(end, answer, &injected) {
-            made.number = statement;
-            self.statements.ours.insert(statement, ours);
-        }
-    }
-
     /// Sends the client the answer to its PREPARE, without the parameters that were put in. Returns the statement's number if it
     /// succeeded.
-    pub(crate) fn tell_prepared(
-        &mut self,
-        end: Option<End>,
-        answer: &[u8],
-        injected: &[u16],
-    ) -> Option<u32> {
+    fn tell_prepared(&mut self, end: Option<End>, answer: &[u8], injected: &[u16]) -> Option<u32> {
         let Some(End::Prepared { statement, .. }) = end else {
             self.down.extend_from_slice(answer);
             return None;
@@ -350,90 +238,5 @@ impl Session {
         }
         self.statements.last = statement;
         Some(statement)
-    }
-
-    /// COM_STMT_SEND_LONG_DATA: the parameter's index moves by those put in before it.
-    pub(crate) fn long_data(&mut self, header: Header, bytes: &[u8]) -> Step {
-        const FRONT_BYTES: usize = HEADER_BYTES + 7;
-        if header.total() < FRONT_BYTES {
-            return self.malformed();
-        }
-        let Some(front) = bytes.get(..FRONT_BYTES) else {
-            return Step::More {
-                at_least: FRONT_BYTES,
-            };
-        };
-        let mut reader = Reader(front.get(HEADER_BYTES + 1..).unwrap_or_default());
-        let (Some(id), Some(index)) = (reader.u32(), reader.u16()) else {
-            return self.malformed();
-        };
-        let named = id;
-        let id = self.statements.number(named);
-        let moved = if let Some(statement) = self.statements.ours.get_mut(&id) {
-            statement.long_data.insert(index);
-            let mut moved = index;
-            if let Some(made) = statement.variants.first() {
-                for injected in &made.prepared.injected {
-                    moved = moved.saturating_add(u16::from(injected.at <= moved));
-                }
-            }
-            moved
-        } else if let Some(select) = self.statements.selects.get_mut(&id) {
-            select.add_long_data(index)
-        } else {
-            let passed = self.statements.passed.get(&id);
-            self.statements.sends_long_data |= passed.is_some_and(|of| of.observed.is_some());
-            return self.pass_named(header, bytes, named, Shape::None, After::Nothing);
-        };
-        self.up
-            .extend_from_slice(front.get(..=HEADER_BYTES).unwrap_or_default());
-        self.up.extend(id.to_le_bytes());
-        self.up.extend(moved.to_le_bytes());
-        self.pass_rest(header, FRONT_BYTES)
-    }
-
-    pub(crate) fn close(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let payload = match self.short(header, bytes) {
-            Ok(payload) => payload,
-            Err(step) => return step,
-        };
-        let Some(named) = Reader(payload).u32() else {
-            return self.pass(header, bytes, Shape::None, After::Nothing);
-        };
-        let id = self.statements.number(named);
-        self.statements.passed.remove(&id);
-        self.statements.types_of_observed.remove(&id);
-        self.statements.selects.remove(&id);
-        if let Some(number) = self.statements.as_is.remove(&id) {
-            write_close(number, &mut self.up);
-        }
-        if let Some(statement) = self.statements.ours.remove(&id) {
-            for made in statement.variants.iter().skip(1) {
-                write_close(made.number, &mut self.up);
-            }
-        }
-        let step = self.pass_named(header, bytes, named, Shape::None, After::Nothing);
-        if id == self.statements.last {
-            self.statements.last = LAST_PREPARED;
-        }
-        step
-    }
-
-    pub(crate) fn reset_statement(&mut self, header: Header, bytes: &[u8]) -> Step {
-        let payload = match self.short(header, bytes) {
-            Ok(payload) => payload,
-            Err(step) => return step,
-        };
-        let Some(named) = Reader(payload).u32() else {
-            return self.pass(header, bytes, Shape::Simple, After::Nothing);
-        };
-        let id = self.statements.number(named);
-        if let Some(statement) = self.statements.ours.get_mut(&id) {
-            statement.long_data.clear();
-        }
-        if let Some(select) = self.statements.selects.get_mut(&id) {
-            select.long_data.clear();
-        }
-        self.pass_named(header, bytes, named, Shape::Simple, After::Nothing)
     }
 }

@@ -5,9 +5,8 @@ use keywright_rewrite::{QueryPlan, Unsupported};
 use keywright_wire::bytes::Header;
 use keywright_wire::packets::write_close;
 
+use crate::connection::Connection;
 use crate::insert::plan::Planned;
-use crate::insert::values::Stage;
-use crate::session::Session;
 use crate::step::Step;
 
 /// What has become of a prepared INSERT.
@@ -20,15 +19,14 @@ pub(crate) enum Refreshed {
     Not(Step),
 }
 
-impl Session {
+impl Connection {
     /// Checks a statement again if its table may have changed since.
     pub(crate) fn refresh(&mut self, header: Header, id: u32) -> Refreshed {
         let all = self.schema_changes();
         let Some(statement) = self.statements.ours.get(&id) else {
             return Refreshed::Passed;
         };
-        // It has keys already, so it was checked before.
-        if statement.schema == all || self.stage.keys.is_some() {
+        if statement.schema == all {
             return match statement.is_passed {
                 true => Refreshed::Passed,
                 false => Refreshed::Ours,
@@ -79,7 +77,7 @@ impl Session {
         let Some(select) = self.statements.selects.get(&id) else {
             return Refreshed::Passed;
         };
-        if select.schema == all || self.stage.query.is_some() {
+        if select.schema == all {
             return match select.is_passed {
                 true => Refreshed::Passed,
                 false => Refreshed::Ours,
@@ -102,7 +100,7 @@ impl Session {
             }
         };
         let judged_at = self.judged_at();
-        self.stage = Stage::default();
+        self.forget_command();
         if let Some(select) = self.statements.selects.get_mut(&id) {
             (select.schema, select.is_passed) = (judged_at, is_passed);
         }
@@ -119,7 +117,7 @@ impl Session {
 
     fn set_passed(&mut self, id: u32, is_passed: bool) {
         let schema = self.judged_at();
-        self.stage = Stage::default();
+        self.forget_command();
         if let Some(statement) = self.statements.ours.get_mut(&id) {
             (statement.schema, statement.is_passed) = (schema, is_passed);
         }

@@ -8,23 +8,26 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{
     InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, Unread, Unsupported, last_insert_id_use,
 };
-use keywright_wire::answer::{End, Shape};
+use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{Header, Joined, joined, write_packet};
 use keywright_wire::packets::write_command;
 use keywright_wire::params::{Execution, Param, Type};
-use keywright_wire::protocol::{COM_STMT_PREPARE, COM_STMT_RESET};
+use keywright_wire::protocol::COM_STMT_PREPARE;
 use keywright_wire::values::BadValue;
 
 use crate::answer::last_insert_id::names_row_count;
 use crate::budget::Held;
 use crate::client::attributes::UNKNOWN_TYPE;
-use crate::insert::select::{NoKeys, SelectDecision, decision};
+use crate::client::text::{Query, Whole};
+use crate::connection::Connection;
+use crate::insert::select::{SelectDecision, Source, decision};
+use crate::job::{Job, Next};
 use crate::prepared::param_keys::KeyValues;
+use crate::prepared::prepare::Preparing;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Changes, Observed, ObservedInsert};
 use crate::rules::Mode;
-use crate::session::{Gather, Session, Turn};
-use crate::step::Step;
+use crate::step::{KeyFailure, Step};
 
 /// A prepared INSERT … SELECT.
 #[derive(Debug)]
@@ -60,23 +63,21 @@ impl SelectStatement {
         index.saturating_add(if index >= self.at { more } else { 0 })
     }
 
-    fn injected(&self) -> Vec<u16> {
+    pub(crate) fn injected(&self) -> Vec<u16> {
         (self.at..).take(self.injected.len()).collect()
     }
 }
 
-impl Session {
+impl Connection {
     /// COM_STMT_PREPARE of an INSERT … SELECT that was read.
     pub(crate) fn prepare_select(
         &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
+        query: Query<'_>,
         index: usize,
         plan: QueryPlan,
-    ) -> Step {
+    ) -> Next {
         let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.prepare_passed(header, bytes, text, Changes::Nothing);
+            return self.prepare_passed(query, Changes::Nothing);
         };
         let decision = decision(&rule, &plan);
         if rule.mode == Mode::Observe {
@@ -88,54 +89,56 @@ impl Session {
                 rule: index,
                 insert,
             };
-            return self.note_observed(header, bytes, text, observed);
+            return self.note_observed(query, observed);
         }
         match decision {
             SelectDecision::Leave => {
                 let by_mode = plan.by_mode().then_some(index);
                 let by_order = match plan.by_order() {
                     false => None,
-                    true => match self.by_order(index, text) {
-                        None => return self.refuse_texts(header),
+                    true => match self.by_order(index, query.text) {
+                        None => return self.refuse_texts(query.header).into(),
                         kept => kept,
                     },
                 };
-                return self.prepare_explicit(header, bytes, text, (by_mode, by_order));
+                return self.prepare_explicit(query, (by_mode, by_order));
             }
-            SelectDecision::Explicit => return self.refuse_explicit(header, index, &rule),
-            SelectDecision::AmbiguousId => return self.refuse_ambiguous_id(header, index),
+            SelectDecision::Explicit => return self.refuse_explicit(query.header, index).into(),
+            SelectDecision::AmbiguousId => {
+                return self.refuse_ambiguous_id(query.header, index).into();
+            }
             SelectDecision::Once(what) => {
                 let what = Unsupported::SelectWith(what);
-                return self.unsupported_prepare(header, bytes, text, Some(index), what);
+                return self.unsupported_prepare(query, Some(index), what);
             }
             SelectDecision::Try if self.statements.is_full() => {
-                return self.refuse_statement(header);
+                return self.refuse_statement(query.header).into();
             }
             SelectDecision::Try => {}
         }
-        let Some(held) = self.hold(text.len()) else {
-            return self.refuse_texts(header);
+        let Some(held) = self.hold(query.text.len()) else {
+            return self.refuse_texts(query.header).into();
         };
         let PreparedQuery {
             text: ours,
             at,
             injected,
-        } = match plan.prepare(text) {
+        } = match plan.prepare(query.text) {
             Ok(prepared) => prepared,
             Err(Unread::Unsupported(what)) => {
-                return self.unsupported_prepare(header, bytes, text, Some(index), what);
+                return self.unsupported_prepare(query, Some(index), what);
             }
             Err(Unread::Refused) => {
-                return self.prepare_passed(header, bytes, text, Changes::Nothing);
+                return self.prepare_passed(query, Changes::Nothing);
             }
         };
         write_command(COM_STMT_PREPARE, &ours, &mut self.up);
         self.answer.expect(Shape::Prepare);
         let schema = self.judged_at();
-        self.stage = crate::insert::values::Stage::default();
-        self.turn = Turn::Gather(Gather::PrepareSelect(Box::new(SelectStatement {
+        self.forget_command();
+        let select = SelectStatement {
             rule: index,
-            text: text.to_vec(),
+            text: query.text.to_vec(),
             database: self.context.database.clone(),
             _held: held,
             plan: Arc::new(plan),
@@ -146,67 +149,40 @@ impl Session {
             injected,
             types: None,
             long_data: BTreeSet::new(),
-            sees: last_insert_id_use(text, &self.context.modes) != LastInsertIdUse::Nothing,
-            counts: names_row_count(text),
-        })));
-        Step::Consumed(header.total())
+            sees: last_insert_id_use(query.text, &self.context.modes) != LastInsertIdUse::Nothing,
+            counts: names_row_count(query.text),
+        };
+        Job::Prepare(Box::new(Preparing::Query(select))).with(Step::Consumed(query.header.total()))
     }
 
-    pub(crate) fn answer_prepare_select(
-        &mut self,
-        select: SelectStatement,
-        end: Option<End>,
-        answer: &[u8],
-    ) {
-        if let Some(number) = self.tell_prepared(end, answer, &select.injected()) {
-            self.statements.selects.insert(number, select);
-        }
-    }
-
-    /// COM_STMT_EXECUTE of a prepared INSERT … SELECT: asks for the keys of a try, or carries it out.
-    pub(crate) fn execute_select(&mut self, header: Header, bytes: &[u8], id: u32) -> Step {
+    /// COM_STMT_EXECUTE of a prepared INSERT … SELECT: asks for the keys of its first try.
+    pub(crate) fn execute_select(&mut self, header: Header, bytes: &[u8], id: u32) -> Next {
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
-            Joined::More(at_least) => return Step::More { at_least },
-            Joined::TooLong => return self.refuse_long_execution(),
+            Joined::More(at_least) => return Step::More { at_least }.into(),
+            Joined::TooLong => return self.refuse_long_execution().into(),
         };
         if !self.context.known {
-            return self.ask_context();
+            return self.ask_context().into();
         }
         let is_passed = match self.refresh_select(header, id) {
             Refreshed::Ours => false,
             Refreshed::Passed => true,
-            Refreshed::Not(step) => return step,
+            Refreshed::Not(step) => return step.into(),
         };
-        let named = self.has_attributes();
-        let Some(select) = self.statements.selects.get_mut(&id) else {
-            return self.malformed();
-        };
-        let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
-        let (rest, known) = (
-            payload.get(4..).unwrap_or_default(),
-            select.types.as_deref(),
-        );
-        let execution = match Execution::read(rest, count, known, &select.long_data, named) {
+        let execution = match self.read_select_execution(header, &payload, id) {
             Ok(execution) => execution,
-            Err(BadValue::Malformed) => {
-                self.forget_long_data_of_select(id);
-                return self.tell_malformed(header);
-            }
-            Err(BadValue::Type) => return self.refuse_select_execution(header, id, UNKNOWN_TYPE),
+            Err(step) => return step.into(),
         };
-        if let Some(types) = &execution.types {
-            select.types = Some(types.clone());
-        }
-        if self.stage.query.is_some() {
-            return self.execute_attempt(header, id, &execution);
-        }
+        let Some(select) = self.statements.selects.get(&id) else {
+            return self.malformed().into();
+        };
         let (rule, plan) = (select.rule, Arc::clone(&select.plan));
         if let Some(step) = self.enter(header, Some(rule)) {
-            return step;
+            return step.into();
         }
         let Some(select) = self.statements.selects.get(&id) else {
-            return self.malformed();
+            return self.malformed().into();
         };
         let (has_long_data, sees, counts) =
             (!select.long_data.is_empty(), select.sees, select.counts);
@@ -217,54 +193,91 @@ impl Session {
         }
         if is_as_is {
             let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
-            return self.refuse_select_execution(header, id, what);
+            return self.refuse_select_execution(header, id, what).into();
         }
         if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
-            return self.refuse_select_execution(header, id, Unsupported::ZeroChanged);
+            return self
+                .refuse_select_execution(header, id, Unsupported::ZeroChanged)
+                .into();
         }
         if has_long_data && !self.is_tried_once(rule, &plan) {
             // The server forgets with the first try what was sent as long data.
             let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
-            return self.refuse_select_execution(header, id, what);
+            return self.refuse_select_execution(header, id, what).into();
         }
         // What is read may be a view of it.
         if self.pending_last_insert_id.is_some() && sees {
-            return self.update_last_insert_id(counts);
+            return self.update_last_insert_id(counts).into();
         }
-        self.first_attempt(rule, plan)
+        self.try_select(rule, plan, Source::Prepared(id))
     }
 
-    fn execute_attempt(&mut self, header: Header, id: u32, execution: &Execution<'_>) -> Step {
-        let keys = match self.attempt_keys() {
-            Ok(keys) => keys,
-            Err(NoKeys::Yet(step)) => return step,
-            Err(NoKeys::Failed(failure)) => {
+    /// Reads the parameters, and remembers their types for the next time. `Err`: it was refused.
+    fn read_select_execution<'a>(
+        &mut self,
+        header: Header,
+        payload: &'a [u8],
+        id: u32,
+    ) -> Result<Execution<'a>, Step> {
+        let named = self.has_attributes();
+        let Some(select) = self.statements.selects.get_mut(&id) else {
+            return Err(self.malformed());
+        };
+        let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
+        let (rest, known) = (
+            payload.get(4..).unwrap_or_default(),
+            select.types.as_deref(),
+        );
+        match Execution::read(rest, count, known, &select.long_data, named) {
+            Ok(execution) => {
+                if let Some(types) = &execution.types {
+                    select.types = Some(types.clone());
+                }
+                Ok(execution)
+            }
+            Err(BadValue::Malformed) => {
                 self.forget_long_data_of_select(id);
-                return self.refuse(header, failure.cause, &failure.message);
+                Err(self.tell_malformed(header))
+            }
+            Err(BadValue::Type) => Err(self.refuse_select_execution(header, id, UNKNOWN_TYPE)),
+        }
+    }
+
+    /// Sends a try with these keys. `Err`: it was refused.
+    pub(crate) fn send_select_execution(
+        &mut self,
+        whole: &Whole<'_>,
+        id: u32,
+        keys: Result<KeyBatch, KeyFailure>,
+    ) -> Result<KeyBatch, Step> {
+        let header = whole.header;
+        let execution = self.read_select_execution(header, &whole.payload, id)?;
+        let keys = match keys {
+            Ok(keys) => keys,
+            Err(failure) => {
+                self.forget_long_data_of_select(id);
+                return Err(self.refuse(header, failure.cause, &failure.message));
             }
         };
         let Some(select) = self.statements.selects.get_mut(&id) else {
-            return self.malformed();
+            return Err(self.malformed());
         };
         let Some(range) = Range::of(&keys, select.injected) else {
             let what = Unsupported::SelectWith("with keys that are not evenly spaced");
-            return self.refuse_select_execution(header, id, what);
+            return Err(self.refuse_select_execution(header, id, what));
         };
         let mut params = execution.params.clone();
         let at = usize::from(select.at).min(params.len());
         let Some(injected) = range.params(select.injected) else {
-            return self.malformed();
+            return Err(self.malformed());
         };
         params.splice(at..at, injected);
         select.long_data.clear();
-        let mut payload = Vec::new();
-        execution.write(id, &params, &mut payload);
-        let plan = Arc::clone(&select.plan);
-        let reply = self.reply_of_query(&plan, &keys);
-        write_packet(&payload, 0, &mut self.up);
+        let mut sent = Vec::new();
+        execution.write(id, &params, &mut sent);
+        write_packet(&sent, 0, &mut self.up);
         self.answer.expect(execution.shape());
-        self.turn = Turn::Gather(Gather::Select(reply));
-        Step::Consumed(0)
+        Ok(keys)
     }
 
     /// Refuses an execution. What was sent as long data for it must not become part of the next one.
@@ -288,9 +301,7 @@ impl Session {
             return;
         }
         select.long_data.clear();
-        write_command(COM_STMT_RESET, &id.to_le_bytes(), &mut self.up);
-        self.answer.expect(Shape::Simple);
-        self.turn = Turn::Gather(Gather::Nothing);
+        self.ask_to_forget(id);
     }
 }
 

@@ -228,14 +228,10 @@ pub(crate) struct Statements {
     /// Whether [`LAST_PREPARED`] is a statement's number at all.
     knows_last: bool,
     pub(crate) max: usize,
-    /// The one whose PREPARE is under way.
-    pub(crate) preparing: Option<Statement>,
     /// Of statements that were prepared while their rule observed: the types of their parameters at the last execution.
     pub(crate) types_of_observed: BTreeMap<u32, Vec<Type>>,
     /// Whether a value was sent as long data for one of them: what is sent so goes to the text that the client knows.
     pub(crate) sends_long_data: bool,
-    /// The text of a further variant that is being prepared, and for which statement.
-    pub(crate) variant: Option<(u32, Made)>,
 }
 
 impl Statements {
@@ -252,10 +248,8 @@ impl Statements {
                 Flavour::MySql => false,
             },
             max,
-            preparing: None,
             types_of_observed: BTreeMap::new(),
             sends_long_data: false,
-            variant: None,
         }
     }
 

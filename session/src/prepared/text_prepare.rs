@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
-    CharsetClass, InsertHead, Modes, PrepareSource, Unread, Unsupported, execute_by, quote_string,
-    without_terminator,
+    CharsetClass, InsertHead, Modes, Plan, PrepareSource, Unread, Unsupported, execute_by,
+    quote_string, without_terminator,
 };
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::Header;
@@ -17,10 +17,11 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::{After, Texts};
 use crate::answer::last_insert_id::Reply;
 use crate::budget::Held;
-use crate::client::text::Reading;
-use crate::insert::values::Stage;
+use crate::client::text::{Query, Reading, Whole};
+use crate::connection::Connection;
+use crate::insert::values::Decided;
+use crate::job::{Job, Next, Turn};
 use crate::server::context::Context;
-use crate::session::{Gather, Session, Turn};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// The name of the proxy's own statement. Its keys are used up, so nobody else may execute it.
@@ -42,11 +43,30 @@ pub(crate) struct TextStatement {
     is_doubtful: bool,
 }
 
-/// A text PREPARE with keys in it, and what comes of its EXECUTE.
+/// EXECUTE of one under way, until it goes out.
 #[derive(Debug)]
-pub(crate) struct Reprepared {
-    reply: Reply,
-    returning: bool,
+pub(crate) struct TextExecution {
+    statement: TextStatement,
+    rule: usize,
+    plan: Plan,
+    /// The client's text, with the name of the proxy's own statement.
+    own: Vec<u8>,
+    /// Bytes of attributes before it.
+    front: usize,
+    phase: Phase,
+}
+
+/// What is next, or under way.
+#[derive(Debug)]
+enum Phase {
+    /// The driver looks for keys.
+    Keys,
+    /// It has them, or knows why there are none.
+    Ready(Result<KeyBatch, KeyFailure>),
+    /// The proxy's own statement is prepared with them. That follows from its EXECUTE.
+    Preparing(Reply),
+    /// It can be executed.
+    Prepared(Reply),
 }
 
 impl Context {
@@ -105,7 +125,7 @@ fn is_plain_name(name: &[u8]) -> bool {
     name.is_ascii() && !name.ends_with(b" ")
 }
 
-impl Session {
+impl Connection {
     /// What a PREPARE out of a text means for the rules. `Err`: the server's modes must be known first.
     pub(crate) fn read_source(&self, source: PrepareSource) -> Result<Reading, ()> {
         if !self.context.known {
@@ -158,26 +178,20 @@ impl Session {
     }
 
     /// The client's own PREPARE is passed on, so that the server says what is wrong with it.
-    pub(crate) fn prepare_text(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        statement: TextStatement,
-    ) -> Step {
+    pub(crate) fn prepare_text(&mut self, query: Query<'_>, statement: TextStatement) -> Next {
         if self.context.texts.len() >= self.facts.limits.statements_max {
             let message = "keywright: too many prepared statements on tables with rules";
-            return self.refuse(header, Cause::MemoryFull, message);
+            return self.refuse(query.header, Cause::MemoryFull, message).into();
         }
         let Some(held) = self.hold(statement.text.len()) else {
-            return self.refuse_texts(header);
+            return self.refuse_texts(query.header).into();
         };
         let statement = TextStatement {
             _held: Some(Arc::new(held)),
             ..statement
         };
         let after = After::TextPrepared(Box::new(statement));
-        self.pass_query(header, bytes, text, after)
+        self.pass_query(query, after)
     }
 
     /// The server has prepared it, or has not.
@@ -190,115 +204,159 @@ impl Session {
     }
 
     /// EXECUTE of a statement that was prepared out of a text.
-    pub(crate) fn execute_text(
-        &mut self,
-        header: Header,
-        bytes: &[u8],
-        text: &[u8],
-        name: &[u8],
-    ) -> Step {
+    pub(crate) fn execute_text(&mut self, query: Query<'_>, name: &[u8]) -> Next {
         let named = self.context.text_named(name).cloned();
         let Some(statement) = named.filter(|_| !self.context.may_be_own(name)) else {
-            return self.refuse_unsupported(header, None, Unsupported::TextPrepare);
+            return self
+                .refuse_unsupported(query.header, None, Unsupported::TextPrepare)
+                .into();
         };
         if !self.context.known {
-            return self.ask_context();
+            return self.ask_context().into();
         }
-        let own = execute_by(OWN_NAME, text, &self.context.modes);
-        if let (Some(reprepared), Some(own)) = (self.stage.reprepared.take(), &own) {
-            return self.execute_own(header, bytes, own, reprepared);
-        }
-        if let Some(keys) = self.stage.keys.take() {
-            return self.reprepare(header, &statement, keys);
-        }
+        let own = execute_by(OWN_NAME, query.text, &self.context.modes);
         let is_same = statement.database == self.context.database
             && statement.modes == self.context.modes
             && !statement.is_doubtful
             && is_plain_name(name);
-        if let Some(step) = self.enter(header, Some(statement.rule)) {
-            return step;
+        if let Some(step) = self.enter(query.header, Some(statement.rule)) {
+            return step.into();
         }
         if is_same && self.context.insert_id_set {
             // insert_id is for this INSERT; unused it would wait for the next one into any table.
-            self.pass_query(header, bytes, text, After::Nothing)
-        } else if is_same && own.is_some() {
-            self.decide(header, bytes, text, &statement.text)
+            self.pass_query(query, After::Nothing)
+        } else if is_same && let Some(own) = own {
+            match self.decide(query, &statement.text) {
+                Decided::Keys(rule, plan) => {
+                    let step = self.keys_step(rule, plan.keys());
+                    let execution = TextExecution {
+                        statement,
+                        rule,
+                        plan,
+                        own,
+                        front: query.front,
+                        phase: Phase::Keys,
+                    };
+                    Job::TextExecution(Box::new(execution)).with(step)
+                }
+                Decided::Query(rule, _) => self.unsupported(query, Some(rule), Unsupported::Select),
+                Decided::Not(next) => next,
+            }
         } else if self.rewrites(statement.rule) {
             let rule = Some(statement.rule);
-            self.refuse_unsupported(header, rule, Unsupported::TextPrepare)
+            self.refuse_unsupported(query.header, rule, Unsupported::TextPrepare)
+                .into()
         } else {
             self.watch_fence(statement.rule);
-            self.pass_query(header, bytes, text, After::ANYTHING)
+            self.pass_query(query, After::ANYTHING)
+        }
+    }
+}
+
+impl TextExecution {
+    pub(crate) fn turn(&self) -> Turn {
+        match self.phase {
+            Phase::Keys => Turn::Keys,
+            Phase::Ready(_) | Phase::Prepared(_) => Turn::Command,
+            Phase::Preparing(_) => Turn::Upstream,
         }
     }
 
-    /// The client's EXECUTE, of the statement that has the keys.
-    fn execute_own(
-        &mut self,
-        header: Header,
+    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+        self.phase = Phase::Ready(keys);
+    }
+
+    /// The command is still at the front.
+    pub(crate) fn on_client(
+        mut self: Box<Self>,
+        connection: &mut Connection,
         bytes: &[u8],
-        own: &[u8],
-        reprepared: Reprepared,
-    ) -> Step {
-        let attributes = match self.attributes(bytes) {
-            Ok(attributes) => attributes,
-            Err(what) => return self.refuse_unsupported(header, None, what),
+    ) -> Next {
+        // It came whole before; only where there is no memory any more it cannot be sent.
+        let Some(whole) = connection.whole_command(bytes) else {
+            return Job::TextExecution(self).look_at_beginning(connection, bytes);
         };
-        write_command(COM_QUERY, &[attributes, own].concat(), &mut self.up);
-        self.answer.expect(Shape::Results);
-        self.turn = Turn::of_reply(reprepared.reply, reprepared.returning);
-        self.stage = Stage::default();
-        Step::Consumed(header.total())
+        match std::mem::replace(&mut self.phase, Phase::Keys) {
+            Phase::Ready(keys) => self.prepare(connection, whole.header, keys),
+            Phase::Prepared(reply) => self.execute(connection, &whole, reply),
+            phase @ (Phase::Keys | Phase::Preparing(_)) => {
+                self.phase = phase;
+                Job::TextExecution(self).with(Step::Blocked)
+            }
+        }
     }
 
     /// Prepares the text with its keys.
-    fn reprepare(
-        &mut self,
+    fn prepare(
+        mut self: Box<Self>,
+        connection: &mut Connection,
         header: Header,
-        statement: &TextStatement,
         keys: Result<KeyBatch, KeyFailure>,
-    ) -> Step {
-        let Some((index, plan)) = self.stage.plan.take() else {
-            return self.malformed();
+    ) -> Next {
+        let (statement, plan) = (&self.statement, &self.plan);
+        let keys = match connection.rules.rules().get(self.rule) {
+            Some(rule) => keys.and_then(|keys| connection.spread(rule, keys, plan.keys())),
+            None => keys,
         };
-        let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.malformed();
-        };
-        let keys = match keys.and_then(|keys| self.spread(&rule, keys, plan.keys())) {
+        let keys = match keys {
             Ok(keys) => keys,
-            Err(failure) => return self.refuse(header, failure.cause, &failure.message),
+            Err(failure) => {
+                return connection
+                    .refuse(header, failure.cause, &failure.message)
+                    .into();
+            }
         };
         let mut spliced = Vec::with_capacity(statement.text.len() + 64);
         // A bound key is known to the server alone.
         if !plan.key_parameters().is_empty()
             || plan.splice(&statement.text, &keys, &mut spliced).is_err()
         {
-            return self.refuse_unsupported(header, Some(index), Unsupported::TextPrepare);
+            return connection
+                .refuse_unsupported(header, Some(self.rule), Unsupported::TextPrepare)
+                .into();
         }
         let mut text = format!("PREPARE `{OWN_NAME}` FROM ").into_bytes();
         quote_string(&spliced, !statement.modes.no_backslash_escapes, &mut text);
-        self.note(Some(index), StatementOutcome::Rewritten);
+        connection.note(Some(self.rule), StatementOutcome::Rewritten);
         // Whatever the answer will be.
-        self.context.has_own_text = true;
-        let reprepared = Reprepared {
-            reply: self.reply(&plan, plan.last_insert_id(), &keys),
-            returning: plan.returning(),
-        };
-        self.own_query(&text, Gather::Reprepare(reprepared))
+        connection.context.has_own_text = true;
+        self.phase = Phase::Preparing(connection.reply(plan, plan.last_insert_id(), &keys));
+        connection.send_own(&text);
+        Job::TextExecution(self).with(Step::Blocked)
     }
 
-    /// The server's answer to it.
-    pub(crate) fn answer_reprepare(
-        &mut self,
-        reprepared: Reprepared,
+    /// The server's answer to that.
+    pub(crate) fn on_reply(
+        mut self: Box<Self>,
+        connection: &mut Connection,
         end: Option<End>,
         answer: &[u8],
-    ) {
-        if matches!(end, Some(End::Ok(_))) {
-            self.stage.reprepared = Some(reprepared);
-        } else {
-            self.fail_own(answer);
+    ) -> Job {
+        match (std::mem::replace(&mut self.phase, Phase::Keys), end) {
+            (Phase::Preparing(reply), Some(End::Ok(_))) => {
+                self.phase = Phase::Prepared(reply);
+                Job::TextExecution(self)
+            }
+            (_, _) => connection.fail_own(answer),
         }
+    }
+
+    /// The client's EXECUTE, of the statement that has the keys.
+    fn execute(&self, connection: &mut Connection, whole: &Whole<'_>, reply: Reply) -> Next {
+        let query = connection.query_of(whole, self.front);
+        let attributes = match query.attributes() {
+            Ok(attributes) => attributes,
+            Err(what) => {
+                return connection
+                    .refuse_unsupported(query.header, None, what)
+                    .into();
+            }
+        };
+        let text = [attributes, &self.own].concat();
+        write_command(COM_QUERY, &text, &mut connection.up);
+        connection.answer.expect(Shape::Results);
+        connection.forget_command();
+        Job::of_reply(reply, self.plan.returning()).with(Step::Consumed(query.header.total()))
     }
 }
 

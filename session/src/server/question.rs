@@ -2,16 +2,16 @@
 //! which is never executed.
 
 use keywright_rewrite::{KeyForm, TableName, quote_name};
-use keywright_wire::answer::Shape;
 use keywright_wire::capability::EXTENDED_METADATA;
 use keywright_wire::packets::{
-    ColumnType, column_names, error_of, only_column, prepared_id, write_close, write_command,
+    ColumnType, column_names, error_of, only_column, prepared_id, write_close,
 };
-use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::Named;
+use crate::connection::Connection;
+use crate::job::Job;
 use crate::rules::{KeyColumnState, Rule};
-use crate::session::{Gather, Session, Turn};
+use crate::server::probe::Probe;
 use crate::step::Step;
 
 /// Error numbers of the server: no such table, no such schema, no schema chosen, no such column, no privilege to read the table, or
@@ -57,7 +57,20 @@ pub(crate) enum KeyThere {
     Untold,
 }
 
-impl Session {
+/// What the server has said of the table of the command at the front.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// Its live columns, for a statement without column list.
+    pub(crate) columns: Option<Vec<Vec<u8>>>,
+    /// There is no such table.
+    pub(crate) missing: bool,
+    /// [`crate::SchemaChanges::all`] when the first question was asked: later changes may be in the answers or not.
+    asked_at: Option<u64>,
+    /// Whether it has the column of its rule.
+    key: Option<KeyThere>,
+}
+
+impl Connection {
     /// Whether a table has its rule's column, and room in it. The session asks before each statement on a table that lacked the column at
     /// the last schema refresh. Of newer tables and of views it asks until the answer is yes.
     pub(crate) fn key_there(
@@ -86,7 +99,7 @@ impl Session {
             KeyColumnState::NoTable => KeyThere::Yes,
             KeyColumnState::Missing => KeyThere::No,
         };
-        match self.stage.key {
+        match self.told.key {
             Some(KeyThere::Untold) => Ok(if_untold),
             // The view has changed, and the server refuses what was made for the old one.
             Some(KeyThere::No) if self.rules.view(index).is_some() => Ok(KeyThere::Yes),
@@ -95,31 +108,24 @@ impl Session {
         }
     }
 
-    /// Schema and name of a table.
-    pub(crate) fn named<'a>(&'a self, table: &'a TableName) -> (&'a [u8], &'a [u8]) {
-        let database = self.context.database.as_deref();
-        let schema = table.schema.as_deref().or(database).unwrap_or_default();
-        (schema, &table.table)
-    }
-
     /// Which changes of tables what is known of the statement's table is behind.
     pub(crate) fn judged_at(&self) -> u64 {
-        let asked_at = self.stage.asked_at;
+        let asked_at = self.told.asked_at;
         asked_at.unwrap_or_else(|| self.schema_changes())
     }
 
     /// Puts a question to the server.
     pub(crate) fn ask(&mut self, question: &Question) -> Step {
-        self.stage.asked_at = Some(self.judged_at());
+        self.told.asked_at = Some(self.judged_at());
         let mut text = b"SELECT ".to_vec();
-        let (table, gather) = match question {
+        let (table, probe) = match question {
             Question::Hidden(table) => {
                 let (schema, name) = self.named(table);
                 return self.ask_hidden((schema.to_vec(), name.to_vec()));
             }
             Question::Columns(table) => {
                 text.push(b'*');
-                (table, Gather::Columns)
+                (table, Probe::Columns)
             }
             Question::Key(table, index) => {
                 let rule = self.rules.rules().get(*index);
@@ -127,7 +133,7 @@ impl Session {
                 quote_name(column.as_bytes(), &mut text);
                 let (schema, name) = self.named(table);
                 let named = (schema.to_vec(), name.to_vec());
-                (table, Gather::Key(named, *index))
+                (table, Probe::Key(named, *index))
             }
         };
         text.extend_from_slice(b" FROM ");
@@ -136,22 +142,19 @@ impl Session {
             text.push(b'.');
         }
         quote_name(&table.table, &mut text);
-        write_command(COM_STMT_PREPARE, &text, &mut self.up);
-        self.answer.expect(Shape::Prepare);
-        self.turn = Turn::Gather(gather);
-        Step::Consumed(0)
+        self.ask_by_preparing(&text, probe)
     }
 
     /// The answer to [`Question::Columns`].
     pub(crate) fn answer_columns(&mut self, answer: &[u8]) {
         self.close_question(answer);
         // Of a table that is not there the server will say so itself. Otherwise the columns stay unknown.
-        self.stage.missing = error_of(answer).is_some_and(says_no_table);
-        self.stage.columns = Some(column_names(answer).unwrap_or_default());
+        self.told.missing = error_of(answer).is_some_and(says_no_table);
+        self.told.columns = Some(column_names(answer).unwrap_or_default());
     }
 
     /// The answer to [`Question::Key`].
-    pub(crate) fn answer_key(&mut self, table: Named, index: usize, answer: &[u8]) {
+    pub(crate) fn answer_key(&mut self, table: Named, index: usize, answer: &[u8]) -> Job {
         self.close_question(answer);
         let key_column = self.rules.key_column_state(&table.0, &table.1);
         let there = match error_of(answer) {
@@ -173,7 +176,8 @@ impl Session {
         {
             self.context.note_key(table);
         }
-        self.stage.key = Some(there);
+        self.told.key = Some(there);
+        Job::Idle
     }
 
     /// A statement with a key failed. If the column is missing, the table has changed.

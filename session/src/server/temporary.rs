@@ -1,13 +1,13 @@
 //! Temporary tables, each of which hides a rule's table of the same name: whether one is there is known, or the server is asked.
 
-use keywright_rewrite::{TableName, quote_name};
+use keywright_rewrite::quote_name;
 use keywright_wire::bytes::Reader;
 use keywright_wire::packets::{only_row, packets};
 
 use crate::answer::after::Named;
+use crate::connection::Connection;
 use crate::server::context::Context;
-use crate::server::question::Question;
-use crate::session::{Gather, Session};
+use crate::server::probe::Probe;
 use crate::step::Step;
 
 /// How many temporary tables are remembered. The rows of one that is not get keys of the rule whose table it hides.
@@ -65,9 +65,9 @@ impl Context {
     }
 }
 
-impl Session {
+impl Connection {
     /// Whether a temporary table of that name is there.
-    fn hides(&self, schema: &[u8], table: &[u8]) -> bool {
+    pub(crate) fn hides(&self, schema: &[u8], table: &[u8]) -> bool {
         let mut tables = self.context.temporary.iter();
         tables.any(|there| !there.is_doubtful && self.is_named(there, schema, table))
     }
@@ -75,37 +75,6 @@ impl Session {
     fn is_named(&self, there: &Temporary, schema: &[u8], table: &[u8]) -> bool {
         let (of, name) = &there.name;
         self.rules.same_name(of, schema) && self.rules.same_name(name, table)
-    }
-
-    /// The rule for a table as a statement names it; none for a temporary table that hides it.
-    pub(crate) fn rule_of(&self, table: &TableName) -> Option<usize> {
-        let rule = self.rule_behind(table)?;
-        let (schema, name) = self.named(table);
-        (!self.hides(schema, name)).then_some(rule)
-    }
-
-    /// The same, once it is known whether a temporary table hides it.
-    pub(crate) fn rule_now(&self, table: &TableName) -> Result<Option<usize>, Question> {
-        let (schema, name) = self.named(table);
-        let is_known = match &self.context.unseen {
-            Unseen::None => true,
-            Unseen::Except(seen) => {
-                let mut seen = seen.iter();
-                seen.any(|(of, there)| of == schema && there == name) || self.hides(schema, name)
-            }
-        };
-        match self.rule_behind(table) {
-            Some(_) if !is_known => Err(Question::Hidden(table.clone())),
-            Some(_) | None => Ok(self.rule_of(table)),
-        }
-    }
-
-    /// The same, whatever hides the table: what is carried out later may be when that is gone.
-    pub(crate) fn rule_behind(&self, table: &TableName) -> Option<usize> {
-        let schema = table.schema.as_deref();
-        let schema = schema.or(self.context.database.as_deref())?;
-        let (rule, _) = self.rules.find(schema, &table.table)?;
-        Some(rule)
     }
 
     /// Whether one of these may be a table with a rule, and not a temporary one that hides it.
@@ -181,7 +150,7 @@ impl Session {
         quote_name(schema, &mut text);
         text.push(b'.');
         quote_name(name, &mut text);
-        self.own_query(&text, Gather::Temporary(named))
+        self.ask_by_text(&text, Probe::Temporary(named))
     }
 
     /// The server's answer: an error where there is no table at all.

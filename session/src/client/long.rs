@@ -1,0 +1,83 @@
+//! Statements sent as text that are too long to gather, or too long to wait for: what their beginning says.
+
+use keywright_rewrite::{InsertHead, Kind, Unread, kind};
+use keywright_wire::answer::Shape;
+use keywright_wire::bytes::Header;
+
+use crate::answer::after::After;
+use crate::client::attributes::{HEAD_BYTES_MAX, beginning_end};
+use crate::connection::Connection;
+use crate::job::Next;
+use crate::step::Step;
+
+impl Connection {
+    /// A statement that is too long to gather: it is passed on unless it is for a table with a rule.
+    pub(crate) fn long_query(&mut self, header: Header, bytes: &[u8]) -> Next {
+        let head = self.beginning(header, bytes);
+        let at_least = beginning_end(header);
+        if head.map_or(0, <[u8]>::len) < HEAD_BYTES_MAX && bytes.len() < at_least {
+            return Step::More { at_least }.into();
+        }
+        let Ok(head) = head else {
+            return self.long_attributes(header, bytes);
+        };
+        let modes = self.context.modes;
+        match kind(head, &modes) {
+            Kind::Insert | Kind::Replace => {
+                if !self.context.known {
+                    return self.ask_context().into();
+                }
+                let (is_free, rule) = match InsertHead::read(head, &modes) {
+                    Ok(head) => {
+                        let rule = self.rule_of(&head.table);
+                        let is_native = rule.is_none_or(|rule| !self.rewrites(rule));
+                        (!head.ends_text && is_native, rule)
+                    }
+                    Err(Unread::Refused | Unread::Unsupported(_)) => (!self.rewrites_any(), None),
+                };
+                if is_free {
+                    if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
+                        return step.into();
+                    }
+                    return self.pass_unread(header, bytes, After::Nothing);
+                }
+                self.refuse_long(
+                    "keywright: statement on a table with a rule is longer than rewrite_bytes_max",
+                )
+                .into()
+            }
+            _ => self.pass_unread(header, bytes, After::ANYTHING),
+        }
+    }
+
+    /// A statement that is too long to gather, and whose text begins too far behind its attributes to be read.
+    pub(crate) fn long_attributes(&mut self, header: Header, bytes: &[u8]) -> Next {
+        if self.rewrites_any() {
+            return self.refuse_long(
+                "keywright: query attributes of a statement longer than rewrite_bytes_max cannot be read",
+            ).into();
+        }
+        self.pass_unread(header, bytes, After::ANYTHING)
+    }
+
+    /// Whether the beginning of a long statement shows that it is the only one of its text, and an INSERT that no rule is for.
+    pub(crate) fn is_for_no_rule(&self, header: Header, bytes: &[u8]) -> bool {
+        let head = self.beginning(header, bytes).unwrap_or_default();
+        if self.allows_several() || head.len() < HEAD_BYTES_MAX {
+            return false;
+        }
+        self.in_both_modes(|modes| match InsertHead::read(head, modes) {
+            Ok(head) => !head.ends_text && !self.may_match(&head.table),
+            Err(Unread::Refused | Unread::Unsupported(_)) => false,
+        })
+    }
+
+    /// Passes a statement on whose text is not read to its end.
+    pub(crate) fn pass_unread(&mut self, header: Header, bytes: &[u8], after: After) -> Next {
+        if self.pending_last_insert_id.is_some() {
+            return self.update_last_insert_id(false).into();
+        }
+        self.last_insert_id = None;
+        self.pass(header, bytes, Shape::Results, after)
+    }
+}

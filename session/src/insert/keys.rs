@@ -1,0 +1,90 @@
+//! Keys as they are asked for, and as they are spread over a statement's rows.
+
+use keywright_core::{Cause, KeyBatch};
+
+use crate::connection::Connection;
+use crate::rules::Rule;
+use crate::step::{KeyFailure, KeyRequest, Step};
+
+impl Connection {
+    /// Keys for so many rows, spaced as the session's auto_increment_increment says.
+    pub(crate) fn keys_step(&self, rule: usize, rows: u64) -> Step {
+        let count = rows
+            .saturating_sub(1)
+            .saturating_mul(self.context.increment)
+            .saturating_add(1);
+        Step::Keys(KeyRequest {
+            rule: self.rules.configured(rule),
+            count,
+            contiguous: true,
+        })
+    }
+
+    /// The spacing of one statement's keys, if it is known: a rule may leave room for others' keys between its own.
+    pub(crate) fn spacing_of(&self, rule: usize) -> u64 {
+        let apart = self.apart.get(&rule).copied().unwrap_or(1);
+        common_multiple(apart, self.context.increment)
+    }
+
+    /// The keys as they are spread over the rows, checked against the rule.
+    pub(crate) fn spread(
+        &self,
+        rule: &Rule,
+        keys: KeyBatch,
+        rows: u64,
+    ) -> Result<KeyBatch, KeyFailure> {
+        let keys = match keys {
+            KeyBatch::Numbers { first, spacing, .. } => KeyBatch::Numbers {
+                first,
+                spacing: common_multiple(spacing, self.context.increment),
+                count: rows,
+            },
+            KeyBatch::Listed(mut numbers) => {
+                numbers.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
+                KeyBatch::Listed(numbers)
+            }
+            KeyBatch::Texts(mut texts) => {
+                texts.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
+                KeyBatch::Texts(texts)
+            }
+            KeyBatch::Bytes(mut bytes) => {
+                bytes.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
+                KeyBatch::Bytes(bytes)
+            }
+        };
+        self.in_bits(rule, keys, rows)
+    }
+
+    /// The keys of so many rows, if they are not too large for the rule.
+    pub(crate) fn in_bits(
+        &self,
+        rule: &Rule,
+        keys: KeyBatch,
+        rows: u64,
+    ) -> Result<KeyBatch, KeyFailure> {
+        let last = keys.number(rows.saturating_sub(1));
+        let too_large = last.is_some_and(|last| last.checked_shr(rule.bits_max).unwrap_or(0) > 0);
+        if too_large {
+            return Err(KeyFailure {
+                cause: Cause::TagExhausted,
+                message: format!(
+                    "keywright: key {} has more than {} bits",
+                    last.unwrap_or(0),
+                    rule.bits_max
+                ),
+            });
+        }
+        Ok(keys)
+    }
+}
+
+/// The spacing of keys where the source's is `apart` and a driver expects `increment`. If the source's does not divide the driver's,
+/// no spacing suits the driver, and the source's is taken.
+fn common_multiple(apart: u64, increment: u64) -> u64 {
+    let (apart, increment) = (apart.max(1), increment.max(1));
+    let (mut divisor, mut rest) = (apart, increment);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    (apart / divisor).saturating_mul(increment)
+}

@@ -1,0 +1,477 @@
+//! A LOAD DATA under way. The server numbers the rows with LAST_INSERT_ID(), which is set to 0 before each try, and to its proper value
+//! before a statement can see it.
+
+use keywright_core::{Cause, KeyBatch};
+use keywright_rewrite::{LoadPlan, Unsupported, is_given_key, is_out_of_range};
+use keywright_wire::answer::{End, Shape};
+use keywright_wire::bytes::{HEADER_BYTES, Header, write_packet};
+use keywright_wire::packets::{error_text, last_packet, single_ok};
+use keywright_wire::protocol::COM_QUERY;
+
+use crate::answer::errors::write_error;
+use crate::answer::last_insert_id::PendingLastInsertId;
+use crate::client::text::{Query, Whole};
+use crate::connection::Connection;
+use crate::insert::local_file::{File, NO_MORE, Room, Sending, Taken, Taking};
+use crate::insert::select::{GROWTH, ROWS_FIRST};
+use crate::job::{Job, Next, Turn};
+use crate::rules::OnExplicit;
+use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
+
+/// Makes the server's LAST_INSERT_ID() what the rewritten statement expects.
+pub(crate) const START: &[u8] = b"SET last_insert_id=0";
+
+/// A statement and how far it has come.
+#[derive(Debug)]
+pub(crate) struct Load {
+    rule: usize,
+    plan: LoadPlan,
+    /// Its command, and the bytes of attributes before its text.
+    command: Header,
+    front: usize,
+    /// Rows that the next or present try has keys for.
+    rows: u64,
+    /// What LAST_INSERT_ID() showed before.
+    before: u64,
+    /// The client's file, which lies behind its command.
+    file: Option<File>,
+    phase: Phase,
+}
+
+/// What is next, or under way.
+#[derive(Debug)]
+enum Phase {
+    /// The server is asked which file it wants.
+    Asked,
+    /// It has named the file, with this, and was sent an empty one.
+    Named(Vec<u8>),
+    /// The client sends its file.
+    Taking(Taking),
+    /// The driver looks for keys.
+    Keys,
+    /// It has them, or knows why there are none.
+    Ready(Result<KeyBatch, KeyFailure>),
+    /// LAST_INSERT_ID() is being made 0 for a try with these.
+    Starting(KeyBatch),
+    /// The try with these can go out.
+    Started(KeyBatch),
+    /// It went out; this was the first key.
+    Sent(u64),
+    /// The server gets the client's file.
+    Sending(u64, Sending),
+    /// The try had too few keys.
+    Again,
+    /// The server has refused it, with this, before it got the client's file.
+    Refused(Vec<u8>),
+}
+
+impl Phase {
+    fn turn(&self) -> Turn {
+        match self {
+            Self::Asked
+            | Self::Named(_)
+            | Self::Starting(_)
+            | Self::Sent(_)
+            | Self::Sending(..) => Turn::Upstream,
+            Self::Taking(_) => Turn::File,
+            Self::Keys => Turn::Keys,
+            Self::Ready(_) | Self::Started(_) | Self::Again | Self::Refused(_) => Turn::Command,
+        }
+    }
+}
+
+impl Load {
+    /// Asks the server for the name of the client's file, or for keys.
+    pub(crate) fn begin(
+        connection: &mut Connection,
+        query: Query<'_>,
+        rule: usize,
+        plan: LoadPlan,
+        before: u64,
+    ) -> Next {
+        let is_local = plan.is_local();
+        let load = Box::new(Self {
+            rule,
+            plan,
+            command: query.header,
+            front: query.front,
+            rows: ROWS_FIRST
+                .min(connection.facts.limits.select_rows_max)
+                .max(1),
+            before,
+            file: None,
+            phase: Phase::Asked,
+        });
+        if is_local {
+            // It goes out unchanged and gets an empty file, so that the server checks it before the client sends anything.
+            connection.send_own(query.text);
+            Job::Load(load).with(Step::Blocked)
+        } else {
+            load.ask_keys(connection)
+        }
+    }
+
+    pub(crate) fn turn(&self) -> Turn {
+        self.phase.turn()
+    }
+
+    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+        self.phase = Phase::Ready(keys);
+    }
+
+    /// The client's bytes, at whose front the command is still.
+    pub(crate) fn on_client(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Next {
+        match std::mem::replace(&mut self.phase, Phase::Again) {
+            Phase::Taking(taking) => self.take_file(connection, bytes, taking),
+            Phase::Sending(first, sending) if connection.answer.wants_local_file() => {
+                self.send_file(connection, bytes, (first, sending))
+            }
+            phase => match connection.whole_command(bytes) {
+                Some(whole) => self.go_on(connection, &whole, phase),
+                // It came whole before; only where there is no memory any more it is not found so.
+                None if phase.turn() == Turn::Command => {
+                    self.phase = phase;
+                    Job::Load(self).look_at_beginning(connection, bytes)
+                }
+                None => self.at(phase, Step::Blocked),
+            },
+        }
+    }
+
+    fn at(mut self: Box<Self>, phase: Phase, step: Step) -> Next {
+        self.phase = phase;
+        Job::Load(self).with(step)
+    }
+
+    /// Command and file as if they were one packet.
+    fn whole(&self) -> Header {
+        match self.file {
+            Some(file) => file.whole(self.command),
+            None => self.command,
+        }
+    }
+
+    /// Asks for the keys of so many rows. No driver computes them from the first, so they need not be consecutive.
+    fn ask_keys(self: Box<Self>, connection: &Connection) -> Next {
+        let request = KeyRequest {
+            rule: connection.rules.configured(self.rule),
+            count: self.rows,
+            contiguous: false,
+        };
+        self.at(Phase::Keys, Step::Keys(request))
+    }
+
+    /// The next step of a try.
+    fn go_on(
+        self: Box<Self>,
+        connection: &mut Connection,
+        whole: &Whole<'_>,
+        phase: Phase,
+    ) -> Next {
+        match phase {
+            Phase::Again => self.ask_keys(connection),
+            Phase::Ready(keys) => match keys.and_then(|keys| self.fits(connection, keys)) {
+                Ok(keys) => {
+                    connection.send_own(START);
+                    self.at(Phase::Starting(keys), Step::Blocked)
+                }
+                Err(failure) => connection
+                    .refuse(self.whole(), failure.cause, &failure.message)
+                    .into(),
+            },
+            Phase::Started(keys) => self.send(connection, whole, &keys),
+            Phase::Refused(answer) => self.reply_after_file(connection, answer).into(),
+            phase @ (Phase::Asked
+            | Phase::Named(_)
+            | Phase::Taking(_)
+            | Phase::Keys
+            | Phase::Starting(_)
+            | Phase::Sent(_)
+            | Phase::Sending(..)) => self.at(phase, Step::Blocked),
+        }
+    }
+
+    /// The rows' keys, if the column has room for them.
+    fn fits(&self, connection: &Connection, keys: KeyBatch) -> Result<KeyBatch, KeyFailure> {
+        match connection.rules.rules().get(self.rule) {
+            Some(rule) => connection.in_bits(rule, keys, self.rows),
+            None => Ok(keys),
+        }
+    }
+
+    fn send(
+        self: Box<Self>,
+        connection: &mut Connection,
+        whole: &Whole<'_>,
+        keys: &KeyBatch,
+    ) -> Next {
+        let rule = connection.rules.rules().get(self.rule);
+        let may_give = rule.is_some_and(|rule| rule.on_explicit == OnExplicit::Keep);
+        let refuse = |connection: &mut Connection, what| {
+            connection
+                .refuse_unsupported(self.whole(), Some(self.rule), what)
+                .into()
+        };
+        let query = connection.query_of(whole, self.front);
+        let attributes = match query.attributes() {
+            Ok(attributes) => attributes,
+            Err(what) => return refuse(connection, what),
+        };
+        let mut sent = Vec::with_capacity(query.text.len().saturating_add(256));
+        sent.push(COM_QUERY);
+        sent.extend_from_slice(attributes);
+        let spliced = self.plan.splice(query.text, keys, may_give, &mut sent);
+        let (Ok(()), Some(first)) = (spliced, keys.number(0)) else {
+            let what = Unsupported::LoadWith("with keys in too many ranges");
+            return refuse(connection, what);
+        };
+        write_packet(&sent, 0, &mut connection.up);
+        connection.answer.expect(Shape::Results);
+        self.at(Phase::Sent(first), Step::Blocked)
+    }
+
+    /// Answers the command, and the client's file if there is one, as the server did.
+    fn reply_after_file(&self, connection: &mut Connection, mut answer: Vec<u8>) -> Step {
+        let whole = self.whole();
+        connection.forget_command();
+        if let Some(sequence) = answer.get_mut(HEADER_BYTES - 1) {
+            *sequence = whole.sequence.wrapping_add(1);
+        }
+        connection.down.append(&mut answer);
+        Step::Consumed(whole.total())
+    }
+
+    /// The client's bytes while it sends its file.
+    fn take_file(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        bytes: &[u8],
+        mut taking: Taking,
+    ) -> Next {
+        let room = Room {
+            bytes_max: connection.gather_bytes_max(),
+            memory_full: connection.memory_full,
+        };
+        let taken = taking.take(bytes, room, self.plan.line_end());
+        let (file, rows) = match taken {
+            Taken::Step(step) => return self.at(Phase::Taking(taking), step),
+            Taken::Whole(file, rows) => (file, rows),
+            Taken::Dropped(end) => return self.refuse_file(connection, end).into(),
+        };
+        (self.file, self.rows) = (Some(file), rows);
+        let rows_max = connection.facts.limits.select_rows_max;
+        if rows <= rows_max {
+            return self.ask_keys(connection);
+        }
+        connection.note(Some(self.rule), StatementOutcome::Refused("load_data_rows"));
+        let message = too_many(rows_max);
+        connection
+            .refuse(self.whole(), Cause::StatementUnsupported, &message)
+            .into()
+    }
+
+    /// The file was too long, and has come to its end.
+    fn refuse_file(&self, connection: &mut Connection, end: Header) -> Step {
+        if connection.memory_full {
+            connection.memory_full = false;
+            let message = "keywright: statement buffer limit reached (memory_bytes_max)";
+            return connection.refuse(end, Cause::MemoryFull, message);
+        }
+        let what = Unsupported::LoadWith("LOCAL of a file longer than rewrite_bytes_max");
+        connection.refuse_unsupported(end, Some(self.rule), what)
+    }
+
+    /// The client's bytes while the upstream waits for its file.
+    fn send_file(
+        self: Box<Self>,
+        connection: &mut Connection,
+        bytes: &[u8],
+        (first, sending): (u64, Sending),
+    ) -> Next {
+        let Some(file) = self.file else {
+            return self.at(Phase::Sending(first, sending), Step::Blocked);
+        };
+        match sending {
+            Sending::Command => {
+                let step = Step::Consumed(self.command.total());
+                self.at(Phase::Sending(first, Sending::File(file.bytes())), step)
+            }
+            Sending::File(left) => {
+                let now = left.min(bytes.len());
+                if now == 0 {
+                    let step = Step::More { at_least: 1 };
+                    return self.at(Phase::Sending(first, sending), step);
+                }
+                let left = left - now;
+                if left == 0 {
+                    connection.answer.local_file_sent();
+                }
+                self.at(
+                    Phase::Sending(first, Sending::File(left)),
+                    Step::Forward(now),
+                )
+            }
+        }
+    }
+
+    /// The upstream asks for the client's file.
+    pub(crate) fn on_file_wanted(&mut self, connection: &mut Connection, request: &[u8]) -> Step {
+        match self.phase {
+            Phase::Asked => {
+                // Reports of progress may come before it.
+                self.phase = Phase::Named(last_packet(request).to_vec());
+                connection.gathered.clear();
+                connection.up.extend(NO_MORE);
+                connection.answer.local_file_sent();
+                Step::Consumed(request.len())
+            }
+            Phase::Sent(first) => {
+                self.phase = Phase::Sending(first, Sending::Command);
+                Step::Consumed(request.len())
+            }
+            Phase::Named(_)
+            | Phase::Taking(_)
+            | Phase::Keys
+            | Phase::Ready(_)
+            | Phase::Starting(_)
+            | Phase::Started(_)
+            | Phase::Sending(..)
+            | Phase::Again
+            | Phase::Refused(_) => connection.malformed(),
+        }
+    }
+
+    /// The upstream's answer has come whole.
+    pub(crate) fn on_reply(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
+        match std::mem::replace(&mut self.phase, Phase::Again) {
+            Phase::Asked => self.file_refused(connection, answer),
+            Phase::Named(request) if matches!(end, Some(End::Ok(_))) => {
+                connection.down.extend(request);
+                self.phase = Phase::Taking(Taking::behind(self.command));
+                Job::Load(self)
+            }
+            Phase::Named(_) => self.file_refused(connection, answer),
+            Phase::Starting(keys) => {
+                self.phase = match end {
+                    Some(End::Ok(_)) => Phase::Started(keys),
+                    Some(End::Error | End::Prepared { .. }) | None => {
+                        Phase::Refused(last_packet(answer).to_vec())
+                    }
+                };
+                let before = PendingLastInsertId::To(self.before);
+                (connection.last_insert_id, connection.pending_last_insert_id) =
+                    (None, Some(before));
+                Job::Load(self)
+            }
+            Phase::Sent(first) => self.answered(connection, answer, (first, false)),
+            Phase::Sending(first, _) => self.answered(connection, answer, (first, true)),
+            phase @ (Phase::Taking(_)
+            | Phase::Keys
+            | Phase::Ready(_)
+            | Phase::Started(_)
+            | Phase::Again
+            | Phase::Refused(_)) => {
+                self.phase = phase;
+                Job::Load(self)
+            }
+        }
+    }
+
+    /// An error, which to the client comes at once.
+    fn file_refused(&self, connection: &mut Connection, answer: &[u8]) -> Job {
+        let mut answer = last_packet(answer).to_vec();
+        if let Some(sequence) = answer.get_mut(HEADER_BYTES - 1) {
+            *sequence = 1;
+        }
+        connection.down.extend(answer);
+        connection.forget_command();
+        Job::Answered
+    }
+
+    /// A try was answered: with the error for too few keys, or with the answer that the client gets. `is_sent`: the server got the file.
+    fn answered(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        answer: &[u8],
+        (first, is_sent): (u64, bool),
+    ) -> Job {
+        // Reports of progress may come before it.
+        let last = last_packet(answer);
+        let error = error_text(last);
+        let too_few = error.is_some_and(|(number, message)| is_out_of_range(number, message));
+        if too_few && self.grow(connection) {
+            return Job::Load(self);
+        }
+        connection.forget_command();
+        if self.file.is_some() && !is_sent {
+            // The file is still there, and is answered together with its command.
+            self.phase = Phase::Refused(last.to_vec());
+            return Job::Load(self);
+        }
+        // Otherwise it was sent on together with its command.
+        let then = match self.file {
+            None => Job::Answered,
+            Some(_) => Job::Idle,
+        };
+        let is_given = error.is_some_and(|(number, message)| is_given_key(number, message));
+        let sequence = Header::read(last).map_or(1, |header| header.sequence);
+        if too_few {
+            connection.note(Some(self.rule), StatementOutcome::Refused("load_data_rows"));
+            let message = too_many(connection.facts.limits.select_rows_max);
+            let cause = Cause::StatementUnsupported;
+            write_error(cause, &message, sequence, &mut connection.down);
+        } else if is_given {
+            connection.tell_explicit(self.rule, sequence);
+        } else {
+            connection.note(Some(self.rule), StatementOutcome::Rewritten);
+            connection.down.extend_from_slice(answer);
+            let went_in = single_ok(last).is_some_and(|(_, _, done)| done.affected_rows > 0);
+            let shown = self.shown_after(first, error.is_some(), went_in);
+            connection.pending_last_insert_id = Some(shown);
+        }
+        then
+    }
+
+    /// More keys for the next try; false if there may be no more.
+    fn grow(&mut self, connection: &Connection) -> bool {
+        if self.file.is_some() {
+            return false;
+        }
+        let most = connection.facts.limits.select_rows_max;
+        let before = self.rows;
+        self.rows = before.saturating_mul(GROWTH).min(most);
+        self.rows > before
+    }
+
+    /// What LAST_INSERT_ID() is to show: the first key, if its row went in. If a row failed, that was another one if a second
+    /// key was made.
+    fn shown_after(&self, first: u64, failed: bool, went_in: bool) -> PendingLastInsertId {
+        let before = self.before;
+        let if_above = |above| PendingLastInsertId::ToIfAbove {
+            above,
+            id: first,
+            before,
+        };
+        match (failed, went_in) {
+            (true, _) => if_above(first),
+            (false, true) if self.plan.may_be_given() => if_above(0),
+            (false, true) => PendingLastInsertId::To(first),
+            (false, false) => PendingLastInsertId::To(before),
+        }
+    }
+}
+
+fn too_many(rows_max: u64) -> String {
+    format!(
+        "keywright: LOAD DATA of more than {rows_max} rows into a table with a rule (select_rows_max)"
+    )
+}

@@ -1,0 +1,71 @@
+//! An execution of a prepared INSERT that waits for its keys, with one row of parameters or many.
+
+use keywright_core::KeyBatch;
+
+use crate::connection::Connection;
+use crate::job::{Job, Next, Turn};
+use crate::step::{KeyFailure, Step};
+
+/// An execution under way, until it goes out.
+#[derive(Debug)]
+pub(crate) struct KeyedExecution {
+    /// The statement's number.
+    id: u32,
+    /// It has many rows of parameters.
+    is_bulk: bool,
+    phase: Phase,
+}
+
+/// What is next.
+#[derive(Debug)]
+enum Phase {
+    /// The driver looks for keys.
+    Keys,
+    /// It has them, or knows why there are none.
+    Ready(Result<KeyBatch, KeyFailure>),
+}
+
+impl KeyedExecution {
+    /// Asks for so many keys of a rule.
+    pub(crate) fn begin(
+        connection: &Connection,
+        (id, is_bulk): (u32, bool),
+        rule: usize,
+        keys: u64,
+    ) -> Next {
+        let step = connection.keys_step(rule, keys);
+        let phase = Phase::Keys;
+        Job::Execution(Self { id, is_bulk, phase }).with(step)
+    }
+
+    pub(crate) fn turn(&self) -> Turn {
+        match self.phase {
+            Phase::Keys => Turn::Keys,
+            Phase::Ready(_) => Turn::Command,
+        }
+    }
+
+    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+        self.phase = Phase::Ready(keys);
+    }
+
+    /// The command is still at the front: it goes out with its keys.
+    pub(crate) fn on_client(self, connection: &mut Connection, bytes: &[u8]) -> Next {
+        let Phase::Ready(keys) = self.phase else {
+            return Job::Execution(self).with(Step::Blocked);
+        };
+        // It came whole before; only where there is no memory any more it cannot be sent.
+        let Some(whole) = connection.whole_command(bytes) else {
+            return connection.command(bytes);
+        };
+        let (id, header) = (self.id, whole.header);
+        let rest = whole.payload.get(4..).unwrap_or_default();
+        if self.is_bulk {
+            return connection.bulk_with_keys(header, id, rest, keys);
+        }
+        match connection.read_execution(header, id, rest) {
+            Ok(execution) => connection.execute_with(header, id, &execution, keys),
+            Err(step) => step.into(),
+        }
+    }
+}

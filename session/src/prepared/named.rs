@@ -1,0 +1,99 @@
+//! Commands that only name a prepared statement: COM_STMT_SEND_LONG_DATA, COM_STMT_CLOSE and COM_STMT_RESET.
+
+use keywright_wire::answer::Shape;
+use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
+use keywright_wire::packets::write_close;
+
+use crate::answer::after::After;
+use crate::connection::Connection;
+use crate::job::Next;
+use crate::prepared::statements::LAST_PREPARED;
+use crate::step::Step;
+
+impl Connection {
+    /// COM_STMT_SEND_LONG_DATA: the parameter's index moves by those put in before it.
+    pub(crate) fn long_data(&mut self, header: Header, bytes: &[u8]) -> Next {
+        const FRONT_BYTES: usize = HEADER_BYTES + 7;
+        if header.total() < FRONT_BYTES {
+            return self.malformed().into();
+        }
+        let Some(front) = bytes.get(..FRONT_BYTES) else {
+            return Step::More {
+                at_least: FRONT_BYTES,
+            }
+            .into();
+        };
+        let mut reader = Reader(front.get(HEADER_BYTES + 1..).unwrap_or_default());
+        let (Some(id), Some(index)) = (reader.u32(), reader.u16()) else {
+            return self.malformed().into();
+        };
+        let named = id;
+        let id = self.statements.number(named);
+        let moved = if let Some(statement) = self.statements.ours.get_mut(&id) {
+            statement.long_data.insert(index);
+            let mut moved = index;
+            if let Some(made) = statement.variants.first() {
+                for injected in &made.prepared.injected {
+                    moved = moved.saturating_add(u16::from(injected.at <= moved));
+                }
+            }
+            moved
+        } else if let Some(select) = self.statements.selects.get_mut(&id) {
+            select.add_long_data(index)
+        } else {
+            let passed = self.statements.passed.get(&id);
+            self.statements.sends_long_data |= passed.is_some_and(|of| of.observed.is_some());
+            return self.pass_named(header, bytes, named, Shape::None, After::Nothing);
+        };
+        self.up
+            .extend_from_slice(front.get(..=HEADER_BYTES).unwrap_or_default());
+        self.up.extend(id.to_le_bytes());
+        self.up.extend(moved.to_le_bytes());
+        self.pass_rest(header, FRONT_BYTES).into()
+    }
+
+    pub(crate) fn close(&mut self, header: Header, bytes: &[u8]) -> Next {
+        let payload = match self.short(header, bytes) {
+            Ok(payload) => payload,
+            Err(step) => return step.into(),
+        };
+        let Some(named) = Reader(payload).u32() else {
+            return self.pass(header, bytes, Shape::None, After::Nothing);
+        };
+        let id = self.statements.number(named);
+        self.statements.passed.remove(&id);
+        self.statements.types_of_observed.remove(&id);
+        self.statements.selects.remove(&id);
+        if let Some(number) = self.statements.as_is.remove(&id) {
+            write_close(number, &mut self.up);
+        }
+        if let Some(statement) = self.statements.ours.remove(&id) {
+            for made in statement.variants.iter().skip(1) {
+                write_close(made.number, &mut self.up);
+            }
+        }
+        let step = self.pass_named(header, bytes, named, Shape::None, After::Nothing);
+        if id == self.statements.last {
+            self.statements.last = LAST_PREPARED;
+        }
+        step
+    }
+
+    pub(crate) fn reset_statement(&mut self, header: Header, bytes: &[u8]) -> Next {
+        let payload = match self.short(header, bytes) {
+            Ok(payload) => payload,
+            Err(step) => return step.into(),
+        };
+        let Some(named) = Reader(payload).u32() else {
+            return self.pass(header, bytes, Shape::Simple, After::Nothing);
+        };
+        let id = self.statements.number(named);
+        if let Some(statement) = self.statements.ours.get_mut(&id) {
+            statement.long_data.clear();
+        }
+        if let Some(select) = self.statements.selects.get_mut(&id) {
+            select.long_data.clear();
+        }
+        self.pass_named(header, bytes, named, Shape::Simple, After::Nothing)
+    }
+}

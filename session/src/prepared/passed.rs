@@ -1,0 +1,144 @@
+//! Executions of statements that are passed on: what is to be known before, and what follows.
+
+use std::sync::Arc;
+
+use keywright_rewrite::Unsupported;
+use keywright_wire::answer::Shape;
+use keywright_wire::bytes::{HEADER_BYTES, Header};
+use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
+
+use crate::answer::after::After;
+use crate::connection::Connection;
+use crate::insert::native::Native;
+use crate::job::Next;
+use crate::prepared::observed::Execution;
+use crate::prepared::statements::{ByMode, Changes, Keyless};
+use crate::server::question::KeyThere;
+use crate::step::Step;
+
+impl Connection {
+    /// An execution of the statement that the client names so.
+    pub(crate) fn execute_passed(&mut self, header: Header, bytes: &[u8], named: u32) -> Next {
+        const FLAGS: usize = HEADER_BYTES + 1 + 4;
+        let flags = match bytes.get(FLAGS) {
+            Some(flags) => *flags,
+            // The server will say that it is malformed.
+            None if header.total() <= FLAGS => 0,
+            None => {
+                return Step::More {
+                    at_least: FLAGS + 1,
+                }
+                .into();
+            }
+        };
+        let id = self.statements.number(named);
+        let passed = self.statements.passed.get(&id).cloned().unwrap_or_default();
+        if let Some(observed) = &passed.observed {
+            match self.execute_observed(header, bytes, id, observed) {
+                Execution::Native => {}
+                Execution::Ours => return self.command(bytes),
+                Execution::Not(step) => return step.into(),
+            }
+        } else if self.keeps_locks()
+            && let Some(step) = self.enter_all(header, &passed.named)
+        {
+            return step.into();
+        }
+        if let Some(keyless) = &passed.keyless
+            && let Some(step) = self.check_keyless(header, keyless)
+        {
+            return step.into();
+        }
+        if let Some(by_mode) = passed.by_mode
+            && let Some(step) = self.check_mode(header, by_mode)
+        {
+            return step.into();
+        }
+        if let Some(by_order) = &passed.by_order
+            && let Some(step) = self.check_order(header, id, by_order)
+        {
+            return step.into();
+        }
+        if passed.effect.sees && self.pending_last_insert_id.is_some() {
+            return self.update_last_insert_id(passed.effect.counts).into();
+        }
+        let after = Self::after_execution(&passed.change);
+        let after = self.note_effect(passed.effect, after);
+        if let Some(observed) = &passed.observed
+            && let Some(native) = observed.native()
+            && self.statements.upstream(named) == named
+            && flags == 0
+        {
+            let shape = Shape::of_execution(flags);
+            let is_bulk = bytes.get(HEADER_BYTES) == Some(&COM_STMT_BULK_EXECUTE);
+            let native = Native {
+                rows_max: native.rows_max.filter(|_| !is_bulk),
+                ..native
+            };
+            return self.pass_native(header, bytes, (shape, after), native);
+        }
+        if let Some(observed) = &passed.observed {
+            self.note_native(observed.rule, None);
+            self.watch_fence(observed.rule);
+        }
+        self.pass_named(header, bytes, named, Shape::of_execution(flags), after)
+    }
+
+    /// What comes before the execution of an INSERT that was prepared to get no keys; `None`: nothing.
+    fn check_keyless(&mut self, header: Header, keyless: &Keyless) -> Option<Step> {
+        let rules = Arc::clone(&self.rules);
+        let (table, index) = (&keyless.table, keyless.rule);
+        let rule = rules.rules().get(index)?;
+        if !self.context.known {
+            return Some(self.ask_context());
+        }
+        // The client has set insert_id for it.
+        if self.context.insert_id_set {
+            return None;
+        }
+        match self.rule_now(table) {
+            Ok(Some(_)) => {}
+            // A temporary table hides it.
+            Ok(None) => return None,
+            Err(question) => return Some(self.ask(&question)),
+        }
+        let there = match self.key_there(table, index, rule) {
+            Ok(there) => there,
+            Err(question) => return Some(self.ask(&question)),
+        };
+        let what = match there {
+            KeyThere::No => return None,
+            KeyThere::Yes | KeyThere::Narrow | KeyThere::Untold if keyless.is_hidden => {
+                Unsupported::Hidden
+            }
+            KeyThere::Untold => return None,
+            KeyThere::Yes | KeyThere::Narrow => Unsupported::KeyLater,
+        };
+        let is_refused = self.refuses(Some(index));
+        is_refused.then(|| self.refuse_unsupported(header, Some(index), what))
+    }
+
+    /// The same of one whose keys were its own because of what sql_mode was.
+    fn check_mode(&mut self, header: Header, by_mode: ByMode) -> Option<Step> {
+        if !self.context.known {
+            return Some(self.ask_context());
+        }
+        let rule = Some(by_mode.rule);
+        let is_refused = by_mode.sql_mode != self.sql_mode() && self.refuses(rule);
+        is_refused.then(|| self.refuse_unsupported(header, rule, Unsupported::ZeroChanged))
+    }
+
+    /// What an execution of a statement that is passed on changes.
+    fn after_execution(change: &Changes) -> After {
+        match change {
+            Changes::Nothing => After::Nothing,
+            Changes::Unknown => After::Unknown,
+            Changes::Defined => After::Defined,
+            Changes::Anything => After::ANYTHING,
+            Changes::Tables { dropped, made } => After::Tables {
+                dropped: dropped.clone(),
+                made: made.clone(),
+            },
+        }
+    }
+}

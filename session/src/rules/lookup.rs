@@ -1,0 +1,72 @@
+//! Which rule is for a table, as a statement names it.
+
+use keywright_rewrite::{InsertHead, Modes, TableName, Unread};
+
+use crate::connection::Connection;
+use crate::server::question::Question;
+use crate::server::temporary::Unseen;
+
+impl Connection {
+    /// The rule for a table as a statement names it; none for a temporary table that hides it.
+    pub(crate) fn rule_of(&self, table: &TableName) -> Option<usize> {
+        let rule = self.rule_behind(table)?;
+        let (schema, name) = self.named(table);
+        (!self.hides(schema, name)).then_some(rule)
+    }
+
+    /// The same, once it is known whether a temporary table hides it.
+    pub(crate) fn rule_now(&self, table: &TableName) -> Result<Option<usize>, Question> {
+        let (schema, name) = self.named(table);
+        let is_known = match &self.context.unseen {
+            Unseen::None => true,
+            Unseen::Except(seen) => {
+                let mut seen = seen.iter();
+                seen.any(|(of, there)| of == schema && there == name) || self.hides(schema, name)
+            }
+        };
+        match self.rule_behind(table) {
+            Some(_) if !is_known => Err(Question::Hidden(table.clone())),
+            Some(rule) => Ok((!self.hides(schema, name)).then_some(rule)),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, whatever hides the table: what is carried out later may be when that is gone.
+    pub(crate) fn rule_behind(&self, table: &TableName) -> Option<usize> {
+        let schema = table.schema.as_deref();
+        let schema = schema.or(self.context.database.as_deref())?;
+        let (rule, _) = self.rules.find(schema, &table.table)?;
+        Some(rule)
+    }
+
+    /// Schema and name of a table.
+    pub(crate) fn named<'a>(&'a self, table: &'a TableName) -> (&'a [u8], &'a [u8]) {
+        let database = self.context.database.as_deref();
+        let schema = table.schema.as_deref().or(database).unwrap_or_default();
+        (schema, &table.table)
+    }
+
+    /// Whether a rule could be for a table as a statement names it.
+    pub(crate) fn may_match(&self, table: &TableName) -> bool {
+        self.rules.may_match(table.schema.as_deref(), &table.table)
+    }
+
+    /// Whether an INSERT or REPLACE could be for a table with a rule, in whatever modes the server reads it.
+    pub(crate) fn may_be_ruled(&self, text: &[u8]) -> bool {
+        !self.in_both_modes(|modes| match InsertHead::read(text, modes) {
+            Ok(head) => !self.may_match(&head.table),
+            Err(Unread::Refused) => true,
+            Err(Unread::Unsupported(_)) => false,
+        })
+    }
+
+    /// Whether something holds with ANSI_QUOTES and without.
+    pub(crate) fn in_both_modes(&self, holds: impl Fn(&Modes) -> bool) -> bool {
+        [false, true].into_iter().all(|ansi_quotes| {
+            holds(&Modes {
+                ansi_quotes,
+                ..self.context.modes
+            })
+        })
+    }
+}

@@ -1,0 +1,48 @@
+//! What a session is made of: a connection and one job. What made it hard to follow stays away.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+/// What told how far a command had come, beside its job.
+const GONE: [&str; 5] = [
+    "drop_command",
+    "ptr::eq",
+    "Consumed(0)",
+    "struct Stage",
+    "enum Gather",
+];
+/// Where a session is named: what drivers call, and what they are shown.
+const OF_SESSION: [&str; 3] = ["session.rs", "session/follow.rs", "client/show.rs"];
+
+fn sources(place: &Path, found: &mut Vec<(String, String)>) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(place)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            sources(&path, found)?;
+        } else {
+            found.push((path.display().to_string(), fs::read_to_string(&path)?));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_command_has_one_job_and_jobs_do_not_see_the_session() -> Result<(), Box<dyn Error>> {
+    let mut found = Vec::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    )?;
+    assert!(found.len() > 50, "{} files", found.len());
+    for (name, text) in found {
+        for gone in GONE {
+            assert!(!text.contains(gone), "{name} has {gone}");
+        }
+        if text.contains("impl Session") {
+            let is_there = OF_SESSION.iter().any(|place| name.ends_with(place));
+            assert!(is_there, "{name} sees the session");
+        }
+    }
+    Ok(())
+}
