@@ -128,6 +128,19 @@ impl Connection {
         Held::new(self.budget.as_ref(), bytes)
     }
 
+    /// Gives memory back that only saves time.
+    pub(crate) fn release(&mut self) {
+        self.plan_cache = PlanCache::default();
+        for buffer in [&mut self.up, &mut self.down, &mut self.gathered] {
+            if buffer.is_empty() {
+                *buffer = Vec::new();
+            }
+        }
+        if self.events.is_empty() {
+            self.events = Vec::new();
+        }
+    }
+
     /// Longest command that can be gathered now.
     pub(crate) fn gather_bytes_max(&self) -> usize {
         match self.memory_full {

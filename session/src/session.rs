@@ -95,6 +95,11 @@ impl Session {
         self.connection.last_insert_id = None;
     }
 
+    /// Gives back what is kept to be quicker with the next statement: none has come for a while.
+    pub fn release(&mut self) {
+        self.connection.release();
+    }
+
     /// Bytes to be sent to the upstream before anything else.
     pub fn to_upstream(&mut self) -> &mut Vec<u8> {
         &mut self.connection.up

@@ -86,3 +86,22 @@ fn rows_of_another_kind_do_not_begin_alike() {
         r.answer(&ok(1, 0));
     }
 }
+
+/// Nothing that was said is forgotten with the memory that a connection gives back when it rests.
+#[test]
+fn a_session_that_has_given_memory_back_goes_on_as_before() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let insert = "INSERT INTO t (a) VALUES (1)";
+    let first = r.probed(insert, "1");
+    r.answer(&ok(1, 100));
+    r.output();
+    r.s.release();
+    let second = String::from_utf8_lossy(&r.query(insert)).into_owned();
+    assert_eq!(second.replace("101", "100"), first);
+    r.s.release();
+    r.answer(&ok(1, 101));
+    assert_eq!(r.output(), ok(1, 101));
+    r.s.release();
+    let shown = r.query("SELECT LAST_INSERT_ID()");
+    assert!(has(&shown, "SELECT LAST_INSERT_ID()"), "{shown:?}");
+}

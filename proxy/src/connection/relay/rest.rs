@@ -30,6 +30,7 @@ impl Relay {
                     self.is_at_rest = self.is_quiet();
                     self.client.release();
                     self.upstream.release();
+                    self.session.release();
                 }
             }
         }
