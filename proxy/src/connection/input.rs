@@ -12,6 +12,15 @@ use crate::connection::buffers::{BUFFER_BYTES_BUSY, BUFFER_BYTES_MIN, Buffers};
 use crate::connection::memory::{Memory, Share};
 use crate::connection::stream::Stream;
 
+/// The session has said what is to become of more bytes than have come. That is a fault of the program's own, and what comes next
+/// cannot be told from what was meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{claimed} bytes are spoken of, and {there} are there")]
+pub(crate) struct Overrun {
+    claimed: usize,
+    there: usize,
+}
+
 /// A buffer that is read into at its end and passed on from its front.
 #[derive(Debug)]
 pub(crate) struct Input {
@@ -24,6 +33,8 @@ pub(crate) struct Input {
     buffers: Arc<Buffers>,
     start: usize,
     end: usize,
+    /// How many bytes may go to the other side.
+    cleared: usize,
     ended: bool,
     /// Whether the last read took all the room there was.
     was_filled: bool,
@@ -43,6 +54,7 @@ impl Input {
             buffers,
             start: 0,
             end: 0,
+            cleared: 0,
             ended: false,
             was_filled: false,
             share: Share::new(memory),
@@ -71,7 +83,47 @@ impl Input {
     }
 
     /// Forgets the first `count` bytes.
-    pub(crate) fn drop_front(&mut self, count: usize) {
+    ///
+    /// # Errors
+    /// There are fewer. All stay.
+    pub(crate) fn drop_front(&mut self, count: usize) -> Result<(), Overrun> {
+        self.has(count)?;
+        self.advance(count);
+        Ok(())
+    }
+
+    /// Lets the first `count` bytes go to the other side.
+    ///
+    /// # Errors
+    /// There are fewer. None may go.
+    pub(crate) fn clear(&mut self, count: usize) -> Result<(), Overrun> {
+        self.has(count)?;
+        self.cleared = count;
+        Ok(())
+    }
+
+    /// What may go to the other side and has not gone.
+    pub(crate) fn cleared(&self) -> &[u8] {
+        self.there().get(..self.cleared).unwrap_or_default()
+    }
+
+    /// So much of that has gone, and no more than all of it.
+    pub(crate) fn drop_cleared(&mut self, count: usize) {
+        let count = count.min(self.cleared);
+        self.cleared -= count;
+        self.advance(count);
+    }
+
+    fn has(&self, claimed: usize) -> Result<(), Overrun> {
+        let there = self.there().len();
+        match claimed <= there {
+            true => Ok(()),
+            false => Err(Overrun { claimed, there }),
+        }
+    }
+
+    /// By no more than is there.
+    fn advance(&mut self, count: usize) {
         self.start = self.start.saturating_add(count).min(self.end);
         self.is_starved = false;
         if self.start == self.end {
@@ -217,13 +269,40 @@ mod tests {
             }
             assert!(bytes < 1 << 20, "more is gathered than there is memory");
             assert_eq!(input.stretch(2 * bytes).len(), 2 * bytes);
-            input.drop_front(2 * bytes);
+            assert_eq!(input.drop_front(2 * bytes), Ok(()));
             assert!(input.bytes.len() <= 2 * input.readable);
             bytes = bytes * 3 / 2;
         }
         assert!(bytes > 512 << 10);
-        input.drop_front(bytes);
+        assert_eq!(input.drop_front(input.there().len()), Ok(()));
         input.release();
         assert!(input.share.hold(512 << 10), "all came back");
+    }
+
+    /// Dropped as far as there was something, the rest of a command would be taken for the next one.
+    #[test]
+    fn more_than_has_come_neither_goes_on_nor_is_dropped() {
+        let mut input = Input::new(Arc::new(Memory::new(1 << 20)), Arc::default());
+        input.stretch(3).copy_from_slice(b"abc");
+        let overrun = |claimed| Err(Overrun { claimed, there: 3 });
+        for claimed in [4, usize::MAX] {
+            assert_eq!(input.drop_front(claimed), overrun(claimed));
+            assert_eq!(input.clear(claimed), overrun(claimed));
+            assert_eq!((input.there(), input.cleared()), (&b"abc"[..], &b""[..]));
+        }
+        assert_eq!(input.clear(2), Ok(()));
+        assert_eq!(input.cleared(), b"ab");
+        input.drop_cleared(1);
+        assert_eq!((input.there(), input.cleared()), (&b"bc"[..], &b"b"[..]));
+        input.drop_cleared(usize::MAX);
+        assert_eq!((input.there(), input.cleared()), (&b"c"[..], &b""[..]));
+        assert_eq!(input.drop_front(1), Ok(()));
+        assert_eq!(
+            input.drop_front(1),
+            Err(Overrun {
+                claimed: 1,
+                there: 0
+            })
+        );
     }
 }

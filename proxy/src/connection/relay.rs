@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tracing::{Instrument as _, Span};
 
-use crate::connection::input::Input;
+use crate::connection::input::{Input, Overrun};
 use crate::connection::linger::{linger, reset};
 use crate::connection::side::{Side, Wants, is_pending, poll_pass};
 use crate::connection::stopping::Stopping;
@@ -364,12 +364,16 @@ impl Relay {
         from.wants = Wants::More(1);
         match step {
             Step::Forward(count) => {
-                from.cleared = count.min(from.input.there().len());
+                if let Err(overrun) = from.input.clear(count) {
+                    return self.overran(of, overrun);
+                }
                 self.waits_until = None;
                 Moved::Yes
             }
             Step::Consumed(count) => {
-                from.input.drop_front(count);
+                if let Err(overrun) = from.input.drop_front(count) {
+                    return self.overran(of, overrun);
+                }
                 self.waits_until = None;
                 Moved::Yes
             }
@@ -392,7 +396,9 @@ impl Relay {
                 None => Moved::Halt(Halt::Keys(request)),
             },
             Step::Show(count) => {
-                from.input.drop_front(count);
+                if let Err(overrun) = from.input.drop_front(count) {
+                    return self.overran(of, overrun);
+                }
                 self.show();
                 Moved::Yes
             }
@@ -404,6 +410,15 @@ impl Relay {
             }
             Step::Close => Moved::Halt(Halt::Close),
         }
+    }
+
+    /// The session has spoken of more than has come: nobody knows any more where the next packet begins.
+    fn overran(&self, of: Of, overrun: Overrun) -> Moved {
+        self.span.in_scope(|| {
+            let cause = "session_overran";
+            tracing::error!(cause, side = ?of, "connection ended by a fault of keywright's: {overrun}");
+        });
+        Moved::Halt(Halt::Close)
     }
 
     fn show(&mut self) {
@@ -419,7 +434,10 @@ impl Relay {
     async fn change_user(&mut self, count: usize) -> io::Result<bool> {
         let there = self.client.input.there();
         let command = there.get(..count).unwrap_or_default().to_vec();
-        self.client.input.drop_front(count);
+        if let Err(overrun) = self.client.input.drop_front(count) {
+            self.overran(Of::Client, overrun);
+            return Ok(false);
+        }
         if !self.client.input.there().is_empty() {
             return Ok(false);
         }

@@ -27,8 +27,6 @@ pub(crate) enum Wants {
 pub(crate) struct Side {
     pub(crate) stream: Stream,
     pub(crate) input: Input,
-    /// How many bytes of `input` may go to the other side.
-    pub(crate) cleared: usize,
     /// What the session itself says to this peer; before the other side's cleared bytes.
     own: Vec<u8>,
     own_sent: usize,
@@ -50,7 +48,6 @@ impl Side {
         Self {
             stream,
             input,
-            cleared: 0,
             own: Vec::new(),
             own_sent: 0,
             wants: Wants::More(1),
@@ -64,7 +61,7 @@ impl Side {
 
     /// How many bytes of input there are to be in all; `None`: nothing is to be read.
     fn room(&self) -> Option<usize> {
-        if self.input.has_ended() || self.cleared > 0 {
+        if self.input.has_ended() || !self.input.cleared().is_empty() {
             return None;
         }
         match self.wants {
@@ -104,7 +101,7 @@ impl Side {
     pub(crate) fn is_over(&self) -> bool {
         let asks_in_vain = matches!(self.wants, Wants::More(_));
         self.input.has_ended()
-            && self.cleared == 0
+            && self.input.cleared().is_empty()
             && (asks_in_vain || self.input.there().is_empty())
     }
 
@@ -113,11 +110,10 @@ impl Side {
         if said.is_empty() {
             return;
         }
-        if other.cleared > 0 {
-            let earlier = other.input.there().get(..other.cleared);
-            self.own.extend_from_slice(earlier.unwrap_or_default());
-            other.input.drop_front(other.cleared);
-            other.cleared = 0;
+        let earlier = other.input.cleared();
+        if !earlier.is_empty() {
+            self.own.extend_from_slice(earlier);
+            other.input.drop_cleared(usize::MAX);
         }
         // It may be that they never all go out before more is said.
         self.own.drain(..self.own_sent);
@@ -161,7 +157,7 @@ impl Side {
 
 /// Whether something is still on its way out to `to`.
 pub(crate) fn is_pending(from: &Side, to: &Side) -> bool {
-    from.cleared > 0 || !to.own.is_empty() || !to.is_flushed
+    !from.input.cleared().is_empty() || !to.own.is_empty() || !to.is_flushed
 }
 
 /// Passes on what may be passed on, as far as the socket takes it. The task is woken when it takes more.
@@ -171,7 +167,7 @@ pub(crate) fn poll_pass(
     context: &mut Context<'_>,
 ) -> io::Result<()> {
     if to.is_deaf {
-        from.input.drop_front(mem::take(&mut from.cleared));
+        from.input.drop_cleared(usize::MAX);
         to.own.clear();
         to.own_sent = 0;
         to.is_flushed = true;
@@ -179,14 +175,13 @@ pub(crate) fn poll_pass(
     if !is_pending(from, to) || !to.poll_own(context)? {
         return Ok(());
     }
-    while from.cleared > 0 {
-        let bytes = from.input.there().get(..from.cleared).unwrap_or_default();
+    loop {
+        let bytes = from.input.cleared();
+        if bytes.is_empty() {
+            break;
+        }
         match poll_write(&mut to.stream, context, bytes) {
-            Poll::Ready(count) => {
-                let count = count?;
-                from.input.drop_front(count);
-                from.cleared -= count.min(from.cleared);
-            }
+            Poll::Ready(count) => from.input.drop_cleared(count?),
             Poll::Pending => return Ok(()),
         }
         to.is_flushed = false;

@@ -203,9 +203,20 @@ impl Connection {
         }
     }
 
+    /// The statement that EXECUTE of a name is of. Where the server may take the name for any, it is one whose rule gives keys, if there is
+    /// one: that is refused.
+    fn text_meant(&self, name: &[u8]) -> Option<&TextStatement> {
+        let named = self.context.text_named(name)?;
+        if is_plain_name(name) {
+            return Some(named);
+        }
+        let mut texts = self.context.texts.values();
+        texts.find(|text| self.rewrites(text.rule)).or(Some(named))
+    }
+
     /// EXECUTE of a statement that was prepared out of a text.
     pub(crate) fn execute_text(&mut self, query: Query<'_>, name: &[u8]) -> Next {
-        let named = self.context.text_named(name).cloned();
+        let named = self.text_meant(name).cloned();
         let Some(statement) = named.filter(|_| !self.context.may_be_own(name)) else {
             return self
                 .refuse_unsupported(query.header, None, Unsupported::TextPrepare)

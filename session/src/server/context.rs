@@ -1,6 +1,6 @@
 //! The server's state as far as it decides how a statement is read, and how the session finds it out.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use keywright_rewrite::{CharsetClass, Flavour, Modes, Server};
 use keywright_wire::bytes::Reader;
@@ -52,7 +52,7 @@ pub(crate) struct Context {
     /// Temporary tables that were made where the session does not see it.
     pub(crate) unseen: Unseen,
     /// Statements on rules' tables that were prepared out of a text, by name.
-    pub(crate) texts: HashMap<Vec<u8>, TextStatement>,
+    pub(crate) texts: BTreeMap<Vec<u8>, TextStatement>,
     /// Tables newer than the last schema refresh that have the column of their rule.
     with_key: Vec<Named>,
     /// Tables may have changed since the last schema refresh.
@@ -84,7 +84,7 @@ impl Context {
             insert_id_set: false,
             temporary: Vec::new(),
             unseen: Unseen::None,
-            texts: HashMap::new(),
+            texts: BTreeMap::new(),
             with_key: Vec::new(),
             doubts_tables: false,
             defined: 0,

@@ -1,7 +1,10 @@
 //! Statements that were prepared out of a text: which of them the server still has is known from what was carried out, and not
 //! from what was read.
 
+use std::sync::Arc;
+
 use keywright_rewrite::KeyForm;
+use keywright_session::{Mode, Pattern, Rule, Rules, Session};
 
 use super::rig::*;
 
@@ -122,4 +125,30 @@ fn a_prepare_that_failed_makes_its_name_doubtful() {
     r.output();
     let (sent, output) = executed(&mut r);
     assert!(sent.is_empty() && has(&output, REFUSED));
+}
+
+#[test]
+fn a_name_that_may_be_any_is_taken_for_one_that_gets_keys() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let seen = Rule {
+        table: Pattern::parse("*.seen").unwrap(),
+        mode: Mode::Observe,
+        ..r.rule_in(Mode::Rewrite)
+    };
+    let rules = vec![r.rule_in(Mode::Rewrite), seen];
+    r.s = Session::new(Arc::new(Rules::new(rules, false)), r.facts());
+    for prepare in [
+        "PREPARE a FROM 'INSERT INTO seen (a) VALUES (1)'",
+        "PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'",
+    ] {
+        let sent = r.query(prepare);
+        let sent = r.tell(sent, &["id", "a"]);
+        assert!(has(&sent, prepare));
+        r.answer(&ok(0, 0));
+    }
+    r.output();
+    let sent = r.query("EXECUTE \u{15b}");
+    let sent = r.tell(sent, &["id", "a"]);
+    assert_eq!(String::from_utf8_lossy(&sent), "");
+    assert!(has(&r.output(), REFUSED));
 }
