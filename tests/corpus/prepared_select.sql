@@ -131,6 +131,8 @@ SELECT a, b FROM t ORDER BY id;
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 CREATE TABLE digits (d INT);
 INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
+CREATE TABLE numbers (n INT PRIMARY KEY);
+INSERT INTO numbers SELECT h.d * 100 + t.d * 10 + e.d FROM digits h JOIN digits t JOIN digits e;
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 @params 1, 4
@@ -138,7 +140,7 @@ INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
 @params 1000, 64
 @params 0, 100000
 @params 0, 3
-INSERT INTO t (a) SELECT ? + h.d * 100 + t.d * 10 + e.d FROM digits h STRAIGHT_JOIN digits t STRAIGHT_JOIN digits e WHERE h.d * 100 + t.d * 10 + e.d < ?;
+INSERT INTO t (a) SELECT ? + n FROM numbers WHERE n + 0 < ?;
 SELECT COUNT(*), COUNT(DISTINCT id), MAX(id) - LAST_INSERT_ID(), SUM(a) FROM t;
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 @params 600
