@@ -4,6 +4,7 @@
 //! session says of the statement. Keys are compared by their order, as in [`crate::corpus`]. What the proxy refuses with error
 //! 1235 must have changed nothing. A round is a session on either side, and follows from its seed alone.
 
+mod changes;
 mod grammar;
 mod listed;
 mod queries;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use fastrand::Rng;
 
+use super::changes::Change;
 use super::values::{bound, bound_key, choose, key, number, text};
 use crate::{Flavour, Param};
 
@@ -32,6 +33,8 @@ pub(super) struct Table {
     /// In its order.
     columns: [Role; 3],
     pub(super) definition: &'static str,
+    /// Its key alone.
+    pub(super) key: &'static str,
     /// Moves a column, and back.
     pub(super) moves: [&'static str; 2],
 }
@@ -42,30 +45,37 @@ pub(super) const TABLES: [Table; 4] = [
         name: "t",
         columns: [Role::Key, Role::Number, Role::Text],
         definition: "id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(60))",
+        key: "BIGINT AUTO_INCREMENT",
         moves: ["a INT FIRST", "a INT AFTER id"],
     },
     Table {
         name: "t_int",
         columns: [Role::Number, Role::Key, Role::Text],
         definition: "a INT, id INT NOT NULL AUTO_INCREMENT, b VARCHAR(60) DEFAULT 'd', UNIQUE (id))",
+        key: "INT NOT NULL AUTO_INCREMENT",
         moves: ["a INT AFTER b", "a INT FIRST"],
     },
     Table {
         name: "t_uint",
         columns: [Role::Text, Role::Number, Role::Key],
         definition: "b VARCHAR(60), a INT UNIQUE, id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY)",
+        key: "INT UNSIGNED AUTO_INCREMENT",
         moves: ["b VARCHAR(60) AFTER id", "b VARCHAR(60) FIRST"],
     },
     Table {
         name: "t_ubig",
         columns: [Role::Key, Role::Text, Role::Number],
         definition: "id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, b VARCHAR(60), a INT) ENGINE = MyISAM",
+        key: "BIGINT UNSIGNED AUTO_INCREMENT",
         moves: ["b VARCHAR(60) FIRST", "b VARCHAR(60) AFTER id"],
     },
 ];
 
 /// One of so many that are prepared and list no columns meets another order of these.
 const MOVES_ONE_IN: u8 = 6;
+
+/// One of so many meets each of the other changes.
+const CHANGES_ONE_IN: u8 = 40;
 
 /// Statements that a session begins with.
 pub(super) fn prelude(random: &mut Rng, flavour: Flavour) -> Vec<String> {
@@ -113,20 +123,28 @@ pub(super) struct Case {
     pub(super) text: String,
     /// Prepared and executed with these; else it is sent as text.
     pub(super) params: Option<Vec<Param>>,
-    /// Between that and that the table's columns come into another order.
-    pub(super) moves: bool,
+    pub(super) change: Change,
+    /// That comes between PREPARE and execution; else before both.
+    pub(super) is_late: bool,
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "    {}", self.text.escape_debug())?;
-        match &self.params {
-            Some(params) if self.moves => {
-                let to = self.table.moves[0];
-                write!(formatter, "\n    prepared, then MODIFY {to}, {params:?}")
+        if let Some(params) = &self.params {
+            write!(formatter, "\n    prepared, {params:?}")?;
+        }
+        let when = if self.is_late {
+            "before it is executed"
+        } else {
+            "at first"
+        };
+        match self.change {
+            Change::None => Ok(()),
+            Change::Moved => write!(formatter, "\n    {when} MODIFY {}", self.table.moves[0]),
+            Change::Renamed | Change::HiddenByCall | Change::HiddenByExecute => {
+                write!(formatter, "\n    {when} {:?}", self.change)
             }
-            Some(params) => write!(formatter, "\n    prepared, {params:?}"),
-            None => Ok(()),
         }
     }
 }
@@ -149,15 +167,14 @@ impl Case {
             lists_columns: true,
         };
         let text = writer.insert(table);
-        let moves = prepared && !writer.lists_columns && writer.one_in(MOVES_ONE_IN);
-        let mut params = writer.params.iter().flatten();
-        // MySQL keeps the types of the columns that they were for first: a text for a number stays one.
-        let has_text = params.any(|param| matches!(param, Param::Text(_)));
+        let change = writer.change(&text);
+        let is_late = prepared && (change == Change::Moved || writer.random.bool());
         Case {
             table,
             text,
             params: writer.params,
-            moves: moves && !(has_text && flavour == Flavour::MySql),
+            change,
+            is_late,
         }
     }
 }
@@ -216,6 +233,23 @@ impl Writer<'_> {
     /// What may stand where nothing needs to.
     pub(super) fn nothing(&mut self) -> &'static str {
         if self.one_in(10) { self.gap() } else { "" }
+    }
+
+    fn change(&mut self, text: &str) -> Change {
+        let mut params = self.params.iter().flatten();
+        // MySQL keeps the types of the columns that they were for first: a text for a number stays one.
+        let has_text = params.any(|param| matches!(param, Param::Text(_)));
+        let keeps_types = has_text && !self.is_maria();
+        let may_move = self.params.is_some() && !self.lists_columns;
+        if may_move && self.one_in(MOVES_ONE_IN) && !keeps_types {
+            return Change::Moved;
+        }
+        match self.random.u8(0..CHANGES_ONE_IN) {
+            0 if !names_key(text) => Change::Renamed,
+            1 if self.random.bool() => Change::HiddenByCall,
+            1 => Change::HiddenByExecute,
+            _ => Change::None,
+        }
     }
 
     fn insert(&mut self, table: &'static Table) -> String {
@@ -404,6 +438,13 @@ impl Writer<'_> {
             "b = DEFAULT",
         ]);
     }
+}
+
+/// Whether the key's name stands in it.
+fn names_key(text: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut words = text.split(|c| !is_word(c));
+    words.any(|word| word.eq_ignore_ascii_case(Role::Key.name()))
 }
 
 /// Whether a query joins tables and is an arm of a set operation: ON DUPLICATE KEY UPDATE behind one with a column that is not found, or

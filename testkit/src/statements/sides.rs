@@ -4,6 +4,7 @@ use std::fmt;
 
 use anyhow::Context;
 
+use super::changes::procedure;
 use super::grammar::{Case, TABLES};
 use crate::corpus::transcript::{Ranks, show_fault, show_replies, show_row, show_statement};
 use crate::corpus::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};
@@ -105,6 +106,7 @@ impl Rig {
                     schema,
                     &format!("CREATE TABLE {} ({}", table.name, table.definition),
                 )?;
+                server.run(schema, &procedure(table))?;
             }
         }
         let spaces = || {
@@ -216,15 +218,17 @@ struct Session {
 impl Session {
     fn run(&mut self, case: &Case, question: &str) -> Result<StatementResult> {
         let text = case.text.replace("{db}", self.schema);
-        let mut is_moved = false;
+        let mut is_changed = false;
+        if !case.is_late {
+            is_changed = self.change(case)?;
+        }
         let (mut reply, errno) = match &case.params {
             None => shown(&self.wire.query(&text)?),
             Some(params) => match self.wire.prepare(&text)? {
                 Err(fault) => (show_fault(&fault), Some(fault.errno)),
                 Ok(statement) => {
-                    if case.moves {
-                        self.modify(case.table.name, case.table.moves[0])?;
-                        is_moved = true;
+                    if case.is_late {
+                        is_changed = self.change(case)?;
                     }
                     let replies = self.wire.execute(&statement, params)?;
                     self.wire.close(&statement)?;
@@ -240,13 +244,13 @@ impl Session {
             afterwards.push_str(&show_replies(&self.wire.query(LAST_ID)?));
         }
         let name = case.table.name;
-        let mut table = self.dump(name)?;
-        if is_moved {
-            self.modify(name, case.table.moves[1])?;
+        let mut table = self.dump(case, is_changed)?;
+        if is_changed {
+            self.change_back(case)?;
         }
         // A statement that failed may have moved the counter of the server's own keys, and another definition loses that of one that cannot
         // issue.
-        if !table.is_empty() || self.side == 0 || is_moved {
+        if !table.is_empty() || self.side == 0 || is_changed {
             reset(&mut self.direct, name, self.side)?;
         }
         let ranks = Ranks::of(
@@ -265,32 +269,52 @@ impl Session {
         })
     }
 
-    /// As an application does it, on its own connection.
-    fn modify(&mut self, table: &str, column: &str) -> Result<()> {
-        let sql = format!("ALTER TABLE {table} MODIFY {column}");
-        self.wire.run(sql)?;
+    /// As an application does it, on its own connection. Returns whether there is something to be undone.
+    fn change(&mut self, case: &Case) -> Result<bool> {
+        let (first, _) = space(case.table.name)?;
+        let made = case.change.made(case.table, first);
+        for sql in &made {
+            self.wire.run(sql)?;
+        }
+        Ok(!made.is_empty())
+    }
+
+    fn change_back(&mut self, case: &Case) -> Result<()> {
+        if let Some(sql) = case.change.undone(case.table) {
+            self.wire.run(sql)?;
+        }
         Ok(())
     }
 
-    fn dump(&mut self, table: &str) -> Result<String> {
+    /// The table's rows, behind those of the one that hides it.
+    fn dump(&mut self, case: &Case, is_changed: bool) -> Result<String> {
+        let name = case.table.name;
+        let key = if is_changed { case.change.key() } else { "id" };
+        let select = format!("SELECT {key}, a, b FROM {name} ORDER BY {key}, a");
         let mut seen = String::new();
-        for reply in self
-            .direct
-            .query(format!("SELECT id, a, b FROM {table} ORDER BY id, a"))?
-        {
-            match reply {
-                Reply::Rows(rows) => {
-                    for row in &rows.rows {
-                        seen.push_str(&show_row(row));
-                        seen.push('\n');
-                    }
-                }
-                Reply::Done(_) => anyhow::bail!("no rows of {table}"),
-                Reply::Failed(fault) => return Err(fault.into()),
-            }
+        if is_changed && case.change.hides() {
+            seen = rows(self.wire.query(&select)?, name)?;
         }
+        seen += &rows(self.direct.query(&select)?, name)?;
         Ok(seen)
     }
+}
+
+fn rows(replies: Vec<Reply>, table: &str) -> Result<String> {
+    let mut seen = String::new();
+    for reply in replies {
+        match reply {
+            Reply::Rows(rows) => {
+                for row in &rows.rows {
+                    seen.push_str(&show_row(row));
+                    seen.push('\n');
+                }
+            }
+            Reply::Done(_) => anyhow::bail!("no rows of {table}"),
+            Reply::Failed(fault) => return Err(fault.into()),
+        }
+    }
+    Ok(seen)
 }
 
 fn shown(replies: &[Reply]) -> (String, Option<u16>) {

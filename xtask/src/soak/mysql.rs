@@ -12,8 +12,9 @@ use crate::shell::{cargo, run, step};
 
 /// INSERTs out of a grammar, natively on one table and through the proxy on its twin, on MariaDB and MySQL.
 ///
-/// Literals, comments, character sets, modes, queries and expressions around the key are mixed by a seed. It fails when an
-/// application could tell the sides apart in a way that is not documented, and shows both with the seed of the round.
+/// Literals, comments, character sets, modes, queries and expressions around the key are mixed by a seed. So is what becomes of the
+/// table: columns that move, a key that gets another name, temporary tables out of sight. It fails when an application could tell
+/// the sides apart in a way that is not documented, and shows both with the seed of the round.
 #[derive(Args)]
 pub(crate) struct Mysql {
     /// Statements on each of the servers.
