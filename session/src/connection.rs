@@ -20,7 +20,7 @@ use crate::rules::Rules;
 use crate::rules::traffic::UnderWay;
 use crate::server::context::Context;
 use crate::server::probe::Probe;
-use crate::server::question::Told;
+use crate::server::question::TableReport;
 use crate::step::{Event, KeyFailure, SessionFacts, StatementOutcome, Step};
 
 /// What a connection knows. Its job is beside it, in [`crate::Session`].
@@ -31,7 +31,7 @@ pub(crate) struct Connection {
     pub(crate) statements: Statements,
     pub(crate) plan_cache: PlanCache,
     /// What the server has said of the table of the command at the front.
-    pub(crate) told: Told,
+    pub(crate) table_report: TableReport,
     /// A question of our own that the server has not answered yet; then it is nobody else's turn.
     pub(crate) probe: Option<Probe>,
     /// For passthrough.
@@ -91,7 +91,7 @@ impl Connection {
             rules,
             facts,
             plan_cache: PlanCache::default(),
-            told: Told::default(),
+            table_report: TableReport::default(),
             probe: None,
             flow: Flow::new(last_status),
             rest: None,
@@ -120,7 +120,7 @@ impl Connection {
 
     /// The command at the front is done with.
     pub(crate) fn forget_command(&mut self) {
-        self.told = Told::default();
+        self.table_report = TableReport::default();
     }
 
     /// Memory for a text that is kept, and what was read in it.

@@ -9,6 +9,7 @@ mod grammar;
 mod listed;
 mod queries;
 mod sides;
+mod tables;
 mod values;
 
 use std::collections::BTreeMap;

@@ -10,8 +10,16 @@ use crate::connection::Connection;
 use crate::job::Next;
 use crate::step::Step;
 
+/// Whether what its end says may be an INSERT, or has one carried out that was prepared.
+fn brings_another(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Empty | Kind::LoadData | Kind::Prepare | Kind::Execute | Kind::ExecuteImmediate
+    )
+}
+
 impl Connection {
-    /// A statement that is too long to gather: it is passed on unless it is for a table with a rule.
+    /// A statement that is too long to gather: it is passed on unless it is for a table with a rule, or others may follow it.
     pub(crate) fn long_query(&mut self, header: Header, bytes: &[u8]) -> Next {
         let head = self.beginning(header, bytes);
         let at_least = beginning_end(header);
@@ -22,7 +30,14 @@ impl Connection {
             return self.long_attributes(header, bytes);
         };
         let modes = self.context.modes;
-        match kind(head, &modes) {
+        let kind = kind(head, &modes);
+        if self.rewrites_any() && (self.allows_several() || brings_another(kind)) {
+            return self.refuse_long(
+                "keywright: a text longer than rewrite_bytes_max cannot be read to its end, and may have an INSERT on a table with a rule in it",
+            )
+            .into();
+        }
+        match kind {
             Kind::Insert | Kind::Replace => {
                 if !self.context.known {
                     return self.ask_context().into();

@@ -204,16 +204,16 @@ impl Connection {
         let is_ahead = self.rules.is_ahead(index, schema, name);
         let was_seen = self.rules.key_column_state(schema, name) != KeyColumnState::NoTable;
         if insert.needs_columns() {
-            match &self.told.columns {
+            match &self.table_report.columns {
                 None => return Ok(Planned::Ask(Question::Columns(table.clone()))),
-                Some(_) if self.told.missing => return Ok(Planned::Pass),
+                Some(_) if self.table_report.missing => return Ok(Planned::Pass),
                 Some(_) => {}
             }
         }
         let key = KeyColumn {
             name: rule.column.as_bytes(),
             form: rule.form,
-            live: self.told.columns.as_deref().unwrap_or_default(),
+            live: self.table_report.columns.as_deref().unwrap_or_default(),
             watched: rule.watched,
             is_signed: rule.is_signed && was_seen,
             is_strict: rule.repeatable && was_seen,

@@ -59,7 +59,7 @@ pub(crate) enum KeyThere {
 
 /// What the server has said of the table of the command at the front.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct TableReport {
     /// Its live columns, for a statement without column list.
     pub(crate) columns: Option<Vec<Vec<u8>>>,
     /// There is no such table.
@@ -99,7 +99,7 @@ impl Connection {
             KeyColumnState::NoTable => KeyThere::Yes,
             KeyColumnState::Missing => KeyThere::No,
         };
-        match self.told.key {
+        match self.table_report.key {
             Some(KeyThere::Untold) => Ok(if_untold),
             // The view has changed, and the server refuses what was made for the old one.
             Some(KeyThere::No) if self.rules.view(index).is_some() => Ok(KeyThere::Yes),
@@ -110,13 +110,13 @@ impl Connection {
 
     /// Which changes of tables what is known of the statement's table is behind.
     pub(crate) fn judged_at(&self) -> u64 {
-        let asked_at = self.told.asked_at;
+        let asked_at = self.table_report.asked_at;
         asked_at.unwrap_or_else(|| self.schema_changes())
     }
 
     /// Puts a question to the server.
     pub(crate) fn ask(&mut self, question: &Question) -> Step {
-        self.told.asked_at = Some(self.judged_at());
+        self.table_report.asked_at = Some(self.judged_at());
         let mut text = b"SELECT ".to_vec();
         let (table, probe) = match question {
             Question::Hidden(table) => {
@@ -149,8 +149,8 @@ impl Connection {
     pub(crate) fn answer_columns(&mut self, answer: &[u8]) {
         self.close_question(answer);
         // Of a table that is not there the server will say so itself. Otherwise the columns stay unknown.
-        self.told.missing = error_of(answer).is_some_and(says_no_table);
-        self.told.columns = Some(column_names(answer).unwrap_or_default());
+        self.table_report.missing = error_of(answer).is_some_and(says_no_table);
+        self.table_report.columns = Some(column_names(answer).unwrap_or_default());
     }
 
     /// The answer to [`Question::Key`].
@@ -176,7 +176,7 @@ impl Connection {
         {
             self.context.note_key(table);
         }
-        self.told.key = Some(there);
+        self.table_report.key = Some(there);
         Job::Idle
     }
 

@@ -164,3 +164,33 @@ fn what_is_too_long_to_be_read_is_not_prepared() {
         );
     }
 }
+
+#[test]
+fn what_is_too_long_to_be_read_does_not_go_out_with_an_insert_in_it() {
+    let limits = Limits {
+        rewrite_bytes_max: 10_000,
+        ..Limits::default()
+    };
+    for (front, alone, among_others) in [
+        ("INSERT INTO t (a) VALUES ('", false, false),
+        ("LOAD DATA INFILE 'f' INTO TABLE t SET a = ('", false, false),
+        ("PREPARE s FROM ('", false, false),
+        ("EXECUTE IMMEDIATE ('", false, false),
+        ("EXECUTE s USING ('", false, false),
+        ("INSERT INTO other (a) VALUES ('", true, false),
+        ("SELECT 1; INSERT INTO t (a) VALUES ('", true, false),
+        ("UPDATE other SET a = ('", true, false),
+    ] {
+        for (caps, is_passed) in [(0, alone), (MULTI, among_others)] {
+            let mut r = rig_with(KeyForm::Integer, DEPRECATE_EOF | caps, limits);
+            let text = format!("{front}{}')", "x".repeat(200_000));
+            let mut sent = r.say(&[b"\x03", text.as_bytes()].concat());
+            if has(&sent, "@@session.sql_mode") {
+                sent = r.answer(&probe("1"));
+            }
+            assert_eq!(has(&sent, front), is_passed, "{front} {caps}");
+            let is_told = has(&r.output(), "longer than rewrite_bytes_max");
+            assert_eq!(is_told, !is_passed, "{front} {caps}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! What becomes of a statement's table, on the connection that sends the statement.
 
-use super::grammar::Table;
+use super::tables::Table;
 
 /// A change of a table, and how it is undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

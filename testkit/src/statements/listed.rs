@@ -1,5 +1,6 @@
 //! Differences that are known and documented.
 
+use super::changes::Change;
 use super::grammar::Case;
 use super::sides::{Difference, StatementResult};
 use crate::Flavour;
@@ -58,7 +59,8 @@ const LISTED: [Listed; 16] = [
         is_it: |flavour, case, both| {
             let as_number = |table: &str| table.replace(" \"", "\"");
             flavour == Flavour::MySql
-                && case.moves
+                && case.change == Change::Moved
+                && case.is_late
                 && both.native.reply == both.proxied.reply
                 && both.native.afterwards == both.proxied.afterwards
                 && as_number(&both.native.table) == as_number(&both.proxied.table)

@@ -1,6 +1,7 @@
 //! Queries whose rows are inserted.
 
-use super::grammar::{Role, Writer};
+use super::grammar::Writer;
+use super::tables::Role;
 use super::values::usual_key_in_query;
 
 const ORDERED: &str = " ORDER BY 1";

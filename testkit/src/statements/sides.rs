@@ -5,7 +5,8 @@ use std::fmt;
 use anyhow::Context;
 
 use super::changes::procedure;
-use super::grammar::{Case, TABLES};
+use super::grammar::Case;
+use super::tables::TABLES;
 use crate::corpus::transcript::{Ranks, show_fault, show_replies, show_row, show_statement};
 use crate::corpus::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};
 use crate::{
