@@ -42,7 +42,7 @@ impl Outline {
         // MariaDB refuses WITH in parentheses behind a list of columns by itself.
         let is_refused =
             is_behind_columns && flavour == Flavour::MariaDb && self.clauses.has(Clause::With);
-        self.tail == Tail::None && !is_refused
+        self.tail != Tail::OnDuplicateReturning && !is_refused
     }
 
     /// What cannot become part of a table of WITH: what has to stand first or last, and what refers to the query's tables from outside.
