@@ -240,11 +240,16 @@ impl Room for Input {
 
     // The memory for that was taken with the statement's own.
     fn stretch(&mut self, bytes: usize) -> &mut [u8] {
+        let before = self.end;
         self.end = self.start.saturating_add(bytes);
         let more = self.end.saturating_sub(self.bytes.len());
         if more > 0 {
             self.bytes.reserve_exact(more);
             self.bytes.resize(self.end, 0);
+        }
+        // What another connection has left in it is nobody's business.
+        if let Some(new) = self.bytes.get_mut(before..self.end) {
+            new.fill(0);
         }
         self.bytes.get_mut(self.start..self.end).unwrap_or_default()
     }
@@ -253,6 +258,18 @@ impl Room for Input {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Buffers go from one connection to the next with what is in them.
+    #[test]
+    fn nothing_of_another_connection_is_seen_where_a_statement_grows() {
+        let buffers = Arc::new(Buffers::default());
+        buffers.give_back(vec![b'x'; BUFFER_BYTES_MIN]);
+        let mut input = Input::new(Arc::new(Memory::new(1 << 20)), buffers);
+        assert!(input.make_room(1));
+        input.end = 2;
+        assert_eq!(input.stretch(5), b"xx\0\0\0");
+        assert_eq!(input.stretch(2), b"xx");
+    }
 
     /// What a statement is rewritten to needs room, which is none for a longer one to be gathered in.
     #[test]
