@@ -3,6 +3,7 @@
 //! The two directions do not wait for each other: a client that sends commands before it has read the answers to earlier
 //! ones goes on being answered. What one side cannot take yet is the only thing that keeps the other from being read.
 
+mod change_user;
 mod rest;
 
 use std::future::poll_fn;
@@ -16,14 +17,14 @@ use keywright_session::{KeyRequest, Session, Step};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
-use tracing::{Instrument as _, Span};
+use tracing::Span;
 
 use crate::connection::input::{Input, Overrun};
 use crate::connection::linger::{linger, reset};
 use crate::connection::side::{Side, Wants, is_pending, poll_pass};
 use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
-use crate::handshake::{self, Change, Login};
+use crate::handshake::Login;
 use crate::in_force::context::ListenerContext;
 use crate::in_force::updates::ConfigUpdates;
 
@@ -427,37 +428,5 @@ impl Relay {
         }
         self.client
             .take_own(&mut self.upstream, self.session.to_client());
-    }
-
-    /// COM_CHANGE_USER; false if the connection cannot go on. The client waits for its end, so whatever else it has sent breaks the
-    /// protocol.
-    async fn change_user(&mut self, count: usize) -> io::Result<bool> {
-        let there = self.client.input.there();
-        let command = there.get(..count).unwrap_or_default().to_vec();
-        if let Err(overrun) = self.client.input.drop_front(count) {
-            self.overran(Of::Client, overrun);
-            return Ok(false);
-        }
-        if !self.client.input.there().is_empty() {
-            return Ok(false);
-        }
-        let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
-        let change = handshake::change_user(client, upstream, &command, &mut self.login);
-        match change.instrument(self.span.clone()).await? {
-            Change::Entered => {
-                let sees_status = self.context.allows_status(&self.login.facts);
-                self.session.reset(self.login.facts.clone());
-                self.session.allow_status(sees_status);
-                if let Some(entered) = &self.context.entered {
-                    entered.is_user(&self.login.facts.user);
-                }
-                Ok(true)
-            }
-            Change::Refused => {
-                self.session.refused();
-                Ok(true)
-            }
-            Change::Over => Ok(false),
-        }
     }
 }

@@ -51,7 +51,7 @@ impl Claim {
     /// Takes it. Another connection that keeps it for long is killed.
     ///
     /// # Errors
-    /// The server fails, or a killed connection stays.
+    /// The server fails, does not give it, or a killed connection stays.
     pub async fn take_over(&self, conn: &mut Conn) -> Result<(), SwitchError> {
         let began = Instant::now();
         let mut killed = None;
@@ -59,8 +59,11 @@ impl Claim {
             let holder = self.holder(conn).await?;
             let waited_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             match holder {
-                Some(session) if waited_ms > OTHERS_WAIT_MS_MAX + KILL_WAIT_MS_MAX => {
-                    return Err(SwitchError::StillThere(session));
+                _ if waited_ms > OTHERS_WAIT_MS_MAX + KILL_WAIT_MS_MAX => {
+                    return Err(match holder {
+                        Some(session) => SwitchError::StillThere(session),
+                        None => SwitchError::NotTaken(self.name.clone()),
+                    });
                 }
                 Some(session) if waited_ms > OTHERS_WAIT_MS_MAX && killed != holder => {
                     kill(conn, session).await?;

@@ -64,6 +64,9 @@ pub enum SwitchError {
     /// The table is not there any more, or is no table with a counter.
     #[error("{0} has no AUTO_INCREMENT")]
     NoCounter(String),
+    /// The server gives a user lock to nobody.
+    #[error("the user lock \"{0}\" cannot be taken, though nobody has it")]
+    NotTaken(String),
     /// A connection does not end.
     #[error("connection {0} was killed, and is still there")]
     StillThere(u64),
