@@ -48,7 +48,7 @@ pub use rules::admissions::RuleAdmission;
 pub use rules::traffic::{PassthroughConnection, Traffic};
 pub use rules::{
     KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule,
-    Rules, TableSnapshot, View, ViewKey,
+    Rules, TableSnapshot, TableTraits, View, ViewKey,
 };
 pub use server::schema::SchemaChanges;
 pub use session::{RulesUpdate, Session};
