@@ -32,7 +32,8 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
          DELIMITER //
          CREATE PROCEDURE fill() BEGIN INSERT INTO t (a) VALUES (1); END//
          CREATE PROCEDURE quote() BEGIN SELECT 'INSERT INTO t (a) VALUES (1)'; END//
-         CREATE TRIGGER copied AFTER INSERT ON narrow FOR EACH ROW INSERT INTO looked.t (a) VALUES (NEW.a)//",
+         CREATE TRIGGER copied AFTER INSERT ON narrow FOR EACH ROW INSERT INTO looked.t (a) VALUES (NEW.a)//
+         CREATE TRIGGER named BEFORE INSERT ON narrow FOR EACH ROW SET NEW.a = NEW.id//",
     )?;
     let store = make_store(&server, "store_looked", &[("t", 1)])?;
     let config = ProxyConfig::before(&server, &store)
@@ -49,6 +50,7 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
             "warning: procedure looked.fill inserts into looked.t: ",
             "warning: trigger looked.copied inserts into looked.t: ",
             "warning: event looked.once inserts into looked.t: ",
+            "warning: trigger looked.named names NEW.id before a row goes into looked.narrow: ",
             "warning: an INSERT through looked.hidden, a view that does not show the key, gets no key and is refused\n",
             "warning: looked.narrow_not matches a rule and is a view, of no table with one: ",
             "app@10.1.2.%",
