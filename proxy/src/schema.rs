@@ -37,4 +37,4 @@ pub use snapshot::{
     Accounts, Column, Denied, ListedView, NativeIds, Privileges, Program, Reference, Server,
     Settings, Snapshot, StatementContext, Surroundings, SwitchContext, Table, Trigger, Unshown,
 };
-pub use take::{Taken, connect, take, take_all};
+pub use take::{ADMIN_SQL_MODE, Taken, connect, take, take_all};
