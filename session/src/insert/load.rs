@@ -4,7 +4,7 @@
 //! as a whole and is tried again with more. A client's file is gathered first, and its lines are counted.
 
 use keywright_rewrite::{
-    Flavour, KeyColumn, Kind, LoadPlan, TableName, Unread, Unsupported, kind, load_target,
+    Flavour, KeyColumn, LoadPlan, RowsFrom, TableName, Unread, Unsupported, kind, load_target,
 };
 
 use crate::answer::after::After;
@@ -137,7 +137,8 @@ impl Connection {
     /// A LOAD DATA that is to be prepared, and the table it is for. MySQL refuses that by itself.
     pub(crate) fn load_to_prepare(&self, text: &[u8]) -> Option<(TableName, Unsupported)> {
         let modes = &self.context.modes;
-        let can = modes.server.flavour == Flavour::MariaDb && kind(text, modes) == Kind::LoadData;
+        let can = modes.server.flavour == Flavour::MariaDb
+            && kind(text, modes).facts().rows == RowsFrom::File;
         let table = load_target(text, modes).filter(|_| can)?;
         Some((table, Unsupported::LoadWith("in a prepared statement")))
     }

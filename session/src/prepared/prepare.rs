@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Kind, Plan, Unread, Unsupported, kind};
+use keywright_rewrite::{Plan, RowsFrom, StateChange, Unread, Unsupported, kind};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::packets::{without_injected, write_close, write_command};
@@ -71,29 +71,35 @@ impl Connection {
             Ok(true) => return self.unsupported_prepare(query, None, Unsupported::Blank),
             Err(step) => return step.into(),
         }
-        match kind(query.text, &self.context.modes) {
-            Kind::Insert | Kind::Replace if !self.may_be_ruled(query.text) => {
+        let facts = kind(query.text, &self.context.modes).facts();
+        match facts.rows {
+            RowsFrom::Written if !self.may_be_ruled(query.text) => {
                 self.prepare_passed(query, Changes::Nothing)
             }
-            Kind::Insert | Kind::Replace | Kind::LoadData | Kind::SetStatement
-                if !self.context.known =>
-            {
+            RowsFrom::Written | RowsFrom::File | RowsFrom::BehindSet if !self.context.known => {
                 self.ask_context().into()
             }
-            Kind::Insert | Kind::Replace => self.prepare_insert(query),
-            other => self.prepare_other(query, other),
+            RowsFrom::Written => self.prepare_insert(query),
+            RowsFrom::Never
+            | RowsFrom::File
+            | RowsFrom::BehindSet
+            | RowsFrom::OfText
+            | RowsFrom::Prepared
+            | RowsFrom::Block
+            | RowsFrom::Unseen
+            | RowsFrom::Blank => self.prepare_other(query, facts.changes),
         }
     }
 
     /// COM_STMT_PREPARE of a statement that is no INSERT, but may have one in it.
-    fn prepare_other(&mut self, query: Query<'_>, kind: Kind) -> Next {
+    fn prepare_other(&mut self, query: Query<'_>, changes: StateChange) -> Next {
         let hidden = self
             .prepared_load(query.text)
             .or_else(|| self.hidden_behind_set(query.text));
         match hidden {
             Some((rule, what)) => self.unsupported_prepare(query, rule, what),
             None => {
-                let change = self.changes(query.text, kind);
+                let change = self.changes(query.text, changes);
                 self.prepare_passed(query, change)
             }
         }
@@ -192,9 +198,12 @@ impl Connection {
             return Step::More { at_least }.into();
         }
         let head = bytes.get(HEADER_BYTES + 1..at_least).unwrap_or_default();
-        let may_bring_rows = match kind(head, &self.context.modes) {
-            Kind::Insert | Kind::Replace => self.may_be_ruled(head),
-            other => matches!(other, Kind::LoadData | Kind::SetStatement),
+        let may_bring_rows = match kind(head, &self.context.modes).facts().rows {
+            RowsFrom::Written => self.may_be_ruled(head),
+            RowsFrom::File | RowsFrom::BehindSet => true,
+            // The server prepares none of these.
+            RowsFrom::OfText | RowsFrom::Prepared | RowsFrom::Block => false,
+            RowsFrom::Never | RowsFrom::Unseen | RowsFrom::Blank => false,
         };
         if may_bring_rows && self.rewrites_any() {
             return self.refuse_long(
