@@ -19,8 +19,7 @@ use crate::step::{StatementOutcome, Step};
 const MALFORMED: u16 = 1835;
 
 /// What an observing rule counts for a statement; `None`: nothing would have been done.
-pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<StatementOutcome> {
-    let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
+pub(crate) fn observed(rule: &Rule, plan: &Plan, wants_keys: bool) -> Option<StatementOutcome> {
     if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
         Some(StatementOutcome::Passed("explicit"))
     } else if wants_keys && has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse
@@ -149,7 +148,9 @@ impl Connection {
         if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
             return Some(self.refuse_explicit(header, index));
         }
-        let is_refused = has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse;
+        let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
+        let is_refused =
+            wants_keys && has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse;
         is_refused.then(|| self.refuse_ambiguous_id(header, index))
     }
 

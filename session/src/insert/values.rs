@@ -99,7 +99,8 @@ impl Connection {
         let refuses_explicit = rule.on_explicit == OnExplicit::Refuse;
         let refuses_ambiguous_id = rule.on_ambiguous_id == OnAmbiguousId::Refuse;
         if rule.mode == Mode::Observe {
-            let what = observed(rule, &plan);
+            // A bound key is known to the server alone.
+            let what = observed(rule, &plan, plan.keys() > 0);
             return self.observe(query, (index, &plan), what).into();
         }
         if plan.explicit() && refuses_explicit {

@@ -10,13 +10,14 @@ use keywright_wire::values::BadValue;
 
 use crate::client::attributes::UNKNOWN_TYPE;
 use crate::connection::Connection;
+use crate::insert::values::has_ambiguous_id;
 use crate::job::{Job, Next};
 use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::param_keys::{Bound, KeyValues};
 use crate::prepared::place::place;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
-use crate::rules::OnExplicit;
+use crate::rules::{OnAmbiguousId, OnExplicit};
 use crate::server::probe::Probe;
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
@@ -116,6 +117,14 @@ impl Connection {
             && rule.on_explicit == OnExplicit::Refuse
         {
             return self.refuse_explicit(header, index).into();
+        }
+        // By the order that its columns had when it was prepared it may have asked for none.
+        if wanted.keys > 0
+            && has_ambiguous_id(&statement.plan)
+            && let Some(rule) = self.rules.rules().get(index)
+            && rule.on_ambiguous_id == OnAmbiguousId::Refuse
+        {
+            return self.refuse_ambiguous_id(header, index).into();
         }
         if self.needs_last_insert_id(sees, last_insert_id, wanted.keys) {
             return self.update_last_insert_id(statement.counts).into();

@@ -129,7 +129,7 @@ impl Connection {
         };
         let nothing = plan.keys() == 0 && plan.key_parameters().is_empty();
         if rule.mode == Mode::Observe {
-            if let Some(what) = observed(&rule, &plan) {
+            if let Some(what) = observed(&rule, &plan, !nothing) {
                 self.note(Some(index), what);
             }
             return self.prepare_observed(query, (index, &plan));
