@@ -10,14 +10,13 @@ use keywright_wire::values::BadValue;
 
 use crate::client::attributes::UNKNOWN_TYPE;
 use crate::connection::Connection;
-use crate::insert::values::has_ambiguous_id;
 use crate::job::{Job, Next};
+use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::param_keys::{Bound, KeyValues};
 use crate::prepared::place::place;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
-use crate::rules::{OnAmbiguousId, OnExplicit};
 use crate::server::probe::Probe;
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
@@ -112,19 +111,16 @@ impl Connection {
         let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
         let variant = variant_of(statement, asking, last_insert_id);
         let sees = statement.plan.last_insert_id() == LastInsertId::Literal;
-        if wanted.explicit
-            && let Some(rule) = self.rules.rules().get(index)
-            && rule.on_explicit == OnExplicit::Refuse
-        {
-            return self.refuse_explicit(header, index).into();
-        }
-        // By the order that its columns had when it was prepared it may have asked for none.
-        if wanted.keys > 0
-            && has_ambiguous_id(&statement.plan)
-            && let Some(rule) = self.rules.rules().get(index)
-            && rule.on_ambiguous_id == OnAmbiguousId::Refuse
-        {
-            return self.refuse_ambiguous_id(header, index).into();
+        let facts = Facts {
+            own_keys: wanted.explicit.into(),
+            ..Facts::of_rows(&statement.plan, wanted.keys > 0)
+        };
+        match decide(self.policy(Some(index)), &facts) {
+            Verdict::Rewrite | Verdict::Pass | Verdict::Observe(_) => {}
+            Verdict::Leave(what) => return self.refuse_execution(header, id, what).into(),
+            Verdict::Refuse(reason) => {
+                return self.refuse_for(header, Some(index), reason).into();
+            }
         }
         if self.needs_last_insert_id(sees, last_insert_id, wanted.keys) {
             return self.update_last_insert_id(statement.counts).into();

@@ -16,11 +16,10 @@ use crate::client::attributes::beginning_end;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
-use crate::insert::refuse::observed;
 use crate::job::{Job, Next};
+use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::select_prepared::SelectStatement;
 use crate::prepared::statements::{Changes, LAST_PREPARED, Made, Passed, SqlMode, Statement};
-use crate::rules::{Mode, OnExplicit};
 use crate::step::Step;
 
 /// A statement whose PREPARE is under way, with room for its keys.
@@ -124,23 +123,26 @@ impl Connection {
 
     /// COM_STMT_PREPARE of an INSERT of rows that was read.
     fn prepare_rows(&mut self, query: Query<'_>, index: usize, plan: Plan) -> Next {
-        let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.prepare_passed(query, Changes::Nothing);
-        };
-        let nothing = plan.keys() == 0 && plan.key_parameters().is_empty();
-        if rule.mode == Mode::Observe {
-            if let Some(what) = observed(&rule, &plan, !nothing) {
-                self.note(Some(index), what);
+        let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
+        let facts = Facts::of_rows(&plan, wants_keys);
+        match decide(self.policy(Some(index)), &facts) {
+            Verdict::Rewrite => {}
+            // By another order of columns its keys would be other values.
+            Verdict::Pass if plan.by_order() => {}
+            Verdict::Pass => {
+                let by_mode = plan.by_mode().then_some(index);
+                return self.prepare_explicit(query, (by_mode, None));
             }
-            return self.prepare_observed(query, (index, &plan));
-        }
-        // By another order of columns its keys would be other values.
-        if nothing && rule.on_explicit == OnExplicit::Keep && !plan.by_order() {
-            let by_mode = plan.by_mode().then_some(index);
-            return self.prepare_explicit(query, (by_mode, None));
-        }
-        if let Some(step) = self.refuse_plan(query.header, index, &plan) {
-            return step.into();
+            Verdict::Observe(what) => {
+                if let Some(what) = what {
+                    self.note(Some(index), what);
+                }
+                return self.prepare_observed(query, (index, &plan));
+            }
+            Verdict::Leave(what) => return self.unsupported_prepare(query, Some(index), what),
+            Verdict::Refuse(reason) => {
+                return self.refuse_for(query.header, Some(index), reason).into();
+            }
         }
         if self.statements.is_full() {
             return self.refuse_statement(query.header).into();

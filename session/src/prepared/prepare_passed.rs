@@ -10,6 +10,7 @@ use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::job::Next;
+use crate::judge::decide_unread;
 use crate::prepared::by_order::ByOrder;
 use crate::prepared::statements::{ByMode, Changes, Observed, ObservedInsert, Passed};
 use crate::server::context::is_harmless_set;
@@ -116,8 +117,8 @@ impl Connection {
         rule: Option<usize>,
         what: Unsupported,
     ) -> Next {
-        if self.must_refuse(rule, what) {
-            return self.refuse_unsupported(query.header, rule, what).into();
+        if let Err(reason) = decide_unread(self.policy(rule), what) {
+            return self.refuse_for(query.header, rule, reason).into();
         }
         self.note(rule, StatementOutcome::Passed(what.label()));
         match rule.filter(|rule| !self.rewrites(*rule)) {
