@@ -80,6 +80,7 @@ pub use read::constant::{AsInteger, Care, Meaning, double_as_integer, text_as_in
 pub use read::insert::Insert;
 pub use read::insert_head::{InsertHead, Verb};
 pub use read::key_value::KeyForm;
+pub use read::kind_facts::{KindFacts, RowsFrom, SeesLastInsertId, StateChange};
 pub use read::last_insert_id::{
     LastInsertIdChange, LastInsertIdUse, last_insert_id_change, last_insert_id_use,
     last_insert_id_use_of,

@@ -1,7 +1,9 @@
 //! Multi-statement texts with a statement on a rule's table: each statement is sent by itself, and their answers are joined to the
 //! one that the client waits for.
 
-use keywright_rewrite::{InsertHead, Kind, Modes, Unread, Unsupported, kind, split, split_first};
+use keywright_rewrite::{
+    InsertHead, Modes, RowsFrom, Unread, Unsupported, kind, split, split_first,
+};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
 use keywright_wire::packets::write_query;
 use keywright_wire::protocol::{EOF, ERR, MORE_RESULTS};
@@ -262,7 +264,7 @@ impl Connection {
             // The state is asked for when the rest has its turn.
             is_ruled |= changed && piece.range.start < plain_from;
             let piece = text.get(piece.range).unwrap_or_default();
-            loads |= kind(piece, &modes) == Kind::LoadData;
+            loads |= kind(piece, &modes).facts().rows == RowsFrom::File;
             let table = match self.read_statement(piece)? {
                 Reading::Insert => match InsertHead::read(piece, &modes) {
                     Ok(head) => head.table,

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use keywright_rewrite::{
-    Kind, TableName, Unsupported, kind, load_target, named_statement, prepare_source,
-    tables_touched, use_target, without_terminator,
+    RowsFrom, StateChange, TableName, Unsupported, kind, load_target, named_statement,
+    prepare_source, tables_touched, use_target, without_terminator,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
@@ -208,85 +208,61 @@ impl Connection {
     /// Reads one statement. It may never be executed, so nothing is noted yet. `Err`: the server's modes must be known first.
     pub(crate) fn read_statement(&self, text: &[u8]) -> Result<Reading, ()> {
         let modes = self.context.modes;
-        Ok(match kind(text, &modes) {
-            Kind::Insert | Kind::Replace => {
-                // Where the server's modes are known its table is read once, when it is planned.
-                if self.context.known {
-                    Reading::Insert
-                } else if self.may_be_ruled(text) {
-                    return Err(());
-                } else {
-                    Reading::Pass(After::Nothing)
-                }
-            }
-            Kind::LoadData => {
-                if !self.context.known {
-                    return Err(());
-                }
-                match load_target(text, &modes) {
-                    Some(table) => Reading::Load(table),
-                    None => Reading::Pass(After::Nothing),
-                }
-            }
-            Kind::Use => match use_target(text, &modes) {
-                Some(name) => Reading::Pass(After::Database(name)),
-                None => Reading::Pass(After::Unknown),
+        let facts = kind(text, &modes).facts();
+        Ok(match facts.rows {
+            // Where the server's modes are known its table is read once, when it is planned.
+            RowsFrom::Written if self.context.known => Reading::Insert,
+            RowsFrom::Written if self.may_be_ruled(text) => return Err(()),
+            RowsFrom::File | RowsFrom::BehindSet if !self.context.known => return Err(()),
+            RowsFrom::File => match load_target(text, &modes) {
+                Some(table) => Reading::Load(table),
+                None => Reading::Pass(After::Nothing),
             },
-            Kind::Set => Reading::Pass(if is_harmless_set(text) {
-                After::Nothing
-            } else {
-                After::Unknown
-            }),
-            Kind::Prepare => self.read_source(prepare_source(text, &modes))?,
-            Kind::ExecuteImmediate => self.read_source(prepare_source(text, &modes))?,
-            Kind::Execute => self.read_execute(text),
-            Kind::Deallocate => {
-                let name = named_statement(text, &modes).map(|name| name.to_ascii_lowercase());
-                Reading::Pass(After::Texts {
-                    texts: name.map_or(Texts::Doubtful, Texts::Gone),
-                    unknown: false,
-                })
+            RowsFrom::BehindSet => self.behind_set(text),
+            RowsFrom::OfText => self.read_source(prepare_source(text, &modes))?,
+            RowsFrom::Prepared => self.read_execute(text),
+            RowsFrom::Written
+            | RowsFrom::Never
+            | RowsFrom::Block
+            | RowsFrom::Unseen
+            | RowsFrom::Blank => Reading::Pass(self.after_text(text, facts.changes)),
+        })
+    }
+
+    /// What a statement sent as text changes.
+    fn after_text(&self, text: &[u8], changes: StateChange) -> After {
+        let modes = &self.context.modes;
+        match changes {
+            StateChange::Nothing => After::Nothing,
+            StateChange::Database => {
+                use_target(text, modes).map_or(After::Unknown, After::Database)
             }
-            Kind::CreateTemporary => Reading::Pass(match self.tables_named(text) {
+            StateChange::Variables if is_harmless_set(text) => After::Nothing,
+            StateChange::Variables => After::Unknown,
+            StateChange::TemporaryMade => match self.tables_named(text) {
                 Some(made) => After::Tables {
                     dropped: Vec::new(),
                     made,
                 },
                 None => After::ANYTHING,
-            }),
-            Kind::DropTable => Reading::Pass(match self.tables_named(text) {
+            },
+            StateChange::TablesDropped => match self.tables_named(text) {
                 Some(dropped) => After::Tables {
                     dropped,
                     made: Vec::new(),
                 },
                 None => After::Unknown,
-            }),
-            Kind::SetStatement if !self.context.known => return Err(()),
-            Kind::SetStatement => self.behind_set(text),
-            Kind::Call | Kind::Compound | Kind::Other => Reading::Pass(After::ANYTHING),
-            Kind::Ddl => Reading::Pass(After::Defined),
-            Kind::Empty
-            | Kind::Select
-            | Kind::With
-            | Kind::OtherQuery
-            | Kind::Update
-            | Kind::Delete
-            | Kind::Show
-            | Kind::Explain
-            | Kind::Analyze
-            | Kind::Do
-            | Kind::Handler
-            | Kind::Lock
-            | Kind::Unlock
-            | Kind::Flush
-            | Kind::Kill
-            | Kind::Begin
-            | Kind::Commit
-            | Kind::Rollback
-            | Kind::Savepoint
-            | Kind::Xa
-            | Kind::CreateRoutine => Reading::Pass(After::Nothing),
-        })
+            },
+            StateChange::Definitions => After::Defined,
+            StateChange::Texts => {
+                let name = named_statement(text, modes).map(|name| name.to_ascii_lowercase());
+                After::Texts {
+                    texts: name.map_or(Texts::Doubtful, Texts::Gone),
+                    unknown: false,
+                }
+            }
+            StateChange::Anything => After::ANYTHING,
+        }
     }
 
     /// The tables that a statement makes, changes or drops; `None`: it does not say.

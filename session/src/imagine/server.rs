@@ -1,6 +1,6 @@
 //! The imagined server: it answers questions about its state, and answers everything else with OK.
 
-use keywright_rewrite::{Kind, Load, kind, use_target};
+use keywright_rewrite::{Load, RowsFrom, StateChange, kind, use_target};
 use keywright_wire::bytes::write_packet;
 use keywright_wire::packets::packets;
 use keywright_wire::protocol::{
@@ -62,7 +62,7 @@ impl Imagined {
 
     fn wants_file(&self, text: &[u8]) -> bool {
         let modes = self.session.connection.context.modes;
-        kind(text, &modes) == Kind::LoadData
+        kind(text, &modes).facts().rows == RowsFrom::File
             && Load::read(text, &modes).is_ok_and(|load| load.is_local())
     }
 
@@ -129,18 +129,29 @@ impl Imagined {
     /// What a statement changes of the state.
     fn follow(&mut self, text: &[u8]) {
         let modes = self.session.connection.context.modes;
-        match kind(text, &modes) {
-            Kind::Use => {
+        let facts = kind(text, &modes).facts();
+        match facts.rows {
+            RowsFrom::Written | RowsFrom::File => self.has_insert_id = false,
+            RowsFrom::Never
+            | RowsFrom::BehindSet
+            | RowsFrom::OfText
+            | RowsFrom::Prepared
+            | RowsFrom::Block
+            | RowsFrom::Unseen
+            | RowsFrom::Blank => {}
+        }
+        match facts.changes {
+            StateChange::Database => {
                 if let Some(name) = use_target(text, &modes) {
                     self.state.database = Some(name);
                 }
             }
-            Kind::Set => self.follow_set(text),
-            Kind::CreateTemporary => {
+            StateChange::Variables => self.follow_set(text),
+            StateChange::TemporaryMade => {
                 let made = self.session.connection.tables_named(text);
                 self.temporary.extend(made.unwrap_or_default());
             }
-            Kind::DropTable => {
+            StateChange::TablesDropped => {
                 let dropped = self
                     .session
                     .connection
@@ -148,37 +159,10 @@ impl Imagined {
                     .unwrap_or_default();
                 self.temporary.retain(|there| !dropped.contains(there));
             }
-            Kind::Insert | Kind::Replace | Kind::LoadData => self.has_insert_id = false,
-            Kind::Select
-            | Kind::With
-            | Kind::OtherQuery
-            | Kind::Update
-            | Kind::Delete
-            | Kind::Show
-            | Kind::Explain
-            | Kind::Analyze
-            | Kind::Do
-            | Kind::Handler
-            | Kind::Lock
-            | Kind::Unlock
-            | Kind::Flush
-            | Kind::Kill
-            | Kind::SetStatement
-            | Kind::Prepare
-            | Kind::Execute
-            | Kind::ExecuteImmediate
-            | Kind::Deallocate
-            | Kind::Call
-            | Kind::Begin
-            | Kind::Commit
-            | Kind::Rollback
-            | Kind::Savepoint
-            | Kind::Xa
-            | Kind::CreateRoutine
-            | Kind::Ddl
-            | Kind::Compound
-            | Kind::Other
-            | Kind::Empty => {}
+            StateChange::Nothing
+            | StateChange::Definitions
+            | StateChange::Texts
+            | StateChange::Anything => {}
         }
     }
 

@@ -8,13 +8,13 @@ use keywright_wire::bytes::{HEADER_BYTES, Header, write_packet};
 use keywright_wire::packets::{error_text, last_packet, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
-use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::PendingLastInsertId;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::local_file::{File, NO_MORE, Room, Sending, Taken, Taking};
-use crate::insert::select::{GROWTH, ROWS_FIRST};
+use crate::insert::select::GROWTH;
 use crate::job::{Job, Next, Turn};
+use crate::judge::{ROWS_FIRST, Reason};
 use crate::rules::OnExplicit;
 use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
 
@@ -267,10 +267,8 @@ impl Load {
         if rows <= rows_max {
             return self.ask_keys(connection);
         }
-        connection.note(Some(self.rule), StatementOutcome::Refused("load_data_rows"));
-        let message = too_many(rows_max);
         connection
-            .refuse(self.whole(), Cause::StatementUnsupported, &message)
+            .refuse_for(self.whole(), Some(self.rule), Reason::LoadRows { rows_max })
             .into()
     }
 
@@ -425,12 +423,10 @@ impl Load {
         let is_given = error.is_some_and(|(number, message)| is_given_key(number, message));
         let sequence = Header::read(last).map_or(1, |header| header.sequence);
         if too_few {
-            connection.note(Some(self.rule), StatementOutcome::Refused("load_data_rows"));
-            let message = too_many(connection.facts.limits.select_rows_max);
-            let cause = Cause::StatementUnsupported;
-            write_error(cause, &message, sequence, &mut connection.down);
+            let rows_max = connection.facts.limits.select_rows_max;
+            connection.tell_refused(self.rule, Reason::LoadRows { rows_max }, sequence);
         } else if is_given {
-            connection.tell_explicit(self.rule, sequence);
+            connection.tell_refused(self.rule, Reason::Explicit, sequence);
         } else {
             connection.note(Some(self.rule), StatementOutcome::Rewritten);
             connection.down.extend_from_slice(answer);
@@ -468,10 +464,4 @@ impl Load {
             (false, false) => PendingLastInsertId::To(before),
         }
     }
-}
-
-fn too_many(rows_max: u64) -> String {
-    format!(
-        "keywright: LOAD DATA of more than {rows_max} rows into a table with a rule (select_rows_max)"
-    )
 }

@@ -14,9 +14,8 @@ use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::insert::plan::Planned;
-use crate::insert::refuse::observed;
 use crate::job::{Job, Next, Turn};
-use crate::rules::{Mode, OnAmbiguousId, OnExplicit};
+use crate::judge::{Facts, Verdict, decide};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// An INSERT of rows under way, until it goes out.
@@ -93,23 +92,16 @@ impl Connection {
         if let Some(step) = self.enter(query.header, Some(index)) {
             return step.into();
         }
-        let Some(rule) = self.rules.rules().get(index) else {
-            return self.pass_query(query, After::Nothing).into();
-        };
-        let refuses_explicit = rule.on_explicit == OnExplicit::Refuse;
-        let refuses_ambiguous_id = rule.on_ambiguous_id == OnAmbiguousId::Refuse;
-        if rule.mode == Mode::Observe {
-            let what = observed(rule, &plan);
-            return self.observe(query, (index, &plan), what).into();
-        }
-        if plan.explicit() && refuses_explicit {
-            return self.refuse_explicit(query.header, index).into();
-        }
-        if plan.keys() == 0 {
-            return self.pass_query(query, After::Nothing).into();
-        }
-        if refuses_ambiguous_id && has_ambiguous_id(&plan) {
-            return self.refuse_ambiguous_id(query.header, index).into();
+        // A bound key is known to the server alone.
+        let facts = Facts::of_rows(&plan, plan.keys() > 0);
+        match decide(self.policy(Some(index)), &facts) {
+            Verdict::Rewrite => {}
+            Verdict::Pass => return self.pass_query(query, After::Nothing).into(),
+            Verdict::Observe(what) => return self.observe(query, (index, &plan), what).into(),
+            Verdict::Leave(what) => return self.unsupported(query, Some(index), what).into(),
+            Verdict::Refuse(reason) => {
+                return self.refuse_for(query.header, Some(index), reason).into();
+            }
         }
         // This reads the whole text, so it is asked last.
         let sees = self.pending_last_insert_id.is_some()
@@ -229,11 +221,4 @@ impl Insert {
         }
         job.with(Step::Consumed(query.header.total()))
     }
-}
-
-/// Whether it may stay unknown which rows go in, and so which id to report.
-pub(crate) fn has_ambiguous_id(plan: &Plan) -> bool {
-    plan.rows() > 1
-        && plan.last_insert_id() != LastInsertId::None
-        && (plan.ignore() || plan.on_duplicate())
 }

@@ -11,12 +11,12 @@ use keywright_wire::values::BadValue;
 use crate::client::attributes::UNKNOWN_TYPE;
 use crate::connection::Connection;
 use crate::job::{Job, Next};
+use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::param_keys::{Bound, KeyValues};
 use crate::prepared::place::place;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
-use crate::rules::OnExplicit;
 use crate::server::probe::Probe;
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
@@ -111,11 +111,16 @@ impl Connection {
         let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
         let variant = variant_of(statement, asking, last_insert_id);
         let sees = statement.plan.last_insert_id() == LastInsertId::Literal;
-        if wanted.explicit
-            && let Some(rule) = self.rules.rules().get(index)
-            && rule.on_explicit == OnExplicit::Refuse
-        {
-            return self.refuse_explicit(header, index).into();
+        let facts = Facts {
+            own_keys: wanted.explicit.into(),
+            ..Facts::of_rows(&statement.plan, wanted.keys > 0)
+        };
+        match decide(self.policy(Some(index)), &facts) {
+            Verdict::Rewrite | Verdict::Pass | Verdict::Observe(_) => {}
+            Verdict::Leave(what) => return self.refuse_execution(header, id, what).into(),
+            Verdict::Refuse(reason) => {
+                return self.refuse_for(header, Some(index), reason).into();
+            }
         }
         if self.needs_last_insert_id(sees, last_insert_id, wanted.keys) {
             return self.update_last_insert_id(statement.counts).into();

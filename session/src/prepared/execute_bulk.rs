@@ -10,11 +10,12 @@ use keywright_wire::capability::BULK_OPERATIONS;
 
 use crate::connection::Connection;
 use crate::job::{Job, Next};
+use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::bulk_keys::{Asking, Fault, Needs};
 use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
-use crate::rules::{OnAmbiguousId, OnExplicit, Rule};
+use crate::rules::Rule;
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 impl Connection {
@@ -111,7 +112,7 @@ impl Connection {
         if bulk.wants_unit_results() {
             return unsupported("with a result for each row");
         }
-        let (index, rule, needs, total) = self.bulk_needs(id, &bulk)?;
+        let (index, _, needs, total) = self.bulk_needs(id, &bulk)?;
         let Some(statement) = self.statements.ours.get(&id) else {
             return Err(Fault::Malformed);
         };
@@ -119,15 +120,21 @@ impl Connection {
             return unsupported("without rows");
         }
         let plan = &statement.plan;
-        if (needs.explicit || plan.explicit()) && rule.on_explicit == OnExplicit::Refuse {
-            return Ok(self.refuse_explicit(header, index).into());
-        }
         let last_insert_id = literal(plan.last_insert_id());
         let may_skip =
             last_insert_id != LastInsertId::None && (plan.ignore() || plan.on_duplicate());
         let is_single = needs.rows == 1 && plan.rows() == 1;
-        if may_skip && !is_single && total > 0 && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
-            return Ok(self.refuse_ambiguous_id(header, index).into());
+        let facts = Facts {
+            own_keys: (needs.explicit || plan.explicit()).into(),
+            is_id_unsure: may_skip && !is_single,
+            ..Facts::of_rows(plan, total > 0)
+        };
+        match decide(self.policy(Some(index)), &facts) {
+            Verdict::Rewrite | Verdict::Pass | Verdict::Observe(_) => {}
+            Verdict::Leave(what) => return Err(Fault::Unsupported(what)),
+            Verdict::Refuse(reason) => {
+                return Ok(self.refuse_for(header, Some(index), reason).into());
+            }
         }
         let sees = plan.last_insert_id() == LastInsertId::Literal;
         if self.needs_last_insert_id(sees, last_insert_id, total) {

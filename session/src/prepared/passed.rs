@@ -114,7 +114,7 @@ impl Connection {
             KeyThere::Untold => return None,
             KeyThere::Yes | KeyThere::Narrow => Unsupported::KeyLater,
         };
-        let is_refused = self.refuses(Some(index));
+        let is_refused = self.policy(Some(index)).refuses();
         is_refused.then(|| self.refuse_unsupported(header, Some(index), what))
     }
 
@@ -124,7 +124,7 @@ impl Connection {
             return Some(self.ask_context());
         }
         let rule = Some(by_mode.rule);
-        let is_refused = by_mode.sql_mode != self.sql_mode() && self.refuses(rule);
+        let is_refused = by_mode.sql_mode != self.sql_mode() && self.policy(rule).refuses();
         is_refused.then(|| self.refuse_unsupported(header, rule, Unsupported::ZeroChanged))
     }
 

@@ -20,13 +20,13 @@ use crate::budget::Held;
 use crate::client::attributes::UNKNOWN_TYPE;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
-use crate::insert::select::{SelectDecision, Source, decision};
+use crate::insert::select::Source;
 use crate::job::{Job, Next};
+use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::param_keys::KeyValues;
 use crate::prepared::prepare::Preparing;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Changes, Observed, ObservedInsert};
-use crate::rules::Mode;
 use crate::step::{KeyFailure, Step};
 
 /// A prepared INSERT … SELECT.
@@ -76,23 +76,12 @@ impl Connection {
         index: usize,
         plan: QueryPlan,
     ) -> Next {
-        let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.prepare_passed(query, Changes::Nothing);
-        };
-        let decision = decision(&rule, &plan);
-        if rule.mode == Mode::Observe {
-            if let Some(what) = decision.observed() {
-                self.note(Some(index), what);
+        match decide(self.policy(Some(index)), &Facts::of_query(&plan)) {
+            Verdict::Rewrite if self.statements.is_full() => {
+                return self.refuse_statement(query.header).into();
             }
-            let insert = ObservedInsert::Query;
-            let observed = Observed {
-                rule: index,
-                insert,
-            };
-            return self.note_observed(query, observed);
-        }
-        match decision {
-            SelectDecision::Leave => {
+            Verdict::Rewrite => {}
+            Verdict::Pass => {
                 let by_mode = plan.by_mode().then_some(index);
                 let by_order = match plan.by_order() {
                     false => None,
@@ -103,18 +92,21 @@ impl Connection {
                 };
                 return self.prepare_explicit(query, (by_mode, by_order));
             }
-            SelectDecision::Explicit => return self.refuse_explicit(query.header, index).into(),
-            SelectDecision::AmbiguousId => {
-                return self.refuse_ambiguous_id(query.header, index).into();
+            Verdict::Observe(what) => {
+                if let Some(what) = what {
+                    self.note(Some(index), what);
+                }
+                let insert = ObservedInsert::Query;
+                let observed = Observed {
+                    rule: index,
+                    insert,
+                };
+                return self.note_observed(query, observed);
             }
-            SelectDecision::Once(what) => {
-                let what = Unsupported::SelectWith(what);
-                return self.unsupported_prepare(query, Some(index), what);
+            Verdict::Leave(what) => return self.unsupported_prepare(query, Some(index), what),
+            Verdict::Refuse(reason) => {
+                return self.refuse_for(query.header, Some(index), reason).into();
             }
-            SelectDecision::Try if self.statements.is_full() => {
-                return self.refuse_statement(query.header).into();
-            }
-            SelectDecision::Try => {}
         }
         let Some(held) = self.hold(query.text.len()) else {
             return self.refuse_texts(query.header).into();
