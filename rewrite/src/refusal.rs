@@ -1,6 +1,12 @@
 //! Why a statement is not rewritten.
 
+mod constructs;
+
 use thiserror::Error;
+
+pub use constructs::{
+    AttributesConstruct, BulkConstruct, LoadConstruct, SelectConstruct, SetStatementTarget,
+};
 
 /// Why reading a statement gave no plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -22,7 +28,7 @@ pub enum Unsupported {
     Select,
     /// The rows come from a query with something that forbids rewriting.
     #[error("INSERT … SELECT {0}")]
-    SelectWith(&'static str),
+    SelectWith(SelectConstruct),
     /// `VALUES` or `TABLE` as a query: parenthesised, united, limited.
     #[error("a table value constructor")]
     TableValue,
@@ -31,7 +37,7 @@ pub enum Unsupported {
     LoadXml,
     /// LOAD DATA into a table with a rule, with something that forbids rewriting.
     #[error("LOAD DATA {0}")]
-    LoadWith(&'static str),
+    LoadWith(LoadConstruct),
     /// PREPARE or EXECUTE IMMEDIATE out of a text: its keys would have to change with every EXECUTE.
     #[error("PREPARE from a text")]
     TextPrepare,
@@ -49,12 +55,15 @@ pub enum Unsupported {
     /// A hint sets a variable for this statement.
     #[error("the hint SET_VAR")]
     SetVar,
-    /// `SET STATEMENT` changes how the INSERT would be carried out.
+    /// `SET STATEMENT` of a variable that changes how the INSERT would be carried out.
     #[error("SET STATEMENT of {0}")]
     SetStatement(&'static str),
+    /// `SET STATEMENT` of something that only an execution tells.
+    #[error("SET STATEMENT of a parameter")]
+    SetStatementParameter,
     /// `SET STATEMENT … FOR` a statement in which rows may come, or another statement.
     #[error("SET STATEMENT FOR {0}")]
-    SetStatementFor(&'static str),
+    SetStatementFor(SetStatementTarget),
     /// More than one statement in the text.
     #[error("several statements in one text")]
     Several,
@@ -105,10 +114,10 @@ pub enum Unsupported {
     Parameters,
     /// Query attributes that cannot be sent again with another text.
     #[error("a statement with query attributes {0}")]
-    Attributes(&'static str),
+    Attributes(AttributesConstruct),
     /// Many rows of parameters for one prepared statement.
     #[error("a bulk execution {0}")]
-    Bulk(&'static str),
+    Bulk(BulkConstruct),
     /// The rows go through a view into a table with a rule, and what the view is forbids rewriting.
     #[error("an INSERT through a view {0}")]
     View(&'static str),
@@ -173,7 +182,9 @@ impl Unsupported {
             Self::Charset | Self::Blank => "charset",
             Self::VersionComment => "version_comment",
             Self::SetVar => "set_var",
-            Self::SetStatement(_) | Self::SetStatementFor(_) => "set_statement",
+            Self::SetStatement(_) | Self::SetStatementParameter | Self::SetStatementFor(_) => {
+                "set_statement"
+            }
             Self::Several => "several_statements",
             Self::ColumnsUnknown => "columns_unknown",
             Self::KeyName => "key_name",

@@ -2,17 +2,15 @@
 //! counts or explains goes by it.
 
 use keywright_core::Cause;
-use keywright_rewrite::{LastInsertId, LoadPlan, Plan, QueryPlan, Unsupported};
+use keywright_rewrite::{
+    LastInsertId, LoadConstruct, LoadPlan, Plan, QueryPlan, SelectConstruct, Unsupported,
+};
 
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rules};
 use crate::step::StatementOutcome;
 
 /// Rows that the first try of a statement with an unknown number of rows has keys for, if so many can be had.
 pub(crate) const ROWS_FIRST: u64 = 64;
-
-/// Why a statement with an unknown number of rows is not tried twice where a failed try may leave something behind.
-const NOT_REPEATABLE: &str = "of an unknown number of rows where a failed try may leave something behind: \
-    a trigger, a table not known to be InnoDB, a view that calls functions";
 
 /// What a rule says of statements on its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,25 +111,23 @@ impl Facts {
     pub(crate) fn of_query(plan: &QueryPlan) -> Self {
         let is_tried_once = plan.rows_max().is_some_and(|rows| rows <= ROWS_FIRST);
         let again = |what| (!is_tried_once).then_some(Unsupported::SelectWith(what));
-        let twice =
-            again("with a call that must not be carried out twice").filter(|_| plan.has_effects());
+        let twice = again(SelectConstruct::Effects).filter(|_| plan.has_effects());
         Self {
             own_keys: plan.explicit().into(),
             wants_keys: !plan.explicit(),
             is_id_unsure: plan.may_skip() && !plan.is_single(),
             obstacle: twice,
-            obstacle_unrepeatable: twice.or(again(NOT_REPEATABLE)),
+            obstacle_unrepeatable: twice.or(again(SelectConstruct::NotRepeatable)),
         }
     }
 
     /// Of the rows of a file.
     pub(crate) fn of_load(plan: &LoadPlan) -> Self {
         let again = |what| (!plan.is_local()).then_some(Unsupported::LoadWith(what));
-        let twice = again("with a call or an assignment that must not be carried out twice")
-            .filter(|_| plan.has_effects());
-        let reads = plan.reads().then_some(Unsupported::LoadWith(
-            "with a query that may read a view which could see LAST_INSERT_ID()",
-        ));
+        let twice = again(LoadConstruct::Effects).filter(|_| plan.has_effects());
+        let reads = plan
+            .reads()
+            .then_some(Unsupported::LoadWith(LoadConstruct::ViewSeesLastInsertId));
         Self {
             own_keys: match plan.may_be_given() {
                 true => OwnKeys::Perhaps,
@@ -140,7 +136,7 @@ impl Facts {
             wants_keys: true,
             is_id_unsure: plan.may_skip(),
             obstacle: twice,
-            obstacle_unrepeatable: reads.or(twice).or(again(NOT_REPEATABLE)),
+            obstacle_unrepeatable: reads.or(twice).or(again(LoadConstruct::NotRepeatable)),
         }
     }
 }
@@ -289,8 +285,8 @@ fn gets_keys(policy: Policy, facts: &Facts) -> Result<bool, Reason> {
 mod tests {
     use super::*;
 
-    const TWICE: Unsupported = Unsupported::SelectWith("twice");
-    const LEFT_BEHIND: Unsupported = Unsupported::SelectWith("left behind");
+    const TWICE: Unsupported = Unsupported::SelectWith(SelectConstruct::Effects);
+    const LEFT_BEHIND: Unsupported = Unsupported::SelectWith(SelectConstruct::NotRepeatable);
 
     /// A rule that gives keys and forbids nothing that it need not.
     const LAX: Policy = Policy {

@@ -2,7 +2,7 @@
 //! before a statement can see it.
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{LoadPlan, Unsupported, is_given_key, is_out_of_range};
+use keywright_rewrite::{LoadConstruct, LoadPlan, Unsupported, is_given_key, is_out_of_range};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, write_packet};
 use keywright_wire::packets::{error_text, last_packet, single_ok};
@@ -226,7 +226,7 @@ impl Load {
         sent.extend_from_slice(attributes);
         let spliced = self.plan.splice(query.text, keys, may_give, &mut sent);
         let (Ok(()), Some(first)) = (spliced, keys.number(0)) else {
-            let what = Unsupported::LoadWith("with keys in too many ranges");
+            let what = Unsupported::LoadWith(LoadConstruct::Ranges);
             return refuse(connection, what);
         };
         write_packet(&sent, 0, &mut connection.up);
@@ -279,7 +279,7 @@ impl Load {
             let message = "keywright: statement buffer limit reached (memory_bytes_max)";
             return connection.refuse(end, Cause::MemoryFull, message);
         }
-        let what = Unsupported::LoadWith("LOCAL of a file longer than rewrite_bytes_max");
+        let what = Unsupported::LoadWith(LoadConstruct::LongFile);
         connection.refuse_unsupported(end, Some(self.rule), what)
     }
 

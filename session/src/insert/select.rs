@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    LastInsertIdUse, QueryPlan, Unsupported, is_out_of_range, last_insert_id_use,
+    LastInsertIdUse, QueryPlan, SelectConstruct, Unsupported, is_out_of_range, last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::write_packet;
@@ -267,7 +267,7 @@ impl Connection {
         sent.push(COM_QUERY);
         sent.extend_from_slice(attributes);
         if plan.splice(query.text, &keys, &mut sent).is_err() {
-            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
             return Err(self.refuse_unsupported(query.header, Some(rule), what));
         }
         write_packet(&sent, 0, &mut self.up);

@@ -2,7 +2,7 @@
 //! the first generated key, as that of a text with as many rows.
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{LastInsertId, Unsupported, Variant};
+use keywright_rewrite::{BulkConstruct, LastInsertId, Unsupported, Variant};
 use keywright_wire::answer::Shape;
 use keywright_wire::bulk::Bulk;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
@@ -44,7 +44,7 @@ impl Connection {
             Joined::TooLong => return self.refuse_long_execution().into(),
         };
         if is_select {
-            let what = Unsupported::Bulk("of INSERT … SELECT");
+            let what = Unsupported::Bulk(BulkConstruct::Query);
             return self.refuse_select_execution(header, number, what).into();
         }
         if !self.context.known {
@@ -53,7 +53,7 @@ impl Connection {
         match self.refresh(header, number) {
             Refreshed::Ours => {}
             Refreshed::Passed => {
-                let what = Unsupported::Bulk("for a table that has changed");
+                let what = Unsupported::Bulk(BulkConstruct::TableChanged);
                 return self.refuse_execution(header, number, what).into();
             }
             Refreshed::Not(step) => return step.into(),
@@ -104,20 +104,20 @@ impl Connection {
         let bulk = read(statement, rest)?;
         let unsupported = |what| Err(Fault::Unsupported(Unsupported::Bulk(what)));
         if self.context.insert_id_set {
-            return unsupported("after SET insert_id");
+            return unsupported(BulkConstruct::InsertIdSet);
         }
         if !statement.long_data.is_empty() {
-            return unsupported("after COM_STMT_SEND_LONG_DATA");
+            return unsupported(BulkConstruct::LongData);
         }
         if bulk.wants_unit_results() {
-            return unsupported("with a result for each row");
+            return unsupported(BulkConstruct::UnitResults);
         }
         let (index, _, needs, total) = self.bulk_needs(id, &bulk)?;
         let Some(statement) = self.statements.ours.get(&id) else {
             return Err(Fault::Malformed);
         };
         if needs.rows == 0 {
-            return unsupported("without rows");
+            return unsupported(BulkConstruct::NoRows);
         }
         let plan = &statement.plan;
         let last_insert_id = literal(plan.last_insert_id());

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, Unread, Unsupported, last_insert_id_use,
+    InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, SelectConstruct, Unread, Unsupported,
+    last_insert_id_use,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{Header, Joined, joined, write_packet};
@@ -255,7 +256,7 @@ impl Connection {
             return Err(self.malformed());
         };
         let Some(range) = Range::of(&keys, select.injected) else {
-            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
             return Err(self.refuse_select_execution(header, id, what));
         };
         let mut params = execution.params.clone();
