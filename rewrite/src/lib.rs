@@ -94,8 +94,8 @@ pub use read::targets::{load_target, tables_touched, use_target};
 pub use read::text_prepare::{PrepareSource, execute_by, named_statement, prepare_source};
 pub use read::view_definition::ViewText;
 pub use refusal::{
-    AttributesConstruct, BulkConstruct, KeyExpression, LoadConstruct, SelectConstruct,
-    SetStatementTarget, Unread, Unsupported,
+    AttributesConstruct, BulkConstruct, KeyExpression, LoadConstruct, LongDataConstruct,
+    SelectConstruct, SetStatementTarget, Unread, Unsupported,
 };
 pub use splice::error::SpliceError;
 pub use splice::in_place::InPlace;

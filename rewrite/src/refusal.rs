@@ -5,7 +5,8 @@ mod constructs;
 use thiserror::Error;
 
 pub use constructs::{
-    AttributesConstruct, BulkConstruct, LoadConstruct, SelectConstruct, SetStatementTarget,
+    AttributesConstruct, BulkConstruct, LoadConstruct, LongDataConstruct, SelectConstruct,
+    SetStatementTarget,
 };
 
 /// Why reading a statement gave no plan.
@@ -121,9 +122,21 @@ pub enum Unsupported {
     /// The rows go through a view into a table with a rule, and what the view is forbids rewriting.
     #[error("an INSERT through a view {0}")]
     View(&'static str),
-    /// Something else, by the place it stands at.
-    #[error("what follows {0}")]
-    Unknown(&'static str),
+    /// What stands behind the rows is no part of an INSERT that is known.
+    #[error("an INSERT that goes on behind its rows")]
+    BehindRows,
+    /// What stands behind the table is no part of an INSERT that is known.
+    #[error("an INSERT that goes on behind its table with neither rows nor a query")]
+    BehindTable,
+    /// The text, or the keys, are not those that the plan was made for.
+    #[error("a statement that was planned for another text or another number of keys")]
+    NotAsPlanned,
+    /// What was sent as long data went to another text than the one that is needed.
+    #[error("an execution with COM_STMT_SEND_LONG_DATA {0}")]
+    LongData(LongDataConstruct),
+    /// Several keys of which the first must show the others, as they are one apart.
+    #[error("a prepared statement of several rows whose keys are not one apart")]
+    KeysApart,
 }
 
 /// Kinds of computed keys.
@@ -204,7 +217,11 @@ impl Unsupported {
             Self::Attributes(_) => "query_attributes",
             Self::Bulk(_) => "bulk_execution",
             Self::View(_) => "view",
-            Self::Unknown(_) => "unknown",
+            Self::BehindRows
+            | Self::BehindTable
+            | Self::NotAsPlanned
+            | Self::LongData(_)
+            | Self::KeysApart => "unknown",
         }
     }
 }

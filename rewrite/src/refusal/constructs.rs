@@ -113,3 +113,12 @@ constructs! {
         NoRows = "without rows",
     }
 }
+
+constructs! {
+    /// Why values that were sent as long data do not reach the statement with keys.
+    LongDataConstruct {
+        TableChanged = "for a table that has changed",
+        AsItIs = "of a statement that goes out as it is now",
+        AnotherText = "that takes another text, or several tries",
+    }
+}

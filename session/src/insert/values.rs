@@ -155,7 +155,7 @@ impl Connection {
         self.up.extend_from_slice(attributes);
         if plan.splice(query.text, keys, &mut self.up).is_err() {
             self.up.truncate(start);
-            return Err(Unsupported::Unknown("the statement's head"));
+            return Err(Unsupported::NotAsPlanned);
         }
         if make_packet(start, &mut self.up) != query.header.sequence {
             self.up.truncate(start);

@@ -1,7 +1,7 @@
 //! COM_STMT_EXECUTE of an INSERT on a table with a rule: the keys become parameters.
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{AsInteger, LastInsertId, Unread, Unsupported, Variant};
+use keywright_rewrite::{AsInteger, LastInsertId, LongDataConstruct, Unread, Unsupported, Variant};
 use keywright_wire::answer::End;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
 use keywright_wire::packets::write_close;
@@ -84,7 +84,7 @@ impl Connection {
         };
         let statement = self.statements.ours.get(&id);
         if statement.is_some_and(|statement| !statement.long_data.is_empty()) {
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
+            let what = Unsupported::LongData(LongDataConstruct::AsItIs);
             return self.refuse_execution(header, id, what).into();
         }
         self.execute_as_is(header, id, &execution)
@@ -132,7 +132,7 @@ impl Connection {
             .position(|made| made.is_for(variant, spacing));
         if made != Some(0) && !statement.long_data.is_empty() {
             // What was sent as long data went to the first text.
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
+            let what = Unsupported::LongData(LongDataConstruct::AnotherText);
             return self.refuse_execution(header, id, what).into();
         }
         if made.is_none() {
@@ -262,7 +262,7 @@ impl Connection {
                 self.refuse_unsupported(header, self.rule_of_statement(id), what)
             }
             Err(Unread::Refused) => {
-                let what = Unsupported::Unknown("the statement's head");
+                let what = Unsupported::NotAsPlanned;
                 self.refuse_unsupported(header, self.rule_of_statement(id), what)
             }
         }
@@ -367,7 +367,7 @@ impl Connection {
         variant: Variant,
         keys: &KeyBatch,
     ) -> Step {
-        let what = Unsupported::Unknown("several rows whose keys are not one apart");
+        let what = Unsupported::KeysApart;
         let Some(statement) = self.statements.ours.get(&id) else {
             return self.malformed();
         };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, SelectConstruct, Unread, Unsupported,
-    last_insert_id_use,
+    InQuery, LastInsertIdUse, LongDataConstruct, PreparedQuery, QueryPlan, SelectConstruct, Unread,
+    Unsupported, last_insert_id_use,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{Header, Joined, joined, write_packet};
@@ -185,7 +185,7 @@ impl Connection {
             return self.execute_as_is(header, id, &execution);
         }
         if is_as_is {
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
+            let what = Unsupported::LongData(LongDataConstruct::AsItIs);
             return self.refuse_select_execution(header, id, what).into();
         }
         if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
@@ -195,7 +195,7 @@ impl Connection {
         }
         if has_long_data && !self.is_tried_once(rule, &plan) {
             // The server forgets with the first try what was sent as long data.
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
+            let what = Unsupported::LongData(LongDataConstruct::AnotherText);
             return self.refuse_select_execution(header, id, what).into();
         }
         // What is read may be a view of it.
