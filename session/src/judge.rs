@@ -58,7 +58,7 @@ impl Policy {
     }
 
     /// Whether it refuses what cannot be rewritten.
-    pub(crate) fn refuses(self) -> bool {
+    fn refuses(self) -> bool {
         self.on_unsupported == OnUnsupported::Refuse && self.mode == Mode::Rewrite
     }
 }

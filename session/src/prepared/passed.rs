@@ -11,6 +11,7 @@ use crate::answer::after::After;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::job::Next;
+use crate::judge::decide_unread;
 use crate::prepared::observed::Execution;
 use crate::prepared::statements::{ByMode, Changes, Keyless};
 use crate::server::question::KeyThere;
@@ -114,8 +115,7 @@ impl Connection {
             KeyThere::Untold => return None,
             KeyThere::Yes | KeyThere::Narrow => Unsupported::KeyLater,
         };
-        let is_refused = self.policy(Some(index)).refuses();
-        is_refused.then(|| self.refuse_unsupported(header, Some(index), what))
+        self.refuse_unread(header, index, what)
     }
 
     /// The same of one whose keys were its own because of what sql_mode was.
@@ -123,9 +123,16 @@ impl Connection {
         if !self.context.known {
             return Some(self.ask_context());
         }
-        let rule = Some(by_mode.rule);
-        let is_refused = by_mode.sql_mode != self.sql_mode() && self.policy(rule).refuses();
-        is_refused.then(|| self.refuse_unsupported(header, rule, Unsupported::ZeroChanged))
+        match by_mode.sql_mode == self.sql_mode() {
+            true => None,
+            false => self.refuse_unread(header, by_mode.rule, Unsupported::ZeroChanged),
+        }
+    }
+
+    /// Refuses what this keeps from getting keys, unless it may go out without.
+    fn refuse_unread(&mut self, header: Header, rule: usize, what: Unsupported) -> Option<Step> {
+        let reason = decide_unread(self.policy(Some(rule)), what).err()?;
+        Some(self.refuse_for(header, Some(rule), reason))
     }
 
     /// What an execution of a statement that is passed on changes.
