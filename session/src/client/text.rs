@@ -12,12 +12,12 @@ use keywright_wire::values::BadValue;
 
 use crate::answer::after::{After, Named, Texts};
 use crate::client::attributes::{UNKNOWN_TYPE, attributes_of};
+use crate::client::decode::Undecoded;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::job::Next;
 use crate::prepared::text_prepare::TextStatement;
 use crate::server::context::is_harmless_set;
-use crate::step::Step;
 
 /// A command that has come whole.
 pub(crate) struct Whole<'a> {
@@ -100,22 +100,26 @@ pub(crate) enum Reading {
 }
 
 impl Connection {
-    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Next {
+    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
             Joined::More(_) if self.is_for_no_rule(header, bytes) => {
-                return self.pass_unread(header, bytes, After::Nothing);
+                return Ok(self.pass_unread(header, bytes, After::Nothing));
             }
-            Joined::More(at_least) => return Step::More { at_least }.into(),
-            Joined::TooLong => return self.long_query(header, bytes),
+            Joined::More(at_least) => return Err(Undecoded::More { at_least }),
+            Joined::TooLong => return Ok(self.long_query(header, bytes)),
         };
         let whole = Whole::new(header, bytes, payload);
-        let query = match self.front_of(&whole.payload) {
-            Ok(front) => self.query_of(&whole, front),
-            Err(BadValue::Malformed) => return self.malformed().into(),
+        match self.front_of(&whole.payload) {
+            Ok(front) => Ok(self.whole_query(self.query_of(&whole, front))),
+            Err(BadValue::Malformed) => Err(Undecoded::OutOfOrder),
             // Its text is not found.
-            Err(BadValue::Type) => return self.unsupported(whole.unread(), None, UNKNOWN_TYPE),
-        };
+            Err(BadValue::Type) => Ok(self.unsupported(whole.unread(), None, UNKNOWN_TYPE)),
+        }
+    }
+
+    /// One that has come whole.
+    fn whole_query(&mut self, query: Query<'_>) -> Next {
         match self.is_beyond_reading(query.text) {
             Ok(false) => {}
             Ok(true) => return self.unsupported(query, None, Unsupported::Blank),

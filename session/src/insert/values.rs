@@ -10,6 +10,7 @@ use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
 use crate::answer::last_insert_id::names_row_count;
+use crate::client::decode::Undecoded;
 use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::native::Native;
@@ -182,9 +183,9 @@ impl Insert {
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
-    ) -> Next {
+    ) -> Result<Next, Undecoded> {
         let keys = match std::mem::replace(&mut self.phase, Phase::Keys) {
-            Phase::Keys => return Job::Insert(self).with(Step::Blocked),
+            Phase::Keys => return Ok(Job::Insert(self).with(Step::Blocked)),
             Phase::Ready(keys) => keys,
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
@@ -202,7 +203,7 @@ impl Insert {
             Ok(keys) => keys,
             Err(failure) => {
                 let step = connection.refuse(query.header, failure.cause, &failure.message);
-                return step.into();
+                return Ok(step.into());
             }
         };
         let in_place = connection.in_place(query, plan, &keys);
@@ -210,7 +211,7 @@ impl Insert {
             && let Err(what) = connection.write_spliced(query, (plan, &keys))
         {
             let step = connection.refuse_unsupported(query.header, Some(rule), what);
-            return step.into();
+            return Ok(step.into());
         }
         connection.answer.expect(Shape::Results);
         connection.note(Some(rule), StatementOutcome::Rewritten);
@@ -219,6 +220,6 @@ impl Insert {
         if let Some(how) = in_place {
             connection.rewrite_in_place(query, self.plan, how);
         }
-        job.with(Step::Consumed(query.header.total()))
+        Ok(job.with(Step::Consumed(query.header.total())))
     }
 }

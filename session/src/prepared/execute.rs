@@ -3,12 +3,13 @@
 use keywright_core::KeyBatch;
 use keywright_rewrite::{AsInteger, LastInsertId, LongDataConstruct, Unread, Unsupported, Variant};
 use keywright_wire::answer::End;
-use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined, make_packet};
 use keywright_wire::packets::write_close;
 use keywright_wire::params::{Execution, Param};
 use keywright_wire::values::BadValue;
 
 use crate::client::attributes::UNKNOWN_TYPE;
+use crate::client::decode::{self, Undecoded};
 use crate::connection::Connection;
 use crate::job::{Job, Next};
 use crate::judge::{Facts, Verdict, decide};
@@ -29,32 +30,24 @@ struct Wanted {
 }
 
 impl Connection {
-    pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Next {
-        if header.len < 5 {
-            return self.malformed().into();
-        }
-        let Some(id) = bytes
-            .get(HEADER_BYTES + 1..)
-            .and_then(|rest| Reader(rest).u32())
-        else {
-            return Step::More {
-                at_least: HEADER_BYTES + 5,
-            }
-            .into();
-        };
-        let named = id;
+    pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
+        let named = decode::executed(header, bytes, 5)?;
         let id = self.statements.number(named);
         if !self.statements.ours.contains_key(&id) {
             return match self.statements.selects.contains_key(&id) {
-                true => self.execute_select(header, bytes, id),
+                true => Ok(self.execute_select(header, bytes, id)),
                 false => self.execute_passed(header, bytes, named),
             };
         }
-        let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
-            Joined::Whole(header, payload) => (header, payload),
-            Joined::More(at_least) => return Step::More { at_least }.into(),
-            Joined::TooLong => return self.refuse_long_execution().into(),
-        };
+        match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => Ok(self.execute_ours(header, &payload, id)),
+            Joined::More(at_least) => Err(Undecoded::More { at_least }),
+            Joined::TooLong => Ok(self.refuse_long_execution().into()),
+        }
+    }
+
+    /// An execution, which has come whole, of a statement that was prepared with room for keys.
+    fn execute_ours(&mut self, header: Header, payload: &[u8], id: u32) -> Next {
         // The modes decide whether a bound 0 asks for a key, and an insert_id of the client's whether any may be had.
         if !self.context.known {
             return self.ask_context().into();
@@ -100,7 +93,9 @@ impl Connection {
             Err(step) => return step.into(),
         };
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed().into();
+            return self
+                .refuse_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let params = execution.as_ref().map_or(&[][..], |read| &read.params);
         let wanted = match self.wanted(statement, params) {
@@ -238,7 +233,7 @@ impl Connection {
 
     pub(crate) fn prepare_variant(&mut self, header: Header, id: u32, variant: Variant) -> Step {
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
+            return self.refuse_execution(header, id, Unsupported::NotAsPlanned);
         };
         let of = self.statements.text(id);
         if of.is_none_or(|of| self.means_others(&of)) {
@@ -300,7 +295,9 @@ impl Connection {
     ) -> Next {
         self.forget_command();
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed().into();
+            return self
+                .refuse_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let wanted = match self.wanted(statement, &execution.params) {
             Ok(wanted) => wanted,
@@ -329,14 +326,16 @@ impl Connection {
             },
         ) = found
         else {
-            return self.malformed().into();
+            return self.prepare_variant(header, id, variant).into();
         };
         if !made.counts_as(&keys) {
             return self.count_otherwise(header, id, variant, &keys).into();
         }
         let values = KeyValues::new(&keys);
         let Some(params) = place(statement, prepared, execution, &wanted.asking, &values) else {
-            return self.malformed().into();
+            return self
+                .refuse_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let reply = self.reply(&statement.plan, last_insert_id, &keys);
         let (rule, returning) = (statement.rule, statement.plan.returning());
@@ -369,7 +368,7 @@ impl Connection {
     ) -> Step {
         let what = Unsupported::KeysApart;
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
+            return self.refuse_execution(header, id, Unsupported::NotAsPlanned);
         };
         let KeyBatch::Numbers { spacing, .. } = *keys else {
             return self.refuse_execution(header, id, what);

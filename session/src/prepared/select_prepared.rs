@@ -168,14 +168,18 @@ impl Connection {
             Err(step) => return step.into(),
         };
         let Some(select) = self.statements.selects.get(&id) else {
-            return self.malformed().into();
+            return self
+                .refuse_select_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let (rule, plan) = (select.rule, Arc::clone(&select.plan));
         if let Some(step) = self.enter(header, Some(rule)) {
             return step.into();
         }
         let Some(select) = self.statements.selects.get(&id) else {
-            return self.malformed().into();
+            return self
+                .refuse_select_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let (has_long_data, sees, counts) =
             (!select.long_data.is_empty(), select.sees, select.counts);
@@ -214,7 +218,7 @@ impl Connection {
     ) -> Result<Execution<'a>, Step> {
         let named = self.has_attributes();
         let Some(select) = self.statements.selects.get_mut(&id) else {
-            return Err(self.malformed());
+            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
         let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
         let (rest, known) = (
@@ -253,7 +257,7 @@ impl Connection {
             }
         };
         let Some(select) = self.statements.selects.get_mut(&id) else {
-            return Err(self.malformed());
+            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
         let Some(range) = Range::of(&keys, select.injected) else {
             let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
@@ -262,7 +266,7 @@ impl Connection {
         let mut params = execution.params.clone();
         let at = usize::from(select.at).min(params.len());
         let Some(injected) = range.params(select.injected) else {
-            return Err(self.malformed());
+            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
         params.splice(at..at, injected);
         select.long_data.clear();

@@ -17,6 +17,7 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::{After, Texts};
 use crate::answer::last_insert_id::Reply;
 use crate::budget::Held;
+use crate::client::decode::Undecoded;
 use crate::client::text::{Query, Reading, Whole};
 use crate::connection::Connection;
 use crate::insert::values::Decided;
@@ -282,19 +283,19 @@ impl TextExecution {
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
-    ) -> Next {
+    ) -> Result<Next, Undecoded> {
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
             return Job::TextExecution(self).look_at_beginning(connection, bytes);
         };
-        match std::mem::replace(&mut self.phase, Phase::Keys) {
+        Ok(match std::mem::replace(&mut self.phase, Phase::Keys) {
             Phase::Ready(keys) => self.prepare(connection, whole.header, keys),
             Phase::Prepared(reply) => self.execute(connection, &whole, reply),
             phase @ (Phase::Keys | Phase::Preparing(_)) => {
                 self.phase = phase;
                 Job::TextExecution(self).with(Step::Blocked)
             }
-        }
+        })
     }
 
     /// Prepares the text with its keys.
