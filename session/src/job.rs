@@ -243,12 +243,20 @@ impl Job {
         } else {
             std::mem::replace(self, Self::Idle).go_on(connection, bytes)
         };
-        let next = next.unwrap_or_else(|undecoded| match undecoded {
-            Undecoded::More { at_least } => Step::More { at_least }.into(),
-            Undecoded::OutOfOrder => connection.end_out_of_order().into(),
-        });
-        *self = next.job;
-        match next.step {
+        let step = match next {
+            Ok(next) => {
+                *self = next.job;
+                next.step
+            }
+            Err(undecoded) => {
+                *self = Self::Idle;
+                match undecoded {
+                    Undecoded::More { at_least } => Step::More { at_least },
+                    Undecoded::OutOfOrder => connection.end_out_of_order(),
+                }
+            }
+        };
+        match step {
             // It may have been refused before it has come whole.
             Step::Consumed(count) if turn == Turn::Command && !is_answered => {
                 connection.drop_rest(count, bytes)
@@ -298,6 +306,7 @@ impl Job {
         }
     }
 
+    #[inline(always)]
     fn take_answer(
         &mut self,
         connection: &mut Connection,

@@ -27,34 +27,39 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// Of the rule with this index. `None`: it could not be read which rule is concerned, so that the strictest one may be.
+    #[inline(always)]
     pub(crate) fn of(rules: &Rules, index: Option<usize>) -> Self {
-        let unknown = |rewrites| Self {
-            mode: if rewrites {
-                Mode::Rewrite
-            } else {
-                Mode::Observe
+        match index {
+            Some(index) => match rules.rules().get(index) {
+                Some(rule) => Self {
+                    mode: rule.mode,
+                    on_explicit: rule.on_explicit,
+                    on_unsupported: rule.on_unsupported,
+                    on_ambiguous_id: rule.on_ambiguous_id,
+                    repeatable: rule.repeatable,
+                    has_ahead: rules.has_ahead(index),
+                },
+                None => Self::unknown(Mode::Observe),
             },
+            None => {
+                let mut all = rules.rules().iter();
+                match all.any(|rule| rule.mode == Mode::Rewrite) {
+                    true => Self::unknown(Mode::Rewrite),
+                    false => Self::unknown(Mode::Observe),
+                }
+            }
+        }
+    }
+
+    fn unknown(mode: Mode) -> Self {
+        Self {
+            mode,
             on_explicit: OnExplicit::Keep,
             on_unsupported: OnUnsupported::Refuse,
             on_ambiguous_id: OnAmbiguousId::First,
             repeatable: false,
             has_ahead: false,
-        };
-        let Some(index) = index else {
-            let mut rules = rules.rules().iter();
-            return unknown(rules.any(|rule| rule.mode == Mode::Rewrite));
-        };
-        rules
-            .rules()
-            .get(index)
-            .map_or(unknown(false), |rule| Self {
-                mode: rule.mode,
-                on_explicit: rule.on_explicit,
-                on_unsupported: rule.on_unsupported,
-                on_ambiguous_id: rule.on_ambiguous_id,
-                repeatable: rule.repeatable,
-                has_ahead: rules.has_ahead(index),
-            })
+        }
     }
 
     /// Whether it refuses what cannot be rewritten.
@@ -94,6 +99,7 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Of rows that are written. `wants_keys`: a row that is carried out now, or may be, wants one.
+    #[inline(always)]
     pub(crate) fn of_rows(plan: &Plan, wants_keys: bool) -> Self {
         let may_skip = plan.ignore() || plan.on_duplicate();
         Self {
@@ -228,6 +234,7 @@ pub(crate) enum Verdict {
 }
 
 /// What becomes of a statement that was read.
+#[inline(always)]
 pub(crate) fn decide(policy: Policy, facts: &Facts) -> Verdict {
     let gets_keys = gets_keys(policy, facts);
     match (policy.mode, gets_keys) {
@@ -256,6 +263,7 @@ pub(crate) fn decide_unread(policy: Policy, what: Unsupported) -> Result<(), Rea
 }
 
 /// Whether it gets keys, if its rule gives any.
+#[inline(always)]
 fn gets_keys(policy: Policy, facts: &Facts) -> Result<bool, Reason> {
     let is_given = match facts.own_keys {
         OwnKeys::No => false,

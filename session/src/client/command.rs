@@ -19,9 +19,9 @@ impl Connection {
         self.watches_fence = false;
         let (header, command) = decode::code(bytes)?;
         Ok(match command {
-            COM_QUERY => self.query(header, bytes)?,
+            COM_QUERY => return self.query(header, bytes),
             COM_STMT_PREPARE => self.prepare(header, bytes),
-            COM_STMT_EXECUTE => self.execute(header, bytes)?,
+            COM_STMT_EXECUTE => return self.execute(header, bytes),
             COM_STMT_SEND_LONG_DATA => self.long_data(header, bytes)?,
             COM_STMT_CLOSE => self.close(header, bytes)?,
             COM_STMT_RESET => self.reset_statement(header, bytes)?,

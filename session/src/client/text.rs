@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use keywright_rewrite::{
-    RowsFrom, StateChange, TableName, Unsupported, kind, load_target, named_statement,
+    Kind, RowsFrom, StateChange, TableName, Unsupported, kind, load_target, named_statement,
     prepare_source, tables_touched, use_target, without_terminator,
 };
 use keywright_wire::answer::Shape;
@@ -42,6 +42,16 @@ impl<'a> Whole<'a> {
     pub(crate) fn to_prepare(&self) -> Query<'_> {
         Query {
             text: without_terminator(&self.payload),
+            ..self.unread()
+        }
+    }
+
+    /// Its text of so many bytes, behind so many of attributes, as it was read before.
+    pub(crate) fn query(&self, front: usize, text_bytes: usize) -> Query<'_> {
+        let text = self.payload.get(front..).unwrap_or_default();
+        Query {
+            front,
+            text: text.get(..text_bytes).unwrap_or_default(),
             ..self.unread()
         }
     }
@@ -158,17 +168,18 @@ impl Connection {
 
     /// One statement.
     pub(crate) fn one(&mut self, query: Query<'_>) -> Next {
-        match self.read_statement(query.text) {
+        let kind = kind(query.text, &self.context.modes);
+        match self.read_kind(kind, query.text) {
             Err(()) => self.ask_context().into(),
             // The context is known here: otherwise the statement would not be read as an INSERT.
             Ok(Reading::Insert) if self.context.insert_id_set => {
                 self.pass_query(query, After::Nothing)
             }
-            Ok(Reading::Insert) => self.insert(query),
+            Ok(Reading::Insert) => self.insert(query, kind),
             Ok(Reading::Load(table)) => self.load(query, &table),
             Ok(Reading::Pass(after)) => match self.enter_named(query.header, query.text) {
                 Some(step) => step.into(),
-                None => self.pass_query(query, after),
+                None => self.pass_kind(kind, query, after),
             },
             Ok(Reading::Unsupported(table, what, after)) => {
                 let rule = match after.names_text() {
@@ -191,7 +202,12 @@ impl Connection {
 
     /// Passes a statement on, after LAST_INSERT_ID() was brought up to date if it could see it.
     pub(crate) fn pass_query(&mut self, query: Query<'_>, after: After) -> Next {
-        let effect = self.effect(query.text);
+        self.pass_kind(kind(query.text, &self.context.modes), query, after)
+    }
+
+    /// The same, where its kind is known.
+    pub(crate) fn pass_kind(&mut self, kind: Kind, query: Query<'_>, after: After) -> Next {
+        let effect = self.effect_of(kind, query.text);
         if self.pending_last_insert_id.is_some() && effect.sees {
             return self.update_last_insert_id(effect.counts).into();
         }
@@ -211,8 +227,12 @@ impl Connection {
 
     /// Reads one statement. It may never be executed, so nothing is noted yet. `Err`: the server's modes must be known first.
     pub(crate) fn read_statement(&self, text: &[u8]) -> Result<Reading, ()> {
+        self.read_kind(kind(text, &self.context.modes), text)
+    }
+
+    fn read_kind(&self, kind: Kind, text: &[u8]) -> Result<Reading, ()> {
         let modes = self.context.modes;
-        let facts = kind(text, &modes).facts();
+        let facts = kind.facts();
         Ok(match facts.rows {
             // Where the server's modes are known its table is read once, when it is planned.
             RowsFrom::Written if self.context.known => Reading::Insert,

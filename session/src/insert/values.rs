@@ -2,7 +2,7 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
+    Kind, LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, make_packet};
@@ -24,8 +24,9 @@ use crate::step::{KeyFailure, StatementOutcome, Step};
 pub(crate) struct Insert {
     rule: usize,
     plan: Plan,
-    /// Bytes of attributes before its text.
+    /// Bytes of attributes before its text, and of the text.
     front: usize,
+    text_bytes: usize,
     phase: Phase,
 }
 
@@ -62,14 +63,15 @@ impl From<Step> for Decided {
 
 impl Connection {
     /// An INSERT or REPLACE, sent as text.
-    pub(crate) fn insert(&mut self, query: Query<'_>) -> Next {
-        match self.decide(query, query.text) {
+    pub(crate) fn insert(&mut self, query: Query<'_>, kind: Kind) -> Next {
+        match self.decide((query, kind), query.text) {
             Decided::Keys(rule, plan) => {
                 let step = self.keys_step(rule, plan.keys());
                 let insert = Insert {
                     rule,
                     plan,
                     front: query.front,
+                    text_bytes: query.text.len(),
                     phase: Phase::Keys,
                 };
                 Job::Insert(Box::new(insert)).with(step)
@@ -79,13 +81,13 @@ impl Connection {
         }
     }
 
-    /// What becomes of an INSERT for which the client sent this text: the INSERT itself, or an EXECUTE of it.
-    pub(crate) fn decide(&mut self, query: Query<'_>, insert: &[u8]) -> Decided {
+    /// What becomes of an INSERT for which the client sent a text of this kind: the INSERT itself, or an EXECUTE of it.
+    pub(crate) fn decide(&mut self, (query, kind): (Query<'_>, Kind), insert: &[u8]) -> Decided {
         let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Query(index, plan)) => return Decided::Query(index, plan),
             Ok(Planned::Pass | Planned::Keyless(..)) => {
-                return self.pass_query(query, After::Nothing).into();
+                return self.pass_kind(kind, query, After::Nothing).into();
             }
             Ok(Planned::Ask(question)) => return self.ask(&question).into(),
             Err((rule, what)) => return self.unsupported(query, rule, what).into(),
@@ -97,7 +99,7 @@ impl Connection {
         let facts = Facts::of_rows(&plan, plan.keys() > 0);
         match decide(self.policy(Some(index)), &facts) {
             Verdict::Rewrite => {}
-            Verdict::Pass => return self.pass_query(query, After::Nothing).into(),
+            Verdict::Pass => return self.pass_kind(kind, query, After::Nothing).into(),
             Verdict::Observe(what) => return self.observe(query, (index, &plan), what).into(),
             Verdict::Leave(what) => return self.unsupported(query, Some(index), what).into(),
             Verdict::Refuse(reason) => {
@@ -192,7 +194,7 @@ impl Insert {
         let Some(whole) = connection.whole_command(bytes) else {
             return connection.command(bytes);
         };
-        let query = connection.query_of(&whole, self.front);
+        let query = whole.query(self.front, self.text_bytes);
         connection.forget_command();
         let (rule, plan) = (self.rule, &self.plan);
         let keys = match connection.rules.rules().get(rule) {

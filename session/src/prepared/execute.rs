@@ -40,33 +40,38 @@ impl Connection {
             };
         }
         match joined(header, bytes, self.gather_bytes_max()) {
-            Joined::Whole(header, payload) => Ok(self.execute_ours(header, &payload, id)),
+            Joined::Whole(header, payload) => self.execute_ours(header, &payload, id),
             Joined::More(at_least) => Err(Undecoded::More { at_least }),
             Joined::TooLong => Ok(self.refuse_long_execution().into()),
         }
     }
 
     /// An execution, which has come whole, of a statement that was prepared with room for keys.
-    fn execute_ours(&mut self, header: Header, payload: &[u8], id: u32) -> Next {
+    #[inline]
+    fn execute_ours(&mut self, header: Header, payload: &[u8], id: u32) -> Result<Next, Undecoded> {
         // The modes decide whether a bound 0 asks for a key, and an insert_id of the client's whether any may be had.
         if !self.context.known {
-            return self.ask_context().into();
+            return Ok(self.ask_context().into());
         }
         let is_passed = match self.refresh(header, id) {
             Refreshed::Ours => false,
             Refreshed::Passed => true,
-            Refreshed::Not(step) => return step.into(),
+            Refreshed::Not(step) => return Ok(step.into()),
         };
-        let rule = self.rule_of_statement(id);
-        if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
-            return step.into();
+        let Some(statement) = self.statements.ours.get(&id) else {
+            let what = Unsupported::NotAsPlanned;
+            return Ok(self.refuse_execution(header, id, what).into());
+        };
+        let (rule, asks_by_value) = (statement.rule, statement.asks_by_value());
+        if let Some(step) = self.enter(header, Some(rule)) {
+            return Ok(step.into());
         }
         let rest = payload.get(4..).unwrap_or_default();
-        let is_native = rule.is_some_and(|rule| !self.rewrites(rule));
-        match is_passed || self.context.insert_id_set || is_native {
+        let is_native = !self.rewrites(rule);
+        Ok(match is_passed || self.context.insert_id_set || is_native {
             true => self.execute_unkeyed(header, id, rest),
-            false => self.execute_keyed(header, id, rest),
-        }
+            false => self.execute_keyed((header, id), rest, asks_by_value),
+        })
     }
 
     /// An execution that gets no keys.
@@ -84,10 +89,14 @@ impl Connection {
     }
 
     /// One that gets keys, if it asks for any.
-    fn execute_keyed(&mut self, header: Header, id: u32, rest: &[u8]) -> Next {
+    fn execute_keyed(
+        &mut self,
+        (header, id): (Header, u32),
+        rest: &[u8],
+        asks_by_value: bool,
+    ) -> Next {
         // Often values matter only once there are keys beside them.
-        let matters = self.statements.asks_by_value(id);
-        let read = matters.then(|| self.read_execution(header, id, rest));
+        let read = asks_by_value.then(|| self.read_execution(header, id, rest));
         let execution = match read.transpose() {
             Ok(execution) => execution,
             Err(step) => return step.into(),

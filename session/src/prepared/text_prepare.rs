@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
-    CharsetClass, InsertHead, Modes, Plan, PrepareSource, Unread, Unsupported, execute_by,
+    CharsetClass, InsertHead, Kind, Modes, Plan, PrepareSource, Unread, Unsupported, execute_by,
     quote_string, without_terminator,
 };
 use keywright_wire::answer::{End, Shape};
@@ -238,7 +238,7 @@ impl Connection {
             // insert_id is for this INSERT; unused it would wait for the next one into any table.
             self.pass_query(query, After::Nothing)
         } else if is_same && let Some(own) = own {
-            match self.decide(query, &statement.text) {
+            match self.decide((query, Kind::Execute), &statement.text) {
                 Decided::Keys(rule, plan) => {
                     let step = self.keys_step(rule, plan.keys());
                     let execution = TextExecution {
