@@ -93,7 +93,10 @@ pub use read::table_references::{names_new, tables_filled, tables_read};
 pub use read::targets::{load_target, tables_touched, use_target};
 pub use read::text_prepare::{PrepareSource, execute_by, named_statement, prepare_source};
 pub use read::view_definition::ViewText;
-pub use refusal::{KeyExpression, Unread, Unsupported};
+pub use refusal::{
+    AttributesConstruct, BulkConstruct, KeyExpression, LoadConstruct, LongDataConstruct,
+    SelectConstruct, SetStatementTarget, Unread, Unsupported,
+};
 pub use splice::error::SpliceError;
 pub use splice::in_place::InPlace;
 pub use splice::out_of_range::{is_given_key, is_out_of_range};

@@ -1,9 +1,10 @@
-//! What clients send: a [`command`], a statement as [`text`], several of them ([`multi_statement`]), one that is too [`long`] to gather,
+//! What clients send: a [`command`], whose front [`decode`] reads, a statement as [`text`], several of them ([`multi_statement`]), one that is too [`long`] to gather,
 //! `SHOW KEYWRIGHT` ([`show`]).
 
 pub(crate) mod attributes;
 pub(crate) mod blanks;
 pub(crate) mod command;
+pub(crate) mod decode;
 pub(crate) mod long;
 pub(crate) mod multi_statement;
 pub(crate) mod set_statement;

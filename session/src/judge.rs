@@ -2,17 +2,15 @@
 //! counts or explains goes by it.
 
 use keywright_core::Cause;
-use keywright_rewrite::{LastInsertId, LoadPlan, Plan, QueryPlan, Unsupported};
+use keywright_rewrite::{
+    LastInsertId, LoadConstruct, LoadPlan, Plan, QueryPlan, SelectConstruct, Unsupported,
+};
 
 use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rules};
 use crate::step::StatementOutcome;
 
 /// Rows that the first try of a statement with an unknown number of rows has keys for, if so many can be had.
 pub(crate) const ROWS_FIRST: u64 = 64;
-
-/// Why a statement with an unknown number of rows is not tried twice where a failed try may leave something behind.
-const NOT_REPEATABLE: &str = "of an unknown number of rows where a failed try may leave something behind: \
-    a trigger, a table not known to be InnoDB, a view that calls functions";
 
 /// What a rule says of statements on its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,38 +27,43 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// Of the rule with this index. `None`: it could not be read which rule is concerned, so that the strictest one may be.
+    #[inline(always)]
     pub(crate) fn of(rules: &Rules, index: Option<usize>) -> Self {
-        let unknown = |rewrites| Self {
-            mode: if rewrites {
-                Mode::Rewrite
-            } else {
-                Mode::Observe
+        match index {
+            Some(index) => match rules.rules().get(index) {
+                Some(rule) => Self {
+                    mode: rule.mode,
+                    on_explicit: rule.on_explicit,
+                    on_unsupported: rule.on_unsupported,
+                    on_ambiguous_id: rule.on_ambiguous_id,
+                    repeatable: rule.repeatable,
+                    has_ahead: rules.has_ahead(index),
+                },
+                None => Self::unknown(Mode::Observe),
             },
+            None => {
+                let mut all = rules.rules().iter();
+                match all.any(|rule| rule.mode == Mode::Rewrite) {
+                    true => Self::unknown(Mode::Rewrite),
+                    false => Self::unknown(Mode::Observe),
+                }
+            }
+        }
+    }
+
+    fn unknown(mode: Mode) -> Self {
+        Self {
+            mode,
             on_explicit: OnExplicit::Keep,
             on_unsupported: OnUnsupported::Refuse,
             on_ambiguous_id: OnAmbiguousId::First,
             repeatable: false,
             has_ahead: false,
-        };
-        let Some(index) = index else {
-            let mut rules = rules.rules().iter();
-            return unknown(rules.any(|rule| rule.mode == Mode::Rewrite));
-        };
-        rules
-            .rules()
-            .get(index)
-            .map_or(unknown(false), |rule| Self {
-                mode: rule.mode,
-                on_explicit: rule.on_explicit,
-                on_unsupported: rule.on_unsupported,
-                on_ambiguous_id: rule.on_ambiguous_id,
-                repeatable: rule.repeatable,
-                has_ahead: rules.has_ahead(index),
-            })
+        }
     }
 
     /// Whether it refuses what cannot be rewritten.
-    pub(crate) fn refuses(self) -> bool {
+    fn refuses(self) -> bool {
         self.on_unsupported == OnUnsupported::Refuse && self.mode == Mode::Rewrite
     }
 }
@@ -96,6 +99,7 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Of rows that are written. `wants_keys`: a row that is carried out now, or may be, wants one.
+    #[inline(always)]
     pub(crate) fn of_rows(plan: &Plan, wants_keys: bool) -> Self {
         let may_skip = plan.ignore() || plan.on_duplicate();
         Self {
@@ -113,25 +117,23 @@ impl Facts {
     pub(crate) fn of_query(plan: &QueryPlan) -> Self {
         let is_tried_once = plan.rows_max().is_some_and(|rows| rows <= ROWS_FIRST);
         let again = |what| (!is_tried_once).then_some(Unsupported::SelectWith(what));
-        let twice =
-            again("with a call that must not be carried out twice").filter(|_| plan.has_effects());
+        let twice = again(SelectConstruct::Effects).filter(|_| plan.has_effects());
         Self {
             own_keys: plan.explicit().into(),
             wants_keys: !plan.explicit(),
             is_id_unsure: plan.may_skip() && !plan.is_single(),
             obstacle: twice,
-            obstacle_unrepeatable: twice.or(again(NOT_REPEATABLE)),
+            obstacle_unrepeatable: twice.or(again(SelectConstruct::NotRepeatable)),
         }
     }
 
     /// Of the rows of a file.
     pub(crate) fn of_load(plan: &LoadPlan) -> Self {
         let again = |what| (!plan.is_local()).then_some(Unsupported::LoadWith(what));
-        let twice = again("with a call or an assignment that must not be carried out twice")
-            .filter(|_| plan.has_effects());
-        let reads = plan.reads().then_some(Unsupported::LoadWith(
-            "with a query that may read a view which could see LAST_INSERT_ID()",
-        ));
+        let twice = again(LoadConstruct::Effects).filter(|_| plan.has_effects());
+        let reads = plan
+            .reads()
+            .then_some(Unsupported::LoadWith(LoadConstruct::ViewSeesLastInsertId));
         Self {
             own_keys: match plan.may_be_given() {
                 true => OwnKeys::Perhaps,
@@ -140,7 +142,7 @@ impl Facts {
             wants_keys: true,
             is_id_unsure: plan.may_skip(),
             obstacle: twice,
-            obstacle_unrepeatable: reads.or(twice).or(again(NOT_REPEATABLE)),
+            obstacle_unrepeatable: reads.or(twice).or(again(LoadConstruct::NotRepeatable)),
         }
     }
 }
@@ -232,6 +234,7 @@ pub(crate) enum Verdict {
 }
 
 /// What becomes of a statement that was read.
+#[inline(always)]
 pub(crate) fn decide(policy: Policy, facts: &Facts) -> Verdict {
     let gets_keys = gets_keys(policy, facts);
     match (policy.mode, gets_keys) {
@@ -260,6 +263,7 @@ pub(crate) fn decide_unread(policy: Policy, what: Unsupported) -> Result<(), Rea
 }
 
 /// Whether it gets keys, if its rule gives any.
+#[inline(always)]
 fn gets_keys(policy: Policy, facts: &Facts) -> Result<bool, Reason> {
     let is_given = match facts.own_keys {
         OwnKeys::No => false,
@@ -289,8 +293,8 @@ fn gets_keys(policy: Policy, facts: &Facts) -> Result<bool, Reason> {
 mod tests {
     use super::*;
 
-    const TWICE: Unsupported = Unsupported::SelectWith("twice");
-    const LEFT_BEHIND: Unsupported = Unsupported::SelectWith("left behind");
+    const TWICE: Unsupported = Unsupported::SelectWith(SelectConstruct::Effects);
+    const LEFT_BEHIND: Unsupported = Unsupported::SelectWith(SelectConstruct::NotRepeatable);
 
     /// A rule that gives keys and forbids nothing that it need not.
     const LAX: Policy = Policy {

@@ -179,7 +179,7 @@ impl Rules {
 
     /// Whether a rule has one of these.
     pub(crate) fn has_ahead(&self, index: usize) -> bool {
-        self.ahead.has_rule(self.configured(index))
+        !self.ahead.is_empty() && self.ahead.has_rule(self.configured(index))
     }
 
     /// Whether these tables are others.

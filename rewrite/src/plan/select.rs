@@ -25,7 +25,7 @@ use crate::read::key_value::{KeyForm, Value, Wanted};
 use crate::read::query::clause::Clause;
 use crate::read::query::cross_check::{Comparison, SecondReading};
 use crate::read::query::outline::{Item, Limit, Outline, Tail, with};
-use crate::refusal::{KeyExpression, Unread, Unsupported};
+use crate::refusal::{KeyExpression, SelectConstruct, Unread, Unsupported};
 
 /// What a query gives as key.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ impl Insert {
             return Err(Unsupported::KeyName.into());
         }
         if self.head.analyze || self.head.delayed {
-            return with("with ANALYZE or DELAYED");
+            return with(SelectConstruct::AnalyzeOrDelayed);
         }
         let mut cursor = Cursor::new(text, modes);
         (cursor.at, cursor.inside) = (self.rows, self.inside);
@@ -72,7 +72,7 @@ impl Insert {
         let place = self.place(text, key)?;
         let another = second.compare(&outline);
         if another == Comparison::Differs {
-            return with("that another reader reads in another way");
+            return with(SelectConstruct::ReadOtherwise);
         }
         let found = match place {
             KeyPosition::Absent { .. } => None,
@@ -81,7 +81,7 @@ impl Insert {
                 wanted.care.is_strict &= !seen.calls;
                 let given = outline.given(index, Cursor::new(text, modes), wanted)?;
                 if !second.has_constant(index) {
-                    return with("that another reader reads in another way");
+                    return with(SelectConstruct::ReadOtherwise);
                 }
                 Some(given)
             }
@@ -121,11 +121,9 @@ impl Insert {
                     (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
                         return Err(Unsupported::ZeroAmbiguous.into());
                     }
-                    (_, Value::Parameter) => return with("with a parameter as key"),
+                    (_, Value::Parameter) => return with(SelectConstruct::ParameterKey),
                     (None, _) if !is_proved => {
-                        return with(
-                            "with a key in each row that cannot be proved: UNION or ROLLUP",
-                        );
+                        return with(SelectConstruct::UnprovedKey);
                     }
                     (None, _) => {
                         plan.explicit = true;
@@ -138,7 +136,7 @@ impl Insert {
                             && (plan.spread != Spread::Around
                                 || modes.server.flavour == Flavour::MariaDb) =>
                     {
-                        return with("with ROLLUP over keys");
+                        return with(SelectConstruct::RollupOverKeys);
                     }
                     (Some(_), _) => Some((start, end)),
                 }
@@ -146,13 +144,13 @@ impl Insert {
         };
         // Its answer does not tell LAST_INSERT_ID().
         if outline.tail == Tail::OnDuplicateReturning {
-            return with("with RETURNING");
+            return with(SelectConstruct::Returning);
         }
         if plan.spread == Spread::Inside
             && modes.server.flavour == Flavour::MariaDb
             && rows.sorts_computed_within()?
         {
-            return with("with ORDER BY in a subquery over a computed value that may lose digits");
+            return with(SelectConstruct::ComputedWithin);
         }
         // A table of WITH cannot be in them, and on MariaDB no WITH behind the columns that are listed now.
         let is_read = modes.server.flavour == Flavour::MySql || !outline.clauses.has(Clause::With);
@@ -178,10 +176,10 @@ impl Insert {
     ) -> Result<(), Unread> {
         if plan.spread != Spread::One {
             if modes.server.version < numbered_from(modes.server.flavour) {
-                return with("of more than one row on a server that cannot number them");
+                return with(SelectConstruct::Unnumbered);
             }
             if key.form != KeyForm::Integer {
-                return with("of keys that are no numbers");
+                return with(SelectConstruct::KeysNoNumbers);
             }
             plan.counter = Some(match modes.server.flavour {
                 Flavour::MariaDb => Counter::RowNum,
@@ -312,8 +310,8 @@ impl Outline {
         let before = items.get(..=index);
         match before.and_then(<[Item]>::split_last) {
             Some((item, before)) if !item.star && before.iter().all(|item| !item.star) => Ok(*item),
-            Some(_) => with("that takes keys out of *"),
-            None if items.iter().any(|item| item.star) => with("that takes keys out of *"),
+            Some(_) => with(SelectConstruct::KeysOfStar),
+            None if items.iter().any(|item| item.star) => with(SelectConstruct::KeysOfStar),
             None => Err(Unread::Refused),
         }
     }
@@ -334,7 +332,7 @@ impl Outline {
             {
                 Ok(*first)
             }
-            _ => with("with UNION over keys"),
+            _ => with(SelectConstruct::UnionOverKeys),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::modes::Flavour;
 use crate::plan::select_plan::Spread;
 use crate::read::query::clause::{Clause, Clauses};
 use crate::read::query::outline::{Limit, Outline, Tail, with};
-use crate::refusal::Unread;
+use crate::refusal::{SelectConstruct, Unread};
 
 /// Clauses behind which rows are others, or come in another order, than they were read in.
 const REORDERING: Clauses = Clauses::of(&[
@@ -71,24 +71,20 @@ impl Outline {
         if plain {
             // There numbering needs a temporary table, in which this one loses digits.
             return if mysql && self.has_unix_timestamp {
-                with("with UNIX_TIMESTAMP()")
+                with(SelectConstruct::UnixTimestamp)
             } else {
                 Ok(Spread::Inside)
             };
         }
         if self.may_lose_digits {
-            return with(
-                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION over a computed value that may lose digits",
-            );
+            return with(SelectConstruct::ComputedReordered);
         }
         if self.clauses.has(Clause::Parentheses) && !can_be_bare {
             // MariaDB reads no WITH there.
-            return with("in parentheses with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION");
+            return with(SelectConstruct::ParenthesesReordered);
         }
         if self.must_stay() {
-            return with(
-                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION beside ON DUPLICATE KEY UPDATE with columns of the query, or an option of SELECT",
-            );
+            return with(SelectConstruct::MustStayReordered);
         }
         Ok(Spread::Around)
     }

@@ -6,7 +6,7 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    LastInsertId, LastInsertIdChange, LastInsertIdUse, Plan, QueryPlan, RowsFrom, kind,
+    Kind, LastInsertId, LastInsertIdChange, LastInsertIdUse, Plan, QueryPlan, RowsFrom, kind,
     last_insert_id_change, last_insert_id_use_of,
 };
 use keywright_wire::answer::End;
@@ -293,8 +293,12 @@ impl Connection {
 
     /// What a statement that is passed on may see and change.
     pub(crate) fn effect(&self, text: &[u8]) -> Effect {
+        self.effect_of(kind(text, &self.context.modes), text)
+    }
+
+    /// The same, where its kind is known.
+    pub(crate) fn effect_of(&self, kind: Kind, text: &[u8]) -> Effect {
         let modes = &self.context.modes;
-        let kind = kind(text, modes);
         let facts = kind.facts();
         let used = last_insert_id_use_of(kind, text, modes);
         let inserts = facts.rows == RowsFrom::Written;

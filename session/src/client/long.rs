@@ -13,12 +13,12 @@ use crate::step::Step;
 /// Whether what its end says may be an INSERT, or has one carried out that was prepared.
 fn brings_another(rows: RowsFrom) -> bool {
     match rows {
-        RowsFrom::Blank | RowsFrom::File | RowsFrom::OfText | RowsFrom::Prepared => true,
-        RowsFrom::Never
-        | RowsFrom::Written
+        RowsFrom::Blank
+        | RowsFrom::File
         | RowsFrom::BehindSet
-        | RowsFrom::Block
-        | RowsFrom::Unseen => false,
+        | RowsFrom::OfText
+        | RowsFrom::Prepared => true,
+        RowsFrom::Never | RowsFrom::Written | RowsFrom::Block | RowsFrom::Unseen => false,
     }
 }
 

@@ -1,6 +1,8 @@
 //! What may stand behind MariaDB's `SET STATEMENT … FOR` and is no plain INSERT.
 
-use keywright_rewrite::{RowsFrom, Unsupported, behind_set_statement, kind, load_target};
+use keywright_rewrite::{
+    RowsFrom, SetStatementTarget, Unsupported, behind_set_statement, kind, load_target,
+};
 
 use crate::answer::after::After;
 use crate::client::text::Reading;
@@ -17,19 +19,19 @@ impl Connection {
             RowsFrom::File => match load_target(behind, modes) {
                 Some(table) => Reading::Unsupported(
                     table,
-                    Unsupported::SetStatementFor("LOAD DATA"),
+                    Unsupported::SetStatementFor(SetStatementTarget::LoadData),
                     After::ANYTHING,
                 ),
                 None => Reading::Pass(After::ANYTHING),
             },
-            RowsFrom::Written | RowsFrom::BehindSet => {
-                Reading::Hidden(Unsupported::SetStatementFor("another SET STATEMENT"))
-            }
+            RowsFrom::Written | RowsFrom::BehindSet => Reading::Hidden(
+                Unsupported::SetStatementFor(SetStatementTarget::SetStatement),
+            ),
             RowsFrom::OfText | RowsFrom::Prepared => {
-                Reading::Hidden(Unsupported::SetStatementFor("PREPARE or EXECUTE"))
+                Reading::Hidden(Unsupported::SetStatementFor(SetStatementTarget::Prepared))
             }
             RowsFrom::Block => {
-                Reading::Hidden(Unsupported::SetStatementFor("a compound statement"))
+                Reading::Hidden(Unsupported::SetStatementFor(SetStatementTarget::Block))
             }
             RowsFrom::Never | RowsFrom::Unseen | RowsFrom::Blank => Reading::Pass(After::ANYTHING),
         }

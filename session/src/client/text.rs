@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use keywright_rewrite::{
-    RowsFrom, StateChange, TableName, Unsupported, kind, load_target, named_statement,
+    Kind, RowsFrom, StateChange, TableName, Unsupported, kind, load_target, named_statement,
     prepare_source, tables_touched, use_target, without_terminator,
 };
 use keywright_wire::answer::Shape;
@@ -12,12 +12,12 @@ use keywright_wire::values::BadValue;
 
 use crate::answer::after::{After, Named, Texts};
 use crate::client::attributes::{UNKNOWN_TYPE, attributes_of};
+use crate::client::decode::Undecoded;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::job::Next;
 use crate::prepared::text_prepare::TextStatement;
 use crate::server::context::is_harmless_set;
-use crate::step::Step;
 
 /// A command that has come whole.
 pub(crate) struct Whole<'a> {
@@ -42,6 +42,16 @@ impl<'a> Whole<'a> {
     pub(crate) fn to_prepare(&self) -> Query<'_> {
         Query {
             text: without_terminator(&self.payload),
+            ..self.unread()
+        }
+    }
+
+    /// Its text of so many bytes, behind so many of attributes, as it was read before.
+    pub(crate) fn query(&self, front: usize, text_bytes: usize) -> Query<'_> {
+        let text = self.payload.get(front..).unwrap_or_default();
+        Query {
+            front,
+            text: text.get(..text_bytes).unwrap_or_default(),
             ..self.unread()
         }
     }
@@ -100,22 +110,26 @@ pub(crate) enum Reading {
 }
 
 impl Connection {
-    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Next {
+    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
             Joined::More(_) if self.is_for_no_rule(header, bytes) => {
-                return self.pass_unread(header, bytes, After::Nothing);
+                return Ok(self.pass_unread(header, bytes, After::Nothing));
             }
-            Joined::More(at_least) => return Step::More { at_least }.into(),
-            Joined::TooLong => return self.long_query(header, bytes),
+            Joined::More(at_least) => return Err(Undecoded::More { at_least }),
+            Joined::TooLong => return Ok(self.long_query(header, bytes)),
         };
         let whole = Whole::new(header, bytes, payload);
-        let query = match self.front_of(&whole.payload) {
-            Ok(front) => self.query_of(&whole, front),
-            Err(BadValue::Malformed) => return self.malformed().into(),
+        match self.front_of(&whole.payload) {
+            Ok(front) => Ok(self.whole_query(self.query_of(&whole, front))),
+            Err(BadValue::Malformed) => Err(Undecoded::OutOfOrder),
             // Its text is not found.
-            Err(BadValue::Type) => return self.unsupported(whole.unread(), None, UNKNOWN_TYPE),
-        };
+            Err(BadValue::Type) => Ok(self.unsupported(whole.unread(), None, UNKNOWN_TYPE)),
+        }
+    }
+
+    /// One that has come whole.
+    fn whole_query(&mut self, query: Query<'_>) -> Next {
         match self.is_beyond_reading(query.text) {
             Ok(false) => {}
             Ok(true) => return self.unsupported(query, None, Unsupported::Blank),
@@ -154,17 +168,18 @@ impl Connection {
 
     /// One statement.
     pub(crate) fn one(&mut self, query: Query<'_>) -> Next {
-        match self.read_statement(query.text) {
+        let kind = kind(query.text, &self.context.modes);
+        match self.read_kind(kind, query.text) {
             Err(()) => self.ask_context().into(),
             // The context is known here: otherwise the statement would not be read as an INSERT.
             Ok(Reading::Insert) if self.context.insert_id_set => {
                 self.pass_query(query, After::Nothing)
             }
-            Ok(Reading::Insert) => self.insert(query),
+            Ok(Reading::Insert) => self.insert(query, kind),
             Ok(Reading::Load(table)) => self.load(query, &table),
             Ok(Reading::Pass(after)) => match self.enter_named(query.header, query.text) {
                 Some(step) => step.into(),
-                None => self.pass_query(query, after),
+                None => self.pass_kind(kind, query, after),
             },
             Ok(Reading::Unsupported(table, what, after)) => {
                 let rule = match after.names_text() {
@@ -187,7 +202,12 @@ impl Connection {
 
     /// Passes a statement on, after LAST_INSERT_ID() was brought up to date if it could see it.
     pub(crate) fn pass_query(&mut self, query: Query<'_>, after: After) -> Next {
-        let effect = self.effect(query.text);
+        self.pass_kind(kind(query.text, &self.context.modes), query, after)
+    }
+
+    /// The same, where its kind is known.
+    pub(crate) fn pass_kind(&mut self, kind: Kind, query: Query<'_>, after: After) -> Next {
+        let effect = self.effect_of(kind, query.text);
         if self.pending_last_insert_id.is_some() && effect.sees {
             return self.update_last_insert_id(effect.counts).into();
         }
@@ -207,8 +227,12 @@ impl Connection {
 
     /// Reads one statement. It may never be executed, so nothing is noted yet. `Err`: the server's modes must be known first.
     pub(crate) fn read_statement(&self, text: &[u8]) -> Result<Reading, ()> {
+        self.read_kind(kind(text, &self.context.modes), text)
+    }
+
+    fn read_kind(&self, kind: Kind, text: &[u8]) -> Result<Reading, ()> {
         let modes = self.context.modes;
-        let facts = kind(text, &modes).facts();
+        let facts = kind.facts();
         Ok(match facts.rows {
             // Where the server's modes are known its table is read once, when it is planned.
             RowsFrom::Written if self.context.known => Reading::Insert,

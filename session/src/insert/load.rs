@@ -4,7 +4,8 @@
 //! as a whole and is tried again with more. A client's file is gathered first, and its lines are counted.
 
 use keywright_rewrite::{
-    Flavour, KeyColumn, LoadPlan, RowsFrom, TableName, Unread, Unsupported, kind, load_target,
+    Flavour, KeyColumn, LoadConstruct, LoadPlan, RowsFrom, TableName, Unread, Unsupported, kind,
+    load_target,
 };
 
 use crate::answer::after::After;
@@ -95,7 +96,7 @@ impl Connection {
         let can = modes.server.flavour == Flavour::MariaDb
             && kind(text, modes).facts().rows == RowsFrom::File;
         let table = load_target(text, modes).filter(|_| can)?;
-        Some((table, Unsupported::LoadWith("in a prepared statement")))
+        Some((table, Unsupported::LoadWith(LoadConstruct::Prepared)))
     }
 
     /// The same, if a rule is for the table.

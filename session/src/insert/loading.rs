@@ -2,13 +2,14 @@
 //! before a statement can see it.
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{LoadPlan, Unsupported, is_given_key, is_out_of_range};
+use keywright_rewrite::{LoadConstruct, LoadPlan, Unsupported, is_given_key, is_out_of_range};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, write_packet};
 use keywright_wire::packets::{error_text, last_packet, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::last_insert_id::PendingLastInsertId;
+use crate::client::decode::{OutOfOrder, Undecoded};
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::local_file::{File, NO_MORE, Room, Sending, Taken, Taking};
@@ -124,8 +125,8 @@ impl Load {
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
-    ) -> Next {
-        match std::mem::replace(&mut self.phase, Phase::Again) {
+    ) -> Result<Next, Undecoded> {
+        Ok(match std::mem::replace(&mut self.phase, Phase::Again) {
             Phase::Taking(taking) => self.take_file(connection, bytes, taking),
             Phase::Sending(first, sending) if connection.answer.wants_local_file() => {
                 self.send_file(connection, bytes, (first, sending))
@@ -135,11 +136,11 @@ impl Load {
                 // It came whole before; only where there is no memory any more it is not found so.
                 None if phase.turn() == Turn::Command => {
                     self.phase = phase;
-                    Job::Load(self).look_at_beginning(connection, bytes)
+                    return Job::Load(self).look_at_beginning(connection, bytes);
                 }
                 None => self.at(phase, Step::Blocked),
             },
-        }
+        })
     }
 
     fn at(mut self: Box<Self>, phase: Phase, step: Step) -> Next {
@@ -226,7 +227,7 @@ impl Load {
         sent.extend_from_slice(attributes);
         let spliced = self.plan.splice(query.text, keys, may_give, &mut sent);
         let (Ok(()), Some(first)) = (spliced, keys.number(0)) else {
-            let what = Unsupported::LoadWith("with keys in too many ranges");
+            let what = Unsupported::LoadWith(LoadConstruct::Ranges);
             return refuse(connection, what);
         };
         write_packet(&sent, 0, &mut connection.up);
@@ -279,7 +280,7 @@ impl Load {
             let message = "keywright: statement buffer limit reached (memory_bytes_max)";
             return connection.refuse(end, Cause::MemoryFull, message);
         }
-        let what = Unsupported::LoadWith("LOCAL of a file longer than rewrite_bytes_max");
+        let what = Unsupported::LoadWith(LoadConstruct::LongFile);
         connection.refuse_unsupported(end, Some(self.rule), what)
     }
 
@@ -317,7 +318,11 @@ impl Load {
     }
 
     /// The upstream asks for the client's file.
-    pub(crate) fn on_file_wanted(&mut self, connection: &mut Connection, request: &[u8]) -> Step {
+    pub(crate) fn on_file_wanted(
+        &mut self,
+        connection: &mut Connection,
+        request: &[u8],
+    ) -> Result<Step, OutOfOrder> {
         match self.phase {
             Phase::Asked => {
                 // Reports of progress may come before it.
@@ -325,11 +330,11 @@ impl Load {
                 connection.gathered.clear();
                 connection.up.extend(NO_MORE);
                 connection.answer.local_file_sent();
-                Step::Consumed(request.len())
+                Ok(Step::Consumed(request.len()))
             }
             Phase::Sent(first) => {
                 self.phase = Phase::Sending(first, Sending::Command);
-                Step::Consumed(request.len())
+                Ok(Step::Consumed(request.len()))
             }
             Phase::Named(_)
             | Phase::Taking(_)
@@ -339,7 +344,7 @@ impl Load {
             | Phase::Started(_)
             | Phase::Sending(..)
             | Phase::Again
-            | Phase::Refused(_) => connection.malformed(),
+            | Phase::Refused(_) => Err(OutOfOrder),
         }
     }
 

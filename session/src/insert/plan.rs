@@ -73,17 +73,15 @@ pub(crate) struct PlanCache {
 }
 
 impl PlanCache {
-    /// Takes out one that the text begins with.
-    fn take(&mut self, text: &[u8], modes: &Modes) -> Option<CachedPlan> {
+    /// Puts the one that the text begins with behind the others, if there is one: it stays longest.
+    fn find(&mut self, text: &[u8], modes: &Modes) -> bool {
         let begins =
             |known: &CachedPlan| known.modes == *modes && text.starts_with(&known.beginning);
-        let at = self.beginnings.iter().position(begins)?;
-        Some(self.beginnings.swap_remove(at))
-    }
-
-    /// Puts it back.
-    fn put(&mut self, plan: CachedPlan) {
-        self.beginnings.push(plan);
+        let at = self.beginnings.iter().position(begins);
+        if let (Some(at), Some(last)) = (at, self.beginnings.len().checked_sub(1)) {
+            self.beginnings.swap(at, last);
+        }
+        at.is_some()
     }
 
     /// Keeps a statement whose beginning always reads the same.
@@ -129,14 +127,15 @@ impl Connection {
     pub(crate) fn plan(&mut self, text: &[u8]) -> Result<Planned, NotPlanned> {
         self.context.note_defined(self.rules.schema().defined());
         let modes = self.context.modes;
-        if let Some(known) = self.plan_cache.take(text, &modes) {
-            let planned = match self.rule_now(&known.insert.head().table) {
-                Ok(Some(index)) => self.plan_of(index, &known.insert, text, None),
-                Ok(None) => Ok(self.unruled(&known.insert.head().table)),
+        if self.plan_cache.find(text, &modes)
+            && let Some(known) = self.plan_cache.beginnings.last()
+        {
+            let insert = &known.insert;
+            return match self.rule_now(&insert.head().table) {
+                Ok(Some(index)) => self.plan_of(index, insert, text, None),
+                Ok(None) => Ok(self.unruled(&insert.head().table)),
                 Err(question) => Ok(Planned::Ask(question)),
             };
-            self.plan_cache.put(known);
-            return planned;
         }
         let head = match InsertHead::read(text, &modes) {
             Ok(head) => head,

@@ -32,6 +32,7 @@ impl Connection {
     }
 
     /// What a rule says. `None`: it could not be read which rule is concerned.
+    #[inline]
     pub(crate) fn policy(&self, rule: Option<usize>) -> Policy {
         Policy::of(&self.rules, rule)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    LastInsertIdUse, QueryPlan, Unsupported, is_out_of_range, last_insert_id_use,
+    LastInsertIdUse, QueryPlan, SelectConstruct, Unsupported, is_out_of_range, last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::write_packet;
@@ -16,6 +16,7 @@ use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
 use crate::answer::last_insert_id::{Reply, names_row_count};
+use crate::client::decode::Undecoded;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::native::{LeavesOut, Native};
@@ -156,19 +157,19 @@ impl Select {
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
-    ) -> Next {
+    ) -> Result<Next, Undecoded> {
         // It came whole before; only where there is no memory any more it is refused.
         let Some(whole) = connection.whole_command(bytes) else {
             return connection.command(bytes);
         };
-        match std::mem::replace(&mut self.phase, Phase::Again) {
+        Ok(match std::mem::replace(&mut self.phase, Phase::Again) {
             Phase::Again => self.ask_keys(connection),
             Phase::Ready(keys) => self.send(connection, &whole, keys),
             phase @ (Phase::Keys | Phase::Sent(_)) => {
                 self.phase = phase;
                 Job::Select(self).with(Step::Blocked)
             }
-        }
+        })
     }
 
     fn ask_keys(mut self: Box<Self>, connection: &Connection) -> Next {
@@ -267,7 +268,7 @@ impl Connection {
         sent.push(COM_QUERY);
         sent.extend_from_slice(attributes);
         if plan.splice(query.text, &keys, &mut sent).is_err() {
-            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
             return Err(self.refuse_unsupported(query.header, Some(rule), what));
         }
         write_packet(&sent, 0, &mut self.up);

@@ -244,7 +244,7 @@ impl Connection {
             self.down.extend_from_slice(answer);
         } else if without_injected(answer, injected, deprecates, &mut self.down).is_none() {
             write_close(statement, &mut self.up);
-            self.malformed();
+            self.tell_out_of_order();
             return None;
         }
         self.statements.last = statement;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, Unread, Unsupported, last_insert_id_use,
+    InQuery, LastInsertIdUse, LongDataConstruct, PreparedQuery, QueryPlan, SelectConstruct, Unread,
+    Unsupported, last_insert_id_use,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{Header, Joined, joined, write_packet};
@@ -167,14 +168,18 @@ impl Connection {
             Err(step) => return step.into(),
         };
         let Some(select) = self.statements.selects.get(&id) else {
-            return self.malformed().into();
+            return self
+                .refuse_select_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let (rule, plan) = (select.rule, Arc::clone(&select.plan));
         if let Some(step) = self.enter(header, Some(rule)) {
             return step.into();
         }
         let Some(select) = self.statements.selects.get(&id) else {
-            return self.malformed().into();
+            return self
+                .refuse_select_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let (has_long_data, sees, counts) =
             (!select.long_data.is_empty(), select.sees, select.counts);
@@ -184,7 +189,7 @@ impl Connection {
             return self.execute_as_is(header, id, &execution);
         }
         if is_as_is {
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
+            let what = Unsupported::LongData(LongDataConstruct::AsItIs);
             return self.refuse_select_execution(header, id, what).into();
         }
         if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
@@ -194,7 +199,7 @@ impl Connection {
         }
         if has_long_data && !self.is_tried_once(rule, &plan) {
             // The server forgets with the first try what was sent as long data.
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
+            let what = Unsupported::LongData(LongDataConstruct::AnotherText);
             return self.refuse_select_execution(header, id, what).into();
         }
         // What is read may be a view of it.
@@ -213,7 +218,7 @@ impl Connection {
     ) -> Result<Execution<'a>, Step> {
         let named = self.has_attributes();
         let Some(select) = self.statements.selects.get_mut(&id) else {
-            return Err(self.malformed());
+            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
         let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
         let (rest, known) = (
@@ -252,16 +257,16 @@ impl Connection {
             }
         };
         let Some(select) = self.statements.selects.get_mut(&id) else {
-            return Err(self.malformed());
+            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
         let Some(range) = Range::of(&keys, select.injected) else {
-            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
             return Err(self.refuse_select_execution(header, id, what));
         };
         let mut params = execution.params.clone();
         let at = usize::from(select.at).min(params.len());
         let Some(injected) = range.params(select.injected) else {
-            return Err(self.malformed());
+            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
         params.splice(at..at, injected);
         select.long_data.clear();
