@@ -74,6 +74,7 @@ pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use plan::insert_plan::{LastInsertId, Plan};
 pub use plan::key_column::KeyColumn;
 pub use plan::load_data::LoadPlan;
+pub use plan::query_columns::ResultColumn;
 pub use plan::select_plan::QueryPlan;
 pub use plan::site::KeyParameter;
 pub use read::constant::{AsInteger, Care, Meaning, double_as_integer, text_as_integer};

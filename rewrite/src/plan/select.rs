@@ -17,6 +17,7 @@ use crate::lex::token::Kind;
 use crate::modes::{Flavour, Modes};
 use crate::plan::insert_plan::LastInsertId;
 use crate::plan::key_column::{KeyColumn, full_list, listed};
+use crate::plan::query_columns::ResultColumn;
 use crate::plan::row_sites::KeyPosition;
 use crate::plan::select_plan::{Counter, QueryPlan, Spread};
 use crate::plan::site::site_kind;
@@ -29,7 +30,7 @@ use crate::refusal::{KeyExpression, SelectConstruct, Unread, Unsupported};
 
 /// What a query gives as key.
 #[derive(Debug, Clone, Copy)]
-struct Given {
+pub(super) struct Given {
     value: Value,
     /// Because of what sql_mode is.
     by_mode: bool,
@@ -40,7 +41,8 @@ struct Given {
 }
 
 impl Insert {
-    /// Decides how the rows of a query get their keys. `second` is [`Insert::read_again`] of the same text.
+    /// Decides how the rows of a query get their keys. `second` is [`Insert::read_again`] of the same text, `columns` what the server says
+    /// of the result of [`Insert::query_to_ask`].
     ///
     /// # Errors
     /// [`Unread::Unsupported`] for what cannot be done exactly; [`Unread::Refused`] for what the server refuses by itself.
@@ -50,6 +52,7 @@ impl Insert {
         modes: &Modes,
         key: &KeyColumn<'_>,
         second: &SecondReading,
+        columns: Option<&[ResultColumn]>,
     ) -> Result<QueryPlan, Unread> {
         if self.source != Source::Query {
             return Err(Unread::Refused);
@@ -74,8 +77,17 @@ impl Insert {
         if another == Comparison::Differs {
             return with(SelectConstruct::ReadOtherwise);
         }
+        let brings_keys = columns.is_some_and(|columns| outline.brings_keys(place, columns))
+            && self.query_to_ask(text, modes, key).is_some();
         let found = match place {
             KeyPosition::Absent { .. } => None,
+            KeyPosition::At { .. } if brings_keys => Some(Given {
+                value: Value::Explicit,
+                by_mode: true,
+                start: outline.start,
+                end: outline.start,
+                is_plain: false,
+            }),
             KeyPosition::At { index, .. } => {
                 let mut wanted = self.wanted(modes, key);
                 wanted.care.is_strict &= !seen.calls;
@@ -105,7 +117,7 @@ impl Insert {
             ambiguous: self.head.ignore || on_duplicate,
             for_zero: matches!(&found, Some(given) if given.value == Value::Zero),
             by_mode: found.as_ref().is_some_and(|given| given.by_mode),
-            by_order: self.needs_columns(),
+            by_order: self.needs_columns() || brings_keys,
             parameters: seen.parameters,
             parameters_before: 0,
         };
@@ -317,7 +329,12 @@ impl Outline {
     }
 
     /// What is given as key, once it is known to be of one kind in all parts.
-    fn given(&self, index: usize, cursor: Cursor<'_>, wanted: Wanted<'_>) -> Result<Given, Unread> {
+    pub(super) fn given(
+        &self,
+        index: usize,
+        cursor: Cursor<'_>,
+        wanted: Wanted<'_>,
+    ) -> Result<Given, Unread> {
         let mut parts = Vec::with_capacity(self.parts.len());
         for items in &self.parts {
             parts.push(cursor.given(Self::item(items, index)?, wanted)?);

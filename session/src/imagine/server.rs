@@ -13,6 +13,7 @@ use crate::answer::after::Named;
 use crate::answer::last_insert_id::ASK_LAST_INSERT_ID;
 use crate::insert::loading::START;
 use crate::server::context::probe;
+use crate::server::probe::Probe;
 use crate::server::temporary::SHOW_CREATE;
 
 /// utf8mb4_general_ci.
@@ -51,6 +52,12 @@ impl Imagined {
                     } else {
                         write_ok(1, AUTOCOMMIT, answers);
                     }
+                }
+                // What is in tables nobody knows here.
+                Some((&COM_STMT_PREPARE, _))
+                    if matches!(self.session.connection.probe, Some(Probe::Result)) =>
+                {
+                    write_packet(NO_TABLE, 1, answers);
                 }
                 Some((&COM_STMT_PREPARE, text)) => self.tell_columns(text, answers, imagine),
                 Some((&COM_STMT_CLOSE, _)) => {}

@@ -218,18 +218,25 @@ impl Connection {
             is_strict: rule.repeatable && was_seen,
         };
         let modes = &self.context.modes;
-        let planned =
-            match second {
-                Some(second) => insert
-                    .plan_query(text, modes, &key, second)
-                    .and_then(|plan| match self.updates_wrongly(index, &plan) {
-                        true => Err(Unsupported::View(UPDATED).into()),
-                        false => Ok(Planned::Query(index, plan)),
-                    }),
-                None => insert
-                    .plan(text, modes, &key)
-                    .map(|plan| Planned::Plan(index, plan)),
-            };
+        let result = self.table_report.result.as_deref();
+        if second.is_some()
+            && result.is_none()
+            && let Some(query) = insert.query_to_ask(text, modes, &key)
+        {
+            let query = text.get(query).unwrap_or_default().to_vec();
+            return Ok(Planned::Ask(Question::Result(query)));
+        }
+        let planned = match second {
+            Some(second) => insert
+                .plan_query(text, modes, &key, second, result)
+                .and_then(|plan| match self.updates_wrongly(index, &plan) {
+                    true => Err(Unsupported::View(UPDATED).into()),
+                    false => Ok(Planned::Query(index, plan)),
+                }),
+            None => insert
+                .plan(text, modes, &key)
+                .map(|plan| Planned::Plan(index, plan)),
+        };
         // In strict mode the server refuses a key that is too large, and stores no other number.
         let clips = modes.strict != Some(true) || insert.ignore();
         match planned {
