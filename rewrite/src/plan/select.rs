@@ -100,11 +100,10 @@ impl Insert {
         };
         let on_duplicate = outline.tail != Tail::None;
         let is_behind_columns = matches!(self.columns, Columns::Listed { .. });
-        let can_be_bare = outline.can_be_bare(is_behind_columns, modes.server.flavour);
         let mut plan = QueryPlan {
             edits: Vec::new(),
             counter: None,
-            spread: outline.spread(modes.server.flavour, can_be_bare)?,
+            spread: outline.spread(modes.server.flavour, is_behind_columns)?,
             explicit: false,
             rows_max: outline.rows_max(),
             effects: outline.has_effects || seen.calls,
@@ -123,36 +122,14 @@ impl Insert {
         };
         let span = match found {
             None => None,
-            Some(Given {
-                value, start, end, ..
-            }) => {
-                let is_rollup = outline.clauses.has(Clause::Rollup);
-                let is_union = outline.clauses.has(Clause::Union);
-                let is_proved = !is_rollup && (another == Comparison::Agrees || !is_union);
-                match (site_kind(value, modes.no_auto_value_on_zero), value) {
-                    (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
-                        return Err(Unsupported::ZeroAmbiguous.into());
-                    }
-                    (_, Value::Parameter) => return with(SelectConstruct::ParameterKey),
-                    (None, _) if !is_proved => {
-                        return with(SelectConstruct::UnprovedKey);
-                    }
-                    (None, _) => {
-                        plan.explicit = true;
-                        plan.by_mode |= value == Value::Zero;
-                        return Ok(plan);
-                    }
-                    // The row of a ROLLUP may have NULL where the key is written. MariaDB makes 0 of it, or an error.
-                    (Some(_), _)
-                        if is_rollup
-                            && (plan.spread != Spread::Around
-                                || modes.server.flavour == Flavour::MariaDb) =>
-                    {
-                        return with(SelectConstruct::RollupOverKeys);
-                    }
-                    (Some(_), _) => Some((start, end)),
+            Some(given) => match outline.asking(given, another, modes, plan.spread)? {
+                Some(span) => Some(span),
+                None => {
+                    plan.explicit = true;
+                    plan.by_mode |= given.value == Value::Zero;
+                    return Ok(plan);
                 }
-            }
+            },
         };
         // Its answer does not tell LAST_INSERT_ID().
         if outline.tail == Tail::OnDuplicateReturning {
@@ -164,10 +141,7 @@ impl Insert {
         {
             return with(SelectConstruct::ComputedWithin);
         }
-        // A table of WITH cannot be in them, and on MariaDB no WITH behind the columns that are listed now.
-        let is_read = modes.server.flavour == Flavour::MySql || !outline.clauses.has(Clause::With);
-        let bares = plan.spread == Spread::Around || !is_read;
-        let parentheses = outline.parentheses.filter(|_| bares && can_be_bare);
+        let parentheses = outline.left_out(plan.spread, modes.server.flavour, is_behind_columns);
         self.put(&outline, span, (place, parentheses), key, modes, &mut plan)?;
         plan.part_from(text);
         if let Some(at) = plan.key_at().filter(|_| seen.parameters > 0) {
@@ -325,6 +299,35 @@ impl Outline {
             Some(_) => with(SelectConstruct::KeysOfStar),
             None if items.iter().any(|item| item.star) => with(SelectConstruct::KeysOfStar),
             None => Err(Unread::Refused),
+        }
+    }
+
+    /// Where the value stands that asks for a key; `None`: each row brings its own.
+    fn asking(
+        &self,
+        given: Given,
+        another: Comparison,
+        modes: &Modes,
+        spread: Spread,
+    ) -> Result<Option<(usize, usize)>, Unread> {
+        let is_rollup = self.clauses.has(Clause::Rollup);
+        let is_union = self.clauses.has(Clause::Union);
+        let is_proved = !is_rollup && (another == Comparison::Agrees || !is_union);
+        // The row of a ROLLUP may have NULL where the key is written. MariaDB makes 0 of it, or an error.
+        let is_lost =
+            is_rollup && (spread != Spread::Around || modes.server.flavour == Flavour::MariaDb);
+        match (
+            site_kind(given.value, modes.no_auto_value_on_zero),
+            given.value,
+        ) {
+            (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
+                Err(Unsupported::ZeroAmbiguous.into())
+            }
+            (_, Value::Parameter) => with(SelectConstruct::ParameterKey),
+            (None, _) if !is_proved => with(SelectConstruct::UnprovedKey),
+            (None, _) => Ok(None),
+            (Some(_), _) if is_lost => with(SelectConstruct::RollupOverKeys),
+            (Some(_), _) => Ok(Some((given.start, given.end))),
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::lex::builtins::{has_effects, is_aggregate, passes_call};
 use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind, Token};
-use crate::read::query::clause::{Clause, Clauses};
+use crate::read::query::clause::Clause;
 use crate::read::query::outline::{Item, Limit, Outline, Tail, with};
 use crate::refusal::{SelectConstruct, Unread, Unsupported};
 
@@ -40,13 +40,10 @@ impl Cursor<'_> {
             parentheses += 1;
         }
         self.skip_blanks()?;
-        let mut clauses = Clauses::default();
-        clauses.insert_if(Clause::Parentheses, parentheses > 0);
         let mut reading = Reading {
             outline: Outline {
                 start: self.at,
                 parts: vec![Vec::new()],
-                clauses,
                 ..Outline::default()
             },
             part: Part::Options,
