@@ -93,6 +93,10 @@ impl PlanCache {
         if self.beginnings.len() >= FAMILIAR_MAX {
             self.beginnings.remove(0);
         }
+        if self.beginnings.is_empty() {
+            // Most connections have one; room for four would be what they use most memory for.
+            self.beginnings.reserve_exact(1);
+        }
         self.beginnings.push(CachedPlan {
             beginning: beginning.to_vec(),
             modes: *modes,
