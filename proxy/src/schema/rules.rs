@@ -1,12 +1,12 @@
 //! The rules as sessions of one server are to follow them.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use keywright_session::{KeyColumnState, Rule, Rules, TableSnapshot, TableTraits, View};
 
 use super::key_column::KeyColumn;
 use super::matched::{Matched, OtherView};
-use super::snapshot::{Snapshot, StatementContext};
+use super::snapshot::{Snapshot, StatementContext, Trigger};
 use super::views::may_call;
 use crate::config::Config;
 
@@ -32,7 +32,7 @@ pub fn facts(snapshot: &Snapshot, config: &Config) -> TableFacts {
         return TableFacts::default();
     };
     let others = matched.other_views();
-    let around = Around::new(context);
+    let around = Around::new(context, &matched);
     let by_rule = (0..config.rules.len()).map(|rule| of_rule(&matched, rule, &others, &around));
     TableFacts {
         by_rule: by_rule.collect(),
@@ -51,26 +51,24 @@ pub fn rules(snapshot: &Snapshot, config: &Config) -> Rules {
 
 /// What is around the tables that rules match.
 struct Around<'a> {
-    /// Tables with triggers, by schema and name, and whether one may see LAST_INSERT_ID().
-    triggers: HashMap<(&'a str, &'a str), bool>,
-    /// Whether a trigger of any table may see it: others may insert into that table.
-    any_sees: bool,
+    /// Tables with triggers, by schema and name.
+    triggers: HashSet<(&'a str, &'a str)>,
+    /// Rules with a table whose trigger may see LAST_INSERT_ID(): triggers of their other tables may insert into that one.
+    seeing: HashSet<usize>,
     /// Whether a view may call a function.
     may_call: bool,
 }
 
 impl<'a> Around<'a> {
-    fn new(context: &'a StatementContext) -> Self {
-        let mut triggers = HashMap::new();
-        for trigger in &context.triggers {
-            let sees: &mut bool = triggers
-                .entry((trigger.schema.as_str(), trigger.table.as_str()))
-                .or_default();
-            *sees |= trigger.sees_last_id;
-        }
+    fn new(context: &'a StatementContext, matched: &Matched<'_>) -> Self {
+        let triggers = context.triggers.iter();
+        let seeing = triggers.clone().filter(|trigger| trigger.sees_last_id);
+        let rule_of = |trigger: &Trigger| Some(matched.rule_of(&trigger.schema, &trigger.table)?.0);
         Self {
-            any_sees: triggers.values().any(|sees| *sees),
-            triggers,
+            seeing: seeing.filter_map(rule_of).collect(),
+            triggers: triggers
+                .map(|trigger| (trigger.schema.as_str(), trigger.table.as_str()))
+                .collect(),
             may_call: context
                 .views
                 .iter()
@@ -80,9 +78,9 @@ impl<'a> Around<'a> {
 
     fn traits_of(&self, column: &KeyColumn) -> TableTraits {
         let table = (column.schema.as_str(), column.table.as_str());
-        let has_trigger = self.triggers.contains_key(&table);
+        let has_trigger = self.triggers.contains(&table);
         TableTraits {
-            watched: has_trigger && self.any_sees,
+            watched: has_trigger && self.seeing.contains(&column.rule),
             repeatable: !has_trigger && !self.may_call && column.is_innodb(),
             is_signed: column.kind.is_signed_integer(),
         }

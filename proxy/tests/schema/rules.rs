@@ -112,6 +112,15 @@ fn each_table_has_its_own_traits() {
     assert_eq!(flags(&known, "seen"), (true, false, true));
     assert_eq!(flags(&known, "copied"), (true, false, true));
     assert_eq!(flags(&known, "later"), (true, false, false));
+    // A table that no rule is for says nothing of those that have one.
+    context(&mut snapshot)
+        .triggers
+        .retain(|trigger| trigger.table != "seen");
+    let mut elsewhere = trigger("seen", true);
+    elsewhere.schema = "log".to_owned();
+    context(&mut snapshot).triggers.push(elsewhere);
+    let known = rules(&snapshot, &config);
+    assert_eq!(flags(&known, "copied"), (false, false, true));
 }
 
 #[test]
