@@ -12,6 +12,7 @@ keywright_testkit::on_both_flavours!(
     fences_are_looked_at_while_running,
     fences_outlast_their_server,
     tables_of_one_pattern_are_told_apart,
+    triggers_that_come_later_see_what_was_there_before,
 );
 
 fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
@@ -420,4 +421,40 @@ fn tables_of_one_pattern_are_told_apart(flavour: Flavour) -> Result<()> {
     let replies = wire.query("INSERT INTO later (a) SELECT a FROM n200")?;
     assert_eq!(refused(&replies), Some(1235), "{replies:?}");
     Ok(())
+}
+
+/// A trigger that may read LAST_INSERT_ID() is made past the program, while connections are open.
+fn triggers_that_come_later_see_what_was_there_before(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE later; USE later;
+         CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE log (seen BIGINT);",
+    )?;
+    let store = make_store(&server, "later_store", &[("rows", 1_000_000)])?;
+    let mut config = ProxyConfig::before(&server, &store).rule("later.t", "segment:rows");
+    config.more = "[limits]\nschema_refresh_s = 1".to_owned();
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("later")?;
+    let insert = "INSERT INTO t (a) VALUES (?)";
+    let prepared = wire.prepare(insert)??;
+    wire.run("INSERT INTO t (a) VALUES (1)")?;
+    wire.execute(&prepared, &[Param::Signed(2)])?;
+    server.run(
+        "later",
+        "CREATE TRIGGER noted AFTER INSERT ON t FOR EACH ROW INSERT INTO log VALUES (LAST_INSERT_ID())",
+    )?;
+    let is_seen = |wire: &mut Wire| -> Result<bool> {
+        wire.run("DELETE FROM log")?;
+        wire.run("DO LAST_INSERT_ID(42)")?;
+        wire.run("INSERT INTO t (a) VALUES (3)")?;
+        let by_text = wire.rows("SELECT seen FROM log")?;
+        wire.run("DO LAST_INSERT_ID(43)")?;
+        wire.execute(&prepared, &[Param::Signed(4)])?;
+        let both = wire.rows("SELECT seen FROM log ORDER BY seen")?;
+        Ok(by_text == [["42"]] && both == [["42"], ["43"]])
+    };
+    let what = "the trigger sees what was there before";
+    wait_until(what, WAIT_MAX, || is_seen(&mut wire))
 }

@@ -3,6 +3,8 @@
 
 /// The long form of passwords. MariaDB and its clients leave it out to say that they have capabilities of their own.
 pub const LONG_PASSWORD: u64 = 1;
+/// An UPDATE counts the rows that it found, and not only those that it changed.
+pub const FOUND_ROWS: u64 = 1 << 1;
 /// The client names its first schema.
 pub const CONNECT_WITH_DB: u64 = 1 << 3;
 /// Packets are compressed.

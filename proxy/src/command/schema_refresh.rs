@@ -101,7 +101,8 @@ impl SchemaRefresh {
                 known.learn(&listener.bind, server, &counters);
                 known
             })
-            .collect();
+            .collect::<Vec<Known>>();
+        note_watched(&known, &counters);
         counters.schema.note_schema_refresh(began_at, true);
         let period = Duration::from_secs(config.schema_refresh_s);
         let first = match lacks_fence && !now {
@@ -152,6 +153,7 @@ impl SchemaRefresh {
                         Err(_) => self.unseen_ids.forget(),
                     }
                     let is_other = self.facts() != before;
+                    note_watched(&self.known, &self.counters);
                     self.counters.schema.note_schema_refresh(self.began_at, is_other);
                     if is_other {
                         return;
@@ -204,6 +206,12 @@ impl SchemaRefresh {
             });
         }
     }
+}
+
+/// Tells connections whose rules are older which tables have triggers by now that may read LAST_INSERT_ID().
+fn note_watched(known: &[Known], counters: &Counters) {
+    let watched = known.iter().flat_map(|known| known.facts.watched());
+    counters.schema.note_watched(watched);
 }
 
 impl Known {

@@ -143,6 +143,16 @@ fn table_snapshots(
 }
 
 impl TableFacts {
+    /// Tables and views, by schema and name, whose triggers may read LAST_INSERT_ID().
+    pub fn watched(&self) -> impl Iterator<Item = (&str, &str)> {
+        let tables = self.tables.iter();
+        let tables = tables.filter(|table| table.traits.is_some_and(|traits| traits.watched));
+        let tables = tables.map(|table| (table.schema.as_str(), table.name.as_str()));
+        let is_watched = |rule: usize| self.by_rule.get(rule).is_some_and(|all| all.watched);
+        let views = self.views.iter().filter(move |view| is_watched(view.rule));
+        tables.chain(views.map(|view| (view.schema.as_str(), view.name.as_str())))
+    }
+
     /// The configured rules, in their order, as sessions of this server are to follow them.
     pub fn rules(&self, configured: impl Iterator<Item = Rule>) -> Rules {
         let rules = configured.enumerate().map(|(index, rule)| {

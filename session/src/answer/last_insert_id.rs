@@ -11,6 +11,7 @@ use keywright_rewrite::{
 };
 use keywright_wire::answer::End;
 use keywright_wire::bytes::Reader;
+use keywright_wire::capability::FOUND_ROWS;
 use keywright_wire::done::Done;
 use keywright_wire::packets::{only_row, single_ok, write_ok_with_id};
 
@@ -58,6 +59,10 @@ pub(crate) struct Reply {
     first: Option<u64>,
     may_skip: bool,
     on_duplicate: bool,
+    /// An update that changes nothing counts as one row, as an insert does.
+    counts_found: bool,
+    /// Of several rows the answer says how many were updated.
+    tells_updates: bool,
     /// The statement may have given LAST_INSERT_ID() a value of its own.
     may_change: bool,
     /// What LAST_INSERT_ID() showed before, as far as that is known.
@@ -106,7 +111,7 @@ enum Reported {
 
 impl Reply {
     /// The id that native auto-increment would have reported.
-    fn reported(&self, done: Done) -> Reported {
+    fn reported(&self, done: Done, payload: &[u8]) -> Reported {
         let Some(first) = self.first else {
             return Reported::Before;
         };
@@ -121,18 +126,25 @@ impl Reply {
             }
             LastInsertId::Literal if self.rows == 1 || nothing => Reported::Before,
             // Several rows, and the server does not say which went in: none, or as if the first did.
-            LastInsertId::Literal if self.on_duplicate && done.affected_rows == self.rows * 2 => {
-                Reported::Before
-            }
+            LastInsertId::Literal if self.updated_all(done, payload) => Reported::Before,
             LastInsertId::Literal => Reported::Key(first),
         }
     }
 
-    /// Whether the only row went in. A column without AUTO_INCREMENT reports no id, and a value may report another; then the number
-    /// of rows tells, which for an update is 2, or 0 when nothing changed, or 1 where rows that are found count.
+    /// Whether each of several rows found another to update, perhaps to what it was.
+    fn updated_all(&self, done: Done, payload: &[u8]) -> bool {
+        let updated = updated_rows(payload).filter(|_| self.tells_updates);
+        let updated = updated.and_then(|rows| rows.checked_mul(2));
+        let all = self.on_duplicate.then(|| self.rows.saturating_mul(2));
+        updated.or(all) == Some(done.affected_rows)
+    }
+
+    /// Whether the only row went in. The number of rows tells, which for an update is 2, or 0 when nothing changed. Where rows that are
+    /// found count it is 1 then, and the reported id tells: a column without AUTO_INCREMENT reports none, and a value may report another.
     fn went_in(&self, done: Done, first: u64) -> bool {
-        let is_counted = done.insert_id == 0 || !self.on_duplicate;
-        done.insert_id == first || (is_counted && done.affected_rows == 1)
+        let is_counted = !(self.on_duplicate && self.counts_found);
+        let is_reported = done.insert_id == 0 || done.insert_id == first;
+        done.affected_rows == 1 && (is_counted || is_reported)
     }
 }
 
@@ -184,9 +196,16 @@ impl Connection {
             first: keys.number(0),
             may_skip: plan.ignore() || plan.on_duplicate(),
             on_duplicate: plan.on_duplicate(),
+            counts_found: self.counts_found(),
+            tells_updates: plan.on_duplicate() && !plan.ignore() && !self.counts_found(),
             may_change: plan.sees_last_insert_id(),
             before: self.shown_last_insert_id(),
         }
+    }
+
+    /// Whether an update that changes nothing counts as one row.
+    fn counts_found(&self) -> bool {
+        self.facts.capabilities & FOUND_ROWS != 0
     }
 
     /// The same of one that is carried out with many rows of parameters.
@@ -212,6 +231,9 @@ impl Connection {
             first: keys.number(0),
             may_skip: plan.may_skip(),
             on_duplicate: plan.on_duplicate(),
+            counts_found: self.counts_found(),
+            // With IGNORE it says how many rows were left out.
+            tells_updates: false,
             // It is not known what is in the SELECT.
             may_change: true,
             before: self.shown_last_insert_id(),
@@ -228,7 +250,7 @@ impl Connection {
             self.down.extend_from_slice(answer);
             return;
         };
-        let id = match reply.reported(done) {
+        let id = match reply.reported(done, payload) {
             Reported::Before => {
                 // The server may have made a number of its own, in another column than the rule's.
                 if reply.may_change
@@ -350,7 +372,10 @@ impl Connection {
         let id = pending.expression();
         let text = match self.row_count {
             None if counts => format!("SELECT LAST_INSERT_ID({id}) LIMIT 1"),
-            Some(1) if counts => format!("SELECT LAST_INSERT_ID({id}) LIMIT 1 INTO @keywright"),
+            // Behind its table MariaDB would warn of INTO.
+            Some(1) if counts => {
+                format!("SELECT LAST_INSERT_ID({id}) INTO @keywright FROM DUAL LIMIT 1")
+            }
             // Unlike DO it leaves FOUND_ROWS().
             _ => format!("SET last_insert_id={id}"),
         };
@@ -385,6 +410,23 @@ impl Connection {
             Job::Idle
         }
     }
+}
+
+/// How many rows were updated, as the OK packet of a statement of several rows says in words: `Records: 2  Duplicates: 1  Warnings: 0`,
+/// in the language of the session.
+fn updated_rows(payload: &[u8]) -> Option<u64> {
+    let mut reader = Reader(payload);
+    reader.u8()?;
+    reader.lenenc()?;
+    reader.lenenc()?;
+    reader.u16()?;
+    reader.u16()?;
+    let words = std::str::from_utf8(reader.text()?).ok()?;
+    let mut numbers = words
+        .split(|of: char| !of.is_ascii_digit())
+        .filter(|part| !part.is_empty());
+    let second = numbers.nth(1)?.parse().ok()?;
+    (numbers.count() == 1).then_some(second)
 }
 
 /// Whether a text may ask for ROW_COUNT().

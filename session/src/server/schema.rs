@@ -1,6 +1,8 @@
 //! Changes of the servers' tables, counted by all connections of one program: that tables have changed, not how.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 /// Counts what may have changed tables: statements of this program's connections, and schema refreshes, before which others may
 /// have changed them.
@@ -12,6 +14,8 @@ pub struct SchemaChanges {
     unseen: AtomicU64,
     /// How many of `defined` the rules know of that new connections follow.
     looked: AtomicU64,
+    /// Tables, by schema and name in lower case, with triggers that may read LAST_INSERT_ID(), as the last schema refresh found them.
+    watched: RwLock<BTreeSet<(Vec<u8>, Vec<u8>)>>,
 }
 
 impl SchemaChanges {
@@ -35,6 +39,23 @@ impl SchemaChanges {
         let known = began_at.saturating_add(u64::from(is_other && before == began_at));
         self.looked.fetch_max(known, Ordering::AcqRel);
         self.note_unseen();
+    }
+
+    /// What a schema refresh has found, of all listeners: tables, by schema and name, with triggers that may read LAST_INSERT_ID(). Comes
+    /// before [`SchemaChanges::note_schema_refresh`].
+    pub fn note_watched<'a>(&self, tables: impl Iterator<Item = (&'a str, &'a str)>) {
+        let name = |name: &str| name.to_lowercase().into_bytes();
+        let tables = tables.map(|(schema, table)| (name(schema), name(table)));
+        let found = tables.collect();
+        *self.watched.write().unwrap_or_else(PoisonError::into_inner) = found;
+    }
+
+    /// Whether a table is one of these, for connections whose rules are older. A table of another server that has the same name, or the
+    /// same name in another case, counts too: then LAST_INSERT_ID() is put right afterwards without need.
+    pub(crate) fn is_watched(&self, schema: &[u8], table: &[u8]) -> bool {
+        let watched = self.watched.read().unwrap_or_else(PoisonError::into_inner);
+        let name = |name: &[u8]| String::from_utf8_lossy(name).to_lowercase().into_bytes();
+        !watched.is_empty() && watched.contains(&(name(schema), name(table)))
     }
 
     /// How often tables were changed.

@@ -1,8 +1,13 @@
 //! What LAST_INSERT_ID() shows after statements that give it a value of their own.
 
+use std::sync::Arc;
+
 use keywright_rewrite::KeyForm;
+use keywright_session::*;
 
 use super::rig::*;
+
+const ROW: &str = "INSERT INTO t (id, a) VALUES (NULL, 1)";
 
 /// A session whose server has LAST_INSERT_ID() 100, which it knows.
 fn begun() -> Rig {
@@ -71,10 +76,72 @@ fn a_row_that_goes_in_is_known_beside_a_number_of_its_own() {
         r.answer(&ok(1, 7));
         assert_eq!(r.output(), ok(1, 101), "{text}");
     }
-    // An UPDATE in its place counts as one row, too, where clients ask for the rows that were found.
-    let mut r = begun();
-    r.query("INSERT INTO t (a) VALUES (LAST_INSERT_ID(7)) ON DUPLICATE KEY UPDATE a = 1");
-    r.output();
+}
+
+/// Of one row that may be updated the number of rows tells whether it went in: an update that changes something counts as two.
+#[test]
+fn a_row_that_goes_in_beside_an_update_is_known_by_its_count() {
+    let text = "INSERT INTO t (a) VALUES (LAST_INSERT_ID(7)) ON DUPLICATE KEY UPDATE a = 1";
+    for (affected, id) in [(1, 101), (2, 7), (0, 7)] {
+        let mut r = begun();
+        r.query(text);
+        r.output();
+        r.answer(&ok(affected, 7));
+        assert_eq!(r.output(), ok(affected, id));
+    }
+    // Where clients ask for the rows that were found, an update that changes nothing counts as one.
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | FOUND_ROWS);
+    r.probed(text, "1");
     r.answer(&ok(1, 7));
     assert_eq!(r.output(), ok(1, 7));
+}
+
+fn ok_in_words(affected: u8, id: u8, words: &str) -> Vec<u8> {
+    let payload = [0, affected, id, 2, 0, 0, 0, words.len() as u8];
+    packet(1, &[&payload, words.as_bytes()].concat())
+}
+
+/// Of several rows the packet says in words how many were updated.
+#[test]
+fn several_rows_of_which_none_went_in_report_no_key() {
+    let text = "INSERT INTO t (a) VALUES (1), (2), (3) ON DUPLICATE KEY UPDATE a = 2";
+    // One was updated and two stayed as they were; one was updated and one went in.
+    for (affected, words, id) in [
+        (2, "Records: 3  Duplicates: 1  Warnings: 0", 9),
+        (6, "Enregistrements: 3  Doublons: 3  Avertissements: 0", 9),
+        (3, "Records: 3  Duplicates: 1  Warnings: 0", 101),
+        (4, "Records: 3  Duplicates: 1  Warnings: 0", 101),
+        (3, "", 101),
+    ] {
+        let mut r = begun();
+        r.query(text);
+        r.output();
+        r.answer(&ok_in_words(affected, 9, words));
+        assert_eq!(r.output(), ok_in_words(affected, id, words), "{words}");
+    }
+}
+
+/// A trigger that may read LAST_INSERT_ID() was made while the connection was open, as the next schema refresh finds out.
+#[test]
+fn a_trigger_that_came_later_sees_what_was_there_before() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let schema = Arc::new(SchemaChanges::default());
+    let rule = r.rule_in(Mode::Rewrite);
+    let rules = Rules::new(vec![rule], false).with_schema(Arc::clone(&schema));
+    r.s = Session::new(Arc::new(rules), r.facts());
+    assert!(r.probed(ROW, "1").contains("LAST_INSERT_ID(100)"));
+    r.answer(&ok(1, 100));
+    schema.note_watched([("D", "t")].into_iter());
+    schema.note_schema_refresh(0, true);
+    let sent = r.query(ROW);
+    let sent = r.tell(sent, &["id", "a"]);
+    assert!(has(&sent, "VALUES (101, 1)"), "{sent:?}");
+    r.answer(&ok(1, 0));
+    r.output();
+    // Another table's.
+    schema.note_watched([("d", "other")].into_iter());
+    schema.note_schema_refresh(1, true);
+    let sent = r.query(ROW);
+    let sent = r.tell(sent, &["id", "a"]);
+    assert!(has(&sent, "LAST_INSERT_ID(102)"), "{sent:?}");
 }

@@ -6,7 +6,7 @@ use keywright_session::*;
 use std::sync::Arc;
 
 pub(crate) use keywright_wire::capability::{
-    BULK_OPERATIONS as BULK, DEPRECATE_EOF, MULTI_STATEMENTS as MULTI,
+    BULK_OPERATIONS as BULK, DEPRECATE_EOF, FOUND_ROWS, MULTI_STATEMENTS as MULTI,
     QUERY_ATTRIBUTES as ATTRIBUTES,
 };
 pub(crate) use keywright_wire::protocol::{
