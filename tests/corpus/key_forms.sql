@@ -127,9 +127,31 @@ CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 @params 'abc', 2
 INSERT INTO t (id, a) VALUES (?, ?);
 INSERT INTO t (id, a) VALUES ('abc', 1);
-SET sql_mode = '';
-@refused a string that is no number as key
 INSERT INTO t (id, a) VALUES ('', 3);
+@params '', 4
+INSERT INTO t (id, a) VALUES (?, ?);
+@deviates the server does not see the string, so it does not warn of it
+INSERT IGNORE INTO t (id, a) VALUES ('', 5);
+SELECT COUNT(*) FROM t;
+SET sql_mode = '';
+@deviates the server does not see the string, so it does not warn of it
+INSERT INTO t (id, a) VALUES ('', 6);
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;
+@deviates the server does not see the string, so it does not warn of it
+INSERT INTO t (id, a) VALUES ('', 7), ('' 'abc', 8), (NULL, 9);
+@deviates the server does not see the string, so it does not warn of it
+INSERT INTO t SET id = '', a = 10;
+@deviates the server does not see the string, so it does not warn of it
+REPLACE INTO t VALUES ('', 11);
+@params '', 12
+@params 'abc', 13
+@deviates the server does not see the string, so it does not warn of it
+INSERT INTO t (id, a) VALUES (?, ?);
 @refused a string that is no number as key
-INSERT INTO t (id, a) VALUES ('abc', 4);
-SELECT a FROM t;
+INSERT INTO t (id, a) VALUES ('0 ', 14);
+@refused a string that is no number as key
+INSERT INTO t (id, a) SELECT '', 15;
+SELECT COUNT(*) FROM t;
+SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO';
+INSERT INTO t (id, a) VALUES ('', 16);
+SELECT a, id = 0 FROM t ORDER BY a;

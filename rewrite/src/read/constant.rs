@@ -16,7 +16,7 @@ pub enum AsInteger {
     Negative,
     /// It is stored as another number, or is too large, which never becomes 0.
     Other,
-    /// A word: an error in strict mode, a 0 with a warning otherwise.
+    /// A word, or nothing: an error in strict mode, a 0 with a warning otherwise.
     Word,
     /// No clean number.
     Unclean,
@@ -31,6 +31,8 @@ pub struct Care {
     pub zero_is_value: Option<bool>,
     /// What does not fit the column is certainly an error, and not a warning.
     pub is_strict: bool,
+    /// It is certainly a warning.
+    pub is_lax: bool,
 }
 
 /// What a constant is to a row.
@@ -38,6 +40,8 @@ pub struct Care {
 pub enum Meaning {
     /// 0.
     Zero,
+    /// The same as long as sql_mode is what it is.
+    ZeroNow,
     /// The application's own key, or an error, whatever sql_mode is.
     Explicit,
     /// The same as long as sql_mode is what it is.
@@ -60,6 +64,10 @@ impl AsInteger {
             Self::NearlyZero if care.zero_is_value == Some(true) => Ok(Meaning::ExplicitNow),
             Self::Negative if stays => Ok(Meaning::ExplicitNow),
             Self::Word if care.is_strict => Ok(Meaning::ExplicitNow),
+            Self::Word if care.is_lax && care.zero_is_value == Some(true) => {
+                Ok(Meaning::ExplicitNow)
+            }
+            Self::Word if care.is_lax && care.zero_is_value == Some(false) => Ok(Meaning::ZeroNow),
             Self::NearlyZero | Self::Negative => Err(KeyExpression::Negative),
             Self::Word | Self::Unclean => Err(KeyExpression::NotNumber),
         }
@@ -83,7 +91,7 @@ const DIGITS_MAX: usize = 60;
 ///
 /// Clean are: blanks, a sign, digits with at most one point among them, an exponent of at most two digits.
 pub fn text_as_integer(value: &[u8]) -> AsInteger {
-    if value.first().is_some_and(u8::is_ascii_alphabetic) {
+    if value.first().is_none_or(u8::is_ascii_alphabetic) {
         return AsInteger::Word;
     }
     let blanks = value.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
@@ -198,8 +206,7 @@ mod tests {
             assert_eq!(text_as_integer(text.as_bytes()), AsInteger::Other, "{text}");
         }
         for text in [
-            "", " ", ".", "0 ", " e", "0e", "0e+", "0x0", "- 0", "0\n", "\n0", "-abc", "0e999",
-            "0\0",
+            " ", ".", "0 ", " e", "0e", "0e+", "0x0", "- 0", "0\n", "\n0", "-abc", "0e999", "0\0",
         ] {
             assert_eq!(
                 text_as_integer(text.as_bytes()),
@@ -207,7 +214,7 @@ mod tests {
                 "{text:?}"
             );
         }
-        for text in ["abc", "e", "e5", "x'", "nan"] {
+        for text in ["", "abc", "e", "e5", "x'", "nan"] {
             assert_eq!(
                 text_as_integer(text.as_bytes()),
                 AsInteger::Word,
@@ -237,6 +244,7 @@ mod tests {
             is_signed,
             zero_is_value,
             is_strict,
+            is_lax: false,
         };
         let nothing = care(false, Some(false), false);
         let strict = care(false, Some(false), true);
@@ -276,6 +284,21 @@ mod tests {
         ] {
             let found = [nothing, strict, signed, values].map(|care| ask.meaning(care));
             assert_eq!(found, meanings, "{ask:?}");
+        }
+        // Where words are certainly stored as 0.
+        for (zero_is_value, meaning) in [
+            (Some(false), Ok(Meaning::ZeroNow)),
+            (Some(true), Ok(Meaning::ExplicitNow)),
+            (None, Err(KeyExpression::NotNumber)),
+        ] {
+            let lax = Care {
+                is_lax: true,
+                zero_is_value,
+                ..nothing
+            };
+            assert_eq!(AsInteger::Word.meaning(lax), meaning);
+            let unclean = AsInteger::Unclean.meaning(lax);
+            assert_eq!(unclean, Err(KeyExpression::NotNumber));
         }
     }
 

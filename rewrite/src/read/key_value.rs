@@ -63,6 +63,12 @@ impl Wanted<'_> {
         self.care.is_strict &= self.is_strict_behind;
         self
     }
+
+    /// The same where words are refused, which are not known to be stored as 0.
+    fn without_lax(mut self) -> Self {
+        self.care.is_lax = false;
+        self
+    }
 }
 
 impl Cursor<'_> {
@@ -207,6 +213,10 @@ impl Cursor<'_> {
             Kind::Name => refused(KeyExpression::Column),
             // A temporary table between would hold it as text.
             Kind::Hex | Kind::Bits if wanted.in_query => refused(KeyExpression::Operator),
+            Kind::Text if wanted.form != KeyForm::Integer && !signed && !wanted.in_query => {
+                self.skip_texts()?;
+                Ok(Value::Explicit)
+            }
             _ if wanted.form != KeyForm::Integer => refused(KeyExpression::Operator),
             Kind::Decimal => asked(
                 sign.of(decimal_as_integer(bytes), is_zero(bytes)),
@@ -224,7 +234,11 @@ impl Cursor<'_> {
             // To MariaDB `x'30'` is the string '0', and 0x30 a number.
             Kind::Hex if self.modes.server.flavour == Flavour::MariaDb && bytes.ends_with(b"'") => {
                 match hex_text(digits(bytes)) {
-                    Some(content) if !signed => asked(text_as_integer(&content), wanted, seen),
+                    // An empty one is 0 without a word, even in strict mode.
+                    Some(content) if !signed && !content.is_empty() => {
+                        asked(text_as_integer(&content), wanted.without_lax(), seen)
+                    }
+                    Some(_) if !signed => refused(KeyExpression::NotNumber),
                     Some(_) | None => refused(KeyExpression::Operator),
                 }
             }
@@ -238,6 +252,14 @@ impl Cursor<'_> {
         }
     }
 
+    /// Past strings that stand right behind another.
+    fn skip_texts(&mut self) -> Result<(), Unread> {
+        while self.peek()?.kind == Kind::Text {
+            self.token()?;
+        }
+        Ok(())
+    }
+
     /// A string, and those that stand right behind it.
     fn text_constant(
         &mut self,
@@ -249,6 +271,10 @@ impl Cursor<'_> {
         while self.peek()?.kind == Kind::Text {
             let token = self.token()?;
             content.extend(self.unescaped(token.of(self.text)));
+        }
+        // There the servers may take it for 0 even in strict mode.
+        if content.is_empty() && wanted.in_query {
+            return Err(Unsupported::Key(KeyExpression::NotNumber).into());
         }
         asked(text_as_integer(&content), wanted, seen)
     }
@@ -384,6 +410,10 @@ fn asked(as_integer: AsInteger, wanted: Wanted<'_>, seen: &mut Scanned) -> Resul
     };
     match as_integer.meaning(care) {
         Ok(Meaning::Zero) => Ok(Value::Zero),
+        Ok(Meaning::ZeroNow) => {
+            seen.by_mode = true;
+            Ok(Value::Zero)
+        }
         Ok(Meaning::Explicit) => Ok(Value::Explicit),
         Ok(Meaning::ExplicitNow) => {
             seen.by_mode = true;

@@ -12,7 +12,7 @@ use crate::client::attributes::UNKNOWN_TYPE;
 use crate::client::decode::{self, Undecoded};
 use crate::connection::Connection;
 use crate::job::{Job, Next};
-use crate::judge::{Facts, Verdict, decide};
+use crate::judge::{Facts, Verdict, decide, decide_unread};
 use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::param_keys::{Bound, KeyValues};
 use crate::prepared::place::place;
@@ -88,6 +88,27 @@ impl Connection {
         self.execute_as_is(header, id, &execution)
     }
 
+    /// One that this forbids keys: it goes out as it is where its rule says so.
+    fn leave_execution(
+        &mut self,
+        (header, id): (Header, u32),
+        rest: &[u8],
+        what: Unsupported,
+    ) -> Next {
+        let rule = self.rule_of_statement(id);
+        if decide_unread(self.policy(rule), what).is_err() {
+            return self.refuse_execution(header, id, what).into();
+        }
+        let next = self.execute_unkeyed(header, id, rest);
+        // Otherwise something comes first, or it was refused all the same.
+        if matches!(next.job, Job::Passing(_)) {
+            self.forget_command();
+            self.note(rule, StatementOutcome::Passed(what.label()));
+            self.note(rule, StatementOutcome::Native(None));
+        }
+        next
+    }
+
     /// One that gets keys, if it asks for any.
     fn execute_keyed(
         &mut self,
@@ -109,7 +130,7 @@ impl Connection {
         let params = execution.as_ref().map_or(&[][..], |read| &read.params);
         let wanted = match self.wanted(statement, params) {
             Ok(wanted) => wanted,
-            Err(what) => return self.refuse_execution(header, id, what).into(),
+            Err(what) => return self.leave_execution((header, id), rest, what),
         };
         let (index, asking) = (statement.rule, wanted.asking.first().copied());
         let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
@@ -121,7 +142,7 @@ impl Connection {
         };
         match decide(self.policy(Some(index)), &facts) {
             Verdict::Rewrite | Verdict::Pass | Verdict::Observe(_) => {}
-            Verdict::Leave(what) => return self.refuse_execution(header, id, what).into(),
+            Verdict::Leave(what) => return self.leave_execution((header, id), rest, what),
             Verdict::Refuse(reason) => {
                 return self.refuse_for(header, Some(index), reason).into();
             }

@@ -50,6 +50,11 @@ impl Bound {
                 Err(_) => AsInteger::Unclean,
             },
             7 | 10 | 11 | 12 => AsInteger::Unclean,
+            // What is no number is 0 to the servers.
+            0 | 246 => match Reader(value).text().map(text_as_integer) {
+                Some(AsInteger::Word) | None => AsInteger::Unclean,
+                Some(as_integer) => as_integer,
+            },
             _ => match Reader(value).text() {
                 Some(text) => text_as_integer(text),
                 None => AsInteger::Unclean,
@@ -69,7 +74,7 @@ impl Bound {
             Self::Default => Ok(zero_asks && !only_null),
             Self::Value(_) if only_null => Ok(false),
             Self::Value(ask) => match ask.meaning(care).map_err(Unsupported::Key)? {
-                Meaning::Zero => Ok(zero_asks),
+                Meaning::Zero | Meaning::ZeroNow => Ok(zero_asks),
                 Meaning::Explicit | Meaning::ExplicitNow => Ok(false),
             },
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use keywright_rewrite::*;
-use keywright_session::{Budget, Mode, OnUnsupported, Rule, Rules, Session};
+use keywright_session::{Budget, Mode, OnUnsupported, Rule, Rules, Session, StatementOutcome};
 
 use super::rig::*;
 
@@ -342,4 +342,72 @@ fn another_sql_mode_lets_nothing_go_to_a_table_that_is_ahead() {
         let is_refused = has(&r.output(), "another sql_mode");
         assert_eq!(is_refused, !is_passed);
     }
+}
+
+/// A string that may or may not ask for a key goes to the server as it is, in the client's own text, and is counted.
+#[test]
+fn a_rule_that_passes_on_what_it_cannot_do_does_so_at_an_execution() {
+    let mut r = rig_of_rule(|rule| rule.on_unsupported = OnUnsupported::Pass);
+    let text = "INSERT INTO t (id, a) VALUES (?, 1)";
+    stmt_prepare(&mut r, text, "1");
+    r.answer(&prepared(7, 1));
+    r.output();
+    r.s.events().clear();
+    let unclear = [&[0, 1, 0xFD, 0][..], &[2, b'0', b' ']].concat();
+    let asked = r.say(&execute(7, &unclear));
+    let as_it_is = packet(0, &[&[COM_STMT_PREPARE], text.as_bytes()].concat());
+    assert_eq!(asked, as_it_is);
+    let sent = r.answer(&prepared(8, 1));
+    assert_eq!(sent, packet(0, &execute(8, &unclear)));
+    r.answer(&ok(1, 9));
+    assert_eq!(r.output(), ok(1, 9));
+    let what = Unsupported::Key(KeyExpression::NotNumber).label();
+    let outcomes: Vec<_> = r.s.events().iter().map(|event| event.outcome).collect();
+    let native = StatementOutcome::Native(None);
+    assert_eq!(outcomes, [StatementOutcome::Passed(what), native]);
+    assert!(r.requests.is_empty());
+    // Where the rule refuses it nothing goes out.
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    stmt_prepare(&mut r, text, "1");
+    r.answer(&prepared(7, 1));
+    r.output();
+    assert!(!has(&r.say(&execute(7, &unclear)), "INSERT"));
+    assert!(has(&r.output(), "a string that is no number"));
+}
+
+/// Where words are stored as 0, which asks for a key.
+#[test]
+fn a_bound_word_asks_outside_strict_mode() {
+    for (sql_mode, asks) in [
+        ("", true),
+        ("STRICT_TRANS_TABLES", false),
+        ("NO_AUTO_VALUE_ON_ZERO", false),
+    ] {
+        for word in ["", "abc"] {
+            let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+            let text = b"INSERT INTO t (id, a) VALUES (?, 1)";
+            r.say(&[&[COM_STMT_PREPARE], text.as_slice()].concat());
+            r.answer(&probe_in(sql_mode, "1"));
+            r.answer(&prepared(7, 1));
+            r.output();
+            let value = [&[word.len() as u8], word.as_bytes()].concat();
+            let sent = r.say(&execute(7, &[&[0, 1, 0xFD, 0][..], &value].concat()));
+            if has(&sent, "LAST_INSERT_ID(?)") {
+                r.answer(&prepared(8, 1));
+            }
+            assert_eq!(r.requests.len() == 1, asks, "{sql_mode} {word}");
+        }
+    }
+}
+
+/// The application's own keys of columns that hold text.
+#[test]
+fn a_written_text_is_a_key_of_its_own() {
+    let mut r = rig(KeyForm::Text, DEPRECATE_EOF);
+    let given = "INSERT INTO t (id, a) VALUES ('x' 'y', 1), ('', 2)";
+    assert!(r.probed(given, "1").contains(given));
+    r.answer(&ok(2, 0));
+    assert!(r.requests.is_empty());
+    let sent = r.query("INSERT INTO t (id, a) VALUES ('x', 1), (NULL, 2)");
+    assert!(has(&sent, "('x', 1), ('k0', 2)"), "{sent:?}");
 }
