@@ -8,5 +8,6 @@ pub(crate) mod decode;
 pub(crate) mod long;
 pub(crate) mod multi_statement;
 pub(crate) mod set_statement;
+mod several_observed;
 pub(crate) mod show;
 pub(crate) mod text;

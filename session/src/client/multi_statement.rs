@@ -1,6 +1,8 @@
 //! Multi-statement texts with a statement on a rule's table: each statement is sent by itself, and their answers are joined to the
 //! one that the client waits for.
 
+use std::ops::Range;
+
 use keywright_rewrite::{
     InsertHead, Modes, RowsFrom, Unread, Unsupported, kind, split, split_first,
 };
@@ -42,6 +44,8 @@ pub(crate) struct MultiStatement {
 enum Several {
     /// No rule is for any of them.
     Whole(After),
+    /// Rules that only observe are for these.
+    Observed(Vec<(usize, Range<usize>)>, After),
     OneByOne,
     Refuse(Unsupported),
 }
@@ -87,8 +91,10 @@ impl MultiStatement {
         write_query(&self.attributes, statement, &mut self.command);
     }
 
-    /// Numbers the packets of a part of an answer anew; where the last of them begins.
+    /// Numbers the packets of a part of an answer anew; where the last of them begins. Where another result follows, the end of column
+    /// definitions says so too.
     fn number(&mut self, part: &mut [u8]) -> Option<usize> {
+        let has_more = self.has_more();
         let mut at = self.left.min(part.len());
         self.left -= at;
         let mut last = None;
@@ -99,6 +105,12 @@ impl MultiStatement {
             self.sequence = self.sequence.wrapping_add(1);
             last = Some(at);
             let end = at.saturating_add(header.total());
+            if has_more
+                && let Some(packet) = part.get_mut(at..end)
+                && is_eof(packet)
+            {
+                let _ = announce_more(packet);
+            }
             self.left = end.saturating_sub(part.len());
             at = end.min(part.len());
         }
@@ -207,11 +219,18 @@ impl MultiStatement {
     }
 }
 
+/// Whether a packet is an EOF packet. No row that begins so is as short.
+fn is_eof(packet: &[u8]) -> bool {
+    const EOF_BYTES: usize = HEADER_BYTES + 5;
+    packet.len() == EOF_BYTES && packet.get(HEADER_BYTES) == Some(&EOF)
+}
+
 /// Says in an OK or EOF packet that another result follows.
 fn announce_more(packet: &mut [u8]) -> Option<()> {
     let payload = packet.get(HEADER_BYTES..)?;
+    let is_eof = is_eof(packet);
     let mut reader = Reader(payload);
-    let is_eof = reader.u8()? == EOF && payload.len() == 5;
+    reader.u8()?;
     if is_eof {
         reader.u16()?;
     } else {
@@ -248,6 +267,7 @@ impl Connection {
         match self.read_several(query.text) {
             Err(()) => self.ask_context().into(),
             Ok(Several::Whole(after)) => self.pass_query(query, after),
+            Ok(Several::Observed(inserts, after)) => self.observe_several(query, &inserts, after),
             Ok(Several::Refuse(what)) => self.unsupported(query, None, what),
             Ok(Several::OneByOne) => match query.attributes() {
                 Ok(attributes) => {
@@ -264,15 +284,19 @@ impl Connection {
         let modes = self.context.modes;
         let (mut made, mut doubts_texts, mut doubts_unseen) = (Vec::new(), false, false);
         let (mut is_ruled, mut loads) = (false, false);
+        let (only_observes, mut observed) = (self.only_observes(), Vec::new());
         // After a USE, SET or CALL the server reads the rest in a state that is not known yet.
         let mut changed = false;
         let plain_from = plain_from(text);
         for piece in split(text, &modes) {
             // The state is asked for when the rest has its turn.
             is_ruled |= changed && piece.range.start < plain_from;
-            let piece = text.get(piece.range).unwrap_or_default();
+            let range = piece.range;
+            let piece = text.get(range.clone()).unwrap_or_default();
             loads |= kind(piece, &modes).facts().rows == RowsFrom::File;
-            let table = match self.read_statement(piece)? {
+            let reading = self.read_statement(piece)?;
+            let is_insert = matches!(reading, Reading::Insert);
+            let table = match reading {
                 Reading::Insert => match InsertHead::read(piece, &modes) {
                     Ok(head) => head.table,
                     Err(Unread::Refused) => continue,
@@ -298,14 +322,21 @@ impl Connection {
                 }
             };
             // What hides the table may be gone when its turn has come.
-            is_ruled |= self.rule_behind(&table).is_some() || (changed && self.may_match(&table));
+            match self.rule_behind(&table) {
+                _ if changed && self.may_match(&table) => is_ruled = true,
+                Some(rule) if only_observes && is_insert => observed.push((rule, range)),
+                Some(_) => is_ruled = true,
+                None => {}
+            }
         }
+        let after = After::Several {
+            made,
+            doubts_texts,
+            doubts_unseen,
+        };
         Ok(match (is_ruled, loads) {
-            (false, _) => Several::Whole(After::Several {
-                made,
-                doubts_texts,
-                doubts_unseen,
-            }),
+            (false, _) if observed.is_empty() => Several::Whole(after),
+            (false, _) => Several::Observed(observed, after),
             (true, false) => Several::OneByOne,
             // The client would number the packets of its file after those of an answer that it never saw.
             (true, true) => Several::Refuse(Unsupported::Several),

@@ -1,6 +1,9 @@
 //! Texts of several statements, statements of several packets, and statements prepared out of a text.
 
+use std::sync::Arc;
+
 use keywright_rewrite::KeyForm;
+use keywright_session::*;
 
 use super::rig::*;
 
@@ -161,4 +164,71 @@ fn execute_of_a_text_that_may_be_another_by_now_is_refused() {
         }
         assert_eq!(r.output().get(4), Some(&0xFF), "after {between}");
     }
+}
+
+/// The packets of an answer to a client that is told where column definitions end.
+fn with_ends(answer: &[u8], columns: usize) -> Vec<u8> {
+    let (mut rest, mut packets) = (answer, Vec::new());
+    while let Some(front) = rest.get(..3) {
+        let bytes = usize::from(front[0]) | usize::from(front[1]) << 8;
+        packets.push(rest[4..4 + bytes].to_vec());
+        rest = &rest[4 + bytes..];
+    }
+    let end = vec![0xFE, 0, 0, 2, 0];
+    *packets.last_mut().unwrap() = end.clone();
+    packets.insert(1 + columns, end);
+    let numbered = (1..).zip(packets);
+    numbered.flat_map(|(at, body)| packet(at, &body)).collect()
+}
+
+#[test]
+fn the_end_of_column_definitions_tells_of_another_result() {
+    let mut r = rig(KeyForm::Integer, MULTI);
+    let text = "INSERT INTO t (a) VALUES (1); SELECT 1; SELECT 2";
+    assert!(has(&r.query(text), "@@session.sql_mode"));
+    r.answer(&with_ends(&probe("1"), 6));
+    r.answer(&ok(1, 100));
+    r.output();
+    let one = with_ends(&rows(&["1"]), 1);
+    let ends = |output: &[u8]| -> Vec<u8> {
+        let ends = output
+            .windows(9)
+            .filter(|part| part.starts_with(&[5, 0, 0]));
+        ends.filter(|part| part[4] == 0xFE)
+            .map(|part| part[7])
+            .collect()
+    };
+    for byte in &one {
+        r.answer(&[*byte]);
+    }
+    assert_eq!(ends(&r.output()), [2 | 8; 2]);
+    r.answer(&one);
+    assert_eq!(ends(&r.output()), [2; 2], "the last");
+}
+
+/// Where rules only observe, a text goes out as it is.
+#[test]
+fn a_text_of_observed_statements_stays_whole() {
+    const TEXT: &str = "SELECT 1; INSERT INTO t (a) VALUES (1); INSERT INTO t (id) VALUES (a + 1)";
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF | MULTI);
+    let rule = r.rule_in(Mode::Observe);
+    r.s = Session::new(Arc::new(Rules::new(vec![rule], false)), r.facts());
+    assert_eq!(r.probed(TEXT, "1").get(5..), Some(TEXT));
+    let outcomes: Vec<_> = r.s.events().iter().map(|event| event.outcome).collect();
+    let native = StatementOutcome::Native(None);
+    let passed = |outcome: &StatementOutcome| matches!(outcome, StatementOutcome::Passed(_));
+    assert_eq!(outcomes[..2], [StatementOutcome::Observed, native]);
+    assert!(
+        passed(&outcomes[2]) && outcomes[3..] == [native],
+        "{outcomes:?}"
+    );
+    let answer = [ok(1, 0), ok(1, 7), ok(1, 8)];
+    let mut whole = Vec::new();
+    for (at, part) in (1..).zip(&answer) {
+        let more = if at < 3 { 8 } else { 0 };
+        whole.extend(packet(at, &[0, 1, part[6], 2 | more, 0, 0, 0]));
+    }
+    r.answer(&whole);
+    assert_eq!(r.output(), whole);
+    assert!(has(&r.query("SELECT 2"), "SELECT 2"));
 }
