@@ -87,6 +87,7 @@ pub use read::last_insert_id::{
     last_insert_id_use_of,
 };
 pub use read::load_data::Load;
+pub use read::next_value::{NEXT_VALUES_MAX, NextValue, next_value};
 pub use read::query::cross_check::SecondReading;
 pub use read::split::{Piece, split, split_first, without_terminator};
 pub use read::statement_kind::{Kind, behind_set_statement, kind};

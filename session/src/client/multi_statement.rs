@@ -74,6 +74,7 @@ impl Connection {
                     }
                 },
                 Reading::Load(table) | Reading::Unsupported(table, _, _) => table,
+                Reading::NextValue(next) => next.table,
                 Reading::Prepare(_) | Reading::Execute(_) | Reading::Hidden(_) => {
                     is_ruled = true;
                     continue;

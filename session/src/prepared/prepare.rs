@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Plan, RowsFrom, StateChange, Unread, Unsupported, kind};
+use keywright_rewrite::{Kind, Plan, RowsFrom, StateChange, Unread, Unsupported, kind};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::packets::{without_injected, write_close, write_command};
@@ -20,7 +20,9 @@ use crate::insert::plan::Planned;
 use crate::job::{Job, Next, Turn, Work};
 use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::select_statement::SelectStatement;
-use crate::prepared::statements::{Changes, LAST_PREPARED, Made, Passed, SqlMode, Statement};
+use crate::prepared::statements::{
+    Changes, LAST_PREPARED, Made, NextStatement, Passed, SqlMode, Statement,
+};
 use crate::step::Step;
 
 /// A statement whose PREPARE is under way, with room for its keys.
@@ -30,6 +32,8 @@ pub(crate) enum Preparing {
     Rows(Statement),
     /// Its rows come from a query.
     Query(SelectStatement),
+    /// It asks for keys.
+    Next(NextStatement),
 }
 
 impl Work for Preparing {
@@ -68,6 +72,11 @@ impl Work for Preparing {
                     connection.statements.selects.insert(number, select);
                 }
             }
+            Self::Next(next) => {
+                if let Some(number) = connection.tell_prepared(end, answer, &next.injected()) {
+                    connection.statements.nexts.insert(number, next);
+                }
+            }
         }
         Job::Idle
     }
@@ -89,7 +98,15 @@ impl Connection {
             Ok(true) => return self.unsupported_prepare(query, None, Unsupported::Blank),
             Err(step) => return step.into(),
         }
-        let facts = kind(query.text, &self.context.modes).facts();
+        let kind = kind(query.text, &self.context.modes);
+        if kind == Kind::NextValue {
+            match self.read_next_value(query.text) {
+                Err(()) => return self.ask_context().into(),
+                Ok(Some(next)) => return self.prepare_next_value(query, &next),
+                Ok(None) => {}
+            }
+        }
+        let facts = kind.facts();
         match facts.rows {
             RowsFrom::Written if !self.may_be_ruled(query.text) => {
                 self.prepare_passed(query, Changes::Nothing)

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Unsupported, Variant};
+use keywright_rewrite::{
+    Flavour, KeyForm, NextValue, Plan, Prepared, TableName, Unsupported, Variant,
+};
 use keywright_wire::params::Type;
 
 use crate::answer::reply::Effect;
@@ -237,12 +239,33 @@ pub(crate) struct OrderedText {
     pub(crate) _held: Held,
 }
 
+/// A prepared statement that asks for keys.
+#[derive(Debug)]
+pub(crate) struct NextStatement {
+    /// Its table is named in full.
+    pub(crate) next: NextValue,
+    /// What its parameters are.
+    pub(crate) form: KeyForm,
+    /// The memory of its text.
+    pub(crate) _held: Held,
+}
+
+impl NextStatement {
+    /// The parameters that its client does not know of: all.
+    pub(crate) fn injected(&self) -> Vec<u16> {
+        let count = u16::try_from(self.next.count).unwrap_or(u16::MAX);
+        (0..count).collect()
+    }
+}
+
 /// All prepared statements of a connection.
 #[derive(Debug)]
 pub(crate) struct Statements {
     pub(crate) ours: BTreeMap<u32, Statement>,
     /// Those whose rows come from a query.
     pub(crate) selects: BTreeMap<u32, SelectStatement>,
+    /// Those that ask for keys.
+    pub(crate) nexts: BTreeMap<u32, NextStatement>,
     pub(crate) passed: BTreeMap<u32, Passed>,
     /// By the client's number: the same text as the client's, prepared too.
     pub(crate) as_is: BTreeMap<u32, u32>,
@@ -262,6 +285,7 @@ impl Statements {
         Self {
             ours: BTreeMap::new(),
             selects: BTreeMap::new(),
+            nexts: BTreeMap::new(),
             passed: BTreeMap::new(),
             as_is: BTreeMap::new(),
             last: LAST_PREPARED,
@@ -286,7 +310,8 @@ impl Statements {
 
     /// Whether no further one on a rule's table may be prepared.
     pub(crate) fn is_full(&self) -> bool {
-        self.ours.len().saturating_add(self.selects.len()) >= self.max
+        let others = self.selects.len().saturating_add(self.nexts.len());
+        self.ours.len().saturating_add(others) >= self.max
     }
 
     /// Whether there is an INSERT that goes by the list of rules.

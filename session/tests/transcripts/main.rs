@@ -15,6 +15,7 @@ mod left_out;
 mod load;
 mod moved;
 mod narrow;
+mod next_value;
 mod open_transactions;
 mod prepared;
 mod rig;
