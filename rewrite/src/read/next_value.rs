@@ -97,7 +97,18 @@ impl NextValue {
 
 impl Cursor<'_> {
     /// Whether what stands behind SELECT may begin one.
+    #[inline]
     pub(crate) fn begins_next_value(&self) -> Result<bool, Unread> {
+        let mut bytes = self.rest().iter();
+        match bytes.find(|byte| !byte.is_ascii_whitespace()) {
+            // Comments may stand before it.
+            Some(b'n' | b'N' | b'/' | b'#' | b'-') => self.is_next_value(),
+            Some(b'*') if self.inside => self.is_next_value(),
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    fn is_next_value(&self) -> Result<bool, Unread> {
         let mut ahead = *self;
         Ok(ahead.accept("NEXT")?
             && (ahead.accept("VALUE")? || ahead.peek()?.kind == TokenKind::Decimal))

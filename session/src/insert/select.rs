@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    LastInsertIdUse, QueryPlan, SelectConstruct, Unsupported, is_out_of_range, last_insert_id_use,
+    LastInsertIdUse, QueryPlan, SelectConstruct, Unsupported, is_out_of_range, kind,
+    last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::write_packet;
@@ -21,7 +22,7 @@ use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::leaves_out::{LeavesOut, Native};
 use crate::job::{Job, Next, Turn, Work};
-use crate::judge::{Facts, ROWS_FIRST, Reason, Verdict, decide};
+use crate::judge::{Facts, ROWS_FIRST, Reason, Verdict, decide, decide_unread};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// How many times more rows the next try has keys for: from a snowflake's 64 by way of 512 to the 4096 of a tick.
@@ -68,6 +69,13 @@ impl Connection {
         }
         match decide(self.policy(Some(index)), &Facts::of_query(&plan)) {
             Verdict::Rewrite => {}
+            Verdict::Pass if plan.is_guarded() => {
+                if let Some(what) = self.forbids_guard(index) {
+                    return self.unsupported(query, Some(index), what);
+                }
+                let kind = kind(query.text, &self.context.modes);
+                return self.guarded_query((kind, query), index, &plan);
+            }
             Verdict::Pass => return self.pass_query(query, After::Nothing),
             Verdict::Observe(what) => {
                 if let Some(what) = what {
@@ -98,6 +106,20 @@ impl Connection {
         }
         let source = Source::Text { front: query.front };
         self.try_select(index, Arc::new(plan), source)
+    }
+
+    /// What keeps a statement from going out with a guard: a row without a key may be found after others have gone in, or the rule says
+    /// that it goes out as it is.
+    pub(crate) fn forbids_guard(&self, rule: usize) -> Option<Unsupported> {
+        let missing = Unsupported::SelectWith(SelectConstruct::KeyMissing);
+        let of = self.rules.rules().get(rule);
+        if decide_unread(self.policy(Some(rule)), missing).is_ok() {
+            return Some(missing);
+        }
+        match of.is_some_and(|rule| rule.repeatable) {
+            true => None,
+            false => Some(Unsupported::SelectWith(SelectConstruct::NotRepeatable)),
+        }
     }
 
     /// Asks for the keys of the first try.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use keywright_rewrite::Unsupported;
+use keywright_rewrite::{QueryPlan, Unsupported};
 use keywright_wire::bytes::Header;
 
 use crate::connection::Connection;
@@ -24,11 +24,17 @@ enum Judged {
 
 impl Connection {
     /// What is to be kept of one that was judged now; `None`: there is no memory for it.
-    pub(crate) fn by_order(&self, rule: usize, text: &[u8]) -> Option<ByOrder> {
+    pub(crate) fn by_order(
+        &self,
+        rule: usize,
+        text: &[u8],
+        guard: Option<QueryPlan>,
+    ) -> Option<ByOrder> {
         let text = OrderedText {
             rule,
             text: text.to_vec(),
             database: self.context.database.clone(),
+            guard,
             _held: self.hold(text.len())?,
         };
         Some(ByOrder {
@@ -87,7 +93,12 @@ impl Connection {
     fn judge(&mut self, of: &OrderedText) -> Judged {
         let changed = Judged::Unsupported(Some(of.rule), Unsupported::TableChanged);
         match self.plan_in(of.database.as_deref(), &of.text) {
-            Ok(Planned::Query(_, plan)) if plan.explicit() => Judged::AsItIs,
+            Ok(Planned::Query(_, plan)) if plan.explicit() => {
+                match of.guard == plan.is_guarded().then_some(plan) {
+                    true => Judged::AsItIs,
+                    false => changed,
+                }
+            }
             Ok(Planned::Pass | Planned::Keyless(_)) => Judged::AsItIs,
             Ok(Planned::Ask(question)) => Judged::Not(self.ask(&question)),
             Ok(Planned::Plan(..) | Planned::Query(..)) => changed,

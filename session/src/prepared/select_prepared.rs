@@ -43,11 +43,17 @@ impl Connection {
                 return self.refuse_statement(query.header).into();
             }
             Verdict::Rewrite => {}
+            Verdict::Pass if plan.is_guarded() => {
+                return match self.forbids_guard(index) {
+                    Some(what) => self.unsupported_prepare(query, Some(index), what),
+                    None => self.prepare_guarded(query, index, plan),
+                };
+            }
             Verdict::Pass => {
                 let by_mode = plan.by_mode().then_some(index);
                 let by_order = match plan.by_order() {
                     false => None,
-                    true => match self.by_order(index, query.text) {
+                    true => match self.by_order(index, query.text, None) {
                         None => return self.refuse_texts(query.header).into(),
                         kept => kept,
                     },

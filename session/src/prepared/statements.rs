@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    Flavour, KeyForm, NextValue, Plan, Prepared, TableName, Unsupported, Variant,
+    Flavour, KeyForm, NextValue, Plan, Prepared, QueryPlan, TableName, Unsupported, Variant,
 };
 use keywright_wire::params::Type;
 
@@ -127,6 +127,8 @@ pub(crate) struct Passed {
     pub(crate) by_mode: Option<ByMode>,
     /// An INSERT whose keys are its own as long as the columns of its table are in such an order.
     pub(crate) by_order: Option<ByOrder>,
+    /// The rule of an INSERT … SELECT that fails for a row that brings no key of its own.
+    pub(crate) guarded: Option<usize>,
     /// An INSERT on the table of a rule that only observed.
     pub(crate) observed: Option<Arc<Observed>>,
     /// The rules whose tables its text may name.
@@ -198,6 +200,7 @@ impl Default for Passed {
             keyless: None,
             by_mode: None,
             by_order: None,
+            guarded: None,
             observed: None,
             named: Vec::new(),
         }
@@ -235,6 +238,8 @@ pub(crate) struct OrderedText {
     pub(crate) text: Vec<u8>,
     /// As of a [`Statement`].
     pub(crate) database: Option<Vec<u8>>,
+    /// How it was prepared, if with a guard.
+    pub(crate) guard: Option<QueryPlan>,
     /// The text's memory.
     pub(crate) _held: Held,
 }

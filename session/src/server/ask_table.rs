@@ -116,8 +116,9 @@ impl Connection {
         let columns = result_columns(answer, is_extended, self.deprecates_eof());
         let columns = columns.unwrap_or_default().into_iter();
         let result = columns.map(|column| ResultColumn {
-            is_integer: column.integer_bits() > 0,
-            is_not_null: column.is_not_null(),
+            is_integer: column.of_type.integer_bits() > 0,
+            is_not_null: column.of_type.is_not_null(),
+            name: column.name,
         });
         self.table_report.result = Some(result.collect());
     }

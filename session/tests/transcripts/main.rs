@@ -7,6 +7,7 @@ mod bulk;
 mod cursors;
 mod cut;
 mod elsewhere;
+mod guarded;
 mod hidden;
 mod in_place;
 mod insert_id;
