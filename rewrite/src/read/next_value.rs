@@ -97,14 +97,13 @@ impl NextValue {
 
 impl Cursor<'_> {
     /// Whether what stands behind SELECT may begin one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begins_next_value(&self) -> Result<bool, Unread> {
-        let mut bytes = self.rest().iter();
-        match bytes.find(|byte| !byte.is_ascii_whitespace()) {
-            // Comments may stand before it.
-            Some(b'n' | b'N' | b'/' | b'#' | b'-') => self.is_next_value(),
-            Some(b'*') if self.inside => self.is_next_value(),
-            Some(_) | None => Ok(false),
+        match self.byte(usize::from(self.byte(0) == b' ')) {
+            // Blanks and comments may stand before it.
+            b'n' | b'N' | b' ' | b'\t'..=b'\r' | b'/' | b'#' | b'-' => self.is_next_value(),
+            b'*' if self.inside => self.is_next_value(),
+            _ => Ok(false),
         }
     }
 
