@@ -12,10 +12,10 @@ use keywright_rewrite::{
 use keywright_wire::answer::End;
 use keywright_wire::bytes::Reader;
 use keywright_wire::capability::FOUND_ROWS;
-use keywright_wire::done::Done;
 use keywright_wire::packets::{only_row, single_ok, write_ok_with_id};
 
 use crate::answer::after::After;
+use crate::answer::reply::{Effect, PendingLastInsertId, Reply, Reported, names_row_count};
 use crate::connection::Connection;
 use crate::job::Job;
 use crate::server::probe::Probe;
@@ -23,130 +23,6 @@ use crate::step::Step;
 
 /// Asks what LAST_INSERT_ID() is.
 pub(crate) const ASK_LAST_INSERT_ID: &[u8] = b"SELECT LAST_INSERT_ID() LIMIT 1";
-
-/// What a statement that is passed on may see and change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Effect {
-    /// It could see LAST_INSERT_ID().
-    pub(crate) sees: bool,
-    /// It calls something that may do more than its text shows.
-    calls: bool,
-    /// It asks for ROW_COUNT().
-    pub(crate) counts: bool,
-    pub(crate) change: LastInsertIdChange,
-    /// It is an INSERT: its OK packet says whether a key was generated.
-    pub(crate) inserts: bool,
-}
-
-impl Effect {
-    /// Of a statement that was not read.
-    pub(crate) const UNKNOWN: Self = Self {
-        sees: true,
-        calls: true,
-        counts: false,
-        change: LastInsertIdChange::Unknown,
-        inserts: false,
-    };
-}
-
-/// What the session must know to correct the answer to a rewritten statement.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    last_insert_id: LastInsertId,
-    rows: u64,
-    keys: u64,
-    /// The first key.
-    first: Option<u64>,
-    may_skip: bool,
-    on_duplicate: bool,
-    /// An update that changes nothing counts as one row, as an insert does.
-    counts_found: bool,
-    /// Of several rows the answer says how many were updated.
-    tells_updates: bool,
-    /// The statement may have given LAST_INSERT_ID() a value of its own.
-    may_change: bool,
-    /// What LAST_INSERT_ID() showed before, as far as that is known.
-    before: Option<u64>,
-}
-
-/// What LAST_INSERT_ID() has to become before anybody can see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PendingLastInsertId {
-    /// This.
-    To(u64),
-    /// This if the server's is above a number, and else what it was before: it counts the keys of a LOAD DATA.
-    ToIfAbove { above: u64, id: u64, before: u64 },
-}
-
-impl PendingLastInsertId {
-    /// The number, if it is known.
-    fn id(self) -> Option<u64> {
-        match self {
-            Self::To(id) => Some(id),
-            Self::ToIfAbove { .. } => None,
-        }
-    }
-
-    /// The number, as the server computes it.
-    fn expression(self) -> String {
-        match self {
-            Self::To(id) => id.to_string(),
-            Self::ToIfAbove { above, id, before } => {
-                format!("IF(LAST_INSERT_ID()>{above},{id},{before})")
-            }
-        }
-    }
-}
-
-/// What LAST_INSERT_ID() is to show after a statement that succeeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reported {
-    /// What it showed before; the server's own id in the OK packet is right.
-    Before,
-    /// What it showed before, although the server has the key that did not go in.
-    NotThatKey,
-    /// This key, in the OK packet too.
-    Key(u64),
-}
-
-impl Reply {
-    /// The id that native auto-increment would have reported.
-    fn reported(&self, done: Done, payload: &[u8]) -> Reported {
-        let Some(first) = self.first else {
-            return Reported::Before;
-        };
-        let nothing = self.may_skip && done.affected_rows == 0;
-        match self.last_insert_id {
-            LastInsertId::None => Reported::Before,
-            LastInsertId::Wrapped if nothing => Reported::NotThatKey,
-            LastInsertId::Wrapped => Reported::Key(first),
-            LastInsertId::Literal if !self.may_skip => Reported::Key(first),
-            LastInsertId::Literal if self.rows == 1 && self.went_in(done, first) => {
-                Reported::Key(first)
-            }
-            LastInsertId::Literal if self.rows == 1 || nothing => Reported::Before,
-            // Several rows, and the server does not say which went in: none, or as if the first did.
-            LastInsertId::Literal if self.updated_all(done, payload) => Reported::Before,
-            LastInsertId::Literal => Reported::Key(first),
-        }
-    }
-
-    /// Whether each of several rows found another to update, perhaps to what it was.
-    fn updated_all(&self, done: Done, payload: &[u8]) -> bool {
-        let updated = updated_rows(payload).filter(|_| self.tells_updates);
-        let updated = updated.and_then(|rows| rows.checked_mul(2));
-        let all = self.on_duplicate.then(|| self.rows.saturating_mul(2));
-        updated.or(all) == Some(done.affected_rows)
-    }
-
-    /// Whether the only row went in. The number of rows tells, which for an update is 2, or 0 when nothing changed. Where rows that are
-    /// found count it is 1 then, and the reported id tells: a column without AUTO_INCREMENT reports none, and a value may report another.
-    fn went_in(&self, done: Done, first: u64) -> bool {
-        let is_counted = !(self.on_duplicate && self.counts_found);
-        let is_reported = done.insert_id == 0 || done.insert_id == first;
-        done.affected_rows == 1 && (is_counted || is_reported)
-    }
-}
 
 impl Connection {
     /// What LAST_INSERT_ID() shows, as far as that is known.
@@ -410,28 +286,4 @@ impl Connection {
             Job::Idle
         }
     }
-}
-
-/// How many rows were updated, as the OK packet of a statement of several rows says in words: `Records: 2  Duplicates: 1  Warnings: 0`,
-/// in the language of the session.
-fn updated_rows(payload: &[u8]) -> Option<u64> {
-    let mut reader = Reader(payload);
-    reader.u8()?;
-    reader.lenenc()?;
-    reader.lenenc()?;
-    reader.u16()?;
-    reader.u16()?;
-    let words = std::str::from_utf8(reader.text()?).ok()?;
-    let mut numbers = words
-        .split(|of: char| !of.is_ascii_digit())
-        .filter(|part| !part.is_empty());
-    let second = numbers.nth(1)?.parse().ok()?;
-    (numbers.count() == 1).then_some(second)
-}
-
-/// Whether a text may ask for ROW_COUNT().
-pub(crate) fn names_row_count(text: &[u8]) -> bool {
-    const NAME: &[u8] = b"row_count";
-    text.windows(NAME.len())
-        .any(|part| part.eq_ignore_ascii_case(NAME))
 }
