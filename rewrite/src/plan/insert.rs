@@ -56,9 +56,7 @@ impl Insert {
                 is_signed: key.is_signed,
                 zero_is_value: modes.no_auto_value_on_zero,
                 is_strict: modes.strict == Some(true) && !self.head.ignore,
-                // What a query yields may be put aside before it is stored.
-                is_lax: (modes.strict == Some(false) || self.head.ignore)
-                    && self.source != Source::Query,
+                is_lax: modes.strict == Some(false) || self.head.ignore,
             },
             is_strict_behind: key.is_strict,
             in_row: self.source == Source::Rows,

@@ -406,6 +406,8 @@ fn asked(as_integer: AsInteger, wanted: Wanted<'_>, seen: &mut Scanned) -> Resul
     // What was called before in the row may have written to a table that rolls nothing back: then the server only warns.
     let care = Care {
         is_strict: wanted.care.is_strict && !seen.calls,
+        // What a query yields may be put aside before it is stored.
+        is_lax: wanted.care.is_lax && !wanted.in_query,
         ..wanted.care
     };
     match as_integer.meaning(care) {

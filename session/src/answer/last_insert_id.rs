@@ -72,8 +72,7 @@ impl Connection {
             first: keys.number(0),
             may_skip: plan.ignore() || plan.on_duplicate(),
             on_duplicate: plan.on_duplicate(),
-            counts_found: self.counts_found(),
-            tells_updates: plan.on_duplicate() && !plan.ignore() && !self.counts_found(),
+            may_ignore: plan.ignore(),
             may_change: plan.sees_last_insert_id(),
             before: self.shown_last_insert_id(),
         }
@@ -107,9 +106,7 @@ impl Connection {
             first: keys.number(0),
             may_skip: plan.may_skip(),
             on_duplicate: plan.on_duplicate(),
-            counts_found: self.counts_found(),
-            // With IGNORE it says how many rows were left out.
-            tells_updates: false,
+            may_ignore: true,
             // It is not known what is in the SELECT.
             may_change: true,
             before: self.shown_last_insert_id(),
@@ -126,7 +123,7 @@ impl Connection {
             self.down.extend_from_slice(answer);
             return;
         };
-        let id = match reply.reported(done, payload) {
+        let id = match reply.reported(done, payload, self.counts_found()) {
             Reported::Before => {
                 // The server may have made a number of its own, in another column than the rule's.
                 if reply.may_change

@@ -39,10 +39,8 @@ pub(crate) struct Reply {
     pub(crate) first: Option<u64>,
     pub(crate) may_skip: bool,
     pub(crate) on_duplicate: bool,
-    /// An update that changes nothing counts as one row, as an insert does.
-    pub(crate) counts_found: bool,
-    /// Of several rows the answer says how many were updated.
-    pub(crate) tells_updates: bool,
+    /// It may say IGNORE: then the answer tells how many of several rows were left out, and else how many were updated.
+    pub(crate) may_ignore: bool,
     /// The statement may have given LAST_INSERT_ID() a value of its own.
     pub(crate) may_change: bool,
     /// What LAST_INSERT_ID() showed before, as far as that is known.
@@ -91,7 +89,8 @@ pub(crate) enum Reported {
 
 impl Reply {
     /// The id that native auto-increment would have reported.
-    pub(crate) fn reported(&self, done: Done, payload: &[u8]) -> Reported {
+    /// `counts_found`: an update that changes nothing counts as one row, as an insert does.
+    pub(crate) fn reported(&self, done: Done, payload: &[u8], counts_found: bool) -> Reported {
         let Some(first) = self.first else {
             return Reported::Before;
         };
@@ -101,19 +100,22 @@ impl Reply {
             LastInsertId::Wrapped if nothing => Reported::NotThatKey,
             LastInsertId::Wrapped => Reported::Key(first),
             LastInsertId::Literal if !self.may_skip => Reported::Key(first),
-            LastInsertId::Literal if self.rows == 1 && self.went_in(done, first) => {
+            LastInsertId::Literal if self.rows == 1 && self.went_in(done, first, counts_found) => {
                 Reported::Key(first)
             }
             LastInsertId::Literal if self.rows == 1 || nothing => Reported::Before,
             // Several rows, and the server does not say which went in: none, or as if the first did.
-            LastInsertId::Literal if self.updated_all(done, payload) => Reported::Before,
+            LastInsertId::Literal if self.updated_all(done, payload, counts_found) => {
+                Reported::Before
+            }
             LastInsertId::Literal => Reported::Key(first),
         }
     }
 
     /// Whether each of several rows found another to update, perhaps to what it was.
-    fn updated_all(&self, done: Done, payload: &[u8]) -> bool {
-        let updated = updated_rows(payload).filter(|_| self.tells_updates);
+    #[cold]
+    fn updated_all(&self, done: Done, payload: &[u8], counts_found: bool) -> bool {
+        let updated = updated_rows(payload).filter(|_| !self.may_ignore && !counts_found);
         let updated = updated.and_then(|rows| rows.checked_mul(2));
         let all = self.on_duplicate.then(|| self.rows.saturating_mul(2));
         updated.or(all) == Some(done.affected_rows)
@@ -121,8 +123,8 @@ impl Reply {
 
     /// Whether the only row went in. The number of rows tells, which for an update is 2, or 0 when nothing changed. Where rows that are
     /// found count it is 1 then, and the reported id tells: a column without AUTO_INCREMENT reports none, and a value may report another.
-    fn went_in(&self, done: Done, first: u64) -> bool {
-        let is_counted = !(self.on_duplicate && self.counts_found);
+    fn went_in(&self, done: Done, first: u64, counts_found: bool) -> bool {
+        let is_counted = !(self.on_duplicate && counts_found);
         let is_reported = done.insert_id == 0 || done.insert_id == first;
         done.affected_rows == 1 && (is_counted || is_reported)
     }

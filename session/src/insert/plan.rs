@@ -131,7 +131,7 @@ impl Connection {
             name: rule.column.as_bytes(),
             form: rule.form,
             live: self.table_report.columns.as_deref().unwrap_or_default(),
-            watched: rule.watched || self.is_watched_now(schema, name),
+            watched: rule.watched || (self.context.doubts_tables && self.is_watched_now(table)),
             is_signed: rule.is_signed && was_seen,
             is_strict: rule.repeatable && was_seen,
         };
@@ -169,8 +169,10 @@ impl Connection {
     }
 
     /// Whether a table got a trigger that may read LAST_INSERT_ID() since this connection has its rules.
-    fn is_watched_now(&self, schema: &[u8], name: &[u8]) -> bool {
-        self.context.doubts_tables && self.rules.schema().is_watched(schema, name)
+    #[cold]
+    fn is_watched_now(&self, table: &TableName) -> bool {
+        let (schema, name) = self.named(table);
+        self.rules.schema().is_watched(schema, name)
     }
 
     /// MySQL (9.7) computes the update of a duplicate with NULLs when it goes through a view and the rows of the query were
