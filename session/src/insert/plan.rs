@@ -127,14 +127,17 @@ impl Connection {
                 Some(_) => {}
             }
         }
-        let key = KeyColumn {
+        let mut key = KeyColumn {
             name: rule.column.as_bytes(),
             form: rule.form,
             live: self.table_report.columns.as_deref().unwrap_or_default(),
-            watched: rule.watched || (self.context.doubts_tables && self.is_watched_now(table)),
+            watched: rule.watched,
             is_signed: rule.is_signed && was_seen,
             is_strict: rule.repeatable && was_seen,
         };
+        if self.context.doubts_tables {
+            key.watched |= self.is_watched_now(table);
+        }
         let modes = &self.context.modes;
         let result = self.table_report.result.as_deref();
         if second.is_some()
