@@ -181,17 +181,43 @@ impl Context {
             return false;
         };
         self.identity = Some(identity.to_vec());
-        let has = |name: &[u8]| mode.split(|byte| *byte == b',').any(|part| part == name);
-        self.modes.ansi_quotes = has(b"ANSI_QUOTES");
-        self.modes.no_backslash_escapes = has(b"NO_BACKSLASH_ESCAPES");
-        self.modes.no_auto_value_on_zero = Some(has(b"NO_AUTO_VALUE_ON_ZERO"));
-        self.modes.strict = Some(has(b"STRICT_TRANS_TABLES") || has(b"STRICT_ALL_TABLES"));
+        let modes = SqlModes::of(mode);
+        self.modes.ansi_quotes = modes.ansi_quotes;
+        self.modes.no_backslash_escapes = modes.no_backslash_escapes;
+        self.modes.no_auto_value_on_zero = Some(modes.no_auto_value_on_zero);
+        self.modes.strict = Some(modes.strict);
         self.modes.charset = CharsetClass::of_name(charset);
         self.database = database;
         self.increment = increment;
         self.insert_id_set = insert_id != 0;
         self.known = true;
         true
+    }
+}
+
+/// What of sql_mode the session must know.
+#[derive(Default)]
+struct SqlModes {
+    ansi_quotes: bool,
+    no_backslash_escapes: bool,
+    no_auto_value_on_zero: bool,
+    strict: bool,
+}
+
+impl SqlModes {
+    /// Of the variable's value, which is read once: every connection asks for it.
+    fn of(value: &[u8]) -> Self {
+        let mut modes = Self::default();
+        for name in value.split(|byte| *byte == b',') {
+            match name {
+                b"ANSI_QUOTES" => modes.ansi_quotes = true,
+                b"NO_BACKSLASH_ESCAPES" => modes.no_backslash_escapes = true,
+                b"NO_AUTO_VALUE_ON_ZERO" => modes.no_auto_value_on_zero = true,
+                b"STRICT_TRANS_TABLES" | b"STRICT_ALL_TABLES" => modes.strict = true,
+                _ => {}
+            }
+        }
+        modes
     }
 }
 
