@@ -10,14 +10,13 @@ use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::values::BadValue;
 
-use crate::answer::after::{After, Named, Texts};
+use crate::answer::after::{After, Texts};
 use crate::client::attributes::{UNKNOWN_TYPE, attributes_of};
 use crate::client::decode::Undecoded;
 use crate::connection::Connection;
-use crate::insert::native::Native;
+use crate::insert::leaves_out::Native;
 use crate::job::Next;
-use crate::prepared::text_prepare::TextStatement;
-use crate::server::context::is_harmless_set;
+use crate::server::context::{Named, TextStatement, is_harmless_set};
 
 /// A command that has come whole.
 pub(crate) struct Whole<'a> {

@@ -10,7 +10,7 @@ use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 use crate::answer::after::After;
 use crate::client::decode::Undecoded;
 use crate::connection::Connection;
-use crate::insert::native::Native;
+use crate::insert::leaves_out::Native;
 use crate::job::Next;
 use crate::judge::decide_unread;
 use crate::prepared::observed::Execution;

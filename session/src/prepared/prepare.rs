@@ -11,14 +11,15 @@ use keywright_wire::packets::{without_injected, write_close, write_command};
 use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::After;
-use crate::answer::last_insert_id::names_row_count;
+use crate::answer::reply::names_row_count;
 use crate::client::attributes::beginning_end;
+use crate::client::decode::Undecoded;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
-use crate::job::{Job, Next};
+use crate::job::{Job, Next, Turn, Work};
 use crate::judge::{Facts, Verdict, decide};
-use crate::prepared::select_prepared::SelectStatement;
+use crate::prepared::select_statement::SelectStatement;
 use crate::prepared::statements::{Changes, LAST_PREPARED, Made, Passed, SqlMode, Statement};
 use crate::step::Step;
 
@@ -31,13 +32,30 @@ pub(crate) enum Preparing {
     Query(SelectStatement),
 }
 
-impl Preparing {
+impl Work for Preparing {
+    fn turn(&self) -> Turn {
+        Turn::Upstream
+    }
+
+    fn on_client(
+        self: Box<Self>,
+        _connection: &mut Connection,
+        _bytes: &[u8],
+    ) -> Result<Next, Undecoded> {
+        Ok(Job::Work(self).with(Step::Blocked))
+    }
+
     /// The upstream's answer has come whole.
-    pub(crate) fn on_reply(self, connection: &mut Connection, end: Option<End>, answer: &[u8]) {
-        match self {
+    fn on_reply(
+        self: Box<Self>,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
+        match *self {
             Self::Rows(mut statement) => {
                 let Some(made) = statement.variants.first_mut() else {
-                    return;
+                    return Job::Idle;
                 };
                 let injected: Vec<u16> = made.prepared.injected.iter().map(|one| one.at).collect();
                 if let Some(number) = connection.tell_prepared(end, answer, &injected) {
@@ -51,6 +69,7 @@ impl Preparing {
                 }
             }
         }
+        Job::Idle
     }
 }
 
@@ -189,8 +208,7 @@ impl Connection {
             is_passed: false,
         };
         self.forget_command();
-        Job::Prepare(Box::new(Preparing::Rows(statement)))
-            .with(Step::Consumed(query.header.total()))
+        Job::Work(Box::new(Preparing::Rows(statement))).with(Step::Consumed(query.header.total()))
     }
 
     /// A statement that is too long to gather: it is passed on unless it may be for a table with a rule.

@@ -8,11 +8,10 @@ use keywright_wire::answer::Shape;
 use crate::answer::after::After;
 use crate::client::text::Query;
 use crate::connection::Connection;
-use crate::insert::native::Native;
+use crate::insert::leaves_out::Native;
 use crate::job::Next;
 use crate::judge::decide_unread;
-use crate::prepared::by_order::ByOrder;
-use crate::prepared::statements::{ByMode, Changes, Observed, ObservedInsert, Passed};
+use crate::prepared::statements::{ByMode, ByOrder, Changes, Observed, ObservedInsert, Passed};
 use crate::server::context::is_harmless_set;
 use crate::step::StatementOutcome;
 

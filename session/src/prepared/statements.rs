@@ -7,12 +7,11 @@ use keywright_core::KeyBatch;
 use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Unsupported, Variant};
 use keywright_wire::params::Type;
 
-use crate::answer::after::Named;
-use crate::answer::last_insert_id::Effect;
+use crate::answer::reply::Effect;
 use crate::budget::Held;
-use crate::insert::native::{LeavesOut, Native};
-use crate::prepared::by_order::ByOrder;
-use crate::prepared::select_prepared::SelectStatement;
+use crate::insert::leaves_out::{LeavesOut, Native};
+use crate::prepared::select_statement::SelectStatement;
+use crate::server::context::Named;
 
 /// MariaDB's number for the statement that was prepared last.
 pub(crate) const LAST_PREPARED: u32 = u32::MAX;
@@ -218,6 +217,24 @@ pub(crate) enum Changes {
         dropped: Vec<Named>,
         made: Vec<Named>,
     },
+}
+
+/// What is kept of an INSERT … SELECT that brings its own keys and lists no columns.
+#[derive(Debug, Clone)]
+pub(crate) struct ByOrder {
+    pub(crate) text: Arc<OrderedText>,
+    /// As of a [`Statement`].
+    pub(crate) schema: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct OrderedText {
+    pub(crate) rule: usize,
+    pub(crate) text: Vec<u8>,
+    /// As of a [`Statement`].
+    pub(crate) database: Option<Vec<u8>>,
+    /// The text's memory.
+    pub(crate) _held: Held,
 }
 
 /// All prepared statements of a connection.
