@@ -162,6 +162,9 @@ impl Connection {
         if self.events.is_empty() {
             self.events = Vec::new();
         }
+        if self.under_way.is_empty() {
+            self.under_way = Vec::new();
+        }
     }
 
     /// Longest command that can be gathered now.
@@ -187,6 +190,10 @@ impl Connection {
 
     pub(crate) fn note(&mut self, rule: Option<usize>, outcome: StatementOutcome) {
         let rule = rule.map(|index| self.rules.configured(index));
+        if self.events.capacity() == 0 {
+            // Mostly the driver takes it before there is another.
+            self.events.reserve_exact(1);
+        }
         self.events.push(Event { rule, outcome });
     }
 

@@ -8,6 +8,7 @@ use keywright_wire::bytes::Reader;
 use keywright_wire::protocol::{NO_BACKSLASH_ESCAPES, NULL};
 
 use crate::budget::Held;
+use crate::rules::Rules;
 use crate::step::SessionFacts;
 
 /// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
@@ -99,7 +100,7 @@ pub(crate) struct Context {
     /// How often this connection alone had reason to doubt its tables.
     pub(crate) doubts: u64,
     /// Which server it is, in the words of the store; `None`: it was not asked yet.
-    pub(crate) identity: Option<Vec<u8>>,
+    pub(crate) identity: Option<Arc<[u8]>>,
     /// Whether the server may still have a statement of the proxy's own, with keys that are used up.
     pub(crate) has_own_text: bool,
 }
@@ -189,8 +190,9 @@ impl Context {
         self.with_key.push(table);
     }
 
-    /// Takes in the row that [`probe`] asked for. False if that is not what it is.
-    pub(crate) fn learn(&mut self, row: &[u8]) -> bool {
+    /// Takes in the row that [`probe`] asked for. False if that is not what it is. The server's identity is the one in `rules` if
+    /// they have it, so that connections have no copies of their own.
+    pub(crate) fn learn(&mut self, row: &[u8], rules: &Rules) -> bool {
         let mut reader = Reader(row);
         let (Some(mode), Some(charset)) = (reader.text(), reader.text()) else {
             return false;
@@ -217,7 +219,8 @@ impl Context {
         let Some(identity) = reader.text() else {
             return false;
         };
-        self.identity = Some(identity.to_vec());
+        let named = rules.server(identity);
+        self.identity = Some(named.unwrap_or_else(|| Arc::from(identity)));
         let modes = SqlModes::of(mode);
         self.modes.ansi_quotes = modes.ansi_quotes;
         self.modes.no_backslash_escapes = modes.no_backslash_escapes;
