@@ -190,10 +190,6 @@ impl Connection {
 
     pub(crate) fn note(&mut self, rule: Option<usize>, outcome: StatementOutcome) {
         let rule = rule.map(|index| self.rules.configured(index));
-        if self.events.capacity() == 0 {
-            // Mostly the driver takes it before there is another.
-            self.events.reserve_exact(1);
-        }
         self.events.push(Event { rule, outcome });
     }
 
