@@ -182,12 +182,12 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
                 let serves = Arc::clone(shared);
                 // Before anybody asks whether some are left.
                 let place = ConnectionSlot::take(&shared.counters);
-                shared.threads.give(|buffers| async move {
+                shared.threads.give(|seat| async move {
                     let number = serves.accepted.fetch_add(1, Ordering::Relaxed) + 1;
                     let at = (index, number);
                     let span = span_of(client.address(), at, &serves);
-                    let served = serve_client((client, place), at, (&serves, buffers), &span);
-                    if let Err(error) = served.await {
+                    let given = (&serves, seat.buffers());
+                    if let Err(error) = serve_client((client, place), at, given, &span).await {
                         span.in_scope(|| tracing::debug!(%error, "connection ended"));
                     }
                 });

@@ -162,6 +162,9 @@ impl Connection {
         if self.events.is_empty() {
             self.events = Vec::new();
         }
+        if self.under_way.is_empty() {
+            self.under_way = Vec::new();
+        }
     }
 
     /// Longest command that can be gathered now.

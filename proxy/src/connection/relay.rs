@@ -168,9 +168,12 @@ impl Relay {
     /// The client's connection broke.
     pub async fn run(mut self: Box<Self>) -> io::Result<()> {
         let is_cut = self.serve().await?;
-        let last = timeout(Duration::from_millis(CLOSE_MS_MAX), self.tell_client());
-        if let Ok(output) = last.await {
-            output?;
+        // Mostly nothing is left, and the task has no room for the wait.
+        if is_pending(&self.upstream, &self.client) {
+            let last = timeout(Duration::from_millis(CLOSE_MS_MAX), self.tell_client());
+            if let Ok(output) = Box::pin(last).await {
+                output?;
+            }
         }
         let is_at_rest = self.is_at_rest;
         // Of one that has ended nothing is unread, so that closing its socket is all there is to do.

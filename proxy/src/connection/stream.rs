@@ -121,19 +121,22 @@ impl Stream {
         }
     }
 
-    /// Connects to `address:port` or `unix:/path`.
+    /// Connects to `address:port` or `unix:/path`. Whether somebody listens at an address the first read or write may be the one to
+    /// tell: a server speaks first, and a wait for the connection alone would wake the task once more.
     ///
     /// # Errors
     /// Nobody listens there.
     pub async fn connect(target: &str) -> io::Result<Stream> {
-        match target.strip_prefix("unix:") {
-            Some(path) => Ok(Stream::Unix(UnixStream::connect(path).await?)),
-            None => {
-                let stream = TcpStream::connect(target).await?;
-                stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
-            }
+        if let Some(path) = target.strip_prefix("unix:") {
+            return Ok(Stream::Unix(UnixStream::connect(path).await?));
         }
+        let stream = match target.parse() {
+            Ok(address) => TcpStream::from_std(mio::net::TcpStream::connect(address)?.into())?,
+            // Of a name's addresses the first that answers is taken.
+            Err(_) => TcpStream::connect(target).await?,
+        };
+        stream.set_nodelay(true)?;
+        Ok(Stream::Tcp(stream))
     }
 }
 

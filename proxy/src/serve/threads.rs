@@ -26,11 +26,21 @@ struct Thread {
 
 /// A client's place on a thread, free again when it is dropped.
 #[derive(Debug)]
-struct Seat(Arc<AtomicUsize>);
+pub(crate) struct Seat {
+    clients: Arc<AtomicUsize>,
+    buffers: Arc<Buffers>,
+}
+
+impl Seat {
+    /// The buffers of its thread.
+    pub(crate) fn buffers(&self) -> Arc<Buffers> {
+        Arc::clone(&self.buffers)
+    }
+}
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.clients.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -69,8 +79,9 @@ impl Threads {
         Ok((Self(runtimes.iter().map(thread).collect()), runtimes))
     }
 
-    /// Serves a client on the thread that has fewest, of those that have not ended; with its buffers.
-    pub(crate) fn give<F>(&self, client: impl FnOnce(Arc<Buffers>) -> F)
+    /// Serves a client on the thread that has fewest, of those that have not ended. It keeps its seat itself: a task around it would
+    /// have room for it twice.
+    pub(crate) fn give<F>(&self, client: impl FnOnce(Seat) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -79,12 +90,11 @@ impl Threads {
             return;
         };
         thread.clients.fetch_add(1, Ordering::Relaxed);
-        let seat = Seat(Arc::clone(&thread.clients));
-        let client = client(Arc::clone(&thread.buffers));
-        thread.runtime.spawn(async move {
-            let _seat = seat;
-            client.await;
-        });
+        let seat = Seat {
+            clients: Arc::clone(&thread.clients),
+            buffers: Arc::clone(&thread.buffers),
+        };
+        thread.runtime.spawn(client(seat));
     }
 }
 
@@ -123,7 +133,8 @@ mod tests {
         let (gone, is_gone) = channel();
         for client in 0..40 {
             let (tell, gone, mut left) = (tell.clone(), gone.clone(), left.clone());
-            threads.give(|_| async move {
+            threads.give(|seat| async move {
+                let _seat = seat;
                 let _ = tell.send(thread::current().id());
                 // Those of two threads leave first, then all.
                 let _ = left.wait_for(|left| *left > client % 4 / 2).await;
@@ -140,7 +151,8 @@ mod tests {
         }
         for _ in 0..20 {
             let (tell, mut left) = (tell.clone(), left.clone());
-            threads.give(|_| async move {
+            threads.give(|seat| async move {
+                let _seat = seat;
                 let _ = tell.send(thread::current().id());
                 let _ = left.wait_for(|left| *left > 1).await;
             });
@@ -160,7 +172,8 @@ mod tests {
         let (tell, output) = channel();
         for client in 0..3 {
             let tell = tell.clone();
-            threads.give(|_| async move {
+            threads.give(|seat| async move {
+                let _seat = seat;
                 let _ = tell.send(client);
             });
         }

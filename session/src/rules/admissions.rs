@@ -21,7 +21,7 @@ pub(super) struct CountedAdmission {
     pub(super) is_held: bool,
     pub(super) waits_for_store: bool,
     pub(super) is_switched: bool,
-    pub(super) servers: Option<BTreeSet<Vec<u8>>>,
+    pub(super) servers: Option<BTreeSet<Arc<[u8]>>>,
     pub(super) under_way: Arc<AtomicU64>,
     /// What a statement that names one of its tables has in its text; `None`: no single name.
     pub(super) table: Option<Finder<'static>>,
@@ -53,7 +53,7 @@ impl Admissions {
             waits_for_store: admission.waits_for_store,
             is_switched: admission.is_switched,
             servers: admission.servers.as_ref().map(|servers| {
-                let servers = servers.iter().map(|server| server.as_bytes().to_vec());
+                let servers = servers.iter().map(|server| Arc::from(server.as_bytes()));
                 servers.collect()
             }),
             under_way: traffic.count(&admission.name),

@@ -17,6 +17,12 @@ impl Rules {
         self.admissions().map_or(0, |admissions| admissions.version)
     }
 
+    /// The identity of a server on which keys are in force, as all connections share it.
+    pub(crate) fn server(&self, identity: &[u8]) -> Option<Arc<[u8]>> {
+        let mut admissions = self.admissions()?.admissions.iter();
+        admissions.find_map(|admission| admission.servers.as_ref()?.get(identity).cloned())
+    }
+
     /// Whether new statements on those tables wait.
     pub(crate) fn holds(&self, under_way: &UnderWay) -> bool {
         let admissions = self

@@ -64,7 +64,7 @@ impl Connection {
         match probe {
             Probe::Context => {
                 let row = only_row(answer, PROBE_COLUMNS, self.deprecates_eof());
-                if !row.is_some_and(|row| self.context.learn(row)) {
+                if !row.is_some_and(|row| self.context.learn(row, &self.rules)) {
                     return self.fail_own(answer);
                 }
             }

@@ -8,6 +8,7 @@ use keywright_wire::bytes::Reader;
 use keywright_wire::protocol::{NO_BACKSLASH_ESCAPES, NULL};
 
 use crate::budget::Held;
+use crate::rules::Rules;
 use crate::step::SessionFacts;
 
 /// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
@@ -99,7 +100,7 @@ pub(crate) struct Context {
     /// How often this connection alone had reason to doubt its tables.
     pub(crate) doubts: u64,
     /// Which server it is, in the words of the store; `None`: it was not asked yet.
-    pub(crate) identity: Option<Vec<u8>>,
+    pub(crate) identity: Option<Arc<[u8]>>,
     /// Whether the server may still have a statement of the proxy's own, with keys that are used up.
     pub(crate) has_own_text: bool,
 }
@@ -189,8 +190,9 @@ impl Context {
         self.with_key.push(table);
     }
 
-    /// Takes in the row that [`probe`] asked for. False if that is not what it is.
-    pub(crate) fn learn(&mut self, row: &[u8]) -> bool {
+    /// Takes in the row that [`probe`] asked for. False if that is not what it is. The server's identity is the one in `rules` if
+    /// they have it, so that connections have no copies of their own.
+    pub(crate) fn learn(&mut self, row: &[u8], rules: &Rules) -> bool {
         let mut reader = Reader(row);
         let (Some(mode), Some(charset)) = (reader.text(), reader.text()) else {
             return false;
@@ -217,18 +219,45 @@ impl Context {
         let Some(identity) = reader.text() else {
             return false;
         };
-        self.identity = Some(identity.to_vec());
-        let has = |name: &[u8]| mode.split(|byte| *byte == b',').any(|part| part == name);
-        self.modes.ansi_quotes = has(b"ANSI_QUOTES");
-        self.modes.no_backslash_escapes = has(b"NO_BACKSLASH_ESCAPES");
-        self.modes.no_auto_value_on_zero = Some(has(b"NO_AUTO_VALUE_ON_ZERO"));
-        self.modes.strict = Some(has(b"STRICT_TRANS_TABLES") || has(b"STRICT_ALL_TABLES"));
+        let named = rules.server(identity);
+        self.identity = Some(named.unwrap_or_else(|| Arc::from(identity)));
+        let modes = SqlModes::of(mode);
+        self.modes.ansi_quotes = modes.ansi_quotes;
+        self.modes.no_backslash_escapes = modes.no_backslash_escapes;
+        self.modes.no_auto_value_on_zero = Some(modes.no_auto_value_on_zero);
+        self.modes.strict = Some(modes.strict);
         self.modes.charset = CharsetClass::of_name(charset);
         self.database = database;
         self.increment = increment;
         self.insert_id_set = insert_id != 0;
         self.known = true;
         true
+    }
+}
+
+/// What of sql_mode the session must know.
+#[derive(Default)]
+struct SqlModes {
+    ansi_quotes: bool,
+    no_backslash_escapes: bool,
+    no_auto_value_on_zero: bool,
+    strict: bool,
+}
+
+impl SqlModes {
+    /// Of the variable's value, which is read once: every connection asks for it.
+    fn of(value: &[u8]) -> Self {
+        let mut modes = Self::default();
+        for name in value.split(|byte| *byte == b',') {
+            match name {
+                b"ANSI_QUOTES" => modes.ansi_quotes = true,
+                b"NO_BACKSLASH_ESCAPES" => modes.no_backslash_escapes = true,
+                b"NO_AUTO_VALUE_ON_ZERO" => modes.no_auto_value_on_zero = true,
+                b"STRICT_TRANS_TABLES" | b"STRICT_ALL_TABLES" => modes.strict = true,
+                _ => {}
+            }
+        }
+        modes
     }
 }
 
