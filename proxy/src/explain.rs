@@ -11,7 +11,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use keywright_rewrite::{InsertHead, Kind, Modes, kind, load_target, quote_string};
+use keywright_rewrite::{InsertHead, Kind, Modes, RowsFrom, kind, load_target, quote_string};
 use keywright_session::imagine::{Columns, Decision, Explained, Imagine, Imagined, State};
 use keywright_session::{Mode, Rule, Rules, SessionFacts};
 
@@ -171,7 +171,8 @@ impl<'a> Explainer<'a> {
         let modes = self.modes();
         let table = match InsertHead::read(text, &modes) {
             Ok(head) => head.table,
-            Err(_) => load_target(text, &modes).filter(|_| kind(text, &modes) == Kind::LoadData)?,
+            Err(_) => load_target(text, &modes)
+                .filter(|_| kind(text, &modes).facts().rows == RowsFrom::File)?,
         };
         let schema = table.schema.as_deref().or(database)?;
         match self.examples().columns(schema, &table.table) {

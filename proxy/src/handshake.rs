@@ -38,10 +38,30 @@ use protect::{may_need_sight, protect, require_tls, ways, welcome};
 use server::server;
 pub(crate) use server::server_of;
 
+/// One of the two, as a login leaves it.
+pub struct Peer {
+    /// In what protects it.
+    pub stream: Stream,
+    /// What was read of it and belongs to what comes behind the login.
+    pub read: Vec<u8>,
+}
+
+impl From<(Stream, Vec<u8>)> for Peer {
+    fn from((stream, read): (Stream, Vec<u8>)) -> Self {
+        Self { stream, read }
+    }
+}
+
+impl From<Stream> for Peer {
+    fn from(stream: Stream) -> Self {
+        Self::from((stream, Vec::new()))
+    }
+}
+
 /// How a login ended.
 pub enum Ended {
     /// The client and the server, each in what protects the connection to it.
-    Entered(Stream, Stream, Box<Login>),
+    Entered(Peer, Peer, Box<Login>),
     /// The client was refused, and has got the error.
     Refused(Stream),
 }
@@ -55,13 +75,18 @@ pub async fn run(
     upstream: &mut Pending,
     terms: &LoginSettings<'_>,
 ) -> io::Result<Ended> {
-    let mut client = Leg::new(client, 0);
+    let offers_tls = terms.protection.client.settings().is_some();
+    let client = Leg::new(client, 0);
+    // What comes behind its first packet may be TLS.
+    let mut client = match offers_tls {
+        true => client,
+        false => client.reading_ahead(),
+    };
     let mut said = upstream.said().to_vec();
     if said.first() == Some(&0xFF) {
         client.send(&said).await?;
         return Ok(Ended::Refused(client.stream));
     }
-    let offers_tls = terms.protection.client.settings().is_some();
     let server = &upstream.leg()?.stream;
     let is_read = terms.has_rules || may_need_sight(&client.stream, server, terms);
     let greeting = greeting::offer(&mut said, is_read, offers_tls)
@@ -96,8 +121,8 @@ pub async fn run(
     }
     Ok(match reply(&mut client, entered).await? {
         Some(login) => {
-            let upstream = upstream.take()?.stream;
-            Ended::Entered(client.stream, upstream, Box::new(login))
+            let (client, upstream) = (client.into_parts(), upstream.take()?.into_parts());
+            Ended::Entered(client.into(), upstream.into(), Box::new(login))
         }
         None => Ended::Refused(client.stream),
     })

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use keywright_session::Pattern;
 
 use crate::config::{Config, Configured};
-use crate::schema::{self, Extent, KeyColumn, Origin, quoted_string};
+use crate::schema::{self, ADMIN_SQL_MODE, Extent, KeyColumn, Origin, quoted_string};
 
 /// Numbers of 2⁵³ and above lose their last digits in clients that read numbers as doubles.
 const DOUBLE_MAX: u64 = 1 << 53;
@@ -173,9 +173,14 @@ fn of_shard(
              SET GLOBAL auto_increment_offset = {number};"
         );
     }
+    let _ = writeln!(
+        out,
+        "SET @keywright_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = '{ADMIN_SQL_MODE}';"
+    );
     for column in shard.of_rule(index) {
         of_table(out, column, floor);
     }
+    let _ = writeln!(out, "SET SESSION sql_mode = @keywright_sql_mode;");
 }
 
 fn of_table(out: &mut String, column: &KeyColumn, floor: u64) {

@@ -32,9 +32,9 @@ pub use matched::key_columns;
 pub use obstacles::{Obstacles, obstacles};
 pub use quote::{quoted, quoted_string};
 pub use replication::{Filter, Replication, Source};
-pub use rules::{RuleFacts, TableFacts, facts, rules};
+pub use rules::{TableFacts, facts, rules};
 pub use snapshot::{
     Accounts, Column, Denied, ListedView, NativeIds, Privileges, Program, Reference, Server,
     Settings, Snapshot, StatementContext, Surroundings, SwitchContext, Table, Trigger, Unshown,
 };
-pub use take::{Taken, connect, take, take_all};
+pub use take::{ADMIN_SQL_MODE, Taken, connect, take, take_all};

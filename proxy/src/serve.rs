@@ -20,11 +20,10 @@ use tokio::time::timeout;
 use crate::config::Config;
 use crate::connection::memory::Memory;
 use crate::connection::slot::ConnectionSlot;
-use crate::connection::span as connection_span;
 use crate::connection::stream::Acceptor;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::{self, Counters};
-use crate::serve::client::serve_client;
+use crate::serve::client::{serve_client, span_of};
 use crate::serve::listening::{Acceptors, Listening};
 use crate::serve::shared::Shared;
 use crate::serve::threads::Threads;
@@ -69,7 +68,7 @@ pub fn serve(
     let (threads, runtimes) = Threads::new(threads).context("starting runtimes")?;
     let acceptors = runtimes.iter().enumerate().map(|(thread, runtime)| {
         let _inside = runtime.enter();
-        listening.here(thread == 0)
+        listening.here(thread, runtimes.len())
     });
     let acceptors = acceptors.collect::<std::io::Result<Vec<_>>>();
     let acceptors = acceptors.context("sharing a listening socket")?;
@@ -119,7 +118,8 @@ pub fn serve(
     })
 }
 
-/// One thread with its runtime: its share of the clients of every listener. One of them serves metrics too.
+/// One thread with its runtime: its share of the clients of every listener. Each listener has one that accepts them, and one thread serves
+/// metrics too.
 fn work(
     runtime: &Runtime,
     shared: &Arc<Shared>,
@@ -127,7 +127,7 @@ fn work(
     accepting: watch::Receiver<bool>,
 ) -> Result<()> {
     runtime.block_on(async {
-        for (index, acceptor) in acceptors.listeners.into_iter().enumerate() {
+        for (index, acceptor) in acceptors.listeners {
             let shared = Arc::clone(shared);
             let accepts = async move { accept(&acceptor, index, &shared).await };
             tokio::spawn(while_true(accepting.clone(), accepts));
@@ -184,8 +184,8 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
                 let place = ConnectionSlot::take(&shared.counters);
                 shared.threads.give(|buffers| async move {
                     let number = serves.accepted.fetch_add(1, Ordering::Relaxed) + 1;
-                    let span = connection_span::new(number);
                     let at = (index, number);
+                    let span = span_of(client.address(), at, &serves);
                     let served = serve_client((client, place), at, (&serves, buffers), &span);
                     if let Err(error) = served.await {
                         span.in_scope(|| tracing::debug!(%error, "connection ended"));

@@ -214,6 +214,58 @@ async fn a_client_that_only_listens_any_more_gets_its_answer() -> Result<()> {
     .await
 }
 
+/// COM_QUIT.
+const QUIT: &[u8] = &[1, 0, 0, 0, 1];
+
+#[tokio::test]
+async fn a_client_that_leaves_does_not_wait_for_the_server() -> Result<()> {
+    within(async {
+        for rules in [Vec::new(), vec![elsewhere()?]] {
+            let (mut client, from_client) = pair().await?;
+            let (to_server, mut server) = pair().await?;
+            let relay = relay(rules, Stream::Tcp(from_client), Stream::Tcp(to_server));
+            client.write_all(QUIT).await?;
+            drop(client);
+            relay.await??;
+            let mut heard = Vec::new();
+            assert_eq!(end_of(&mut server, &mut heard).await, None);
+            assert_eq!(heard, QUIT);
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_early_leaves_what_is_under_way_to_the_server() -> Result<()> {
+    within(async {
+        for rules in [Vec::new(), vec![elsewhere()?]] {
+            let (mut client, from_client) = pair().await?;
+            let (to_server, mut server) = pair().await?;
+            let relay = relay(rules, Stream::Tcp(from_client), Stream::Tcp(to_server));
+            let command = packet(0, b"\x03DO 0");
+            client.write_all(&command).await?;
+            let mut heard = vec![0; command.len()];
+            server.read_exact(&mut heard).await?;
+            client.write_all(QUIT).await?;
+            drop(client);
+            let mut rest = Vec::new();
+            timeout(Duration::from_millis(50), server.read_to_end(&mut rest))
+                .await
+                .ok();
+            assert!(!relay.is_finished());
+            server.write_all(&packet(1, &[0, 0, 0, 2, 0, 0, 0])).await?;
+            server.read_to_end(&mut rest).await?;
+            assert_eq!(rest, QUIT);
+            drop(server);
+            // To a client that is gone its answer may or may not be written.
+            let _ = relay.await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
 #[tokio::test]
 async fn a_slow_client_gets_all_that_a_dead_server_had_sent() -> Result<()> {
     within(async {

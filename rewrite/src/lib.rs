@@ -74,12 +74,14 @@ pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use plan::insert_plan::{LastInsertId, Plan};
 pub use plan::key_column::KeyColumn;
 pub use plan::load_data::LoadPlan;
+pub use plan::query_columns::ResultColumn;
 pub use plan::select_plan::QueryPlan;
 pub use plan::site::KeyParameter;
 pub use read::constant::{AsInteger, Care, Meaning, double_as_integer, text_as_integer};
 pub use read::insert::Insert;
 pub use read::insert_head::{InsertHead, Verb};
 pub use read::key_value::KeyForm;
+pub use read::kind_facts::{KindFacts, RowsFrom, SeesLastInsertId, StateChange};
 pub use read::last_insert_id::{
     LastInsertIdChange, LastInsertIdUse, last_insert_id_change, last_insert_id_use,
     last_insert_id_use_of,
@@ -88,11 +90,14 @@ pub use read::load_data::Load;
 pub use read::query::cross_check::SecondReading;
 pub use read::split::{Piece, split, split_first, without_terminator};
 pub use read::statement_kind::{Kind, behind_set_statement, kind};
-pub use read::table_references::{tables_filled, tables_read};
+pub use read::table_references::{names_new, tables_filled, tables_read};
 pub use read::targets::{load_target, tables_touched, use_target};
 pub use read::text_prepare::{PrepareSource, execute_by, named_statement, prepare_source};
 pub use read::view_definition::ViewText;
-pub use refusal::{KeyExpression, Unread, Unsupported};
+pub use refusal::{
+    AttributesConstruct, BulkConstruct, KeyExpression, LoadConstruct, LongDataConstruct,
+    SelectConstruct, SetStatementTarget, Unread, Unsupported,
+};
 pub use splice::error::SpliceError;
 pub use splice::in_place::InPlace;
 pub use splice::out_of_range::{is_given_key, is_out_of_range};

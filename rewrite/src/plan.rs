@@ -5,6 +5,7 @@ pub(crate) mod insert_plan;
 pub(crate) mod key_column;
 pub(crate) mod load_data;
 pub(crate) mod plain_rows;
+pub(crate) mod query_columns;
 pub(crate) mod row_sites;
 pub(crate) mod rows;
 pub(crate) mod select;

@@ -5,6 +5,7 @@ pub(crate) mod constant;
 pub(crate) mod insert;
 pub(crate) mod insert_head;
 pub(crate) mod key_value;
+pub(crate) mod kind_facts;
 pub(crate) mod last_insert_id;
 pub(crate) mod load_data;
 pub(crate) mod query;

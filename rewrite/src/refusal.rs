@@ -1,6 +1,13 @@
 //! Why a statement is not rewritten.
 
+mod constructs;
+
 use thiserror::Error;
+
+pub use constructs::{
+    AttributesConstruct, BulkConstruct, LoadConstruct, LongDataConstruct, SelectConstruct,
+    SetStatementTarget,
+};
 
 /// Why reading a statement gave no plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -22,7 +29,7 @@ pub enum Unsupported {
     Select,
     /// The rows come from a query with something that forbids rewriting.
     #[error("INSERT … SELECT {0}")]
-    SelectWith(&'static str),
+    SelectWith(SelectConstruct),
     /// `VALUES` or `TABLE` as a query: parenthesised, united, limited.
     #[error("a table value constructor")]
     TableValue,
@@ -31,7 +38,7 @@ pub enum Unsupported {
     LoadXml,
     /// LOAD DATA into a table with a rule, with something that forbids rewriting.
     #[error("LOAD DATA {0}")]
-    LoadWith(&'static str),
+    LoadWith(LoadConstruct),
     /// PREPARE or EXECUTE IMMEDIATE out of a text: its keys would have to change with every EXECUTE.
     #[error("PREPARE from a text")]
     TextPrepare,
@@ -49,12 +56,15 @@ pub enum Unsupported {
     /// A hint sets a variable for this statement.
     #[error("the hint SET_VAR")]
     SetVar,
-    /// `SET STATEMENT` changes how the INSERT would be carried out.
+    /// `SET STATEMENT` of a variable that changes how the INSERT would be carried out.
     #[error("SET STATEMENT of {0}")]
     SetStatement(&'static str),
+    /// `SET STATEMENT` of something that only an execution tells.
+    #[error("SET STATEMENT of a parameter")]
+    SetStatementParameter,
     /// `SET STATEMENT … FOR` a statement in which rows may come, or another statement.
     #[error("SET STATEMENT FOR {0}")]
-    SetStatementFor(&'static str),
+    SetStatementFor(SetStatementTarget),
     /// More than one statement in the text.
     #[error("several statements in one text")]
     Several,
@@ -105,16 +115,28 @@ pub enum Unsupported {
     Parameters,
     /// Query attributes that cannot be sent again with another text.
     #[error("a statement with query attributes {0}")]
-    Attributes(&'static str),
+    Attributes(AttributesConstruct),
     /// Many rows of parameters for one prepared statement.
     #[error("a bulk execution {0}")]
-    Bulk(&'static str),
+    Bulk(BulkConstruct),
     /// The rows go through a view into a table with a rule, and what the view is forbids rewriting.
     #[error("an INSERT through a view {0}")]
     View(&'static str),
-    /// Something else, by the place it stands at.
-    #[error("what follows {0}")]
-    Unknown(&'static str),
+    /// What stands behind the rows is no part of an INSERT that is known.
+    #[error("an INSERT that goes on behind its rows")]
+    BehindRows,
+    /// What stands behind the table is no part of an INSERT that is known.
+    #[error("an INSERT that goes on behind its table with neither rows nor a query")]
+    BehindTable,
+    /// The text, or the keys, are not those that the plan was made for.
+    #[error("a statement that was planned for another text or another number of keys")]
+    NotAsPlanned,
+    /// What was sent as long data went to another text than the one that is needed.
+    #[error("an execution with COM_STMT_SEND_LONG_DATA {0}")]
+    LongData(LongDataConstruct),
+    /// Several keys of which the first must show the others, as they are one apart.
+    #[error("a prepared statement of several rows whose keys are not one apart")]
+    KeysApart,
 }
 
 /// Kinds of computed keys.
@@ -173,7 +195,9 @@ impl Unsupported {
             Self::Charset | Self::Blank => "charset",
             Self::VersionComment => "version_comment",
             Self::SetVar => "set_var",
-            Self::SetStatement(_) | Self::SetStatementFor(_) => "set_statement",
+            Self::SetStatement(_) | Self::SetStatementParameter | Self::SetStatementFor(_) => {
+                "set_statement"
+            }
             Self::Several => "several_statements",
             Self::ColumnsUnknown => "columns_unknown",
             Self::KeyName => "key_name",
@@ -193,7 +217,11 @@ impl Unsupported {
             Self::Attributes(_) => "query_attributes",
             Self::Bulk(_) => "bulk_execution",
             Self::View(_) => "view",
-            Self::Unknown(_) => "unknown",
+            Self::BehindRows
+            | Self::BehindTable
+            | Self::NotAsPlanned
+            | Self::LongData(_)
+            | Self::KeysApart => "unknown",
         }
     }
 }

@@ -31,7 +31,7 @@ fn read_in_all_ways(text: &[u8], flavour: Flavour) {
     let insert = InsertHead::read(text, &modes).and_then(|head| Insert::read(head, text, &modes));
     if let Ok(insert) = insert {
         let _ = insert.plan(text, &modes, &key);
-        let _ = insert.plan_query(text, &modes, &key, &insert.read_again(text, &modes));
+        let _ = insert.plan_query(text, &modes, &key, &insert.read_again(text, &modes), None);
     }
     let _ = Load::read(text, &modes).and_then(|load| load.plan(text, &modes, &key));
     let _ = (

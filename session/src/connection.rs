@@ -194,13 +194,14 @@ impl Connection {
     }
 
     /// The packets make no sense, nor does what follows: the connection ends.
-    pub(crate) fn malformed(&mut self) -> Step {
-        write_error(
-            Cause::PacketMalformed,
-            "keywright: got packets out of order",
-            1,
-            &mut self.down,
-        );
+    pub(crate) fn end_out_of_order(&mut self) -> Step {
+        self.tell_out_of_order();
         Step::Close
+    }
+
+    /// Tells the client of such packets.
+    pub(crate) fn tell_out_of_order(&mut self) {
+        let message = "keywright: got packets out of order";
+        write_error(Cause::PacketMalformed, message, 1, &mut self.down);
     }
 }

@@ -7,6 +7,7 @@ use keywright_wire::bytes::{HEADER_BYTES, Header};
 
 use crate::answer::after::After;
 use crate::answer::last_insert_id::Reply;
+use crate::client::decode::{OutOfOrder, Undecoded};
 use crate::client::multi_statement::MultiStatement;
 use crate::connection::Connection;
 use crate::insert::loading::Load;
@@ -101,12 +102,16 @@ impl Job {
 
     /// There is no memory any more for a command that came whole before: it is looked at as one that is too long. Its table stays
     /// entered meanwhile.
-    pub(crate) fn look_at_beginning(self, connection: &mut Connection, bytes: &[u8]) -> Next {
-        let next = connection.command(bytes);
-        match (next.job, next.step) {
+    pub(crate) fn look_at_beginning(
+        self,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Result<Next, Undecoded> {
+        let next = connection.command(bytes)?;
+        Ok(match (next.job, next.step) {
             (Self::Idle, Step::Blocked) => self.with(Step::Blocked),
             (job, step) => job.with(step),
-        }
+        })
     }
 
     /// Whose turn it is, once nothing is asked of the server.
@@ -212,7 +217,7 @@ impl Job {
         };
         let step = several.on_client(connection);
         self.end_several();
-        step
+        step.unwrap_or_else(|OutOfOrder| Some(connection.end_out_of_order()))
     }
 
     /// What to do with the client's bytes that were not consumed yet.
@@ -238,8 +243,20 @@ impl Job {
         } else {
             std::mem::replace(self, Self::Idle).go_on(connection, bytes)
         };
-        *self = next.job;
-        match next.step {
+        let step = match next {
+            Ok(next) => {
+                *self = next.job;
+                next.step
+            }
+            Err(undecoded) => {
+                *self = Self::Idle;
+                match undecoded {
+                    Undecoded::More { at_least } => Step::More { at_least },
+                    Undecoded::OutOfOrder => connection.end_out_of_order(),
+                }
+            }
+        };
+        match step {
             // It may have been refused before it has come whole.
             Step::Consumed(count) if turn == Turn::Command && !is_answered => {
                 connection.drop_rest(count, bytes)
@@ -258,14 +275,14 @@ impl Job {
     }
 
     /// The same of one that has begun.
-    fn go_on(self, connection: &mut Connection, bytes: &[u8]) -> Next {
+    fn go_on(self, connection: &mut Connection, bytes: &[u8]) -> Result<Next, Undecoded> {
         match self {
-            Self::Answered => match Header::read(bytes) {
+            Self::Answered => Ok(match Header::read(bytes) {
                 Some(header) => connection.drop_front(header, bytes).into(),
                 None => Self::Answered.with(Step::More {
                     at_least: HEADER_BYTES,
                 }),
-            },
+            }),
             Self::Insert(insert) => insert.on_client(connection, bytes),
             Self::Execution(execution) => execution.on_client(connection, bytes),
             Self::TextExecution(execution) => execution.on_client(connection, bytes),
@@ -277,12 +294,24 @@ impl Job {
             | Self::Native(_)
             | Self::Prepare(_)
             | Self::Several(_)
-            | Self::Passthrough) => waiting.with(Step::Blocked),
+            | Self::Passthrough) => Ok(waiting.with(Step::Blocked)),
         }
     }
 
     /// What to do with the upstream's bytes that were not consumed yet.
     pub(crate) fn on_upstream(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
+        match self.take_answer(connection, bytes) {
+            Ok(step) => step,
+            Err(OutOfOrder) => connection.end_out_of_order(),
+        }
+    }
+
+    #[inline(always)]
+    fn take_answer(
+        &mut self,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Result<Step, OutOfOrder> {
         if let Self::Several(several) = self {
             let step = several.on_upstream(connection, bytes);
             self.end_several();
@@ -293,8 +322,8 @@ impl Job {
         }
         match self.turn() {
             // Nobody asked: the server says why it is about to close.
-            Turn::Command | Turn::File | Turn::Keys => Step::Forward(bytes.len()),
-            Turn::Passthrough => connection.flow.pass_upstream(bytes),
+            Turn::Command | Turn::File | Turn::Keys => Ok(Step::Forward(bytes.len())),
+            Turn::Passthrough => Ok(connection.flow.pass_upstream(bytes)),
             Turn::Upstream if matches!(self, Self::Passing(_)) => {
                 self.pass_answer(connection, bytes)
             }
@@ -314,9 +343,13 @@ impl Job {
         }
     }
 
-    fn pass_answer(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
+    fn pass_answer(
+        &mut self,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Result<Step, OutOfOrder> {
         let walked = connection.answer.walk(bytes);
-        match walked.outcome {
+        Ok(match walked.outcome {
             Outcome::Going if walked.bytes == 0 => Step::More {
                 at_least: wanted(bytes),
             },
@@ -330,7 +363,7 @@ impl Job {
                             answer.split_at_checked(walked.last).unwrap_or_default();
                         connection.down.extend_from_slice(before);
                         *self = connection.ask_what_was_left_out((after, end), last, Self::Idle);
-                        return Step::Consumed(walked.bytes);
+                        return Ok(Step::Consumed(walked.bytes));
                     }
                     connection.finish(after, end);
                     connection.leave();
@@ -341,8 +374,8 @@ impl Job {
                 *self = Self::Passthrough;
                 Step::Forward(bytes.len())
             }
-            Outcome::Malformed => connection.malformed(),
-        }
+            Outcome::Malformed => return Err(OutOfOrder),
+        })
     }
 
     /// The upstream's answer has come whole: what is next.
@@ -370,17 +403,17 @@ impl Job {
         }
     }
 
-    fn gather(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
+    fn gather(&mut self, connection: &mut Connection, bytes: &[u8]) -> Result<Step, OutOfOrder> {
         let walked = connection.answer.walk(bytes);
         let now = bytes.get(..walked.bytes).unwrap_or_default();
-        match walked.outcome {
+        Ok(match walked.outcome {
             Outcome::Going if walked.bytes == 0 => Step::More {
                 at_least: wanted(bytes),
             },
             Outcome::Going => {
                 connection.gathered.extend_from_slice(now);
                 if connection.gathered.len() > GATHERED_BYTES_MAX {
-                    return connection.malformed();
+                    return Err(OutOfOrder);
                 }
                 Step::Consumed(walked.bytes)
             }
@@ -410,14 +443,13 @@ impl Job {
                 Step::Consumed(walked.bytes)
             }
             Outcome::LocalFile => {
-                if let Self::Load(load) = self {
-                    load.on_file_wanted(connection, now)
-                } else {
-                    connection.malformed()
-                }
+                let Self::Load(load) = self else {
+                    return Err(OutOfOrder);
+                };
+                load.on_file_wanted(connection, now)?
             }
-            Outcome::Endless | Outcome::Malformed => connection.malformed(),
-        }
+            Outcome::Endless | Outcome::Malformed => return Err(OutOfOrder),
+        })
     }
 }
 

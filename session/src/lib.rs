@@ -10,6 +10,7 @@
 //! - `session`: what drivers call. `connection`: what a connection knows. `job`: what is under way for the client's command, one job at a
 //!   time; it takes events and the connection.
 //! - `client`: what clients send. `server`: what is known of the server, and how it is asked.
+//! - `judge`: what becomes of a statement by what its rule says and what is known of it; everything that acts on it goes by this.
 //! - `insert`, `prepared`: statements on rules' tables, as text and prepared. `budget`: the memory that prepared ones may take.
 //! - `answer`: answers as clients get them, LAST_INSERT_ID() among them. `flow`: connections whose bytes nobody reads.
 //! - [`imagine`]: what would become of a statement, without a server.
@@ -34,6 +35,7 @@ mod flow;
 pub mod imagine;
 mod insert;
 mod job;
+mod judge;
 mod prepared;
 pub mod rules;
 mod server;
@@ -48,7 +50,7 @@ pub use rules::admissions::RuleAdmission;
 pub use rules::traffic::{PassthroughConnection, Traffic};
 pub use rules::{
     KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError, Rule,
-    Rules, TableSnapshot, View, ViewKey,
+    Rules, TableSnapshot, TableTraits, View, ViewKey,
 };
 pub use server::schema::SchemaChanges;
 pub use session::{RulesUpdate, Session};

@@ -1,7 +1,7 @@
 //! Rules: which column of which tables gets keys.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use keywright_rewrite::Unsupported;
@@ -19,20 +19,22 @@ pub(crate) mod traffic;
 
 use pattern::Matcher;
 pub use pattern::{Pattern, PatternError};
-pub use rule::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule, View, ViewKey};
+pub use rule::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule, TableTraits, View, ViewKey};
 use table_snapshots::{Ahead, TableSnapshots};
 pub use table_snapshots::{KeyColumnState, TableSnapshot};
 
 /// All rules of a listener. The first that matches is in force, but for views that are known: theirs is that of the table behind
-/// them.
+/// them. A table of which something else holds than for all tables of its rule has that rule with what holds for it.
 pub struct Rules {
-    /// The configured ones, then one for each view.
+    /// The configured ones, then one for each view, then the variants.
     rules: Vec<Rule>,
     /// Of the configured ones.
     matchers: Vec<Matcher>,
     views: Vec<View>,
-    /// Of the views, by name and schema as they are compared: which.
-    view_names: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
+    /// Configured rules as they are for some of their tables.
+    variants: Vec<(usize, TableTraits)>,
+    /// Which rule views and such tables have, by name and schema as they are compared.
+    named: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
     tables: TableSnapshots,
     ahead: Ahead,
     lower_case: bool,
@@ -58,7 +60,8 @@ impl Rules {
             rules,
             matchers,
             views: Vec::new(),
-            view_names: HashMap::new(),
+            variants: Vec::new(),
+            named: HashMap::new(),
             tables: TableSnapshots::default(),
             ahead: Ahead::default(),
             lower_case: lower_case_table_names,
@@ -81,7 +84,7 @@ impl Rules {
             if let ViewKey::Column(column) = &view.key {
                 rule.column.clone_from(column);
             }
-            let of_name = self.view_names.entry(name).or_default();
+            let of_name = self.named.entry(name).or_default();
             of_name.insert(schema, self.rules.len());
             self.rules.push(rule);
             self.views.push(view.clone());
@@ -90,9 +93,10 @@ impl Rules {
     }
 
     /// With what the last schema refresh found of tables. The session asks before each statement on a table that lacks the column of its
-    /// rule. If all tables are given (`is_all`), it asks of every other table too, until that has the column.
+    /// rule. If all tables are given (`is_all`), it asks of every other table too, until that has the column. Views come first.
     #[must_use]
     pub fn with_tables(mut self, tables: &[TableSnapshot], is_all: bool) -> Self {
+        self.add_variants(tables);
         for table in tables {
             let schema = self.folded(table.schema.as_bytes()).map(Cow::into_owned);
             let name = self.folded(table.name.as_bytes()).map(Cow::into_owned);
@@ -104,6 +108,43 @@ impl Rules {
             self.tables.end();
         }
         self
+    }
+
+    /// Gives tables of which something else holds than for all of their rule a rule of their own.
+    fn add_variants(&mut self, tables: &[TableSnapshot]) {
+        let mut others = Vec::new();
+        for table in tables {
+            let schema = self.folded(table.schema.as_bytes()).map(Cow::into_owned);
+            let name = self.folded(table.name.as_bytes()).map(Cow::into_owned);
+            let (Some(schema), Some(name), Some(traits)) = (schema, name, table.traits) else {
+                continue;
+            };
+            let configured = self.matching(&schema, &name);
+            let rule = configured.and_then(|configured| self.rules.get(configured));
+            if let (Some(configured), Some(rule)) = (configured, rule)
+                && rule.traits() != traits
+            {
+                others.push(((configured, traits), schema, name));
+            }
+        }
+        // The same variants stand in the same places, whichever tables have them.
+        let variants: BTreeSet<(usize, TableTraits)> =
+            others.iter().map(|(variant, ..)| *variant).collect();
+        self.variants = variants.into_iter().collect();
+        let first = self.rules.len();
+        for (configured, traits) in &self.variants {
+            let rule = self
+                .rules
+                .get(*configured)
+                .map(|rule| rule.of_table(*traits));
+            self.rules.extend(rule);
+        }
+        for (variant, schema, name) in others {
+            if let Ok(at) = self.variants.binary_search(&variant) {
+                let of_name = self.named.entry(name).or_default();
+                of_name.entry(schema).or_insert(first + at);
+            }
+        }
     }
 
     /// With tables, by schema and name, that have no fence and ids of their own which are still to be given: they get no keys.
@@ -138,7 +179,7 @@ impl Rules {
 
     /// Whether a rule has one of these.
     pub(crate) fn has_ahead(&self, index: usize) -> bool {
-        self.ahead.has_rule(self.configured(index))
+        !self.ahead.is_empty() && self.ahead.has_rule(self.configured(index))
     }
 
     /// Whether these tables are others.
@@ -188,6 +229,7 @@ impl Rules {
     pub(crate) fn is_same_list(&self, other: &Rules) -> bool {
         let name = |rule: &Rule| (rule.table.clone(), rule.column.clone(), rule.form);
         self.views == other.views
+            && self.variants == other.variants
             && self.lower_case == other.lower_case
             && self.rules.iter().map(name).eq(other.rules.iter().map(name))
     }
@@ -202,14 +244,17 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// All of them: the configured ones, then one for each view.
+    /// All of them: the configured ones, then one for each view, then those of tables of which something else holds.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
     /// The configured rule that one is or comes from.
     pub fn configured(&self, index: usize) -> usize {
-        self.view(index).map_or(index, |view| view.rule)
+        let of_view = self.view(index).map(|view| view.rule);
+        let variant = || index.checked_sub(self.matchers.len() + self.views.len());
+        let of_variant = || Some(self.variants.get(variant()?)?.0);
+        of_view.or_else(of_variant).unwrap_or(index)
     }
 
     /// Why nothing can be rewritten for a rule, if it is one for such a view.
@@ -228,13 +273,15 @@ impl Rules {
     /// The rule for a table, and its index.
     pub fn find(&self, schema: &[u8], table: &[u8]) -> Option<(usize, &Rule)> {
         let (schema, table) = (self.folded(schema)?, self.folded(table)?);
-        let of_view = self.view_names.get(&*table).and_then(|of| of.get(&*schema));
-        let index = of_view.copied().or_else(|| {
-            self.matchers.iter().position(|matcher| {
-                matcher.matches_schema(&schema) && matcher.matches_table(&table)
-            })
-        })?;
+        let named = self.named.get(&*table).and_then(|of| of.get(&*schema));
+        let index = named.copied().or_else(|| self.matching(&schema, &table))?;
         Some((index, self.rules.get(index)?))
+    }
+
+    /// Which of the configured rules is the first for a table's name as it is compared.
+    fn matching(&self, schema: &[u8], table: &[u8]) -> Option<usize> {
+        let mut matchers = self.matchers.iter();
+        matchers.position(|matcher| matcher.matches_schema(schema) && matcher.matches_table(table))
     }
 
     /// Whether a table of that name could have a rule, in that schema or, if it is not named, in any.
@@ -243,15 +290,12 @@ impl Rules {
             return false;
         };
         let schema = schema.map(|schema| self.folded(schema));
-        let may_be_view = self
-            .view_names
-            .get(&*table)
-            .is_some_and(|of| match &schema {
-                None => true,
-                Some(None) => false,
-                Some(Some(schema)) => of.contains_key(&**schema),
-            });
-        may_be_view
+        let may_be_named = self.named.get(&*table).is_some_and(|of| match &schema {
+            None => true,
+            Some(None) => false,
+            Some(Some(schema)) => of.contains_key(&**schema),
+        });
+        may_be_named
             || self.matchers.iter().any(|matcher| {
                 matcher.matches_table(&table)
                     && match &schema {
@@ -287,125 +331,4 @@ impl Rules {
 }
 
 #[cfg(test)]
-mod tests {
-    use keywright_rewrite::KeyForm;
-
-    use super::{
-        KeyColumnState, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, PatternError,
-        Rule, Rules, TableSnapshot, View, ViewKey,
-    };
-
-    fn rules(pattern: &str, lower_case: bool) -> Result<Rules, PatternError> {
-        let rule = Rule {
-            table: Pattern::parse(pattern)?,
-            column: "id".to_owned(),
-            form: KeyForm::Integer,
-            on_explicit: OnExplicit::Keep,
-            on_unsupported: OnUnsupported::Refuse,
-            on_ambiguous_id: OnAmbiguousId::First,
-            mode: Mode::Rewrite,
-            bits_max: 63,
-            keys_max: u64::MAX,
-            watched: false,
-            repeatable: false,
-            is_signed: false,
-        };
-        Ok(Rules::new(vec![rule], lower_case))
-    }
-
-    fn matches(rules: &Rules, schema: &str, table: &[u8]) -> bool {
-        let found = rules.find(schema.as_bytes(), table).is_some();
-        assert_eq!(found, rules.may_match(Some(schema.as_bytes()), table));
-        found
-    }
-
-    #[test]
-    fn names_are_compared_as_the_server_compares_them() -> Result<(), PatternError> {
-        for pattern in ["Shop_*.Größe", "Shop_1.Gr*e"] {
-            let exact = rules(pattern, false)?;
-            assert!(matches(&exact, "Shop_1", "Größe".as_bytes()));
-            assert!(!matches(&exact, "shop_1", "Größe".as_bytes()));
-            assert!(!matches(&exact, "Shop_1", "GRÖßE".as_bytes()));
-            assert!(!exact.same_name("Größe".as_bytes(), "GRÖßE".as_bytes()));
-            let folded = rules(pattern, true)?;
-            assert!(folded.same_name("Größe".as_bytes(), "GRÖßE".as_bytes()));
-            assert!(!folded.same_name("Größe".as_bytes(), "Große".as_bytes()));
-            assert!(matches(&folded, "SHOP_1", "GRÖßE".as_bytes()));
-            assert!(!matches(&folded, "shop", "größe".as_bytes()));
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn names_that_are_no_text_match_nothing() -> Result<(), PatternError> {
-        for lower_case in [false, true] {
-            for pattern in ["*.*", "shop.*", "shop.t"] {
-                let rules = rules(pattern, lower_case)?;
-                assert!(!matches(&rules, "shop", b"t\xff"));
-                assert!(rules.same_name(b"t\xff", b"t\xff"));
-                assert!(!rules.same_name(b"t\xff", b"t\xfe"));
-            }
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn tables_that_were_seen_are_known_by_name() -> Result<(), PatternError> {
-        let tables = [
-            ("Orders", KeyColumnState::Present),
-            ("Short", KeyColumnState::TooNarrow),
-            ("Log", KeyColumnState::Missing),
-        ]
-        .map(|(name, key_column)| TableSnapshot {
-            schema: "Shop".to_owned(),
-            name: name.to_owned(),
-            key_column,
-        });
-        for (lower_case, is_all) in [(false, false), (false, true), (true, true)] {
-            let rules = rules("S*.*", lower_case)?.with_tables(&tables, is_all);
-            // Else nobody looked for others.
-            let other = [KeyColumnState::Present, KeyColumnState::NoTable][usize::from(is_all)];
-            assert_eq!(rules.key_column_state(b"Shop", b"new"), other);
-            assert_eq!(rules.key_column_state(b"Sales", b"Log"), other);
-            for table in &tables {
-                let name = table.name.as_bytes();
-                assert_eq!(rules.key_column_state(b"Shop", name), table.key_column);
-                let in_other_case = rules.key_column_state(b"SHOP", &name.to_ascii_uppercase());
-                let expected = if lower_case { table.key_column } else { other };
-                assert_eq!(in_other_case, expected);
-            }
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn views_have_the_rule_of_the_table_behind_them() -> Result<(), PatternError> {
-        let view = |name: &str, key| View {
-            schema: "Shop".to_owned(),
-            name: name.to_owned(),
-            rule: 0,
-            key,
-        };
-        let views = [
-            view("Shown", ViewKey::Column("nr".to_owned())),
-            view("t1", ViewKey::Unsupported("that does not show the key")),
-        ];
-        for lower_case in [false, true] {
-            let rules = rules("Shop.t*", lower_case)?.with_views(&views);
-            let found = |table: &str| {
-                let (index, rule) = rules.find(b"Shop", table.as_bytes())?;
-                assert!(rules.may_match(Some(b"Shop"), table.as_bytes()));
-                assert!(rules.may_match(None, table.as_bytes()));
-                assert_eq!(rules.configured(index), 0);
-                Some((rule.column.clone(), rules.unsupported(index).is_some()))
-            };
-            assert_eq!(found("t"), Some(("id".to_owned(), false)));
-            assert_eq!(found("Shown"), Some(("nr".to_owned(), false)));
-            // The name matches the rule's pattern as well.
-            assert_eq!(found("t1"), Some(("id".to_owned(), true)));
-            assert_eq!(found("SHOWN").is_some(), lower_case);
-            assert!(!matches(&rules, "other", b"Shown"));
-        }
-        Ok(())
-    }
-}
+mod tests;

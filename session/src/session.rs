@@ -168,7 +168,7 @@ impl Session {
         };
         match rewriting.write(bytes) {
             Some(total) => Step::Forward(total),
-            None => self.connection.malformed(),
+            None => self.connection.end_out_of_order(),
         }
     }
 

@@ -46,3 +46,27 @@ fn a_command_has_one_job_and_jobs_do_not_see_the_session() -> Result<(), Box<dyn
     }
     Ok(())
 }
+
+/// Functions for others than the crate.
+fn public_functions(place: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let text = fs::read_to_string(place)?;
+    let named = text.lines().filter_map(|line| {
+        let (name, _) = line.strip_prefix("    pub fn ")?.split_once('(')?;
+        Some(name.to_owned())
+    });
+    Ok(named.collect())
+}
+
+#[test]
+fn the_pair_of_sessions_has_what_one_has() -> Result<(), Box<dyn Error>> {
+    let session = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let of_pair = public_functions(&session.join("oracle/src/session.rs"))?;
+    for place in OF_SESSION {
+        let of_one = public_functions(&session.join("src").join(place))?;
+        assert!(!of_one.is_empty(), "{place}");
+        for name in of_one {
+            assert!(of_pair.contains(&name), "{name} of {place}");
+        }
+    }
+    Ok(())
+}

@@ -85,11 +85,11 @@ SELECT COUNT(*) FROM t;
 === syntax that the server refuses as well, in other words
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 --- run
-@refused what follows the rows
+@refused goes on behind its rows
 INSERT INTO t (a) VALUE (1) VALUE (2);
-@refused what follows the rows
+@refused goes on behind its rows
 INSERT INTO t (a) VALUES (1)(2);
-@refused what follows the table
+@refused goes on behind its table
 INSERT INTO t a VALUES (1);
 SELECT COUNT(*) FROM t;
 

@@ -100,3 +100,24 @@ INSERT INTO t (a, b) SELECT * FROM v ORDER BY a;
 INSERT INTO t SELECT * FROM u ORDER BY a;
 SELECT COUNT(*) FROM t;
 
+
+=== rows copied with their keys, where 0 is a key
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (id INT UNSIGNED NOT NULL PRIMARY KEY, a INT);
+INSERT INTO u VALUES (0, 1), (20, 2), (30, 3), (40, 4);
+CREATE TABLE n (id INT, a INT);
+INSERT INTO n VALUES (NULL, 1);
+--- run
+SET sql_mode = CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO');
+INSERT LOW_PRIORITY IGNORE INTO t (id, a) SELECT id, a FROM u FORCE INDEX (`PRIMARY`) WHERE id >= 0 AND id <= 20 LOCK IN SHARE MODE /* copy */;
+INSERT IGNORE INTO t (id, a) (SELECT `u`.`id`, a FROM u FORCE INDEX (PRIMARY) WHERE id > 10 LOCK IN SHARE MODE);
+DELETE FROM t WHERE id = 40;
+INSERT INTO t SELECT * FROM u WHERE id = 40;
+INSERT INTO t (a, id) SELECT u.a, u.id + 0 AS id FROM u WHERE 1 = 0;
+@refused a column as key
+INSERT INTO t (id, a) SELECT id, a FROM n;
+@refused a column as key
+INSERT INTO t (id, a) SELECT n.id, u.a FROM u LEFT JOIN n ON n.id = u.id;
+@refused takes keys out of *
+INSERT INTO t SELECT * FROM n;
+SELECT id, a FROM t ORDER BY id;

@@ -178,6 +178,23 @@ INSERT INTO t (id, a) SELECT 0, k FROM source WHERE k > ?;
 INSERT INTO t (id, a) SELECT NULL, k FROM source WHERE k > ?;
 SELECT id > 0, a FROM t ORDER BY id;
 
+=== rows copied with their keys by a prepared query, where 0 is a key
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE source (k INT PRIMARY KEY, a INT, n INT);
+INSERT INTO source VALUES (0, 1, 1), (2, 2, 2), (3, 3, 3);
+--- run
+SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO';
+@params 0, 2
+INSERT IGNORE INTO t (id, a) SELECT k, a FROM source WHERE k >= ? AND k <= ? LOCK IN SHARE MODE;
+@refused a column as key
+@params 2
+INSERT INTO t (id, a) SELECT n, a FROM source WHERE k > ?;
+SET sql_mode = '';
+@refused a column as key
+@params 0, 9
+INSERT IGNORE INTO t (id, a) SELECT k, a FROM source WHERE k >= ? AND k <= ? LOCK IN SHARE MODE;
+SELECT id, a FROM t ORDER BY id;
+
 === the last id in a prepared query
 CREATE TABLE t_parent (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 CREATE TABLE t_child (id BIGINT AUTO_INCREMENT PRIMARY KEY, parent BIGINT, a INT);

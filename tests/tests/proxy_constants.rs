@@ -208,7 +208,7 @@ impl Reader {
             .and_then(|head| Insert::read(head, text, modes))
             .and_then(|insert| match insert.is_query() {
                 true => insert
-                    .plan_query(text, modes, &key, &insert.read_again(text, modes))
+                    .plan_query(text, modes, &key, &insert.read_again(text, modes), None)
                     .map(|plan| !plan.explicit()),
                 false => insert.plan(text, modes, &key).map(|plan| plan.keys() > 0),
             });

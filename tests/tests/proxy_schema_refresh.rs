@@ -11,6 +11,7 @@ keywright_testkit::on_both_flavours!(
     tables_without_the_column_are_left_alone,
     fences_are_looked_at_while_running,
     fences_outlast_their_server,
+    tables_of_one_pattern_are_told_apart,
 );
 
 fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
@@ -31,7 +32,8 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
          DELIMITER //
          CREATE PROCEDURE fill() BEGIN INSERT INTO t (a) VALUES (1); END//
          CREATE PROCEDURE quote() BEGIN SELECT 'INSERT INTO t (a) VALUES (1)'; END//
-         CREATE TRIGGER copied AFTER INSERT ON narrow FOR EACH ROW INSERT INTO looked.t (a) VALUES (NEW.a)//",
+         CREATE TRIGGER copied AFTER INSERT ON narrow FOR EACH ROW INSERT INTO looked.t (a) VALUES (NEW.a)//
+         CREATE TRIGGER named BEFORE INSERT ON narrow FOR EACH ROW SET NEW.a = NEW.id//",
     )?;
     let store = make_store(&server, "store_looked", &[("t", 1)])?;
     let config = ProxyConfig::before(&server, &store)
@@ -48,6 +50,7 @@ fn dependents_are_looked_at(flavour: Flavour) -> Result<()> {
             "warning: procedure looked.fill inserts into looked.t: ",
             "warning: trigger looked.copied inserts into looked.t: ",
             "warning: event looked.once inserts into looked.t: ",
+            "warning: trigger looked.named names NEW.id before a row goes into looked.narrow: ",
             "warning: an INSERT through looked.hidden, a view that does not show the key, gets no key and is refused\n",
             "warning: looked.narrow_not matches a rule and is a view, of no table with one: ",
             "app@10.1.2.%",
@@ -380,5 +383,41 @@ fn fences_outlast_their_server(flavour: Flavour) -> Result<()> {
         let output = ProxyProcess::said(&config, &["check"])?;
         assert!(!output.contains("no fence"), "{output}");
     }
+    Ok(())
+}
+
+/// How many rows an INSERT … SELECT may have is each table's own, as far as its trigger and its engine go.
+fn tables_of_one_pattern_are_told_apart(flavour: Flavour) -> Result<()> {
+    let server = Upstream::shared(flavour)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE apart; USE apart;
+         CREATE TABLE post (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+         CREATE TABLE seen LIKE post;
+         CREATE TABLE old (id BIGINT PRIMARY KEY, a INT) ENGINE = MyISAM;
+         CREATE TABLE log (a INT);
+         CREATE TRIGGER noted AFTER INSERT ON seen FOR EACH ROW INSERT INTO log VALUES (NEW.a);
+         CREATE TABLE n200 (a INT);
+         INSERT INTO n200 WITH RECURSIVE n (a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n WHERE a < 200) SELECT a FROM n;",
+    )?;
+    let store = make_store(&server, "apart_store", &[("rows", 1_000_000)])?;
+    let config = ProxyConfig::before(&server, &store).rule("apart.*", "segment:rows");
+    let proxy = ProxyProcess::start(config)?;
+    let mut wire = proxy.wire("apart")?;
+    for table in ["post", "seen", "old"] {
+        let replies = wire.query(format!(
+            "INSERT INTO {table} (a) SELECT a FROM n200 LIMIT 150"
+        ))?;
+        let expected = (table != "post").then_some(1235);
+        assert_eq!(refused(&replies), expected, "{table}: {replies:?}");
+        let few = wire.query(format!(
+            "INSERT INTO {table} (a) SELECT a FROM n200 LIMIT 10"
+        ))?;
+        assert_eq!(refused(&few), None, "{table}: {few:?}");
+    }
+    // Of one that nobody has looked at, what holds for all of the rule.
+    wire.run("CREATE TABLE later LIKE post")?;
+    let replies = wire.query("INSERT INTO later (a) SELECT a FROM n200")?;
+    assert_eq!(refused(&replies), Some(1235), "{replies:?}");
     Ok(())
 }

@@ -10,7 +10,8 @@ const TYPE_SHORT: u8 = 2;
 const TYPE_LONG: u8 = 3;
 const TYPE_LONGLONG: u8 = 8;
 const TYPE_INT24: u8 = 9;
-/// Flag of a column.
+/// Flags of a column.
+const NOT_NULL: u16 = 1;
 const UNSIGNED: u16 = 32;
 
 /// Appends a command with its payload.
@@ -129,9 +130,15 @@ pub fn column_names(answer: &[u8]) -> Option<Vec<Vec<u8>>> {
 pub struct ColumnType {
     code: u8,
     is_unsigned: bool,
+    is_not_null: bool,
 }
 
 impl ColumnType {
+    /// Whether it is never NULL.
+    pub fn is_not_null(self) -> bool {
+        self.is_not_null
+    }
+
     /// Bits of the largest integer it holds; 0 if it is for other things.
     pub fn integer_bits(self) -> u32 {
         let bits = match self.code {
@@ -151,6 +158,32 @@ impl ColumnType {
 pub fn only_column(answer: &[u8], is_extended: bool) -> Option<ColumnType> {
     let packets = packets(answer)?;
     let (_, definition) = packets.get(1)?;
+    column_type(definition, is_extended)
+}
+
+/// The columns of the result of a prepared query; `None` if the answer is another. The parameters' are in front of them.
+pub fn result_columns(
+    answer: &[u8],
+    is_extended: bool,
+    deprecates_eof: bool,
+) -> Option<Vec<ColumnType>> {
+    let packets = packets(answer)?;
+    let (_, first) = packets.first()?;
+    let mut reader = Reader(first);
+    (reader.u8()? == 0).then_some(())?;
+    reader.u32()?;
+    let columns = usize::from(reader.u16()?);
+    let parameters = usize::from(reader.u16()?);
+    let has_end = parameters > 0 && !deprecates_eof;
+    let start = 1 + parameters + usize::from(has_end);
+    let definitions = packets.get(start..start + columns)?.iter();
+    definitions
+        .map(|(_, definition)| column_type(definition, is_extended))
+        .collect()
+}
+
+/// Out of its definition.
+fn column_type(definition: &[u8], is_extended: bool) -> Option<ColumnType> {
     let mut reader = Reader(definition);
     // Catalogue, schema, table, original table, name, original name.
     for _ in 0..6 + u8::from(is_extended) {
@@ -161,8 +194,12 @@ pub fn only_column(answer: &[u8], is_extended: bool) -> Option<ColumnType> {
     reader.u16()?;
     reader.u32()?;
     let code = reader.u8()?;
-    let is_unsigned = reader.u16()? & UNSIGNED != 0;
-    Some(ColumnType { code, is_unsigned })
+    let flags = reader.u16()?;
+    Some(ColumnType {
+        code,
+        is_unsigned: flags & UNSIGNED != 0,
+        is_not_null: flags & NOT_NULL != 0,
+    })
 }
 
 /// The number of the error that an answer is; `None` if it is none.

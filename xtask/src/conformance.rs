@@ -1,6 +1,7 @@
 //! `cargo xtask conformance`.
 
 mod again;
+mod applications;
 mod leg;
 mod outcome;
 mod python;
@@ -20,11 +21,11 @@ use leg::{Leg, WorkDir};
 use outcome::Outcome;
 use suite::Suite;
 
-/// Run drivers' own test suites directly and through the proxy, and compare test by test.
+/// Run drivers' own test suites, and applications, directly and through the proxy, and compare test by test.
 ///
-/// What differs is run again on both legs, several times: only what differs again is an error.
+/// What differs in a suite is run again on both legs, several times: only what differs again is an error.
 ///
-/// The suites come from the package registries (PyPI, crates.io) and are kept below `target/conformance`; nothing of them is
+/// Suites and applications come from the package registries (PyPI, crates.io, Debian) and are kept below `target/conformance`; nothing of them is
 /// part of Keywright. The npm package of node-mysql2 has no tests, so it cannot be run here.
 #[derive(Args)]
 pub(crate) struct Conformance {
@@ -50,6 +51,7 @@ impl Conformance {
     pub(crate) fn run(self) -> Result<()> {
         let mut needs = needs::to_serve_mysql();
         needs.extend(needs::to_fetch());
+        needs.extend(needs::to_run_applications());
         needs::install(&needs)?;
         let cache = workspace_root().join("target/conformance");
         fs::create_dir_all(&cache).with_context(|| format!("making {}", cache.display()))?;
@@ -65,7 +67,7 @@ impl Conformance {
             if self.direct {
                 continue;
             }
-            for leg in [Leg::Passthrough, Leg::Watching] {
+            for &leg in Leg::of(suite) {
                 let outcome = run_leg(suite, &source, self.server, leg)?;
                 let differences = direct.differences(&outcome);
                 let place = (suite, self.server, leg);
@@ -92,7 +94,7 @@ fn run_leg(suite: Suite, source: &Path, flavour: Flavour, leg: Leg) -> Result<Ou
         flavour.name(),
         leg.name()
     ));
-    let place = WorkDir::start(suite, flavour, leg)?;
+    let place = WorkDir::start(suite, source, flavour, leg)?;
     let outcome = suite.run(source, place.port(), &[])?;
     println!("    {}", outcome.summary());
     if outcome.passed() == 0 {

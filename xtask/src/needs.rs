@@ -120,6 +120,30 @@ pub(crate) fn to_fetch() -> Vec<Need> {
     )]
 }
 
+/// What running applications beside the suites of drivers needs.
+pub(crate) fn to_run_applications() -> Vec<Need> {
+    let loads = |module: &str| output(Command::new("perl").args([module, "-e", "1"])).is_ok();
+    let has_mysqli = "exit(extension_loaded('mysqli') ? 0 : 1);";
+    vec![
+        Need::new("php-cli", "runs WordPress", on_path("php")),
+        Need::new(
+            "php-mysql",
+            "connects WordPress",
+            output(Command::new("php").args(["-r", has_mysqli])).is_ok(),
+        ),
+        Need::new(
+            "libdbd-mysql-perl",
+            "connects percona-toolkit",
+            loads("-MDBD::mysql"),
+        ),
+        Need::new(
+            "libterm-readkey-perl",
+            "percona-toolkit asks with it",
+            loads("-MTerm::ReadKey"),
+        ),
+    ]
+}
+
 /// What checking the documentation's links needs.
 pub(crate) fn to_check_links() -> Vec<Need> {
     vec![pip(

@@ -62,6 +62,15 @@ impl Input {
         }
     }
 
+    /// One with that in it, which is little.
+    pub(crate) fn beginning_with(read: &[u8], memory: Arc<Memory>, buffers: Arc<Buffers>) -> Self {
+        let mut input = Self::new(memory, buffers);
+        if !read.is_empty() && input.make_room(read.len()) {
+            input.stretch(read.len()).copy_from_slice(read);
+        }
+        input
+    }
+
     /// Whether there is no memory for what it is to hold. Nothing more is read then, until something of it is gone.
     pub(crate) fn is_starved(&self) -> bool {
         self.is_starved
@@ -233,6 +242,14 @@ impl Input {
     }
 }
 
+impl Drop for Input {
+    /// What is in it goes nowhere any more: another connection may have its buffer.
+    fn drop(&mut self) {
+        (self.start, self.end) = (0, 0);
+        self.lend();
+    }
+}
+
 impl Room for Input {
     fn there(&self) -> &[u8] {
         self.there()
@@ -258,6 +275,19 @@ impl Room for Input {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_that_ends_leaves_its_buffer_to_others() {
+        let buffers: Arc<Buffers> = Arc::default();
+        let memory = Arc::new(Memory::new(1 << 20));
+        let mut input = Input::new(memory, Arc::clone(&buffers));
+        assert!(input.make_room(1));
+        input.stretch(1).fill(b'x');
+        let address = input.bytes.as_ptr();
+        drop(input);
+        let taken = buffers.take(BUFFER_BYTES_MIN);
+        assert_eq!(taken.as_ptr(), address);
+    }
 
     /// Buffers go from one connection to the next with what is in them.
     #[test]

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use socket2::SockRef;
-use tokio::io::{AsyncWriteExt, copy, sink};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -12,6 +12,8 @@ use crate::connection::stream::Stream;
 
 /// How long a client that is to go may take to read its last bytes and to go, milliseconds.
 const LINGER_MS_MAX: u64 = 500;
+/// So much of what it still sends is taken at a time, bytes.
+const REST_BYTES: usize = 1 << 10;
 const LINGER: Duration = Duration::from_millis(LINGER_MS_MAX);
 
 /// Tells a client that nothing more comes, and takes what it still sends: a socket that is closed with bytes unread resets the
@@ -22,8 +24,7 @@ const LINGER: Duration = Duration::from_millis(LINGER_MS_MAX);
 pub(crate) async fn linger(mut client: Stream) -> io::Result<()> {
     let gone = async {
         client.shutdown().await?;
-        let sent = copy(&mut client, &mut sink()).await;
-        sent.map(drop)
+        take_the_rest(&mut client).await
     };
     timeout(LINGER, gone).await.unwrap_or(Ok(()))
 }
@@ -37,12 +38,12 @@ pub(crate) async fn linger(mut client: Stream) -> io::Result<()> {
 /// # Errors
 /// The connection broke.
 pub(crate) async fn reset(mut client: Stream, is_at_rest: bool) -> io::Result<()> {
-    if client.tcp().is_some() && !is_at_rest {
-        let mut nobody = sink();
-        if let Ok(gone) = timeout(LINGER, copy(&mut client, &mut nobody)).await {
-            gone?;
-            return linger(client).await;
-        }
+    if client.tcp().is_some()
+        && !is_at_rest
+        && let Ok(gone) = timeout(LINGER, take_the_rest(&mut client)).await
+    {
+        gone?;
+        return linger(client).await;
     }
     if let Some(socket) = client.tcp()
         && has_sent_all(socket).await.unwrap_or(false)
@@ -50,6 +51,13 @@ pub(crate) async fn reset(mut client: Stream, is_at_rest: bool) -> io::Result<()
         return socket.set_zero_linger();
     }
     linger(client).await
+}
+
+/// Reads until the other side has ended, and keeps nothing of it.
+async fn take_the_rest(client: &mut Stream) -> io::Result<()> {
+    let mut nowhere = [0; REST_BYTES];
+    while client.read(&mut nowhere).await? > 0 {}
+    Ok(())
 }
 
 /// Waits until all that was written to a connection is on its way; false if it takes too long.

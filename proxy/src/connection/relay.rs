@@ -4,6 +4,8 @@
 //! ones goes on being answered. What one side cannot take yet is the only thing that keeps the other from being read.
 
 mod change_user;
+mod goodbye;
+mod passing;
 mod rest;
 
 use std::future::poll_fn;
@@ -24,7 +26,7 @@ use crate::connection::linger::{linger, reset};
 use crate::connection::side::{Side, Wants, is_pending, poll_pass};
 use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
-use crate::handshake::Login;
+use crate::handshake::{Login, Peer};
 use crate::in_force::context::ListenerContext;
 use crate::in_force::updates::ConfigUpdates;
 
@@ -94,6 +96,10 @@ pub struct Relay {
     activity: Activity,
     /// Whether nothing has come for so long that all that was sent has arrived.
     is_at_rest: bool,
+    /// Whether the server is asked whether it is there when it says nothing.
+    is_kept_alive: bool,
+    /// Whether COM_QUIT is what the client has said last.
+    has_said_goodbye: bool,
     /// Whether something has changed since the session was last asked about both sides.
     is_due: bool,
     stopping: Stopping,
@@ -108,8 +114,8 @@ impl Relay {
     /// Both connections, and the session between them. `stopping` becomes true when the proxy is to end. The span in which it is made
     /// is the connection's.
     pub fn new(
-        client: Stream,
-        upstream: Stream,
+        client: impl Into<Peer>,
+        upstream: impl Into<Peer>,
         session: Session,
         login: impl Into<Login>,
         context: ListenerContext,
@@ -126,11 +132,17 @@ impl Relay {
             .updates
             .clone()
             .map(|from| ConfigUpdates::new(from, is_passthrough));
-        let input = || Input::new(Arc::clone(&context.memory), Arc::clone(&context.buffers));
+        let side = |peer: Peer| {
+            let (memory, buffers) = (Arc::clone(&context.memory), Arc::clone(&context.buffers));
+            Side::new(
+                peer.stream,
+                Input::beginning_with(&peer.read, memory, buffers),
+            )
+        };
         // It is large: its task moves it, and has room for each place in which it may be.
         Box::new(Self {
-            client: Side::new(client, input()),
-            upstream: Side::new(upstream, input()),
+            client: side(client.into()),
+            upstream: side(upstream.into()),
             session,
             login,
             context,
@@ -138,6 +150,8 @@ impl Relay {
             is_idle_set: false,
             activity: Activity::Active,
             is_at_rest: false,
+            is_kept_alive: false,
+            has_said_goodbye: false,
             is_due: true,
             stopping: Stopping::new(stopping),
             updates,
@@ -157,9 +171,12 @@ impl Relay {
             output?;
         }
         let is_at_rest = self.is_at_rest;
+        // Of one that has ended nothing is unread, so that closing its socket is all there is to do.
+        let has_ended = self.client.input.has_ended() && !self.client.stream.has_tls();
         let client = self.into_client();
         match is_cut {
             true => Box::pin(reset(client, is_at_rest)).await,
+            false if has_ended => Ok(()),
             false => Box::pin(linger(client)).await,
         }
     }
@@ -191,6 +208,7 @@ impl Relay {
                         break false;
                     }
                 }
+                Halt::ClientOver if self.has_left() => break false,
                 Halt::ClientOver => {
                     // The server finishes its last command, and its answers are still passed on. If it is gone, reading shows it.
                     let _ = self.upstream.stream.shutdown().await;
@@ -267,57 +285,6 @@ impl Relay {
         }
     }
 
-    /// Writes what the sockets take.
-    fn pass(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        let (up, down) = self.pending();
-        if !up && !down {
-            return Ok(());
-        }
-        if let Err(error) = poll_pass(&mut self.client, &mut self.upstream, context) {
-            // It has ended; what it said before is still to be read.
-            self.span
-                .in_scope(|| self.upstream.note(&error, "writing to the upstream"));
-            self.upstream.is_deaf = true;
-            poll_pass(&mut self.client, &mut self.upstream, context)?;
-        }
-        poll_pass(&mut self.upstream, &mut self.client, context)?;
-        // A side whose bytes have all gone may say more.
-        let (up_now, down_now) = self.pending();
-        self.is_due |= (up && !up_now) || (down && !down_now);
-        Ok(())
-    }
-
-    /// Whether something is on its way to the upstream, and to the client.
-    fn pending(&self) -> (bool, bool) {
-        (
-            is_pending(&self.client, &self.upstream),
-            is_pending(&self.upstream, &self.client),
-        )
-    }
-
-    /// Reads what there is, from whom the other side is not behind; false when there was nothing.
-    fn read(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
-        let mut was_read = false;
-        if !is_pending(&self.upstream, &self.client) {
-            was_read |= self.upstream.poll_read(context).unwrap_or_else(|error| {
-                // Its last words are passed on as before any other end.
-                self.span
-                    .in_scope(|| self.upstream.note(&error, "reading from the upstream"));
-                self.upstream.input.end();
-                true
-            });
-        }
-        if !is_pending(&self.client, &self.upstream) {
-            was_read |= self.client.poll_read(context)?;
-        }
-        if was_read {
-            self.activity = Activity::Active;
-        }
-        // A reset is no byte to be passed on.
-        self.is_at_rest &= !was_read || self.upstream.was_reset;
-        Ok(was_read)
-    }
-
     /// Whether a side has ended.
     fn end(&self) -> Option<Halt> {
         if self.upstream.is_over() && !is_pending(&self.upstream, &self.client) {
@@ -346,6 +313,11 @@ impl Relay {
             from.wants = Wants::More(1);
             return Moved::No;
         }
+        let is_goodbye = matches!(of, Of::Client) && self.says_goodbye();
+        let from = match of {
+            Of::Client => &mut self.client,
+            Of::Upstream => &mut self.upstream,
+        };
         let is_starved = from.input.is_starved();
         if is_starved {
             self.session.memory_full();
@@ -367,6 +339,10 @@ impl Relay {
             Step::Forward(count) => {
                 if let Err(overrun) = from.input.clear(count) {
                     return self.overran(of, overrun);
+                }
+                if matches!(of, Of::Client) {
+                    self.has_said_goodbye = is_goodbye;
+                    self.upstream.is_to_close = self.has_left();
                 }
                 self.waits_until = None;
                 Moved::Yes

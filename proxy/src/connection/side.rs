@@ -37,6 +37,8 @@ pub(crate) struct Side {
     is_flushed: bool,
     /// Whether the sending side towards this peer was closed.
     pub(crate) is_shut: bool,
+    /// Whether it is closed as soon as what may go to it has gone.
+    pub(crate) is_to_close: bool,
     /// Whether it takes nothing any more, so that what is for it is dropped.
     pub(crate) is_deaf: bool,
     /// Whether it has broken the connection off by a reset.
@@ -54,6 +56,7 @@ impl Side {
             is_dry: false,
             is_flushed: true,
             is_shut: false,
+            is_to_close: false,
             is_deaf: false,
             was_reset: false,
         }
@@ -180,7 +183,11 @@ pub(crate) fn poll_pass(
         if bytes.is_empty() {
             break;
         }
-        match poll_write(&mut to.stream, context, bytes) {
+        let written = match to.is_to_close {
+            true => to.stream.poll_write_last(context, bytes),
+            false => poll_write(&mut to.stream, context, bytes),
+        };
+        match written {
             Poll::Ready(count) => from.input.drop_cleared(count?),
             Poll::Pending => return Ok(()),
         }

@@ -2,8 +2,8 @@
 
 use std::fs::Permissions;
 use std::io;
-use std::net::ToSocketAddrs;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::pin::Pin;
@@ -11,15 +11,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustls::ServerConfig;
-use socket2::{Domain, Socket, Type};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use socket2::{Domain, SockRef, Socket, Type};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use crate::config::tls::UpstreamTls;
+use crate::connection::keepalive::keep_alive;
 
 /// Who may connect to a UNIX socket: everybody, since clients run as users of their own.
 const SOCKET_MODE: u32 = 0o777;
+/// Linux's MSG_MORE: nothing goes out before the rest, or the end.
+const MSG_MORE: i32 = 0x8000;
+/// Linux's MSG_NOSIGNAL: an error instead of SIGPIPE.
+const MSG_NOSIGNAL: i32 = 0x4000;
 
 /// A connection to a client or an upstream.
 #[derive(Debug)]
@@ -85,6 +91,33 @@ impl Stream {
             Stream::Tcp(stream) => Some(stream),
             Stream::Unix(_) => None,
             Stream::Tls(stream) => stream.get_ref().0.tcp(),
+        }
+    }
+
+    /// Has the system ask a peer that was silent for so long whether it is there, seconds; 0: never.
+    pub(crate) fn keep_alive(&self, after_s: u32) -> io::Result<()> {
+        self.tcp()
+            .map_or(Ok(()), |stream| keep_alive(&SockRef::from(stream), after_s))
+    }
+
+    /// Writes the last bytes before the connection is closed: over TCP they wait for its end, and go out in the same segment.
+    pub(crate) fn poll_write_last(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let Stream::Tcp(stream) = self else {
+            return Pin::new(self).poll_write(context, bytes);
+        };
+        let flags = MSG_MORE | MSG_NOSIGNAL;
+        loop {
+            ready!(stream.poll_write_ready(context))?;
+            let socket = SockRef::from(&*stream);
+            let send = || socket.send_with_flags(bytes, flags);
+            match stream.try_io(Interest::WRITABLE, send) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
         }
     }
 
@@ -198,6 +231,19 @@ impl Bound {
         }
     }
 
+    /// Sets what accepted connections are to have, which they take over from it: packets go out at once, and a silent client is asked
+    /// whether it is there after so long, seconds; 0: never. Whoever made it may have set something else.
+    pub(crate) fn hand_down(&self, keepalive_s: u32) -> io::Result<()> {
+        match self {
+            Bound::Tcp(bound) => {
+                let socket = SockRef::from(bound);
+                socket.set_tcp_nodelay(true)?;
+                keep_alive(&socket, keepalive_s)
+            }
+            Bound::Unix(_) => Ok(()),
+        }
+    }
+
     /// Whether it is what [`Bound::bind`] would bind.
     pub(crate) fn is_at(&self, target: &str) -> bool {
         match (self, target.strip_prefix("unix:")) {
@@ -232,8 +278,14 @@ impl Bound {
     /// Too many open files.
     pub fn here(&self) -> io::Result<Acceptor> {
         Ok(match self {
-            Bound::Tcp(bound) => Acceptor::Tcp(TcpListener::from_std(bound.try_clone()?)?),
-            Bound::Unix(bound) => Acceptor::Unix(UnixListener::from_std(bound.try_clone()?)?),
+            Bound::Tcp(bound) => {
+                let listener = mio::net::TcpListener::from_std(bound.try_clone()?);
+                Acceptor::Tcp(readable(listener)?)
+            }
+            Bound::Unix(bound) => {
+                let listener = mio::net::UnixListener::from_std(bound.try_clone()?);
+                Acceptor::Unix(readable(listener)?)
+            }
         })
     }
 }
@@ -279,24 +331,41 @@ fn is_left_over(path: &str) -> bool {
     is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(refused)
 }
 
+/// A listener that is waited for in the runtime at hand.
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe, since a descriptor might be closed early; listeners own theirs"
+)]
+fn readable<T: AsRawFd>(listener: T) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(listener, Interest::READABLE)
+}
+
 /// Accepts clients on one thread.
 #[derive(Debug)]
 pub enum Acceptor {
     /// Over TCP.
-    Tcp(TcpListener),
+    Tcp(AsyncFd<mio::net::TcpListener>),
     /// Over a UNIX socket.
-    Unix(UnixListener),
+    Unix(AsyncFd<mio::net::UnixListener>),
 }
 
 impl Acceptor {
-    /// The next client, for any thread.
+    /// The next client, for any thread: no runtime knows of it yet.
     ///
     /// # Errors
     /// Too many open files.
     pub async fn accept(&self) -> io::Result<Accepted> {
         Ok(match self {
-            Acceptor::Tcp(listener) => Accepted::Tcp(listener.accept().await?.0.into_std()?),
-            Acceptor::Unix(listener) => Accepted::Unix(listener.accept().await?.0.into_std()?),
+            Acceptor::Tcp(listener) => {
+                let accept = |listener: &mio::net::TcpListener| listener.accept();
+                let (stream, address) = listener.async_io(Interest::READABLE, accept).await?;
+                Accepted::Tcp(stream.into(), address)
+            }
+            Acceptor::Unix(listener) => {
+                let accept = |listener: &mio::net::UnixListener| listener.accept();
+                let (stream, _) = listener.async_io(Interest::READABLE, accept).await?;
+                Accepted::Unix(stream.into())
+            }
         })
     }
 }
@@ -304,23 +373,28 @@ impl Acceptor {
 /// A client that no thread serves yet.
 #[derive(Debug)]
 pub enum Accepted {
-    /// Over TCP.
-    Tcp(std::net::TcpStream),
+    /// Over TCP, from there.
+    Tcp(std::net::TcpStream, SocketAddr),
     /// Over a UNIX socket.
     Unix(std::os::unix::net::UnixStream),
 }
 
 impl Accepted {
+    /// Where it comes from; `None` for a UNIX socket.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Accepted::Tcp(_, address) => Some(*address),
+            Accepted::Unix(_) => None,
+        }
+    }
+
     /// The connection for this thread's runtime.
     ///
     /// # Errors
     /// It is broken, or there are too many.
     pub fn here(self) -> io::Result<Stream> {
         Ok(match self {
-            Accepted::Tcp(stream) => {
-                stream.set_nodelay(true)?;
-                Stream::Tcp(TcpStream::from_std(stream)?)
-            }
+            Accepted::Tcp(stream, _) => Stream::Tcp(TcpStream::from_std(stream)?),
             Accepted::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
         })
     }

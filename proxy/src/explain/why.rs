@@ -1,7 +1,8 @@
 //! Why a statement is passed on as it is.
 
 use keywright_rewrite::{
-    Insert, InsertHead, KeyColumn, Kind, Plan, TableName, Unread, Unsupported, kind, load_target,
+    Insert, InsertHead, KeyColumn, Plan, RowsFrom, TableName, Unread, Unsupported, kind,
+    load_target,
 };
 use keywright_session::imagine::{Columns, Imagine};
 
@@ -24,9 +25,9 @@ impl Explainer<'_> {
         database: Option<&[u8]>,
     ) -> &'static str {
         let modes = self.modes();
-        let kind = kind(text, &modes);
-        let is_insert = matches!(kind, Kind::Insert | Kind::Replace);
-        let load = load_target(text, &modes).filter(|_| kind == Kind::LoadData);
+        let rows = kind(text, &modes).facts().rows;
+        let is_insert = rows == RowsFrom::Written;
+        let load = load_target(text, &modes).filter(|_| rows == RowsFrom::File);
         if let (Some(table), None) = (load, rule) {
             return no_rule(&table, database);
         }

@@ -29,7 +29,7 @@ pub(super) enum Account {
 
 /// Asks on a connection that is let in, between commands.
 pub(super) async fn read<S: AsyncRead + AsyncWrite + Unpin>(
-    upstream: &mut S,
+    leg: &mut Leg<S>,
     capabilities: u64,
 ) -> io::Result<Account> {
     let has = |bit: u64| capabilities & bit != 0;
@@ -39,7 +39,7 @@ pub(super) async fn read<S: AsyncRead + AsyncWrite + Unpin>(
         question.extend([0, 1]);
     }
     question.extend_from_slice(QUESTION);
-    let mut leg = Leg::new(upstream, 0);
+    leg.restart();
     leg.send(&question).await?;
     let mut ends = if has(DEPRECATE_EOF) { 1 } else { 2 };
     let mut packets = Vec::new();

@@ -32,7 +32,7 @@ where
         return Ok(false);
     };
     if is_local {
-        let message = match account::read(&mut upstream.stream, login.facts.capabilities).await? {
+        let message = match account::read(upstream, login.facts.capabilities).await? {
             Account::Proof => None,
             Account::Socket => Some(
                 "keywright: this account is known by its socket, which would be the proxy's own: use another account, or no socket",

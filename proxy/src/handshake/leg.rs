@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 pub(super) const AUTH_PACKETS_MAX: usize = 64;
 /// Longest packet of the exchange, bytes.
 const AUTH_BYTES_MAX: usize = 64 << 10;
+/// So much is read at once, where more may be read than a packet, bytes: whole packets of nearly every login.
+const AHEAD_BYTES: usize = 1 << 10;
 
 /// A connection on which packets follow each other by number.
 pub(super) struct Leg<S> {
@@ -19,19 +21,33 @@ pub(super) struct Leg<S> {
     sequence: u8,
     /// Whether what went last went out.
     awaits_answer: bool,
-    /// What has come of a packet.
-    partial: Vec<u8>,
+    /// What has come and was not taken yet.
+    read: Vec<u8>,
+    /// Whether that may be more than one packet.
+    reads_ahead: bool,
 }
 
 impl<S> Leg<S> {
-    /// The next packet has this number.
+    /// The next packet has this number. Nothing beyond a packet is read.
     pub(super) fn new(stream: S, sequence: u8) -> Self {
         Self {
             stream,
             sequence,
             awaits_answer: false,
-            partial: Vec::new(),
+            read: Vec::new(),
+            reads_ahead: false,
         }
+    }
+
+    /// From now on what has come is read at once, for whoever takes [`Leg::into_parts`] over. Not where TLS may begin behind a packet.
+    pub(super) fn reading_ahead(mut self) -> Self {
+        self.reads_ahead = true;
+        self
+    }
+
+    /// The connection, and what was read of it beyond the last packet.
+    pub(super) fn into_parts(self) -> (S, Vec<u8>) {
+        (self.stream, self.read)
     }
 
     /// Whether it is the other side's turn.
@@ -44,26 +60,32 @@ impl<S> Leg<S> {
         self.sequence = 0;
     }
 
-    /// The same exchange on what is made of the connection.
+    /// The same exchange on what is made of the connection, which is read ahead.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be made, or more was read than the last packet: that would be taken for something said inside.
     pub(super) async fn into_stream<T, F>(self, make: impl FnOnce(S) -> F) -> io::Result<Leg<T>>
     where
         F: Future<Output = io::Result<T>>,
     {
-        Ok(Leg::new(make(self.stream).await?, self.sequence))
+        if !self.read.is_empty() {
+            return Err(invalid(
+                "something came behind the packet that TLS begins with",
+            ));
+        }
+        let made = Leg::new(make(self.stream).await?, self.sequence);
+        Ok(made.reading_ahead())
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Leg<S> {
-    /// The next packet's payload. May be dropped while it waits: what has come is kept, and nothing beyond the packet is read.
+    /// The next packet's payload. May be dropped while it waits: what has come is kept.
     ///
     /// # Errors
     /// Those of the socket; `InvalidData` when it is too long or has the wrong number.
     pub(super) async fn packet(&mut self) -> io::Result<Vec<u8>> {
         loop {
-            let wanted = match self.partial.get(..4) {
+            let wanted = match self.read.get(..4) {
                 Some(&[a, b, c, sequence]) => {
                     let len =
                         usize::try_from(u32::from_le_bytes([a, b, c, 0])).unwrap_or(usize::MAX);
@@ -77,17 +99,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Leg<S> {
                 }
                 Some(_) | None => 4,
             };
-            let missing = wanted.saturating_sub(self.partial.len());
-            if missing == 0 && wanted >= 4 && self.partial.len() >= 4 {
+            let missing = wanted.saturating_sub(self.read.len());
+            if missing == 0 && self.read.len() >= 4 {
                 self.sequence = self.sequence.wrapping_add(1);
                 self.awaits_answer = false;
-                let payload = self.partial.split_off(4);
-                self.partial.clear();
+                let payload = self.read.get(4..wanted).unwrap_or_default().to_vec();
+                self.read.drain(..wanted);
                 return Ok(payload);
             }
-            let limit = u64::try_from(missing).unwrap_or(u64::MAX);
+            // That so much is to come is a promise of the peer's.
+            let room = match self.reads_ahead {
+                true => AHEAD_BYTES,
+                false => missing.min(AHEAD_BYTES),
+            };
+            self.read.reserve(room);
+            let limit = u64::try_from(room).unwrap_or(u64::MAX);
             let mut rest = (&mut self.stream).take(limit);
-            if rest.read_buf(&mut self.partial).await? == 0 {
+            if rest.read_buf(&mut self.read).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
@@ -199,6 +227,33 @@ mod tests {
         let mut rest = [0; 4];
         leg.stream.read_exact(&mut rest).await?;
         assert_eq!(&rest, b"next");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn what_was_read_ahead_is_there_for_the_next_packet_and_for_others() -> std::io::Result<()>
+    {
+        let (mut far, near) = duplex(64);
+        far.write_all(b"\x02\0\0\0on\0\0\0\x01\x01\0\0\x02xrest")
+            .await?;
+        let mut leg = Leg::new(near, 0).reading_ahead();
+        for packet in [b"on".as_slice(), b"", b"x"] {
+            assert_eq!(leg.packet().await?, packet);
+        }
+        assert_eq!(leg.into_parts().1, b"rest");
+        Ok(())
+    }
+
+    /// Taken for what TLS protects, it would be somebody else's words in the peer's mouth.
+    #[tokio::test]
+    async fn nothing_that_came_before_tls_is_taken_into_it() -> std::io::Result<()> {
+        let (mut far, near) = duplex(64);
+        far.write_all(b"\x01\0\0\0xmore").await?;
+        let mut leg = Leg::new(near, 0).reading_ahead();
+        leg.packet().await?;
+        let inside = leg.into_stream(|stream| std::future::ready(Ok(stream)));
+        let error = inside.await.map(drop).map_err(|error| error.kind());
+        assert_eq!(error, Err(std::io::ErrorKind::InvalidData));
         Ok(())
     }
 

@@ -41,7 +41,7 @@ impl Pending {
     /// # Errors
     /// It has ended, or does not keep to the protocol.
     pub async fn greeted(upstream: Stream) -> io::Result<Self> {
-        let mut leg = Leg::new(upstream, 0);
+        let mut leg = Leg::new(upstream, 0).reading_ahead();
         let said = leg.packet().await?;
         Ok(Self {
             is_over: said.first() == Some(&0xFF),

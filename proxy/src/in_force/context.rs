@@ -24,6 +24,8 @@ pub struct ListenerContext {
     pub status: Option<Arc<Status>>,
     /// What statements that are gathered take.
     pub memory: Arc<Memory>,
+    /// A server that was silent for so long is asked whether it is there, seconds; 0: never.
+    pub keepalive_s: u32,
     /// What is read goes there first.
     pub buffers: Arc<Buffers>,
     /// That the client is listed.

@@ -1,18 +1,20 @@
 //! The rules as sessions of one server are to follow them.
 
-use keywright_session::{KeyColumnState, Rule, Rules, TableSnapshot, View};
+use std::collections::HashSet;
+
+use keywright_session::{KeyColumnState, Rule, Rules, TableSnapshot, TableTraits, View};
 
 use super::key_column::KeyColumn;
 use super::matched::{Matched, OtherView};
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, StatementContext, Trigger};
 use super::views::may_call;
 use crate::config::Config;
 
 /// What sessions must know of a server. Of one that nobody asked nothing is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableFacts {
-    /// By rule.
-    pub by_rule: Vec<RuleFacts>,
+    /// By rule, what holds for all of its tables.
+    pub by_rule: Vec<TableTraits>,
     /// The views through which rows go into tables with rules.
     pub views: Vec<View>,
     /// Tables and other views that match a rule.
@@ -23,17 +25,6 @@ pub struct TableFacts {
     pub lower_case: bool,
 }
 
-/// What the tables of one rule have in common.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RuleFacts {
-    /// Whether a trigger on one may see LAST_INSERT_ID().
-    pub watched: bool,
-    /// Whether a statement that fails leaves nothing behind: all are InnoDB without triggers, and no view calls functions.
-    pub repeatable: bool,
-    /// Whether no key column is UNSIGNED.
-    pub is_signed: bool,
-}
-
 /// What a snapshot says to sessions, nothing if it is of tables alone.
 pub fn facts(snapshot: &Snapshot, config: &Config) -> TableFacts {
     let matched = Matched::new(snapshot, config);
@@ -41,26 +32,11 @@ pub fn facts(snapshot: &Snapshot, config: &Config) -> TableFacts {
         return TableFacts::default();
     };
     let others = matched.other_views();
-    let around = Around {
-        triggers: context
-            .triggers
-            .iter()
-            .filter_map(|trigger| {
-                let (rule, _) = matched.rule_of(&trigger.schema, &trigger.table)?;
-                Some((rule, trigger.sees_last_id))
-            })
-            .collect(),
-        // The table behind one may be of any kind.
-        views: others.iter().map(|other| other.rule).collect(),
-        may_call: context
-            .views
-            .iter()
-            .any(|view| may_call(&view.definition, &context.functions)),
-    };
-    let by_rule = (0..config.rules.len()).map(|rule| of_rule(&matched, rule, &around));
+    let around = Around::new(context, &matched);
+    let by_rule = (0..config.rules.len()).map(|rule| of_rule(&matched, rule, &others, &around));
     TableFacts {
         by_rule: by_rule.collect(),
-        tables: table_snapshots(&matched, &others),
+        tables: table_snapshots(&matched, &others, &around),
         has_all: true,
         lower_case: snapshot.server.lower_case,
         views: matched.views,
@@ -74,50 +50,94 @@ pub fn rules(snapshot: &Snapshot, config: &Config) -> Rules {
 }
 
 /// What is around the tables that rules match.
-struct Around {
-    /// Of each trigger, the rule of its table and whether it may see LAST_INSERT_ID().
-    triggers: Vec<(usize, bool)>,
-    /// The rules of views that are of no table with one.
-    views: Vec<usize>,
+struct Around<'a> {
+    /// Tables with triggers, by schema and name.
+    triggers: HashSet<(&'a str, &'a str)>,
+    /// Rules with a table whose trigger may see LAST_INSERT_ID(): triggers of their other tables may insert into that one.
+    seeing: HashSet<usize>,
     /// Whether a view may call a function.
     may_call: bool,
 }
 
-fn of_rule(matched: &Matched<'_>, rule: usize, around: &Around) -> RuleFacts {
-    let columns = || matched.columns.iter().filter(|column| column.rule == rule);
-    let mut triggers = around.triggers.iter().filter(|(of, _)| *of == rule);
-    RuleFacts {
-        watched: triggers.clone().any(|(_, sees_last_id)| *sees_last_id),
-        repeatable: triggers.next().is_none()
-            && !around.views.contains(&rule)
-            && !around.may_call
-            && columns().all(KeyColumn::is_innodb),
-        is_signed: columns().all(|column| column.kind.is_signed_integer()),
+impl<'a> Around<'a> {
+    fn new(context: &'a StatementContext, matched: &Matched<'_>) -> Self {
+        let triggers = context.triggers.iter();
+        let seeing = triggers.clone().filter(|trigger| trigger.sees_last_id);
+        let rule_of = |trigger: &Trigger| Some(matched.rule_of(&trigger.schema, &trigger.table)?.0);
+        Self {
+            seeing: seeing.filter_map(rule_of).collect(),
+            triggers: triggers
+                .map(|trigger| (trigger.schema.as_str(), trigger.table.as_str()))
+                .collect(),
+            may_call: context
+                .views
+                .iter()
+                .any(|view| may_call(&view.definition, &context.functions)),
+        }
+    }
+
+    fn traits_of(&self, column: &KeyColumn) -> TableTraits {
+        let table = (column.schema.as_str(), column.table.as_str());
+        let has_trigger = self.triggers.contains(&table);
+        TableTraits {
+            watched: has_trigger && self.seeing.contains(&column.rule),
+            repeatable: !has_trigger && !self.may_call && column.is_innodb(),
+            is_signed: column.kind.is_signed_integer(),
+        }
     }
 }
 
-fn table_snapshots(matched: &Matched<'_>, others: &[OtherView<'_>]) -> Vec<TableSnapshot> {
-    let snapshot = |schema: &str, name: &str, key_column| TableSnapshot {
+/// What holds for all tables of a rule: for those that nobody has seen yet, and those behind views.
+fn of_rule(
+    matched: &Matched<'_>,
+    rule: usize,
+    others: &[OtherView<'_>],
+    around: &Around<'_>,
+) -> TableTraits {
+    let columns = matched.columns.iter().filter(|column| column.rule == rule);
+    let mut all = TableTraits {
+        watched: false,
+        // The table behind a view of no table with a rule may be of any kind.
+        repeatable: !around.may_call && others.iter().all(|other| other.rule != rule),
+        is_signed: true,
+    };
+    for column in columns {
+        let its = around.traits_of(column);
+        all.watched |= its.watched;
+        all.repeatable &= its.repeatable;
+        all.is_signed &= its.is_signed;
+    }
+    all
+}
+
+fn table_snapshots(
+    matched: &Matched<'_>,
+    others: &[OtherView<'_>],
+    around: &Around<'_>,
+) -> Vec<TableSnapshot> {
+    let snapshot = |schema: &str, name: &str, key_column, traits| TableSnapshot {
         schema: schema.to_owned(),
         name: name.to_owned(),
         key_column,
+        traits,
     };
     let without = matched
         .keyless()
-        .map(|(_, table)| snapshot(&table.schema, &table.name, KeyColumnState::Missing));
+        .map(|(_, table)| snapshot(&table.schema, &table.name, KeyColumnState::Missing, None));
     let with = matched.with_rule().map(|(configured, column)| {
         let key_column = match column.lacks_room(configured) {
             Some(_) => KeyColumnState::TooNarrow,
             None => KeyColumnState::Present,
         };
-        snapshot(&column.schema, &column.table, key_column)
+        let traits = around.traits_of(column);
+        snapshot(&column.schema, &column.table, key_column, Some(traits))
     });
     let views = others.iter().map(|other| {
         let key_column = match other.has_column {
             true => KeyColumnState::Present,
             false => KeyColumnState::Missing,
         };
-        snapshot(&other.view.schema, &other.view.name, key_column)
+        snapshot(&other.view.schema, &other.view.name, key_column, None)
     });
     without.chain(with).chain(views).collect()
 }

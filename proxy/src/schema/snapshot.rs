@@ -184,6 +184,8 @@ pub struct Program {
     pub sql_mode: String,
     /// `None`: it may not be seen.
     pub body: Option<String>,
+    /// Of a trigger that is carried out before a row goes in: its table, in its schema.
+    pub before_insert: Option<String>,
 }
 
 /// What a switch meets.

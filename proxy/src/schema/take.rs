@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
 use tokio::time::timeout;
 
 use super::inspect::{Extent, accounts, inspect};
@@ -13,18 +14,25 @@ use crate::config::{Config, Listener};
 /// How long reading one server may take, milliseconds.
 const READ_MS_MAX: u64 = 60_000;
 
+/// The `sql_mode` of the program's own connections. A server reads the whole definition of a table when it sets its counter, and
+/// refuses one with a default such as `'0000-00-00'` where the mode forbids zero dates (1067).
+pub const ADMIN_SQL_MODE: &str = "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION";
+
 /// Connects to a listener's server as its `admin`: the one place where that is done.
 ///
 /// # Errors
 /// There is no admin url, it cannot be read, or the server cannot be reached in time.
 pub async fn connect(config: &Config, listener: &Listener) -> Result<Conn> {
     let admin = listener.admin.as_ref().context("there is no admin url")?;
-    let connected = timeout(
-        Duration::from_millis(config.connect_ms_max),
-        Conn::new(admin.opts()),
-    )
-    .await
-    .context("connecting took longer than connect_ms_max")?;
+    let connecting = async {
+        let mut conn = Conn::new(admin.opts()).await?;
+        let mode = format!("SET SESSION sql_mode = '{ADMIN_SQL_MODE}'");
+        conn.query_drop(mode).await?;
+        Ok(conn)
+    };
+    let connected = timeout(Duration::from_millis(config.connect_ms_max), connecting)
+        .await
+        .context("connecting took longer than connect_ms_max")?;
     connected.map_err(|error| anyhow::anyhow!("{}", admin.not_reached(&error)))
 }
 

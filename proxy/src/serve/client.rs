@@ -1,6 +1,7 @@
 //! One client: from where it comes in, by its login, to its relay.
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,6 @@ use tracing::{Instrument as _, Span};
 
 use crate::config::Listener;
 use crate::connection::buffers::Buffers;
-use crate::connection::keepalive::keep_alive;
 use crate::connection::linger::linger;
 use crate::connection::memory::Memory;
 use crate::connection::origin::Origin;
@@ -20,13 +20,25 @@ use crate::connection::relay::Relay;
 use crate::connection::slot::ConnectionSlot;
 use crate::connection::span as connection_span;
 use crate::connection::stream::{Accepted, Stream};
-use crate::handshake::{self, Ended, Login, LoginSettings, Pending};
+use crate::handshake::{self, Ended, Login, LoginSettings, Peer, Pending};
 use crate::in_force::context::ListenerContext;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::in_force::updates as config_updates;
 use crate::metrics::Metric;
 use crate::serve::shared::Shared;
 use crate::status::clients::{Client, Entered};
+
+/// What the log lines of a client carry. Who it is behind a balancer, its first bytes tell.
+pub(super) fn span_of(
+    address: Option<SocketAddr>,
+    (index, number): (usize, u64),
+    shared: &Shared,
+) -> Span {
+    match shared.config.listeners.get(index) {
+        Some(listener) if !listener.proxy_protocol => connection_span::of(number, address),
+        Some(_) | None => connection_span::new(number),
+    }
+}
 
 /// Serves one client to its end.
 pub(super) async fn serve_client(
@@ -35,15 +47,16 @@ pub(super) async fn serve_client(
     (shared, buffers): (&Arc<Shared>, Arc<Buffers>),
     span: &Span,
 ) -> std::io::Result<()> {
+    let address = client.address();
     let client = client.here()?;
     if let Some((cause, message)) = turned_away(open, shared) {
         // It takes nobody's place while it reads why.
         drop(place);
-        connection_span::of_client(span, Origin::of(&client).as_ref());
+        connection_span::of_client(span, address);
         return Box::pin(refuse(client, cause, message)).await;
     }
     // What a login needs is given back before the client is served.
-    let let_in = Box::pin(let_in(client, (index, number), shared, buffers));
+    let let_in = Box::pin(let_in((client, address), (index, number), shared, buffers));
     match let_in.instrument(span.clone()).await? {
         Some(relay) => relay.run().await,
         None => Ok(()),
@@ -64,7 +77,7 @@ fn turned_away(open: u64, shared: &Shared) -> Option<(Cause, &'static str)> {
 
 /// Connects a client to its server, and has it log in; `None`: it was refused, and told so. Runs in the connection's span.
 async fn let_in(
-    mut client: Stream,
+    (mut client, address): (Stream, Option<SocketAddr>),
     (index, number): (usize, u64),
     shared: &Arc<Shared>,
     buffers: Arc<Buffers>,
@@ -76,9 +89,11 @@ async fn let_in(
         return Ok(None);
     };
     let origin = origin(&mut client, listener, shared).await;
-    let by_socket = || Origin::of(&client);
-    let known = origin.as_ref().ok().copied().flatten().or_else(by_socket);
-    connection_span::of_client(&Span::current(), known.as_ref());
+    let said = origin.as_ref().ok().copied().flatten();
+    let address = said.map(|origin| origin.client()).or(address);
+    if listener.proxy_protocol {
+        connection_span::of_client(&Span::current(), address);
+    }
     let origin = match origin {
         Ok(origin) => origin,
         // Also whoever waits for the server's greeting, as clients without a balancer do.
@@ -97,7 +112,6 @@ async fn let_in(
         let refused = refuse(client, Cause::UpstreamUnreachable, &message).await;
         return refused.map(|()| None);
     };
-    keep_alive(&client, shared.config.keepalive_s)?;
     let snapshot = Arc::clone(&shared.snapshot.borrow());
     let Some(rules) = snapshot.rules.get(index) else {
         return Ok(None);
@@ -107,7 +121,6 @@ async fn let_in(
         return Ok(None);
     };
     let rules = Arc::clone(rules);
-    let address = known.map(|origin| origin.client());
     let entered = figures.enter(Client::new(number, address, &login.facts.user));
     Ok(Some(relay(
         shared,
@@ -124,7 +137,7 @@ async fn log_in(
     mut upstream: Pending,
     (index, shared): (usize, &Shared),
     snapshot: &ConfigSnapshot,
-) -> std::io::Result<Option<(Stream, Stream, Login)>> {
+) -> std::io::Result<Option<(Peer, Peer, Login)>> {
     let (Some(rules), Some(protection)) =
         (snapshot.rules.get(index), snapshot.protection.get(index))
     else {
@@ -161,7 +174,7 @@ fn relay(
     shared: &Shared,
     (index, rules): (usize, Arc<Rules>),
     (snapshot, buffers): (&ConfigSnapshot, Arc<Buffers>),
-    (client, upstream, login): (Stream, Stream, Login),
+    (client, upstream, login): (Peer, Peer, Login),
     entered: Entered,
 ) -> Box<Relay> {
     let session =
@@ -176,6 +189,7 @@ fn relay(
         tally: Arc::clone(&snapshot.tally),
         status: Some(Arc::clone(&shared.status)),
         memory: Arc::clone(&shared.memory),
+        keepalive_s: shared.config.keepalive_s,
         buffers,
         entered: Some(Arc::new(entered)),
         updates: Some(config_updates::SnapshotReceiver {
@@ -188,7 +202,7 @@ fn relay(
     Relay::new(client, upstream, session, login, context, stopping)
 }
 
-/// Where a client comes from: by the header that its connection begins with, or by its socket.
+/// Where a client comes from: by the header that its connection begins with, or, if the server is to be told, by its socket.
 async fn origin(
     client: &mut Stream,
     listener: &Listener,
@@ -197,8 +211,10 @@ async fn origin(
     if listener.proxy_protocol {
         let limit = Duration::from_millis(shared.config.login_ms_max);
         timeout(limit, Origin::read(client)).await?
-    } else {
+    } else if listener.upstream_proxy_protocol {
         Ok(Origin::of(client))
+    } else {
+        Ok(None)
     }
 }
 
@@ -207,7 +223,6 @@ async fn connect(listener: &Listener, origin: Option<Origin>, shared: &Shared) -
     let limit = Duration::from_millis(shared.config.connect_ms_max);
     let connected = async {
         let mut upstream = Stream::connect(&listener.upstream).await?;
-        keep_alive(&upstream, shared.config.keepalive_s)?;
         if listener.upstream_proxy_protocol {
             Origin::write(origin, &mut upstream).await?;
         }

@@ -43,12 +43,15 @@ impl InheritedSockets {
             .context("listening on what LISTEN_FDS names")
     }
 
-    /// The socket of `address:port` or `unix:/path`: the one that was handed over, else a new one.
-    fn bind(&mut self, target: &str) -> io::Result<Bound> {
-        match self.0.iter().position(|bound| bound.is_at(target)) {
-            Some(index) => Ok(self.0.swap_remove(index)),
-            None => Bound::bind(target),
-        }
+    /// The socket of `address:port` or `unix:/path`: the one that was handed over, else a new one. Silent clients are asked whether they
+    /// are there after so long, seconds; 0: never.
+    fn bind(&mut self, target: &str, keepalive_s: u32) -> io::Result<Bound> {
+        let bound = match self.0.iter().position(|bound| bound.is_at(target)) {
+            Some(index) => self.0.swap_remove(index),
+            None => Bound::bind(target)?,
+        };
+        bound.hand_down(keepalive_s)?;
+        Ok(bound)
     }
 
     /// That what the configuration names can be bound, where it was not handed over. Nobody can connect to it by that yet.
@@ -80,11 +83,11 @@ pub struct Listening {
     listeners: Vec<Bound>,
 }
 
-/// The same for one thread.
+/// Those that one thread accepts from.
 pub(crate) struct Acceptors {
     pub(crate) metrics: Option<Acceptor>,
-    /// By place in the configuration.
-    pub(crate) listeners: Vec<Acceptor>,
+    /// With their places in the configuration.
+    pub(crate) listeners: Vec<(usize, Acceptor)>,
 }
 
 impl Listening {
@@ -95,12 +98,12 @@ impl Listening {
     pub fn begin(config: &Config, inherited: &mut InheritedSockets) -> Result<Listening> {
         // First, so that /readyz can be asked as soon as clients get through.
         let metrics = config.metrics.as_deref().map(|bind| {
-            let bound = inherited.bind(bind);
+            let bound = inherited.bind(bind, 0);
             bound.map_err(|error| not_bound(METRICS, bind, &error))
         });
         let metrics = metrics.transpose()?;
         let listeners = config.listeners.iter().map(|listener| {
-            let bound = inherited.bind(&listener.bind);
+            let bound = inherited.bind(&listener.bind, config.keepalive_s);
             bound.map_err(|error| not_bound(LISTENING, &listener.bind, &error))
         });
         Ok(Listening {
@@ -114,15 +117,16 @@ impl Listening {
         self.metrics.iter().chain(&self.listeners).map(Bound::as_fd)
     }
 
-    /// The same sockets for the runtime at hand. One thread serves metrics.
-    pub(crate) fn here(&self, with_metrics: bool) -> io::Result<Acceptors> {
-        let metrics = self.metrics.as_ref().filter(|_| with_metrics);
+    /// Those of them that the thread with this number accepts from, of so many threads, for the runtime at hand. Each has one thread,
+    /// which gives clients to all: where several wait at one socket, a client that comes wakes them all.
+    pub(crate) fn here(&self, thread: usize, threads: usize) -> io::Result<Acceptors> {
+        let metrics = self.metrics.as_ref().filter(|_| thread == 0);
+        let listeners = self.listeners.iter().enumerate();
+        let ours = listeners.filter(|(index, _)| index.checked_rem(threads) == Some(thread));
         Ok(Acceptors {
             metrics: metrics.map(Bound::here).transpose()?,
-            listeners: self
-                .listeners
-                .iter()
-                .map(Bound::here)
+            listeners: ours
+                .map(|(index, bound)| Ok((index, bound.here()?)))
                 .collect::<io::Result<_>>()?,
         })
     }
@@ -148,7 +152,41 @@ fn not_bound(what: &str, bind: &str, error: &io::Error) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use socket2::SockRef;
+
     use super::{Bound, InheritedSockets};
+    use crate::connection::stream::Accepted;
+
+    /// No call for each client, and no setting of whoever made the socket.
+    #[tokio::test]
+    async fn clients_take_over_what_is_set_on_the_socket_that_they_come_to() -> std::io::Result<()>
+    {
+        for keepalive_s in [20, 0] {
+            let handed_over = Bound::bind("127.0.0.1:0")?;
+            handed_over.hand_down(40)?;
+            let address = handed_over.name();
+            let mut inherited = InheritedSockets(vec![handed_over]);
+            let bound = inherited.bind(&address, keepalive_s)?;
+            let _client = std::net::TcpStream::connect(&address)?;
+            let accepted = bound.here()?.accept().await?;
+            let Accepted::Tcp(accepted, from) = accepted else {
+                panic!("{accepted:?}");
+            };
+            assert_eq!(from, accepted.peer_addr()?);
+            let socket = SockRef::from(&accepted);
+            assert!(socket.tcp_nodelay()?);
+            assert!(socket.nonblocking()?);
+            assert_eq!(socket.keepalive()?, keepalive_s != 0);
+            if keepalive_s != 0 {
+                assert_eq!(socket.tcp_keepalive_time()?, Duration::from_secs(20));
+                assert_eq!(socket.tcp_keepalive_interval()?, Duration::from_secs(5));
+                assert_eq!(socket.tcp_keepalive_retries()?, 4);
+            }
+        }
+        Ok(())
+    }
 
     #[test]
     fn sockets_that_were_handed_over_are_found_by_their_addresses() -> std::io::Result<()> {
@@ -160,13 +198,13 @@ mod tests {
         let mut inherited = InheritedSockets(vec![other, Bound::bind(&unix)?, tcp]);
         let port = address.trim_start_matches("127.0.0.1:");
         // Anew neither could be bound.
-        let found = inherited.bind(&format!("localhost:{port}"))?;
+        let found = inherited.bind(&format!("localhost:{port}"), 0)?;
         assert_eq!(found.name(), address);
-        assert_eq!(inherited.bind(&unix)?.name(), unix);
+        assert_eq!(inherited.bind(&unix, 0)?.name(), unix);
         assert_eq!(inherited.left(), [left]);
         // It was taken, and is in use.
-        assert!(inherited.bind(&address).is_err());
-        let new = inherited.bind("127.0.0.1:0")?.name();
+        assert!(inherited.bind(&address, 0).is_err());
+        let new = inherited.bind("127.0.0.1:0", 0)?.name();
         assert!(!inherited.left().contains(&new));
         std::fs::remove_file(path)
     }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use keywright_store::innermost;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 use thiserror::Error;
@@ -56,8 +57,16 @@ impl fmt::Display for Blocker {
 #[derive(Debug, Error)]
 pub enum SwitchError {
     /// The server refused, or the connection failed.
-    #[error(transparent)]
-    Server(#[from] mysql_async::Error),
+    #[error("{}", innermost(.0))]
+    Server(mysql_async::Error),
+    /// The same of setting a table's counter.
+    #[error("setting the counter of {table}: {}", innermost(.error))]
+    Counter {
+        /// The table, quoted.
+        table: String,
+        /// What the server says.
+        error: mysql_async::Error,
+    },
     /// The store could not be asked.
     #[error("{0}")]
     Store(keywright_store::Failure),
@@ -70,6 +79,12 @@ pub enum SwitchError {
     /// A connection does not end.
     #[error("connection {0} was killed, and is still there")]
     StillThere(u64),
+}
+
+impl From<mysql_async::Error> for SwitchError {
+    fn from(error: mysql_async::Error) -> Self {
+        Self::Server(error)
+    }
 }
 
 /// What is read under a table's lock.
@@ -223,7 +238,8 @@ async fn set_counter(conn: &mut Conn, column: &KeyColumn, to: u64) -> Result<(),
         false => "",
     };
     let alter = format!("ALTER TABLE {table} AUTO_INCREMENT = {to}{in_place}");
-    Ok(conn.query_drop(alter).await?)
+    let set = conn.query_drop(alter).await;
+    set.map_err(|error| SwitchError::Counter { table, error })
 }
 
 /// Not known without the privilege PROCESS.

@@ -89,6 +89,7 @@ pub(crate) fn program(what: &str, name: &str, body: Option<&str>) -> Program {
         name: name.to_owned(),
         sql_mode: String::new(),
         body: body.map(str::to_owned),
+        before_insert: None,
     }
 }
 

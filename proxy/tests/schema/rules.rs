@@ -1,8 +1,8 @@
 //! The rules as sessions follow them.
 
 use keywright_proxy::config::Config;
-use keywright_proxy::schema::{RuleFacts, Snapshot, TableFacts, facts, rules};
-use keywright_session::{KeyColumnState, ViewKey};
+use keywright_proxy::schema::{Snapshot, TableFacts, facts, rules};
+use keywright_session::{KeyColumnState, Rules, TableTraits, ViewKey};
 
 use crate::build::{
     MYSQL, column, config, context, counted, plain, snapshot, trigger, view, with_rules,
@@ -13,7 +13,7 @@ fn flags(snapshot: &Snapshot, config: &Config) -> (bool, bool, bool) {
     let rules = rules(snapshot, config);
     let rule = &rules.rules()[0];
     let known = facts(snapshot, config).by_rule[0];
-    let RuleFacts {
+    let TableTraits {
         watched,
         repeatable,
         is_signed,
@@ -70,6 +70,59 @@ fn rules_have_what_their_tables_have_in_common() {
     assert_eq!(with_view("unseen", ""), (false, false, true));
 }
 
+/// One table under a pattern does not change what holds for the others.
+#[test]
+fn each_table_has_its_own_traits() {
+    let config = config("segment:orders", "");
+    let mut old = plain("old", "bigint");
+    old.engine = "MyISAM".to_owned();
+    let tables = vec![
+        plain("orders", "bigint"),
+        plain("seen", "bigint"),
+        plain("copied", "bigint"),
+        plain("unsigned", "bigint unsigned"),
+        old,
+    ];
+    let mut snapshot = snapshot(MYSQL, tables);
+    let over = "select `shop`.`orders`.`id` AS `id` from `shop`.`orders`";
+    context(&mut snapshot)
+        .views
+        .push(view("over", &["id"], over));
+    context(&mut snapshot)
+        .triggers
+        .push(trigger("copied", false));
+    let flags = |rules: &Rules, table: &str| {
+        let (index, rule) = rules.find(b"shop", table.as_bytes()).unwrap();
+        assert!(rules.may_match(None, table.as_bytes()));
+        assert_eq!(rules.configured(index), 0);
+        (rule.watched, rule.repeatable, rule.is_signed)
+    };
+    let known = rules(&snapshot, &config);
+    assert_eq!(flags(&known, "orders"), (false, true, true));
+    assert_eq!(flags(&known, "unsigned"), (false, true, false));
+    assert_eq!(flags(&known, "old"), (false, false, true));
+    assert_eq!(flags(&known, "copied"), (false, false, true));
+    // Of those it is not known which table that is.
+    assert_eq!(flags(&known, "later"), (false, false, false));
+    assert_eq!(flags(&known, "over"), (false, false, false));
+    // What another table's trigger inserts may start one that sees it.
+    context(&mut snapshot).triggers.push(trigger("seen", true));
+    let known = rules(&snapshot, &config);
+    assert_eq!(flags(&known, "orders"), (false, true, true));
+    assert_eq!(flags(&known, "seen"), (true, false, true));
+    assert_eq!(flags(&known, "copied"), (true, false, true));
+    assert_eq!(flags(&known, "later"), (true, false, false));
+    // A table that no rule is for says nothing of those that have one.
+    context(&mut snapshot)
+        .triggers
+        .retain(|trigger| trigger.table != "seen");
+    let mut elsewhere = trigger("seen", true);
+    elsewhere.schema = "log".to_owned();
+    context(&mut snapshot).triggers.push(elsewhere);
+    let known = rules(&snapshot, &config);
+    assert_eq!(flags(&known, "copied"), (false, false, true));
+}
+
 #[test]
 fn each_rule_has_its_own_facts() {
     let config = with_rules(&[
@@ -81,7 +134,7 @@ fn each_rule_has_its_own_facts() {
     let mut snapshot = snapshot(MYSQL, tables);
     context(&mut snapshot).triggers.push(trigger("other", true));
     let by_rule = facts(&snapshot, &config).by_rule;
-    let as_flags = |of: &RuleFacts| (of.watched, of.repeatable, of.is_signed);
+    let as_flags = |of: &TableTraits| (of.watched, of.repeatable, of.is_signed);
     let flags: Vec<(bool, bool, bool)> = by_rule.iter().map(as_flags).collect();
     let expected = [
         (false, true, false),

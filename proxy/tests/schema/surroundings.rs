@@ -1,8 +1,8 @@
 //! Each finding about what is around tables: what is in the way of a switch, programs, accounts.
 
-use keywright_proxy::schema::{Accounts, Denied, Filter, Snapshot, Source, Unshown};
+use keywright_proxy::schema::{Accounts, Denied, Filter, Program, Snapshot, Source, Unshown};
 
-use crate::build::{config, program, surroundings, switch, with_rules};
+use crate::build::{config, counted, program, surroundings, switch, with_rules};
 use crate::told::{NONE, told_of};
 
 #[test]
@@ -141,6 +141,31 @@ fn programs_that_insert_are_told() {
             ]
         );
     }
+}
+
+#[test]
+fn triggers_that_see_the_key_are_told() {
+    let config = config("segment:orders", "");
+    let told = told_of(&config, |snapshot| {
+        // It has the fence.
+        snapshot.tables = vec![counted("orders", "bigint", u64::MAX)];
+        let before = |name: &str, table: &str, body: &str| Program {
+            before_insert: Some(table.to_owned()),
+            ..program("trigger", name, Some(body))
+        };
+        surroundings(snapshot).programs = vec![
+            before("path", "orders", "SET NEW.a = CONCAT('/', NEW.ID)"),
+            before("other", "orders", "SET NEW.a = 1"),
+            before("elsewhere", "log", "SET NEW.a = NEW.id"),
+            program("trigger", "after", Some("SET @a = NEW.id")),
+        ];
+    });
+    assert_eq!(
+        told,
+        [
+            "W trigger shop.path names NEW.id before a row goes into shop.orders: it sees the key there, and 0 where the server makes it"
+        ]
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::modes::Modes;
 use crate::plan::key_column::KeyColumn;
 use crate::read::key_value::KeyForm;
 use crate::read::load_data::{Load, with};
-use crate::refusal::{Unread, Unsupported};
+use crate::refusal::{LoadConstruct, Unread, Unsupported};
 
 /// What to do with one LOAD DATA.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,16 +77,16 @@ impl Load {
             return Err(Unsupported::KeyName.into());
         }
         if key.form != KeyForm::Integer {
-            return with("of keys that are no numbers");
+            return with(LoadConstruct::KeysNoNumbers);
         }
         if key.watched {
-            return with("into a table with a trigger that could see LAST_INSERT_ID()");
+            return with(LoadConstruct::Trigger);
         }
         if self.seen.last_insert_id || self.seen.calls {
-            return with("with values that could see LAST_INSERT_ID()");
+            return with(LoadConstruct::SeesLastInsertId);
         }
         if self.local && self.line_end.is_none() {
-            return with("LOCAL whose lines do not end with a text in ASCII");
+            return with(LoadConstruct::LineEnd);
         }
         let is_key = |name: &NameSpan| name.bytes(text).eq_ignore_ascii_case(key.name);
         let in_file = self
@@ -97,7 +97,7 @@ impl Load {
         let given = in_file || in_set;
         match (given, modes.no_auto_value_on_zero) {
             (true, Some(true)) => {
-                return with("with keys while sql_mode has NO_AUTO_VALUE_ON_ZERO");
+                return with(LoadConstruct::ZeroIsValue);
             }
             (true, None) => return Err(Unsupported::ZeroAmbiguous.into()),
             (true, Some(false)) | (false, _) => {}

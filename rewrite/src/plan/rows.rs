@@ -179,7 +179,7 @@ impl Cursor<'_> {
         walked: &mut Walked,
     ) -> Result<(), Unread> {
         let maria = self.modes.server.flavour == Flavour::MariaDb;
-        let unknown = Err(Unsupported::Unknown("the rows").into());
+        let unknown = Err(Unsupported::BehindRows.into());
         if self.accept("AS")? {
             if maria || constructor {
                 return Err(Unread::Refused);

@@ -17,6 +17,7 @@ use crate::lex::token::Kind;
 use crate::modes::{Flavour, Modes};
 use crate::plan::insert_plan::LastInsertId;
 use crate::plan::key_column::{KeyColumn, full_list, listed};
+use crate::plan::query_columns::ResultColumn;
 use crate::plan::row_sites::KeyPosition;
 use crate::plan::select_plan::{Counter, QueryPlan, Spread};
 use crate::plan::site::site_kind;
@@ -25,11 +26,11 @@ use crate::read::key_value::{KeyForm, Value, Wanted};
 use crate::read::query::clause::Clause;
 use crate::read::query::cross_check::{Comparison, SecondReading};
 use crate::read::query::outline::{Item, Limit, Outline, Tail, with};
-use crate::refusal::{KeyExpression, Unread, Unsupported};
+use crate::refusal::{KeyExpression, SelectConstruct, Unread, Unsupported};
 
 /// What a query gives as key.
 #[derive(Debug, Clone, Copy)]
-struct Given {
+pub(super) struct Given {
     value: Value,
     /// Because of what sql_mode is.
     by_mode: bool,
@@ -40,7 +41,8 @@ struct Given {
 }
 
 impl Insert {
-    /// Decides how the rows of a query get their keys. `second` is [`Insert::read_again`] of the same text.
+    /// Decides how the rows of a query get their keys. `second` is [`Insert::read_again`] of the same text, `columns` what the server says
+    /// of the result of [`Insert::query_to_ask`].
     ///
     /// # Errors
     /// [`Unread::Unsupported`] for what cannot be done exactly; [`Unread::Refused`] for what the server refuses by itself.
@@ -50,6 +52,7 @@ impl Insert {
         modes: &Modes,
         key: &KeyColumn<'_>,
         second: &SecondReading,
+        columns: Option<&[ResultColumn]>,
     ) -> Result<QueryPlan, Unread> {
         if self.source != Source::Query {
             return Err(Unread::Refused);
@@ -58,7 +61,7 @@ impl Insert {
             return Err(Unsupported::KeyName.into());
         }
         if self.head.analyze || self.head.delayed {
-            return with("with ANALYZE or DELAYED");
+            return with(SelectConstruct::AnalyzeOrDelayed);
         }
         let mut cursor = Cursor::new(text, modes);
         (cursor.at, cursor.inside) = (self.rows, self.inside);
@@ -72,27 +75,35 @@ impl Insert {
         let place = self.place(text, key)?;
         let another = second.compare(&outline);
         if another == Comparison::Differs {
-            return with("that another reader reads in another way");
+            return with(SelectConstruct::ReadOtherwise);
         }
+        let brings_keys = columns.is_some_and(|columns| outline.brings_keys(place, columns))
+            && self.query_to_ask(text, modes, key).is_some();
         let found = match place {
             KeyPosition::Absent { .. } => None,
+            KeyPosition::At { .. } if brings_keys => Some(Given {
+                value: Value::Explicit,
+                by_mode: true,
+                start: outline.start,
+                end: outline.start,
+                is_plain: false,
+            }),
             KeyPosition::At { index, .. } => {
                 let mut wanted = self.wanted(modes, key);
                 wanted.care.is_strict &= !seen.calls;
                 let given = outline.given(index, Cursor::new(text, modes), wanted)?;
                 if !second.has_constant(index) {
-                    return with("that another reader reads in another way");
+                    return with(SelectConstruct::ReadOtherwise);
                 }
                 Some(given)
             }
         };
         let on_duplicate = outline.tail != Tail::None;
         let is_behind_columns = matches!(self.columns, Columns::Listed { .. });
-        let can_be_bare = outline.can_be_bare(is_behind_columns, modes.server.flavour);
         let mut plan = QueryPlan {
             edits: Vec::new(),
             counter: None,
-            spread: outline.spread(modes.server.flavour, can_be_bare)?,
+            spread: outline.spread(modes.server.flavour, is_behind_columns)?,
             explicit: false,
             rows_max: outline.rows_max(),
             effects: outline.has_effects || seen.calls,
@@ -105,59 +116,32 @@ impl Insert {
             ambiguous: self.head.ignore || on_duplicate,
             for_zero: matches!(&found, Some(given) if given.value == Value::Zero),
             by_mode: found.as_ref().is_some_and(|given| given.by_mode),
-            by_order: self.needs_columns(),
+            by_order: self.needs_columns() || brings_keys,
             parameters: seen.parameters,
             parameters_before: 0,
         };
         let span = match found {
             None => None,
-            Some(Given {
-                value, start, end, ..
-            }) => {
-                let is_rollup = outline.clauses.has(Clause::Rollup);
-                let is_union = outline.clauses.has(Clause::Union);
-                let is_proved = !is_rollup && (another == Comparison::Agrees || !is_union);
-                match (site_kind(value, modes.no_auto_value_on_zero), value) {
-                    (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
-                        return Err(Unsupported::ZeroAmbiguous.into());
-                    }
-                    (_, Value::Parameter) => return with("with a parameter as key"),
-                    (None, _) if !is_proved => {
-                        return with(
-                            "with a key in each row that cannot be proved: UNION or ROLLUP",
-                        );
-                    }
-                    (None, _) => {
-                        plan.explicit = true;
-                        plan.by_mode |= value == Value::Zero;
-                        return Ok(plan);
-                    }
-                    // The row of a ROLLUP may have NULL where the key is written. MariaDB makes 0 of it, or an error.
-                    (Some(_), _)
-                        if is_rollup
-                            && (plan.spread != Spread::Around
-                                || modes.server.flavour == Flavour::MariaDb) =>
-                    {
-                        return with("with ROLLUP over keys");
-                    }
-                    (Some(_), _) => Some((start, end)),
+            Some(given) => match outline.asking(given, another, modes, plan.spread)? {
+                Some(span) => Some(span),
+                None => {
+                    plan.explicit = true;
+                    plan.by_mode |= given.value == Value::Zero;
+                    return Ok(plan);
                 }
-            }
+            },
         };
         // Its answer does not tell LAST_INSERT_ID().
         if outline.tail == Tail::OnDuplicateReturning {
-            return with("with RETURNING");
+            return with(SelectConstruct::Returning);
         }
         if plan.spread == Spread::Inside
             && modes.server.flavour == Flavour::MariaDb
             && rows.sorts_computed_within()?
         {
-            return with("with ORDER BY in a subquery over a computed value that may lose digits");
+            return with(SelectConstruct::ComputedWithin);
         }
-        // A table of WITH cannot be in them, and on MariaDB no WITH behind the columns that are listed now.
-        let is_read = modes.server.flavour == Flavour::MySql || !outline.clauses.has(Clause::With);
-        let bares = plan.spread == Spread::Around || !is_read;
-        let parentheses = outline.parentheses.filter(|_| bares && can_be_bare);
+        let parentheses = outline.left_out(plan.spread, modes.server.flavour, is_behind_columns);
         self.put(&outline, span, (place, parentheses), key, modes, &mut plan)?;
         plan.part_from(text);
         if let Some(at) = plan.key_at().filter(|_| seen.parameters > 0) {
@@ -178,10 +162,10 @@ impl Insert {
     ) -> Result<(), Unread> {
         if plan.spread != Spread::One {
             if modes.server.version < numbered_from(modes.server.flavour) {
-                return with("of more than one row on a server that cannot number them");
+                return with(SelectConstruct::Unnumbered);
             }
             if key.form != KeyForm::Integer {
-                return with("of keys that are no numbers");
+                return with(SelectConstruct::KeysNoNumbers);
             }
             plan.counter = Some(match modes.server.flavour {
                 Flavour::MariaDb => Counter::RowNum,
@@ -312,14 +296,48 @@ impl Outline {
         let before = items.get(..=index);
         match before.and_then(<[Item]>::split_last) {
             Some((item, before)) if !item.star && before.iter().all(|item| !item.star) => Ok(*item),
-            Some(_) => with("that takes keys out of *"),
-            None if items.iter().any(|item| item.star) => with("that takes keys out of *"),
+            Some(_) => with(SelectConstruct::KeysOfStar),
+            None if items.iter().any(|item| item.star) => with(SelectConstruct::KeysOfStar),
             None => Err(Unread::Refused),
         }
     }
 
+    /// Where the value stands that asks for a key; `None`: each row brings its own.
+    fn asking(
+        &self,
+        given: Given,
+        another: Comparison,
+        modes: &Modes,
+        spread: Spread,
+    ) -> Result<Option<(usize, usize)>, Unread> {
+        let is_rollup = self.clauses.has(Clause::Rollup);
+        let is_union = self.clauses.has(Clause::Union);
+        let is_proved = !is_rollup && (another == Comparison::Agrees || !is_union);
+        // The row of a ROLLUP may have NULL where the key is written. MariaDB makes 0 of it, or an error.
+        let is_lost =
+            is_rollup && (spread != Spread::Around || modes.server.flavour == Flavour::MariaDb);
+        match (
+            site_kind(given.value, modes.no_auto_value_on_zero),
+            given.value,
+        ) {
+            (_, Value::Zero) if modes.no_auto_value_on_zero.is_none() => {
+                Err(Unsupported::ZeroAmbiguous.into())
+            }
+            (_, Value::Parameter) => with(SelectConstruct::ParameterKey),
+            (None, _) if !is_proved => with(SelectConstruct::UnprovedKey),
+            (None, _) => Ok(None),
+            (Some(_), _) if is_lost => with(SelectConstruct::RollupOverKeys),
+            (Some(_), _) => Ok(Some((given.start, given.end))),
+        }
+    }
+
     /// What is given as key, once it is known to be of one kind in all parts.
-    fn given(&self, index: usize, cursor: Cursor<'_>, wanted: Wanted<'_>) -> Result<Given, Unread> {
+    pub(super) fn given(
+        &self,
+        index: usize,
+        cursor: Cursor<'_>,
+        wanted: Wanted<'_>,
+    ) -> Result<Given, Unread> {
         let mut parts = Vec::with_capacity(self.parts.len());
         for items in &self.parts {
             parts.push(cursor.given(Self::item(items, index)?, wanted)?);
@@ -334,7 +352,7 @@ impl Outline {
             {
                 Ok(*first)
             }
-            _ => with("with UNION over keys"),
+            _ => with(SelectConstruct::UnionOverKeys),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::modes::Flavour;
 use crate::plan::select_plan::Spread;
 use crate::read::query::clause::{Clause, Clauses};
 use crate::read::query::outline::{Limit, Outline, Tail, with};
-use crate::refusal::Unread;
+use crate::refusal::{SelectConstruct, Unread};
 
 /// Clauses behind which rows are others, or come in another order, than they were read in.
 const REORDERING: Clauses = Clauses::of(&[
@@ -37,12 +37,21 @@ impl Outline {
         }
     }
 
-    /// Whether the parentheses around it can be left out.
-    pub(super) fn can_be_bare(&self, is_behind_columns: bool, flavour: Flavour) -> bool {
+    /// The parentheses around it that are left out where its keys go there: a table of WITH cannot be in them, and on MariaDB no WITH behind
+    /// columns that are listed now.
+    pub(super) fn left_out(
+        &self,
+        spread: Spread,
+        flavour: Flavour,
+        is_behind_columns: bool,
+    ) -> Option<(usize, usize)> {
+        let has_with = flavour == Flavour::MariaDb && self.clauses.has(Clause::With);
+        let must_be_left_out = spread == Spread::Around || has_with;
         // MariaDB refuses WITH in parentheses behind a list of columns by itself.
-        let is_refused =
-            is_behind_columns && flavour == Flavour::MariaDb && self.clauses.has(Clause::With);
-        self.tail != Tail::OnDuplicateReturning && !is_refused
+        let is_refused = is_behind_columns && has_with;
+        let can_be_left_out = self.tail != Tail::OnDuplicateReturning && !is_refused;
+        self.parentheses
+            .filter(|_| must_be_left_out && can_be_left_out)
     }
 
     /// What cannot become part of a table of WITH: what has to stand first or last, and what refers to the query's tables from outside.
@@ -59,7 +68,11 @@ impl Outline {
     }
 
     /// Where keys can go.
-    pub(super) fn spread(&self, flavour: Flavour, can_be_bare: bool) -> Result<Spread, Unread> {
+    pub(super) fn spread(
+        &self,
+        flavour: Flavour,
+        is_behind_columns: bool,
+    ) -> Result<Spread, Unread> {
         let is_union = self.clauses.has(Clause::Union);
         if !is_union && self.rows_max().is_some_and(|rows| rows <= 1) {
             return Ok(Spread::One);
@@ -71,24 +84,21 @@ impl Outline {
         if plain {
             // There numbering needs a temporary table, in which this one loses digits.
             return if mysql && self.has_unix_timestamp {
-                with("with UNIX_TIMESTAMP()")
+                with(SelectConstruct::UnixTimestamp)
             } else {
                 Ok(Spread::Inside)
             };
         }
         if self.may_lose_digits {
-            return with(
-                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION over a computed value that may lose digits",
-            );
+            return with(SelectConstruct::ComputedReordered);
         }
-        if self.clauses.has(Clause::Parentheses) && !can_be_bare {
+        let left_out = self.left_out(Spread::Around, flavour, is_behind_columns);
+        if self.parentheses.is_some() && left_out.is_none() {
             // MariaDB reads no WITH there.
-            return with("in parentheses with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION");
+            return with(SelectConstruct::ParenthesesReordered);
         }
         if self.must_stay() {
-            return with(
-                "with DISTINCT, GROUP BY, ORDER BY, LIMIT or UNION beside ON DUPLICATE KEY UPDATE with columns of the query, or an option of SELECT",
-            );
+            return with(SelectConstruct::MustStayReordered);
         }
         Ok(Spread::Around)
     }

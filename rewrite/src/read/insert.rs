@@ -198,7 +198,7 @@ impl Cursor<'_> {
             Kind::Word if is("TABLE") => Err(Unsupported::TableValue.into()),
             Kind::Word if is("DEFAULT") => Err(Unread::Refused),
             Kind::End | Kind::Mark(b';') => Err(Unread::Refused),
-            _ => Err(Unsupported::Unknown("the table's name").into()),
+            _ => Err(Unsupported::BehindTable.into()),
         }
     }
 

@@ -172,7 +172,7 @@ impl Cursor<'_> {
             }
             let (stop, parameter) = ahead.skip_to_for()?;
             if parameter {
-                forbidden = forbidden.or(Some(Unsupported::SetStatement("a parameter")));
+                forbidden = forbidden.or(Some(Unsupported::SetStatementParameter));
             }
             if stop == Stop::Clause {
                 break;

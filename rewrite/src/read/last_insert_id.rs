@@ -6,6 +6,7 @@ use crate::lex::token::Kind as Token;
 use crate::modes::Modes;
 use crate::read::insert::Insert;
 use crate::read::insert_head::InsertHead;
+use crate::read::kind_facts::{RowsFrom, SeesLastInsertId};
 use crate::read::statement_kind::{Kind, kind};
 use crate::refusal::Unread;
 
@@ -120,50 +121,15 @@ impl Cursor<'_> {
     }
 
     fn last_insert_id_use(&mut self, kind: Kind) -> Result<LastInsertIdUse, Unread> {
-        let uses_tables = match kind {
-            Kind::Call
-            | Kind::Execute
-            | Kind::ExecuteImmediate
-            | Kind::Compound
-            | Kind::SetStatement
-            | Kind::Other => {
-                return Ok(LastInsertIdUse::Sees);
-            }
-            Kind::CreateRoutine => return Ok(LastInsertIdUse::Nothing),
-
-            Kind::Empty
-            | Kind::Lock
-            | Kind::Unlock
-            | Kind::Flush
-            | Kind::Kill
-            | Kind::Use
-            | Kind::Prepare
-            | Kind::Deallocate
-            | Kind::Begin
-            | Kind::Commit
-            | Kind::Rollback
-            | Kind::Savepoint
-            | Kind::Xa
-            | Kind::DropTable
-            | Kind::Select
-            | Kind::Show
-            | Kind::Do
-            | Kind::Set => false,
-            Kind::Insert
-            | Kind::Replace
-            | Kind::LoadData
-            | Kind::With
-            | Kind::OtherQuery
-            | Kind::Update
-            | Kind::Delete
-            | Kind::Explain
-            | Kind::Analyze
-            | Kind::Handler => true,
-            // Nothing is saved by looking closer: most end the transaction.
-            Kind::Ddl | Kind::CreateTemporary => return Ok(LastInsertIdUse::Sees),
+        let facts = kind.facts();
+        let uses_tables = match facts.sees {
+            SeesLastInsertId::Nothing => return Ok(LastInsertIdUse::Nothing),
+            SeesLastInsertId::Always => return Ok(LastInsertIdUse::Sees),
+            SeesLastInsertId::ByText => false,
+            SeesLastInsertId::ByTables => true,
         };
         let mut seen = Scanned::default();
-        if matches!(kind, Kind::Insert | Kind::Replace) {
+        if facts.rows == RowsFrom::Written {
             self.skip_insert_head();
         }
         self.skip_statement(&mut seen)?;

@@ -6,7 +6,7 @@ use crate::lex::name::{NameSpan, TableName};
 use crate::lex::scan::{Scanned, Stop};
 use crate::lex::token::Kind;
 use crate::modes::{CharsetClass, Modes};
-use crate::refusal::{Unread, Unsupported};
+use crate::refusal::{LoadConstruct, Unread, Unsupported};
 
 /// A LOAD DATA that was read.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct Load {
 }
 
 /// A construct that is left alone.
-pub(crate) fn with<T>(what: &'static str) -> Result<T, Unread> {
+pub(crate) fn with<T>(what: LoadConstruct) -> Result<T, Unread> {
     Err(Unsupported::LoadWith(what).into())
 }
 
@@ -49,7 +49,7 @@ impl Load {
         let _priority = cursor.accept("LOW_PRIORITY")? || cursor.accept("CONCURRENT")?;
         let local = cursor.accept("LOCAL")?;
         if !cursor.accept("INFILE")? {
-            return with("from something else than a file");
+            return with(LoadConstruct::NoFile);
         }
         if cursor.token()?.kind != Kind::Text {
             return Err(Unread::Refused);
@@ -57,7 +57,7 @@ impl Load {
         let replace = cursor.accept("REPLACE")?;
         let ignore = !replace && cursor.accept("IGNORE")?;
         if !cursor.accept("INTO")? || !cursor.accept("TABLE")? {
-            return with("whose head cannot be read");
+            return with(LoadConstruct::Head);
         }
         let table = cursor.table_name()?;
         let line_end = cursor.load_format()?;
@@ -69,7 +69,7 @@ impl Load {
             false => None,
         };
         if !matches!(cursor.peek()?.kind, Kind::End | Kind::Mark(b';')) {
-            return with("that goes on behind its columns");
+            return with(LoadConstruct::BehindColumns);
         }
         let (end, effects) = Cursor::new(text, modes).load_end(columns_end)?;
         if seen.parameters > 0 {
@@ -250,7 +250,7 @@ impl Cursor<'_> {
                         !matches!(before, Kind::Mark(_) | Kind::Assign | Kind::End)
                             || before == Kind::Mark(b')');
                     if is_behind_value && BULK.iter().any(|word| token.is(self.text, word)) {
-                        return with("with PARALLEL, MEMORY or ALGORITHM");
+                        return with(LoadConstruct::Parallel);
                     }
                     effects |= has_effects(token.of(self.text));
                 }
@@ -262,7 +262,7 @@ impl Cursor<'_> {
                 token.kind
             };
             if self.inside {
-                return with("with an executable comment in it");
+                return with(LoadConstruct::Comment);
             }
             end = token.end;
         }

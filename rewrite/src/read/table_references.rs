@@ -25,7 +25,32 @@ pub fn tables_read(text: &[u8], modes: &Modes) -> Vec<TableName> {
     tables
 }
 
+/// Whether the text of a trigger names a column of the row that goes in. Ends where the text cannot be read.
+pub fn names_new(text: &[u8], column: &[u8], modes: &Modes) -> bool {
+    let mut cursor = Cursor::new(text, modes);
+    cursor.names_new(column).unwrap_or(false)
+}
+
 impl Cursor<'_> {
+    fn names_new(&mut self, column: &[u8]) -> Result<bool, Unread> {
+        loop {
+            let before = *self;
+            let token = self.token()?;
+            let is_name = matches!(token.kind, Kind::Word | Kind::Name);
+            if token.kind == Kind::End {
+                return Ok(false);
+            }
+            let mut ahead = before;
+            if is_name
+                && ahead.name_part()?.eq_ignore_ascii_case(b"NEW")
+                && ahead.accept_mark(b'.')?
+                && ahead.name_part()?.eq_ignore_ascii_case(column)
+            {
+                return Ok(true);
+            }
+        }
+    }
+
     fn tables_filled(&mut self, tables: &mut Vec<TableName>) -> Result<(), Unread> {
         loop {
             let token = self.token()?;
@@ -86,7 +111,7 @@ impl Cursor<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{tables_filled, tables_read};
+    use super::{names_new, tables_filled, tables_read};
     use crate::lex::name::TableName;
     use crate::modes::{Flavour, Modes, Server};
 
@@ -104,6 +129,27 @@ mod tests {
             }
         };
         found.into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn columns_of_the_new_row_are_found() {
+        let names = |body: &str| names_new(body.as_bytes(), b"id", &MODES);
+        for body in [
+            "SET NEW.path = CONCAT('/', new.ID)",
+            "BEGIN IF `NEW`.`id` > 0 THEN SET @a = 1; END IF; END",
+            "INSERT INTO log VALUES (NEW . id)",
+        ] {
+            assert!(names(body), "{body}");
+        }
+        for body in [
+            "SET NEW.identity = 'NEW.id' /* NEW.id */",
+            "SET @a = OLD.id, NEW.a = id",
+            "SET NEW.a = 'open",
+            "SET NEW",
+            "",
+        ] {
+            assert!(!names(body), "{body}");
+        }
     }
 
     #[test]

@@ -135,5 +135,5 @@ fn injection(site: &Site, before: usize) -> Result<Injected, Unread> {
 }
 
 fn another(_: SpliceError) -> Unread {
-    Unsupported::Unknown("another statement").into()
+    Unsupported::NotAsPlanned.into()
 }

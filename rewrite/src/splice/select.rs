@@ -63,7 +63,7 @@ impl QueryPlan {
             }
             Ok(())
         };
-        let another = |_| Unsupported::Unknown("another statement");
+        let another = |_| Unsupported::NotAsPlanned;
         self.write(text, &mut out, put).map_err(another)?;
         let most = usize::from(u16::MAX).saturating_sub(injected.len());
         if usize::try_from(self.parameters).unwrap_or(usize::MAX) > most {

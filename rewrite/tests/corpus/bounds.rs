@@ -85,7 +85,7 @@ fn as_many_parameters_are_prepared_as_the_servers_take() {
         let insert = read(text);
         let second = insert.read_again(text, modes);
         let plan = insert
-            .plan_query(text, modes, &key, &second)
+            .plan_query(text, modes, &key, &second, None)
             .expect("it can be planned");
         Ok(own + plan.prepare(text)?.injected.len())
     };

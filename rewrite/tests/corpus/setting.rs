@@ -119,7 +119,7 @@ impl Setting {
             && insert.is_query()
         {
             let second = insert.read_again(&text, modes);
-            return match insert.plan_query(&text, modes, &key, &second) {
+            return match insert.plan_query(&text, modes, &key, &second, None) {
                 Err(Unread::Refused) => "    the server refuses it\n".to_owned(),
                 Err(Unread::Unsupported(construct)) => format!("    unsupported: {construct}\n"),
                 Ok(plan) if self.prepare => selection_prepared(&plan, &text),

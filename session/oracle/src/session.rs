@@ -147,6 +147,13 @@ impl Session {
     }
 
     /// As that of one.
+    pub fn release(&mut self) {
+        self.now.release();
+        self.before.release();
+        self.settle();
+    }
+
+    /// As that of one.
     pub fn reset(&mut self, facts: SessionFacts) {
         self.before.reset(convert::facts(&facts));
         self.now.reset(facts);
@@ -185,6 +192,20 @@ impl Session {
         }
         self.settle();
         update
+    }
+
+    /// As that of one.
+    pub fn tell_stopping(&mut self) {
+        self.now.tell_stopping();
+        self.before.tell_stopping();
+        self.settle();
+    }
+
+    /// As that of one.
+    pub fn tell_outdated(&mut self) {
+        self.now.tell_outdated();
+        self.before.tell_outdated();
+        self.settle();
     }
 
     /// As that of one.

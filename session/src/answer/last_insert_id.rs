@@ -6,7 +6,7 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    Kind, LastInsertId, LastInsertIdChange, LastInsertIdUse, Plan, QueryPlan, kind,
+    Kind, LastInsertId, LastInsertIdChange, LastInsertIdUse, Plan, QueryPlan, RowsFrom, kind,
     last_insert_id_change, last_insert_id_use_of,
 };
 use keywright_wire::answer::End;
@@ -15,7 +15,6 @@ use keywright_wire::done::Done;
 use keywright_wire::packets::{only_row, single_ok, write_ok_with_id};
 
 use crate::answer::after::After;
-use crate::client::kinds::may_set_last_insert_id;
 use crate::connection::Connection;
 use crate::job::Job;
 use crate::server::probe::Probe;
@@ -294,11 +293,16 @@ impl Connection {
 
     /// What a statement that is passed on may see and change.
     pub(crate) fn effect(&self, text: &[u8]) -> Effect {
+        self.effect_of(kind(text, &self.context.modes), text)
+    }
+
+    /// The same, where its kind is known.
+    pub(crate) fn effect_of(&self, kind: Kind, text: &[u8]) -> Effect {
         let modes = &self.context.modes;
-        let kind = kind(text, modes);
+        let facts = kind.facts();
         let used = last_insert_id_use_of(kind, text, modes);
-        let inserts = matches!(kind, Kind::Insert | Kind::Replace);
-        let change = if may_set_last_insert_id(kind) {
+        let inserts = facts.rows == RowsFrom::Written;
+        let change = if facts.may_set_last_insert_id {
             LastInsertIdChange::Unknown
         } else if used == LastInsertIdUse::Sees {
             last_insert_id_change(text, modes)

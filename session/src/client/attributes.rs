@@ -1,6 +1,6 @@
 //! Query attributes of a text: they stay as they were, byte for byte, whatever becomes of the statement.
 
-use keywright_rewrite::Unsupported;
+use keywright_rewrite::{AttributesConstruct, Unsupported};
 use keywright_wire::attributes::{NO_ATTRIBUTES, front_bytes};
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::capability::QUERY_ATTRIBUTES;
@@ -14,7 +14,8 @@ const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
 pub(crate) const HEAD_BYTES_MAX: usize = 4096;
 
 /// Why a text behind attributes, or an execution with them, gets no keys.
-pub(crate) const UNKNOWN_TYPE: Unsupported = Unsupported::Attributes("of a type that is not known");
+pub(crate) const UNKNOWN_TYPE: Unsupported =
+    Unsupported::Attributes(AttributesConstruct::UnknownType);
 
 impl Connection {
     /// Whether statements come with attributes.
@@ -57,7 +58,7 @@ pub(crate) fn attributes_of(payload: &[u8], front: usize) -> Result<&[u8], Unsup
     payload
         .get(..front)
         .filter(|_| front <= ATTRIBUTES_BYTES_MAX)
-        .ok_or(Unsupported::Attributes("longer than 64 KiB"))
+        .ok_or(Unsupported::Attributes(AttributesConstruct::Long))
 }
 
 /// Where the beginning of a long text ends: in its first packet, however long that is.

@@ -1,6 +1,6 @@
 //! Statements sent as text that are too long to gather, or too long to wait for: what their beginning says.
 
-use keywright_rewrite::{InsertHead, Kind, Unread, kind};
+use keywright_rewrite::{InsertHead, RowsFrom, Unread, kind};
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::Header;
 
@@ -11,11 +11,15 @@ use crate::job::Next;
 use crate::step::Step;
 
 /// Whether what its end says may be an INSERT, or has one carried out that was prepared.
-fn brings_another(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Empty | Kind::LoadData | Kind::Prepare | Kind::Execute | Kind::ExecuteImmediate
-    )
+fn brings_another(rows: RowsFrom) -> bool {
+    match rows {
+        RowsFrom::Blank
+        | RowsFrom::File
+        | RowsFrom::BehindSet
+        | RowsFrom::OfText
+        | RowsFrom::Prepared => true,
+        RowsFrom::Never | RowsFrom::Written | RowsFrom::Block | RowsFrom::Unseen => false,
+    }
 }
 
 impl Connection {
@@ -30,39 +34,37 @@ impl Connection {
             return self.long_attributes(header, bytes);
         };
         let modes = self.context.modes;
-        let kind = kind(head, &modes);
-        if self.rewrites_any() && (self.allows_several() || brings_another(kind)) {
+        let rows = kind(head, &modes).facts().rows;
+        if self.rewrites_any() && (self.allows_several() || brings_another(rows)) {
             return self.refuse_long(
                 "keywright: a text longer than rewrite_bytes_max cannot be read to its end, and may have an INSERT on a table with a rule in it",
             )
             .into();
         }
-        match kind {
-            Kind::Insert | Kind::Replace => {
-                if !self.context.known {
-                    return self.ask_context().into();
-                }
-                let (is_free, rule) = match InsertHead::read(head, &modes) {
-                    Ok(head) => {
-                        let rule = self.rule_of(&head.table);
-                        let is_native = rule.is_none_or(|rule| !self.rewrites(rule));
-                        (!head.ends_text && is_native, rule)
-                    }
-                    Err(Unread::Refused | Unread::Unsupported(_)) => (!self.rewrites_any(), None),
-                };
-                if is_free {
-                    if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
-                        return step.into();
-                    }
-                    return self.pass_unread(header, bytes, After::Nothing);
-                }
-                self.refuse_long(
-                    "keywright: statement on a table with a rule is longer than rewrite_bytes_max",
-                )
-                .into()
-            }
-            _ => self.pass_unread(header, bytes, After::ANYTHING),
+        if rows != RowsFrom::Written {
+            return self.pass_unread(header, bytes, After::ANYTHING);
         }
+        if !self.context.known {
+            return self.ask_context().into();
+        }
+        let (is_free, rule) = match InsertHead::read(head, &modes) {
+            Ok(head) => {
+                let rule = self.rule_of(&head.table);
+                let is_native = rule.is_none_or(|rule| !self.rewrites(rule));
+                (!head.ends_text && is_native, rule)
+            }
+            Err(Unread::Refused | Unread::Unsupported(_)) => (!self.rewrites_any(), None),
+        };
+        if is_free {
+            if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
+                return step.into();
+            }
+            return self.pass_unread(header, bytes, After::Nothing);
+        }
+        self.refuse_long(
+            "keywright: statement on a table with a rule is longer than rewrite_bytes_max",
+        )
+        .into()
     }
 
     /// A statement that is too long to gather, and whose text begins too far behind its attributes to be read.

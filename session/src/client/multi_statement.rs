@@ -1,12 +1,15 @@
 //! Multi-statement texts with a statement on a rule's table: each statement is sent by itself, and their answers are joined to the
 //! one that the client waits for.
 
-use keywright_rewrite::{InsertHead, Kind, Modes, Unread, Unsupported, kind, split, split_first};
+use keywright_rewrite::{
+    InsertHead, Modes, RowsFrom, Unread, Unsupported, kind, split, split_first,
+};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
 use keywright_wire::packets::write_query;
 use keywright_wire::protocol::{EOF, ERR, MORE_RESULTS};
 
 use crate::answer::after::After;
+use crate::client::decode::OutOfOrder;
 use crate::client::text::{Query, Reading};
 use crate::connection::Connection;
 use crate::job::{Job, Next, Turn};
@@ -103,23 +106,26 @@ impl MultiStatement {
     }
 
     /// The client's turn while statements of one text wait: one after another takes the place of its bytes. `None`: there is no other.
-    pub(crate) fn on_client(&mut self, connection: &mut Connection) -> Option<Step> {
+    pub(crate) fn on_client(
+        &mut self,
+        connection: &mut Connection,
+    ) -> Result<Option<Step>, OutOfOrder> {
         // They have bytes of their own.
         let writes_in_place = std::mem::take(&mut connection.writes_in_place);
         while !self.is_over {
-            if let Some(step) = self.next_step(connection) {
-                return Some(step);
+            if let Some(step) = self.next_step(connection)? {
+                return Ok(Some(step));
             }
         }
         connection.writes_in_place = writes_in_place;
-        None
+        Ok(None)
     }
 
     /// `None`: the statement at hand has moved on.
-    fn next_step(&mut self, connection: &mut Connection) -> Option<Step> {
+    fn next_step(&mut self, connection: &mut Connection) -> Result<Option<Step>, OutOfOrder> {
         if self.is_answered(connection) && self.waiting().is_empty() {
             if !connection.context.known && self.cut < self.plain_from {
-                return Some(connection.ask_context());
+                return Ok(Some(connection.ask_context()));
             }
             self.cut_next(&connection.context.modes);
         }
@@ -137,16 +143,19 @@ impl MultiStatement {
                 None
             }
             step @ (Step::Blocked | Step::Keys(_) | Step::Wait | Step::Close) => Some(step),
-            Step::More { .. } | Step::Authenticate(_) | Step::Show(_) => {
-                Some(connection.malformed())
-            }
+            // Each of them is a whole COM_QUERY.
+            Step::More { .. } | Step::Authenticate(_) | Step::Show(_) => return Err(OutOfOrder),
         };
         self.reply(connection, before);
-        step
+        Ok(step)
     }
 
     /// The upstream's turn while statements of one text wait, or the last of them is answered.
-    pub(crate) fn on_upstream(&mut self, connection: &mut Connection, bytes: &[u8]) -> Step {
+    pub(crate) fn on_upstream(
+        &mut self,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Result<Step, OutOfOrder> {
         let before = connection.down.len();
         let step = match self.child.on_upstream(connection, bytes) {
             Step::Forward(count) => {
@@ -165,10 +174,10 @@ impl MultiStatement {
         };
         if connection.answer.wants_local_file() {
             self.is_over = true;
-            return connection.malformed();
+            return Err(OutOfOrder);
         }
         self.reply(connection, before);
-        step
+        Ok(step)
     }
 
     /// Whether the statement at hand was answered, or none was sent yet.
@@ -262,7 +271,7 @@ impl Connection {
             // The state is asked for when the rest has its turn.
             is_ruled |= changed && piece.range.start < plain_from;
             let piece = text.get(piece.range).unwrap_or_default();
-            loads |= kind(piece, &modes) == Kind::LoadData;
+            loads |= kind(piece, &modes).facts().rows == RowsFrom::File;
             let table = match self.read_statement(piece)? {
                 Reading::Insert => match InsertHead::read(piece, &modes) {
                     Ok(head) => head.table,

@@ -1,6 +1,8 @@
 //! What may stand behind MariaDB's `SET STATEMENT … FOR` and is no plain INSERT.
 
-use keywright_rewrite::{Kind, Unsupported, behind_set_statement, kind, load_target};
+use keywright_rewrite::{
+    RowsFrom, SetStatementTarget, Unsupported, behind_set_statement, kind, load_target,
+};
 
 use crate::answer::after::After;
 use crate::client::text::Reading;
@@ -13,51 +15,25 @@ impl Connection {
         let Some(behind) = behind_set_statement(text, modes) else {
             return Reading::Pass(After::ANYTHING);
         };
-        match kind(behind, modes) {
-            Kind::LoadData => match load_target(behind, modes) {
+        match kind(behind, modes).facts().rows {
+            RowsFrom::File => match load_target(behind, modes) {
                 Some(table) => Reading::Unsupported(
                     table,
-                    Unsupported::SetStatementFor("LOAD DATA"),
+                    Unsupported::SetStatementFor(SetStatementTarget::LoadData),
                     After::ANYTHING,
                 ),
                 None => Reading::Pass(After::ANYTHING),
             },
-            Kind::Insert | Kind::Replace | Kind::SetStatement => {
-                Reading::Hidden(Unsupported::SetStatementFor("another SET STATEMENT"))
+            RowsFrom::Written | RowsFrom::BehindSet => Reading::Hidden(
+                Unsupported::SetStatementFor(SetStatementTarget::SetStatement),
+            ),
+            RowsFrom::OfText | RowsFrom::Prepared => {
+                Reading::Hidden(Unsupported::SetStatementFor(SetStatementTarget::Prepared))
             }
-            Kind::Prepare | Kind::Execute | Kind::ExecuteImmediate => {
-                Reading::Hidden(Unsupported::SetStatementFor("PREPARE or EXECUTE"))
+            RowsFrom::Block => {
+                Reading::Hidden(Unsupported::SetStatementFor(SetStatementTarget::Block))
             }
-            Kind::Compound => Reading::Hidden(Unsupported::SetStatementFor("a compound statement")),
-            Kind::Empty
-            | Kind::Select
-            | Kind::With
-            | Kind::OtherQuery
-            | Kind::Update
-            | Kind::Delete
-            | Kind::Show
-            | Kind::Explain
-            | Kind::Analyze
-            | Kind::Do
-            | Kind::Handler
-            | Kind::Lock
-            | Kind::Unlock
-            | Kind::Flush
-            | Kind::Kill
-            | Kind::Set
-            | Kind::Use
-            | Kind::Deallocate
-            | Kind::Call
-            | Kind::Begin
-            | Kind::Commit
-            | Kind::Rollback
-            | Kind::Savepoint
-            | Kind::Xa
-            | Kind::CreateTemporary
-            | Kind::DropTable
-            | Kind::CreateRoutine
-            | Kind::Ddl
-            | Kind::Other => Reading::Pass(After::ANYTHING),
+            RowsFrom::Never | RowsFrom::Unseen | RowsFrom::Blank => Reading::Pass(After::ANYTHING),
         }
     }
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use keywright_rewrite::{
-    Kind, TableName, Unsupported, kind, load_target, named_statement, prepare_source,
-    tables_touched, use_target, without_terminator,
+    Kind, RowsFrom, StateChange, TableName, Unsupported, kind, load_target, named_statement,
+    prepare_source, tables_touched, use_target, without_terminator,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
@@ -12,12 +12,12 @@ use keywright_wire::values::BadValue;
 
 use crate::answer::after::{After, Named, Texts};
 use crate::client::attributes::{UNKNOWN_TYPE, attributes_of};
+use crate::client::decode::Undecoded;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::job::Next;
 use crate::prepared::text_prepare::TextStatement;
 use crate::server::context::is_harmless_set;
-use crate::step::Step;
 
 /// A command that has come whole.
 pub(crate) struct Whole<'a> {
@@ -42,6 +42,16 @@ impl<'a> Whole<'a> {
     pub(crate) fn to_prepare(&self) -> Query<'_> {
         Query {
             text: without_terminator(&self.payload),
+            ..self.unread()
+        }
+    }
+
+    /// Its text of so many bytes, behind so many of attributes, as it was read before.
+    pub(crate) fn query(&self, front: usize, text_bytes: usize) -> Query<'_> {
+        let text = self.payload.get(front..).unwrap_or_default();
+        Query {
+            front,
+            text: text.get(..text_bytes).unwrap_or_default(),
             ..self.unread()
         }
     }
@@ -100,22 +110,26 @@ pub(crate) enum Reading {
 }
 
 impl Connection {
-    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Next {
+    pub(crate) fn query(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
             Joined::More(_) if self.is_for_no_rule(header, bytes) => {
-                return self.pass_unread(header, bytes, After::Nothing);
+                return Ok(self.pass_unread(header, bytes, After::Nothing));
             }
-            Joined::More(at_least) => return Step::More { at_least }.into(),
-            Joined::TooLong => return self.long_query(header, bytes),
+            Joined::More(at_least) => return Err(Undecoded::More { at_least }),
+            Joined::TooLong => return Ok(self.long_query(header, bytes)),
         };
         let whole = Whole::new(header, bytes, payload);
-        let query = match self.front_of(&whole.payload) {
-            Ok(front) => self.query_of(&whole, front),
-            Err(BadValue::Malformed) => return self.malformed().into(),
+        match self.front_of(&whole.payload) {
+            Ok(front) => Ok(self.whole_query(self.query_of(&whole, front))),
+            Err(BadValue::Malformed) => Err(Undecoded::OutOfOrder),
             // Its text is not found.
-            Err(BadValue::Type) => return self.unsupported(whole.unread(), None, UNKNOWN_TYPE),
-        };
+            Err(BadValue::Type) => Ok(self.unsupported(whole.unread(), None, UNKNOWN_TYPE)),
+        }
+    }
+
+    /// One that has come whole.
+    fn whole_query(&mut self, query: Query<'_>) -> Next {
         match self.is_beyond_reading(query.text) {
             Ok(false) => {}
             Ok(true) => return self.unsupported(query, None, Unsupported::Blank),
@@ -154,17 +168,18 @@ impl Connection {
 
     /// One statement.
     pub(crate) fn one(&mut self, query: Query<'_>) -> Next {
-        match self.read_statement(query.text) {
+        let kind = kind(query.text, &self.context.modes);
+        match self.read_kind(kind, query.text) {
             Err(()) => self.ask_context().into(),
             // The context is known here: otherwise the statement would not be read as an INSERT.
             Ok(Reading::Insert) if self.context.insert_id_set => {
                 self.pass_query(query, After::Nothing)
             }
-            Ok(Reading::Insert) => self.insert(query),
+            Ok(Reading::Insert) => self.insert(query, kind),
             Ok(Reading::Load(table)) => self.load(query, &table),
             Ok(Reading::Pass(after)) => match self.enter_named(query.header, query.text) {
                 Some(step) => step.into(),
-                None => self.pass_query(query, after),
+                None => self.pass_kind(kind, query, after),
             },
             Ok(Reading::Unsupported(table, what, after)) => {
                 let rule = match after.names_text() {
@@ -187,7 +202,12 @@ impl Connection {
 
     /// Passes a statement on, after LAST_INSERT_ID() was brought up to date if it could see it.
     pub(crate) fn pass_query(&mut self, query: Query<'_>, after: After) -> Next {
-        let effect = self.effect(query.text);
+        self.pass_kind(kind(query.text, &self.context.modes), query, after)
+    }
+
+    /// The same, where its kind is known.
+    pub(crate) fn pass_kind(&mut self, kind: Kind, query: Query<'_>, after: After) -> Next {
+        let effect = self.effect_of(kind, query.text);
         if self.pending_last_insert_id.is_some() && effect.sees {
             return self.update_last_insert_id(effect.counts).into();
         }
@@ -207,86 +227,66 @@ impl Connection {
 
     /// Reads one statement. It may never be executed, so nothing is noted yet. `Err`: the server's modes must be known first.
     pub(crate) fn read_statement(&self, text: &[u8]) -> Result<Reading, ()> {
+        self.read_kind(kind(text, &self.context.modes), text)
+    }
+
+    fn read_kind(&self, kind: Kind, text: &[u8]) -> Result<Reading, ()> {
         let modes = self.context.modes;
-        Ok(match kind(text, &modes) {
-            Kind::Insert | Kind::Replace => {
-                // Where the server's modes are known its table is read once, when it is planned.
-                if self.context.known {
-                    Reading::Insert
-                } else if self.may_be_ruled(text) {
-                    return Err(());
-                } else {
-                    Reading::Pass(After::Nothing)
-                }
-            }
-            Kind::LoadData => {
-                if !self.context.known {
-                    return Err(());
-                }
-                match load_target(text, &modes) {
-                    Some(table) => Reading::Load(table),
-                    None => Reading::Pass(After::Nothing),
-                }
-            }
-            Kind::Use => match use_target(text, &modes) {
-                Some(name) => Reading::Pass(After::Database(name)),
-                None => Reading::Pass(After::Unknown),
+        let facts = kind.facts();
+        Ok(match facts.rows {
+            // Where the server's modes are known its table is read once, when it is planned.
+            RowsFrom::Written if self.context.known => Reading::Insert,
+            RowsFrom::Written if self.may_be_ruled(text) => return Err(()),
+            RowsFrom::File | RowsFrom::BehindSet if !self.context.known => return Err(()),
+            RowsFrom::File => match load_target(text, &modes) {
+                Some(table) => Reading::Load(table),
+                None => Reading::Pass(After::Nothing),
             },
-            Kind::Set => Reading::Pass(if is_harmless_set(text) {
-                After::Nothing
-            } else {
-                After::Unknown
-            }),
-            Kind::Prepare => self.read_source(prepare_source(text, &modes))?,
-            Kind::ExecuteImmediate => self.read_source(prepare_source(text, &modes))?,
-            Kind::Execute => self.read_execute(text),
-            Kind::Deallocate => {
-                let name = named_statement(text, &modes).map(|name| name.to_ascii_lowercase());
-                Reading::Pass(After::Texts {
-                    texts: name.map_or(Texts::Doubtful, Texts::Gone),
-                    unknown: false,
-                })
+            RowsFrom::BehindSet => self.behind_set(text),
+            RowsFrom::OfText => self.read_source(prepare_source(text, &modes))?,
+            RowsFrom::Prepared => self.read_execute(text),
+            RowsFrom::Written
+            | RowsFrom::Never
+            | RowsFrom::Block
+            | RowsFrom::Unseen
+            | RowsFrom::Blank => Reading::Pass(self.after_text(text, facts.changes)),
+        })
+    }
+
+    /// What a statement sent as text changes.
+    fn after_text(&self, text: &[u8], changes: StateChange) -> After {
+        let modes = &self.context.modes;
+        match changes {
+            StateChange::Nothing => After::Nothing,
+            StateChange::Database => {
+                use_target(text, modes).map_or(After::Unknown, After::Database)
             }
-            Kind::CreateTemporary => Reading::Pass(match self.tables_named(text) {
+            StateChange::Variables if is_harmless_set(text) => After::Nothing,
+            StateChange::Variables => After::Unknown,
+            StateChange::TemporaryMade => match self.tables_named(text) {
                 Some(made) => After::Tables {
                     dropped: Vec::new(),
                     made,
                 },
                 None => After::ANYTHING,
-            }),
-            Kind::DropTable => Reading::Pass(match self.tables_named(text) {
+            },
+            StateChange::TablesDropped => match self.tables_named(text) {
                 Some(dropped) => After::Tables {
                     dropped,
                     made: Vec::new(),
                 },
                 None => After::Unknown,
-            }),
-            Kind::SetStatement if !self.context.known => return Err(()),
-            Kind::SetStatement => self.behind_set(text),
-            Kind::Call | Kind::Compound | Kind::Other => Reading::Pass(After::ANYTHING),
-            Kind::Ddl => Reading::Pass(After::Defined),
-            Kind::Empty
-            | Kind::Select
-            | Kind::With
-            | Kind::OtherQuery
-            | Kind::Update
-            | Kind::Delete
-            | Kind::Show
-            | Kind::Explain
-            | Kind::Analyze
-            | Kind::Do
-            | Kind::Handler
-            | Kind::Lock
-            | Kind::Unlock
-            | Kind::Flush
-            | Kind::Kill
-            | Kind::Begin
-            | Kind::Commit
-            | Kind::Rollback
-            | Kind::Savepoint
-            | Kind::Xa
-            | Kind::CreateRoutine => Reading::Pass(After::Nothing),
-        })
+            },
+            StateChange::Definitions => After::Defined,
+            StateChange::Texts => {
+                let name = named_statement(text, modes).map(|name| name.to_ascii_lowercase());
+                After::Texts {
+                    texts: name.map_or(Texts::Doubtful, Texts::Gone),
+                    unknown: false,
+                }
+            }
+            StateChange::Anything => After::ANYTHING,
+        }
     }
 
     /// The tables that a statement makes, changes or drops; `None`: it does not say.

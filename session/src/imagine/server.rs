@@ -1,6 +1,6 @@
 //! The imagined server: it answers questions about its state, and answers everything else with OK.
 
-use keywright_rewrite::{Kind, Load, kind, use_target};
+use keywright_rewrite::{Load, RowsFrom, StateChange, kind, use_target};
 use keywright_wire::bytes::write_packet;
 use keywright_wire::packets::packets;
 use keywright_wire::protocol::{
@@ -13,6 +13,7 @@ use crate::answer::after::Named;
 use crate::answer::last_insert_id::ASK_LAST_INSERT_ID;
 use crate::insert::loading::START;
 use crate::server::context::probe;
+use crate::server::probe::Probe;
 use crate::server::temporary::SHOW_CREATE;
 
 /// utf8mb4_general_ci.
@@ -52,6 +53,12 @@ impl Imagined {
                         write_ok(1, AUTOCOMMIT, answers);
                     }
                 }
+                // What is in tables nobody knows here.
+                Some((&COM_STMT_PREPARE, _))
+                    if matches!(self.session.connection.probe, Some(Probe::Result)) =>
+                {
+                    write_packet(NO_TABLE, 1, answers);
+                }
                 Some((&COM_STMT_PREPARE, text)) => self.tell_columns(text, answers, imagine),
                 Some((&COM_STMT_CLOSE, _)) => {}
                 // None: the end of a file.
@@ -62,7 +69,7 @@ impl Imagined {
 
     fn wants_file(&self, text: &[u8]) -> bool {
         let modes = self.session.connection.context.modes;
-        kind(text, &modes) == Kind::LoadData
+        kind(text, &modes).facts().rows == RowsFrom::File
             && Load::read(text, &modes).is_ok_and(|load| load.is_local())
     }
 
@@ -129,18 +136,29 @@ impl Imagined {
     /// What a statement changes of the state.
     fn follow(&mut self, text: &[u8]) {
         let modes = self.session.connection.context.modes;
-        match kind(text, &modes) {
-            Kind::Use => {
+        let facts = kind(text, &modes).facts();
+        match facts.rows {
+            RowsFrom::Written | RowsFrom::File => self.has_insert_id = false,
+            RowsFrom::Never
+            | RowsFrom::BehindSet
+            | RowsFrom::OfText
+            | RowsFrom::Prepared
+            | RowsFrom::Block
+            | RowsFrom::Unseen
+            | RowsFrom::Blank => {}
+        }
+        match facts.changes {
+            StateChange::Database => {
                 if let Some(name) = use_target(text, &modes) {
                     self.state.database = Some(name);
                 }
             }
-            Kind::Set => self.follow_set(text),
-            Kind::CreateTemporary => {
+            StateChange::Variables => self.follow_set(text),
+            StateChange::TemporaryMade => {
                 let made = self.session.connection.tables_named(text);
                 self.temporary.extend(made.unwrap_or_default());
             }
-            Kind::DropTable => {
+            StateChange::TablesDropped => {
                 let dropped = self
                     .session
                     .connection
@@ -148,37 +166,10 @@ impl Imagined {
                     .unwrap_or_default();
                 self.temporary.retain(|there| !dropped.contains(there));
             }
-            Kind::Insert | Kind::Replace | Kind::LoadData => self.has_insert_id = false,
-            Kind::Select
-            | Kind::With
-            | Kind::OtherQuery
-            | Kind::Update
-            | Kind::Delete
-            | Kind::Show
-            | Kind::Explain
-            | Kind::Analyze
-            | Kind::Do
-            | Kind::Handler
-            | Kind::Lock
-            | Kind::Unlock
-            | Kind::Flush
-            | Kind::Kill
-            | Kind::SetStatement
-            | Kind::Prepare
-            | Kind::Execute
-            | Kind::ExecuteImmediate
-            | Kind::Deallocate
-            | Kind::Call
-            | Kind::Begin
-            | Kind::Commit
-            | Kind::Rollback
-            | Kind::Savepoint
-            | Kind::Xa
-            | Kind::CreateRoutine
-            | Kind::Ddl
-            | Kind::Compound
-            | Kind::Other
-            | Kind::Empty => {}
+            StateChange::Nothing
+            | StateChange::Definitions
+            | StateChange::Texts
+            | StateChange::Anything => {}
         }
     }
 

@@ -4,49 +4,17 @@
 //! as a whole and is tried again with more. A client's file is gathered first, and its lines are counted.
 
 use keywright_rewrite::{
-    Flavour, KeyColumn, Kind, LoadPlan, TableName, Unread, Unsupported, kind, load_target,
+    Flavour, KeyColumn, LoadConstruct, LoadPlan, RowsFrom, TableName, Unread, Unsupported, kind,
+    load_target,
 };
 
 use crate::answer::after::After;
 use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::loading::Load;
-use crate::insert::select::NOT_REPEATABLE;
 use crate::job::Next;
-use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
+use crate::judge::{Facts, Verdict, decide};
 use crate::server::question::KeyThere;
-use crate::step::StatementOutcome;
-
-/// What becomes of a LOAD DATA.
-enum LoadDecision {
-    Try,
-    /// It may have no keys of its own, and could only be undone if it has.
-    Explicit,
-    /// Which rows go in is not known, and the rule refuses that.
-    AmbiguousId,
-    Unsupported(&'static str),
-}
-
-fn decision(rule: &Rule, plan: &LoadPlan) -> LoadDecision {
-    let refuses_given = plan.may_be_given() && rule.on_explicit == OnExplicit::Refuse;
-    if refuses_given && !rule.repeatable {
-        LoadDecision::Explicit
-    } else if plan.may_skip() && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
-        LoadDecision::AmbiguousId
-    } else if plan.reads() && !rule.repeatable {
-        LoadDecision::Unsupported(
-            "with a query that may read a view which could see LAST_INSERT_ID()",
-        )
-    } else if plan.is_local() {
-        LoadDecision::Try
-    } else if plan.has_effects() {
-        LoadDecision::Unsupported("with a call or an assignment that must not be carried out twice")
-    } else if !rule.repeatable {
-        LoadDecision::Unsupported(NOT_REPEATABLE)
-    } else {
-        LoadDecision::Try
-    }
-}
 
 impl Connection {
     /// A LOAD DATA or LOAD XML.
@@ -98,31 +66,19 @@ impl Connection {
         if let Some(step) = self.enter(query.header, Some(index)) {
             return step.into();
         }
-        let decision = decision(&rule, &plan);
-        if rule.mode == Mode::Observe {
-            self.note(
-                Some(index),
-                match decision {
-                    LoadDecision::Try => StatementOutcome::Observed,
-                    LoadDecision::Explicit => StatementOutcome::Passed("explicit"),
-                    LoadDecision::AmbiguousId => StatementOutcome::Passed("ambiguous_id"),
-                    LoadDecision::Unsupported(what) => {
-                        StatementOutcome::Passed(Unsupported::LoadWith(what).label())
-                    }
-                },
-            );
-            self.note_native(index, None);
-            self.watch_fence(index);
-            return self.pass_query(query, After::Nothing);
-        }
-        match decision {
-            LoadDecision::Try => self.begin_loading(query, index, plan),
-            LoadDecision::Explicit => self.refuse_explicit(query.header, index).into(),
-            LoadDecision::AmbiguousId => self.refuse_ambiguous_id(query.header, index).into(),
-            LoadDecision::Unsupported(what) => {
-                let what = Unsupported::LoadWith(what);
-                self.unsupported(query, Some(index), what)
+        match decide(self.policy(Some(index)), &Facts::of_load(&plan)) {
+            Verdict::Rewrite => self.begin_loading(query, index, plan),
+            Verdict::Pass => self.pass_query(query, After::Nothing),
+            Verdict::Observe(what) => {
+                if let Some(what) = what {
+                    self.note(Some(index), what);
+                }
+                self.note_native(index, None);
+                self.watch_fence(index);
+                self.pass_query(query, After::Nothing)
             }
+            Verdict::Leave(what) => self.unsupported(query, Some(index), what),
+            Verdict::Refuse(reason) => self.refuse_for(query.header, Some(index), reason).into(),
         }
     }
 
@@ -137,9 +93,10 @@ impl Connection {
     /// A LOAD DATA that is to be prepared, and the table it is for. MySQL refuses that by itself.
     pub(crate) fn load_to_prepare(&self, text: &[u8]) -> Option<(TableName, Unsupported)> {
         let modes = &self.context.modes;
-        let can = modes.server.flavour == Flavour::MariaDb && kind(text, modes) == Kind::LoadData;
+        let can = modes.server.flavour == Flavour::MariaDb
+            && kind(text, modes).facts().rows == RowsFrom::File;
         let table = load_target(text, modes).filter(|_| can)?;
-        Some((table, Unsupported::LoadWith("in a prepared statement")))
+        Some((table, Unsupported::LoadWith(LoadConstruct::Prepared)))
     }
 
     /// The same, if a rule is for the table.

@@ -2,19 +2,20 @@
 //! before a statement can see it.
 
 use keywright_core::{Cause, KeyBatch};
-use keywright_rewrite::{LoadPlan, Unsupported, is_given_key, is_out_of_range};
+use keywright_rewrite::{LoadConstruct, LoadPlan, Unsupported, is_given_key, is_out_of_range};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, write_packet};
 use keywright_wire::packets::{error_text, last_packet, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
-use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::PendingLastInsertId;
+use crate::client::decode::{OutOfOrder, Undecoded};
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::local_file::{File, NO_MORE, Room, Sending, Taken, Taking};
-use crate::insert::select::{GROWTH, ROWS_FIRST};
+use crate::insert::select::GROWTH;
 use crate::job::{Job, Next, Turn};
+use crate::judge::{ROWS_FIRST, Reason};
 use crate::rules::OnExplicit;
 use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
 
@@ -124,8 +125,8 @@ impl Load {
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
-    ) -> Next {
-        match std::mem::replace(&mut self.phase, Phase::Again) {
+    ) -> Result<Next, Undecoded> {
+        Ok(match std::mem::replace(&mut self.phase, Phase::Again) {
             Phase::Taking(taking) => self.take_file(connection, bytes, taking),
             Phase::Sending(first, sending) if connection.answer.wants_local_file() => {
                 self.send_file(connection, bytes, (first, sending))
@@ -135,11 +136,11 @@ impl Load {
                 // It came whole before; only where there is no memory any more it is not found so.
                 None if phase.turn() == Turn::Command => {
                     self.phase = phase;
-                    Job::Load(self).look_at_beginning(connection, bytes)
+                    return Job::Load(self).look_at_beginning(connection, bytes);
                 }
                 None => self.at(phase, Step::Blocked),
             },
-        }
+        })
     }
 
     fn at(mut self: Box<Self>, phase: Phase, step: Step) -> Next {
@@ -226,7 +227,7 @@ impl Load {
         sent.extend_from_slice(attributes);
         let spliced = self.plan.splice(query.text, keys, may_give, &mut sent);
         let (Ok(()), Some(first)) = (spliced, keys.number(0)) else {
-            let what = Unsupported::LoadWith("with keys in too many ranges");
+            let what = Unsupported::LoadWith(LoadConstruct::Ranges);
             return refuse(connection, what);
         };
         write_packet(&sent, 0, &mut connection.up);
@@ -267,10 +268,8 @@ impl Load {
         if rows <= rows_max {
             return self.ask_keys(connection);
         }
-        connection.note(Some(self.rule), StatementOutcome::Refused("load_data_rows"));
-        let message = too_many(rows_max);
         connection
-            .refuse(self.whole(), Cause::StatementUnsupported, &message)
+            .refuse_for(self.whole(), Some(self.rule), Reason::LoadRows { rows_max })
             .into()
     }
 
@@ -281,7 +280,7 @@ impl Load {
             let message = "keywright: statement buffer limit reached (memory_bytes_max)";
             return connection.refuse(end, Cause::MemoryFull, message);
         }
-        let what = Unsupported::LoadWith("LOCAL of a file longer than rewrite_bytes_max");
+        let what = Unsupported::LoadWith(LoadConstruct::LongFile);
         connection.refuse_unsupported(end, Some(self.rule), what)
     }
 
@@ -319,7 +318,11 @@ impl Load {
     }
 
     /// The upstream asks for the client's file.
-    pub(crate) fn on_file_wanted(&mut self, connection: &mut Connection, request: &[u8]) -> Step {
+    pub(crate) fn on_file_wanted(
+        &mut self,
+        connection: &mut Connection,
+        request: &[u8],
+    ) -> Result<Step, OutOfOrder> {
         match self.phase {
             Phase::Asked => {
                 // Reports of progress may come before it.
@@ -327,11 +330,11 @@ impl Load {
                 connection.gathered.clear();
                 connection.up.extend(NO_MORE);
                 connection.answer.local_file_sent();
-                Step::Consumed(request.len())
+                Ok(Step::Consumed(request.len()))
             }
             Phase::Sent(first) => {
                 self.phase = Phase::Sending(first, Sending::Command);
-                Step::Consumed(request.len())
+                Ok(Step::Consumed(request.len()))
             }
             Phase::Named(_)
             | Phase::Taking(_)
@@ -341,7 +344,7 @@ impl Load {
             | Phase::Started(_)
             | Phase::Sending(..)
             | Phase::Again
-            | Phase::Refused(_) => connection.malformed(),
+            | Phase::Refused(_) => Err(OutOfOrder),
         }
     }
 
@@ -425,12 +428,10 @@ impl Load {
         let is_given = error.is_some_and(|(number, message)| is_given_key(number, message));
         let sequence = Header::read(last).map_or(1, |header| header.sequence);
         if too_few {
-            connection.note(Some(self.rule), StatementOutcome::Refused("load_data_rows"));
-            let message = too_many(connection.facts.limits.select_rows_max);
-            let cause = Cause::StatementUnsupported;
-            write_error(cause, &message, sequence, &mut connection.down);
+            let rows_max = connection.facts.limits.select_rows_max;
+            connection.tell_refused(self.rule, Reason::LoadRows { rows_max }, sequence);
         } else if is_given {
-            connection.tell_explicit(self.rule, sequence);
+            connection.tell_refused(self.rule, Reason::Explicit, sequence);
         } else {
             connection.note(Some(self.rule), StatementOutcome::Rewritten);
             connection.down.extend_from_slice(answer);
@@ -468,10 +469,4 @@ impl Load {
             (false, false) => PendingLastInsertId::To(before),
         }
     }
-}
-
-fn too_many(rows_max: u64) -> String {
-    format!(
-        "keywright: LOAD DATA of more than {rows_max} rows into a table with a rule (select_rows_max)"
-    )
 }

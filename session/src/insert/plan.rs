@@ -73,17 +73,15 @@ pub(crate) struct PlanCache {
 }
 
 impl PlanCache {
-    /// Takes out one that the text begins with.
-    fn take(&mut self, text: &[u8], modes: &Modes) -> Option<CachedPlan> {
+    /// Puts the one that the text begins with behind the others, if there is one: it stays longest.
+    fn find(&mut self, text: &[u8], modes: &Modes) -> bool {
         let begins =
             |known: &CachedPlan| known.modes == *modes && text.starts_with(&known.beginning);
-        let at = self.beginnings.iter().position(begins)?;
-        Some(self.beginnings.swap_remove(at))
-    }
-
-    /// Puts it back.
-    fn put(&mut self, plan: CachedPlan) {
-        self.beginnings.push(plan);
+        let at = self.beginnings.iter().position(begins);
+        if let (Some(at), Some(last)) = (at, self.beginnings.len().checked_sub(1)) {
+            self.beginnings.swap(at, last);
+        }
+        at.is_some()
     }
 
     /// Keeps a statement whose beginning always reads the same.
@@ -94,6 +92,10 @@ impl PlanCache {
         };
         if self.beginnings.len() >= FAMILIAR_MAX {
             self.beginnings.remove(0);
+        }
+        if self.beginnings.is_empty() {
+            // Most connections have one; room for four would be what they use most memory for.
+            self.beginnings.reserve_exact(1);
         }
         self.beginnings.push(CachedPlan {
             beginning: beginning.to_vec(),
@@ -129,14 +131,15 @@ impl Connection {
     pub(crate) fn plan(&mut self, text: &[u8]) -> Result<Planned, NotPlanned> {
         self.context.note_defined(self.rules.schema().defined());
         let modes = self.context.modes;
-        if let Some(known) = self.plan_cache.take(text, &modes) {
-            let planned = match self.rule_now(&known.insert.head().table) {
-                Ok(Some(index)) => self.plan_of(index, &known.insert, text, None),
-                Ok(None) => Ok(self.unruled(&known.insert.head().table)),
+        if self.plan_cache.find(text, &modes)
+            && let Some(known) = self.plan_cache.beginnings.last()
+        {
+            let insert = &known.insert;
+            return match self.rule_now(&insert.head().table) {
+                Ok(Some(index)) => self.plan_of(index, insert, text, None),
+                Ok(None) => Ok(self.unruled(&insert.head().table)),
                 Err(question) => Ok(Planned::Ask(question)),
             };
-            self.plan_cache.put(known);
-            return planned;
         }
         let head = match InsertHead::read(text, &modes) {
             Ok(head) => head,
@@ -219,18 +222,25 @@ impl Connection {
             is_strict: rule.repeatable && was_seen,
         };
         let modes = &self.context.modes;
-        let planned =
-            match second {
-                Some(second) => insert
-                    .plan_query(text, modes, &key, second)
-                    .and_then(|plan| match self.updates_wrongly(index, &plan) {
-                        true => Err(Unsupported::View(UPDATED).into()),
-                        false => Ok(Planned::Query(index, plan)),
-                    }),
-                None => insert
-                    .plan(text, modes, &key)
-                    .map(|plan| Planned::Plan(index, plan)),
-            };
+        let result = self.table_report.result.as_deref();
+        if second.is_some()
+            && result.is_none()
+            && let Some(query) = insert.query_to_ask(text, modes, &key)
+        {
+            let query = text.get(query).unwrap_or_default().to_vec();
+            return Ok(Planned::Ask(Question::Result(query)));
+        }
+        let planned = match second {
+            Some(second) => insert
+                .plan_query(text, modes, &key, second, result)
+                .and_then(|plan| match self.updates_wrongly(index, &plan) {
+                    true => Err(Unsupported::View(UPDATED).into()),
+                    false => Ok(Planned::Query(index, plan)),
+                }),
+            None => insert
+                .plan(text, modes, &key)
+                .map(|plan| Planned::Plan(index, plan)),
+        };
         // In strict mode the server refuses a key that is too large, and stores no other number.
         let clips = modes.strict != Some(true) || insert.ignore();
         match planned {

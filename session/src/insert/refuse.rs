@@ -1,7 +1,7 @@
 //! What becomes of statements that cannot be done exactly: refused, or passed on where the rule says so or only observes.
 
 use keywright_core::Cause;
-use keywright_rewrite::{Plan, Unsupported};
+use keywright_rewrite::Unsupported;
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{Header, write_packet};
 use keywright_wire::packets::error_payload;
@@ -10,26 +10,13 @@ use crate::answer::after::After;
 use crate::answer::errors::write_error;
 use crate::client::text::Query;
 use crate::connection::Connection;
-use crate::insert::values::has_ambiguous_id;
 use crate::job::Next;
-use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rule};
+use crate::judge::{Policy, Reason, decide_unread};
+use crate::rules::Mode;
 use crate::step::{StatementOutcome, Step};
 
 /// The servers' error for a packet that ends too early, or too late.
 const MALFORMED: u16 = 1835;
-
-/// What an observing rule counts for a statement; `None`: nothing would have been done.
-pub(crate) fn observed(rule: &Rule, plan: &Plan) -> Option<StatementOutcome> {
-    let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
-    if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-        Some(StatementOutcome::Passed("explicit"))
-    } else if wants_keys && has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse
-    {
-        Some(StatementOutcome::Passed("ambiguous_id"))
-    } else {
-        wants_keys.then_some(StatementOutcome::Observed)
-    }
-}
 
 impl Connection {
     /// Whether some rule changes statements. Where none does, none is refused either.
@@ -44,24 +31,10 @@ impl Connection {
         rule.is_some_and(|rule| rule.mode == Mode::Rewrite)
     }
 
-    /// Whether the rule refuses what cannot be rewritten. `None`: it could not be read which rule is concerned.
-    pub(crate) fn refuses(&self, rule: Option<usize>) -> bool {
-        match rule {
-            Some(index) => {
-                let rule = self.rules.rules().get(index);
-                rule.is_some_and(|rule| {
-                    rule.on_unsupported == OnUnsupported::Refuse && rule.mode == Mode::Rewrite
-                })
-            }
-            None => self.rewrites_any(),
-        }
-    }
-
-    /// The same of one statement: on a table without fence the server would number its rows among the rule's keys.
-    pub(crate) fn must_refuse(&self, rule: Option<usize>, what: Unsupported) -> bool {
-        self.refuses(rule)
-            || what == Unsupported::TableAhead
-            || rule.is_some_and(|index| self.rules.has_ahead(index))
+    /// What a rule says. `None`: it could not be read which rule is concerned.
+    #[inline]
+    pub(crate) fn policy(&self, rule: Option<usize>) -> Policy {
+        Policy::of(&self.rules, rule)
     }
 
     pub(crate) fn unsupported(
@@ -81,9 +54,20 @@ impl Connection {
         what: Unsupported,
         after: After,
     ) -> Next {
-        if self.must_refuse(rule, what) {
-            return self.refuse_unsupported(query.header, rule, what).into();
+        match decide_unread(self.policy(rule), what) {
+            Ok(()) => self.leave_as_it_is(query, rule, what, after),
+            Err(reason) => self.refuse_for(query.header, rule, reason).into(),
         }
+    }
+
+    /// Passes a statement on although this forbids keys.
+    fn leave_as_it_is(
+        &mut self,
+        query: Query<'_>,
+        rule: Option<usize>,
+        what: Unsupported,
+        after: After,
+    ) -> Next {
         if let Some(step) = self.enter(query.header, rule) {
             return step.into();
         }
@@ -105,13 +89,34 @@ impl Connection {
         rule: Option<usize>,
         what: Unsupported,
     ) -> Step {
-        if what == Unsupported::TableAhead {
+        self.refuse_for(header, rule, Reason::Unsupported(what))
+    }
+
+    /// Refuses the command at the front, and counts why.
+    pub(crate) fn refuse_for(
+        &mut self,
+        header: Header,
+        rule: Option<usize>,
+        reason: Reason,
+    ) -> Step {
+        if reason == Reason::Unsupported(Unsupported::TableAhead) {
             return self.wait_ahead(header, rule);
         }
-        self.note(rule, StatementOutcome::Refused(what.label()));
-        let message =
-            format!("keywright cannot fill in a key exactly in {what}, on a table with a rule");
-        self.refuse(header, Cause::StatementUnsupported, &message)
+        let message = self.note_refused(rule, reason);
+        self.refuse(header, reason.cause(), &message)
+    }
+
+    /// The same of a statement that was answered already.
+    pub(crate) fn tell_refused(&mut self, rule: usize, reason: Reason, sequence: u8) {
+        let message = self.note_refused(Some(rule), reason);
+        write_error(reason.cause(), &message, sequence, &mut self.down);
+    }
+
+    /// Counts it. Returns what the client is told.
+    fn note_refused(&mut self, rule: Option<usize>, reason: Reason) -> String {
+        self.note(rule, StatementOutcome::Refused(reason.label()));
+        let rule = rule.and_then(|index| self.rules.rules().get(index));
+        reason.message(rule.map_or("", |rule| &rule.column))
     }
 
     /// A table whose ids are ahead of the rule's keys: the statement waits until the keys continue above them. In a transaction that has
@@ -123,53 +128,9 @@ impl Connection {
             self.note_unknown_server();
             return Step::Wait;
         }
-        self.note(
-            rule,
-            StatementOutcome::Refused(Unsupported::TableAhead.label()),
-        );
-        let message = "keywright gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
-                       proxy's log says what keeps it from going on above them";
-        self.refuse(header, Cause::TableAhead, message)
-    }
-
-    pub(crate) fn refuse_ambiguous_id(&mut self, header: Header, rule: usize) -> Step {
-        self.note(Some(rule), StatementOutcome::Refused("ambiguous_id"));
-        let message = "keywright cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE";
-        self.refuse(header, Cause::StatementUnsupported, message)
-    }
-
-    /// What a rule refuses of a statement, whatever its parameters are.
-    pub(crate) fn refuse_plan(
-        &mut self,
-        header: Header,
-        index: usize,
-        plan: &Plan,
-    ) -> Option<Step> {
-        let rule = self.rules.rules().get(index).cloned()?;
-        if plan.explicit() && rule.on_explicit == OnExplicit::Refuse {
-            return Some(self.refuse_explicit(header, index));
-        }
-        let is_refused = has_ambiguous_id(plan) && rule.on_ambiguous_id == OnAmbiguousId::Refuse;
-        is_refused.then(|| self.refuse_ambiguous_id(header, index))
-    }
-
-    pub(crate) fn refuse_explicit(&mut self, header: Header, index: usize) -> Step {
-        self.note(Some(index), StatementOutcome::Refused("explicit"));
-        let message = self.may_not_be_given(index);
-        self.refuse(header, Cause::KeyExplicit, &message)
-    }
-
-    /// The same, of a statement that was answered already.
-    pub(crate) fn tell_explicit(&mut self, index: usize, sequence: u8) {
-        self.note(Some(index), StatementOutcome::Refused("explicit"));
-        let message = self.may_not_be_given(index);
-        write_error(Cause::KeyExplicit, &message, sequence, &mut self.down);
-    }
-
-    fn may_not_be_given(&self, index: usize) -> String {
-        let rule = self.rules.rules().get(index);
-        let column = rule.map_or("", |rule| &rule.column);
-        format!("the value of key column \"{column}\" is generated and may not be given")
+        let reason = Reason::Unsupported(Unsupported::TableAhead);
+        let message = self.note_refused(rule, reason);
+        self.refuse(header, reason.cause(), &message)
     }
 
     /// The server's error for an execution whose values do not fit its statement.

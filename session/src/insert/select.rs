@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use keywright_core::{Cause, KeyBatch};
+use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    LastInsertIdUse, QueryPlan, Unsupported, is_out_of_range, last_insert_id_use,
+    LastInsertIdUse, QueryPlan, SelectConstruct, Unsupported, is_out_of_range, last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::write_packet;
@@ -15,24 +15,17 @@ use keywright_wire::packets::{error_text, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
-use crate::answer::errors::write_error;
 use crate::answer::last_insert_id::{Reply, names_row_count};
+use crate::client::decode::Undecoded;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::native::{LeavesOut, Native};
 use crate::job::{Job, Next, Turn};
-use crate::rules::{Mode, OnAmbiguousId, OnExplicit, Rule};
+use crate::judge::{Facts, ROWS_FIRST, Reason, Verdict, decide};
 use crate::step::{KeyFailure, StatementOutcome, Step};
-
-/// Rows that the first try has keys for, if so many can be had.
-pub(crate) const ROWS_FIRST: u64 = 64;
 
 /// How many times more rows the next try has keys for: from a snowflake's 64 by way of 512 to the 4096 of a tick.
 pub(crate) const GROWTH: u64 = 8;
-
-/// Why a statement with an unknown number of rows is not tried twice where a failed try may leave something behind.
-pub(crate) const NOT_REPEATABLE: &str = "of an unknown number of rows where a failed try may leave something behind: \
-    a trigger, a table not known to be InnoDB, a view that calls functions";
 
 /// An INSERT … SELECT under way.
 #[derive(Debug)]
@@ -67,94 +60,33 @@ enum Phase {
     Again,
 }
 
-/// What becomes of an INSERT … SELECT.
-pub(crate) enum SelectDecision {
-    /// It has a key of its own.
-    Leave,
-    /// It may have none of its own.
-    Explicit,
-    /// Which rows go in is not known, and the rule refuses that.
-    AmbiguousId,
-    /// Its rows may be more than the first try has keys for, and it must not be tried twice.
-    Once(&'static str),
-    Try,
-}
-
-impl SelectDecision {
-    /// What an observing rule counts.
-    pub(crate) fn observed(&self) -> Option<StatementOutcome> {
-        match self {
-            Self::Leave => None,
-            Self::Explicit => Some(StatementOutcome::Passed("explicit")),
-            Self::AmbiguousId => Some(StatementOutcome::Passed("ambiguous_id")),
-            Self::Once(what) => Some(StatementOutcome::Passed(
-                Unsupported::SelectWith(what).label(),
-            )),
-            Self::Try => Some(StatementOutcome::Observed),
-        }
-    }
-}
-
-pub(crate) fn decision(rule: &Rule, plan: &QueryPlan) -> SelectDecision {
-    if plan.explicit() {
-        return match rule.on_explicit {
-            OnExplicit::Refuse => SelectDecision::Explicit,
-            OnExplicit::Keep => SelectDecision::Leave,
-        };
-    }
-    if plan.may_skip() && !plan.is_single() && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
-        return SelectDecision::AmbiguousId;
-    }
-    if plan.rows_max().is_some_and(|rows| rows <= ROWS_FIRST) {
-        return SelectDecision::Try;
-    }
-    if plan.has_effects() {
-        SelectDecision::Once("with a call that must not be carried out twice")
-    } else if !rule.repeatable {
-        SelectDecision::Once(NOT_REPEATABLE)
-    } else {
-        SelectDecision::Try
-    }
-}
-
 impl Connection {
     /// An INSERT … SELECT that was read.
     pub(crate) fn select(&mut self, query: Query<'_>, index: usize, plan: QueryPlan) -> Next {
-        let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.pass_query(query, After::Nothing);
-        };
         if let Some(step) = self.enter(query.header, Some(index)) {
             return step.into();
         }
-        let decision = decision(&rule, &plan);
-        if rule.mode == Mode::Observe {
-            if let Some(what) = decision.observed() {
-                self.note(Some(index), what);
+        match decide(self.policy(Some(index)), &Facts::of_query(&plan)) {
+            Verdict::Rewrite => {}
+            Verdict::Pass => return self.pass_query(query, After::Nothing),
+            Verdict::Observe(what) => {
+                if let Some(what) = what {
+                    self.note(Some(index), what);
+                }
+                let native = Native {
+                    rule: index,
+                    leaves_out: match plan.may_skip() {
+                        true => LeavesOut::Some,
+                        false => LeavesOut::Nothing,
+                    },
+                    rows_max: None,
+                };
+                return self.pass_native_query(query, native);
             }
-            let leaves_out = match plan.may_skip() {
-                true => LeavesOut::Some,
-                false => LeavesOut::Nothing,
-            };
-            let native = Native {
-                rule: index,
-                leaves_out,
-                rows_max: None,
-            };
-            return self.pass_native_query(query, native);
-        }
-        match decision {
-            SelectDecision::Leave => return self.pass_query(query, After::Nothing),
-            SelectDecision::Explicit => {
-                return self.refuse_explicit(query.header, index).into();
+            Verdict::Leave(what) => return self.unsupported(query, Some(index), what),
+            Verdict::Refuse(reason) => {
+                return self.refuse_for(query.header, Some(index), reason).into();
             }
-            SelectDecision::AmbiguousId => {
-                return self.refuse_ambiguous_id(query.header, index).into();
-            }
-            SelectDecision::Once(what) => {
-                let what = Unsupported::SelectWith(what);
-                return self.unsupported(query, Some(index), what);
-            }
-            SelectDecision::Try => {}
         }
         // What is read may be a view of it.
         if self.pending_last_insert_id.is_some()
@@ -225,19 +157,19 @@ impl Select {
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
-    ) -> Next {
+    ) -> Result<Next, Undecoded> {
         // It came whole before; only where there is no memory any more it is refused.
         let Some(whole) = connection.whole_command(bytes) else {
             return connection.command(bytes);
         };
-        match std::mem::replace(&mut self.phase, Phase::Again) {
+        Ok(match std::mem::replace(&mut self.phase, Phase::Again) {
             Phase::Again => self.ask_keys(connection),
             Phase::Ready(keys) => self.send(connection, &whole, keys),
             phase @ (Phase::Keys | Phase::Sent(_)) => {
                 self.phase = phase;
                 Job::Select(self).with(Step::Blocked)
             }
-        }
+        })
     }
 
     fn ask_keys(mut self: Box<Self>, connection: &Connection) -> Next {
@@ -312,24 +244,9 @@ impl Select {
     }
 
     fn refuse_rows(&self, connection: &mut Connection) {
-        connection.note(
-            Some(self.rule),
-            StatementOutcome::Refused("insert_select_rows"),
-        );
         let rows = self.rows;
-        let why = match rows < connection.facts.limits.select_rows_max {
-            true => "as many as can have keys at once",
-            false => "select_rows_max",
-        };
-        let message = format!(
-            "keywright: INSERT … SELECT of more than {rows} rows on a table with a rule ({why})"
-        );
-        write_error(
-            Cause::StatementUnsupported,
-            &message,
-            1,
-            &mut connection.down,
-        );
+        let is_limit = rows >= connection.facts.limits.select_rows_max;
+        connection.tell_refused(self.rule, Reason::SelectRows { rows, is_limit }, 1);
     }
 }
 
@@ -351,7 +268,7 @@ impl Connection {
         sent.push(COM_QUERY);
         sent.extend_from_slice(attributes);
         if plan.splice(query.text, &keys, &mut sent).is_err() {
-            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
             return Err(self.refuse_unsupported(query.header, Some(rule), what));
         }
         write_packet(&sent, 0, &mut self.up);

@@ -2,7 +2,7 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
+    Kind, LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, make_packet};
@@ -10,13 +10,13 @@ use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
 use crate::answer::last_insert_id::names_row_count;
+use crate::client::decode::Undecoded;
 use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::insert::plan::Planned;
-use crate::insert::refuse::observed;
 use crate::job::{Job, Next, Turn};
-use crate::rules::{Mode, OnAmbiguousId, OnExplicit};
+use crate::judge::{Facts, Verdict, decide};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// An INSERT of rows under way, until it goes out.
@@ -24,8 +24,9 @@ use crate::step::{KeyFailure, StatementOutcome, Step};
 pub(crate) struct Insert {
     rule: usize,
     plan: Plan,
-    /// Bytes of attributes before its text.
+    /// Bytes of attributes before its text, and of the text.
     front: usize,
+    text_bytes: usize,
     phase: Phase,
 }
 
@@ -62,14 +63,15 @@ impl From<Step> for Decided {
 
 impl Connection {
     /// An INSERT or REPLACE, sent as text.
-    pub(crate) fn insert(&mut self, query: Query<'_>) -> Next {
-        match self.decide(query, query.text) {
+    pub(crate) fn insert(&mut self, query: Query<'_>, kind: Kind) -> Next {
+        match self.decide((query, kind), query.text) {
             Decided::Keys(rule, plan) => {
                 let step = self.keys_step(rule, plan.keys());
                 let insert = Insert {
                     rule,
                     plan,
                     front: query.front,
+                    text_bytes: query.text.len(),
                     phase: Phase::Keys,
                 };
                 Job::Insert(Box::new(insert)).with(step)
@@ -79,13 +81,13 @@ impl Connection {
         }
     }
 
-    /// What becomes of an INSERT for which the client sent this text: the INSERT itself, or an EXECUTE of it.
-    pub(crate) fn decide(&mut self, query: Query<'_>, insert: &[u8]) -> Decided {
+    /// What becomes of an INSERT for which the client sent a text of this kind: the INSERT itself, or an EXECUTE of it.
+    pub(crate) fn decide(&mut self, (query, kind): (Query<'_>, Kind), insert: &[u8]) -> Decided {
         let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Query(index, plan)) => return Decided::Query(index, plan),
             Ok(Planned::Pass | Planned::Keyless(..)) => {
-                return self.pass_query(query, After::Nothing).into();
+                return self.pass_kind(kind, query, After::Nothing).into();
             }
             Ok(Planned::Ask(question)) => return self.ask(&question).into(),
             Err((rule, what)) => return self.unsupported(query, rule, what).into(),
@@ -93,23 +95,16 @@ impl Connection {
         if let Some(step) = self.enter(query.header, Some(index)) {
             return step.into();
         }
-        let Some(rule) = self.rules.rules().get(index) else {
-            return self.pass_query(query, After::Nothing).into();
-        };
-        let refuses_explicit = rule.on_explicit == OnExplicit::Refuse;
-        let refuses_ambiguous_id = rule.on_ambiguous_id == OnAmbiguousId::Refuse;
-        if rule.mode == Mode::Observe {
-            let what = observed(rule, &plan);
-            return self.observe(query, (index, &plan), what).into();
-        }
-        if plan.explicit() && refuses_explicit {
-            return self.refuse_explicit(query.header, index).into();
-        }
-        if plan.keys() == 0 {
-            return self.pass_query(query, After::Nothing).into();
-        }
-        if refuses_ambiguous_id && has_ambiguous_id(&plan) {
-            return self.refuse_ambiguous_id(query.header, index).into();
+        // A bound key is known to the server alone.
+        let facts = Facts::of_rows(&plan, plan.keys() > 0);
+        match decide(self.policy(Some(index)), &facts) {
+            Verdict::Rewrite => {}
+            Verdict::Pass => return self.pass_kind(kind, query, After::Nothing).into(),
+            Verdict::Observe(what) => return self.observe(query, (index, &plan), what).into(),
+            Verdict::Leave(what) => return self.unsupported(query, Some(index), what).into(),
+            Verdict::Refuse(reason) => {
+                return self.refuse_for(query.header, Some(index), reason).into();
+            }
         }
         // This reads the whole text, so it is asked last.
         let sees = self.pending_last_insert_id.is_some()
@@ -163,7 +158,7 @@ impl Connection {
         self.up.extend_from_slice(attributes);
         if plan.splice(query.text, keys, &mut self.up).is_err() {
             self.up.truncate(start);
-            return Err(Unsupported::Unknown("the statement's head"));
+            return Err(Unsupported::NotAsPlanned);
         }
         if make_packet(start, &mut self.up) != query.header.sequence {
             self.up.truncate(start);
@@ -190,16 +185,16 @@ impl Insert {
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
-    ) -> Next {
+    ) -> Result<Next, Undecoded> {
         let keys = match std::mem::replace(&mut self.phase, Phase::Keys) {
-            Phase::Keys => return Job::Insert(self).with(Step::Blocked),
+            Phase::Keys => return Ok(Job::Insert(self).with(Step::Blocked)),
             Phase::Ready(keys) => keys,
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
             return connection.command(bytes);
         };
-        let query = connection.query_of(&whole, self.front);
+        let query = whole.query(self.front, self.text_bytes);
         connection.forget_command();
         let (rule, plan) = (self.rule, &self.plan);
         let keys = match connection.rules.rules().get(rule) {
@@ -210,7 +205,7 @@ impl Insert {
             Ok(keys) => keys,
             Err(failure) => {
                 let step = connection.refuse(query.header, failure.cause, &failure.message);
-                return step.into();
+                return Ok(step.into());
             }
         };
         let in_place = connection.in_place(query, plan, &keys);
@@ -218,7 +213,7 @@ impl Insert {
             && let Err(what) = connection.write_spliced(query, (plan, &keys))
         {
             let step = connection.refuse_unsupported(query.header, Some(rule), what);
-            return step.into();
+            return Ok(step.into());
         }
         connection.answer.expect(Shape::Results);
         connection.note(Some(rule), StatementOutcome::Rewritten);
@@ -227,13 +222,6 @@ impl Insert {
         if let Some(how) = in_place {
             connection.rewrite_in_place(query, self.plan, how);
         }
-        job.with(Step::Consumed(query.header.total()))
+        Ok(job.with(Step::Consumed(query.header.total())))
     }
-}
-
-/// Whether it may stay unknown which rows go in, and so which id to report.
-pub(crate) fn has_ambiguous_id(plan: &Plan) -> bool {
-    plan.rows() > 1
-        && plan.last_insert_id() != LastInsertId::None
-        && (plan.ignore() || plan.on_duplicate())
 }

@@ -61,7 +61,7 @@ impl Connection {
     /// The server's number for the client's text, and what its execution changes. `Err`: something comes first.
     fn as_is(&mut self, header: Header, id: u32) -> Result<(u32, After), Step> {
         let Some(of) = self.statements.text(id) else {
-            return Err(self.malformed());
+            return Err(self.refuse_execution(header, id, Unsupported::NotAsPlanned));
         };
         let Some(&number) = self.statements.as_is.get(&id) else {
             if self.means_others(&of) {

@@ -3,7 +3,7 @@
 mod cast;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Care, KeyForm, KeyParameter, Prepared, Unsupported};
+use keywright_rewrite::{BulkConstruct, Care, KeyForm, KeyParameter, Prepared, Unsupported};
 use keywright_wire::bulk::{Bulk, Cell, Indicator};
 use keywright_wire::params::{Param, Type};
 use keywright_wire::values::BadValue;
@@ -22,7 +22,7 @@ impl From<BadValue> for Fault {
     fn from(strange: BadValue) -> Self {
         match strange {
             BadValue::Malformed => Self::Malformed,
-            BadValue::Type => Self::Unsupported(Unsupported::Bulk("of a type that is not known")),
+            BadValue::Type => Self::Unsupported(Unsupported::Bulk(BulkConstruct::UnknownType)),
         }
     }
 }

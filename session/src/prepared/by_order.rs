@@ -9,6 +9,7 @@ use keywright_wire::bytes::Header;
 use crate::budget::Held;
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
+use crate::judge::{Reason, decide_unread};
 use crate::prepared::statements::Passed;
 use crate::step::{StatementOutcome, Step};
 
@@ -84,10 +85,10 @@ impl Connection {
                     of.schema = judged_at;
                 }
             }
-            Judged::Unsupported(rule, what) if self.must_refuse(rule, what) => {
-                return Some(self.refuse_passed(header, id, rule, what));
-            }
             Judged::Unsupported(rule, what) => {
+                if let Err(reason) = decide_unread(self.policy(rule), what) {
+                    return Some(self.refuse_passed(header, id, rule, reason));
+                }
                 if let Some(step) = self.enter(header, rule) {
                     return Some(step);
                 }
@@ -120,11 +121,11 @@ impl Connection {
         header: Header,
         id: u32,
         rule: Option<usize>,
-        what: Unsupported,
+        reason: Reason,
     ) -> Step {
-        if what != Unsupported::TableAhead {
+        if reason != Reason::Unsupported(Unsupported::TableAhead) {
             self.ask_to_forget(id);
         }
-        self.refuse_unsupported(header, rule, what)
+        self.refuse_for(header, rule, reason)
     }
 }

@@ -1,11 +1,12 @@
 //! The database that was chosen when a statement was prepared: the server looks there for what its text names without one, whatever
 //! is chosen when it is executed. So a statement is judged there, and no other text of it is prepared elsewhere.
 
-use keywright_rewrite::InsertHead;
+use keywright_rewrite::{InsertHead, Unsupported};
 
 use crate::connection::Connection;
 use crate::insert::plan::{NotPlanned, Planned};
 use crate::prepared::statements::ClientText;
+use crate::server::question::Question;
 
 impl Connection {
     /// Reads a statement that was prepared where that database was chosen. What it asks names the database.
@@ -22,6 +23,8 @@ impl Connection {
         let planned = self.plan(text);
         self.context.database = chosen;
         match planned {
+            // It would be prepared where its names mean other tables.
+            Ok(Planned::Ask(Question::Result(_))) => Err((None, Unsupported::Elsewhere)),
             Ok(Planned::Ask(question)) => Ok(Planned::Ask(question.within(database))),
             other => other,
         }

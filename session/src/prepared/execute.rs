@@ -1,22 +1,23 @@
 //! COM_STMT_EXECUTE of an INSERT on a table with a rule: the keys become parameters.
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{AsInteger, LastInsertId, Unread, Unsupported, Variant};
+use keywright_rewrite::{AsInteger, LastInsertId, LongDataConstruct, Unread, Unsupported, Variant};
 use keywright_wire::answer::End;
-use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined, make_packet};
 use keywright_wire::packets::write_close;
 use keywright_wire::params::{Execution, Param};
 use keywright_wire::values::BadValue;
 
 use crate::client::attributes::UNKNOWN_TYPE;
+use crate::client::decode::{self, Undecoded};
 use crate::connection::Connection;
 use crate::job::{Job, Next};
+use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::param_keys::{Bound, KeyValues};
 use crate::prepared::place::place;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
-use crate::rules::OnExplicit;
 use crate::server::probe::Probe;
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
@@ -29,51 +30,48 @@ struct Wanted {
 }
 
 impl Connection {
-    pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Next {
-        if header.len < 5 {
-            return self.malformed().into();
-        }
-        let Some(id) = bytes
-            .get(HEADER_BYTES + 1..)
-            .and_then(|rest| Reader(rest).u32())
-        else {
-            return Step::More {
-                at_least: HEADER_BYTES + 5,
-            }
-            .into();
-        };
-        let named = id;
+    pub(crate) fn execute(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
+        let named = decode::executed(header, bytes, 5)?;
         let id = self.statements.number(named);
         if !self.statements.ours.contains_key(&id) {
             return match self.statements.selects.contains_key(&id) {
-                true => self.execute_select(header, bytes, id),
+                true => Ok(self.execute_select(header, bytes, id)),
                 false => self.execute_passed(header, bytes, named),
             };
         }
-        let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
-            Joined::Whole(header, payload) => (header, payload),
-            Joined::More(at_least) => return Step::More { at_least }.into(),
-            Joined::TooLong => return self.refuse_long_execution().into(),
-        };
+        match joined(header, bytes, self.gather_bytes_max()) {
+            Joined::Whole(header, payload) => self.execute_ours(header, &payload, id),
+            Joined::More(at_least) => Err(Undecoded::More { at_least }),
+            Joined::TooLong => Ok(self.refuse_long_execution().into()),
+        }
+    }
+
+    /// An execution, which has come whole, of a statement that was prepared with room for keys.
+    #[inline]
+    fn execute_ours(&mut self, header: Header, payload: &[u8], id: u32) -> Result<Next, Undecoded> {
         // The modes decide whether a bound 0 asks for a key, and an insert_id of the client's whether any may be had.
         if !self.context.known {
-            return self.ask_context().into();
+            return Ok(self.ask_context().into());
         }
         let is_passed = match self.refresh(header, id) {
             Refreshed::Ours => false,
             Refreshed::Passed => true,
-            Refreshed::Not(step) => return step.into(),
+            Refreshed::Not(step) => return Ok(step.into()),
         };
-        let rule = self.rule_of_statement(id);
-        if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
-            return step.into();
+        let Some(statement) = self.statements.ours.get(&id) else {
+            let what = Unsupported::NotAsPlanned;
+            return Ok(self.refuse_execution(header, id, what).into());
+        };
+        let (rule, asks_by_value) = (statement.rule, statement.asks_by_value());
+        if let Some(step) = self.enter(header, Some(rule)) {
+            return Ok(step.into());
         }
         let rest = payload.get(4..).unwrap_or_default();
-        let is_native = rule.is_some_and(|rule| !self.rewrites(rule));
-        match is_passed || self.context.insert_id_set || is_native {
+        let is_native = !self.rewrites(rule);
+        Ok(match is_passed || self.context.insert_id_set || is_native {
             true => self.execute_unkeyed(header, id, rest),
-            false => self.execute_keyed(header, id, rest),
-        }
+            false => self.execute_keyed((header, id), rest, asks_by_value),
+        })
     }
 
     /// An execution that gets no keys.
@@ -84,23 +82,29 @@ impl Connection {
         };
         let statement = self.statements.ours.get(&id);
         if statement.is_some_and(|statement| !statement.long_data.is_empty()) {
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
+            let what = Unsupported::LongData(LongDataConstruct::AsItIs);
             return self.refuse_execution(header, id, what).into();
         }
         self.execute_as_is(header, id, &execution)
     }
 
     /// One that gets keys, if it asks for any.
-    fn execute_keyed(&mut self, header: Header, id: u32, rest: &[u8]) -> Next {
+    fn execute_keyed(
+        &mut self,
+        (header, id): (Header, u32),
+        rest: &[u8],
+        asks_by_value: bool,
+    ) -> Next {
         // Often values matter only once there are keys beside them.
-        let matters = self.statements.asks_by_value(id);
-        let read = matters.then(|| self.read_execution(header, id, rest));
+        let read = asks_by_value.then(|| self.read_execution(header, id, rest));
         let execution = match read.transpose() {
             Ok(execution) => execution,
             Err(step) => return step.into(),
         };
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed().into();
+            return self
+                .refuse_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let params = execution.as_ref().map_or(&[][..], |read| &read.params);
         let wanted = match self.wanted(statement, params) {
@@ -111,11 +115,16 @@ impl Connection {
         let last_insert_id = self.last_insert_id_of_execution(statement, wanted.keys);
         let variant = variant_of(statement, asking, last_insert_id);
         let sees = statement.plan.last_insert_id() == LastInsertId::Literal;
-        if wanted.explicit
-            && let Some(rule) = self.rules.rules().get(index)
-            && rule.on_explicit == OnExplicit::Refuse
-        {
-            return self.refuse_explicit(header, index).into();
+        let facts = Facts {
+            own_keys: wanted.explicit.into(),
+            ..Facts::of_rows(&statement.plan, wanted.keys > 0)
+        };
+        match decide(self.policy(Some(index)), &facts) {
+            Verdict::Rewrite | Verdict::Pass | Verdict::Observe(_) => {}
+            Verdict::Leave(what) => return self.refuse_execution(header, id, what).into(),
+            Verdict::Refuse(reason) => {
+                return self.refuse_for(header, Some(index), reason).into();
+            }
         }
         if self.needs_last_insert_id(sees, last_insert_id, wanted.keys) {
             return self.update_last_insert_id(statement.counts).into();
@@ -127,7 +136,7 @@ impl Connection {
             .position(|made| made.is_for(variant, spacing));
         if made != Some(0) && !statement.long_data.is_empty() {
             // What was sent as long data went to the first text.
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
+            let what = Unsupported::LongData(LongDataConstruct::AnotherText);
             return self.refuse_execution(header, id, what).into();
         }
         if made.is_none() {
@@ -233,7 +242,7 @@ impl Connection {
 
     pub(crate) fn prepare_variant(&mut self, header: Header, id: u32, variant: Variant) -> Step {
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
+            return self.refuse_execution(header, id, Unsupported::NotAsPlanned);
         };
         let of = self.statements.text(id);
         if of.is_none_or(|of| self.means_others(&of)) {
@@ -257,7 +266,7 @@ impl Connection {
                 self.refuse_unsupported(header, self.rule_of_statement(id), what)
             }
             Err(Unread::Refused) => {
-                let what = Unsupported::Unknown("the statement's head");
+                let what = Unsupported::NotAsPlanned;
                 self.refuse_unsupported(header, self.rule_of_statement(id), what)
             }
         }
@@ -295,7 +304,9 @@ impl Connection {
     ) -> Next {
         self.forget_command();
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed().into();
+            return self
+                .refuse_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let wanted = match self.wanted(statement, &execution.params) {
             Ok(wanted) => wanted,
@@ -324,14 +335,16 @@ impl Connection {
             },
         ) = found
         else {
-            return self.malformed().into();
+            return self.prepare_variant(header, id, variant).into();
         };
         if !made.counts_as(&keys) {
             return self.count_otherwise(header, id, variant, &keys).into();
         }
         let values = KeyValues::new(&keys);
         let Some(params) = place(statement, prepared, execution, &wanted.asking, &values) else {
-            return self.malformed().into();
+            return self
+                .refuse_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let reply = self.reply(&statement.plan, last_insert_id, &keys);
         let (rule, returning) = (statement.rule, statement.plan.returning());
@@ -362,9 +375,9 @@ impl Connection {
         variant: Variant,
         keys: &KeyBatch,
     ) -> Step {
-        let what = Unsupported::Unknown("several rows whose keys are not one apart");
+        let what = Unsupported::KeysApart;
         let Some(statement) = self.statements.ours.get(&id) else {
-            return self.malformed();
+            return self.refuse_execution(header, id, Unsupported::NotAsPlanned);
         };
         let KeyBatch::Numbers { spacing, .. } = *keys else {
             return self.refuse_execution(header, id, what);

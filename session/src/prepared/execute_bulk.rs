@@ -2,73 +2,78 @@
 //! the first generated key, as that of a text with as many rows.
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{LastInsertId, Unsupported, Variant};
+use keywright_rewrite::{BulkConstruct, LastInsertId, Unsupported, Variant};
 use keywright_wire::answer::Shape;
 use keywright_wire::bulk::Bulk;
-use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, Reader, joined, make_packet};
+use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined, make_packet};
 use keywright_wire::capability::BULK_OPERATIONS;
 
+use crate::client::decode::{self, OutOfOrder, Undecoded};
 use crate::connection::Connection;
 use crate::job::{Job, Next};
+use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::bulk_keys::{Asking, Fault, Needs};
 use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Made, Statement};
-use crate::rules::{OnAmbiguousId, OnExplicit, Rule};
+use crate::rules::Rule;
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
+/// A statement, or its text, that is not there any more.
+const GONE: Fault = Fault::Unsupported(Unsupported::NotAsPlanned);
+
 impl Connection {
-    pub(crate) fn bulk_execute(&mut self, header: Header, bytes: &[u8]) -> Next {
-        // Number and flags.
-        if self.facts.capabilities & BULK_OPERATIONS == 0 || header.len < 7 {
-            return self.malformed().into();
+    pub(crate) fn bulk_execute(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
+        if self.facts.capabilities & BULK_OPERATIONS == 0 {
+            return Err(Undecoded::OutOfOrder);
         }
-        let Some(id) = bytes
-            .get(HEADER_BYTES + 1..)
-            .and_then(|rest| Reader(rest).u32())
-        else {
-            return Step::More {
-                at_least: HEADER_BYTES + 5,
-            }
-            .into();
-        };
-        let number = self.statements.number(id);
-        let is_select = self.statements.selects.contains_key(&number);
-        if !is_select && !self.statements.ours.contains_key(&number) {
-            return self.execute_passed(header, bytes, id);
+        // Number and flags.
+        let named = decode::executed(header, bytes, 7)?;
+        let id = self.statements.number(named);
+        let is_select = self.statements.selects.contains_key(&id);
+        if !is_select && !self.statements.ours.contains_key(&id) {
+            return self.execute_passed(header, bytes, named);
         }
         let (header, payload) = match joined(header, bytes, self.gather_bytes_max()) {
             Joined::Whole(header, payload) => (header, payload),
-            Joined::More(at_least) => return Step::More { at_least }.into(),
-            Joined::TooLong => return self.refuse_long_execution().into(),
+            Joined::More(at_least) => return Err(Undecoded::More { at_least }),
+            Joined::TooLong => return Ok(self.refuse_long_execution().into()),
         };
         if is_select {
-            let what = Unsupported::Bulk("of INSERT … SELECT");
-            return self.refuse_select_execution(header, number, what).into();
+            let what = Unsupported::Bulk(BulkConstruct::Query);
+            return Ok(self.refuse_select_execution(header, id, what).into());
         }
+        Ok(self.bulk_of_ours(header, &payload, id)?)
+    }
+
+    /// One, which has come whole, of a statement that was prepared with room for keys.
+    fn bulk_of_ours(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        id: u32,
+    ) -> Result<Next, OutOfOrder> {
         if !self.context.known {
-            return self.ask_context().into();
+            return Ok(self.ask_context().into());
         }
-        match self.refresh(header, number) {
+        match self.refresh(header, id) {
             Refreshed::Ours => {}
             Refreshed::Passed => {
-                let what = Unsupported::Bulk("for a table that has changed");
-                return self.refuse_execution(header, number, what).into();
+                let what = Unsupported::Bulk(BulkConstruct::TableChanged);
+                return Ok(self.refuse_execution(header, id, what).into());
             }
-            Refreshed::Not(step) => return step.into(),
+            Refreshed::Not(step) => return Ok(step.into()),
         }
         let rest = payload.get(4..).unwrap_or_default();
-        let rule = self.rule_of_statement(number);
+        let rule = self.rule_of_statement(id);
         if let Some(step) = rule.and_then(|rule| self.enter(header, Some(rule))) {
-            return step.into();
+            return Ok(step.into());
         }
         if rule.is_some_and(|rule| !self.rewrites(rule)) {
-            return self.bulk_as_is(header, number, rest);
+            return Ok(self.bulk_as_is(header, id, rest));
         }
-        match self.bulk(header, number, rest) {
-            Ok(next) => next,
-            Err(fault) => self.refuse_bulk(header, number, fault).into(),
-        }
+        self.bulk(header, id, rest)
+            .or_else(|fault| self.refuse_bulk(header, id, fault))
     }
 
     /// The keys are there, or why not.
@@ -78,56 +83,60 @@ impl Connection {
         id: u32,
         rest: &[u8],
         keys: Result<KeyBatch, KeyFailure>,
-    ) -> Next {
+    ) -> Result<Next, OutOfOrder> {
         let statement = self.statements.ours.get_mut(&id);
         let bulk = statement
-            .ok_or(Fault::Malformed)
+            .ok_or(GONE)
             .and_then(|statement| read(statement, rest));
-        match bulk.and_then(|bulk| self.bulk_with(header, id, &bulk, keys)) {
-            Ok(next) => next,
-            Err(fault) => self.refuse_bulk(header, id, fault).into(),
-        }
+        bulk.and_then(|bulk| self.bulk_with(header, id, &bulk, keys))
+            .or_else(|fault| self.refuse_bulk(header, id, fault))
     }
 
-    fn refuse_bulk(&mut self, header: Header, id: u32, fault: Fault) -> Step {
+    fn refuse_bulk(&mut self, header: Header, id: u32, fault: Fault) -> Result<Next, OutOfOrder> {
         match fault {
-            Fault::Malformed => self.malformed(),
-            Fault::Unsupported(what) => self.refuse_execution(header, id, what),
+            Fault::Malformed => Err(OutOfOrder),
+            Fault::Unsupported(what) => Ok(self.refuse_execution(header, id, what).into()),
         }
     }
 
     fn bulk(&mut self, header: Header, id: u32, rest: &[u8]) -> Result<Next, Fault> {
         let Some(statement) = self.statements.ours.get_mut(&id) else {
-            return Err(Fault::Malformed);
+            return Err(GONE);
         };
         let bulk = read(statement, rest)?;
         let unsupported = |what| Err(Fault::Unsupported(Unsupported::Bulk(what)));
         if self.context.insert_id_set {
-            return unsupported("after SET insert_id");
+            return unsupported(BulkConstruct::InsertIdSet);
         }
         if !statement.long_data.is_empty() {
-            return unsupported("after COM_STMT_SEND_LONG_DATA");
+            return unsupported(BulkConstruct::LongData);
         }
         if bulk.wants_unit_results() {
-            return unsupported("with a result for each row");
+            return unsupported(BulkConstruct::UnitResults);
         }
-        let (index, rule, needs, total) = self.bulk_needs(id, &bulk)?;
+        let (index, _, needs, total) = self.bulk_needs(id, &bulk)?;
         let Some(statement) = self.statements.ours.get(&id) else {
-            return Err(Fault::Malformed);
+            return Err(GONE);
         };
         if needs.rows == 0 {
-            return unsupported("without rows");
+            return unsupported(BulkConstruct::NoRows);
         }
         let plan = &statement.plan;
-        if (needs.explicit || plan.explicit()) && rule.on_explicit == OnExplicit::Refuse {
-            return Ok(self.refuse_explicit(header, index).into());
-        }
         let last_insert_id = literal(plan.last_insert_id());
         let may_skip =
             last_insert_id != LastInsertId::None && (plan.ignore() || plan.on_duplicate());
         let is_single = needs.rows == 1 && plan.rows() == 1;
-        if may_skip && !is_single && total > 0 && rule.on_ambiguous_id == OnAmbiguousId::Refuse {
-            return Ok(self.refuse_ambiguous_id(header, index).into());
+        let facts = Facts {
+            own_keys: (needs.explicit || plan.explicit()).into(),
+            is_id_unsure: may_skip && !is_single,
+            ..Facts::of_rows(plan, total > 0)
+        };
+        match decide(self.policy(Some(index)), &facts) {
+            Verdict::Rewrite | Verdict::Pass | Verdict::Observe(_) => {}
+            Verdict::Leave(what) => return Err(Fault::Unsupported(what)),
+            Verdict::Refuse(reason) => {
+                return Ok(self.refuse_for(header, Some(index), reason).into());
+            }
         }
         let sees = plan.last_insert_id() == LastInsertId::Literal;
         if self.needs_last_insert_id(sees, last_insert_id, total) {
@@ -146,10 +155,10 @@ impl Connection {
 
     /// The rule, what the rows need, and how many keys that is.
     fn bulk_needs(&self, id: u32, bulk: &Bulk<'_>) -> Result<(usize, Rule, Needs, u64), Fault> {
-        let statement = self.statements.ours.get(&id).ok_or(Fault::Malformed)?;
+        let statement = self.statements.ours.get(&id).ok_or(GONE)?;
         let index = statement.rule;
         let rule = self.rules.rules().get(index).cloned();
-        let rule = rule.ok_or(Fault::Malformed)?;
+        let rule = rule.ok_or(GONE)?;
         let needs = self.asking(statement, &rule)?.needs(bulk)?;
         let written = statement.plan.keys().saturating_mul(needs.rows);
         let total = written.saturating_add(needs.asking);
@@ -190,8 +199,8 @@ impl Connection {
             Ok(keys) => keys,
             Err(failure) => return Ok(self.refuse(header, failure.cause, &failure.message).into()),
         };
-        let statement = self.statements.ours.get(&id).ok_or(Fault::Malformed)?;
-        let made = made(statement, self.context.increment).ok_or(Fault::Malformed)?;
+        let statement = self.statements.ours.get(&id).ok_or(GONE)?;
+        let made = made(statement, self.context.increment).ok_or(GONE)?;
         let asking = self.asking(statement, &rule)?;
         let start = self.up.len();
         self.up.extend([0; HEADER_BYTES]);

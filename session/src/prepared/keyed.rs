@@ -2,6 +2,7 @@
 
 use keywright_core::KeyBatch;
 
+use crate::client::decode::Undecoded;
 use crate::connection::Connection;
 use crate::job::{Job, Next, Turn};
 use crate::step::{KeyFailure, Step};
@@ -50,9 +51,13 @@ impl KeyedExecution {
     }
 
     /// The command is still at the front: it goes out with its keys.
-    pub(crate) fn on_client(self, connection: &mut Connection, bytes: &[u8]) -> Next {
+    pub(crate) fn on_client(
+        self,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Result<Next, Undecoded> {
         let Phase::Ready(keys) = self.phase else {
-            return Job::Execution(self).with(Step::Blocked);
+            return Ok(Job::Execution(self).with(Step::Blocked));
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
@@ -61,11 +66,11 @@ impl KeyedExecution {
         let (id, header) = (self.id, whole.header);
         let rest = whole.payload.get(4..).unwrap_or_default();
         if self.is_bulk {
-            return connection.bulk_with_keys(header, id, rest, keys);
+            return Ok(connection.bulk_with_keys(header, id, rest, keys)?);
         }
-        match connection.read_execution(header, id, rest) {
+        Ok(match connection.read_execution(header, id, rest) {
             Ok(execution) => connection.execute_with(header, id, &execution, keys),
             Err(step) => step.into(),
-        }
+        })
     }
 }

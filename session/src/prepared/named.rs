@@ -5,29 +5,18 @@ use keywright_wire::bytes::{HEADER_BYTES, Header, Reader};
 use keywright_wire::packets::write_close;
 
 use crate::answer::after::After;
+use crate::client::decode::{self, LongData, Undecoded};
 use crate::connection::Connection;
 use crate::job::Next;
 use crate::prepared::statements::LAST_PREPARED;
-use crate::step::Step;
 
 impl Connection {
     /// COM_STMT_SEND_LONG_DATA: the parameter's index moves by those put in before it.
-    pub(crate) fn long_data(&mut self, header: Header, bytes: &[u8]) -> Next {
-        const FRONT_BYTES: usize = HEADER_BYTES + 7;
-        if header.total() < FRONT_BYTES {
-            return self.malformed().into();
-        }
-        let Some(front) = bytes.get(..FRONT_BYTES) else {
-            return Step::More {
-                at_least: FRONT_BYTES,
-            }
-            .into();
-        };
-        let mut reader = Reader(front.get(HEADER_BYTES + 1..).unwrap_or_default());
-        let (Some(id), Some(index)) = (reader.u32(), reader.u16()) else {
-            return self.malformed().into();
-        };
-        let named = id;
+    pub(crate) fn long_data(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
+        let LongData {
+            statement: named,
+            parameter: index,
+        } = LongData::read(header, bytes)?;
         let id = self.statements.number(named);
         let moved = if let Some(statement) = self.statements.ours.get_mut(&id) {
             statement.long_data.insert(index);
@@ -43,22 +32,19 @@ impl Connection {
         } else {
             let passed = self.statements.passed.get(&id);
             self.statements.sends_long_data |= passed.is_some_and(|of| of.observed.is_some());
-            return self.pass_named(header, bytes, named, Shape::None, After::Nothing);
+            return Ok(self.pass_named(header, bytes, named, Shape::None, After::Nothing));
         };
         self.up
-            .extend_from_slice(front.get(..=HEADER_BYTES).unwrap_or_default());
+            .extend_from_slice(bytes.get(..=HEADER_BYTES).unwrap_or_default());
         self.up.extend(id.to_le_bytes());
         self.up.extend(moved.to_le_bytes());
-        self.pass_rest(header, FRONT_BYTES).into()
+        Ok(self.pass_rest(header, LongData::FRONT_BYTES).into())
     }
 
-    pub(crate) fn close(&mut self, header: Header, bytes: &[u8]) -> Next {
-        let payload = match self.short(header, bytes) {
-            Ok(payload) => payload,
-            Err(step) => return step.into(),
-        };
+    pub(crate) fn close(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
+        let payload = decode::short(header, bytes)?;
         let Some(named) = Reader(payload).u32() else {
-            return self.pass(header, bytes, Shape::None, After::Nothing);
+            return Ok(self.pass(header, bytes, Shape::None, After::Nothing));
         };
         let id = self.statements.number(named);
         self.statements.passed.remove(&id);
@@ -76,16 +62,17 @@ impl Connection {
         if id == self.statements.last {
             self.statements.last = LAST_PREPARED;
         }
-        step
+        Ok(step)
     }
 
-    pub(crate) fn reset_statement(&mut self, header: Header, bytes: &[u8]) -> Next {
-        let payload = match self.short(header, bytes) {
-            Ok(payload) => payload,
-            Err(step) => return step.into(),
-        };
+    pub(crate) fn reset_statement(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+    ) -> Result<Next, Undecoded> {
+        let payload = decode::short(header, bytes)?;
         let Some(named) = Reader(payload).u32() else {
-            return self.pass(header, bytes, Shape::Simple, After::Nothing);
+            return Ok(self.pass(header, bytes, Shape::Simple, After::Nothing));
         };
         let id = self.statements.number(named);
         if let Some(statement) = self.statements.ours.get_mut(&id) {
@@ -94,6 +81,6 @@ impl Connection {
         if let Some(select) = self.statements.selects.get_mut(&id) {
             select.long_data.clear();
         }
-        self.pass_named(header, bytes, named, Shape::Simple, After::Nothing)
+        Ok(self.pass_named(header, bytes, named, Shape::Simple, After::Nothing))
     }
 }

@@ -14,6 +14,7 @@ use crate::answer::last_insert_id::names_row_count;
 use crate::budget::Held;
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
+use crate::judge::{Facts, Verdict, decide, decide_unread};
 use crate::prepared::statements::{Made, Observed, ObservedInsert, Statement};
 use crate::step::Step;
 
@@ -51,10 +52,7 @@ impl Connection {
                     let what = Unsupported::TableChanged;
                     Execution::Not(self.refuse_unsupported(header, Some(rule), what))
                 }
-                ObservedInsert::Unsupported(what) if self.must_refuse(Some(rule), *what) => {
-                    Execution::Not(self.refuse_unsupported(header, Some(rule), *what))
-                }
-                ObservedInsert::Unsupported(_) => Execution::Native,
+                ObservedInsert::Unsupported(what) => self.unread(header, Some(rule), *what),
             };
         }
         let count = match &observed.insert {
@@ -81,6 +79,14 @@ impl Connection {
         Execution::Native
     }
 
+    /// One that cannot be rewritten.
+    fn unread(&mut self, header: Header, rule: Option<usize>, what: Unsupported) -> Execution {
+        match decide_unread(self.policy(rule), what) {
+            Ok(()) => Execution::Native,
+            Err(reason) => Execution::Not(self.refuse_for(header, rule, reason)),
+        }
+    }
+
     /// The rule rewrites now.
     fn take_over(
         &mut self,
@@ -99,18 +105,18 @@ impl Connection {
                 self.forget_command();
                 return Execution::Native;
             }
-            Err((rule, what)) if self.must_refuse(rule, what) => {
-                return Execution::Not(self.refuse_unsupported(header, rule, what));
-            }
-            Err(_) => return Execution::Native,
+            Err((rule, what)) => return self.unread(header, rule, what),
         };
         let schema = self.judged_at();
         self.forget_command();
-        if let Some(step) = self.refuse_plan(header, index, &plan) {
-            return Execution::Not(step);
-        }
-        if plan.keys() == 0 && plan.key_parameters().is_empty() {
-            return Execution::Native;
+        let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
+        match decide(self.policy(Some(index)), &Facts::of_rows(&plan, wants_keys)) {
+            Verdict::Rewrite => {}
+            Verdict::Pass | Verdict::Observe(_) => return Execution::Native,
+            Verdict::Leave(what) => return self.unread(header, Some(index), what),
+            Verdict::Refuse(reason) => {
+                return Execution::Not(self.refuse_for(header, Some(index), reason));
+            }
         }
         if self.statements.is_full() {
             return Execution::Not(self.refuse_statement(header));

@@ -8,9 +8,11 @@ use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 
 use crate::answer::after::After;
+use crate::client::decode::Undecoded;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::job::Next;
+use crate::judge::decide_unread;
 use crate::prepared::observed::Execution;
 use crate::prepared::statements::{ByMode, Changes, Keyless};
 use crate::server::question::KeyThere;
@@ -18,17 +20,21 @@ use crate::step::Step;
 
 impl Connection {
     /// An execution of the statement that the client names so.
-    pub(crate) fn execute_passed(&mut self, header: Header, bytes: &[u8], named: u32) -> Next {
+    pub(crate) fn execute_passed(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        named: u32,
+    ) -> Result<Next, Undecoded> {
         const FLAGS: usize = HEADER_BYTES + 1 + 4;
         let flags = match bytes.get(FLAGS) {
             Some(flags) => *flags,
             // The server will say that it is malformed.
             None if header.total() <= FLAGS => 0,
             None => {
-                return Step::More {
+                return Err(Undecoded::More {
                     at_least: FLAGS + 1,
-                }
-                .into();
+                });
             }
         };
         let id = self.statements.number(named);
@@ -36,31 +42,31 @@ impl Connection {
         if let Some(observed) = &passed.observed {
             match self.execute_observed(header, bytes, id, observed) {
                 Execution::Native => {}
-                Execution::Ours => return self.command(bytes),
-                Execution::Not(step) => return step.into(),
+                Execution::Ours => return self.execute_again(header, bytes),
+                Execution::Not(step) => return Ok(step.into()),
             }
         } else if self.keeps_locks()
             && let Some(step) = self.enter_all(header, &passed.named)
         {
-            return step.into();
+            return Ok(step.into());
         }
         if let Some(keyless) = &passed.keyless
             && let Some(step) = self.check_keyless(header, keyless)
         {
-            return step.into();
+            return Ok(step.into());
         }
         if let Some(by_mode) = passed.by_mode
             && let Some(step) = self.check_mode(header, by_mode)
         {
-            return step.into();
+            return Ok(step.into());
         }
         if let Some(by_order) = &passed.by_order
             && let Some(step) = self.check_order(header, id, by_order)
         {
-            return step.into();
+            return Ok(step.into());
         }
         if passed.effect.sees && self.pending_last_insert_id.is_some() {
-            return self.update_last_insert_id(passed.effect.counts).into();
+            return Ok(self.update_last_insert_id(passed.effect.counts).into());
         }
         let after = Self::after_execution(&passed.change);
         let after = self.note_effect(passed.effect, after);
@@ -75,13 +81,21 @@ impl Connection {
                 rows_max: native.rows_max.filter(|_| !is_bulk),
                 ..native
             };
-            return self.pass_native(header, bytes, (shape, after), native);
+            return Ok(self.pass_native(header, bytes, (shape, after), native));
         }
         if let Some(observed) = &passed.observed {
             self.note_native(observed.rule, None);
             self.watch_fence(observed.rule);
         }
-        self.pass_named(header, bytes, named, Shape::of_execution(flags), after)
+        Ok(self.pass_named(header, bytes, named, Shape::of_execution(flags), after))
+    }
+
+    /// The command at the front, whose statement gets keys now.
+    fn execute_again(&mut self, header: Header, bytes: &[u8]) -> Result<Next, Undecoded> {
+        match bytes.get(HEADER_BYTES) {
+            Some(&COM_STMT_BULK_EXECUTE) => self.bulk_execute(header, bytes),
+            Some(_) | None => self.execute(header, bytes),
+        }
     }
 
     /// What comes before the execution of an INSERT that was prepared to get no keys; `None`: nothing.
@@ -114,8 +128,7 @@ impl Connection {
             KeyThere::Untold => return None,
             KeyThere::Yes | KeyThere::Narrow => Unsupported::KeyLater,
         };
-        let is_refused = self.refuses(Some(index));
-        is_refused.then(|| self.refuse_unsupported(header, Some(index), what))
+        self.refuse_unread(header, index, what)
     }
 
     /// The same of one whose keys were its own because of what sql_mode was.
@@ -123,9 +136,16 @@ impl Connection {
         if !self.context.known {
             return Some(self.ask_context());
         }
-        let rule = Some(by_mode.rule);
-        let is_refused = by_mode.sql_mode != self.sql_mode() && self.refuses(rule);
-        is_refused.then(|| self.refuse_unsupported(header, rule, Unsupported::ZeroChanged))
+        match by_mode.sql_mode == self.sql_mode() {
+            true => None,
+            false => self.refuse_unread(header, by_mode.rule, Unsupported::ZeroChanged),
+        }
+    }
+
+    /// Refuses what this keeps from getting keys, unless it may go out without.
+    fn refuse_unread(&mut self, header: Header, rule: usize, what: Unsupported) -> Option<Step> {
+        let reason = decide_unread(self.policy(Some(rule)), what).err()?;
+        Some(self.refuse_for(header, Some(rule), reason))
     }
 
     /// What an execution of a statement that is passed on changes.

@@ -17,6 +17,12 @@ pub(crate) fn place<'a>(
     asking: &[u32],
     values: &'a KeyValues,
 ) -> Option<Vec<Param<'a>>> {
+    // Most have one row, whose key was put in.
+    if let ([only], []) = (prepared.injected.as_slice(), asking) {
+        let own = execution.params.as_slice();
+        let (before, behind) = own.split_at_checked(usize::from(only.at))?;
+        return Some([before, &[values.param(0)?], behind].concat());
+    }
     let mut rows: Vec<u32> = prepared.injected.iter().map(|one| one.row).collect();
     rows.extend_from_slice(asking);
     rows.sort_unstable();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Kind, Plan, Unread, Unsupported, kind};
+use keywright_rewrite::{Plan, RowsFrom, StateChange, Unread, Unsupported, kind};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::packets::{without_injected, write_close, write_command};
@@ -16,11 +16,10 @@ use crate::client::attributes::beginning_end;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
-use crate::insert::refuse::observed;
 use crate::job::{Job, Next};
+use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::select_prepared::SelectStatement;
 use crate::prepared::statements::{Changes, LAST_PREPARED, Made, Passed, SqlMode, Statement};
-use crate::rules::{Mode, OnExplicit};
 use crate::step::Step;
 
 /// A statement whose PREPARE is under way, with room for its keys.
@@ -71,29 +70,35 @@ impl Connection {
             Ok(true) => return self.unsupported_prepare(query, None, Unsupported::Blank),
             Err(step) => return step.into(),
         }
-        match kind(query.text, &self.context.modes) {
-            Kind::Insert | Kind::Replace if !self.may_be_ruled(query.text) => {
+        let facts = kind(query.text, &self.context.modes).facts();
+        match facts.rows {
+            RowsFrom::Written if !self.may_be_ruled(query.text) => {
                 self.prepare_passed(query, Changes::Nothing)
             }
-            Kind::Insert | Kind::Replace | Kind::LoadData | Kind::SetStatement
-                if !self.context.known =>
-            {
+            RowsFrom::Written | RowsFrom::File | RowsFrom::BehindSet if !self.context.known => {
                 self.ask_context().into()
             }
-            Kind::Insert | Kind::Replace => self.prepare_insert(query),
-            other => self.prepare_other(query, other),
+            RowsFrom::Written => self.prepare_insert(query),
+            RowsFrom::Never
+            | RowsFrom::File
+            | RowsFrom::BehindSet
+            | RowsFrom::OfText
+            | RowsFrom::Prepared
+            | RowsFrom::Block
+            | RowsFrom::Unseen
+            | RowsFrom::Blank => self.prepare_other(query, facts.changes),
         }
     }
 
     /// COM_STMT_PREPARE of a statement that is no INSERT, but may have one in it.
-    fn prepare_other(&mut self, query: Query<'_>, kind: Kind) -> Next {
+    fn prepare_other(&mut self, query: Query<'_>, changes: StateChange) -> Next {
         let hidden = self
             .prepared_load(query.text)
             .or_else(|| self.hidden_behind_set(query.text));
         match hidden {
             Some((rule, what)) => self.unsupported_prepare(query, rule, what),
             None => {
-                let change = self.changes(query.text, kind);
+                let change = self.changes(query.text, changes);
                 self.prepare_passed(query, change)
             }
         }
@@ -118,23 +123,26 @@ impl Connection {
 
     /// COM_STMT_PREPARE of an INSERT of rows that was read.
     fn prepare_rows(&mut self, query: Query<'_>, index: usize, plan: Plan) -> Next {
-        let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.prepare_passed(query, Changes::Nothing);
-        };
-        let nothing = plan.keys() == 0 && plan.key_parameters().is_empty();
-        if rule.mode == Mode::Observe {
-            if let Some(what) = observed(&rule, &plan) {
-                self.note(Some(index), what);
+        let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
+        let facts = Facts::of_rows(&plan, wants_keys);
+        match decide(self.policy(Some(index)), &facts) {
+            Verdict::Rewrite => {}
+            // By another order of columns its keys would be other values.
+            Verdict::Pass if plan.by_order() => {}
+            Verdict::Pass => {
+                let by_mode = plan.by_mode().then_some(index);
+                return self.prepare_explicit(query, (by_mode, None));
             }
-            return self.prepare_observed(query, (index, &plan));
-        }
-        // By another order of columns its keys would be other values.
-        if nothing && rule.on_explicit == OnExplicit::Keep && !plan.by_order() {
-            let by_mode = plan.by_mode().then_some(index);
-            return self.prepare_explicit(query, (by_mode, None));
-        }
-        if let Some(step) = self.refuse_plan(query.header, index, &plan) {
-            return step.into();
+            Verdict::Observe(what) => {
+                if let Some(what) = what {
+                    self.note(Some(index), what);
+                }
+                return self.prepare_observed(query, (index, &plan));
+            }
+            Verdict::Leave(what) => return self.unsupported_prepare(query, Some(index), what),
+            Verdict::Refuse(reason) => {
+                return self.refuse_for(query.header, Some(index), reason).into();
+            }
         }
         if self.statements.is_full() {
             return self.refuse_statement(query.header).into();
@@ -192,9 +200,12 @@ impl Connection {
             return Step::More { at_least }.into();
         }
         let head = bytes.get(HEADER_BYTES + 1..at_least).unwrap_or_default();
-        let may_bring_rows = match kind(head, &self.context.modes) {
-            Kind::Insert | Kind::Replace => self.may_be_ruled(head),
-            other => matches!(other, Kind::LoadData | Kind::SetStatement),
+        let may_bring_rows = match kind(head, &self.context.modes).facts().rows {
+            RowsFrom::Written => self.may_be_ruled(head),
+            RowsFrom::File | RowsFrom::BehindSet => true,
+            // The server prepares none of these.
+            RowsFrom::OfText | RowsFrom::Prepared | RowsFrom::Block => false,
+            RowsFrom::Never | RowsFrom::Unseen | RowsFrom::Blank => false,
         };
         if may_bring_rows && self.rewrites_any() {
             return self.refuse_long(
@@ -233,7 +244,7 @@ impl Connection {
             self.down.extend_from_slice(answer);
         } else if without_injected(answer, injected, deprecates, &mut self.down).is_none() {
             write_close(statement, &mut self.up);
-            self.malformed();
+            self.tell_out_of_order();
             return None;
         }
         self.statements.last = statement;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use keywright_rewrite::{Kind, Plan, Unsupported};
+use keywright_rewrite::{Plan, StateChange, Unsupported};
 use keywright_wire::answer::Shape;
 
 use crate::answer::after::After;
-use crate::client::kinds::is_opaque;
 use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::native::Native;
 use crate::job::Next;
+use crate::judge::decide_unread;
 use crate::prepared::by_order::ByOrder;
 use crate::prepared::statements::{ByMode, Changes, Observed, ObservedInsert, Passed};
 use crate::server::context::is_harmless_set;
@@ -85,27 +85,29 @@ impl Connection {
     }
 
     /// What an execution of a statement that is no INSERT changes.
-    pub(crate) fn changes(&self, text: &[u8], kind: Kind) -> Changes {
-        match kind {
-            Kind::Set if is_harmless_set(text) => Changes::Nothing,
-            Kind::Set | Kind::Use => Changes::Unknown,
-            Kind::CreateTemporary => match self.tables_named(text) {
+    pub(crate) fn changes(&self, text: &[u8], changes: StateChange) -> Changes {
+        match changes {
+            StateChange::Nothing => Changes::Nothing,
+            StateChange::Variables if is_harmless_set(text) => Changes::Nothing,
+            StateChange::Variables | StateChange::Database => Changes::Unknown,
+            StateChange::TemporaryMade => match self.tables_named(text) {
                 Some(made) => Changes::Tables {
                     dropped: Vec::new(),
                     made,
                 },
                 None => Changes::Unknown,
             },
-            Kind::DropTable => match self.tables_named(text) {
+            StateChange::TablesDropped => match self.tables_named(text) {
                 Some(dropped) => Changes::Tables {
                     dropped,
                     made: Vec::new(),
                 },
                 None => Changes::Unknown,
             },
-            Kind::Ddl => Changes::Defined,
-            other if is_opaque(other) => Changes::Anything,
-            _ => Changes::Nothing,
+            StateChange::Definitions => Changes::Defined,
+            // The server prepares no PREPARE.
+            StateChange::Texts => Changes::Nothing,
+            StateChange::Anything => Changes::Anything,
         }
     }
 
@@ -115,8 +117,8 @@ impl Connection {
         rule: Option<usize>,
         what: Unsupported,
     ) -> Next {
-        if self.must_refuse(rule, what) {
-            return self.refuse_unsupported(query.header, rule, what).into();
+        if let Err(reason) = decide_unread(self.policy(rule), what) {
+            return self.refuse_for(query.header, rule, reason).into();
         }
         self.note(rule, StatementOutcome::Passed(what.label()));
         match rule.filter(|rule| !self.rewrites(*rule)) {

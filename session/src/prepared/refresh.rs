@@ -1,7 +1,7 @@
 //! Prepared INSERTs on tables that have changed since: the server prepares the client's text anew by itself, and values without a
 //! column list go by the new order of columns. So must ours.
 
-use keywright_rewrite::{QueryPlan, Unsupported};
+use keywright_rewrite::{LongDataConstruct, QueryPlan, Unsupported};
 use keywright_wire::bytes::Header;
 use keywright_wire::packets::write_close;
 
@@ -54,7 +54,7 @@ impl Connection {
             return Refreshed::Ours;
         }
         if !statement.long_data.is_empty() {
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a table that has changed");
+            let what = Unsupported::LongData(LongDataConstruct::TableChanged);
             return Refreshed::Not(self.refuse_execution(header, id, what));
         }
         (statement.plan, statement.rule) = (plan, index);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    InQuery, LastInsertIdUse, PreparedQuery, QueryPlan, Unread, Unsupported, last_insert_id_use,
+    InQuery, LastInsertIdUse, LongDataConstruct, PreparedQuery, QueryPlan, SelectConstruct, Unread,
+    Unsupported, last_insert_id_use,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{Header, Joined, joined, write_packet};
@@ -20,13 +21,13 @@ use crate::budget::Held;
 use crate::client::attributes::UNKNOWN_TYPE;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
-use crate::insert::select::{SelectDecision, Source, decision};
+use crate::insert::select::Source;
 use crate::job::{Job, Next};
+use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::param_keys::KeyValues;
 use crate::prepared::prepare::Preparing;
 use crate::prepared::refresh::Refreshed;
 use crate::prepared::statements::{Changes, Observed, ObservedInsert};
-use crate::rules::Mode;
 use crate::step::{KeyFailure, Step};
 
 /// A prepared INSERT … SELECT.
@@ -76,23 +77,12 @@ impl Connection {
         index: usize,
         plan: QueryPlan,
     ) -> Next {
-        let Some(rule) = self.rules.rules().get(index).cloned() else {
-            return self.prepare_passed(query, Changes::Nothing);
-        };
-        let decision = decision(&rule, &plan);
-        if rule.mode == Mode::Observe {
-            if let Some(what) = decision.observed() {
-                self.note(Some(index), what);
+        match decide(self.policy(Some(index)), &Facts::of_query(&plan)) {
+            Verdict::Rewrite if self.statements.is_full() => {
+                return self.refuse_statement(query.header).into();
             }
-            let insert = ObservedInsert::Query;
-            let observed = Observed {
-                rule: index,
-                insert,
-            };
-            return self.note_observed(query, observed);
-        }
-        match decision {
-            SelectDecision::Leave => {
+            Verdict::Rewrite => {}
+            Verdict::Pass => {
                 let by_mode = plan.by_mode().then_some(index);
                 let by_order = match plan.by_order() {
                     false => None,
@@ -103,18 +93,21 @@ impl Connection {
                 };
                 return self.prepare_explicit(query, (by_mode, by_order));
             }
-            SelectDecision::Explicit => return self.refuse_explicit(query.header, index).into(),
-            SelectDecision::AmbiguousId => {
-                return self.refuse_ambiguous_id(query.header, index).into();
+            Verdict::Observe(what) => {
+                if let Some(what) = what {
+                    self.note(Some(index), what);
+                }
+                let insert = ObservedInsert::Query;
+                let observed = Observed {
+                    rule: index,
+                    insert,
+                };
+                return self.note_observed(query, observed);
             }
-            SelectDecision::Once(what) => {
-                let what = Unsupported::SelectWith(what);
-                return self.unsupported_prepare(query, Some(index), what);
+            Verdict::Leave(what) => return self.unsupported_prepare(query, Some(index), what),
+            Verdict::Refuse(reason) => {
+                return self.refuse_for(query.header, Some(index), reason).into();
             }
-            SelectDecision::Try if self.statements.is_full() => {
-                return self.refuse_statement(query.header).into();
-            }
-            SelectDecision::Try => {}
         }
         let Some(held) = self.hold(query.text.len()) else {
             return self.refuse_texts(query.header).into();
@@ -175,14 +168,18 @@ impl Connection {
             Err(step) => return step.into(),
         };
         let Some(select) = self.statements.selects.get(&id) else {
-            return self.malformed().into();
+            return self
+                .refuse_select_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let (rule, plan) = (select.rule, Arc::clone(&select.plan));
         if let Some(step) = self.enter(header, Some(rule)) {
             return step.into();
         }
         let Some(select) = self.statements.selects.get(&id) else {
-            return self.malformed().into();
+            return self
+                .refuse_select_execution(header, id, Unsupported::NotAsPlanned)
+                .into();
         };
         let (has_long_data, sees, counts) =
             (!select.long_data.is_empty(), select.sees, select.counts);
@@ -192,7 +189,7 @@ impl Connection {
             return self.execute_as_is(header, id, &execution);
         }
         if is_as_is {
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA for a statement as it is");
+            let what = Unsupported::LongData(LongDataConstruct::AsItIs);
             return self.refuse_select_execution(header, id, what).into();
         }
         if plan.for_zero() && self.context.modes.no_auto_value_on_zero != zero_is_value {
@@ -202,7 +199,7 @@ impl Connection {
         }
         if has_long_data && !self.is_tried_once(rule, &plan) {
             // The server forgets with the first try what was sent as long data.
-            let what = Unsupported::Unknown("COM_STMT_SEND_LONG_DATA");
+            let what = Unsupported::LongData(LongDataConstruct::AnotherText);
             return self.refuse_select_execution(header, id, what).into();
         }
         // What is read may be a view of it.
@@ -221,7 +218,7 @@ impl Connection {
     ) -> Result<Execution<'a>, Step> {
         let named = self.has_attributes();
         let Some(select) = self.statements.selects.get_mut(&id) else {
-            return Err(self.malformed());
+            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
         let count = usize::try_from(select.plan.parameters()).unwrap_or(usize::MAX);
         let (rest, known) = (
@@ -260,16 +257,16 @@ impl Connection {
             }
         };
         let Some(select) = self.statements.selects.get_mut(&id) else {
-            return Err(self.malformed());
+            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
         let Some(range) = Range::of(&keys, select.injected) else {
-            let what = Unsupported::SelectWith("with keys that are not evenly spaced");
+            let what = Unsupported::SelectWith(SelectConstruct::UnevenKeys);
             return Err(self.refuse_select_execution(header, id, what));
         };
         let mut params = execution.params.clone();
         let at = usize::from(select.at).min(params.len());
         let Some(injected) = range.params(select.injected) else {
-            return Err(self.malformed());
+            return Err(self.refuse_select_execution(header, id, Unsupported::NotAsPlanned));
         };
         params.splice(at..at, injected);
         select.long_data.clear();

@@ -48,6 +48,11 @@ pub(crate) struct Statement {
 }
 
 impl Statement {
+    /// Whether the keys that it asks for depend on its parameters.
+    pub(crate) fn asks_by_value(&self) -> bool {
+        self.plan.keys() == 0 || !self.plan.key_parameters().is_empty()
+    }
+
     /// Keeps another text, and returns the one that makes room for it. The first stays: it is the client's.
     pub(crate) fn add_variant(&mut self, made: Made) -> Option<Made> {
         let is_full = self.variants.len() >= VARIANTS_MAX;
@@ -251,12 +256,6 @@ impl Statements {
             types_of_observed: BTreeMap::new(),
             sends_long_data: false,
         }
-    }
-
-    /// Whether the keys that a statement on a rule's table asks for depend on its parameters.
-    pub(crate) fn asks_by_value(&self, id: u32) -> bool {
-        let statement = self.ours.get(&id);
-        statement.is_none_or(|of| of.plan.keys() == 0 || !of.plan.key_parameters().is_empty())
     }
 
     /// The statement that a number of the client's means.

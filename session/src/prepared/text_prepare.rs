@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
-    CharsetClass, InsertHead, Modes, Plan, PrepareSource, Unread, Unsupported, execute_by,
+    CharsetClass, InsertHead, Kind, Modes, Plan, PrepareSource, Unread, Unsupported, execute_by,
     quote_string, without_terminator,
 };
 use keywright_wire::answer::{End, Shape};
@@ -17,6 +17,7 @@ use keywright_wire::protocol::COM_QUERY;
 use crate::answer::after::{After, Texts};
 use crate::answer::last_insert_id::Reply;
 use crate::budget::Held;
+use crate::client::decode::Undecoded;
 use crate::client::text::{Query, Reading, Whole};
 use crate::connection::Connection;
 use crate::insert::values::Decided;
@@ -237,7 +238,7 @@ impl Connection {
             // insert_id is for this INSERT; unused it would wait for the next one into any table.
             self.pass_query(query, After::Nothing)
         } else if is_same && let Some(own) = own {
-            match self.decide(query, &statement.text) {
+            match self.decide((query, Kind::Execute), &statement.text) {
                 Decided::Keys(rule, plan) => {
                     let step = self.keys_step(rule, plan.keys());
                     let execution = TextExecution {
@@ -282,19 +283,19 @@ impl TextExecution {
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
-    ) -> Next {
+    ) -> Result<Next, Undecoded> {
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
             return Job::TextExecution(self).look_at_beginning(connection, bytes);
         };
-        match std::mem::replace(&mut self.phase, Phase::Keys) {
+        Ok(match std::mem::replace(&mut self.phase, Phase::Keys) {
             Phase::Ready(keys) => self.prepare(connection, whole.header, keys),
             Phase::Prepared(reply) => self.execute(connection, &whole, reply),
             phase @ (Phase::Keys | Phase::Preparing(_)) => {
                 self.phase = phase;
                 Job::TextExecution(self).with(Step::Blocked)
             }
-        }
+        })
     }
 
     /// Prepares the text with its keys.

@@ -61,11 +61,49 @@ pub struct Rule {
     pub bits_max: u32,
     /// Keys at equal distances that may be asked for at once: for a snowflake those of a tick.
     pub keys_max: u64,
-    /// A trigger of a matching table may read LAST_INSERT_ID().
+    /// A trigger of a matching table may read LAST_INSERT_ID(). This and what follows holds for all of them; of a table of which
+    /// something else is known, that holds ([`TableTraits`]).
     pub watched: bool,
     /// A statement that fails leaves nothing behind: matching tables are InnoDB without triggers.
     pub repeatable: bool,
     /// Key columns of matching tables have numbers below 0: none is UNSIGNED.
+    pub is_signed: bool,
+}
+
+impl Rule {
+    /// What holds for its tables.
+    pub(super) fn traits(&self) -> TableTraits {
+        TableTraits {
+            watched: self.watched,
+            repeatable: self.repeatable,
+            is_signed: self.is_signed,
+        }
+    }
+
+    /// The rule for a table of which this holds.
+    pub(super) fn of_table(&self, traits: TableTraits) -> Self {
+        let TableTraits {
+            watched,
+            repeatable,
+            is_signed,
+        } = traits;
+        Self {
+            watched,
+            repeatable,
+            is_signed,
+            ..self.clone()
+        }
+    }
+}
+
+/// What holds for a table, or for all tables of a rule.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TableTraits {
+    /// A trigger may read LAST_INSERT_ID().
+    pub watched: bool,
+    /// A statement that fails leaves nothing behind: InnoDB without triggers.
+    pub repeatable: bool,
+    /// The key column has numbers below 0: it is not UNSIGNED.
     pub is_signed: bool,
 }
 

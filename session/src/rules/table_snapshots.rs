@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::rules::rule::TableTraits;
+
 /// What the last schema refresh found of a table that a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyColumnState {
@@ -15,15 +17,17 @@ pub enum KeyColumnState {
     NoTable,
 }
 
-/// A table that a rule matches, and what was found of it.
+/// A table that a rule matches, or a view, and what was found of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSnapshot {
     /// Its schema.
     pub schema: String,
     /// Its name.
     pub name: String,
-    /// What was found of it.
+    /// What was found of its key column.
     pub key_column: KeyColumnState,
+    /// What holds for it. `None`: what its rule says.
+    pub traits: Option<TableTraits>,
 }
 
 /// Tables that were found, by name and schema as they are compared.

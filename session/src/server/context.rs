@@ -172,7 +172,9 @@ impl Context {
             let text = reader.text()?;
             std::str::from_utf8(text).ok()?.parse().ok()
         };
-        let (Some(increment), Some(insert_id)) = (number(), number()) else {
+        // As many keys as rows are asked for by it: 0 is none.
+        let increment = number().filter(|increment| *increment > 0);
+        let (Some(increment), Some(insert_id)) = (increment, number()) else {
             return false;
         };
         let Some(identity) = reader.text() else {

@@ -25,6 +25,8 @@ pub(crate) enum Probe {
     Columns,
     /// Whether this table has the column of this rule.
     Key(Named, usize),
+    /// The columns of a query's result.
+    Result,
     /// LAST_INSERT_ID() is brought up to date.
     SetLastInsertId,
     /// What LAST_INSERT_ID() is.
@@ -97,6 +99,7 @@ impl Connection {
             }
             Probe::Temporary(table) => self.answer_temporary(&table, answer),
             Probe::Columns => self.answer_columns(answer),
+            Probe::Result => self.answer_result(answer),
             Probe::Key(table, index) => return self.answer_key(table, index, answer),
             Probe::SetLastInsertId => return self.answer_last_insert_id(end, answer),
             Probe::ReadLastInsertId => return self.learn_last_insert_id(answer),

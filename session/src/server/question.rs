@@ -1,10 +1,10 @@
 //! Questions about a table that the session asks the server before a statement on it. It asks for columns by preparing a SELECT,
 //! which is never executed.
 
-use keywright_rewrite::{KeyForm, TableName, quote_name};
+use keywright_rewrite::{KeyForm, ResultColumn, TableName, quote_name};
 use keywright_wire::capability::EXTENDED_METADATA;
 use keywright_wire::packets::{
-    ColumnType, column_names, error_of, only_column, prepared_id, write_close,
+    ColumnType, column_names, error_of, only_column, prepared_id, result_columns, write_close,
 };
 
 use crate::answer::after::Named;
@@ -32,6 +32,8 @@ pub(crate) enum Question {
     Key(TableName, usize),
     /// Whether a temporary table hides it.
     Hidden(TableName),
+    /// What the columns of this query's result are.
+    Result(Vec<u8>),
 }
 
 impl Question {
@@ -39,6 +41,8 @@ impl Question {
     pub(crate) fn within(mut self, database: Option<&[u8]>) -> Self {
         let table = match &mut self {
             Self::Columns(table) | Self::Key(table, _) | Self::Hidden(table) => table,
+            // The names in its query are those of the database that is chosen.
+            Self::Result(..) => return self,
         };
         table.schema = table.schema.take().or(database.map(<[u8]>::to_vec));
         self
@@ -68,6 +72,8 @@ pub(crate) struct TableReport {
     asked_at: Option<u64>,
     /// Whether it has the column of its rule.
     key: Option<KeyThere>,
+    /// What the result of the statement's query is; empty where the server does not say.
+    pub(crate) result: Option<Vec<ResultColumn>>,
 }
 
 impl Connection {
@@ -123,6 +129,9 @@ impl Connection {
                 let (schema, name) = self.named(table);
                 return self.ask_hidden((schema.to_vec(), name.to_vec()));
             }
+            Question::Result(query) => {
+                return self.ask_by_preparing(query, Probe::Result);
+            }
             Question::Columns(table) => {
                 text.push(b'*');
                 (table, Probe::Columns)
@@ -151,6 +160,19 @@ impl Connection {
         // Of a table that is not there the server will say so itself. Otherwise the columns stay unknown.
         self.table_report.missing = error_of(answer).is_some_and(says_no_table);
         self.table_report.columns = Some(column_names(answer).unwrap_or_default());
+    }
+
+    /// The answer to [`Question::Result`].
+    pub(crate) fn answer_result(&mut self, answer: &[u8]) {
+        self.close_question(answer);
+        let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;
+        let columns = result_columns(answer, is_extended, self.deprecates_eof());
+        let columns = columns.unwrap_or_default().into_iter();
+        let result = columns.map(|column| ResultColumn {
+            is_integer: column.integer_bits() > 0,
+            is_not_null: column.is_not_null(),
+        });
+        self.table_report.result = Some(result.collect());
     }
 
     /// The answer to [`Question::Key`].

@@ -277,6 +277,7 @@ impl Circumstances {
                 schema: "d".to_owned(),
                 name: name.to_owned(),
                 key_column,
+                traits: None,
             };
             let seen = [
                 seen("t", KeyColumnState::Present),

@@ -104,7 +104,12 @@ impl Server {
             &["", "ANSI_QUOTES", "NO_AUTO_VALUE_ON_ZERO"],
         );
         let charset = pick(&mut self.random, &["utf8mb4", "utf8mb4", "gbk"]);
-        let increment = pick(&mut self.random, &["1", "1", "3", "0", "65535", "x"]);
+        let increment = pick(
+            &mut self.random,
+            &[
+                "1", "1", "1", "1", "1", "3", "3", "3", "65535", "65535", "0", "x",
+            ],
+        );
         let insert_id = pick(&mut self.random, &["0", "0", "0", "0", "0", "0", "0", "5"]);
         let mut row = Vec::new();
         for text in [mode, charset, "d", increment, insert_id, "uuid=here"] {

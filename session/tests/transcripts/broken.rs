@@ -114,3 +114,12 @@ fn a_malformed_execution_of_a_rules_statement_goes_nowhere() {
         assert!(has(&r.query(text), text));
     }
 }
+
+/// Fewer keys would be asked for than rows get.
+#[test]
+fn rows_are_not_numbered_by_an_increment_of_0() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = r.probed("INSERT INTO t (a) VALUES (1),(2)", "0");
+    assert!(!sent.contains("INSERT"), "{sent}");
+    assert!(r.requests.is_empty(), "{:?}", r.requests);
+}

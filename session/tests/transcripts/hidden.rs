@@ -177,6 +177,7 @@ fn what_is_too_long_to_be_read_does_not_go_out_with_an_insert_in_it() {
         ("PREPARE s FROM ('", false, false),
         ("EXECUTE IMMEDIATE ('", false, false),
         ("EXECUTE s USING ('", false, false),
+        ("SET STATEMENT a=1 FOR EXECUTE IMMEDIATE ('", false, false),
         ("INSERT INTO other (a) VALUES ('", true, false),
         ("SELECT 1; INSERT INTO t (a) VALUES ('", true, false),
         ("UPDATE other SET a = ('", true, false),

@@ -157,3 +157,22 @@ fn inserts_that_are_mostly_their_first_rows_are_copied_whole() {
     assert_eq!(step, Step::Consumed(bytes.0.len()));
     assert!(has(session.to_upstream(), "(1000020,1, 'x')"));
 }
+
+/// A driver that shows other bytes next, which may not be written to.
+#[test]
+fn bytes_are_written_to_where_the_driver_says_so_only() {
+    // It has shown the first statement in place.
+    let mut r = begun(0, 1_000_000);
+    let command = query(&[], &asked(""));
+    let Step::Keys(request) = r.s.on_client(&command) else {
+        panic!("no keys were asked for");
+    };
+    r.s.on_keys(Ok(KeyBatch::Numbers {
+        first: 1_000_000,
+        spacing: 1,
+        count: request.count,
+    }));
+    assert_eq!(r.s.on_client(&command), Step::Consumed(command.len()));
+    let wanted = query(&[], wanted(1_000_000, "").as_bytes());
+    assert!(*r.s.to_upstream() == wanted, "another text");
+}

@@ -205,3 +205,25 @@ fn what_changes_while_it_is_asked_is_asked_for_again() {
         assert!(is_asked, "{text}");
     }
 }
+
+#[test]
+fn an_id_that_is_not_sure_is_refused_where_rows_get_keys() {
+    let text = "INSERT INTO t VALUES (7, 1, NULL), (8, 2, NULL) ON DUPLICATE KEY UPDATE a = 3";
+    let (mut r, schema) = connected(|rule| rule.on_ambiguous_id = OnAmbiguousId::Refuse);
+    let asked = stmt_prepare(&mut r, text, "1");
+    let sent = r.tell(asked.into_bytes(), &FIRST);
+    assert!(has(&sent, "INSERT"), "each row brings its own key");
+    r.answer(&prepared(7, 0));
+    r.output();
+    let sent = r.say(&execute(7, &[]));
+    assert!(sent.ends_with(&packet(0, &execute(7, &[]))), "{sent:?}");
+    r.answer(&ok(2, 0));
+    assert_eq!(r.output(), ok(2, 0));
+    schema.note_defined();
+    let sent = r.say(&execute(7, &[]));
+    let sent = r.tell(sent, &LAST);
+    let is_sent = sent.ends_with(&packet(0, &execute(7, &[])));
+    assert!(!is_sent, "now the last column is the key: {sent:?}");
+    assert!(has(&r.output(), "cannot tell the first id"));
+    assert!(r.requests.is_empty());
+}

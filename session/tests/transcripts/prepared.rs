@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use keywright_rewrite::*;
-use keywright_session::Budget;
+use keywright_session::{Budget, Mode, OnUnsupported, Rule, Rules, Session};
 
 use super::rig::*;
 
@@ -312,4 +312,34 @@ fn what_is_kept_of_each_row_counts_as_memory() {
     r.answer(&prepared(7, 1));
     r.say(&[&[0x19][..], &7_u32.to_le_bytes()].concat());
     assert_eq!(taken(), 0, "closed");
+}
+
+/// A 0 that was a key when it was prepared asks for one now, and the server would number it among the rule's keys.
+#[test]
+fn another_sql_mode_lets_nothing_go_to_a_table_that_is_ahead() {
+    for (is_ahead, is_passed) in [(false, true), (true, false)] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let rule = Rule {
+            on_unsupported: OnUnsupported::Pass,
+            ..r.rule_in(Mode::Rewrite)
+        };
+        let ahead = [("d", "t")].into_iter().filter(|_| is_ahead);
+        let rules = Rules::new(vec![rule], false).with_ahead(ahead);
+        r.s = Session::new(Arc::new(rules), r.facts());
+        let text = b"INSERT INTO t (id, a) VALUES (0, 1)";
+        let asked = r.say(&[&[COM_STMT_PREPARE], text.as_slice()].concat());
+        assert!(has(&asked, "@@session.sql_mode"));
+        let sent = r.answer(&probe_in("NO_AUTO_VALUE_ON_ZERO", "1"));
+        assert!(has(&sent, "INSERT"));
+        r.answer(&prepared(7, 0));
+        r.query("SET sql_mode = ''");
+        r.answer(&ok(0, 0));
+        r.output();
+        let asked = r.say(&execute(7, &[]));
+        assert!(has(&asked, "@@session.sql_mode"));
+        let sent = r.answer(&probe("1"));
+        assert_eq!(sent == packet(0, &execute(7, &[])), is_passed);
+        let is_refused = has(&r.output(), "another sql_mode");
+        assert_eq!(is_refused, !is_passed);
+    }
 }

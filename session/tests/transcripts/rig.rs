@@ -62,6 +62,7 @@ pub(crate) fn rig_of_table(key_column: KeyColumnState) -> Rig {
         schema: "d".to_owned(),
         name: "t".to_owned(),
         key_column,
+        traits: None,
     };
     let rules = Rules::new(vec![r.rule.clone()], false).with_tables(&[table], true);
     r.s = Session::new(Arc::new(rules), r.facts.clone());

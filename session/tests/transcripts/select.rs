@@ -8,7 +8,7 @@ use super::rig::*;
 const SELECT: &str = "INSERT INTO t (a) SELECT a FROM u";
 
 /// What the server says when a row had no key.
-fn too_few() -> Vec<u8> {
+pub(super) fn too_few() -> Vec<u8> {
     let mut payload = vec![0xFF, 0x9A, 0x06];
     payload
         .extend(b"#22003BIGINT UNSIGNED value is out of range in 'rownum() * 7046029254386353131'");

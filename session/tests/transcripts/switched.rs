@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use keywright_core::KeyBatch;
 use keywright_rewrite::KeyForm;
-use keywright_session::{Mode, RuleAdmission, Rules, RulesUpdate, Session, Traffic};
+use keywright_session::{Mode, RuleAdmission, Rules, RulesUpdate, Session, Step, Traffic};
 
 use super::rig::*;
 
@@ -269,4 +270,43 @@ fn rows_of_parameters_go_back_with_the_types_they_had() {
         sent.windows(4).any(|part| part == of_key_and_value),
         "{sent:?}"
     );
+}
+
+#[test]
+fn keys_that_came_by_the_rules_before_are_not_sent_by_others() {
+    let mut program = Program::new(Mode::Rewrite);
+    let r = &mut program.r;
+    r.client = packet(0, &[b"\x03", INSERT.as_bytes()].concat());
+    assert!(matches!(r.s.on_client(&r.client), Step::Keys(_)));
+    r.s.on_keys(Ok(KeyBatch::Numbers {
+        first: 100,
+        spacing: 1,
+        count: 1,
+    }));
+    // Nothing of it went out.
+    assert_eq!(program.publish(Mode::Observe, false), RulesUpdate::Taken);
+    let sent = program.sent();
+    assert!(sent.ends_with(INSERT), "{sent}");
+}
+
+#[test]
+fn a_native_insert_without_an_id_leaves_the_last_one_known() {
+    // The one that the program begins with.
+    let mut program = Program::new(Mode::Observe);
+    assert_eq!(program.publish(Mode::Rewrite, false), RulesUpdate::Taken);
+    let sent = program.r.query("LOAD DATA INFILE 'f' INTO TABLE t (a)");
+    assert!(has(&sent, "SET last_insert_id=0"), "{sent:?}");
+}
+
+#[test]
+fn a_statement_is_under_way_between_its_tries() {
+    let mut program = Program::new(Mode::Rewrite);
+    let sent = program.r.query("INSERT INTO t (a) SELECT a FROM u");
+    assert!(has(&sent, "99+ROWNUM()"), "{sent:?}");
+    assert_eq!(program.traffic.under_way("t"), 1);
+    let sent = program.r.answer(&super::select::too_few());
+    assert!(has(&sent, "INSERT"), "another try: {sent:?}");
+    assert_eq!(program.traffic.under_way("t"), 1);
+    program.r.answer(&ok(70, 0));
+    assert_eq!(program.traffic.under_way("t"), 0);
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use keywright_rewrite::KeyForm;
-use keywright_session::{Mode, Pattern, Rule, Rules, Session};
+use keywright_session::{Event, Mode, Pattern, Rule, Rules, Session, StatementOutcome};
 
 use super::rig::*;
 
@@ -151,4 +151,27 @@ fn a_name_that_may_be_any_is_taken_for_one_that_gets_keys() {
     let sent = r.tell(sent, &["id", "a"]);
     assert_eq!(String::from_utf8_lossy(&sent), "");
     assert!(has(&r.output(), REFUSED));
+}
+
+#[test]
+fn a_bound_key_is_not_counted_where_none_would_be_given() {
+    for (mode, text, counted) in [
+        (Mode::Observe, "INSERT INTO t (a) VALUES (1)", true),
+        (Mode::Observe, "INSERT INTO t (id) VALUES (?)", false),
+        (Mode::Rewrite, "INSERT INTO t (id) VALUES (?)", false),
+    ] {
+        let mut r = rig_of_rule(|rule| rule.mode = mode);
+        r.probed(&format!("PREPARE s FROM '{text}'"), "1");
+        r.answer(&ok(0, 0));
+        let sent = r.query("EXECUTE s USING @a");
+        assert!(has(&sent, "EXECUTE s USING @a"), "{mode:?}, {text}");
+        let is_it = |event: &Event| match event.outcome {
+            StatementOutcome::Observed | StatementOutcome::Rewritten => true,
+            StatementOutcome::Native(_)
+            | StatementOutcome::Refused(_)
+            | StatementOutcome::Passed(_) => false,
+        };
+        let is_counted = r.s.events().iter().any(is_it);
+        assert_eq!(is_counted, counted, "{mode:?}, {text}");
+    }
 }

@@ -133,6 +133,16 @@ impl Apt {
     }
 }
 
+/// Downloads packages of this machine's release, without what they depend on, and unpacks them.
+///
+/// # Errors
+/// They cannot be had.
+pub fn unpack_packages(names: &[&str], into: &Path) -> Result<()> {
+    let apt = Apt::new(None, false, "")?;
+    apt.run(&[&["download"], names].concat())?;
+    apt.unpack(into)
+}
+
 /// Where this machine gets Debian from.
 #[derive(Debug)]
 pub struct DebianArchive {

@@ -119,3 +119,32 @@ pub(crate) fn a_table_that_comes_later_is_fenced_below_its_tag(flavour: Flavour)
     assert!(key > 100_000_000, "{key} {highest:?}");
     Ok(())
 }
+
+/// As WordPress makes them: the servers read the whole definition of a table when its counter is set.
+pub(crate) fn tables_with_zero_dates_go_over(flavour: Flavour) -> Result<()> {
+    let shop = Shop::new(flavour)?;
+    shop.server.run(
+        "shop",
+        "SET SESSION sql_mode = '';
+         ALTER TABLE orders ADD ordered DATETIME NOT NULL DEFAULT '0000-00-00 00:00:00';
+         SET GLOBAL sql_mode = 'STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE'",
+    )?;
+    let proxy = ProxyProcess::start(shop.with("one", "rewrite"))?;
+    let insert = "INSERT INTO orders (a, ordered) VALUES (1, NOW())";
+    let mut wire = proxy.wire("shop")?;
+    assert_eq!(id(wire.query(insert)?)?, 500);
+    let mut direct = shop.server.wire("shop")?;
+    let replies = direct.query(insert)?;
+    assert!(
+        matches!(replies.as_slice(), [Reply::Failed(fault)] if AT_FENCE.contains(&fault.errno)),
+        "{replies:?}"
+    );
+    // And back.
+    let config = shop.with("one", "rewrite");
+    drop(proxy);
+    let output = ProxyProcess::command(&config, &["release"])?;
+    shop.server
+        .run("shop", &String::from_utf8(output.stdout)?)?;
+    assert_eq!(id(direct.query(insert)?)?, 501);
+    Ok(())
+}

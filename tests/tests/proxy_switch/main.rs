@@ -21,7 +21,7 @@ use ahead::{
 use failover::a_server_that_took_over_gets_keys_above_its_ids;
 use fence::{
     a_fence_comes_where_keys_are_in_force, a_fence_of_another_rule_is_not_taken_for_ones_own,
-    a_table_that_comes_later_is_fenced_below_its_tag,
+    a_table_that_comes_later_is_fenced_below_its_tag, tables_with_zero_dates_go_over,
     tables_without_a_fence_go_over_above_their_counters,
 };
 use ignore::{
@@ -66,6 +66,7 @@ keywright_testkit::on_both_flavours!(
     a_table_that_comes_later_is_fenced_below_its_tag,
     snowflake_ids_come_and_go,
     tables_without_a_fence_go_over_above_their_counters,
+    tables_with_zero_dates_go_over,
     a_server_that_took_over_gets_keys_above_its_ids,
     what_a_program_sends_that_was_away_is_not_left_out,
     nobody_hears_of_success_whose_rows_were_left_out,

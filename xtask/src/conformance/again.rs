@@ -30,15 +30,27 @@ pub(super) fn confirm(
         println!("    {difference}");
     }
     let mut confirmed = !absent.is_empty();
+    if leg == Leg::Rewriting {
+        // What an application has done once cannot be done again.
+        names
+            .iter()
+            .for_each(|difference| println!("    {difference}"));
+        return Ok(confirmed || !names.is_empty());
+    }
     if !names.is_empty() {
         let tests: Vec<String> = names.iter().map(|one| one.name.clone()).collect();
         let direct = ends(
-            &WorkDir::start(suite, flavour, Leg::Direct)?,
+            &WorkDir::start(suite, source, flavour, Leg::Direct)?,
             suite,
             source,
             &tests,
         )?;
-        let through = ends(&WorkDir::start(suite, flavour, leg)?, suite, source, &tests)?;
+        let through = ends(
+            &WorkDir::start(suite, source, flavour, leg)?,
+            suite,
+            source,
+            &tests,
+        )?;
         for difference in names {
             let steady = is_steady(difference, &direct, &through);
             let word = if steady {

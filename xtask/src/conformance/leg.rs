@@ -1,5 +1,7 @@
 //! Where a suite's connections go, and what must run for that.
 
+use std::path::Path;
+
 use anyhow::Result;
 use keywright_testkit::{Flavour, ProxyConfig, ProxyProcess, Upstream, make_store};
 
@@ -11,20 +13,32 @@ pub(super) enum Leg {
     Direct,
     Passthrough,
     Watching,
+    Rewriting,
 }
 
 impl Leg {
+    /// The ways through the proxy that are compared with the direct one. Suites of drivers expect the first key of each of their tables
+    /// to be 1, so nothing can be rewritten under them; applications take any.
+    pub(super) fn of(suite: Suite) -> &'static [Leg] {
+        match suite {
+            Suite::Pymysql | Suite::Sqlalchemy | Suite::MysqlAsync => {
+                &[Leg::Passthrough, Leg::Watching]
+            }
+            Suite::Wordpress | Suite::PerconaToolkit => &[Leg::Rewriting],
+        }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Leg::Direct => "direct",
             Leg::Passthrough => "proxy without rules",
             Leg::Watching => "proxy that watches all tables",
+            Leg::Rewriting => "proxy with rules on all tables",
         }
     }
 
-    /// The rules of the leg's proxy. Suites expect the first key of each of their tables to be 1, so nothing can be
-    /// rewritten under them; a rule that only observes takes every statement all the way except for the change itself.
-    fn config(self, server: &Upstream, store_url: &str) -> Option<ProxyConfig> {
+    /// The rules of the leg's proxy. One that only observes takes every statement all the way except for the change itself.
+    fn config(self, suite: Suite, server: &Upstream, store_url: &str) -> Option<ProxyConfig> {
         let config = ProxyConfig::before(server, store_url);
         match self {
             Leg::Direct => None,
@@ -33,6 +47,15 @@ impl Leg {
                 let mut config = config.rule("*.*", "segment:conformance");
                 for rule in &mut config.rules {
                     rule.push_str("mode = \"observe\"\n");
+                }
+                Some(config)
+            }
+            Leg::Rewriting => {
+                let mut config = config;
+                for (table, column) in suite.rules() {
+                    config.rules.push(format!(
+                        "table = \"{table}\"\ncolumn = \"{column}\"\nkey = \"segment:conformance\"\nfence = true\n"
+                    ));
                 }
                 Some(config)
             }
@@ -48,7 +71,12 @@ pub(super) struct WorkDir {
 }
 
 impl WorkDir {
-    pub(super) fn start(suite: Suite, flavour: Flavour, leg: Leg) -> Result<WorkDir> {
+    pub(super) fn start(
+        suite: Suite,
+        source: &Path,
+        flavour: Flavour,
+        leg: Leg,
+    ) -> Result<WorkDir> {
         let options = ["--max-allowed-packet=64M", "--max-connections=500"];
         let server = Upstream::start_with(flavour, &options)?;
         for schema in suite.schemas() {
@@ -63,7 +91,8 @@ impl WorkDir {
             "keywright",
             "CREATE TABLE watched (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
         )?;
-        let config = leg.config(&server, &store_url);
+        suite.install(source, &server)?;
+        let config = leg.config(suite, &server, &store_url);
         let proxy = config.map(ProxyProcess::start).transpose()?;
         Ok(WorkDir { proxy, server })
     }

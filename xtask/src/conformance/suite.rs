@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::ValueEnum;
+use keywright_testkit::Upstream;
 
 use super::outcome::Outcome;
-use super::{python, rust};
+use super::{applications, python, rust};
 
-/// A driver or library with tests of its own.
+/// A driver or library with tests of its own, or an application that is used by a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Suite {
     /// Of the last release whose source package has its tests.
@@ -17,6 +18,10 @@ pub(super) enum Suite {
     Sqlalchemy,
     /// The unit tests, which talk to a server.
     MysqlAsync,
+    /// What a site does, through WordPress's own functions.
+    Wordpress,
+    /// Tables are copied, archived and compared while applications insert.
+    PerconaToolkit,
 }
 
 impl Suite {
@@ -25,6 +30,17 @@ impl Suite {
             Suite::Pymysql => "PyMySQL",
             Suite::Sqlalchemy => "SQLAlchemy",
             Suite::MysqlAsync => "mysql_async",
+            Suite::Wordpress => "WordPress",
+            Suite::PerconaToolkit => "percona-toolkit",
+        }
+    }
+
+    /// Tables with rules, and their key columns.
+    pub(super) fn rules(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Suite::Pymysql | Suite::Sqlalchemy | Suite::MysqlAsync => &[],
+            Suite::Wordpress => applications::WORDPRESS_RULES,
+            Suite::PerconaToolkit => &[("shop.*", "id")],
         }
     }
 
@@ -34,6 +50,17 @@ impl Suite {
             Suite::Pymysql => &["test1", "test2"],
             Suite::Sqlalchemy => &["test", "test_schema", "test_schema_2"],
             Suite::MysqlAsync => &[],
+            Suite::Wordpress => &["wp"],
+            Suite::PerconaToolkit => &["shop"],
+        }
+    }
+
+    /// What is there before the proxy starts: an application that has run without it.
+    pub(super) fn install(self, source: &Path, server: &Upstream) -> Result<()> {
+        match self {
+            Suite::Pymysql | Suite::Sqlalchemy | Suite::MysqlAsync => Ok(()),
+            Suite::Wordpress => applications::install_wordpress(source, server.port()),
+            Suite::PerconaToolkit => applications::fill_shop(server),
         }
     }
 
@@ -42,6 +69,8 @@ impl Suite {
             Suite::Pymysql => python::prepare_pymysql(cache),
             Suite::Sqlalchemy => python::prepare_sqlalchemy(cache),
             Suite::MysqlAsync => rust::prepare_mysql_async(cache),
+            Suite::Wordpress => applications::unpack(cache, "wordpress", "usr/share/wordpress"),
+            Suite::PerconaToolkit => applications::unpack(cache, "percona-toolkit", "usr/bin"),
         }
     }
 
@@ -51,6 +80,8 @@ impl Suite {
             Suite::Pymysql => python::run_pymysql(source, port, only),
             Suite::Sqlalchemy => python::run_sqlalchemy(source, port, only),
             Suite::MysqlAsync => rust::run_mysql_async(source, port, only),
+            Suite::Wordpress => applications::use_wordpress(source, port),
+            Suite::PerconaToolkit => applications::use_percona_toolkit(source, port),
         }
     }
 }

@@ -20,6 +20,7 @@ impl Relay {
         if !self.client.input.there().is_empty() {
             return Ok(false);
         }
+        self.keep_alive();
         let (client, upstream) = (&mut self.client.stream, &mut self.upstream.stream);
         let change = handshake::change_user(client, upstream, &command, &mut self.login);
         match change.instrument(self.span.clone()).await? {

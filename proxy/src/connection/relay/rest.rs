@@ -31,6 +31,7 @@ impl Relay {
                     self.client.release();
                     self.upstream.release();
                     self.session.release();
+                    self.keep_alive();
                 }
             }
         }
@@ -46,6 +47,19 @@ impl Relay {
             self.is_due = true;
         }
         Poll::Pending
+    }
+
+    /// Has a server that says nothing asked whether it is there. Of the client's side that is set where it came in; here not before the
+    /// connection rests, or a login waits without a limit, since most that end sooner need no call for it.
+    pub(super) fn keep_alive(&mut self) {
+        if !self.is_kept_alive {
+            self.is_kept_alive = true;
+            let set = self.upstream.stream.keep_alive(self.context.keepalive_s);
+            if let Err(error) = set {
+                self.span
+                    .in_scope(|| tracing::debug!(%error, "setting keepalive"));
+            }
+        }
     }
 
     /// Takes newer rules if it can now; whether the connection must end, since it cannot.

@@ -1,6 +1,6 @@
-//! Routines, triggers and events that carry out INSERTs which the proxy does not see.
+//! Routines, triggers and events that carry out INSERTs which the proxy does not see, and triggers that see its keys.
 
-use keywright_rewrite::{Modes, Server, TableName, tables_filled};
+use keywright_rewrite::{Modes, Server, TableName, names_new, tables_filled};
 
 use crate::schema::finding::{Finding, OfTable, Severity};
 use crate::schema::matched::Matched;
@@ -13,14 +13,20 @@ pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let mut found = Vec::new();
+    let mut seeing = Vec::new();
     let mut unseen = 0_u64;
     for program in &surroundings.programs {
         match &program.body {
-            Some(body) => found.extend(inserts(program, body, matched, server)),
+            Some(body) => {
+                let modes = modes(program, server);
+                found.extend(inserts(program, body, matched, &modes));
+                seeing.extend(sees_key(program, body, matched, &modes));
+            }
             None => unseen += 1,
         }
     }
     let mut findings = Severity::Warning.of_each(found.into_iter());
+    findings.extend(Severity::Warning.of_each(seeing.into_iter()));
     if unseen > 0 {
         findings.push(Severity::Warning.of(format!(
             "{unseen} routine(s) cannot be read with the privileges of the listener's admin url: whether they insert into tables with rules is not known"
@@ -29,14 +35,41 @@ pub(super) fn findings(matched: &Matched<'_>) -> Vec<Finding> {
     findings
 }
 
-fn inserts(program: &Program, body: &str, matched: &Matched<'_>, server: Server) -> Vec<OfTable> {
+fn modes(program: &Program, server: Server) -> Modes {
     let has = |mode| program.sql_mode.split(',').any(|part| part == mode);
-    let modes = Modes {
+    Modes {
         ansi_quotes: has("ANSI_QUOTES"),
         no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
         ..Modes::plain(server)
-    };
-    let mut tables = tables_filled(body.as_bytes(), &modes);
+    }
+}
+
+/// A trigger that reads a key before the row goes in: the server's own auto-increment has none then.
+fn sees_key(
+    program: &Program,
+    body: &str,
+    matched: &Matched<'_>,
+    modes: &Modes,
+) -> Option<OfTable> {
+    let table = program.before_insert.as_ref()?;
+    let mut columns = matched.columns.iter();
+    let column = columns.find(|column| {
+        column.auto_increment && column.schema == program.schema && column.table == *table
+    })?;
+    if !names_new(body.as_bytes(), column.name.as_bytes(), modes) {
+        return None;
+    }
+    let Program { schema, name, .. } = program;
+    let key = &column.name;
+    let program = format!("trigger {schema}.{name}");
+    let message = format!(
+        "{program} names NEW.{key} before a row goes into {schema}.{table}: it sees the key there, and 0 where the server makes it"
+    );
+    Some(OfTable::alike("NEW", &program, message))
+}
+
+fn inserts(program: &Program, body: &str, matched: &Matched<'_>, modes: &Modes) -> Vec<OfTable> {
+    let mut tables = tables_filled(body.as_bytes(), modes);
     tables.dedup();
     let mut found = Vec::new();
     for TableName { schema, table } in tables {

@@ -72,11 +72,12 @@ async fn references(conn: &mut Conn) -> Result<Vec<Reference>> {
 async fn programs(conn: &mut Conn) -> Result<Vec<Program>> {
     let rows: Vec<Row> = conn
         .query(format!(
-            "SELECT routine_type, routine_schema, routine_name, sql_mode, routine_definition \
+            "SELECT routine_type, routine_schema, routine_name, sql_mode, routine_definition, NULL \
              FROM information_schema.routines WHERE routine_schema NOT IN ({OWN_SCHEMAS}) \
-             UNION ALL SELECT 'trigger', trigger_schema, trigger_name, sql_mode, action_statement \
+             UNION ALL SELECT 'trigger', trigger_schema, trigger_name, sql_mode, action_statement, \
+             IF(action_timing = 'BEFORE' AND event_manipulation = 'INSERT', event_object_table, NULL) \
              FROM information_schema.triggers WHERE trigger_schema NOT IN ({OWN_SCHEMAS}) \
-             UNION ALL SELECT 'event', event_schema, event_name, sql_mode, event_definition \
+             UNION ALL SELECT 'event', event_schema, event_name, sql_mode, event_definition, NULL \
              FROM information_schema.events WHERE event_schema NOT IN ({OWN_SCHEMAS}) \
              ORDER BY 2, 3"
         ))
@@ -87,6 +88,7 @@ async fn programs(conn: &mut Conn) -> Result<Vec<Program>> {
         name: text(row, 2),
         sql_mode: text(row, 3),
         body: row.get::<Option<String>, usize>(4).flatten(),
+        before_insert: row.get::<Option<String>, usize>(5).flatten(),
     });
     Ok(programs.collect())
 }

@@ -4,34 +4,32 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub(crate) enum Clause {
-    /// Parentheses around the whole query.
-    Parentheses = 1 << 0,
     /// WITH in front.
-    With = 1 << 1,
+    With = 1 << 0,
     /// DISTINCT, DISTINCTROW.
-    Distinct = 1 << 2,
+    Distinct = 1 << 1,
     /// An option that may stand at the beginning of a statement's first SELECT only.
-    Option = 1 << 3,
+    Option = 1 << 2,
     /// FROM anything but DUAL.
-    From = 1 << 4,
+    From = 1 << 3,
     /// GROUP BY.
-    GroupBy = 1 << 5,
+    GroupBy = 1 << 4,
     /// ROLLUP or the like: rows in which what rows are grouped by is NULL.
-    Rollup = 1 << 6,
+    Rollup = 1 << 5,
     /// HAVING.
-    Having = 1 << 7,
+    Having = 1 << 6,
     /// OVER or WINDOW.
-    Window = 1 << 8,
+    Window = 1 << 7,
     /// An aggregate function in the select list, outside subqueries: it groups without GROUP BY.
-    Aggregate = 1 << 9,
+    Aggregate = 1 << 8,
     /// ORDER BY.
-    OrderBy = 1 << 10,
+    OrderBy = 1 << 9,
     /// Rows are left out in front.
-    Offset = 1 << 11,
+    Offset = 1 << 10,
     /// UNION, EXCEPT, INTERSECT.
-    Union = 1 << 12,
+    Union = 1 << 11,
     /// FOR UPDATE and the like: what has to stay last.
-    Locking = 1 << 13,
+    Locking = 1 << 12,
 }
 
 /// Any number of them.
@@ -94,13 +92,13 @@ mod tests {
 
     #[test]
     fn a_set_has_what_was_put_in() {
-        let both = Clauses::of(&[Clause::Parentheses, Clause::Locking]);
+        let both = Clauses::of(&[Clause::With, Clause::Locking]);
         let mut set = Clauses::default();
         assert!(!set.has_any(both) && set.has_all(Clauses::default()));
         set.insert_if(Clause::Locking, false);
         assert_eq!(set, Clauses::default());
         set.insert_if(Clause::Locking, true);
-        assert!(set.has(Clause::Locking) && !set.has(Clause::Parentheses));
+        assert!(set.has(Clause::Locking) && !set.has(Clause::With));
         assert!(set.has_any(both) && !set.has_all(both));
         set.add(both);
         assert!(set.has_all(both) && set == both);

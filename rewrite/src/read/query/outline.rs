@@ -1,7 +1,7 @@
 //! The outline of a query whose rows are inserted: its select list and which clauses it has.
 
 use crate::read::query::clause::Clauses;
-use crate::refusal::{Unread, Unsupported};
+use crate::refusal::{SelectConstruct, Unread, Unsupported};
 
 /// What is known of a query `[WITH …] SELECT …`, perhaps in parentheses.
 #[derive(Debug, Default)]
@@ -83,6 +83,6 @@ pub(crate) enum Tail {
 }
 
 /// A query that is left alone.
-pub(crate) fn with<T>(what: &'static str) -> Result<T, Unread> {
+pub(crate) fn with<T>(what: SelectConstruct) -> Result<T, Unread> {
     Err(Unsupported::SelectWith(what).into())
 }

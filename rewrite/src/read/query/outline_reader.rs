@@ -3,9 +3,9 @@
 use crate::lex::builtins::{has_effects, is_aggregate, passes_call};
 use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind, Token};
-use crate::read::query::clause::{Clause, Clauses};
+use crate::read::query::clause::Clause;
 use crate::read::query::outline::{Item, Limit, Outline, Tail, with};
-use crate::refusal::{Unread, Unsupported};
+use crate::refusal::{SelectConstruct, Unread, Unsupported};
 
 /// Where reading stands in a query.
 struct Reading {
@@ -40,13 +40,10 @@ impl Cursor<'_> {
             parentheses += 1;
         }
         self.skip_blanks()?;
-        let mut clauses = Clauses::default();
-        clauses.insert_if(Clause::Parentheses, parentheses > 0);
         let mut reading = Reading {
             outline: Outline {
                 start: self.at,
                 parts: vec![Vec::new()],
-                clauses,
                 ..Outline::default()
             },
             part: Part::Options,
@@ -59,11 +56,11 @@ impl Cursor<'_> {
             reading.outline.clauses.insert(Clause::With);
             reading.outline.has_effects = self.skip_to_select()?;
         } else if !self.accept("SELECT")? {
-            return with("of something else than SELECT");
+            return with(SelectConstruct::NoSelect);
         }
         loop {
             if self.inside {
-                return with("with an executable comment in it");
+                return with(SelectConstruct::Comment);
             }
             let token = self.token()?;
             match token.kind {
@@ -89,7 +86,7 @@ impl Cursor<'_> {
             return Err(Unread::Refused);
         }
         if reading.part == Part::Between {
-            return with("that ends with UNION or the like");
+            return with(SelectConstruct::EndsWithUnion);
         }
         reading.finish()
     }
@@ -98,7 +95,7 @@ impl Cursor<'_> {
     fn leave_parentheses(&mut self, open: u32, reading: &mut Reading) -> Result<(), Unread> {
         for _ in 1..open {
             if !self.accept_mark(b')')? {
-                return with("in parentheses that goes on behind them");
+                return with(SelectConstruct::BehindParentheses);
             }
         }
         reading.close_item();
@@ -106,7 +103,7 @@ impl Cursor<'_> {
         match next.kind {
             Kind::End | Kind::Mark(b';') => {}
             _ if next.is(self.text, "ON") => {}
-            _ => return with("in parentheses that goes on behind them"),
+            _ => return with(SelectConstruct::BehindParentheses),
         }
         reading.part = Part::Clauses;
         Ok(())
@@ -125,18 +122,18 @@ impl Cursor<'_> {
             match token.kind {
                 // `WITH c AS (…) (SELECT …)`, and what is no SELECT.
                 Kind::Mark(b'(') if was_behind_table && depth == 0 => {
-                    return with("in parentheses behind WITH");
+                    return with(SelectConstruct::ParenthesesBehindWith);
                 }
                 Kind::Word if depth == 0 && begins_other => {
-                    return with("of something else than SELECT");
+                    return with(SelectConstruct::NoSelect);
                 }
-                Kind::End => return with("of something else than SELECT"),
+                Kind::End => return with(SelectConstruct::NoSelect),
                 Kind::Mark(b'(') => depth += 1,
                 Kind::Mark(b')') if depth == 1 => {
                     (depth, is_behind_table) = (0, true);
                 }
                 Kind::Mark(b')') => depth = depth.checked_sub(1).ok_or(Unread::Refused)?,
-                Kind::Assign => return with("that assigns to a variable"),
+                Kind::Assign => return with(SelectConstruct::Assigns),
                 Kind::Word if depth == 0 && token.is(self.text, "SELECT") => {
                     return Ok(effects);
                 }
@@ -220,7 +217,7 @@ impl Cursor<'_> {
             self.limit_number()?;
         }
         if self.peek()?.is(self.text, "ROWS") {
-            return with("with LIMIT ROWS EXAMINED");
+            return with(SelectConstruct::RowsExamined);
         }
         Ok(())
     }
@@ -244,7 +241,7 @@ impl Reading {
         let is = |word| token.is(text, word);
         let qualified = self.last.is_some_and(|last| last.kind == Kind::Mark(b'.'));
         if token.kind == Kind::Assign {
-            return with("that assigns to a variable");
+            return with(SelectConstruct::Assigns);
         }
         if token.kind == Kind::Word {
             self.outline.has_effects |= cursor.has_effects(token)?;
@@ -273,7 +270,7 @@ impl Reading {
             self.part = Part::List;
         }
         if self.part == Part::Between && !is("ALL") && !is("DISTINCT") {
-            return with("of a union whose parts are no plain SELECTs");
+            return with(SelectConstruct::UnionParts);
         }
         if self.part == Part::List {
             self.list(cursor, token, qualified)?;
@@ -305,7 +302,7 @@ impl Reading {
         let text = cursor.text;
         if self.depth == 0 && token.kind == Kind::Mark(b',') {
             if self.item.is_none() {
-                return with("whose select list cannot be read");
+                return with(SelectConstruct::SelectList);
             }
             self.close_item();
             return Ok(());
@@ -354,7 +351,7 @@ impl Reading {
             return Ok(true);
         }
         if is("SELECT") {
-            return with("in which another one begins");
+            return with(SelectConstruct::Another);
         }
         if is("ON") && cursor.at_duplicate_key()? {
             if outline.tail == Tail::None {
@@ -395,8 +392,8 @@ impl Reading {
                     outline.locking = Some(token.start);
                 }
             }
-            () if is("INTO") || is("PROCEDURE") => return with("with INTO or PROCEDURE"),
-            () if is("RETURNING") => return with("with RETURNING"),
+            () if is("INTO") || is("PROCEDURE") => return with(SelectConstruct::IntoOrProcedure),
+            () if is("RETURNING") => return with(SelectConstruct::Returning),
             // Words that may be names in the select list.
             () if self.part == Part::Clauses && is("WINDOW") => {
                 outline.clauses.insert(Clause::Window);
@@ -435,7 +432,7 @@ impl Reading {
             self.outline.end = self.last.map_or(self.outline.start, |last| last.end);
         }
         if self.outline.parts.iter().any(Vec::is_empty) {
-            return with("whose select list cannot be read");
+            return with(SelectConstruct::SelectList);
         }
         Ok(self.outline)
     }

@@ -1,7 +1,7 @@
 //! Keys in place of values: a parameter has one type in all rows.
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{KeyForm, Unsupported};
+use keywright_rewrite::{BulkConstruct, KeyForm, Unsupported};
 use keywright_wire::bytes::write_lenenc;
 use keywright_wire::params::Type;
 use keywright_wire::values::BadValue;
@@ -54,7 +54,7 @@ impl KeyValues {
 }
 
 /// Keys that are given in some rows and asked for in others have one type.
-const NO_ROOM: Unsupported = Unsupported::Bulk("in a type that has no room for keys");
+const NO_ROOM: Unsupported = Unsupported::Bulk(BulkConstruct::NoRoom);
 
 impl Cast {
     /// Appends a value of the client's own.

@@ -1,0 +1,445 @@
+//! What becomes of a statement on a rule's table: one function of what the rule says and what is known of the statement. Whoever acts,
+//! counts or explains goes by it.
+
+use keywright_core::Cause;
+use keywright_rewrite::{
+    LastInsertId, LoadConstruct, LoadPlan, Plan, QueryPlan, SelectConstruct, Unsupported,
+};
+
+use crate::rules::{Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Rules};
+use crate::step::StatementOutcome;
+
+/// Rows that the first try of a statement with an unknown number of rows has keys for, if so many can be had.
+pub(crate) const ROWS_FIRST: u64 = 64;
+
+/// What a rule says of statements on its tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Policy {
+    mode: Mode,
+    on_explicit: OnExplicit,
+    on_unsupported: OnUnsupported,
+    on_ambiguous_id: OnAmbiguousId,
+    /// A statement that fails leaves nothing behind.
+    repeatable: bool,
+    /// It has a table on which the server would number rows among the rule's keys.
+    has_ahead: bool,
+}
+
+impl Policy {
+    /// Of the rule with this index. `None`: it could not be read which rule is concerned, so that the strictest one may be.
+    #[inline(always)]
+    pub(crate) fn of(rules: &Rules, index: Option<usize>) -> Self {
+        match index {
+            Some(index) => match rules.rules().get(index) {
+                Some(rule) => Self {
+                    mode: rule.mode,
+                    on_explicit: rule.on_explicit,
+                    on_unsupported: rule.on_unsupported,
+                    on_ambiguous_id: rule.on_ambiguous_id,
+                    repeatable: rule.repeatable,
+                    has_ahead: rules.has_ahead(index),
+                },
+                None => Self::unknown(Mode::Observe),
+            },
+            None => {
+                let mut all = rules.rules().iter();
+                match all.any(|rule| rule.mode == Mode::Rewrite) {
+                    true => Self::unknown(Mode::Rewrite),
+                    false => Self::unknown(Mode::Observe),
+                }
+            }
+        }
+    }
+
+    fn unknown(mode: Mode) -> Self {
+        Self {
+            mode,
+            on_explicit: OnExplicit::Keep,
+            on_unsupported: OnUnsupported::Refuse,
+            on_ambiguous_id: OnAmbiguousId::First,
+            repeatable: false,
+            has_ahead: false,
+        }
+    }
+
+    /// Whether it refuses what cannot be rewritten.
+    fn refuses(self) -> bool {
+        self.on_unsupported == OnUnsupported::Refuse && self.mode == Mode::Rewrite
+    }
+}
+
+/// Whether rows of a statement bring keys of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnKeys {
+    No,
+    /// That is seen when it is carried out, and undone then if it leaves nothing behind.
+    Perhaps,
+    Yes,
+}
+
+impl From<bool> for OwnKeys {
+    fn from(is_given: bool) -> Self {
+        if is_given { Self::Yes } else { Self::No }
+    }
+}
+
+/// What is known of a statement on a rule's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) own_keys: OwnKeys,
+    /// A row wants a key.
+    pub(crate) wants_keys: bool,
+    /// It may stay unknown which of several rows go in, and so which id to report.
+    pub(crate) is_id_unsure: bool,
+    /// What forbids keys where a try that fails leaves nothing behind.
+    pub(crate) obstacle: Option<Unsupported>,
+    /// What forbids them where it may.
+    pub(crate) obstacle_unrepeatable: Option<Unsupported>,
+}
+
+impl Facts {
+    /// Of rows that are written. `wants_keys`: a row that is carried out now, or may be, wants one.
+    #[inline(always)]
+    pub(crate) fn of_rows(plan: &Plan, wants_keys: bool) -> Self {
+        let may_skip = plan.ignore() || plan.on_duplicate();
+        Self {
+            own_keys: plan.explicit().into(),
+            wants_keys,
+            is_id_unsure: plan.rows() > 1
+                && plan.last_insert_id() != LastInsertId::None
+                && may_skip,
+            obstacle: None,
+            obstacle_unrepeatable: None,
+        }
+    }
+
+    /// Of the rows of a query.
+    pub(crate) fn of_query(plan: &QueryPlan) -> Self {
+        let is_tried_once = plan.rows_max().is_some_and(|rows| rows <= ROWS_FIRST);
+        let again = |what| (!is_tried_once).then_some(Unsupported::SelectWith(what));
+        let twice = again(SelectConstruct::Effects).filter(|_| plan.has_effects());
+        Self {
+            own_keys: plan.explicit().into(),
+            wants_keys: !plan.explicit(),
+            is_id_unsure: plan.may_skip() && !plan.is_single(),
+            obstacle: twice,
+            obstacle_unrepeatable: twice.or(again(SelectConstruct::NotRepeatable)),
+        }
+    }
+
+    /// Of the rows of a file.
+    pub(crate) fn of_load(plan: &LoadPlan) -> Self {
+        let again = |what| (!plan.is_local()).then_some(Unsupported::LoadWith(what));
+        let twice = again(LoadConstruct::Effects).filter(|_| plan.has_effects());
+        let reads = plan
+            .reads()
+            .then_some(Unsupported::LoadWith(LoadConstruct::ViewSeesLastInsertId));
+        Self {
+            own_keys: match plan.may_be_given() {
+                true => OwnKeys::Perhaps,
+                false => OwnKeys::No,
+            },
+            wants_keys: true,
+            is_id_unsure: plan.may_skip(),
+            obstacle: twice,
+            obstacle_unrepeatable: reads.or(twice).or(again(LoadConstruct::NotRepeatable)),
+        }
+    }
+}
+
+/// Why a statement on a rule's table is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It brings a key of its own.
+    Explicit,
+    /// Which of its rows go in is not known, nor which id to report.
+    AmbiguousId,
+    /// It cannot be rewritten exactly.
+    Unsupported(Unsupported),
+    /// Its query has more rows than that.
+    SelectRows { rows: u64, is_limit: bool },
+    /// Its file has more rows than that.
+    LoadRows { rows_max: u64 },
+}
+
+impl Reason {
+    /// By which name it is counted.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Explicit => "explicit",
+            Self::AmbiguousId => "ambiguous_id",
+            Self::Unsupported(what) => what.label(),
+            Self::SelectRows { .. } => "insert_select_rows",
+            Self::LoadRows { .. } => "load_data_rows",
+        }
+    }
+
+    /// Its row of the table of failures.
+    pub(crate) fn cause(self) -> Cause {
+        match self {
+            Self::Explicit => Cause::KeyExplicit,
+            Self::Unsupported(Unsupported::TableAhead) => Cause::TableAhead,
+            Self::AmbiguousId
+            | Self::Unsupported(_)
+            | Self::SelectRows { .. }
+            | Self::LoadRows { .. } => Cause::StatementUnsupported,
+        }
+    }
+
+    /// What the client is told, whose rule fills in this column.
+    pub(crate) fn message(self, column: &str) -> String {
+        match self {
+            Self::Explicit => {
+                format!("the value of key column \"{column}\" is generated and may not be given")
+            }
+            Self::AmbiguousId => {
+                "keywright cannot tell the first id of several rows with IGNORE or ON DUPLICATE KEY UPDATE".to_owned()
+            }
+            Self::Unsupported(Unsupported::TableAhead) => {
+                "keywright gives this table no keys now: it has no fence, and ids of its own that are still to be given; the \
+                 proxy's log says what keeps it from going on above them".to_owned()
+            }
+            Self::Unsupported(what) => {
+                format!("keywright cannot fill in a key exactly in {what}, on a table with a rule")
+            }
+            Self::SelectRows { rows, is_limit } => {
+                let why = if is_limit {
+                    "select_rows_max"
+                } else {
+                    "as many as can have keys at once"
+                };
+                format!(
+                    "keywright: INSERT … SELECT of more than {rows} rows on a table with a rule ({why})"
+                )
+            }
+            Self::LoadRows { rows_max } => format!(
+                "keywright: LOAD DATA of more than {rows_max} rows into a table with a rule (select_rows_max)"
+            ),
+        }
+    }
+}
+
+/// What becomes of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It gets keys.
+    Rewrite,
+    /// It goes out as it is: no row wants a key.
+    Pass,
+    /// It goes out as it is and this is counted, since its rule only observes.
+    Observe(Option<StatementOutcome>),
+    /// It goes out as it is although this forbids keys: its rule says so.
+    Leave(Unsupported),
+    Refuse(Reason),
+}
+
+/// What becomes of a statement that was read.
+#[inline(always)]
+pub(crate) fn decide(policy: Policy, facts: &Facts) -> Verdict {
+    let gets_keys = gets_keys(policy, facts);
+    match (policy.mode, gets_keys) {
+        (Mode::Observe, Ok(true)) => Verdict::Observe(Some(StatementOutcome::Observed)),
+        (Mode::Observe, Ok(false)) => Verdict::Observe(None),
+        (Mode::Observe, Err(reason)) => {
+            Verdict::Observe(Some(StatementOutcome::Passed(reason.label())))
+        }
+        (Mode::Rewrite, Ok(true)) => Verdict::Rewrite,
+        (Mode::Rewrite, Ok(false)) => Verdict::Pass,
+        (Mode::Rewrite, Err(Reason::Unsupported(what))) => match decide_unread(policy, what) {
+            Ok(()) => Verdict::Leave(what),
+            Err(reason) => Verdict::Refuse(reason),
+        },
+        (Mode::Rewrite, Err(reason)) => Verdict::Refuse(reason),
+    }
+}
+
+/// Whether one goes out as it is that this keeps from being read or rewritten. On a table without fence the server would number its rows
+/// among the rule's keys.
+pub(crate) fn decide_unread(policy: Policy, what: Unsupported) -> Result<(), Reason> {
+    match policy.refuses() || policy.has_ahead || what == Unsupported::TableAhead {
+        true => Err(Reason::Unsupported(what)),
+        false => Ok(()),
+    }
+}
+
+/// Whether it gets keys, if its rule gives any.
+#[inline(always)]
+fn gets_keys(policy: Policy, facts: &Facts) -> Result<bool, Reason> {
+    let is_given = match facts.own_keys {
+        OwnKeys::No => false,
+        OwnKeys::Perhaps => !policy.repeatable,
+        OwnKeys::Yes => true,
+    };
+    if is_given && policy.on_explicit == OnExplicit::Refuse {
+        return Err(Reason::Explicit);
+    }
+    if !facts.wants_keys {
+        return Ok(false);
+    }
+    if facts.is_id_unsure && policy.on_ambiguous_id == OnAmbiguousId::Refuse {
+        return Err(Reason::AmbiguousId);
+    }
+    let obstacle = match policy.repeatable {
+        true => facts.obstacle,
+        false => facts.obstacle_unrepeatable,
+    };
+    match obstacle {
+        Some(what) => Err(Reason::Unsupported(what)),
+        None => Ok(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWICE: Unsupported = Unsupported::SelectWith(SelectConstruct::Effects);
+    const LEFT_BEHIND: Unsupported = Unsupported::SelectWith(SelectConstruct::NotRepeatable);
+
+    /// A rule that gives keys and forbids nothing that it need not.
+    const LAX: Policy = Policy {
+        mode: Mode::Rewrite,
+        on_explicit: OnExplicit::Keep,
+        on_unsupported: OnUnsupported::Pass,
+        on_ambiguous_id: OnAmbiguousId::First,
+        repeatable: true,
+        has_ahead: false,
+    };
+    /// One that forbids what it can.
+    const STRICT: Policy = Policy {
+        on_explicit: OnExplicit::Refuse,
+        on_unsupported: OnUnsupported::Refuse,
+        on_ambiguous_id: OnAmbiguousId::Refuse,
+        repeatable: false,
+        ..LAX
+    };
+    /// A statement whose rows want keys.
+    const PLAIN: Facts = Facts {
+        own_keys: OwnKeys::No,
+        wants_keys: true,
+        is_id_unsure: false,
+        obstacle: None,
+        obstacle_unrepeatable: None,
+    };
+
+    #[test]
+    fn each_fact_has_its_verdict() {
+        use Verdict::{Leave, Pass, Refuse, Rewrite};
+        let given = Facts {
+            own_keys: OwnKeys::Yes,
+            wants_keys: false,
+            ..PLAIN
+        };
+        let mixed = Facts {
+            wants_keys: true,
+            ..given
+        };
+        let perhaps = Facts {
+            own_keys: OwnKeys::Perhaps,
+            ..PLAIN
+        };
+        let unsure = Facts {
+            is_id_unsure: true,
+            ..PLAIN
+        };
+        let again = Facts {
+            obstacle_unrepeatable: Some(LEFT_BEHIND),
+            ..PLAIN
+        };
+        let never = Facts {
+            obstacle: Some(TWICE),
+            obstacle_unrepeatable: Some(TWICE),
+            ..PLAIN
+        };
+        let all = Facts {
+            own_keys: OwnKeys::Yes,
+            is_id_unsure: true,
+            ..never
+        };
+        let of = |what| Reason::Unsupported(what);
+        // What is known, and what becomes of it by the lax rule and by the strict one.
+        for (facts, lax, strict) in [
+            (PLAIN, Rewrite, Rewrite),
+            (given, Pass, Refuse(Reason::Explicit)),
+            (mixed, Rewrite, Refuse(Reason::Explicit)),
+            (perhaps, Rewrite, Refuse(Reason::Explicit)),
+            (unsure, Rewrite, Refuse(Reason::AmbiguousId)),
+            (again, Rewrite, Refuse(of(LEFT_BEHIND))),
+            (never, Leave(TWICE), Refuse(of(TWICE))),
+            (all, Leave(TWICE), Refuse(Reason::Explicit)),
+        ] {
+            assert_eq!(decide(LAX, &facts), lax, "{facts:?}");
+            assert_eq!(decide(STRICT, &facts), strict, "{facts:?}");
+            // One that observes counts what would have been, had it given keys.
+            let observing = |policy| Policy {
+                mode: Mode::Observe,
+                ..policy
+            };
+            for (policy, would) in [(LAX, lax), (STRICT, strict)] {
+                let counted = match would {
+                    Rewrite => Some(StatementOutcome::Observed),
+                    Pass => None,
+                    Leave(what) => Some(StatementOutcome::Passed(what.label())),
+                    Refuse(reason) => Some(StatementOutcome::Passed(reason.label())),
+                    Verdict::Observe(_) => unreachable!(),
+                };
+                let verdict = decide(observing(policy), &facts);
+                assert_eq!(verdict, Verdict::Observe(counted), "{facts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_word_of_a_rule_forbids_one_thing() {
+        let refuses = |policy, facts| match decide(policy, &facts) {
+            Verdict::Refuse(reason) => Some(reason.label()),
+            Verdict::Rewrite | Verdict::Pass | Verdict::Observe(_) | Verdict::Leave(_) => None,
+        };
+        let all = Facts {
+            own_keys: OwnKeys::Yes,
+            is_id_unsure: true,
+            obstacle_unrepeatable: Some(LEFT_BEHIND),
+            ..PLAIN
+        };
+        let explicit = Policy {
+            on_explicit: OnExplicit::Refuse,
+            ..LAX
+        };
+        let ambiguous = Policy {
+            on_ambiguous_id: OnAmbiguousId::Refuse,
+            ..LAX
+        };
+        let unsupported = Policy {
+            on_unsupported: OnUnsupported::Refuse,
+            ..LAX
+        };
+        let unrepeatable = Policy {
+            repeatable: false,
+            ..unsupported
+        };
+        assert_eq!(refuses(LAX, all), None);
+        assert_eq!(refuses(explicit, all), Some("explicit"));
+        assert_eq!(refuses(ambiguous, all), Some("ambiguous_id"));
+        assert_eq!(refuses(unsupported, all), None);
+        assert_eq!(refuses(unrepeatable, all), Some("insert_select"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_only_where_no_id_can_meet_another() {
+        let refused = |policy, what| decide_unread(policy, what).is_err();
+        let ahead = |policy| Policy {
+            has_ahead: true,
+            ..policy
+        };
+        let observing = Policy {
+            mode: Mode::Observe,
+            ..STRICT
+        };
+        assert!(refused(STRICT, TWICE));
+        for policy in [LAX, observing] {
+            assert!(!refused(policy, TWICE));
+            assert!(refused(policy, Unsupported::TableAhead));
+            assert!(refused(ahead(policy), TWICE));
+        }
+    }
+}
