@@ -74,6 +74,8 @@ pub struct Configured {
     /// Whether its tables go over to keys and back by the switch that the store holds: their keys come from a tag of Keywright's own,
     /// or are snowflake ids.
     pub is_switched: bool,
+    /// Whether each key that it gives is logged.
+    pub log_keys: bool,
     /// The servers on which keys are in force, where that is known; `None`: any.
     pub servers: Option<BTreeSet<String>>,
 }
@@ -355,6 +357,7 @@ fn configured(index: usize, raw: &RawRule, problems: &mut Vec<String>) -> Option
         // Until it is known whose tags they are.
         fence: false,
         is_switched: false,
+        log_keys: raw.log_keys,
         servers: None,
     })
 }

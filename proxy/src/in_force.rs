@@ -1,6 +1,7 @@
 //! What connections follow: the configuration, and for rules that are switched what the store says is in force.
 
 pub mod context;
+pub(crate) mod key_log;
 pub(crate) mod snapshot;
 pub(crate) mod updates;
 

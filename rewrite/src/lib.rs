@@ -87,6 +87,7 @@ pub use read::last_insert_id::{
     last_insert_id_use_of,
 };
 pub use read::load_data::Load;
+pub use read::next_value::{NEXT_VALUES_MAX, NextValue, next_value};
 pub use read::query::cross_check::SecondReading;
 pub use read::split::{Piece, split, split_first, without_terminator};
 pub use read::statement_kind::{Kind, behind_set_statement, kind};
@@ -100,6 +101,6 @@ pub use refusal::{
 };
 pub use splice::error::SpliceError;
 pub use splice::in_place::InPlace;
-pub use splice::out_of_range::{is_given_key, is_out_of_range};
+pub use splice::out_of_range::{is_given_key, is_no_key, is_out_of_range};
 pub use splice::prepared::{Injected, Prepared, Variant};
 pub use splice::select::{InQuery, PreparedQuery};

@@ -104,6 +104,9 @@ pub enum Unsupported {
     /// A prepared statement whose 0 or DEFAULT asked for a key when it was prepared and is one now.
     #[error("0 or DEFAULT in the key column under another sql_mode than that of PREPARE")]
     ZeroChanged,
+    /// `SELECT NEXT n VALUES FOR …` of too many.
+    #[error("NEXT VALUES for more than 1000 keys in one statement")]
+    NextValues,
     /// With its keys it takes one packet of 16 MiB more: the server's answer would be numbered otherwise than the client expects.
     #[error("a statement that takes another packet of 16 MiB with its keys")]
     Longer,
@@ -211,6 +214,7 @@ impl Unsupported {
             Self::Key(_) => "key_expression",
             Self::ZeroAmbiguous => "zero_ambiguous",
             Self::ZeroChanged => "zero_changed",
+            Self::NextValues => "next_values",
             Self::Longer => "longer",
             Self::TooLong => "too_long",
             Self::Parameters => "parameters",

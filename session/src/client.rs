@@ -1,4 +1,4 @@
-//! What clients send: a [`command`], whose front [`decode`] reads, a statement as [`text`], several of them ([`multi_statement`]), one that is too [`long`] to gather,
+//! What clients send: a [`command`], whose front [`decode`] reads, a statement as [`text`], several of them ([`multi_statement`], [`one_by_one`]), one that is too [`long`] to gather,
 //! `SHOW KEYWRIGHT` ([`show`]).
 
 pub(crate) mod attributes;
@@ -7,6 +7,7 @@ pub(crate) mod command;
 pub(crate) mod decode;
 pub(crate) mod long;
 pub(crate) mod multi_statement;
+pub(crate) mod one_by_one;
 pub(crate) mod set_statement;
 pub(crate) mod show;
 pub(crate) mod text;

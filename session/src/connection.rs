@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use keywright_core::Cause;
 use keywright_wire::answer::{Answer, End};
+use keywright_wire::bytes::Header;
 use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 
 use crate::answer::errors::write_error;
-use crate::answer::last_insert_id::PendingLastInsertId;
-use crate::answer::passing::CommandRest;
+use crate::answer::reply::PendingLastInsertId;
 use crate::budget::{Budget, Held};
+use crate::client::one_by_one::OneByOne;
 use crate::flow::Flow;
+use crate::insert::at_fence::AtFence;
 use crate::insert::in_place::Rewriting;
-use crate::insert::native::AtFence;
-use crate::insert::plan::PlanCache;
+use crate::insert::plan_cache::PlanCache;
 use crate::prepared::statements::Statements;
 use crate::rules::Rules;
 use crate::rules::traffic::UnderWay;
@@ -22,6 +23,25 @@ use crate::server::context::Context;
 use crate::server::probe::Probe;
 use crate::server::question::TableReport;
 use crate::step::{Event, KeyFailure, SessionFacts, StatementOutcome, Step};
+
+/// A command's rest that is still to be passed on, or dropped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommandRest {
+    pub(crate) left: usize,
+    pub(crate) continues: bool,
+    /// The command was answered already: its rest goes nowhere.
+    pub(crate) is_refused: bool,
+}
+
+impl CommandRest {
+    pub(crate) fn new(header: Header) -> Self {
+        Self {
+            left: header.total(),
+            continues: header.continues(),
+            is_refused: false,
+        }
+    }
+}
 
 /// What a connection knows. Its job is beside it, in [`crate::Session`].
 pub(crate) struct Connection {
@@ -39,6 +59,8 @@ pub(crate) struct Connection {
     /// A command whose rest is still to be passed on.
     pub(crate) rest: Option<CommandRest>,
     pub(crate) answer: Answer,
+    /// The statements of one text, each of which is sent by itself.
+    pub(crate) one_by_one: Option<Box<OneByOne>>,
     /// The upstream's answer to a statement of our own, or one that is to be corrected, as far as it has come.
     pub(crate) gathered: Vec<u8>,
     /// What LAST_INSERT_ID() is on the server, as far as that is known.
@@ -95,6 +117,7 @@ impl Connection {
             probe: None,
             flow: Flow::new(last_status),
             rest: None,
+            one_by_one: None,
             gathered: Vec::new(),
             last_insert_id: Some(0),
             pending_last_insert_id: None,

@@ -4,56 +4,25 @@ mod server;
 
 use std::sync::Arc;
 
-use keywright_core::KeyBatch;
 use keywright_rewrite::{InsertHead, PrepareSource, TableName, load_target, prepare_source, split};
 use keywright_wire::bytes::Reader;
 use keywright_wire::capability::{DEPRECATE_EOF, MULTI_STATEMENTS};
 use keywright_wire::packets::{packets, write_command};
 use keywright_wire::protocol::{AUTOCOMMIT, COM_INIT_DB, COM_QUERY, ERR};
-use server::COLLATION;
 
-use crate::answer::after::Named;
 use crate::insert::local_file::NO_MORE;
 use crate::rules::Rules;
 use crate::session::Session;
-use crate::step::{Event, KeyRequest, SessionFacts, StatementOutcome, Step};
+use crate::step::{Event, SessionFacts, StatementOutcome, Step};
+
+use server::{COLLATION, Server};
+
+pub use server::{Columns, Imagine, State};
 
 /// Steps of one statement at most: so many that only a loop needs more.
 const STEPS_MAX: usize = 100_000;
 /// Several statements in one text, and answers that end without EOF packets.
 const CAPABILITIES: u64 = MULTI_STATEMENTS | DEPRECATE_EOF;
-
-/// What the imagined server answers when it is asked for the state of the session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
-    /// The database in use.
-    pub database: Option<Vec<u8>>,
-    /// `@@sql_mode`.
-    pub sql_mode: Vec<u8>,
-    /// `@@character_set_client`.
-    pub charset: Vec<u8>,
-    /// `@@auto_increment_increment`.
-    pub increment: u64,
-}
-
-/// A table's columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Columns {
-    /// The visible ones, in their order.
-    Known(Vec<Vec<u8>>),
-    /// There is no such table.
-    NoTable,
-    /// They are not known.
-    NotKnown,
-}
-
-/// What the imagined server and source of keys are asked for.
-pub trait Imagine {
-    /// Example keys.
-    fn keys(&mut self, request: KeyRequest) -> KeyBatch;
-    /// The columns of a table.
-    fn columns(&mut self, schema: &[u8], table: &[u8]) -> Columns;
-}
 
 /// What would become of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,17 +69,9 @@ pub struct Explained {
 /// A connection to an imagined server.
 pub struct Imagined {
     session: Session,
-    state: State,
-    /// The texts that the server was sent, apart from the session's own questions.
-    sent: Vec<Vec<u8>>,
+    server: Server,
     /// The rule that keys were asked for.
     asked: Option<usize>,
-    unknown: Option<(Vec<u8>, Vec<u8>)>,
-    lost_sql_mode: bool,
-    /// The client has set insert_id for its next INSERT.
-    has_insert_id: bool,
-    /// Temporary tables that were made.
-    temporary: Vec<Named>,
 }
 
 impl Imagined {
@@ -125,30 +86,25 @@ impl Imagined {
         };
         Self {
             session: Session::new(rules, facts),
-            state,
-            sent: Vec::new(),
+            server: Server::new(state),
             asked: None,
-            unknown: None,
-            lost_sql_mode: false,
-            has_insert_id: false,
-            temporary: Vec::new(),
         }
     }
 
     /// Whether a statement set sql_mode to something that its text does not show, since the last call: what follows is read in
     /// the mode before.
     pub fn lost_sql_mode(&mut self) -> bool {
-        std::mem::take(&mut self.lost_sql_mode)
+        std::mem::take(&mut self.server.lost_sql_mode)
     }
 
     /// The database in use.
     pub fn database(&self) -> Option<&[u8]> {
-        self.state.database.as_deref()
+        self.server.state.database.as_deref()
     }
 
     /// COM_INIT_DB.
     pub fn use_database(&mut self, name: &[u8], imagine: &mut dyn Imagine) {
-        self.state.database = Some(name.to_vec());
+        self.server.state.database = Some(name.to_vec());
         let mut client = Vec::new();
         write_command(COM_INIT_DB, name, &mut client);
         self.run(client, imagine);
@@ -160,7 +116,7 @@ impl Imagined {
         write_command(COM_QUERY, text, &mut client);
         let said = self.run(client, imagine);
         let events = std::mem::take(self.session.events());
-        let mut sent = std::mem::take(&mut self.sent);
+        let mut sent = std::mem::take(&mut self.server.sent);
         if sent.len() > 1 {
             // LOAD DATA LOCAL first goes out unchanged, so that the server names the file.
             sent.retain(|sent| sent != text);
@@ -173,7 +129,7 @@ impl Imagined {
                     .next()
             })
             .flatten();
-        let unknown = self.unknown.take();
+        let unknown = self.server.unknown.take();
         let decision = match (unknown, first_error) {
             (Some((schema, table)), _) => Decision::ColumnsNotKnown { schema, table },
             (None, Some(message)) => Decision::Refused {
@@ -217,7 +173,8 @@ impl Imagined {
             if asks_client {
                 said.extend(words);
             }
-            self.serve(own, &mut answers, imagine);
+            self.server
+                .serve(&self.session.connection, &own, &mut answers, imagine);
             let from = if asks_client {
                 &mut client
             } else {
@@ -250,7 +207,9 @@ impl Imagined {
                 | Step::Close => break,
             }
             if packets(&forwarded).is_some() {
-                self.serve(std::mem::take(&mut forwarded), &mut answers, imagine);
+                let commands = std::mem::take(&mut forwarded);
+                self.server
+                    .serve(&self.session.connection, &commands, &mut answers, imagine);
             }
         }
         said

@@ -1,14 +1,19 @@
-//! Statements on rules' tables, as text: what is read of them ([`plan`]), their keys ([`keys`]), INSERTs of rows ([`values`], [`in_place`]),
-//! INSERT … SELECT ([`select`]), LOAD DATA ([`load`], [`loading`], [`local_file`]). What cannot be done exactly ([`refuse`]), and what the
-//! server may refuse at the fence ([`native`]).
+//! Statements on rules' tables, as text: what is read of them ([`plan`], [`plan_cache`]), their keys ([`keys`]), INSERTs of rows ([`values`], [`in_place`]),
+//! INSERT … SELECT ([`select`], [`guarded`]), LOAD DATA ([`load`], [`loading`], [`local_file`]), keys before an INSERT ([`next_value`]). What cannot be done exactly ([`refuse`]), and what the
+//! server may refuse or leave out at the fence ([`native`], [`at_fence`], [`leaves_out`]).
 
+pub(crate) mod at_fence;
+pub(crate) mod guarded;
 pub(crate) mod in_place;
 pub(crate) mod keys;
+pub(crate) mod leaves_out;
 pub(crate) mod load;
 pub(crate) mod loading;
 pub(crate) mod local_file;
 pub(crate) mod native;
+pub(crate) mod next_value;
 pub(crate) mod plan;
+pub(crate) mod plan_cache;
 pub(crate) mod refuse;
 pub(crate) mod select;
 pub(crate) mod values;

@@ -1,22 +1,16 @@
 //! What is under way for the client's command: one job at a time. It takes what the client and the upstream send, and answers with a
 //! step. What the connection knows is beside it.
 
+use std::fmt;
+
 use keywright_core::KeyBatch;
 use keywright_wire::answer::{End, Outcome};
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 
 use crate::answer::after::After;
-use crate::answer::last_insert_id::Reply;
+use crate::answer::reply::Reply;
 use crate::client::decode::{OutOfOrder, Undecoded};
-use crate::client::multi_statement::MultiStatement;
 use crate::connection::Connection;
-use crate::insert::loading::Load;
-use crate::insert::native::NativeInsert;
-use crate::insert::select::Select;
-use crate::insert::values::Insert;
-use crate::prepared::keyed::KeyedExecution;
-use crate::prepared::prepare::Preparing;
-use crate::prepared::text_prepare::TextExecution;
 use crate::step::{KeyFailure, Step};
 
 /// Longest answer that is gathered: to statements of our own, to INSERTs, and to a PREPARE with its 65,535 parameters.
@@ -33,24 +27,53 @@ pub(crate) enum Job {
     Passing(After),
     /// A rewritten INSERT went out: its answer is put right once it is complete.
     Rewritten(Reply),
-    /// An INSERT for which the server makes the keys.
-    Native(NativeInsert),
-    /// COM_STMT_PREPARE of an INSERT that gets keys.
-    Prepare(Box<Preparing>),
-    /// An INSERT of rows that waits for its keys.
-    Insert(Box<Insert>),
-    /// COM_STMT_EXECUTE of one that was prepared, until it has its keys.
-    Execution(KeyedExecution),
-    /// EXECUTE of one that was prepared out of a text.
-    TextExecution(Box<TextExecution>),
-    /// An INSERT … SELECT.
-    Select(Box<Select>),
-    /// A LOAD DATA.
-    Load(Box<Load>),
-    /// Statements of one text are sent one by one.
-    Several(Box<MultiStatement>),
+    /// A statement that takes several steps.
+    Work(Box<dyn Work>),
     /// Bytes pass both ways until the end.
     Passthrough,
+}
+
+/// A statement that takes several steps between the client and the upstream. How far it has come is one enum, in the file of its kind.
+pub(crate) trait Work: fmt::Debug + Send {
+    /// Whose turn it is.
+    fn turn(&self) -> Turn;
+
+    /// Keys, or why there are none, where it is the driver's turn.
+    fn on_keys(&mut self, _keys: Result<KeyBatch, KeyFailure>) {}
+
+    /// The client's bytes that were not consumed yet.
+    fn on_client(
+        self: Box<Self>,
+        connection: &mut Connection,
+        bytes: &[u8],
+    ) -> Result<Next, Undecoded>;
+
+    /// The upstream's answer has come whole: what is next.
+    fn on_reply(
+        self: Box<Self>,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job;
+
+    /// The upstream asks for the client's file with this, and with reports of progress before it.
+    fn on_file_wanted(
+        &mut self,
+        _connection: &mut Connection,
+        _request: &[u8],
+    ) -> Result<Step, OutOfOrder> {
+        Err(OutOfOrder)
+    }
+
+    /// Whether it takes a file of the client's, which lies behind its command.
+    fn takes_file(&self) -> bool {
+        false
+    }
+
+    /// Whether it has more to do on a table that it has entered, once the upstream has answered.
+    fn is_half_way(&self) -> bool {
+        false
+    }
 }
 
 /// Whose turn it is.
@@ -119,15 +142,8 @@ impl Job {
     pub(crate) fn turn(&self) -> Turn {
         match self {
             Self::Idle | Self::Answered => Turn::Command,
-            Self::Passing(_) | Self::Rewritten(_) | Self::Native(_) | Self::Prepare(_) => {
-                Turn::Upstream
-            }
-            Self::Insert(insert) => insert.turn(),
-            Self::Execution(execution) => execution.turn(),
-            Self::TextExecution(execution) => execution.turn(),
-            Self::Select(select) => select.turn(),
-            Self::Load(load) => load.turn(),
-            Self::Several(several) => several.child.turn(),
+            Self::Passing(_) | Self::Rewritten(_) => Turn::Upstream,
+            Self::Work(work) => work.turn(),
             Self::Passthrough => Turn::Passthrough,
         }
     }
@@ -135,89 +151,46 @@ impl Job {
     /// Whether the client is to send a file now.
     pub(crate) fn awaits_file(&self, connection: &Connection) -> bool {
         match self {
-            Self::Load(load) => load.turn() == Turn::File,
+            Self::Work(work) => work.turn() == Turn::File,
             Self::Passing(_) => connection.answer.wants_local_file(),
-            Self::Several(several) => several.child.awaits_file(connection),
-            Self::Idle
-            | Self::Answered
-            | Self::Rewritten(_)
-            | Self::Native(_)
-            | Self::Prepare(_)
-            | Self::Insert(_)
-            | Self::Execution(_)
-            | Self::TextExecution(_)
-            | Self::Select(_)
-            | Self::Passthrough => false,
+            Self::Idle | Self::Answered | Self::Rewritten(_) | Self::Passthrough => false,
         }
     }
 
     /// Whether the command at the front, if there is one, can be looked at anew.
     pub(crate) fn can_begin_anew(&self) -> bool {
         match self {
+            Self::Idle => true,
             // A file may have come for it.
-            Self::Load(_) => false,
-            Self::Several(several) => several.child.can_begin_anew(),
-            Self::Answered => false,
-            Self::Idle
-            | Self::Passing(_)
-            | Self::Rewritten(_)
-            | Self::Native(_)
-            | Self::Prepare(_)
-            | Self::Insert(_)
-            | Self::Execution(_)
-            | Self::TextExecution(_)
-            | Self::Select(_)
-            | Self::Passthrough => self.turn() == Turn::Command,
+            Self::Work(work) => !work.takes_file() && work.turn() == Turn::Command,
+            Self::Answered | Self::Passing(_) | Self::Rewritten(_) | Self::Passthrough => false,
         }
     }
 
     /// The command at the front is to be looked at anew.
     pub(crate) fn forget(&mut self) {
-        if let Self::Several(several) = self {
-            several.child.forget();
-        } else {
-            *self = Self::Idle;
-        }
+        *self = Self::Idle;
     }
 
     /// Whether it has more to do on a table that it has entered.
     fn is_half_way(&self) -> bool {
-        matches!(
-            self,
-            Self::TextExecution(_) | Self::Select(_) | Self::Load(_)
-        )
-    }
-
-    /// Keys, or why there are none; afterwards the client's side is asked again.
-    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
-        if self.turn() != Turn::Keys {
-            return;
-        }
         match self {
-            Self::Insert(insert) => insert.on_keys(keys),
-            Self::Execution(execution) => execution.on_keys(keys),
-            Self::TextExecution(execution) => execution.on_keys(keys),
-            Self::Select(select) => select.on_keys(keys),
-            Self::Load(load) => load.on_keys(keys),
-            Self::Several(several) => several.child.on_keys(keys),
+            Self::Work(work) => work.is_half_way(),
             Self::Idle
             | Self::Answered
             | Self::Passing(_)
             | Self::Rewritten(_)
-            | Self::Native(_)
-            | Self::Prepare(_)
-            | Self::Passthrough => {}
+            | Self::Passthrough => false,
         }
     }
 
-    /// The client's turn while statements of one text wait. `None`: there are none, or no others.
-    pub(crate) fn on_client_of_several(&mut self, connection: &mut Connection) -> Option<Step> {
-        let Self::Several(several) = self else {
-            return None;
-        };
-        let step = several.on_client(connection);
-        self.end_several();
-        step.unwrap_or_else(|OutOfOrder| Some(connection.end_out_of_order()))
+    /// Keys, or why there are none; afterwards the client's side is asked again.
+    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+        if let Self::Work(work) = self
+            && work.turn() == Turn::Keys
+        {
+            work.on_keys(keys);
+        }
     }
 
     /// What to do with the client's bytes that were not consumed yet.
@@ -232,7 +205,7 @@ impl Job {
         match turn {
             Turn::Command | Turn::File => {}
             // It may have a file to send.
-            Turn::Upstream if matches!(self, Self::Load(_)) => {}
+            Turn::Upstream if matches!(self, Self::Work(work) if work.takes_file()) => {}
             Turn::Upstream => return self.local_file(connection, bytes),
             Turn::Keys => return Step::Blocked,
             Turn::Passthrough => return connection.flow.pass_client(bytes),
@@ -283,18 +256,10 @@ impl Job {
                     at_least: HEADER_BYTES,
                 }),
             }),
-            Self::Insert(insert) => insert.on_client(connection, bytes),
-            Self::Execution(execution) => execution.on_client(connection, bytes),
-            Self::TextExecution(execution) => execution.on_client(connection, bytes),
-            Self::Select(select) => select.on_client(connection, bytes),
-            Self::Load(load) => load.on_client(connection, bytes),
-            waiting @ (Self::Idle
-            | Self::Passing(_)
-            | Self::Rewritten(_)
-            | Self::Native(_)
-            | Self::Prepare(_)
-            | Self::Several(_)
-            | Self::Passthrough) => Ok(waiting.with(Step::Blocked)),
+            Self::Work(work) => work.on_client(connection, bytes),
+            waiting @ (Self::Idle | Self::Passing(_) | Self::Rewritten(_) | Self::Passthrough) => {
+                Ok(waiting.with(Step::Blocked))
+            }
         }
     }
 
@@ -312,11 +277,6 @@ impl Job {
         connection: &mut Connection,
         bytes: &[u8],
     ) -> Result<Step, OutOfOrder> {
-        if let Self::Several(several) = self {
-            let step = several.on_upstream(connection, bytes);
-            self.end_several();
-            return step;
-        }
         if connection.probe.is_some() {
             return self.gather(connection, bytes);
         }
@@ -328,18 +288,6 @@ impl Job {
                 self.pass_answer(connection, bytes)
             }
             Turn::Upstream => self.gather(connection, bytes),
-        }
-    }
-
-    fn end_several(&mut self) {
-        if let Self::Several(several) = self
-            && several.is_over
-        {
-            *self = match std::mem::replace(&mut several.child, Self::Idle) {
-                // Its bytes went with it.
-                Self::Answered => Self::Idle,
-                child => child,
-            };
         }
     }
 
@@ -385,21 +333,10 @@ impl Job {
                 connection.answer_insert(&reply, end, answer);
                 Self::Idle
             }
-            Self::Native(native) => native.on_reply(connection, end, answer),
-            Self::Prepare(preparing) => {
-                preparing.on_reply(connection, end, answer);
-                Self::Idle
+            Self::Work(work) => work.on_reply(connection, end, answer),
+            waiting @ (Self::Idle | Self::Answered | Self::Passing(_) | Self::Passthrough) => {
+                waiting
             }
-            Self::TextExecution(execution) => execution.on_reply(connection, end, answer),
-            Self::Select(select) => select.on_reply(connection, end, answer),
-            Self::Load(load) => load.on_reply(connection, end, answer),
-            waiting @ (Self::Idle
-            | Self::Answered
-            | Self::Passing(_)
-            | Self::Insert(_)
-            | Self::Execution(_)
-            | Self::Several(_)
-            | Self::Passthrough) => waiting,
         }
     }
 
@@ -443,10 +380,10 @@ impl Job {
                 Step::Consumed(walked.bytes)
             }
             Outcome::LocalFile => {
-                let Self::Load(load) = self else {
+                let Self::Work(work) = self else {
                     return Err(OutOfOrder);
                 };
-                load.on_file_wanted(connection, now)?
+                work.on_file_wanted(connection, now)?
             }
             Outcome::Endless | Outcome::Malformed => return Err(OutOfOrder),
         })

@@ -113,6 +113,17 @@ impl Facts {
         }
     }
 
+    /// Of keys that are asked for before an INSERT.
+    pub(crate) fn of_next_value() -> Self {
+        Self {
+            own_keys: OwnKeys::No,
+            wants_keys: true,
+            is_id_unsure: false,
+            obstacle: None,
+            obstacle_unrepeatable: None,
+        }
+    }
+
     /// Of the rows of a query.
     pub(crate) fn of_query(plan: &QueryPlan) -> Self {
         let is_tried_once = plan.rows_max().is_some_and(|rows| rows <= ROWS_FIRST);

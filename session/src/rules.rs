@@ -11,6 +11,7 @@ use admissions::{Admissions, RuleAdmission};
 use traffic::Traffic;
 
 pub(crate) mod admissions;
+mod enter;
 mod lookup;
 mod pattern;
 mod rule;

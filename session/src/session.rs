@@ -1,6 +1,8 @@
 //! A session: what a connection knows, its job, and what becomes of the bytes of both sides.
 
 mod follow;
+mod several;
+mod show;
 
 use std::sync::Arc;
 
@@ -123,8 +125,9 @@ impl Session {
 
     /// Whether neither a command nor a transaction is under way, so that the connection can be ended here.
     pub fn is_between_commands(&self) -> bool {
-        let is_several = matches!(self.job, Job::Several(_));
-        self.is_clients_turn() && !is_several && self.connection.last_status & IN_TRANSACTION == 0
+        self.is_clients_turn()
+            && !self.has_several()
+            && self.connection.last_status & IN_TRANSACTION == 0
     }
 
     /// What a connection in passthrough is doing.
@@ -149,7 +152,7 @@ impl Session {
 
     /// What to do with the client's bytes that were not consumed yet.
     pub fn on_client(&mut self, bytes: &[u8]) -> Step {
-        if let Some(step) = self.job.on_client_of_several(&mut self.connection) {
+        if let Some(step) = self.next_of_several() {
             return step;
         }
         match self.show_asked(bytes) {
@@ -174,9 +177,12 @@ impl Session {
 
     /// What to do with the upstream's bytes that were not consumed yet.
     pub fn on_upstream(&mut self, bytes: &[u8]) -> Step {
-        match bytes.is_empty() {
-            true => Step::More { at_least: 1 },
-            false => self.job.on_upstream(&mut self.connection, bytes),
+        if bytes.is_empty() {
+            return Step::More { at_least: 1 };
+        }
+        match self.answer_of_several(bytes) {
+            Some(step) => step,
+            None => self.job.on_upstream(&mut self.connection, bytes),
         }
     }
 

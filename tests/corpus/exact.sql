@@ -99,7 +99,7 @@ INSERT INTO t (id, a) SELECT 1 AND 0, a FROM u;
 @refused an expression as key
 INSERT INTO t (id, a) SELECT NULL IS NULL, a FROM u;
 @refused takes keys out of *
-INSERT INTO t (a, id) SELECT * FROM u;
+INSERT INTO t (a, id) SELECT * FROM u UNION SELECT 1, 2;
 @refused the default of another column
 INSERT INTO t (id, a) SELECT DEFAULT(a), a FROM u;
 SELECT id, a FROM t ORDER BY a, id;

@@ -96,10 +96,8 @@ INSERT INTO v VALUES (1, 1), (2, 2);
 --- run
 @deviates_after several rows, then ROW_COUNT() in the statement that asks for LAST_INSERT_ID()
 INSERT INTO t (a, b) SELECT * FROM v ORDER BY a;
-@refused that takes keys out of *
 INSERT INTO t SELECT * FROM u ORDER BY a;
-SELECT COUNT(*) FROM t;
-
+SELECT a, b FROM t ORDER BY a;
 
 === rows copied with their keys, where 0 is a key
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
@@ -120,4 +118,28 @@ INSERT INTO t (id, a) SELECT id, a FROM n;
 INSERT INTO t (id, a) SELECT n.id, u.a FROM u LEFT JOIN n ON n.id = u.id;
 @refused takes keys out of *
 INSERT INTO t SELECT * FROM n;
+SELECT id, a FROM t ORDER BY id;
+
+=== rows copied with their keys
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (id INT UNSIGNED NOT NULL PRIMARY KEY, a INT);
+INSERT INTO u VALUES (20, 2), (30, 3), (40, 4), (50, 5);
+CREATE TABLE n (id BIGINT UNSIGNED, a INT);
+INSERT INTO n VALUES (NULL, 1), (60, 6);
+--- run
+INSERT INTO t (id, a) SELECT id, a FROM u WHERE id < 30;
+INSERT INTO t SELECT * FROM u WHERE id = 30;
+INSERT INTO t (a, id) SELECT u.a, u.id AS k FROM u WHERE id = 40 ORDER BY k LIMIT 1;
+REPLACE INTO t SELECT x.* FROM (SELECT id, a + 1 FROM u) AS x WHERE id = 50;
+INSERT IGNORE INTO t SELECT * FROM n WHERE id IS NOT NULL;
+INSERT IGNORE INTO t SELECT * FROM n WHERE id IS NOT NULL;
+INSERT INTO t SELECT * FROM n WHERE id IS NOT NULL;
+@refused with a 0 or NULL in it
+INSERT INTO t (id, a) SELECT id, a FROM n ORDER BY a;
+SELECT id, a FROM t ORDER BY id;
+INSERT INTO u VALUES (0, 9);
+@refused with a 0 or NULL in it
+INSERT IGNORE INTO t SELECT * FROM u;
+@refused a column as key
+INSERT INTO t (id, a) SELECT id, COUNT(*) FROM u WHERE id > 60 GROUP BY id;
 SELECT id, a FROM t ORDER BY id;

@@ -190,7 +190,7 @@ INSERT IGNORE INTO t (id, a) SELECT k, a FROM source WHERE k >= ? AND k <= ? LOC
 @params 2
 INSERT INTO t (id, a) SELECT n, a FROM source WHERE k > ?;
 SET sql_mode = '';
-@refused a column as key
+@refused with a 0 or NULL in it
 @params 0, 9
 INSERT IGNORE INTO t (id, a) SELECT k, a FROM source WHERE k >= ? AND k <= ? LOCK IN SHARE MODE;
 SELECT id, a FROM t ORDER BY id;
@@ -235,3 +235,20 @@ SET insert_id = 100;
 @params 8
 INSERT INTO t (a, b) SELECT ?, LAST_INSERT_ID();
 SELECT id < 200 AS own, IF(id < 200, id, 0), a, b FROM t ORDER BY a;
+
+=== rows copied with their keys by a prepared statement
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (id INT UNSIGNED NOT NULL PRIMARY KEY, a INT);
+INSERT INTO u VALUES (20, 2), (30, 3), (40, 4), (50, 5);
+--- run
+@params 30
+@params 40
+@params 40
+INSERT INTO t SELECT * FROM u WHERE id = ?;
+@params 7, 50
+INSERT INTO t (id, a) SELECT id, ? FROM u WHERE id = ?;
+INSERT INTO u VALUES (0, 1);
+@refused with a 0 or NULL in it
+@params 20
+INSERT INTO t (a, id) SELECT a, id FROM u WHERE id < ?;
+SELECT id, a FROM t ORDER BY id;

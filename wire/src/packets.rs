@@ -114,15 +114,18 @@ pub fn column_names(answer: &[u8]) -> Option<Vec<Vec<u8>>> {
     let definitions = packets.get(1..=columns)?;
     definitions
         .iter()
-        .map(|(_, definition)| {
-            let mut reader = Reader(definition);
-            // Catalogue, schema, table, original table.
-            for _ in 0..4 {
-                reader.text()?;
-            }
-            reader.text().map(<[u8]>::to_vec)
-        })
+        .map(|(_, definition)| column_name(definition))
         .collect()
+}
+
+/// Out of its definition.
+fn column_name(definition: &[u8]) -> Option<Vec<u8>> {
+    let mut reader = Reader(definition);
+    // Catalogue, schema, table, original table.
+    for _ in 0..4 {
+        reader.text()?;
+    }
+    reader.text().map(<[u8]>::to_vec)
 }
 
 /// The type of a column, as far as numbers go.
@@ -161,12 +164,21 @@ pub fn only_column(answer: &[u8], is_extended: bool) -> Option<ColumnType> {
     column_type(definition, is_extended)
 }
 
+/// A column of a query's result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultColumn {
+    /// What it is called, in the client's character set.
+    pub name: Vec<u8>,
+    /// Its type.
+    pub of_type: ColumnType,
+}
+
 /// The columns of the result of a prepared query; `None` if the answer is another. The parameters' are in front of them.
 pub fn result_columns(
     answer: &[u8],
     is_extended: bool,
     deprecates_eof: bool,
-) -> Option<Vec<ColumnType>> {
+) -> Option<Vec<ResultColumn>> {
     let packets = packets(answer)?;
     let (_, first) = packets.first()?;
     let mut reader = Reader(first);
@@ -178,7 +190,12 @@ pub fn result_columns(
     let start = 1 + parameters + usize::from(has_end);
     let definitions = packets.get(start..start + columns)?.iter();
     definitions
-        .map(|(_, definition)| column_type(definition, is_extended))
+        .map(|(_, definition)| {
+            Some(ResultColumn {
+                name: column_name(definition)?,
+                of_type: column_type(definition, is_extended)?,
+            })
+        })
         .collect()
 }
 

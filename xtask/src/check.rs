@@ -9,7 +9,7 @@ use crate::install::PG_CONFIG;
 use crate::shell::{cargo, run_loudly};
 use crate::suites::run::Tally;
 use crate::suites::{self, Starts, build};
-use crate::{links, needs};
+use crate::{links, needs, oracle};
 
 /// Check formatting, lints, documentation, and all tests that start no server.
 ///
@@ -44,8 +44,8 @@ const LIBRARIES: [&str; 5] = [
 /// The pure crates, whose comments have examples.
 const WITH_EXAMPLES: [&str; 3] = ["keywright-core", "keywright-wire", "keywright-rewrite"];
 
-/// What needs no test to run: every target of the workspace is formatted and compiles without a warning, examples in comments run,
-/// and every link of the documentation leads somewhere.
+/// What needs no test to run: every target of the workspace is formatted and compiles without a warning, as does the pair of sessions that
+/// `cargo xtask oracle` compares; examples in comments run, and every link of the documentation leads somewhere.
 pub(crate) fn lints() -> Result<()> {
     run_loudly(&mut cargo(["fmt", "--all", "--check"]))?;
     let clippy = [
@@ -57,6 +57,7 @@ pub(crate) fn lints() -> Result<()> {
         "warnings",
     ];
     run_loudly(cargo(clippy).env("PGRX_PG_CONFIG_PATH", PG_CONFIG))?;
+    oracle::compiles()?;
     documentation()?;
     links::check()
 }

@@ -71,6 +71,30 @@ impl Oracle {
     }
 }
 
+/// Whether the pair of sessions compiles, with the last commit on both sides. Where crates of the session have changes that are not
+/// committed, its conversions cannot be right for both sides, and nothing is checked; nor is it outside a clone.
+pub(crate) fn compiles() -> Result<()> {
+    let root = workspace_root();
+    if !root.join(".git").exists()
+        || !git(&[&["status", "--porcelain", "--"], &CRATES[..]].concat())?.is_empty()
+    {
+        return Ok(());
+    }
+    unpack(
+        &git(&["rev-parse", "HEAD"])?,
+        &root.join("target/oracle/before"),
+    )?;
+    let oracle = root.join("session/oracle");
+    fs::copy(root.join("Cargo.lock"), oracle.join("Cargo.lock")).context("copying Cargo.lock")?;
+    let mut check = cargo(["check", "--quiet", "--all-targets"]);
+    check
+        .arg("--manifest-path")
+        .arg(oracle.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(root.join("target/oracle/build"));
+    run_loudly(&mut check)
+}
+
 fn git(arguments: &[&str]) -> Result<String> {
     output(git_command().args(arguments))
 }

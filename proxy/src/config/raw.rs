@@ -58,6 +58,10 @@ pub(super) struct RawRule {
     /// Keys have at most this many bits, 1 to 63; 53 where clients are written in JavaScript, whose numbers hold no more.
     #[serde(default = "bits")]
     pub(super) bits_max: u32,
+    /// Whether the log tells which keys each statement gets, with the number of its connection. A line per statement: for tables with few
+    /// INSERTs.
+    #[serde(default)]
+    pub(super) log_keys: bool,
 }
 
 /// Without this section nothing is served over HTTP.

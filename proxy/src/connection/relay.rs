@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use keywright_core::KeyBatch;
 use keywright_session::{KeyRequest, Session, Step};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
@@ -28,6 +29,7 @@ use crate::connection::stopping::Stopping;
 use crate::connection::stream::Stream;
 use crate::handshake::{Login, Peer};
 use crate::in_force::context::ListenerContext;
+use crate::in_force::key_log::log_keys;
 use crate::in_force::updates::ConfigUpdates;
 
 /// After so long without a byte all memory that a connection does not need is given back, milliseconds.
@@ -193,6 +195,9 @@ impl Relay {
             match poll_fn(|context| self.poll_on(context)).await? {
                 Halt::Keys(request) => {
                     let keys = Box::pin(self.context.keys(request)).await;
+                    if let Ok(keys) = &keys {
+                        self.log_keys(request.rule, keys);
+                    }
                     self.session.on_keys(keys);
                     // They took a while. Those of rules that are in force no more lie below what came after them; the statement
                     // begins anew where it can.
@@ -367,6 +372,7 @@ impl Relay {
             Step::Wait => Moved::Halt(Halt::Wait),
             Step::Keys(request) => match self.context.try_keys(request) {
                 Some(keys) => {
+                    self.log_keys(request.rule, &keys);
                     self.session.on_keys(Ok(keys));
                     Moved::Yes
                 }
@@ -386,6 +392,13 @@ impl Relay {
                 Moved::No
             }
             Step::Close => Moved::Halt(Halt::Close),
+        }
+    }
+
+    /// Where the rule says so, the log tells which keys a statement gets.
+    fn log_keys(&self, rule: usize, keys: &KeyBatch) {
+        if let Some(rule) = self.context.logged(rule) {
+            self.span.in_scope(|| log_keys(rule, keys));
         }
     }
 

@@ -18,6 +18,8 @@ use crate::status::clients::Entered;
 pub struct ListenerContext {
     /// By the rule's index; nothing where it gives no keys.
     pub sources: Arc<[Option<KeySource>]>,
+    /// By the rule's index: its name, if the keys that it gives are logged. Empty if no rule's are.
+    pub logged: Arc<[Option<String>]>,
     /// What became of statements is counted here.
     pub tally: Arc<Tally>,
     /// What `SHOW KEYWRIGHT` shows of the proxy.
@@ -39,6 +41,11 @@ impl ListenerContext {
     pub(crate) fn allows_status(&self, facts: &SessionFacts) -> bool {
         let status = self.status.as_ref();
         status.is_some_and(|status| status.allows(&facts.user))
+    }
+
+    /// The name of a rule whose keys are logged.
+    pub(crate) fn logged(&self, rule: usize) -> Option<&str> {
+        self.logged.get(rule)?.as_deref()
     }
 
     /// The keys that are there.

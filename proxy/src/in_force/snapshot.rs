@@ -23,6 +23,8 @@ pub struct ConfigSnapshot {
     pub(crate) own_key: Arc<OwnKey>,
     /// By rule.
     pub(crate) sources: Arc<[Option<Source>]>,
+    /// By rule: its name, if the keys that it gives are logged. Empty if no rule's are.
+    pub(crate) logged: Arc<[Option<String>]>,
     pub(crate) tally: Arc<Tally>,
     traffic: Arc<Traffic>,
     version: u64,
@@ -112,6 +114,7 @@ impl ConfigSnapshot {
             protection,
             own_key: Arc::clone(own_key),
             sources,
+            logged: logged(config),
             tally,
             traffic,
             version,
@@ -151,5 +154,17 @@ fn rules_of(config: &Config, seen: Option<&TableFacts>) -> Rules {
     match seen {
         Some(seen) => seen.rules(rules.cloned()),
         None => TableFacts::default().rules(rules.cloned()),
+    }
+}
+
+/// The names of the rules whose keys are logged, by rule.
+fn logged(config: &Config) -> Arc<[Option<String>]> {
+    let rules = &config.rules;
+    match rules.iter().any(|rule| rule.log_keys) {
+        true => {
+            let names = rules.iter().map(|rule| rule.log_keys.then(|| rule.name()));
+            names.collect()
+        }
+        false => Arc::default(),
     }
 }

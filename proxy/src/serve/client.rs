@@ -186,6 +186,7 @@ fn relay(
     };
     let context = ListenerContext {
         sources: Arc::clone(&snapshot.sources),
+        logged: Arc::clone(&snapshot.logged),
         tally: Arc::clone(&snapshot.tally),
         status: Some(Arc::clone(&shared.status)),
         memory: Arc::clone(&shared.memory),

@@ -1,27 +1,53 @@
-//! A key that a query takes out of a column, or out of `*`. Whether each row brings one, the text does not say; what the server says of
-//! the query's result does, where a 0 is a key (`NO_AUTO_VALUE_ON_ZERO`): an integer that is not NULL is one then.
+//! A key that a query takes out of a column, or out of `*`. Whether each row brings one, the text does not say.
 //!
-//! Tools that copy tables row by row work like that: pt-online-schema-change, gh-ost.
+//! The server is asked what the query's result is, and says of which type the key is. Where a 0 is a key (`NO_AUTO_VALUE_ON_ZERO`), an
+//! integer that is not NULL is one always: tools that copy tables row by row work like that (pt-online-schema-change, gh-ost). Where a 0
+//! asks for a key, the statement is changed so that it fails for a row that has 0 or NULL.
 
 use std::ops::Range;
 
 use crate::lex::cursor::Cursor;
+use crate::lex::quote::quote_name;
+use crate::lex::token::Kind;
 use crate::modes::Modes;
 use crate::plan::key_column::KeyColumn;
 use crate::plan::row_sites::KeyPosition;
+use crate::plan::select_plan::Edit;
 use crate::read::insert::{Insert, Source};
 use crate::read::key_value::KeyForm;
-use crate::read::query::clause::Clause;
-use crate::read::query::outline::{Outline, Tail};
+use crate::read::query::clause::{Clause, Clauses};
+use crate::read::query::outline::{Item, Outline, Tail};
 use crate::refusal::{KeyExpression, SelectConstruct, Unread, Unsupported};
+use crate::splice::out_of_range::NO_KEY;
 
 /// What the server says of a column of a query's result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultColumn {
+    /// Its name, in the client's character set.
+    pub name: Vec<u8>,
     /// It holds integers.
     pub is_integer: bool,
     /// It is never NULL.
     pub is_not_null: bool,
+}
+
+/// Clauses by which columns of the select list are columns of the query, or must be: another expression in place of one could be refused.
+const GROUPING: Clauses = Clauses::of(&[
+    Clause::Distinct,
+    Clause::GroupBy,
+    Clause::Having,
+    Clause::Window,
+    Clause::Aggregate,
+]);
+
+/// How a query brings keys.
+pub(super) enum Brought {
+    /// It may not.
+    NotSo,
+    /// Every row has one.
+    Always,
+    /// With these changes it fails for a row that has none.
+    Guarded(Vec<Edit>),
 }
 
 impl Insert {
@@ -32,10 +58,8 @@ impl Insert {
         modes: &Modes,
         key: &KeyColumn<'_>,
     ) -> Option<Range<usize>> {
-        let is_asked = self.source == Source::Query
-            && key.form == KeyForm::Integer
-            && modes.no_auto_value_on_zero == Some(true);
-        if !is_asked {
+        let zero_is_key = modes.no_auto_value_on_zero?;
+        if self.source != Source::Query || key.form != KeyForm::Integer {
             return None;
         }
         let KeyPosition::At { index, .. } = self.place(text, key).ok()? else {
@@ -46,27 +70,158 @@ impl Insert {
         let outline = cursor.outline().ok()?;
         let is_plain = outline.parts.len() == 1
             && outline.tail == Tail::None
-            && !outline.clauses.has(Clause::Rollup);
-        let wanted = self.wanted(modes, key);
-        let given = outline.given(index, Cursor::new(text, modes), wanted);
-        let is_column = matches!(
-            given,
-            Err(Unread::Unsupported(
-                Unsupported::Key(KeyExpression::Column)
-                    | Unsupported::SelectWith(SelectConstruct::KeysOfStar)
-            ))
-        );
+            && !outline.clauses.has(Clause::Rollup)
+            && (zero_is_key || !outline.clauses.has_any(GROUPING));
+        let cursor = Cursor::new(text, modes);
+        let is_column = match outline.given(index, cursor, self.wanted(modes, key)) {
+            Err(Unread::Unsupported(Unsupported::SelectWith(SelectConstruct::KeysOfStar))) => true,
+            Err(Unread::Unsupported(Unsupported::Key(KeyExpression::Column))) if zero_is_key => {
+                true
+            }
+            Err(Unread::Unsupported(Unsupported::Key(_))) => {
+                let items = outline.parts.first()?;
+                cursor.column_end(*items.get(index)?).is_some()
+            }
+            Err(_) | Ok(_) => false,
+        };
         (is_plain && is_column).then_some(outline.start..outline.end)
+    }
+
+    /// How the query brings keys, by what the server says of its result.
+    pub(super) fn brings_keys(
+        &self,
+        outline: &Outline,
+        place: KeyPosition,
+        (text, modes): (&[u8], &Modes),
+        columns: &[ResultColumn],
+    ) -> Brought {
+        let KeyPosition::At { index, values } = place else {
+            return Brought::NotSo;
+        };
+        let key = columns.get(index).filter(|key| key.is_integer);
+        match (key, modes.no_auto_value_on_zero) {
+            _ if values != columns.len() => Brought::NotSo,
+            (Some(key), Some(true)) if key.is_not_null => Brought::Always,
+            (Some(_), Some(false)) => {
+                let guard = outline.guard(index, Cursor::new(text, modes), columns);
+                guard.map_or(Brought::NotSo, |edit| Brought::Guarded(vec![edit]))
+            }
+            (Some(_) | None, _) => Brought::NotSo,
+        }
     }
 }
 
 impl Outline {
-    /// Whether every row brings its key, by what the server says of the result.
-    pub(super) fn brings_keys(&self, place: KeyPosition, columns: &[ResultColumn]) -> bool {
-        let KeyPosition::At { index, values } = place else {
-            return false;
+    /// The change that makes the query fail for a row without a key. `None`: it cannot be told where the key stands.
+    fn guard(&self, index: usize, cursor: Cursor<'_>, columns: &[ResultColumn]) -> Option<Edit> {
+        let [items] = self.parts.as_slice() else {
+            return None;
         };
-        let key = columns.get(index);
-        values == columns.len() && key.is_some_and(|key| key.is_integer && key.is_not_null)
+        let mut stars = items.iter().enumerate().filter(|(_, item)| item.star);
+        let star = stars.next();
+        if stars.next().is_some() {
+            return None;
+        }
+        let (at, item, width) = match star {
+            None => return cursor.guard_column(*items.get(index)?),
+            Some((at, item)) => (at, item, (columns.len() + 1).checked_sub(items.len())?),
+        };
+        let within = index.checked_sub(at).filter(|within| *within < width);
+        match within {
+            Some(within) => cursor.guard_star(*item, within, columns.get(at..at + width)?),
+            None if index < at => cursor.guard_column(*items.get(index)?),
+            None => cursor.guard_column(*items.get((index + 1).checked_sub(width)?)?),
+        }
+    }
+}
+
+impl Cursor<'_> {
+    /// Where the name of a column ends that an item is, with or without an alias. `None`: it is something else.
+    fn column_end(mut self, item: Item) -> Option<usize> {
+        self.at = item.start;
+        self.path().ok()?;
+        let end = self.at;
+        if end < item.end {
+            self.accept("AS").ok()?;
+            let alias = self.token().ok()?;
+            let is_alias = matches!(alias.kind, Kind::Word | Kind::Name | Kind::Text);
+            (is_alias && self.at == item.end).then_some(())?;
+        }
+        Some(end)
+    }
+
+    /// Of a column that is named.
+    fn guard_column(self, item: Item) -> Option<Edit> {
+        let end = self.column_end(item)?;
+        let column = self.text.get(item.start..end)?;
+        // A comment in it could count.
+        memchr::memmem::find(column, b"/*")
+            .is_none()
+            .then_some(())?;
+        let mut before = Vec::new();
+        write_guard(column, &mut before);
+        Some(Edit {
+            start: item.start,
+            end,
+            before,
+            key: false,
+            after: Vec::new(),
+        })
+    }
+
+    /// Of one of the columns that a `*` or `t.*` stands for: all of them are named.
+    fn guard_star(self, item: Item, within: usize, columns: &[ResultColumn]) -> Option<Edit> {
+        let written = self.text.get(item.start..item.end)?;
+        let qualifier = written.strip_suffix(b"*")?;
+        memchr::memmem::find(qualifier, b"/*")
+            .is_none()
+            .then_some(())?;
+        let mut before = Vec::new();
+        for (at, column) in columns.iter().enumerate() {
+            let mut others = columns.iter().enumerate();
+            let is_twice =
+                others.any(|(other, it)| other != at && it.name.eq_ignore_ascii_case(&column.name));
+            if is_twice || column.name.is_empty() || !column.name.is_ascii() {
+                return None;
+            }
+            if at > 0 {
+                before.push(b',');
+            }
+            let mut named = qualifier.to_vec();
+            quote_name(&column.name, &mut named);
+            match at == within {
+                true => write_guard(&named, &mut before),
+                false => before.extend_from_slice(&named),
+            }
+        }
+        Some(Edit {
+            start: item.start,
+            end: item.end,
+            before,
+            key: false,
+            after: Vec::new(),
+        })
+    }
+}
+
+/// Appends a column, or a number out of range where it is 0 or NULL.
+fn write_guard(column: &[u8], out: &mut Vec<u8>) {
+    for part in [
+        b"CASE WHEN ",
+        column,
+        b"<>0 THEN ",
+        column,
+        // Beside a constant, an unsigned column could make it a DECIMAL, which is never out of range.
+        b" ELSE (",
+        column,
+        b" IS NULL OR ",
+        column,
+        b"=0)*",
+        NO_KEY.as_bytes(),
+        b"*",
+        NO_KEY.as_bytes(),
+        b" END",
+    ] {
+        out.extend_from_slice(part);
     }
 }

@@ -17,7 +17,7 @@ use crate::lex::token::Kind;
 use crate::modes::{Flavour, Modes};
 use crate::plan::insert_plan::LastInsertId;
 use crate::plan::key_column::{KeyColumn, full_list, listed};
-use crate::plan::query_columns::ResultColumn;
+use crate::plan::query_columns::{Brought, ResultColumn};
 use crate::plan::row_sites::KeyPosition;
 use crate::plan::select_plan::{Counter, QueryPlan, Spread};
 use crate::plan::site::site_kind;
@@ -77,8 +77,17 @@ impl Insert {
         if another == Comparison::Differs {
             return with(SelectConstruct::ReadOtherwise);
         }
-        let brings_keys = columns.is_some_and(|columns| outline.brings_keys(place, columns))
-            && self.query_to_ask(text, modes, key).is_some();
+        let brought = match columns {
+            Some(columns) if self.query_to_ask(text, modes, key).is_some() => {
+                self.brings_keys(&outline, place, (text, modes), columns)
+            }
+            Some(_) | None => Brought::NotSo,
+        };
+        let (brings_keys, guard) = match brought {
+            Brought::NotSo => (false, Vec::new()),
+            Brought::Always => (true, Vec::new()),
+            Brought::Guarded(edits) => (true, edits),
+        };
         let found = match place {
             KeyPosition::Absent { .. } => None,
             KeyPosition::At { .. } if brings_keys => Some(Given {
@@ -126,6 +135,7 @@ impl Insert {
                 Some(span) => Some(span),
                 None => {
                     plan.explicit = true;
+                    plan.edits = guard;
                     plan.by_mode |= given.value == Value::Zero;
                     return Ok(plan);
                 }

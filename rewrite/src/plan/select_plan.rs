@@ -64,6 +64,11 @@ impl QueryPlan {
         self.explicit
     }
 
+    /// Whether the text changes although every row brings a key of its own: it fails for a row that brings none.
+    pub fn is_guarded(&self) -> bool {
+        self.explicit && !self.edits.is_empty()
+    }
+
     /// Whether one key is enough, of whatever kind.
     pub fn is_single(&self) -> bool {
         self.spread == Spread::One

@@ -133,7 +133,7 @@ impl Kind {
                 may_set_last_insert_id: true,
                 ..OF_TABLES
             },
-            Self::Select | Self::Show | Self::Do => PLAIN,
+            Self::Select | Self::NextValue | Self::Show | Self::Do => PLAIN,
             Self::With
             | Self::OtherQuery
             | Self::Update

@@ -20,6 +20,8 @@ pub enum Kind {
     Replace,
     LoadData,
     Select,
+    /// `SELECT NEXT VALUE FOR …`, `SELECT NEXT n VALUES FOR …`.
+    NextValue,
     With,
     /// TABLE t, VALUES ROW(…), or a query in parentheses.
     OtherQuery,
@@ -147,6 +149,7 @@ impl Cursor<'_> {
             })
             .map_or(Kind::Other, |(_, kind)| *kind);
         match kind {
+            Kind::Select if self.begins_next_value()? => Ok(Kind::NextValue),
             Kind::Ddl => self.ddl(first),
             Kind::Analyze => self.analyze(start),
             Kind::Set => self.set(start),

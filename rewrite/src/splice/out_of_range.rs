@@ -25,9 +25,28 @@ pub fn is_given_key(number: u16, message: &[u8]) -> bool {
             .any(|part| part == GIVEN.as_bytes())
 }
 
+/// As [`OUT_OF_RANGE`], for a row whose key a query takes out of a column, where it is 0 or NULL.
+pub(crate) const NO_KEY: &str = "3935559000370003845";
+
+/// Whether an error says that a row was to bring its own key and has none.
+pub fn is_no_key(number: u16, message: &[u8]) -> bool {
+    number == ER_DATA_OUT_OF_RANGE
+        && message
+            .windows(NO_KEY.len())
+            .any(|part| part == NO_KEY.as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{is_given_key, is_out_of_range};
+    use super::{is_given_key, is_no_key, is_out_of_range};
+
+    #[test]
+    fn the_errors_of_ours_are_told_apart() {
+        let message = b"BIGINT value is out of range in '(`d`.`u`.`id` is null or `d`.`u`.`id` = 0) * 3935559000370003845'";
+        assert!(is_no_key(1690, message));
+        assert!(!is_no_key(1264, message));
+        assert!(!is_out_of_range(1690, message) && !is_given_key(1690, message));
+    }
 
     const ROW_BEYOND: &[u8] =
         b"BIGINT UNSIGNED value is out of range in 'rownum() * 7046029254386353131'";

@@ -76,6 +76,16 @@ impl QueryPlan {
         })
     }
 
+    /// The statement whose rows bring their keys, and which fails for one that brings none.
+    ///
+    /// # Errors
+    /// [`SpliceError`] when `text` is another one than was planned.
+    pub fn guarded(&self, text: &[u8]) -> Result<Vec<u8>, SpliceError> {
+        let mut out = Vec::with_capacity(text.len().saturating_add(256));
+        self.write(text, &mut out, |_| Err(SpliceError::Text))?;
+        Ok(out)
+    }
+
     fn write(
         &self,
         text: &[u8],

@@ -70,6 +70,11 @@ pub(crate) fn table(table: &now::TableSnapshot) -> before::TableSnapshot {
             now::KeyColumnState::Missing => before::KeyColumnState::Missing,
             now::KeyColumnState::NoTable => before::KeyColumnState::NoTable,
         },
+        traits: table.traits.map(|of| before::TableTraits {
+            watched: of.watched,
+            repeatable: of.repeatable,
+            is_signed: of.is_signed,
+        }),
     }
 }
 

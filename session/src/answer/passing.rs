@@ -1,32 +1,14 @@
 //! Bytes that are passed on untouched.
 
-use crate::answer::after::After;
-use crate::connection::Connection;
-use crate::job::{Job, Next};
-use crate::step::Step;
 use keywright_core::Cause;
 use keywright_rewrite::Flavour;
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header};
 
-/// A command's rest that is still to be passed on, or dropped.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CommandRest {
-    left: usize,
-    continues: bool,
-    /// The command was answered already: its rest goes nowhere.
-    is_refused: bool,
-}
-
-impl CommandRest {
-    fn new(header: Header) -> Self {
-        Self {
-            left: header.total(),
-            continues: header.continues(),
-            is_refused: false,
-        }
-    }
-}
+use crate::answer::after::After;
+use crate::connection::{CommandRest, Connection};
+use crate::job::{Job, Next};
+use crate::step::Step;
 
 impl Connection {
     /// Passes a command on untouched; its answer has this shape and changes that.

@@ -46,6 +46,7 @@ impl Connection {
             Reading::Pass(_)
             | Reading::Insert
             | Reading::Load(_)
+            | Reading::NextValue(_)
             | Reading::Prepare(_)
             | Reading::Execute(_) => None,
         }

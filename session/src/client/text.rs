@@ -3,21 +3,20 @@
 use std::borrow::Cow;
 
 use keywright_rewrite::{
-    Kind, RowsFrom, StateChange, TableName, Unsupported, kind, load_target, named_statement,
-    prepare_source, tables_touched, use_target, without_terminator,
+    Kind, NextValue, RowsFrom, StateChange, TableName, Unsupported, kind, load_target,
+    named_statement, next_value, prepare_source, tables_touched, use_target, without_terminator,
 };
 use keywright_wire::answer::Shape;
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::values::BadValue;
 
-use crate::answer::after::{After, Named, Texts};
+use crate::answer::after::{After, Texts};
 use crate::client::attributes::{UNKNOWN_TYPE, attributes_of};
 use crate::client::decode::Undecoded;
 use crate::connection::Connection;
-use crate::insert::native::Native;
+use crate::insert::leaves_out::Native;
 use crate::job::Next;
-use crate::prepared::text_prepare::TextStatement;
-use crate::server::context::is_harmless_set;
+use crate::server::context::{Named, TextStatement, is_harmless_set};
 
 /// A command that has come whole.
 pub(crate) struct Whole<'a> {
@@ -103,6 +102,8 @@ pub(crate) enum Reading {
     Unsupported(TableName, Unsupported, After),
     /// It may be one, and it cannot be told into which table.
     Hidden(Unsupported),
+    /// It asks for keys of a table with a rule, or may.
+    NextValue(NextValue),
     /// PREPARE of one out of a text.
     Prepare(Box<TextStatement>),
     /// EXECUTE of one that was prepared so.
@@ -177,6 +178,7 @@ impl Connection {
             }
             Ok(Reading::Insert) => self.insert(query, kind),
             Ok(Reading::Load(table)) => self.load(query, &table),
+            Ok(Reading::NextValue(next)) => self.next_value(query, next),
             Ok(Reading::Pass(after)) => match self.enter_named(query.header, query.text) {
                 Some(step) => step.into(),
                 None => self.pass_kind(kind, query, after),
@@ -232,6 +234,11 @@ impl Connection {
 
     fn read_kind(&self, kind: Kind, text: &[u8]) -> Result<Reading, ()> {
         let modes = self.context.modes;
+        if kind == Kind::NextValue
+            && let Some(next) = self.read_next_value(text)?
+        {
+            return Ok(Reading::NextValue(next));
+        }
         let facts = kind.facts();
         Ok(match facts.rows {
             // Where the server's modes are known its table is read once, when it is planned.
@@ -251,6 +258,15 @@ impl Connection {
             | RowsFrom::Unseen
             | RowsFrom::Blank => Reading::Pass(self.after_text(text, facts.changes)),
         })
+    }
+
+    /// The keys that a statement of this kind asks for, if its table may have a rule. `Err`: the server's modes must be known first.
+    pub(crate) fn read_next_value(&self, text: &[u8]) -> Result<Option<NextValue>, ()> {
+        if !self.context.known {
+            return Err(());
+        }
+        let next = next_value(text, &self.context.modes);
+        Ok(next.filter(|next| self.rule_behind(&next.table).is_some()))
     }
 
     /// What a statement sent as text changes.

@@ -1,5 +1,6 @@
 //! The imagined server: it answers questions about its state, and answers everything else with OK.
 
+use keywright_core::KeyBatch;
 use keywright_rewrite::{Load, RowsFrom, StateChange, kind, use_target};
 use keywright_wire::bytes::write_packet;
 use keywright_wire::packets::packets;
@@ -8,30 +9,89 @@ use keywright_wire::protocol::{
 };
 use keywright_wire::rows::{TextResult, write_column, write_ok};
 
-use super::{Columns, Imagine, Imagined};
-use crate::answer::after::Named;
 use crate::answer::last_insert_id::ASK_LAST_INSERT_ID;
+use crate::connection::Connection;
 use crate::insert::loading::START;
-use crate::server::context::probe;
+use crate::server::context::{Named, probe};
 use crate::server::probe::Probe;
 use crate::server::temporary::SHOW_CREATE;
+use crate::step::KeyRequest;
 
 /// utf8mb4_general_ci.
 pub(super) const COLLATION: u16 = 45;
 
-impl Imagined {
+/// What the imagined server answers when it is asked for the state of the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// The database in use.
+    pub database: Option<Vec<u8>>,
+    /// `@@sql_mode`.
+    pub sql_mode: Vec<u8>,
+    /// `@@character_set_client`.
+    pub charset: Vec<u8>,
+    /// `@@auto_increment_increment`.
+    pub increment: u64,
+}
+
+/// A table's columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Columns {
+    /// The visible ones, in their order.
+    Known(Vec<Vec<u8>>),
+    /// There is no such table.
+    NoTable,
+    /// They are not known.
+    NotKnown,
+}
+
+/// What the imagined server and source of keys are asked for.
+pub trait Imagine {
+    /// Example keys.
+    fn keys(&mut self, request: KeyRequest) -> KeyBatch;
+    /// The columns of a table.
+    fn columns(&mut self, schema: &[u8], table: &[u8]) -> Columns;
+}
+
+/// The server, as far as statements and the session's questions show its state.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) state: State,
+    /// The texts that it was sent, apart from the session's own questions.
+    pub(super) sent: Vec<Vec<u8>>,
+    /// A table of which it was asked and nobody knows.
+    pub(super) unknown: Option<Named>,
+    /// A statement set sql_mode to something that its text does not show.
+    pub(super) lost_sql_mode: bool,
+    /// The client has set insert_id for its next INSERT.
+    has_insert_id: bool,
+    /// Temporary tables that were made.
+    temporary: Vec<Named>,
+}
+
+impl Server {
+    /// Behind a login.
+    pub(super) fn new(state: State) -> Self {
+        Self {
+            state,
+            sent: Vec::new(),
+            unknown: None,
+            lost_sql_mode: false,
+            has_insert_id: false,
+            temporary: Vec::new(),
+        }
+    }
+
     /// Answers commands as a server would.
     pub(super) fn serve(
         &mut self,
-        commands: Vec<u8>,
+        of: &Connection,
+        commands: &[u8],
         answers: &mut Vec<u8>,
         imagine: &mut dyn Imagine,
     ) {
-        for (_, payload) in packets(&commands).unwrap_or_default() {
+        for (_, payload) in packets(commands).unwrap_or_default() {
             match payload.split_first() {
-                Some((&COM_QUERY, text))
-                    if text == probe(self.session.connection.context.modes.server) =>
-                {
+                Some((&COM_QUERY, text)) if text == probe(of.context.modes.server) => {
                     self.tell_state(answers)
                 }
                 Some((&COM_QUERY, ASK_LAST_INSERT_ID)) => {
@@ -45,18 +105,16 @@ impl Imagined {
                     self.tell_temporary(text, answers);
                 }
                 Some((&COM_QUERY, text)) => {
-                    self.follow(text);
+                    self.follow(of, text);
                     self.sent.push(text.to_vec());
-                    if self.wants_file(text) {
+                    if wants_file(of, text) {
                         write_packet(&[LOCAL_INFILE, b'f'], 1, answers);
                     } else {
                         write_ok(1, AUTOCOMMIT, answers);
                     }
                 }
                 // What is in tables nobody knows here.
-                Some((&COM_STMT_PREPARE, _))
-                    if matches!(self.session.connection.probe, Some(Probe::Result)) =>
-                {
+                Some((&COM_STMT_PREPARE, _)) if matches!(of.probe, Some(Probe::Result)) => {
                     write_packet(NO_TABLE, 1, answers);
                 }
                 Some((&COM_STMT_PREPARE, text)) => self.tell_columns(text, answers, imagine),
@@ -65,12 +123,6 @@ impl Imagined {
                 Some(_) | None => write_ok(1, AUTOCOMMIT, answers),
             }
         }
-    }
-
-    fn wants_file(&self, text: &[u8]) -> bool {
-        let modes = self.session.connection.context.modes;
-        kind(text, &modes).facts().rows == RowsFrom::File
-            && Load::read(text, &modes).is_ok_and(|load| load.is_local())
     }
 
     fn tell_state(&self, answers: &mut Vec<u8>) {
@@ -134,8 +186,8 @@ impl Imagined {
     }
 
     /// What a statement changes of the state.
-    fn follow(&mut self, text: &[u8]) {
-        let modes = self.session.connection.context.modes;
+    fn follow(&mut self, of: &Connection, text: &[u8]) {
+        let modes = of.context.modes;
         let facts = kind(text, &modes).facts();
         match facts.rows {
             RowsFrom::Written | RowsFrom::File => self.has_insert_id = false,
@@ -155,15 +207,11 @@ impl Imagined {
             }
             StateChange::Variables => self.follow_set(text),
             StateChange::TemporaryMade => {
-                let made = self.session.connection.tables_named(text);
+                let made = of.tables_named(text);
                 self.temporary.extend(made.unwrap_or_default());
             }
             StateChange::TablesDropped => {
-                let dropped = self
-                    .session
-                    .connection
-                    .tables_named(text)
-                    .unwrap_or_default();
+                let dropped = of.tables_named(text).unwrap_or_default();
                 self.temporary.retain(|there| !dropped.contains(there));
             }
             StateChange::Nothing
@@ -193,6 +241,13 @@ impl Imagined {
             Assigned::Unseen => self.lost_sql_mode = true,
         }
     }
+}
+
+/// Whether it is a LOAD DATA LOCAL.
+fn wants_file(of: &Connection, text: &[u8]) -> bool {
+    let modes = of.context.modes;
+    kind(text, &modes).facts().rows == RowsFrom::File
+        && Load::read(text, &modes).is_ok_and(|load| load.is_local())
 }
 
 /// A result of one row.

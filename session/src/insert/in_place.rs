@@ -1,14 +1,7 @@
 //! A long INSERT that is rewritten in the driver's buffer, where the client's bytes lie, and passed on from there.
 
-use keywright_core::KeyBatch;
 use keywright_rewrite::{InPlace, Plan};
-use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES};
-
-use crate::client::text::Query;
-use crate::connection::Connection;
-
-/// Shortest text that is rewritten in place, bytes: a shorter one is copied as quickly.
-const IN_PLACE_BYTES_MIN: usize = 32 << 10;
+use keywright_wire::bytes::HEADER_BYTES;
 
 /// The client's bytes in the driver's buffer.
 pub trait Room {
@@ -32,10 +25,10 @@ impl Room for Vec<u8> {
 /// A statement that is to be rewritten where it lies.
 #[derive(Debug)]
 pub(crate) struct Rewriting {
-    plan: Plan,
-    how: InPlace,
+    pub(crate) plan: Plan,
+    pub(crate) how: InPlace,
     /// Where its text begins.
-    at: usize,
+    pub(crate) at: usize,
 }
 
 impl Rewriting {
@@ -49,34 +42,5 @@ impl Rewriting {
         let text = room.get_mut(self.at..)?;
         self.plan.write_in_place(&self.how, text).ok()?;
         Some(total)
-    }
-}
-
-impl Connection {
-    /// How an INSERT is rewritten where it lies, if it is.
-    pub(crate) fn in_place(
-        &self,
-        query: Query<'_>,
-        plan: &Plan,
-        keys: &KeyBatch,
-    ) -> Option<InPlace> {
-        // What follows it would have to move as well.
-        let is_alone = query.bytes.len() == query.header.total() && query.header.sequence == 0;
-        if !self.writes_in_place || !is_alone || query.text.len() < IN_PLACE_BYTES_MIN {
-            return None;
-        }
-        query.attributes().ok()?;
-        let how = plan.in_place(query.text, keys)?;
-        let total = query.text_at().checked_add(how.new_bytes())?;
-        let is_one_packet = total - HEADER_BYTES < BODY_BYTES_MAX;
-        // Memory was taken for a copy.
-        let fits = how.more_bytes() <= query.text.len();
-        (is_one_packet && fits && total >= query.bytes.len()).then_some(how)
-    }
-
-    /// Writes it there as soon as the driver lets it.
-    pub(crate) fn rewrite_in_place(&mut self, query: Query<'_>, plan: Plan, how: InPlace) {
-        let at = query.text_at();
-        self.rewriting = Some(Rewriting { plan, how, at });
     }
 }

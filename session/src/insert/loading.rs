@@ -8,13 +8,13 @@ use keywright_wire::bytes::{HEADER_BYTES, Header, write_packet};
 use keywright_wire::packets::{error_text, last_packet, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
-use crate::answer::last_insert_id::PendingLastInsertId;
+use crate::answer::reply::PendingLastInsertId;
 use crate::client::decode::{OutOfOrder, Undecoded};
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::local_file::{File, NO_MORE, Room, Sending, Taken, Taking};
 use crate::insert::select::GROWTH;
-use crate::job::{Job, Next, Turn};
+use crate::job::{Job, Next, Turn, Work};
 use crate::judge::{ROWS_FIRST, Reason};
 use crate::rules::OnExplicit;
 use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
@@ -106,22 +106,24 @@ impl Load {
         if is_local {
             // It goes out unchanged and gets an empty file, so that the server checks it before the client sends anything.
             connection.send_own(query.text);
-            Job::Load(load).with(Step::Blocked)
+            Job::Work(load).with(Step::Blocked)
         } else {
             load.ask_keys(connection)
         }
     }
+}
 
-    pub(crate) fn turn(&self) -> Turn {
+impl Work for Load {
+    fn turn(&self) -> Turn {
         self.phase.turn()
     }
 
-    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+    fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
         self.phase = Phase::Ready(keys);
     }
 
     /// The client's bytes, at whose front the command is still.
-    pub(crate) fn on_client(
+    fn on_client(
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
@@ -136,16 +138,98 @@ impl Load {
                 // It came whole before; only where there is no memory any more it is not found so.
                 None if phase.turn() == Turn::Command => {
                     self.phase = phase;
-                    return Job::Load(self).look_at_beginning(connection, bytes);
+                    return Job::Work(self).look_at_beginning(connection, bytes);
                 }
                 None => self.at(phase, Step::Blocked),
             },
         })
     }
 
+    /// The upstream asks for the client's file.
+    fn on_file_wanted(
+        &mut self,
+        connection: &mut Connection,
+        request: &[u8],
+    ) -> Result<Step, OutOfOrder> {
+        match self.phase {
+            Phase::Asked => {
+                // Reports of progress may come before it.
+                self.phase = Phase::Named(last_packet(request).to_vec());
+                connection.gathered.clear();
+                connection.up.extend(NO_MORE);
+                connection.answer.local_file_sent();
+                Ok(Step::Consumed(request.len()))
+            }
+            Phase::Sent(first) => {
+                self.phase = Phase::Sending(first, Sending::Command);
+                Ok(Step::Consumed(request.len()))
+            }
+            Phase::Named(_)
+            | Phase::Taking(_)
+            | Phase::Keys
+            | Phase::Ready(_)
+            | Phase::Starting(_)
+            | Phase::Started(_)
+            | Phase::Sending(..)
+            | Phase::Again
+            | Phase::Refused(_) => Err(OutOfOrder),
+        }
+    }
+
+    /// The upstream's answer has come whole.
+    fn on_reply(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
+        match std::mem::replace(&mut self.phase, Phase::Again) {
+            Phase::Asked => self.file_refused(connection, answer),
+            Phase::Named(request) if matches!(end, Some(End::Ok(_))) => {
+                connection.down.extend(request);
+                self.phase = Phase::Taking(Taking::behind(self.command));
+                Job::Work(self)
+            }
+            Phase::Named(_) => self.file_refused(connection, answer),
+            Phase::Starting(keys) => {
+                self.phase = match end {
+                    Some(End::Ok(_)) => Phase::Started(keys),
+                    Some(End::Error | End::Prepared { .. }) | None => {
+                        Phase::Refused(last_packet(answer).to_vec())
+                    }
+                };
+                let before = PendingLastInsertId::To(self.before);
+                (connection.last_insert_id, connection.pending_last_insert_id) =
+                    (None, Some(before));
+                Job::Work(self)
+            }
+            Phase::Sent(first) => self.answered(connection, answer, (first, false)),
+            Phase::Sending(first, _) => self.answered(connection, answer, (first, true)),
+            phase @ (Phase::Taking(_)
+            | Phase::Keys
+            | Phase::Ready(_)
+            | Phase::Started(_)
+            | Phase::Again
+            | Phase::Refused(_)) => {
+                self.phase = phase;
+                Job::Work(self)
+            }
+        }
+    }
+
+    fn takes_file(&self) -> bool {
+        true
+    }
+
+    fn is_half_way(&self) -> bool {
+        true
+    }
+}
+
+impl Load {
     fn at(mut self: Box<Self>, phase: Phase, step: Step) -> Next {
         self.phase = phase;
-        Job::Load(self).with(step)
+        Job::Work(self).with(step)
     }
 
     /// Command and file as if they were one packet.
@@ -317,78 +401,6 @@ impl Load {
         }
     }
 
-    /// The upstream asks for the client's file.
-    pub(crate) fn on_file_wanted(
-        &mut self,
-        connection: &mut Connection,
-        request: &[u8],
-    ) -> Result<Step, OutOfOrder> {
-        match self.phase {
-            Phase::Asked => {
-                // Reports of progress may come before it.
-                self.phase = Phase::Named(last_packet(request).to_vec());
-                connection.gathered.clear();
-                connection.up.extend(NO_MORE);
-                connection.answer.local_file_sent();
-                Ok(Step::Consumed(request.len()))
-            }
-            Phase::Sent(first) => {
-                self.phase = Phase::Sending(first, Sending::Command);
-                Ok(Step::Consumed(request.len()))
-            }
-            Phase::Named(_)
-            | Phase::Taking(_)
-            | Phase::Keys
-            | Phase::Ready(_)
-            | Phase::Starting(_)
-            | Phase::Started(_)
-            | Phase::Sending(..)
-            | Phase::Again
-            | Phase::Refused(_) => Err(OutOfOrder),
-        }
-    }
-
-    /// The upstream's answer has come whole.
-    pub(crate) fn on_reply(
-        mut self: Box<Self>,
-        connection: &mut Connection,
-        end: Option<End>,
-        answer: &[u8],
-    ) -> Job {
-        match std::mem::replace(&mut self.phase, Phase::Again) {
-            Phase::Asked => self.file_refused(connection, answer),
-            Phase::Named(request) if matches!(end, Some(End::Ok(_))) => {
-                connection.down.extend(request);
-                self.phase = Phase::Taking(Taking::behind(self.command));
-                Job::Load(self)
-            }
-            Phase::Named(_) => self.file_refused(connection, answer),
-            Phase::Starting(keys) => {
-                self.phase = match end {
-                    Some(End::Ok(_)) => Phase::Started(keys),
-                    Some(End::Error | End::Prepared { .. }) | None => {
-                        Phase::Refused(last_packet(answer).to_vec())
-                    }
-                };
-                let before = PendingLastInsertId::To(self.before);
-                (connection.last_insert_id, connection.pending_last_insert_id) =
-                    (None, Some(before));
-                Job::Load(self)
-            }
-            Phase::Sent(first) => self.answered(connection, answer, (first, false)),
-            Phase::Sending(first, _) => self.answered(connection, answer, (first, true)),
-            phase @ (Phase::Taking(_)
-            | Phase::Keys
-            | Phase::Ready(_)
-            | Phase::Started(_)
-            | Phase::Again
-            | Phase::Refused(_)) => {
-                self.phase = phase;
-                Job::Load(self)
-            }
-        }
-    }
-
     /// An error, which to the client comes at once.
     fn file_refused(&self, connection: &mut Connection, answer: &[u8]) -> Job {
         let mut answer = last_packet(answer).to_vec();
@@ -412,13 +424,13 @@ impl Load {
         let error = error_text(last);
         let too_few = error.is_some_and(|(number, message)| is_out_of_range(number, message));
         if too_few && self.grow(connection) {
-            return Job::Load(self);
+            return Job::Work(self);
         }
         connection.forget_command();
         if self.file.is_some() && !is_sent {
             // The file is still there, and is answered together with its command.
             self.phase = Phase::Refused(last.to_vec());
-            return Job::Load(self);
+            return Job::Work(self);
         }
         // Otherwise it was sent on together with its command.
         let then = match self.file {

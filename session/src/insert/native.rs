@@ -5,15 +5,18 @@
 //! for the warnings, which does not clear them.
 
 use keywright_core::Cause;
-use keywright_rewrite::{Flavour, Plan};
+use keywright_rewrite::Flavour;
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{Header, Reader};
 use keywright_wire::packets::{error_of, last_packet, packets, single_ok};
 
 use crate::answer::after::After;
 use crate::answer::errors::write_error;
+use crate::client::decode::Undecoded;
 use crate::connection::Connection;
-use crate::job::{Job, Next};
+use crate::insert::at_fence::{Answered, AtFence};
+use crate::insert::leaves_out::{LeavesOut, Native};
+use crate::job::{Job, Next, Turn, Work};
 use crate::step::{StatementOutcome, Step};
 
 /// The servers' errors where they cannot make another key.
@@ -27,63 +30,6 @@ const LEFT_OUT: &str = "keywright: the table went over to keys, and rows of this
 const LEFT_OUT_OF_PASSED: &str = "keywright: the server had no key for rows of this statement and left them out, as the table went over to keys or \
     its column is full; those with one are in";
 
-/// Which rows the server may leave out at the fence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LeavesOut {
-    /// None: it would refuse the statement.
-    Nothing,
-    /// All of an INSERT IGNORE: none has a key.
-    All,
-    /// Some: others may have one.
-    Some,
-    /// The same of a query that was prepared: by newer rules it does not go out again.
-    OfPreparedQuery,
-}
-
-impl LeavesOut {
-    /// Of an INSERT.
-    pub(crate) fn of(plan: &Plan) -> Self {
-        // A statement with parameters may be carried out for many rows.
-        let is_mixed = (plan.explicit() && plan.rows() > 1) || !plan.key_parameters().is_empty();
-        match (plan.ignore(), is_mixed) {
-            (false, _) => Self::Nothing,
-            (true, false) => Self::All,
-            (true, true) => Self::Some,
-        }
-    }
-
-    /// Whether so many rows may be what is left.
-    fn may_be_so(self, affected_rows: u64) -> bool {
-        match self {
-            Self::Nothing | Self::OfPreparedQuery => false,
-            Self::All => affected_rows == 0,
-            Self::Some => true,
-        }
-    }
-}
-
-/// How an INSERT goes out natively.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Native {
-    pub(crate) rule: usize,
-    pub(crate) leaves_out: LeavesOut,
-    /// Rows for which the server makes an id at most, if that is known.
-    pub(crate) rows_max: Option<u64>,
-}
-
-impl Native {
-    /// Of an INSERT with written rows.
-    pub(crate) fn of(rule: usize, plan: &Plan) -> Self {
-        // A key of the application's may raise the server's counter far.
-        let is_plain = !plan.explicit() && plan.key_parameters().is_empty();
-        Self {
-            rule,
-            leaves_out: LeavesOut::of(plan),
-            rows_max: is_plain.then(|| plan.rows()),
-        }
-    }
-}
-
 /// A native INSERT under way.
 #[derive(Debug)]
 pub(crate) enum NativeInsert {
@@ -94,19 +40,9 @@ pub(crate) enum NativeInsert {
         leaves_out: LeavesOut,
     },
     /// It was answered, and its warnings are asked for.
-    Warnings(Box<Answered>),
+    Warnings(Answered),
     /// The same of one that was passed on, or cannot go out again.
-    PassedWarnings(Box<PassedOn>),
-}
-
-/// Its answer, until the client gets it.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    after: After,
-    end: Option<End>,
-    answer: Vec<u8>,
-    /// How many rows it changed.
-    affected_rows: u64,
+    PassedWarnings(PassedOn),
 }
 
 /// The end of the answer to a command that was passed on, until its client gets it.
@@ -119,32 +55,34 @@ pub(crate) struct PassedOn {
     then: Job,
 }
 
-impl NativeInsert {
+impl Work for NativeInsert {
+    fn turn(&self) -> Turn {
+        Turn::Upstream
+    }
+
+    fn on_client(
+        self: Box<Self>,
+        _connection: &mut Connection,
+        _bytes: &[u8],
+    ) -> Result<Next, Undecoded> {
+        Ok(Job::Work(self).with(Step::Blocked))
+    }
+
     /// The upstream's answer has come whole.
-    pub(crate) fn on_reply(
-        self,
+    fn on_reply(
+        self: Box<Self>,
         connection: &mut Connection,
         end: Option<End>,
         answer: &[u8],
     ) -> Job {
-        match self {
+        match *self {
             Self::Sent { after, leaves_out } => {
                 connection.answer_native((after, leaves_out), end, answer)
             }
-            Self::Warnings(answered) => connection.answer_warnings(*answered, answer),
-            Self::PassedWarnings(passed) => connection.answer_left_out(*passed, answer),
+            Self::Warnings(answered) => connection.answer_warnings(answered, answer),
+            Self::PassedWarnings(passed) => connection.answer_left_out(passed, answer),
         }
     }
-}
-
-/// What the server said to an INSERT that it refused at the fence.
-#[derive(Debug)]
-pub(crate) struct AtFence {
-    /// The version of the rules by which it went out.
-    version: u64,
-    answered: Answered,
-    /// No other rules came in time: the client gets the answer.
-    pub(crate) is_final: bool,
 }
 
 impl Connection {
@@ -170,7 +108,7 @@ impl Connection {
         self.up.extend_from_slice(whole);
         self.answer.expect(shape);
         // It stays at the front until it has its answer.
-        Job::Native(NativeInsert::Sent { after, leaves_out }).with(Step::Blocked)
+        Job::Work(Box::new(NativeInsert::Sent { after, leaves_out })).with(Step::Blocked)
     }
 
     /// A command is passed on that cannot go out again, of a rule that may not give keys yet: MariaDB's warnings are looked at before its
@@ -199,7 +137,7 @@ impl Connection {
             then,
         };
         self.send_own(b"SHOW WARNINGS");
-        Job::Native(NativeInsert::PassedWarnings(Box::new(passed)))
+        Job::Work(Box::new(NativeInsert::PassedWarnings(passed)))
     }
 
     /// The list of its warnings.
@@ -257,7 +195,7 @@ impl Connection {
         {
             let answered = answered(after, done.affected_rows);
             self.send_own(b"SHOW WARNINGS");
-            return Job::Native(NativeInsert::Warnings(Box::new(answered)));
+            return Job::Work(Box::new(NativeInsert::Warnings(answered)));
         }
         self.down.extend_from_slice(answer);
         self.finish(after, end);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    LastInsertIdUse, QueryPlan, SelectConstruct, Unsupported, is_out_of_range, last_insert_id_use,
+    LastInsertIdUse, QueryPlan, SelectConstruct, Unsupported, is_out_of_range, kind,
+    last_insert_id_use,
 };
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::write_packet;
@@ -15,13 +16,13 @@ use keywright_wire::packets::{error_text, single_ok};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
-use crate::answer::last_insert_id::{Reply, names_row_count};
+use crate::answer::reply::{Reply, names_row_count};
 use crate::client::decode::Undecoded;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
-use crate::insert::native::{LeavesOut, Native};
-use crate::job::{Job, Next, Turn};
-use crate::judge::{Facts, ROWS_FIRST, Reason, Verdict, decide};
+use crate::insert::leaves_out::{LeavesOut, Native};
+use crate::job::{Job, Next, Turn, Work};
+use crate::judge::{Facts, ROWS_FIRST, Reason, Verdict, decide, decide_unread};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// How many times more rows the next try has keys for: from a snowflake's 64 by way of 512 to the 4096 of a tick.
@@ -68,6 +69,13 @@ impl Connection {
         }
         match decide(self.policy(Some(index)), &Facts::of_query(&plan)) {
             Verdict::Rewrite => {}
+            Verdict::Pass if plan.is_guarded() => {
+                if let Some(what) = self.forbids_guard(index) {
+                    return self.unsupported(query, Some(index), what);
+                }
+                let kind = kind(query.text, &self.context.modes);
+                return self.guarded_query((kind, query), index, &plan);
+            }
             Verdict::Pass => return self.pass_query(query, After::Nothing),
             Verdict::Observe(what) => {
                 if let Some(what) = what {
@@ -98,6 +106,20 @@ impl Connection {
         }
         let source = Source::Text { front: query.front };
         self.try_select(index, Arc::new(plan), source)
+    }
+
+    /// What keeps a statement from going out with a guard: a row without a key may be found after others have gone in, or the rule says
+    /// that it goes out as it is.
+    pub(crate) fn forbids_guard(&self, rule: usize) -> Option<Unsupported> {
+        let missing = Unsupported::SelectWith(SelectConstruct::KeyMissing);
+        let of = self.rules.rules().get(rule);
+        if decide_unread(self.policy(Some(rule)), missing).is_ok() {
+            return Some(missing);
+        }
+        match of.is_some_and(|rule| rule.repeatable) {
+            true => None,
+            false => Some(Unsupported::SelectWith(SelectConstruct::NotRepeatable)),
+        }
     }
 
     /// Asks for the keys of the first try.
@@ -139,8 +161,8 @@ impl Connection {
     }
 }
 
-impl Select {
-    pub(crate) fn turn(&self) -> Turn {
+impl Work for Select {
+    fn turn(&self) -> Turn {
         match self.phase {
             Phase::Keys => Turn::Keys,
             Phase::Ready(_) | Phase::Again => Turn::Command,
@@ -148,12 +170,12 @@ impl Select {
         }
     }
 
-    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+    fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
         self.phase = Phase::Ready(keys);
     }
 
     /// The command is still at the front: the next try.
-    pub(crate) fn on_client(
+    fn on_client(
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
@@ -167,15 +189,52 @@ impl Select {
             Phase::Ready(keys) => self.send(connection, &whole, keys),
             phase @ (Phase::Keys | Phase::Sent(_)) => {
                 self.phase = phase;
-                Job::Select(self).with(Step::Blocked)
+                Job::Work(self).with(Step::Blocked)
             }
         })
     }
 
+    /// A try was answered: with the error for too few keys, or with the answer that the client gets.
+    fn on_reply(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
+        let too_few =
+            error_text(answer).is_some_and(|(number, message)| is_out_of_range(number, message));
+        if too_few && self.grow(connection) {
+            self.phase = Phase::Again;
+            return Job::Work(self);
+        }
+        connection.forget_command();
+        if too_few {
+            self.refuse_rows(connection);
+            return Job::Answered;
+        }
+        connection.note(Some(self.rule), StatementOutcome::Rewritten);
+        match (single_ok(answer), &self.phase) {
+            // No row went in, so there is no id, but the SELECT may have set LAST_INSERT_ID() itself.
+            (Some((_, _, done)), _) if done.affected_rows == 0 => {
+                connection.last_insert_id = None;
+                connection.down.extend_from_slice(answer);
+            }
+            (_, Phase::Sent(reply)) => connection.answer_insert(reply, end, answer),
+            (_, Phase::Keys | Phase::Ready(_) | Phase::Again) => {}
+        }
+        Job::Answered
+    }
+
+    fn is_half_way(&self) -> bool {
+        true
+    }
+}
+
+impl Select {
     fn ask_keys(mut self: Box<Self>, connection: &Connection) -> Next {
         self.phase = Phase::Keys;
         let step = connection.keys_step(self.rule, self.rows);
-        Job::Select(self).with(step)
+        Job::Work(self).with(step)
     }
 
     fn send(
@@ -198,41 +257,10 @@ impl Select {
         match sent {
             Ok(keys) => {
                 self.phase = Phase::Sent(connection.reply_of_query(&self.plan, &keys));
-                Job::Select(self).with(Step::Blocked)
+                Job::Work(self).with(Step::Blocked)
             }
             Err(step) => step.into(),
         }
-    }
-
-    /// A try was answered: with the error for too few keys, or with the answer that the client gets.
-    pub(crate) fn on_reply(
-        mut self: Box<Self>,
-        connection: &mut Connection,
-        end: Option<End>,
-        answer: &[u8],
-    ) -> Job {
-        let too_few =
-            error_text(answer).is_some_and(|(number, message)| is_out_of_range(number, message));
-        if too_few && self.grow(connection) {
-            self.phase = Phase::Again;
-            return Job::Select(self);
-        }
-        connection.forget_command();
-        if too_few {
-            self.refuse_rows(connection);
-            return Job::Answered;
-        }
-        connection.note(Some(self.rule), StatementOutcome::Rewritten);
-        match (single_ok(answer), &self.phase) {
-            // No row went in, so there is no id, but the SELECT may have set LAST_INSERT_ID() itself.
-            (Some((_, _, done)), _) if done.affected_rows == 0 => {
-                connection.last_insert_id = None;
-                connection.down.extend_from_slice(answer);
-            }
-            (_, Phase::Sent(reply)) => connection.answer_insert(reply, end, answer),
-            (_, Phase::Keys | Phase::Ready(_) | Phase::Again) => {}
-        }
-        Job::Answered
     }
 
     /// More keys for the next try; false if there may be no more.

@@ -2,22 +2,26 @@
 
 use keywright_core::KeyBatch;
 use keywright_rewrite::{
-    Kind, LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
+    InPlace, Kind, LastInsertId, LastInsertIdUse, Plan, QueryPlan, Unsupported, last_insert_id_use,
 };
-use keywright_wire::answer::Shape;
-use keywright_wire::bytes::{HEADER_BYTES, make_packet};
+use keywright_wire::answer::{End, Shape};
+use keywright_wire::bytes::{BODY_BYTES_MAX, HEADER_BYTES, make_packet};
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::After;
-use crate::answer::last_insert_id::names_row_count;
+use crate::answer::reply::names_row_count;
 use crate::client::decode::Undecoded;
 use crate::client::text::Query;
 use crate::connection::Connection;
-use crate::insert::native::Native;
+use crate::insert::in_place::Rewriting;
+use crate::insert::leaves_out::Native;
 use crate::insert::plan::Planned;
-use crate::job::{Job, Next, Turn};
+use crate::job::{Job, Next, Turn, Work};
 use crate::judge::{Facts, Verdict, decide};
 use crate::step::{KeyFailure, StatementOutcome, Step};
+
+/// Shortest text that is rewritten in place, bytes: a shorter one is copied as quickly.
+const IN_PLACE_BYTES_MIN: usize = 32 << 10;
 
 /// An INSERT of rows under way, until it goes out.
 #[derive(Debug)]
@@ -74,7 +78,7 @@ impl Connection {
                     text_bytes: query.text.len(),
                     phase: Phase::Keys,
                 };
-                Job::Insert(Box::new(insert)).with(step)
+                Job::Work(Box::new(insert)).with(step)
             }
             Decided::Query(rule, plan) => self.select(query, rule, plan),
             Decided::Not(next) => next,
@@ -166,28 +170,55 @@ impl Connection {
         }
         Ok(())
     }
+
+    /// How an INSERT is rewritten where it lies, if it is.
+    pub(crate) fn in_place(
+        &self,
+        query: Query<'_>,
+        plan: &Plan,
+        keys: &KeyBatch,
+    ) -> Option<InPlace> {
+        // What follows it would have to move as well.
+        let is_alone = query.bytes.len() == query.header.total() && query.header.sequence == 0;
+        if !self.writes_in_place || !is_alone || query.text.len() < IN_PLACE_BYTES_MIN {
+            return None;
+        }
+        query.attributes().ok()?;
+        let how = plan.in_place(query.text, keys)?;
+        let total = query.text_at().checked_add(how.new_bytes())?;
+        let is_one_packet = total - HEADER_BYTES < BODY_BYTES_MAX;
+        // Memory was taken for a copy.
+        let fits = how.more_bytes() <= query.text.len();
+        (is_one_packet && fits && total >= query.bytes.len()).then_some(how)
+    }
+
+    /// Writes it there as soon as the driver lets it.
+    pub(crate) fn rewrite_in_place(&mut self, query: Query<'_>, plan: Plan, how: InPlace) {
+        let at = query.text_at();
+        self.rewriting = Some(Rewriting { plan, how, at });
+    }
 }
 
-impl Insert {
-    pub(crate) fn turn(&self) -> Turn {
+impl Work for Insert {
+    fn turn(&self) -> Turn {
         match self.phase {
             Phase::Keys => Turn::Keys,
             Phase::Ready(_) => Turn::Command,
         }
     }
 
-    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+    fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
         self.phase = Phase::Ready(keys);
     }
 
     /// The command is still at the front: it goes out with its keys.
-    pub(crate) fn on_client(
+    fn on_client(
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
     ) -> Result<Next, Undecoded> {
         let keys = match std::mem::replace(&mut self.phase, Phase::Keys) {
-            Phase::Keys => return Ok(Job::Insert(self).with(Step::Blocked)),
+            Phase::Keys => return Ok(Job::Work(self).with(Step::Blocked)),
             Phase::Ready(keys) => keys,
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
@@ -223,5 +254,14 @@ impl Insert {
             connection.rewrite_in_place(query, self.plan, how);
         }
         Ok(job.with(Step::Consumed(query.header.total())))
+    }
+
+    fn on_reply(
+        self: Box<Self>,
+        _connection: &mut Connection,
+        _end: Option<End>,
+        _answer: &[u8],
+    ) -> Job {
+        Job::Work(self)
     }
 }

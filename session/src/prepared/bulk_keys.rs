@@ -1,9 +1,10 @@
 //! Keys among the rows of a bulk execution.
 
 mod cast;
+mod fault;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{BulkConstruct, Care, KeyForm, KeyParameter, Prepared, Unsupported};
+use keywright_rewrite::{Care, KeyForm, KeyParameter, Prepared, Unsupported};
 use keywright_wire::bulk::{Bulk, Cell, Indicator};
 use keywright_wire::params::{Param, Type};
 use keywright_wire::values::BadValue;
@@ -11,27 +12,7 @@ use keywright_wire::values::BadValue;
 use crate::prepared::param_keys::{Bound, key_type};
 use cast::{Cast, KeyValues, write_key};
 
-/// Why it gets no keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Malformed,
-    Unsupported(Unsupported),
-}
-
-impl From<BadValue> for Fault {
-    fn from(strange: BadValue) -> Self {
-        match strange {
-            BadValue::Malformed => Self::Malformed,
-            BadValue::Type => Self::Unsupported(Unsupported::Bulk(BulkConstruct::UnknownType)),
-        }
-    }
-}
-
-impl From<Unsupported> for Fault {
-    fn from(what: Unsupported) -> Self {
-        Self::Unsupported(what)
-    }
-}
+pub(crate) use fault::Fault;
 
 /// Which bound keys ask for one.
 #[derive(Debug, Clone, Copy)]

@@ -3,33 +3,14 @@
 
 use std::sync::Arc;
 
-use keywright_rewrite::Unsupported;
+use keywright_rewrite::{QueryPlan, Unsupported};
 use keywright_wire::bytes::Header;
 
-use crate::budget::Held;
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
 use crate::judge::{Reason, decide_unread};
-use crate::prepared::statements::Passed;
+use crate::prepared::statements::{ByOrder, OrderedText, Passed};
 use crate::step::{StatementOutcome, Step};
-
-/// What is kept of such a statement.
-#[derive(Debug, Clone)]
-pub(crate) struct ByOrder {
-    text: Arc<Text>,
-    /// As of a [`crate::prepared::statements::Statement`].
-    schema: u64,
-}
-
-#[derive(Debug)]
-struct Text {
-    rule: usize,
-    text: Vec<u8>,
-    /// As of a [`crate::prepared::statements::Statement`].
-    database: Option<Vec<u8>>,
-    /// The text's memory.
-    _held: Held,
-}
 
 /// What another order of columns makes of it.
 enum Judged {
@@ -43,11 +24,17 @@ enum Judged {
 
 impl Connection {
     /// What is to be kept of one that was judged now; `None`: there is no memory for it.
-    pub(crate) fn by_order(&self, rule: usize, text: &[u8]) -> Option<ByOrder> {
-        let text = Text {
+    pub(crate) fn by_order(
+        &self,
+        rule: usize,
+        text: &[u8],
+        guard: Option<QueryPlan>,
+    ) -> Option<ByOrder> {
+        let text = OrderedText {
             rule,
             text: text.to_vec(),
             database: self.context.database.clone(),
+            guard,
             _held: self.hold(text.len())?,
         };
         Some(ByOrder {
@@ -103,10 +90,15 @@ impl Connection {
         None
     }
 
-    fn judge(&mut self, of: &Text) -> Judged {
+    fn judge(&mut self, of: &OrderedText) -> Judged {
         let changed = Judged::Unsupported(Some(of.rule), Unsupported::TableChanged);
         match self.plan_in(of.database.as_deref(), &of.text) {
-            Ok(Planned::Query(_, plan)) if plan.explicit() => Judged::AsItIs,
+            Ok(Planned::Query(_, plan)) if plan.explicit() => {
+                match of.guard == plan.is_guarded().then_some(plan) {
+                    true => Judged::AsItIs,
+                    false => changed,
+                }
+            }
             Ok(Planned::Pass | Planned::Keyless(_)) => Judged::AsItIs,
             Ok(Planned::Ask(question)) => Judged::Not(self.ask(&question)),
             Ok(Planned::Plan(..) | Planned::Query(..)) => changed,

@@ -34,9 +34,12 @@ impl Connection {
         let named = decode::executed(header, bytes, 5)?;
         let id = self.statements.number(named);
         if !self.statements.ours.contains_key(&id) {
-            return match self.statements.selects.contains_key(&id) {
-                true => Ok(self.execute_select(header, bytes, id)),
-                false => self.execute_passed(header, bytes, named),
+            return if self.statements.selects.contains_key(&id) {
+                Ok(self.execute_select(header, bytes, id))
+            } else if self.statements.nexts.contains_key(&id) {
+                self.execute_next_value(header, bytes, id)
+            } else {
+                self.execute_passed(header, bytes, named)
             };
         }
         match joined(header, bytes, self.gather_bytes_max()) {

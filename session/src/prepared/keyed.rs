@@ -1,10 +1,11 @@
 //! An execution of a prepared INSERT that waits for its keys, with one row of parameters or many.
 
 use keywright_core::KeyBatch;
+use keywright_wire::answer::End;
 
 use crate::client::decode::Undecoded;
 use crate::connection::Connection;
-use crate::job::{Job, Next, Turn};
+use crate::job::{Job, Next, Turn, Work};
 use crate::step::{KeyFailure, Step};
 
 /// An execution under way, until it goes out.
@@ -36,28 +37,30 @@ impl KeyedExecution {
     ) -> Next {
         let step = connection.keys_step(rule, keys);
         let phase = Phase::Keys;
-        Job::Execution(Self { id, is_bulk, phase }).with(step)
+        Job::Work(Box::new(Self { id, is_bulk, phase })).with(step)
     }
+}
 
-    pub(crate) fn turn(&self) -> Turn {
+impl Work for KeyedExecution {
+    fn turn(&self) -> Turn {
         match self.phase {
             Phase::Keys => Turn::Keys,
             Phase::Ready(_) => Turn::Command,
         }
     }
 
-    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+    fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
         self.phase = Phase::Ready(keys);
     }
 
     /// The command is still at the front: it goes out with its keys.
-    pub(crate) fn on_client(
-        self,
+    fn on_client(
+        self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
     ) -> Result<Next, Undecoded> {
         let Phase::Ready(keys) = self.phase else {
-            return Ok(Job::Execution(self).with(Step::Blocked));
+            return Ok(Job::Work(self).with(Step::Blocked));
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
@@ -72,5 +75,14 @@ impl KeyedExecution {
             Ok(execution) => connection.execute_with(header, id, &execution, keys),
             Err(step) => step.into(),
         })
+    }
+
+    fn on_reply(
+        self: Box<Self>,
+        _connection: &mut Connection,
+        _end: Option<End>,
+        _answer: &[u8],
+    ) -> Job {
+        Job::Work(self)
     }
 }

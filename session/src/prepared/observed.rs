@@ -10,7 +10,7 @@ use keywright_wire::bytes::{HEADER_BYTES, Header};
 use keywright_wire::params::execution_types;
 use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 
-use crate::answer::last_insert_id::names_row_count;
+use crate::answer::reply::names_row_count;
 use crate::budget::Held;
 use crate::connection::Connection;
 use crate::insert::plan::Planned;

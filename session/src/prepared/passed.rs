@@ -10,7 +10,8 @@ use keywright_wire::protocol::COM_STMT_BULK_EXECUTE;
 use crate::answer::after::After;
 use crate::client::decode::Undecoded;
 use crate::connection::Connection;
-use crate::insert::native::Native;
+use crate::insert::guarded::Guarded;
+use crate::insert::leaves_out::Native;
 use crate::job::Next;
 use crate::judge::decide_unread;
 use crate::prepared::observed::Execution;
@@ -87,7 +88,11 @@ impl Connection {
             self.note_native(observed.rule, None);
             self.watch_fence(observed.rule);
         }
-        Ok(self.pass_named(header, bytes, named, Shape::of_execution(flags), after))
+        let next = self.pass_named(header, bytes, named, Shape::of_execution(flags), after);
+        Ok(match passed.guarded {
+            Some(rule) => Guarded::in_place_of(next, rule),
+            None => next,
+        })
     }
 
     /// The command at the front, whose statement gets keys now.

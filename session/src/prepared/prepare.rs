@@ -4,22 +4,25 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_core::Cause;
-use keywright_rewrite::{Plan, RowsFrom, StateChange, Unread, Unsupported, kind};
+use keywright_rewrite::{Kind, Plan, RowsFrom, StateChange, Unread, Unsupported, kind};
 use keywright_wire::answer::{End, Shape};
 use keywright_wire::bytes::{HEADER_BYTES, Header, Joined, joined};
 use keywright_wire::packets::{without_injected, write_close, write_command};
 use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::After;
-use crate::answer::last_insert_id::names_row_count;
+use crate::answer::reply::names_row_count;
 use crate::client::attributes::beginning_end;
+use crate::client::decode::Undecoded;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
-use crate::job::{Job, Next};
+use crate::job::{Job, Next, Turn, Work};
 use crate::judge::{Facts, Verdict, decide};
-use crate::prepared::select_prepared::SelectStatement;
-use crate::prepared::statements::{Changes, LAST_PREPARED, Made, Passed, SqlMode, Statement};
+use crate::prepared::select_statement::SelectStatement;
+use crate::prepared::statements::{
+    Changes, LAST_PREPARED, Made, NextStatement, Passed, SqlMode, Statement,
+};
 use crate::step::Step;
 
 /// A statement whose PREPARE is under way, with room for its keys.
@@ -29,15 +32,34 @@ pub(crate) enum Preparing {
     Rows(Statement),
     /// Its rows come from a query.
     Query(SelectStatement),
+    /// It asks for keys.
+    Next(NextStatement),
 }
 
-impl Preparing {
+impl Work for Preparing {
+    fn turn(&self) -> Turn {
+        Turn::Upstream
+    }
+
+    fn on_client(
+        self: Box<Self>,
+        _connection: &mut Connection,
+        _bytes: &[u8],
+    ) -> Result<Next, Undecoded> {
+        Ok(Job::Work(self).with(Step::Blocked))
+    }
+
     /// The upstream's answer has come whole.
-    pub(crate) fn on_reply(self, connection: &mut Connection, end: Option<End>, answer: &[u8]) {
-        match self {
+    fn on_reply(
+        self: Box<Self>,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
+        match *self {
             Self::Rows(mut statement) => {
                 let Some(made) = statement.variants.first_mut() else {
-                    return;
+                    return Job::Idle;
                 };
                 let injected: Vec<u16> = made.prepared.injected.iter().map(|one| one.at).collect();
                 if let Some(number) = connection.tell_prepared(end, answer, &injected) {
@@ -50,7 +72,13 @@ impl Preparing {
                     connection.statements.selects.insert(number, select);
                 }
             }
+            Self::Next(next) => {
+                if let Some(number) = connection.tell_prepared(end, answer, &next.injected()) {
+                    connection.statements.nexts.insert(number, next);
+                }
+            }
         }
+        Job::Idle
     }
 }
 
@@ -70,7 +98,15 @@ impl Connection {
             Ok(true) => return self.unsupported_prepare(query, None, Unsupported::Blank),
             Err(step) => return step.into(),
         }
-        let facts = kind(query.text, &self.context.modes).facts();
+        let kind = kind(query.text, &self.context.modes);
+        if kind == Kind::NextValue {
+            match self.read_next_value(query.text) {
+                Err(()) => return self.ask_context().into(),
+                Ok(Some(next)) => return self.prepare_next_value(query, &next),
+                Ok(None) => {}
+            }
+        }
+        let facts = kind.facts();
         match facts.rows {
             RowsFrom::Written if !self.may_be_ruled(query.text) => {
                 self.prepare_passed(query, Changes::Nothing)
@@ -189,8 +225,7 @@ impl Connection {
             is_passed: false,
         };
         self.forget_command();
-        Job::Prepare(Box::new(Preparing::Rows(statement)))
-            .with(Step::Consumed(query.header.total()))
+        Job::Work(Box::new(Preparing::Rows(statement))).with(Step::Consumed(query.header.total()))
     }
 
     /// A statement that is too long to gather: it is passed on unless it may be for a table with a rule.

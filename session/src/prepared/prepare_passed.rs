@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use keywright_rewrite::{Plan, StateChange, Unsupported};
+use keywright_rewrite::{Plan, QueryPlan, StateChange, Unsupported};
 use keywright_wire::answer::Shape;
+use keywright_wire::packets::write_command;
+use keywright_wire::protocol::COM_STMT_PREPARE;
 
 use crate::answer::after::After;
 use crate::client::text::Query;
 use crate::connection::Connection;
-use crate::insert::native::Native;
-use crate::job::Next;
+use crate::insert::leaves_out::Native;
+use crate::job::{Job, Next};
 use crate::judge::decide_unread;
-use crate::prepared::by_order::ByOrder;
-use crate::prepared::statements::{ByMode, Changes, Observed, ObservedInsert, Passed};
+use crate::prepared::statements::{ByMode, ByOrder, Changes, Observed, ObservedInsert, Passed};
 use crate::server::context::is_harmless_set;
-use crate::step::StatementOutcome;
+use crate::step::{StatementOutcome, Step};
 
 impl Connection {
     /// Prepares a statement that is passed on whenever it is executed.
@@ -37,6 +38,34 @@ impl Connection {
             ..self.passed(query.text, Changes::Nothing)
         };
         self.prepare_noted(query, noted)
+    }
+
+    /// Prepares an INSERT … SELECT whose rows bring their keys, so that it fails for one that brings none.
+    pub(crate) fn prepare_guarded(
+        &mut self,
+        query: Query<'_>,
+        rule: usize,
+        plan: QueryPlan,
+    ) -> Next {
+        let Ok(text) = plan.guarded(query.text) else {
+            let what = Unsupported::NotAsPlanned;
+            return self.unsupported_prepare(query, Some(rule), what);
+        };
+        let Some(by_order) = self.by_order(rule, query.text, Some(plan)) else {
+            return self.refuse_texts(query.header).into();
+        };
+        let sql_mode = self.sql_mode();
+        let noted = Passed {
+            by_mode: Some(ByMode { rule, sql_mode }),
+            by_order: Some(by_order),
+            guarded: Some(rule),
+            ..self.passed(query.text, Changes::Nothing)
+        };
+        write_command(COM_STMT_PREPARE, &text, &mut self.up);
+        self.answer.expect(Shape::Prepare);
+        self.forget_command();
+        let after = After::Prepared(Box::new(noted));
+        Job::Passing(after).with(Step::Consumed(query.header.total()))
     }
 
     /// What is noted of a statement that is passed on.

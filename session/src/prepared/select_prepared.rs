@@ -16,8 +16,7 @@ use keywright_wire::params::{Execution, Param, Type};
 use keywright_wire::protocol::COM_STMT_PREPARE;
 use keywright_wire::values::BadValue;
 
-use crate::answer::last_insert_id::names_row_count;
-use crate::budget::Held;
+use crate::answer::reply::names_row_count;
 use crate::client::attributes::UNKNOWN_TYPE;
 use crate::client::text::{Query, Whole};
 use crate::connection::Connection;
@@ -27,47 +26,9 @@ use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::param_keys::KeyValues;
 use crate::prepared::prepare::Preparing;
 use crate::prepared::refresh::Refreshed;
+use crate::prepared::select_statement::SelectStatement;
 use crate::prepared::statements::{Changes, Observed, ObservedInsert};
 use crate::step::{KeyFailure, Step};
-
-/// A prepared INSERT … SELECT.
-#[derive(Debug)]
-pub(crate) struct SelectStatement {
-    rule: usize,
-    pub(crate) text: Vec<u8>,
-    /// As of a [`crate::prepared::statements::Statement`].
-    pub(crate) database: Option<Vec<u8>>,
-    /// The text's memory.
-    _held: Held,
-    pub(crate) plan: Arc<QueryPlan>,
-    /// As of a [`crate::prepared::statements::Statement`].
-    pub(crate) schema: u64,
-    pub(crate) is_passed: bool,
-    /// Whether a 0 was no key when it was prepared.
-    zero_is_value: Option<bool>,
-    /// The number of the first parameter that the client does not know of.
-    at: u16,
-    injected: &'static [InQuery],
-    types: Option<Vec<Type>>,
-    /// Parameters whose values were sent as long data.
-    pub(crate) long_data: BTreeSet<u16>,
-    sees: bool,
-    /// It asks for ROW_COUNT().
-    counts: bool,
-}
-
-impl SelectStatement {
-    /// A parameter's value is sent as long data: where the server has that parameter.
-    pub(crate) fn add_long_data(&mut self, index: u16) -> u16 {
-        self.long_data.insert(index);
-        let more = u16::try_from(self.injected.len()).unwrap_or(u16::MAX);
-        index.saturating_add(if index >= self.at { more } else { 0 })
-    }
-
-    pub(crate) fn injected(&self) -> Vec<u16> {
-        (self.at..).take(self.injected.len()).collect()
-    }
-}
 
 impl Connection {
     /// COM_STMT_PREPARE of an INSERT … SELECT that was read.
@@ -82,11 +43,17 @@ impl Connection {
                 return self.refuse_statement(query.header).into();
             }
             Verdict::Rewrite => {}
+            Verdict::Pass if plan.is_guarded() => {
+                return match self.forbids_guard(index) {
+                    Some(what) => self.unsupported_prepare(query, Some(index), what),
+                    None => self.prepare_guarded(query, index, plan),
+                };
+            }
             Verdict::Pass => {
                 let by_mode = plan.by_mode().then_some(index);
                 let by_order = match plan.by_order() {
                     false => None,
-                    true => match self.by_order(index, query.text) {
+                    true => match self.by_order(index, query.text, None) {
                         None => return self.refuse_texts(query.header).into(),
                         kept => kept,
                     },
@@ -145,7 +112,7 @@ impl Connection {
             sees: last_insert_id_use(query.text, &self.context.modes) != LastInsertIdUse::Nothing,
             counts: names_row_count(query.text),
         };
-        Job::Prepare(Box::new(Preparing::Query(select))).with(Step::Consumed(query.header.total()))
+        Job::Work(Box::new(Preparing::Query(select))).with(Step::Consumed(query.header.total()))
     }
 
     /// COM_STMT_EXECUTE of a prepared INSERT … SELECT: asks for the keys of its first try.

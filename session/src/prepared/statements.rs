@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use keywright_core::KeyBatch;
-use keywright_rewrite::{Flavour, Plan, Prepared, TableName, Unsupported, Variant};
+use keywright_rewrite::{
+    Flavour, KeyForm, NextValue, Plan, Prepared, QueryPlan, TableName, Unsupported, Variant,
+};
 use keywright_wire::params::Type;
 
-use crate::answer::after::Named;
-use crate::answer::last_insert_id::Effect;
+use crate::answer::reply::Effect;
 use crate::budget::Held;
-use crate::insert::native::{LeavesOut, Native};
-use crate::prepared::by_order::ByOrder;
-use crate::prepared::select_prepared::SelectStatement;
+use crate::insert::leaves_out::{LeavesOut, Native};
+use crate::prepared::select_statement::SelectStatement;
+use crate::server::context::Named;
 
 /// MariaDB's number for the statement that was prepared last.
 pub(crate) const LAST_PREPARED: u32 = u32::MAX;
@@ -126,6 +127,8 @@ pub(crate) struct Passed {
     pub(crate) by_mode: Option<ByMode>,
     /// An INSERT whose keys are its own as long as the columns of its table are in such an order.
     pub(crate) by_order: Option<ByOrder>,
+    /// The rule of an INSERT … SELECT that fails for a row that brings no key of its own.
+    pub(crate) guarded: Option<usize>,
     /// An INSERT on the table of a rule that only observed.
     pub(crate) observed: Option<Arc<Observed>>,
     /// The rules whose tables its text may name.
@@ -197,6 +200,7 @@ impl Default for Passed {
             keyless: None,
             by_mode: None,
             by_order: None,
+            guarded: None,
             observed: None,
             named: Vec::new(),
         }
@@ -220,12 +224,53 @@ pub(crate) enum Changes {
     },
 }
 
+/// What is kept of an INSERT … SELECT that brings its own keys and lists no columns.
+#[derive(Debug, Clone)]
+pub(crate) struct ByOrder {
+    pub(crate) text: Arc<OrderedText>,
+    /// As of a [`Statement`].
+    pub(crate) schema: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct OrderedText {
+    pub(crate) rule: usize,
+    pub(crate) text: Vec<u8>,
+    /// As of a [`Statement`].
+    pub(crate) database: Option<Vec<u8>>,
+    /// How it was prepared, if with a guard.
+    pub(crate) guard: Option<QueryPlan>,
+    /// The text's memory.
+    pub(crate) _held: Held,
+}
+
+/// A prepared statement that asks for keys.
+#[derive(Debug)]
+pub(crate) struct NextStatement {
+    /// Its table is named in full.
+    pub(crate) next: NextValue,
+    /// What its parameters are.
+    pub(crate) form: KeyForm,
+    /// The memory of its text.
+    pub(crate) _held: Held,
+}
+
+impl NextStatement {
+    /// The parameters that its client does not know of: all.
+    pub(crate) fn injected(&self) -> Vec<u16> {
+        let count = u16::try_from(self.next.count).unwrap_or(u16::MAX);
+        (0..count).collect()
+    }
+}
+
 /// All prepared statements of a connection.
 #[derive(Debug)]
 pub(crate) struct Statements {
     pub(crate) ours: BTreeMap<u32, Statement>,
     /// Those whose rows come from a query.
     pub(crate) selects: BTreeMap<u32, SelectStatement>,
+    /// Those that ask for keys.
+    pub(crate) nexts: BTreeMap<u32, NextStatement>,
     pub(crate) passed: BTreeMap<u32, Passed>,
     /// By the client's number: the same text as the client's, prepared too.
     pub(crate) as_is: BTreeMap<u32, u32>,
@@ -245,6 +290,7 @@ impl Statements {
         Self {
             ours: BTreeMap::new(),
             selects: BTreeMap::new(),
+            nexts: BTreeMap::new(),
             passed: BTreeMap::new(),
             as_is: BTreeMap::new(),
             last: LAST_PREPARED,
@@ -269,7 +315,8 @@ impl Statements {
 
     /// Whether no further one on a rule's table may be prepared.
     pub(crate) fn is_full(&self) -> bool {
-        self.ours.len().saturating_add(self.selects.len()) >= self.max
+        let others = self.selects.len().saturating_add(self.nexts.len());
+        self.ours.len().saturating_add(others) >= self.max
     }
 
     /// Whether there is an INSERT that goes by the list of rules.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, KeyBatch};
 use keywright_rewrite::{
-    CharsetClass, InsertHead, Kind, Modes, Plan, PrepareSource, Unread, Unsupported, execute_by,
+    CharsetClass, InsertHead, Kind, Plan, PrepareSource, Unread, Unsupported, execute_by,
     quote_string, without_terminator,
 };
 use keywright_wire::answer::{End, Shape};
@@ -15,34 +15,17 @@ use keywright_wire::packets::write_command;
 use keywright_wire::protocol::COM_QUERY;
 
 use crate::answer::after::{After, Texts};
-use crate::answer::last_insert_id::Reply;
-use crate::budget::Held;
+use crate::answer::reply::Reply;
 use crate::client::decode::Undecoded;
 use crate::client::text::{Query, Reading, Whole};
 use crate::connection::Connection;
 use crate::insert::values::Decided;
-use crate::job::{Job, Next, Turn};
-use crate::server::context::Context;
+use crate::job::{Job, Next, Turn, Work};
+use crate::server::context::{Context, TextStatement};
 use crate::step::{KeyFailure, StatementOutcome, Step};
 
 /// The name of the proxy's own statement. Its keys are used up, so nobody else may execute it.
 const OWN_NAME: &str = "keywright execute";
-
-/// A statement that was prepared out of a text.
-#[derive(Debug, Clone)]
-pub(crate) struct TextStatement {
-    name: Vec<u8>,
-    /// The rule of its table when it was prepared.
-    rule: usize,
-    text: Vec<u8>,
-    /// The text's memory, once it is to be kept.
-    _held: Option<Arc<Held>>,
-    /// Names without schema and the text itself were read in this state.
-    database: Option<Vec<u8>>,
-    modes: Modes,
-    /// A later statement may have prepared another one of this name.
-    is_doubtful: bool,
-}
 
 /// EXECUTE of one under way, until it goes out.
 #[derive(Debug)]
@@ -249,7 +232,7 @@ impl Connection {
                         front: query.front,
                         phase: Phase::Keys,
                     };
-                    Job::TextExecution(Box::new(execution)).with(step)
+                    Job::Work(Box::new(execution)).with(step)
                 }
                 Decided::Query(rule, _) => self.unsupported(query, Some(rule), Unsupported::Select),
                 Decided::Not(next) => next,
@@ -265,8 +248,8 @@ impl Connection {
     }
 }
 
-impl TextExecution {
-    pub(crate) fn turn(&self) -> Turn {
+impl Work for TextExecution {
+    fn turn(&self) -> Turn {
         match self.phase {
             Phase::Keys => Turn::Keys,
             Phase::Ready(_) | Phase::Prepared(_) => Turn::Command,
@@ -274,30 +257,52 @@ impl TextExecution {
         }
     }
 
-    pub(crate) fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
+    fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
         self.phase = Phase::Ready(keys);
     }
 
     /// The command is still at the front.
-    pub(crate) fn on_client(
+    fn on_client(
         mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
     ) -> Result<Next, Undecoded> {
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
-            return Job::TextExecution(self).look_at_beginning(connection, bytes);
+            return Job::Work(self).look_at_beginning(connection, bytes);
         };
         Ok(match std::mem::replace(&mut self.phase, Phase::Keys) {
             Phase::Ready(keys) => self.prepare(connection, whole.header, keys),
             Phase::Prepared(reply) => self.execute(connection, &whole, reply),
             phase @ (Phase::Keys | Phase::Preparing(_)) => {
                 self.phase = phase;
-                Job::TextExecution(self).with(Step::Blocked)
+                Job::Work(self).with(Step::Blocked)
             }
         })
     }
 
+    /// The server's answer to that.
+    fn on_reply(
+        mut self: Box<Self>,
+        connection: &mut Connection,
+        end: Option<End>,
+        answer: &[u8],
+    ) -> Job {
+        match (std::mem::replace(&mut self.phase, Phase::Keys), end) {
+            (Phase::Preparing(reply), Some(End::Ok(_))) => {
+                self.phase = Phase::Prepared(reply);
+                Job::Work(self)
+            }
+            (_, _) => connection.fail_own(answer),
+        }
+    }
+
+    fn is_half_way(&self) -> bool {
+        true
+    }
+}
+
+impl TextExecution {
     /// Prepares the text with its keys.
     fn prepare(
         mut self: Box<Self>,
@@ -334,23 +339,7 @@ impl TextExecution {
         connection.context.has_own_text = true;
         self.phase = Phase::Preparing(connection.reply(plan, plan.last_insert_id(), &keys));
         connection.send_own(&text);
-        Job::TextExecution(self).with(Step::Blocked)
-    }
-
-    /// The server's answer to that.
-    pub(crate) fn on_reply(
-        mut self: Box<Self>,
-        connection: &mut Connection,
-        end: Option<End>,
-        answer: &[u8],
-    ) -> Job {
-        match (std::mem::replace(&mut self.phase, Phase::Keys), end) {
-            (Phase::Preparing(reply), Some(End::Ok(_))) => {
-                self.phase = Phase::Prepared(reply);
-                Job::TextExecution(self)
-            }
-            (_, _) => connection.fail_own(answer),
-        }
+        Job::Work(self).with(Step::Blocked)
     }
 
     /// The client's EXECUTE, of the statement that has the keys.

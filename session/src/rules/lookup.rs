@@ -3,8 +3,8 @@
 use keywright_rewrite::{InsertHead, Modes, TableName, Unread};
 
 use crate::connection::Connection;
+use crate::server::context::Unseen;
 use crate::server::question::Question;
-use crate::server::temporary::Unseen;
 
 impl Connection {
     /// The rule for a table as a statement names it; none for a temporary table that hides it.

@@ -1,14 +1,13 @@
 //! The server's state as far as it decides how a statement is read, and how the session finds it out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use keywright_rewrite::{CharsetClass, Flavour, Modes, Server};
 use keywright_wire::bytes::Reader;
 use keywright_wire::protocol::{NO_BACKSLASH_ESCAPES, NULL};
 
-use crate::answer::after::Named;
-use crate::prepared::text_prepare::TextStatement;
-use crate::server::temporary::{Temporary, Unseen};
+use crate::budget::Held;
 use crate::step::SessionFacts;
 
 /// Asks for everything that the session must know. One row of text, in no character set of the client's choice.
@@ -35,6 +34,44 @@ pub(crate) const PROBE_COLUMNS: usize = 6;
 
 /// How many tables newer than the last schema refresh are remembered as having the column of their rule.
 const WITH_KEY_MAX: usize = 32;
+
+/// Schema and table.
+pub(crate) type Named = (Vec<u8>, Vec<u8>);
+
+/// A temporary table that was made, or may have been.
+#[derive(Debug, Clone)]
+pub(crate) struct Temporary {
+    pub(crate) name: Named,
+    /// It may not exist. The session's state counts as not known while there is such a table.
+    pub(crate) is_doubtful: bool,
+}
+
+/// What is known of temporary tables that are made where the proxy does not see it: by procedures, EXECUTE and RENAME. Stored
+/// functions and triggers could make them too; the proxy does not follow those, since any statement may call them.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Unseen {
+    /// None was made.
+    #[default]
+    None,
+    /// Any may have been, but for those that hide these.
+    Except(Vec<Named>),
+}
+
+/// A statement that was prepared out of a text.
+#[derive(Debug, Clone)]
+pub(crate) struct TextStatement {
+    pub(crate) name: Vec<u8>,
+    /// The rule of its table when it was prepared.
+    pub(crate) rule: usize,
+    pub(crate) text: Vec<u8>,
+    /// The text's memory, once it is to be kept.
+    pub(crate) _held: Option<Arc<Held>>,
+    /// Names without schema and the text itself were read in this state.
+    pub(crate) database: Option<Vec<u8>>,
+    pub(crate) modes: Modes,
+    /// A later statement may have prepared another one of this name.
+    pub(crate) is_doubtful: bool,
+}
 
 /// State of the server's session.
 #[derive(Debug, Clone)]

@@ -4,9 +4,8 @@ use keywright_rewrite::quote_name;
 use keywright_wire::bytes::Reader;
 use keywright_wire::packets::{only_row, packets};
 
-use crate::answer::after::Named;
 use crate::connection::Connection;
-use crate::server::context::Context;
+use crate::server::context::{Context, Named, Temporary, Unseen};
 use crate::server::probe::Probe;
 use crate::step::Step;
 
@@ -21,25 +20,6 @@ pub(crate) const SHOW_CREATE: &[u8] = b"SHOW CREATE TABLE ";
 /// The columns of the answer, and how its text begins for a temporary table.
 const COLUMNS: usize = 2;
 const BEGINNING: &[u8] = b"CREATE TEMPORARY TABLE";
-
-/// A temporary table that was made, or may have been.
-#[derive(Debug, Clone)]
-pub(crate) struct Temporary {
-    name: Named,
-    /// It may not exist. The session's state counts as not known while there is such a table.
-    is_doubtful: bool,
-}
-
-/// What is known of temporary tables that are made where the proxy does not see it: by procedures, EXECUTE and RENAME. Stored
-/// functions and triggers could make them too; the proxy does not follow those, since any statement may call them.
-#[derive(Debug, Clone, Default)]
-pub(crate) enum Unseen {
-    /// None was made.
-    #[default]
-    None,
-    /// Any may have been, but for those that hide these.
-    Except(Vec<Named>),
-}
 
 impl Context {
     /// Any of them may have been dropped, or have another name.

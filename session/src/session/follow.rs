@@ -29,7 +29,7 @@ impl Session {
     /// ended it, and does not say so. Between two commands; false: there is nothing to ask.
     pub fn ask_whether_open(&mut self) -> bool {
         let is_waited_for = self.connection.goes_on.is_some() && self.connection.is_status_old;
-        if !is_waited_for || !self.is_at_command() || matches!(self.job, Job::Several(_)) {
+        if !is_waited_for || !self.is_at_command() || self.has_several() {
             return false;
         }
         self.connection.ask_status();

@@ -48,6 +48,8 @@ const INSERTS: &[&str] = &[
     "INSERT INTO {t} (a) VALUES ('",
     "/*! INSERT */ INTO {t} (a) VALUES (1)",
     "INSERT INTO {t} PARTITION (p0) (a) VALUES (1)",
+    "SELECT NEXT VALUE FOR {t}",
+    "SELECT NEXT {n} VALUES FOR {t} AS id",
 ];
 
 const SELECTS: &[&str] = &[

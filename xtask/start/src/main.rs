@@ -18,10 +18,19 @@ fn main() -> ExitCode {
         );
     }
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let error = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    command
         .args(["run", "--package", "xtask", "--"])
-        .args(arguments)
-        .exec();
+        .args(arguments);
+    // What it tells of this package is what some build scripts (ring's) look at: they, and all that depends on them, would run anew.
+    let told = env::vars_os().map(|(name, _)| name).filter(|name| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    });
+    for name in told {
+        command.env_remove(name);
+    }
+    let error = command.exec();
     eprintln!("error: starting cargo: {error}");
     ExitCode::FAILURE
 }

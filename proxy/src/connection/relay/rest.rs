@@ -1,5 +1,6 @@
 //! A connection on which there is nothing to pass: memory is given back, a newer snapshot is taken, and statements wait for them.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -97,6 +98,7 @@ impl Relay {
         if update == RulesUpdate::Taken {
             self.context.tally.note(self.session.events());
             self.context.sources = snapshot.sources();
+            self.context.logged = Arc::clone(&snapshot.logged);
             self.context.tally = snapshot.tally();
             if let Some(entered) = &self.context.entered {
                 entered.follows(Some(self.session.version()));

@@ -6,7 +6,7 @@ use keywright_wire::bytes::write_lenenc;
 use keywright_wire::params::Type;
 use keywright_wire::values::BadValue;
 
-use super::Fault;
+use crate::prepared::bulk_keys::fault::Fault;
 use crate::prepared::param_keys::key_type;
 
 /// BIGINT.

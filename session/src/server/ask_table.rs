@@ -1,0 +1,190 @@
+//! How the session asks about a table. It asks for columns by preparing a SELECT, which is never executed.
+
+use keywright_rewrite::{KeyForm, ResultColumn, TableName, quote_name};
+use keywright_wire::capability::EXTENDED_METADATA;
+use keywright_wire::packets::{
+    ColumnType, column_names, error_of, only_column, prepared_id, result_columns, write_close,
+};
+
+use crate::connection::Connection;
+use crate::job::Job;
+use crate::rules::{KeyColumnState, Rule};
+use crate::server::context::Named;
+use crate::server::probe::Probe;
+use crate::server::question::{KeyThere, Question};
+use crate::step::Step;
+
+/// Error numbers of the server: no such table, no such schema, no schema chosen, no such column, no privilege to read the table, or
+/// the column.
+const NO_TABLE: u16 = 1146;
+const NO_SCHEMA: u16 = 1049;
+const NO_DATABASE: u16 = 1046;
+const NO_COLUMN: u16 = 1054;
+const NO_SELECT: u16 = 1142;
+const NO_SELECT_OF_COLUMN: u16 = 1143;
+
+impl Connection {
+    /// Whether a table has its rule's column, and room in it. The session asks before each statement on a table that lacked the column at
+    /// the last schema refresh. Of newer tables and of views it asks until the answer is yes.
+    pub(crate) fn key_there(
+        &self,
+        table: &TableName,
+        index: usize,
+        rule: &Rule,
+    ) -> Result<KeyThere, Question> {
+        let (schema, name) = self.named(table);
+        let if_untold = match self.rules.key_column_state(schema, name) {
+            KeyColumnState::Present if !self.context.doubts_tables => return Ok(KeyThere::Yes),
+            KeyColumnState::Present if self.context.has_key(schema, name) => {
+                return Ok(KeyThere::Yes);
+            }
+            KeyColumnState::Present if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
+            KeyColumnState::Present => KeyThere::Yes,
+            KeyColumnState::TooNarrow if rule.form != KeyForm::Integer => {
+                return Ok(KeyThere::Narrow);
+            }
+            KeyColumnState::TooNarrow => KeyThere::Narrow,
+            KeyColumnState::NoTable if self.context.has_key(schema, name) => {
+                return Ok(KeyThere::Yes);
+            }
+            // In another character set it would be another name.
+            KeyColumnState::NoTable if !rule.column.is_ascii() => return Ok(KeyThere::Yes),
+            KeyColumnState::NoTable => KeyThere::Yes,
+            KeyColumnState::Missing => KeyThere::No,
+        };
+        match self.table_report.key {
+            Some(KeyThere::Untold) => Ok(if_untold),
+            // The view has changed, and the server refuses what was made for the old one.
+            Some(KeyThere::No) if self.rules.view(index).is_some() => Ok(KeyThere::Yes),
+            Some(there) => Ok(there),
+            None => Err(Question::Key(table.clone(), index)),
+        }
+    }
+
+    /// Which changes of tables what is known of the statement's table is behind.
+    pub(crate) fn judged_at(&self) -> u64 {
+        let asked_at = self.table_report.asked_at;
+        asked_at.unwrap_or_else(|| self.schema_changes())
+    }
+
+    /// Puts a question to the server.
+    pub(crate) fn ask(&mut self, question: &Question) -> Step {
+        self.table_report.asked_at = Some(self.judged_at());
+        let mut text = b"SELECT ".to_vec();
+        let (table, probe) = match question {
+            Question::Hidden(table) => {
+                let (schema, name) = self.named(table);
+                return self.ask_hidden((schema.to_vec(), name.to_vec()));
+            }
+            Question::Result(query) => {
+                return self.ask_by_preparing(query, Probe::Result);
+            }
+            Question::Columns(table) => {
+                text.push(b'*');
+                (table, Probe::Columns)
+            }
+            Question::Key(table, index) => {
+                let rule = self.rules.rules().get(*index);
+                let column = rule.map_or("", |rule| &rule.column);
+                quote_name(column.as_bytes(), &mut text);
+                let (schema, name) = self.named(table);
+                let named = (schema.to_vec(), name.to_vec());
+                (table, Probe::Key(named, *index))
+            }
+        };
+        text.extend_from_slice(b" FROM ");
+        if let Some(schema) = &table.schema {
+            quote_name(schema, &mut text);
+            text.push(b'.');
+        }
+        quote_name(&table.table, &mut text);
+        self.ask_by_preparing(&text, probe)
+    }
+
+    /// The answer to [`Question::Columns`].
+    pub(crate) fn answer_columns(&mut self, answer: &[u8]) {
+        self.close_question(answer);
+        // Of a table that is not there the server will say so itself. Otherwise the columns stay unknown.
+        self.table_report.missing = error_of(answer).is_some_and(says_no_table);
+        self.table_report.columns = Some(column_names(answer).unwrap_or_default());
+    }
+
+    /// The answer to [`Question::Result`].
+    pub(crate) fn answer_result(&mut self, answer: &[u8]) {
+        self.close_question(answer);
+        let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;
+        let columns = result_columns(answer, is_extended, self.deprecates_eof());
+        let columns = columns.unwrap_or_default().into_iter();
+        let result = columns.map(|column| ResultColumn {
+            is_integer: column.of_type.integer_bits() > 0,
+            is_not_null: column.of_type.is_not_null(),
+            name: column.name,
+        });
+        self.table_report.result = Some(result.collect());
+    }
+
+    /// The answer to [`Question::Key`].
+    pub(crate) fn answer_key(&mut self, table: Named, index: usize, answer: &[u8]) -> Job {
+        self.close_question(answer);
+        let key_column = self.rules.key_column_state(&table.0, &table.1);
+        let there = match error_of(answer) {
+            None if self.is_narrow(index, answer) => KeyThere::Narrow,
+            None => KeyThere::Yes,
+            Some(NO_COLUMN) => KeyThere::No,
+            // The table may be created a moment later, and then the statement must have a key.
+            Some(NO_SELECT | NO_SELECT_OF_COLUMN | NO_TABLE | NO_SCHEMA | NO_DATABASE) => {
+                KeyThere::Untold
+            }
+            Some(_) if key_column == KeyColumnState::Missing => return self.fail_own(answer),
+            Some(_) => KeyThere::Untold,
+        };
+        if there == KeyThere::Yes
+            && matches!(
+                key_column,
+                KeyColumnState::NoTable | KeyColumnState::Present
+            )
+        {
+            self.context.note_key(table);
+        }
+        self.table_report.key = Some(there);
+        Job::Idle
+    }
+
+    /// A statement with a key failed. If the column is missing, the table has changed.
+    pub(crate) fn doubt_tables(&mut self, answer: &[u8]) {
+        if error_of(answer) == Some(NO_COLUMN) {
+            self.context.doubt_tables();
+        }
+    }
+
+    /// How often tables may have been changed, as far as this connection knows.
+    pub(crate) fn schema_changes(&self) -> u64 {
+        let all = self.rules.schema().all();
+        all.wrapping_add(self.context.doubts)
+    }
+
+    /// Whether the column that an answer describes is too small for the keys of a rule, as far as that can be told: the room for
+    /// text depends on the character set of the connection.
+    fn is_narrow(&self, index: usize, answer: &[u8]) -> bool {
+        let Some(rule) = self.rules.rules().get(index) else {
+            return false;
+        };
+        let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;
+        let bits = only_column(answer, is_extended).map(ColumnType::integer_bits);
+        match rule.form {
+            KeyForm::Integer => bits.is_some_and(|bits| bits < rule.bits_max),
+            KeyForm::Text | KeyForm::Bytes => bits.is_some_and(|bits| bits > 0),
+        }
+    }
+
+    fn close_question(&mut self, answer: &[u8]) {
+        if let Some(statement) = prepared_id(answer) {
+            write_close(statement, &mut self.up);
+        }
+    }
+}
+
+/// Whether that is why a question has no answer.
+fn says_no_table(error: u16) -> bool {
+    matches!(error, NO_TABLE | NO_SCHEMA | NO_DATABASE)
+}

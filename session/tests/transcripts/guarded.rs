@@ -1,0 +1,137 @@
+//! Rows that a query copies with their keys, where a 0 or NULL would ask for one: the statement goes out so that it fails for such a row.
+
+use keywright_rewrite::KeyForm;
+use keywright_session::{Mode, OnExplicit, OnUnsupported};
+
+use super::rig::*;
+
+const COPY: &str = "INSERT INTO t (id, a) SELECT id, a FROM u";
+const GUARDED: &str = "INSERT INTO t (id, a) SELECT CASE WHEN id<>0 THEN id ELSE \
+    (id IS NULL OR id=0)*3935559000370003845*3935559000370003845 END, a FROM u";
+
+/// The server says that a row has no key.
+fn no_key() -> Vec<u8> {
+    let mut payload = vec![0xFF, 0x9A, 0x06];
+    payload
+        .extend(b"#22003BIGINT value is out of range in '`d`.`u`.`id` = 0 * 3935559000370003845'");
+    packet(1, &payload)
+}
+
+/// What goes out once the server has said what the query's result is.
+fn asked(r: &mut Rig, text: &str, columns: &[&str]) -> String {
+    let sent = r.probed(text, "1");
+    let sent = r.tell(sent.into_bytes(), columns);
+    assert!(
+        has(&sent, "\x16SELECT"),
+        "{}",
+        String::from_utf8_lossy(&sent)
+    );
+    String::from_utf8_lossy(&r.answer(&described(columns))).into_owned()
+}
+
+#[test]
+fn a_row_without_a_key_makes_it_fail() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let sent = asked(&mut r, COPY, &["id", "a"]);
+    assert!(sent.ends_with(GUARDED), "{sent}");
+    assert!(r.answer(&ok(3, 0)).is_empty());
+    assert_eq!(r.output(), ok(3, 0));
+    assert!(asked(&mut r, COPY, &["id", "a"]).ends_with(GUARDED));
+    r.answer(&no_key());
+    let told = r.output();
+    assert!(has(&told, "with a 0 or NULL in it"), "{told:?}");
+    assert_eq!(told.get(3..7), Some(&[1, 0xFF, 0xD3, 4][..]), "1235");
+    // Other errors are the server's.
+    asked(&mut r, COPY, &["id", "a"]);
+    r.answer(&err());
+    assert_eq!(r.output(), err());
+    assert!(r.requests.is_empty());
+}
+
+#[test]
+fn a_star_is_written_out() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let text = "INSERT INTO t (a, id) SELECT x.* FROM u AS x";
+    let sent = asked(&mut r, text, &["a", "i`d"]);
+    assert!(
+        sent.contains("SELECT x.`a`,CASE WHEN x.`i``d`<>0 THEN x.`i``d` ELSE (x.`i``d` IS NULL"),
+        "{sent}"
+    );
+}
+
+#[test]
+fn names_that_mean_two_columns_keep_a_star_from_being_written_out() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let text = "INSERT INTO t (id, a) SELECT  * FROM u JOIN v";
+    assert!(!asked(&mut r, text, &["id", "ID"]).contains("INSERT"));
+    assert!(has(&r.output(), "takes keys out of *"));
+}
+
+#[test]
+fn where_a_row_may_be_left_behind_it_is_refused() {
+    let mut r = rig_of_rule(|rule| rule.repeatable = false);
+    assert!(!asked(&mut r, COPY, &["id", "a"]).contains("INSERT"));
+    assert!(has(&r.output(), "may leave something behind"));
+}
+
+#[test]
+fn the_rule_says_what_becomes_of_it() {
+    let mut r = rig_of_rule(|rule| rule.on_explicit = OnExplicit::Refuse);
+    assert!(!asked(&mut r, COPY, &["id", "a"]).contains("INSERT"));
+    assert!(has(&r.output(), "may not be given"));
+    let mut r = rig_of_rule(|rule| rule.on_unsupported = OnUnsupported::Pass);
+    assert!(asked(&mut r, COPY, &["id", "a"]).ends_with(COPY));
+    let mut r = rig_of_rule(|rule| rule.mode = Mode::Observe);
+    assert!(asked(&mut r, COPY, &["id", "a"]).ends_with(COPY));
+}
+
+#[test]
+fn prepared_it_fails_in_the_same_way() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let text = format!("{COPY} WHERE id < ?");
+    let sent = stmt_prepare(&mut r, &text, "1");
+    assert!(sent.ends_with("SELECT id, a FROM u WHERE id < ?"), "{sent}");
+    let sent = r.answer(&described(&["id", "a"]));
+    assert!(has(&sent, &format!("{GUARDED} WHERE id < ?")));
+    r.answer(&prepared(7, 1));
+    assert_eq!(r.output(), prepared(7, 1));
+    let execution = execute(7, &[0, 1, 3, 0, 9, 0, 0, 0]);
+    assert_eq!(r.say(&execution), packet(0, &execution));
+    r.answer(&ok(2, 0));
+    assert_eq!(r.output(), ok(2, 0));
+    r.say(&execution);
+    r.answer(&no_key());
+    assert!(has(&r.output(), "with a 0 or NULL in it"));
+}
+
+#[test]
+fn a_table_that_changed_is_asked_for_again() {
+    let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+    let text = "INSERT INTO t SELECT * FROM u";
+    let mut p = vec![COM_STMT_PREPARE];
+    p.extend(text.as_bytes());
+    let sent = r.say(&p);
+    let mut sent = r.tell_once(&sent, &[]).unwrap_or(sent);
+    for _ in 0..2 {
+        sent = r.answer(&described(&["id", "a"]));
+    }
+    assert!(has(&sent, "CASE WHEN `id`<>0"), "{sent:?}");
+    r.answer(&prepared(7, 0));
+    r.output();
+    r.query("ALTER TABLE t ADD b INT FIRST");
+    r.answer(&ok(0, 0));
+    r.output();
+    // The key is another column of the query now.
+    let mut sent = r.say(&execute(7, &[]));
+    for _ in 0..6 {
+        sent = match sent {
+            sent if has(&sent, "@@session.sql_mode") => r.answer(&probe("1")),
+            sent if has(&sent, "SHOW CREATE TABLE") => r.answer(&rows(&["t", "CREATE TABLE"])),
+            sent if has(&sent, "SELECT `id` FROM") => r.answer(&described(&["id"])),
+            sent if has(&sent, "FROM `t`") => r.answer(&described(&["b", "id"])),
+            sent if has(&sent, "FROM u") => r.answer(&described(&["id", "a"])),
+            sent => sent,
+        };
+    }
+    assert!(has(&r.output(), "prepared before its table was changed"));
+}
