@@ -4,6 +4,7 @@
 //! their own. An engine connects, says who it is, carries statements out, and knows when a COMMIT is known to have succeeded.
 
 pub(crate) mod error;
+pub(crate) mod facts;
 pub(crate) mod file;
 pub(crate) mod mysql;
 pub(crate) mod value;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use mysql_async::{Conn, Opts};
 
 use error::StoreError;
+use facts::ServerFacts;
 use file::{FileEngine, FileLink, FileSettings};
 use value::{Row, Value};
 use words::Words;
@@ -25,15 +27,6 @@ pub(crate) enum EngineSettings {
     MySql(Opts),
     /// A file of this machine.
     File(FileSettings),
-}
-
-/// What a store says of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct ServerFacts {
-    /// Different for stores with data of their own: another one after a failover, the same after a restart.
-    pub(crate) identity: String,
-    /// Why a commit that was acknowledged can be lost.
-    pub(crate) weaknesses: Vec<String>,
 }
 
 /// An engine, to which connections are made. Cheap to clone.

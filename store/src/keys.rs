@@ -263,8 +263,13 @@ impl Keys {
     }
 
     /// The clean stop. No key is issued from now on; leases are given up, rests of ranges are handed back, to be used
-    /// first by whoever starts next. Takes no longer than three transactions in the store may.
+    /// first by whoever starts next. Takes no longer than four transactions in the store may.
     pub async fn hand_back(&self) {
+        self.hand_back_rests().await;
+        self.0.store.close().await;
+    }
+
+    async fn hand_back_rests(&self) {
         let (segments, tasks) = {
             let mut sources = self.sources();
             sources.closed = true;

@@ -3,21 +3,23 @@
 mod file;
 mod mysql;
 mod password;
+mod problems;
 mod raw;
 
 use std::fmt;
 
 use keywright_core::{Layout, Step, WorkerId};
 use mysql_async::Opts;
-use thiserror::Error;
 
 pub use password::PasswordFrom;
+pub use problems::{SettingsError, SettingsProblem};
 pub use raw::{RawSnowflakeSettings, RawStoreSettings};
 
 use crate::dialect::{Dialect, TableName};
 use crate::engine::EngineSettings;
 use crate::spec::KeySpec;
 use crate::switch::commit::SnowflakeStart;
+use problems::Problems;
 
 /// Settings of the store, checked.
 #[derive(Clone)]
@@ -61,57 +63,6 @@ pub(crate) struct SnowflakeSettings {
     pub(crate) lead_ms_max: u64,
     pub(crate) skew_ms_max: u64,
     pub(crate) clock_jump_ms_max: u64,
-}
-
-/// Everything that is wrong with the settings.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{}", lines(.problems))]
-pub struct SettingsError {
-    /// At least one.
-    pub problems: Vec<SettingsProblem>,
-}
-
-/// One thing that is wrong with one setting.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{setting}: {problem}")]
-pub struct SettingsProblem {
-    /// As in the configuration file: `store.url`.
-    pub setting: String,
-    /// What is wrong with it.
-    pub problem: String,
-}
-
-fn lines(problems: &[SettingsProblem]) -> String {
-    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    lines.join("\n")
-}
-
-/// Gathers problems, so that all are reported at once.
-#[derive(Default)]
-struct Problems(Vec<SettingsProblem>);
-
-impl Problems {
-    fn add(&mut self, setting: &str, problem: impl Into<String>) {
-        self.0.push(SettingsProblem {
-            setting: setting.to_owned(),
-            problem: problem.into(),
-        });
-    }
-
-    fn within<T: PartialOrd + fmt::Display + Copy>(
-        &mut self,
-        setting: &str,
-        value: T,
-        least: T,
-        most: T,
-    ) {
-        if value < least || value > most {
-            self.add(
-                setting,
-                format!("must be between {least} and {most}, not {value}"),
-            );
-        }
-    }
 }
 
 impl StoreSettings {

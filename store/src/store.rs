@@ -102,6 +102,19 @@ impl Store {
         result
     }
 
+    /// Closes the connections that are idle. A file is whole then: what was committed is in it, and not beside it.
+    pub(crate) async fn close(&self) {
+        while let Some(link) = self.pop() {
+            drop(link);
+        }
+        let engine = self.engine().clone();
+        let ms = Duration::from_millis(self.limits.store_ms_max);
+        match engine {
+            Engine::MySql(_) => {}
+            Engine::File(file) => drop(timeout(ms, file.closed()).await),
+        }
+    }
+
     fn note(&self, is_up: bool) {
         let known = self.is_up.get_or_init(|| AtomicBool::new(is_up));
         known.store(is_up, Ordering::Relaxed);

@@ -10,9 +10,9 @@ mod error;
 mod file_system;
 mod open;
 mod place;
+mod shared;
 mod worker;
 
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -21,47 +21,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 pub(crate) use create::Made;
 pub(crate) use error::FileError;
+pub(crate) use shared::FileSettings;
 
-use super::ServerFacts;
+use super::facts::ServerFacts;
 use super::value::{Row, Value};
+use shared::SharedFile;
 use worker::{Answer, Request};
 
 /// Threads that have a file open at the same time at most: one is in use, others may be held up by the disk.
 const THREADS_MAX: usize = 4;
-
-/// Where it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FileSettings {
-    /// Absolute.
-    pub(crate) path: PathBuf,
-    /// Also where it may be lost, or its locks may not hold.
-    pub(crate) any_file_system: bool,
-}
 
 /// A file, not open yet.
 #[derive(Debug, Clone)]
 pub(crate) struct FileEngine {
     settings: FileSettings,
     shared: Arc<SharedFile>,
-}
-
-/// What all connections of this program to a file share.
-#[derive(Debug)]
-struct SharedFile {
-    /// How long a lock is waited for, milliseconds.
-    busy_ms: u64,
-    suspended: OnceLock<String>,
-    threads: Arc<Semaphore>,
-}
-
-impl SharedFile {
-    fn suspended(&self) -> Option<String> {
-        self.suspended.get().cloned()
-    }
-
-    fn suspend(&self, error: &FileError) {
-        let _ = self.suspended.set(error.to_string());
-    }
 }
 
 /// An open file, on a thread of its own.
@@ -115,6 +89,13 @@ impl FileEngine {
         .await?;
         let facts = facts.await.unwrap_or_else(|_| Err(ended()))?;
         Ok((FileLink { requests }, facts))
+    }
+
+    /// Waits until nothing of this program has it open.
+    pub(crate) async fn closed(&self) {
+        let threads = u32::try_from(THREADS_MAX).unwrap_or(u32::MAX);
+        // It is an error only where the semaphore is closed, which it never is.
+        drop(self.shared.threads.acquire_many(threads).await);
     }
 
     /// There are so few threads that a disk which answers nobody is not asked by ever more of them.

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{Problems, RawStoreSettings};
+use super::problems::Problems;
+use super::raw::RawStoreSettings;
 use crate::engine::file::FileSettings;
 
 /// How such a url begins.

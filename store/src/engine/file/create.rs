@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::error::FileError;
 use super::open::{check_file_system, connect, note};
 use super::place::Place;
-use super::{FileSettings, SharedFile};
+use super::shared::{FileSettings, SharedFile};
 
 /// Who the file is, and where: one row.
 const TABLE: &str = "CREATE TABLE keywright_file (

@@ -8,8 +8,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use super::error::FileError;
 use super::file_system::doubtful;
 use super::place::{Inode, Place};
-use super::{FileSettings, SharedFile};
-use crate::engine::ServerFacts;
+use super::shared::{FileSettings, SharedFile};
+use crate::engine::facts::ServerFacts;
 
 /// Where the file says that it is.
 const NOTE: &str = "SELECT file_id, device, inode, born_ns, machine, boot FROM keywright_file";

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::error::FileError;
 use super::open::OpenFile;
 use super::place::Inode;
-use super::{FileSettings, SharedFile};
+use super::shared::{FileSettings, SharedFile};
 use crate::engine::value::{Row, Value};
 
 /// A statement, and where its answer goes.

@@ -3,9 +3,9 @@
 use keywright_core::Cause;
 use mysql_async::Conn;
 
-use super::rows;
-use crate::engine::ServerFacts;
+use super::statements::rows;
 use crate::engine::error::StoreError;
+use crate::engine::facts::ServerFacts;
 use crate::engine::value::column;
 use crate::failure::Failure;
 
@@ -94,7 +94,7 @@ fn identity<'a>(value: impl Fn(&str) -> Option<&'a str>) -> String {
 mod tests {
     use super::facts;
 
-    fn of(variables: &[(&str, &str)]) -> super::ServerFacts {
+    fn of(variables: &[(&str, &str)]) -> crate::engine::facts::ServerFacts {
         let owned: Vec<(String, String)> = variables
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
