@@ -88,6 +88,8 @@ fn run(file: &File, accept_moved_file: bool) -> Result<()> {
                 println!("note: whether tables have higher ids is not known of {what}");
             }
         }
+        // A store's file is whole then.
+        keys.hand_back().await;
         Ok(())
     })
 }
