@@ -33,7 +33,7 @@ enum Command {
     /// Look at the store and at all tables that rules are for, and say what is wrong.
     Check(check::Check),
     /// Create the store's tables and the tags of all rules, or raise them, above the ids that tables have.
-    Init(File),
+    Init(init::Init),
     /// Have all later ids lie above those that you vouch for: after an old backup of the store, or where a server cannot be asked.
     Advance(advance::Advance),
     /// Say what would become of a statement, or of all statements of a general query log. Nothing is carried out.
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Run(file) => serving::run(&file),
         Command::Check(check) => check.run(),
-        Command::Init(file) => init::run(&file),
+        Command::Init(init) => init.run(),
         Command::Advance(advance) => advance.run(),
         Command::Explain(explain) => explain.run(),
         Command::Release(back) => back.run(),

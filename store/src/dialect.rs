@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use crate::engine::words::Words;
 use crate::reserve::Ends;
 
 /// Whose table the tags are in.
@@ -88,13 +89,14 @@ impl Dialect {
         }
     }
 
-    /// Reads a tag's row; with `lock`, until the transaction ends nobody else can.
-    pub(crate) fn select_row(self, table: &TableName, lock: bool) -> String {
+    /// Reads a tag's row; until the transaction ends nobody else can.
+    pub(crate) fn select_row(self, table: &TableName, words: Words) -> String {
         format!(
-            "SELECT {}, CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) AS now_ms FROM {table} WHERE {} = ?{}",
+            "SELECT {}, {} AS now_ms FROM {table} WHERE {} = ?{}",
             self.columns(),
+            words.now_ms(),
             self.tag_column(),
-            if lock { " FOR UPDATE" } else { "" }
+            words.for_update()
         )
     }
 
@@ -132,11 +134,12 @@ impl Dialect {
 
     /// Moves the number without a reservation, as [`Dialect::update_row`] does; in Keywright's own table preceded by the server
     /// only, so that no gap is left out for what somebody else wrote.
-    pub(crate) fn advance_row(self, table: &TableName) -> String {
+    pub(crate) fn advance_row(self, table: &TableName, words: Words) -> String {
+        let now_ms = words.now_ms();
         match self {
             Self::Keywright => format!(
                 "UPDATE {table} SET server = ?, reserved_ids = COALESCE(reserved_ids, 2 * step), \
-                 reserved_ms = CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED), rate_per_s = COALESCE(rate_per_s, 0), hi = ? \
+                 reserved_ms = {now_ms}, rate_per_s = COALESCE(rate_per_s, 0), hi = ? \
                  WHERE tag = ? AND hi = ?"
             ),
             Self::Leaf | Self::IdGenerator | Self::Tinyid => self.update_row(table),

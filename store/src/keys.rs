@@ -10,6 +10,7 @@ use std::time::Duration;
 use keywright_core::{Cause, Tag};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinError;
 use tracing::{info, warn};
 
 use crate::clock::{Clock, SystemClock};
@@ -30,6 +31,14 @@ use crate::switch::commit::SnowflakeStart;
 use crate::switch::space::KeySpace;
 
 pub use manage::{Finding, Severity};
+
+/// What becomes of a transaction whose thread has ended.
+fn broken_off<T>(error: JoinError) -> Result<T, Failure> {
+    Err(Failure::new(
+        Cause::StoreUnavailable,
+        format!("the transaction in the store was broken off: {error}"),
+    ))
+}
 
 /// All sources of one store. Cheap to clone, shared by all threads. When the last clone is dropped the store's thread
 /// ends; what was reserved is lost then, unless [`Keys::hand_back`] was called.
@@ -208,12 +217,7 @@ impl Keys {
             let result = store.run_within(ms, transaction).await;
             result.map_err(|error| store.failure(&error))
         });
-        transaction.await.unwrap_or_else(|error| {
-            Err(Failure::new(
-                Cause::StoreUnavailable,
-                format!("the transaction in the store was broken off: {error}"),
-            ))
-        })
+        transaction.await.unwrap_or_else(broken_off)
     }
 
     pub(crate) fn store(&self) -> Arc<Store> {
@@ -259,8 +263,13 @@ impl Keys {
     }
 
     /// The clean stop. No key is issued from now on; leases are given up, rests of ranges are handed back, to be used
-    /// first by whoever starts next. Takes no longer than three transactions in the store may.
+    /// first by whoever starts next. Takes no longer than four transactions in the store may.
     pub async fn hand_back(&self) {
+        self.hand_back_rests().await;
+        self.0.store.close().await;
+    }
+
+    async fn hand_back_rests(&self) {
         let (segments, tasks) = {
             let mut sources = self.sources();
             sources.closed = true;

@@ -1,4 +1,4 @@
-//! Durable bounds in MySQL and MariaDB tables, and the sources of keys that live on them.
+//! Durable bounds in tables of MySQL, MariaDB or a file, and the sources of keys that live on them.
 //!
 //! [`Keys`] talks to one store on a thread of its own; a [`Source`] is taken from by any thread, without a lock. Everything
 //! that decides about ids is in `keywright-core` or in the pure modules here: [`buffer`], [`reserve`], [`residue`],
@@ -27,6 +27,7 @@ pub mod residue;
 
 mod clock;
 mod dialect;
+mod engine;
 mod failure;
 mod host;
 mod keys;
@@ -37,6 +38,8 @@ mod store;
 pub mod switch;
 
 pub use clock::{Clock, SystemClock};
+pub use engine::error::innermost;
+pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
 pub use host::host;
 pub use keys::{Finding, Keys, Severity};
@@ -50,8 +53,6 @@ pub use sources::source::{NotNow, Source};
 pub use sources::stats::{Remaining, SourceStats};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use store::advance::Above;
-pub use store::error::innermost;
-pub use store::identity::server_identity;
 pub use store::lease_rows::WorkerRow;
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};

@@ -1,26 +1,30 @@
 //! Settings: as they are written, and as they are once everything about them has been checked.
 
+mod file;
+mod mysql;
 mod password;
+mod problems;
 mod raw;
 
 use std::fmt;
-use std::path::PathBuf;
 
 use keywright_core::{Layout, Step, WorkerId};
-use mysql_async::{Opts, OptsBuilder, SslOpts};
-use thiserror::Error;
+use mysql_async::Opts;
 
 pub use password::PasswordFrom;
+pub use problems::{SettingsError, SettingsProblem};
 pub use raw::{RawSnowflakeSettings, RawStoreSettings};
 
 use crate::dialect::{Dialect, TableName};
+use crate::engine::EngineSettings;
 use crate::spec::KeySpec;
 use crate::switch::commit::SnowflakeStart;
+use problems::Problems;
 
 /// Settings of the store, checked.
 #[derive(Clone)]
 pub struct StoreSettings {
-    pub(crate) opts: Opts,
+    pub(crate) engine: EngineSettings,
     pub(crate) address: String,
     pub(crate) dialect: Dialect,
     pub(crate) segment_table: TableName,
@@ -61,57 +65,6 @@ pub(crate) struct SnowflakeSettings {
     pub(crate) clock_jump_ms_max: u64,
 }
 
-/// Everything that is wrong with the settings.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{}", lines(.problems))]
-pub struct SettingsError {
-    /// At least one.
-    pub problems: Vec<SettingsProblem>,
-}
-
-/// One thing that is wrong with one setting.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{setting}: {problem}")]
-pub struct SettingsProblem {
-    /// As in the configuration file: `store.url`.
-    pub setting: String,
-    /// What is wrong with it.
-    pub problem: String,
-}
-
-fn lines(problems: &[SettingsProblem]) -> String {
-    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    lines.join("\n")
-}
-
-/// Gathers problems, so that all are reported at once.
-#[derive(Default)]
-struct Problems(Vec<SettingsProblem>);
-
-impl Problems {
-    fn add(&mut self, setting: &str, problem: impl Into<String>) {
-        self.0.push(SettingsProblem {
-            setting: setting.to_owned(),
-            problem: problem.into(),
-        });
-    }
-
-    fn within<T: PartialOrd + fmt::Display + Copy>(
-        &mut self,
-        setting: &str,
-        value: T,
-        least: T,
-        most: T,
-    ) {
-        if value < least || value > most {
-            self.add(
-                setting,
-                format!("must be between {least} and {most}, not {value}"),
-            );
-        }
-    }
-}
-
 impl StoreSettings {
     /// Checks the settings; reads the password file.
     ///
@@ -122,7 +75,7 @@ impl StoreSettings {
         snowflake: &RawSnowflakeSettings,
     ) -> Result<Self, SettingsError> {
         let mut problems = Problems::default();
-        let opts = connection(store, &mut problems);
+        let engine = engine(store, &mut problems);
         let dialect = Dialect::parse(&store.dialect);
         if dialect.is_none() {
             problems.add(
@@ -147,11 +100,11 @@ impl StoreSettings {
         }
         check_limits(store, &mut problems);
         let snowflake = snowflake_settings(snowflake, &mut problems);
-        match (opts, segment_table, snowflake) {
-            (Some(opts), Some(segment_table), Some(snowflake)) if problems.0.is_empty() => {
+        match (engine, segment_table, snowflake) {
+            (Some(engine), Some(segment_table), Some(snowflake)) if problems.0.is_empty() => {
                 Ok(Self {
-                    address: address(&opts),
-                    opts,
+                    address: address(&engine),
+                    engine,
                     dialect,
                     segment_table,
                     limits: limits(store),
@@ -172,7 +125,7 @@ impl StoreSettings {
     /// Whether other settings are of the same store, reached by other means perhaps.
     pub(crate) fn is_same_store(&self, other: &Self) -> bool {
         self.address == other.address
-            && self.opts.db_name() == other.opts.db_name()
+            && schema(&self.engine) == schema(&other.engine)
             && self.dialect == other.dialect
             && self.segment_table == other.segment_table
     }
@@ -235,10 +188,25 @@ impl fmt::Debug for StoreSettings {
     }
 }
 
-fn address(opts: &Opts) -> String {
-    match opts.socket() {
-        Some(socket) => format!("unix:{socket}"),
-        None => format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port()),
+fn address(engine: &EngineSettings) -> String {
+    match engine {
+        EngineSettings::MySql(opts) => mysql::address(opts),
+        EngineSettings::File(file) => format!("{}{}", file::SCHEME, file.path.display()),
+    }
+}
+
+fn schema(engine: &EngineSettings) -> Option<&str> {
+    match engine {
+        EngineSettings::MySql(opts) => Opts::db_name(opts),
+        EngineSettings::File(_) => None,
+    }
+}
+
+/// The engine is the url's scheme.
+fn engine(store: &RawStoreSettings, problems: &mut Problems) -> Option<EngineSettings> {
+    match store.url.strip_prefix(file::SCHEME) {
+        Some(path) => file::settings(path, store, problems).map(EngineSettings::File),
+        None => mysql::connection(store, problems).map(EngineSettings::MySql),
     }
 }
 
@@ -271,89 +239,6 @@ fn check_limits(store: &RawStoreSettings, problems: &mut Problems) {
     problems.within("store.refill_percent", store.refill_percent, 1, 99);
     problems.within("store.step_max", store.step_max, 1, Step::MAX);
     problems.within("store.cover_ms", store.cover_ms, 1, 24 * HOUR_MS);
-}
-
-fn connection(store: &RawStoreSettings, problems: &mut Problems) -> Option<Opts> {
-    let opts = match Opts::from_url(&store.url) {
-        Ok(opts) => opts,
-        // The error may quote the URL, and with it the password.
-        Err(_) => {
-            problems.add(
-                "store.url",
-                "is not of the form mysql://user@host:port/schema",
-            );
-            return None;
-        }
-    };
-    if opts.db_name().is_none_or(str::is_empty) {
-        problems.add("store.url", "names no schema");
-    }
-    if opts.user().is_none_or(str::is_empty) {
-        problems.add("store.url", "names no user");
-    }
-    let mut builder = OptsBuilder::from_opts(opts.clone())
-        .prefer_socket(false)
-        .client_found_rows(false)
-        .setup(setup_statements(store.store_ms_max));
-    let password = PasswordFrom {
-        in_url: opts.pass().is_some(),
-        file: store.password_file.as_deref(),
-        env: store.password_env.as_deref(),
-    };
-    match password.read() {
-        Ok(Some(password)) => builder = builder.pass(Some(password)),
-        Ok(None) => {}
-        Err((option, what)) => problems.add(&format!("store.{option}"), what),
-    }
-    let tls = match store.tls.as_str() {
-        "disabled" => None,
-        "required" => Some(tls(store)),
-        other => {
-            problems.add(
-                "store.tls",
-                format!("\"{other}\" is neither disabled nor required"),
-            );
-            None
-        }
-    };
-    if tls.is_none() && store.tls_ca_file.is_some() {
-        problems.add("store.tls_ca_file", "needs tls = \"required\"");
-    }
-    Some(builder.ssl_opts(tls).into())
-}
-
-fn tls(store: &RawStoreSettings) -> SslOpts {
-    match &store.tls_ca_file {
-        Some(file) => SslOpts::default()
-            .with_root_certs(vec![PathBuf::from(file).into()])
-            .with_disable_built_in_roots(true),
-        None => SslOpts::default(),
-    }
-}
-
-/// What every session sets first, in no particular order.
-///
-/// A lock that somebody holds is waited for no longer than a transaction may last. A transaction in which nothing is said
-/// for several times as long is one whose proxy was stopped or lost: the server undoes it, so that its locks do not stand
-/// in the way of other proxies for the hours that servers wait by default. MariaDB has a time limit for exactly that, which
-/// leaves sessions alone that are idle between two transactions; MySQL ends those too, and they are opened again.
-///
-/// Rows that are not there yet are locked only from REPEATABLE READ on, and leases of two layouts are kept apart by that.
-fn setup_statements(store_ms_max: u64) -> Vec<String> {
-    const CONVERSATIONS: u64 = 3;
-    let lock_s = store_ms_max.div_ceil(1000);
-    let idle_s = lock_s * CONVERSATIONS;
-    // Of versioned comments from 50700 on MariaDB reads none before 100000.
-    let idle = format!(
-        "/*M!100300 , idle_transaction_timeout = {idle_s}, idle_write_transaction_timeout = {idle_s}, \
-         idle_readonly_transaction_timeout = {idle_s} */ /*!50700 , wait_timeout = {idle_s} */"
-    );
-    vec![
-        format!(
-            "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = {lock_s} {idle}"
-        ),
-        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
-    ]
 }
 
 fn snowflake_settings(

@@ -1,12 +1,9 @@
-//! Conversations with the store: connections, time limits, errors, and which server it is.
+//! What is asked of a store, whatever engine it runs on: connections, time limits, and each transaction once.
 
 pub(crate) mod advance;
-pub(crate) mod error;
-pub(crate) mod identity;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
 pub(crate) mod native;
-mod privileges;
 pub(crate) mod returned;
 pub(crate) mod schema;
 pub(crate) mod switch_commit;
@@ -18,26 +15,30 @@ pub(crate) mod tag_rows;
 pub(crate) mod wanted;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use keywright_core::Cause;
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-pub(crate) use error::{StoreError, column, is_missing_table};
-pub(crate) use identity::ServerFacts;
+pub(crate) use crate::engine::Link;
+pub(crate) use crate::engine::error::StoreError;
+pub(crate) use crate::engine::value::{Row, Value, column, values};
 
 use crate::dialect::{Dialect, TableName};
+use crate::engine::file::Made;
+use crate::engine::words::Words;
+use crate::engine::{Engine, EngineSettings};
 use crate::failure::Failure;
 use crate::settings::{Limits, StoreSettings, TagDefaults};
 
 /// The store, and connections to it. Every transaction runs on the store's own thread.
 #[derive(Debug)]
 pub(crate) struct Store {
-    opts: Mutex<Opts>,
+    engine: Mutex<Engine>,
+    pub(crate) words: Words,
+    /// The largest id that a tag can have.
+    pub(crate) id_max: u64,
     address: String,
     pub(crate) dialect: Dialect,
     pub(crate) segment_table: TableName,
@@ -49,24 +50,21 @@ pub(crate) struct Store {
     is_up: OnceLock<AtomicBool>,
 }
 
-/// A connection, and whom it leads to.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) conn: Conn,
-    pub(crate) server: Arc<ServerFacts>,
-}
-
 impl Store {
     pub(crate) fn new(settings: &StoreSettings) -> Self {
+        let engine = Engine::new(&settings.engine, settings.limits.store_ms_max);
+        let connections_max = engine.connections_max(settings.limits.connections_max);
         Self {
-            opts: Mutex::new(settings.opts.clone()),
+            words: engine.words(),
+            id_max: engine.id_max(),
+            engine: Mutex::new(engine),
             address: settings.address.clone(),
             dialect: settings.dialect,
             segment_table: settings.segment_table.clone(),
             tags: settings.tags,
             limits: settings.limits,
             idle: Mutex::new(Vec::new()),
-            free: Semaphore::new(settings.limits.connections_max),
+            free: Semaphore::new(connections_max),
             is_up: OnceLock::new(),
         }
     }
@@ -104,6 +102,19 @@ impl Store {
         result
     }
 
+    /// Closes the connections that are idle. A file is whole then: what was committed is in it, and not beside it.
+    pub(crate) async fn close(&self) {
+        while let Some(link) = self.pop() {
+            drop(link);
+        }
+        let engine = self.engine().clone();
+        let ms = Duration::from_millis(self.limits.store_ms_max);
+        match engine {
+            Engine::MySql(_) => {}
+            Engine::File(file) => drop(timeout(ms, file.closed()).await),
+        }
+    }
+
     fn note(&self, is_up: bool) {
         let known = self.is_up.get_or_init(|| AtomicBool::new(is_up));
         known.store(is_up, Ordering::Relaxed);
@@ -118,36 +129,46 @@ impl Store {
     async fn link(&self) -> Result<Link, StoreError> {
         while let Some(mut link) = self.pop() {
             // One that was closed while it was idle is no failure of the store.
-            if link.conn.ping().await.is_ok() {
+            if link.answers().await {
                 return Ok(link);
             }
         }
-        let opts = self.opts().clone();
-        let mut conn = Conn::new(opts).await?;
-        let server = Arc::new(identity::server_facts(&mut conn).await?);
-        Ok(Link { conn, server })
+        let engine = self.engine().clone();
+        Link::connect(&engine).await
+    }
+
+    /// Makes the file of a store that is one; whatever else there is to make, is made by transactions.
+    pub(crate) async fn make(&self, accept_moved: bool) -> Result<Made, StoreError> {
+        let engine = self.engine().clone();
+        match engine {
+            Engine::MySql(_) => Ok(Made::Nothing),
+            Engine::File(file) => Ok(file.create(accept_moved).await?),
+        }
     }
 
     /// Makes a connection by other settings, and closes it.
     pub(crate) async fn log_in_by(&self, settings: &StoreSettings) -> Result<(), StoreError> {
         let ms = self.limits.store_ms_max;
-        let login = async {
-            let conn = Conn::new(settings.opts.clone()).await?;
-            conn.disconnect().await
-        };
+        let engine = Engine::new(&settings.engine, ms);
+        let login = Link::connect(&engine);
         match timeout(Duration::from_millis(ms), login).await {
-            Ok(result) => Ok(result?),
+            Ok(result) => result.map(|_| ()),
             Err(_) => Err(StoreError::TimedOut { ms }),
         }
     }
 
     /// New connections are made by these settings. Those that are there have logged in already.
     pub(crate) fn connect_by(&self, settings: &StoreSettings) {
-        *self.opts() = settings.opts.clone();
+        let mut engine = self.engine();
+        // There is no login to a file.
+        if let (Engine::MySql(opts), EngineSettings::MySql(new)) = (&mut *engine, &settings.engine)
+        {
+            opts.clone_from(new);
+        }
     }
 
-    fn opts(&self) -> MutexGuard<'_, Opts> {
-        self.opts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pop(&self) -> Option<Link> {
@@ -164,28 +185,18 @@ impl Store {
             .push(link);
     }
 
+    /// Reads a tag's row, locked until the transaction ends.
+    pub(crate) fn select_row(&self) -> String {
+        self.dialect.select_row(&self.segment_table, self.words)
+    }
+
     /// The message for a client.
     pub(crate) fn failure(&self, error: &StoreError) -> Failure {
         let message = format!("the store at {} cannot be used: {error}", self.address);
-        match error {
-            StoreError::Client(mysql_async::Error::Server(server)) => {
-                let failure = Failure::new(Cause::StoreUnavailable, message);
-                match server.code {
-                    1146 | 1054 => failure.hint("run keywright init"),
-                    1044 | 1045 | 1142 | 1143 => failure
-                        .hint("check url of [store], its password, and the grants of its account"),
-                    _ => failure,
-                }
-            }
-            StoreError::Column {
-                column: _,
-                value: _,
-            } => Failure::new(Cause::BoundDamaged, message),
-            StoreError::TimedOut { ms: _ } | StoreError::Client(_) => {
-                let failure = Failure::new(Cause::StoreUnavailable, message);
-                failure.hint("is the server there, and the address in url of [store] right?")
-            }
-            StoreError::NotLocked => Failure::new(Cause::StoreUnavailable, message),
+        let failure = Failure::new(error.cause(), message);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
     }
 }

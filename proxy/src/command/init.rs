@@ -1,6 +1,7 @@
 //! `init`: the store's tables and tags.
 
 use anyhow::Result;
+use clap::Args;
 use keywright_core::{Step, Tag};
 use keywright_proxy::config::Configured;
 use keywright_proxy::schema::{self, Highest, Unknown};
@@ -29,11 +30,37 @@ fn options(largest: i64, highest: u64) -> Result<TagOptions> {
     })
 }
 
+/// What `init` is told.
+#[derive(Args)]
+pub(crate) struct Init {
+    #[command(flatten)]
+    file: File,
+    /// Use a store's file that was copied or moved here. You vouch that the other one is used no more: from two of them the same keys are
+    /// given.
+    #[arg(long)]
+    accept_moved_file: bool,
+}
+
+impl Init {
+    pub(crate) fn run(&self) -> Result<()> {
+        run(&self.file, self.accept_moved_file)
+    }
+}
+
 /// Creates what is missing, and raises what is too low.
-pub(crate) fn run(file: &File) -> Result<()> {
+fn run(file: &File, accept_moved_file: bool) -> Result<()> {
     let (config, keys) = file.open()?;
     runtime()?.block_on(async {
         let failed = |failure: Failure| anyhow::anyhow!("{failure}");
+        if accept_moved_file {
+            match keys.accept_moved().await.map_err(failed)? {
+                true => println!(
+                    "accepted {}: it is another store from now on",
+                    keys.store_address()
+                ),
+                false => println!("{} is where it was made", keys.store_address()),
+            }
+        }
         for made in keys.init().await.map_err(failed)? {
             println!("created {made}");
         }
@@ -61,6 +88,8 @@ pub(crate) fn run(file: &File) -> Result<()> {
                 println!("note: whether tables have higher ids is not known of {what}");
             }
         }
+        // A store's file is whole then.
+        keys.hand_back().await;
         Ok(())
     })
 }

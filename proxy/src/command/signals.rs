@@ -4,6 +4,9 @@ use anyhow::Result;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// A file has reached the largest size that the process may give it (`RLIMIT_FSIZE`); the number on Linux, MIPS apart.
+const SIGXFSZ: i32 = 25;
+
 /// Signals that do not end the process by themselves.
 pub(super) struct Signals {
     pub(super) stop: Stop,
@@ -16,6 +19,9 @@ pub(super) struct Signals {
 impl Signals {
     /// Inside a runtime.
     pub(super) fn awaited() -> Result<Signals> {
+        // A store's file that may not grow any more is told as an error where it is written; unless somebody has asked for the signal, it
+        // ends the process.
+        drop(signal(SignalKind::from_raw(SIGXFSZ))?);
         Ok(Signals {
             stop: Stop {
                 terminate: signal(SignalKind::terminate())?,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use keywright_core::{Cause, Tag};
 
-use super::Keys;
+use super::{Keys, broken_off};
+use crate::engine::file::Made;
 use crate::failure::Failure;
 use crate::lease::space::Space;
 use crate::settings::StoreSettings;
@@ -121,17 +122,40 @@ impl Keys {
         self.0.store.connect_by(settings);
     }
 
-    /// Creates the tables that are missing and returns their names; may be repeated.
+    /// Creates what is missing, the store's file and its tables, and returns their names; may be repeated.
     ///
     /// # Errors
     /// A table of another shape, with all that is wrong with it; the store cannot be used.
     pub async fn init(&self) -> Result<Vec<String>, Failure> {
+        let mut created = Vec::new();
+        if self.make(false).await? == Made::File {
+            created.push(self.store_address().to_owned());
+        }
         let done = self.run_within(INIT_MS_MAX, Init).await?;
         if done.misshapen.is_empty() {
-            return Ok(done.created);
+            created.extend(done.created);
+            return Ok(created);
         }
         let failure = Failure::new(Cause::BoundDamaged, done.misshapen.join("; "));
         Err(failure.hint("these tables were not made by Keywright: use another schema"))
+    }
+
+    /// Takes a store's file that was copied or moved here, by the word of somebody who knows that the other one is used no more: it is
+    /// another store from now on, and whoever reserves leaves a gap. False: it is where it was made, or no file.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub async fn accept_moved(&self) -> Result<bool, Failure> {
+        Ok(self.make(true).await? == Made::Accepted)
+    }
+
+    async fn make(&self, accept_moved: bool) -> Result<Made, Failure> {
+        let store = Arc::clone(&self.0.store);
+        let made = self.0.runtime.spawn(async move {
+            let made = store.make(accept_moved).await;
+            made.map_err(|error| store.failure(&error))
+        });
+        made.await.unwrap_or_else(broken_off)
     }
 
     /// Makes a tag in Keywright's own table.

@@ -10,8 +10,10 @@ use serde::Deserialize;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawStoreSettings {
-    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket.
+    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; or `file:/path` for a file of this machine.
     pub url: String,
+    /// Let the file be on any file system: also on tmpfs, overlayfs, FUSE or the network, where commits or locks may be lost.
+    pub any_file_system: bool,
     /// A file whose first line is the password.
     pub password_file: Option<PathBuf>,
     /// The name of the environment variable that holds the password.
@@ -50,6 +52,7 @@ impl Default for RawStoreSettings {
     fn default() -> Self {
         Self {
             url: String::new(),
+            any_file_system: false,
             password_file: None,
             password_env: None,
             dialect: "keywright".to_owned(),

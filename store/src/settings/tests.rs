@@ -1,11 +1,18 @@
 use std::io::Write;
 
-use super::{RawSnowflakeSettings, RawStoreSettings, StoreSettings};
+use super::{EngineSettings, RawSnowflakeSettings, RawStoreSettings, StoreSettings};
 
 fn raw(url: &str) -> RawStoreSettings {
     RawStoreSettings {
         url: url.to_owned(),
         ..RawStoreSettings::default()
+    }
+}
+
+fn password(settings: &StoreSettings) -> Option<&str> {
+    match &settings.engine {
+        EngineSettings::MySql(opts) => opts.pass(),
+        EngineSettings::File(_) => None,
     }
 }
 
@@ -18,6 +25,55 @@ fn defaults_are_fine() {
     .unwrap();
     assert_eq!(settings.address(), "db:3307");
     assert_eq!(settings.layout().to_string(), "twitter");
+}
+
+#[test]
+fn a_file_is_named_by_its_whole_path_and_has_nothing_of_a_server() {
+    let snowflake = RawSnowflakeSettings::default();
+    for url in ["file:/var/lib/a.db", "file:///var/lib/a.db"] {
+        let settings = StoreSettings::new(&raw(url), &snowflake).unwrap();
+        assert_eq!(settings.address(), "file:/var/lib/a.db");
+    }
+    for url in [
+        "file:a.db",
+        "file://a.db",
+        "file:/var/lib/",
+        "file:/a?b",
+        "file:",
+    ] {
+        let told = StoreSettings::new(&raw(url), &snowflake).unwrap_err();
+        assert_eq!(
+            told.to_string(),
+            "store.url: is not of the form file:/absolute/path"
+        );
+    }
+    let store = RawStoreSettings {
+        dialect: "leaf".to_owned(),
+        segment_table: Some("leaf_alloc".to_owned()),
+        tls: "required".to_owned(),
+        password_env: Some("PATH".to_owned()),
+        ..raw("file:/var/lib/a.db")
+    };
+    let error = StoreSettings::new(&store, &snowflake).unwrap_err();
+    let settings: Vec<&str> = error
+        .problems
+        .iter()
+        .map(|its| its.setting.as_str())
+        .collect();
+    assert_eq!(
+        settings,
+        [
+            "store.password_env",
+            "store.segment_table",
+            "store.tls",
+            "store.dialect",
+        ]
+    );
+    let server = RawStoreSettings {
+        any_file_system: true,
+        ..raw("mysql://keywright@db/keywright")
+    };
+    assert!(StoreSettings::new(&server, &snowflake).is_err());
 }
 
 #[test]
@@ -64,7 +120,7 @@ fn the_password_is_read_from_its_file_and_never_shown() {
         ..raw("mysql://keywright@db/keywright")
     };
     let settings = StoreSettings::new(&store, &RawSnowflakeSettings::default()).unwrap();
-    assert_eq!(settings.opts.pass(), Some("secret"));
+    assert_eq!(password(&settings), Some("secret"));
     assert!(!format!("{settings:?}").contains("secret"));
     let twice = RawStoreSettings {
         url: "mysql://keywright:other@db/keywright".to_owned(),
@@ -81,7 +137,7 @@ fn the_password_is_read_from_its_file_and_never_shown() {
     // One that every process has.
     let (name, url) = ("PATH", "mysql://keywright@db/keywright");
     let settings = by_variable(name, url).unwrap();
-    assert_eq!(settings.opts.pass(), std::env::var(name).ok().as_deref());
+    assert_eq!(password(&settings), std::env::var(name).ok().as_deref());
     let refused = |name: &str, url: &str| by_variable(name, url).unwrap_err().to_string();
     assert!(refused("NO_SUCH_VARIABLE", url).contains("\"NO_SUCH_VARIABLE\""));
     assert!(refused("A=B", url).contains("names no"));

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use keywright_core::{Cause, Layout, Tag};
-use mysql_async::prelude::Queryable;
-use mysql_async::{Params, Row, Value};
 
 use super::tag_read::read_row;
 use super::tag_request::Denied;
 use super::tag_rows::unknown;
-use super::{Link, Store, StoreError, Transaction, is_missing_table};
+use super::{Link, Store, StoreError, Transaction, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::lease::space::Space;
@@ -53,15 +51,9 @@ pub(crate) struct AdvanceTag {
 impl Transaction<Result<u64, Failure>> for AdvanceTag {
     /// One transaction; the first id that nobody was given.
     async fn run(self, link: &mut Link) -> Result<Result<u64, Failure>, StoreError> {
-        link.conn.query_drop("START TRANSACTION").await?;
+        link.begin().await?;
         let advanced = self.advance(link).await?;
-        link.conn
-            .query_drop(if advanced.is_ok() {
-                "COMMIT"
-            } else {
-                "ROLLBACK"
-            })
-            .await?;
+        link.end(advanced.is_ok()).await?;
         Ok(advanced)
     }
 }
@@ -69,8 +61,9 @@ impl Transaction<Result<u64, Failure>> for AdvanceTag {
 impl AdvanceTag {
     async fn advance(&self, link: &mut Link) -> Result<Result<u64, Failure>, StoreError> {
         let (store, tag) = (&self.store, &self.tag);
-        let select = store.dialect.select_row(&store.segment_table, true);
-        let found: Option<Row> = link.conn.exec_first(select, (tag.as_str(),)).await?;
+        let found = link
+            .first(store.select_row(), values![tag.as_str()])
+            .await?;
         let Some(found) = found else {
             return Ok(Err(unknown(store, tag)));
         };
@@ -95,17 +88,13 @@ impl AdvanceTag {
             return Ok(Ok(free));
         }
         let number = row.ends.number_for(next);
-        let mut values: Vec<Value> = vec![number.into(), tag.as_str().into(), row.number.into()];
+        let mut values = Vec::new();
         if store.dialect == Dialect::Keywright {
-            values.insert(0, identity.into());
+            values.extend(values![identity]);
         }
-        let update = store.dialect.advance_row(&store.segment_table);
-        link.conn
-            .exec_drop(update, Params::Positional(values))
-            .await?;
-        if link.conn.affected_rows() != 1 {
-            return Err(StoreError::NotLocked);
-        }
+        values.extend(values![number, tag.as_str(), row.number]);
+        let update = store.dialect.advance_row(&store.segment_table, store.words);
+        link.change_one(update, values).await?;
         self.discard_rests(link).await?;
         Ok(Ok(row.ends.first_free(number)))
     }
@@ -113,15 +102,10 @@ impl AdvanceTag {
     async fn discard_rests(&self, link: &mut Link) -> Result<(), StoreError> {
         let delete = "DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ?";
         let table = self.store.segment_table.plain();
-        let values = (table.as_str(), self.tag.as_str());
-        match link
-            .conn
-            .exec_drop(delete, values)
-            .await
-            .map_err(StoreError::from)
-        {
-            Err(error) if is_missing_table(&error) => Ok(()),
-            result => result,
+        let values = values![table, self.tag.as_str()];
+        match link.change(delete, values).await {
+            Err(error) if error.is_missing_table() => Ok(()),
+            result => result.map(|_| ()),
         }
     }
 }
@@ -150,8 +134,8 @@ impl Transaction<i64> for AdvanceLeases {
         let update = "UPDATE keywright_worker SET hi_ms = ?, server = ?, epoch = epoch + 1, owner = NULL \
                       WHERE space = ? AND hi_ms < ?";
         let server = link.server.identity.clone();
-        let values = (self.bound_ms, server, self.space.name(), self.bound_ms);
-        link.conn.exec_drop(update, values).await?;
+        let values = values![self.bound_ms, server, self.space.name(), self.bound_ms];
+        link.change(update, values).await?;
         Ok(self.bound_ms)
     }
 }

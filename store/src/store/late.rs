@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use keywright_core::Tag;
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
 
 use super::switch_commit::{bound_of_snowflakes, now_ms, raise, raise_leases};
 use super::switch_rows::lock;
-use super::{Link, Store, StoreError, Transaction, column};
+use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::switch::commit::{SnowflakeStart, floor_after};
 use crate::switch::space::KeySpace;
 use crate::switch::state::{Dropped, IdSpan, LateTable, Phase};
 
-/// What was found is forgotten, days.
-const FORGET_D: u64 = 30;
+/// What was found is forgotten, hours.
+const FORGET_H: u64 = 30 * 24;
 
 /// Which ids keys may have.
 #[derive(Debug)]
@@ -36,13 +34,13 @@ async fn span(
     link: &mut Link,
 ) -> Result<Option<IdSpan>, StoreError> {
     match keys {
-        KeySpace::Tag(tag) => span_of_tag(store, tag, &mut link.conn).await,
+        KeySpace::Tag(tag) => span_of_tag(store, tag, link).await,
         KeySpace::Snowflake => {
             let bound = bound_of_snowflakes(link).await?.hi;
             let first = "SELECT snowflake_first FROM keywright_switch WHERE id = 1";
-            let first: Option<u64> = link.conn.query_first(first).await?;
+            let first = link.first(first, Vec::new()).await?;
             Ok(Some(IdSpan {
-                first: first.unwrap_or(0),
+                first: first.map_or(Ok(0), |row| row.first())?,
                 bound,
             }))
         }
@@ -53,11 +51,12 @@ async fn span(
 async fn span_of_tag(
     store: &Store,
     tag: &Tag,
-    conn: &mut Conn,
+    link: &mut Link,
 ) -> Result<Option<IdSpan>, StoreError> {
     let table = &store.segment_table;
-    let select = format!("SELECT first_id, hi FROM {table} WHERE tag = ? FOR UPDATE");
-    let row: Option<Row> = conn.exec_first(select, (tag.as_str(),)).await?;
+    let for_update = store.words.for_update();
+    let select = format!("SELECT first_id, hi FROM {table} WHERE tag = ?{for_update}");
+    let row = link.first(select, values![tag.as_str()]).await?;
     let Some(row) = row else {
         return Ok(None);
     };
@@ -79,20 +78,20 @@ pub(crate) struct DropReserved {
 
 impl Transaction<Dropped> for DropReserved {
     async fn run(self, link: &mut Link) -> Result<Dropped, StoreError> {
-        link.conn.query_drop("START TRANSACTION").await?;
+        link.begin().await?;
         let dropped = self.drop_reserved(link).await?;
-        let end = match dropped {
-            Dropped::All(_) => "COMMIT",
-            Dropped::Nothing | Dropped::Not => "ROLLBACK",
+        let is_kept = match dropped {
+            Dropped::All(_) => true,
+            Dropped::Nothing | Dropped::Not => false,
         };
-        link.conn.query_drop(end).await?;
+        link.end(is_kept).await?;
         Ok(dropped)
     }
 }
 
 impl DropReserved {
     async fn drop_reserved(&self, link: &mut Link) -> Result<Dropped, StoreError> {
-        let locked = lock(&mut link.conn).await?;
+        let locked = lock(link).await?;
         let span = span(&self.store, &self.keys, link).await?;
         let Some(span) = span.filter(|its| locked.phase == Phase::None && self.next <= its.bound)
         else {
@@ -104,7 +103,7 @@ impl DropReserved {
         match &self.keys {
             KeySpace::Tag(tag) => raise(&self.store, tag, None, link).await?,
             KeySpace::Snowflake => {
-                let now_ms = now_ms(&mut link.conn).await?;
+                let now_ms = now_ms(link).await?;
                 let Ok(floor_ms) = floor_after(self.next, &self.snowflakes, now_ms) else {
                     return Ok(Dropped::Not);
                 };
@@ -123,20 +122,29 @@ pub(crate) struct NoteLate {
 
 impl Transaction<()> for NoteLate {
     async fn run(self, link: &mut Link) -> Result<(), StoreError> {
-        const WRITE: &str = "INSERT INTO keywright_late (server, schema_name, table_name, report, noted_at) \
-            VALUES (?, ?, ?, ?, UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE report = ?, noted_at = UTC_TIMESTAMP(3)";
+        let words = link.words();
+        let (now, or_update) = (
+            words.now(),
+            words.or_update("server, schema_name, table_name"),
+        );
+        let write = format!(
+            "INSERT INTO keywright_late (server, schema_name, table_name, report, noted_at) \
+             VALUES (?, ?, ?, ?, {now}) {or_update} report = ?, noted_at = {now}"
+        );
         let LateTable {
             server,
             schema,
             table,
             report,
         } = &self.late;
-        let values = (server, schema, table, report, report);
-        link.conn.exec_drop(WRITE, values).await?;
+        link.change(write, values![server, schema, table, report, report])
+            .await?;
         let forget = format!(
-            "DELETE FROM keywright_late WHERE noted_at < UTC_TIMESTAMP(3) - INTERVAL {FORGET_D} DAY"
+            "DELETE FROM keywright_late WHERE noted_at < {}",
+            words.hours_ago(FORGET_H)
         );
-        Ok(link.conn.query_drop(forget).await?)
+        link.change(forget, Vec::new()).await?;
+        Ok(())
     }
 }
 
@@ -146,8 +154,15 @@ pub(crate) struct ReadLate;
 
 impl Transaction<Vec<String>> for ReadLate {
     async fn run(self, link: &mut Link) -> Result<Vec<String>, StoreError> {
-        const READ: &str = "SELECT CONCAT(report, ' (found ', DATE_FORMAT(noted_at, '%Y-%m-%d %H:%i:%s'), ' UTC)') \
-            FROM keywright_late ORDER BY noted_at, server, schema_name, table_name";
-        Ok(link.conn.query(READ).await?)
+        let read = format!(
+            "SELECT report, {} AS found_at FROM keywright_late ORDER BY noted_at, server, schema_name, table_name",
+            link.words().readable("noted_at")
+        );
+        let rows = link.rows(read, Vec::new()).await?;
+        let told = rows.iter().map(|row| {
+            let (report, at): (String, String) = (column(row, "report")?, column(row, "found_at")?);
+            Ok(format!("{report} (found {at} UTC)"))
+        });
+        told.collect()
     }
 }

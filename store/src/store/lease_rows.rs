@@ -3,21 +3,22 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use keywright_core::{BoundPlan, BoundRefusal, BoundRequest, Layout, plan_bound};
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Params, Row, Value};
 
-use super::{Link, StoreError, Transaction, column};
+use super::{Link, Row, StoreError, Transaction, column, values};
+use crate::engine::words::Words;
 use crate::lease::space::Space;
 use crate::lease::{
     Claim, Claimant, Era, HeldLease, LeaseRow, NoLease, Standing, TakeoverLimits, plan_claim,
     standing,
 };
 
-const COLUMNS: &str =
-    "worker_id, owner, epoch, hi_ms, layout, server, expires_at <= UTC_TIMESTAMP(3) AS expired";
-
-/// When a lease expires: so many milliseconds from now, by the store's clock, in UTC.
-const EXPIRY: &str = "UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND";
+/// Reads leases, by the store's clock.
+fn select(words: Words) -> String {
+    format!(
+        "SELECT worker_id, owner, epoch, hi_ms, layout, server, expires_at <= {} AS expired FROM keywright_worker",
+        words.now()
+    )
+}
 
 /// A worker id to be taken over: any, or a certain one.
 #[derive(Debug)]
@@ -42,19 +43,18 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
     async fn run(self, link: &mut Link) -> Result<Result<TakenLease, NoLease>, StoreError> {
         let mut claimant = self.claimant.clone();
         claimant.server.clone_from(&link.server.identity);
-        let conn = &mut link.conn;
-        conn.query_drop("START TRANSACTION").await?;
-        let era = era(conn, self.space).await?;
-        let rows = all_rows(conn, self.space.name()).await?;
+        link.begin().await?;
+        let era = era(link, self.space).await?;
+        let rows = all_rows(link, self.space.name()).await?;
         let claim = match plan_claim(&rows, &claimant, &self.limits, &era) {
             Ok(claim) => claim,
             Err(no_lease) => {
-                conn.query_drop("ROLLBACK").await?;
+                link.rollback().await?;
                 return Ok(Err(no_lease));
             }
         };
-        self.write(conn, &claimant, &claim).await?;
-        conn.query_drop("COMMIT").await?;
+        self.write(link, &claimant, &claim).await?;
+        link.commit().await?;
         Ok(Ok(TakenLease {
             claim,
             held: HeldLease {
@@ -73,7 +73,7 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
 impl TakeLease<'_> {
     async fn write(
         &self,
-        conn: &mut Conn,
+        link: &mut Link,
         claimant: &Claimant,
         claim: &Claim,
     ) -> Result<(), StoreError> {
@@ -82,35 +82,34 @@ impl TakeLease<'_> {
         let evict = "UPDATE keywright_worker SET epoch = epoch + 1, owner = NULL \
                      WHERE space = ? AND layout <> ? AND worker_id <> ?";
         let space = self.space.name();
-        conn.exec_drop(evict, (space, layout.as_str(), claim.worker_id))
+        link.change(evict, values![space, &layout, claim.worker_id])
             .await?;
-        let mut values: Vec<Value> = vec![
-            claimant.owner.as_str().into(),
-            self.holder.into(),
-            claim.epoch.into(),
-            claim.plan.bound_ms.into(),
-            layout.into(),
-            claimant.server.as_str().into(),
-            self.lease_ms.into(),
-            space.into(),
-            claim.worker_id.into(),
+        let expiry = link.words().in_ms();
+        let mut values = values![
+            claimant.owner.as_str(),
+            self.holder,
+            claim.epoch,
+            claim.plan.bound_ms,
+            layout,
+            claimant.server.as_str(),
+            self.lease_ms,
+            space,
+            claim.worker_id,
         ];
         let statement = match claim.epoch_found {
             Some(epoch) => {
-                values.extend([epoch.into(), claim.hi_found_ms.into()]);
+                values.extend(values![epoch, claim.hi_found_ms]);
                 format!(
                     "UPDATE keywright_worker SET owner = ?, holder = ?, epoch = ?, hi_ms = ?, layout = ?, server = ?, \
-                     expires_at = {EXPIRY} WHERE space = ? AND worker_id = ? AND epoch = ? AND hi_ms = ?"
+                     expires_at = {expiry} WHERE space = ? AND worker_id = ? AND epoch = ? AND hi_ms = ?"
                 )
             }
             None => format!(
                 "INSERT INTO keywright_worker (owner, holder, epoch, hi_ms, layout, server, expires_at, space, worker_id) \
-                 VALUES (?, ?, ?, ?, ?, ?, {EXPIRY}, ?, ?)"
+                 VALUES (?, ?, ?, ?, ?, ?, {expiry}, ?, ?)"
             ),
         };
-        conn.exec_drop(statement, Params::Positional(values))
-            .await?;
-        require_one(conn)
+        link.change_one(statement, values).await
     }
 }
 
@@ -147,15 +146,16 @@ pub(crate) struct ExtendLease<'a> {
 impl Transaction<Extension> for ExtendLease<'_> {
     /// One transaction: lock the row, compare it with what we know, write by compare-and-swap, commit.
     async fn run(self, link: &mut Link) -> Result<Extension, StoreError> {
-        let conn = &mut link.conn;
-        conn.query_drop("START TRANSACTION").await?;
-        let era = era(conn, self.space).await?;
-        let space = self.space.name();
+        link.begin().await?;
+        let era = era(link, self.space).await?;
+        let (space, words) = (self.space.name(), link.words());
         let select = format!(
-            "SELECT {COLUMNS} FROM keywright_worker WHERE space = ? AND worker_id = ? FOR UPDATE"
+            "{} WHERE space = ? AND worker_id = ?{}",
+            select(words),
+            words.for_update()
         );
-        let found: Option<Row> = conn
-            .exec_first(select, (space, self.held.worker_id))
+        let found = link
+            .first(select, values![space, self.held.worker_id])
             .await?;
         let found = found.as_ref().map(read_row).transpose()?;
         let hi_ms = match standing(found.as_ref(), self.held, &link.server.identity) {
@@ -166,11 +166,11 @@ impl Transaction<Extension> for ExtendLease<'_> {
                 hi_ms
             }
             Standing::Ours { hi_ms: _ } => {
-                conn.query_drop("ROLLBACK").await?;
+                link.rollback().await?;
                 return Ok(Extension::Superseded);
             }
             Standing::Lost => {
-                conn.query_drop("ROLLBACK").await?;
+                link.rollback().await?;
                 return Ok(Extension::Lost);
             }
         };
@@ -186,21 +186,15 @@ impl Transaction<Extension> for ExtendLease<'_> {
         };
         self.attempted_ms.store(bound_ms, Ordering::Release);
         let update = format!(
-            "UPDATE keywright_worker SET hi_ms = ?, expires_at = {EXPIRY} \
-             WHERE space = ? AND worker_id = ? AND owner = ? AND epoch = ? AND hi_ms = ?"
+            "UPDATE keywright_worker SET hi_ms = ?, expires_at = {} \
+             WHERE space = ? AND worker_id = ? AND owner = ? AND epoch = ? AND hi_ms = ?",
+            words.in_ms()
         );
-        let values: Vec<Value> = vec![
-            bound_ms.into(),
-            self.lease_ms.into(),
-            space.into(),
-            self.held.worker_id.into(),
-            self.held.owner.as_str().into(),
-            self.held.epoch.into(),
-            hi_ms.into(),
-        ];
-        conn.exec_drop(update, Params::Positional(values)).await?;
-        require_one(conn)?;
-        conn.query_drop("COMMIT").await?;
+        let held = self.held;
+        let mut values = values![bound_ms, self.lease_ms, space, held.worker_id];
+        values.extend(values![held.owner.as_str(), held.epoch, hi_ms]);
+        link.change_one(update, values).await?;
+        link.commit().await?;
         Ok(match planned {
             Some(Ok(plan)) => Extension::Extended(plan),
             Some(Err(refusal)) => Extension::Refused { refusal, bound_ms },
@@ -224,8 +218,9 @@ impl Transaction<()> for ReleaseLease<'_> {
         let update = "UPDATE keywright_worker SET owner = NULL \
                       WHERE space = ? AND worker_id = ? AND owner = ? AND epoch = ?";
         let held = self.held;
-        let values = (self.space, held.worker_id, held.owner.as_str(), held.epoch);
-        link.conn.exec_drop(update, values).await?;
+        let mut values = values![self.space, held.worker_id];
+        values.extend(values![held.owner.as_str(), held.epoch]);
+        link.change(update, values).await?;
         Ok(())
     }
 }
@@ -236,9 +231,12 @@ pub(crate) struct ListLeases;
 
 impl Transaction<Vec<WorkerRow>> for ListLeases {
     async fn run(self, link: &mut Link) -> Result<Vec<WorkerRow>, StoreError> {
-        let select = "SELECT space, worker_id, owner, holder, epoch, hi_ms, layout, server, \
-                      expires_at <= UTC_TIMESTAMP(3) AS expired FROM keywright_worker ORDER BY space, worker_id";
-        let rows: Vec<Row> = link.conn.query(select).await?;
+        let select = format!(
+            "SELECT space, worker_id, owner, holder, epoch, hi_ms, layout, server, \
+             expires_at <= {} AS expired FROM keywright_worker ORDER BY space, worker_id",
+            link.words().now()
+        );
+        let rows = link.rows(select, Vec::new()).await?;
         rows.iter()
             .map(|row| {
                 let owner: Option<String> = column(row, "owner")?;
@@ -275,21 +273,16 @@ pub struct WorkerRow {
     pub layout: String,
 }
 
-fn require_one(conn: &Conn) -> Result<(), StoreError> {
-    match conn.affected_rows() {
-        1 => Ok(()),
-        _ => Err(StoreError::NotLocked),
-    }
-}
-
 /// What holds for all leases of a space. It stays until the transaction ends: a change locks this row before any lease.
-async fn era(conn: &mut Conn, space: Space) -> Result<Era, StoreError> {
-    const SELECT: &str = "SELECT snowflake_generation, snowflake_floor_ms FROM keywright_switch WHERE id = 1 LOCK IN SHARE MODE";
+async fn era(link: &mut Link, space: Space) -> Result<Era, StoreError> {
     if space != Space::Snowflake {
         return Ok(Era::default());
     }
-    let row: Option<Row> = conn.query_first(SELECT).await?;
-    match row {
+    let select = format!(
+        "SELECT snowflake_generation, snowflake_floor_ms FROM keywright_switch WHERE id = 1{}",
+        link.words().in_share_mode()
+    );
+    match link.first(select, Vec::new()).await? {
         Some(row) => Ok(Era {
             generation: column(&row, "snowflake_generation")?,
             floor_ms: column(&row, "snowflake_floor_ms")?,
@@ -299,11 +292,14 @@ async fn era(conn: &mut Conn, space: Space) -> Result<Era, StoreError> {
 }
 
 /// All leases of a space, locked until the transaction ends.
-pub(super) async fn all_rows(conn: &mut Conn, space: &str) -> Result<Vec<LeaseRow>, StoreError> {
+pub(super) async fn all_rows(link: &mut Link, space: &str) -> Result<Vec<LeaseRow>, StoreError> {
+    let words = link.words();
     let select = format!(
-        "SELECT {COLUMNS} FROM keywright_worker WHERE space = ? ORDER BY worker_id FOR UPDATE"
+        "{} WHERE space = ? ORDER BY worker_id{}",
+        select(words),
+        words.for_update()
     );
-    let rows: Vec<Row> = conn.exec(select, (space,)).await?;
+    let rows = link.rows(select, values![space]).await?;
     rows.iter().map(read_row).collect()
 }
 

@@ -1,15 +1,12 @@
 //! What went by each program on tables of rules that observe, so that none takes the others' ids for a stranger's, and what came by none.
 
-use mysql_async::Row;
-use mysql_async::prelude::Queryable;
-
-use super::{Link, StoreError, Transaction, column};
+use super::{Link, StoreError, Transaction, Value, column, values};
 use crate::switch::state::{NativeInserts, PeerReport, PeerReports, RuleName, Unseen};
 
 /// Programs that noted nothing for so long are forgotten, hours.
 const FORGET_H: u64 = 24;
-/// What was found of ids that came by none is forgotten, days.
-const FORGET_UNSEEN_D: u64 = 30;
+/// What was found of ids that came by none is forgotten, hours.
+const FORGET_UNSEEN_H: u64 = 30 * 24;
 
 /// Notes a program's figures, and reads the others'.
 #[derive(Debug)]
@@ -23,27 +20,35 @@ impl<F: FnOnce() -> Vec<(RuleName, NativeInserts)> + Send> Transaction<PeerRepor
 {
     /// The figures are taken after the moment that is noted with them: whoever knows a moment before it knows that they have all.
     async fn run(self, link: &mut Link) -> Result<PeerReports, StoreError> {
-        const NOW: &str = "SELECT CAST(now AS CHAR) AS now, \
-            CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', now) DIV 1000 AS UNSIGNED) AS at_ms \
-            FROM (SELECT UTC_TIMESTAMP(3) AS now) AS moment";
-        const WRITE: &str = "INSERT INTO keywright_native (program, table_pattern, column_name, ids, unknown, noted_at) \
-            VALUES (?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE ids = ?, unknown = ?, noted_at = ?";
-        const READ: &str = "SELECT program, table_pattern, column_name, ids, unknown, \
-            CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', noted_at) DIV 1000 AS UNSIGNED) AS at_ms \
-            FROM keywright_native WHERE program <> ?";
-        let conn = &mut link.conn;
-        let now: Option<Row> = conn.query_first(NOW).await?;
+        let words = link.words();
+        let now = format!(
+            "SELECT {} AS now, {} AS at_ms FROM (SELECT {} AS now) AS moment",
+            words.moment("now"),
+            words.unix_ms("now"),
+            words.now()
+        );
+        let write = format!(
+            "INSERT INTO keywright_native (program, table_pattern, column_name, ids, unknown, noted_at) \
+             VALUES (?, ?, ?, ?, ?, ?) {} ids = ?, unknown = ?, noted_at = ?",
+            words.or_update("program, table_pattern, column_name")
+        );
+        let read = format!(
+            "SELECT program, table_pattern, column_name, ids, unknown, {} AS at_ms \
+             FROM keywright_native WHERE program <> ?",
+            words.unix_ms("noted_at")
+        );
+        let now = link.first(now, Vec::new()).await?;
         let now = now.ok_or_else(|| StoreError::Column {
             column: "now".to_owned(),
             value: "nothing".to_owned(),
         })?;
-        let (at, at_ms): (String, u64) = (column(&now, "now")?, column(&now, "at_ms")?);
+        let (at, at_ms): (Value, u64) = (column(&now, "now")?, column(&now, "at_ms")?);
         for (rule, NativeInserts { ids, unknown }) in (self.figures)() {
-            let key = (&self.program, &rule.tables, &rule.column);
-            let values = (key.0, key.1, key.2, ids, unknown, &at, ids, unknown, &at);
-            conn.exec_drop(WRITE, values).await?;
+            let mut values = values![&self.program, &rule.tables, &rule.column];
+            values.extend(values![ids, unknown, at.clone(), ids, unknown, at.clone()]);
+            link.change(&write, values).await?;
         }
-        let rows: Vec<Row> = conn.exec(READ, (&self.program,)).await?;
+        let rows = link.rows(read, values![&self.program]).await?;
         let mut reports = Vec::with_capacity(rows.len());
         for row in &rows {
             reports.push(PeerReport {
@@ -62,9 +67,10 @@ impl<F: FnOnce() -> Vec<(RuleName, NativeInserts)> + Send> Transaction<PeerRepor
         let oldest_ms = at_ms.saturating_sub(FORGET_H.saturating_mul(3_600_000));
         if reports.iter().any(|report| report.at_ms < oldest_ms) {
             let forget = format!(
-                "DELETE FROM keywright_native WHERE noted_at < UTC_TIMESTAMP(3) - INTERVAL {FORGET_H} HOUR"
+                "DELETE FROM keywright_native WHERE noted_at < {}",
+                words.hours_ago(FORGET_H)
             );
-            conn.query_drop(forget).await?;
+            link.change(forget, Vec::new()).await?;
             reports.retain(|report| report.at_ms >= oldest_ms);
         }
         Ok(PeerReports { at_ms, reports })
@@ -80,16 +86,25 @@ pub(crate) struct NoteUnseen {
 
 impl Transaction<()> for NoteUnseen {
     async fn run(self, link: &mut Link) -> Result<(), StoreError> {
-        const WRITE: &str = "INSERT INTO keywright_unseen (program, table_pattern, column_name, ids, report, noted_at) \
-            VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE ids = ?, report = ?, noted_at = UTC_TIMESTAMP(3)";
-        let Unseen { rule, ids, report } = self.unseen;
-        let key = (self.program, rule.tables, rule.column);
-        let values = (key.0, key.1, key.2, ids, &report, ids, &report);
-        link.conn.exec_drop(WRITE, values).await?;
-        let forget = format!(
-            "DELETE FROM keywright_unseen WHERE noted_at < UTC_TIMESTAMP(3) - INTERVAL {FORGET_UNSEEN_D} DAY"
+        let words = link.words();
+        let (now, or_update) = (
+            words.now(),
+            words.or_update("program, table_pattern, column_name"),
         );
-        Ok(link.conn.query_drop(forget).await?)
+        let write = format!(
+            "INSERT INTO keywright_unseen (program, table_pattern, column_name, ids, report, noted_at) \
+             VALUES (?, ?, ?, ?, ?, {now}) {or_update} ids = ?, report = ?, noted_at = {now}"
+        );
+        let Unseen { rule, ids, report } = self.unseen;
+        let mut values = values![self.program, rule.tables, rule.column];
+        values.extend(values![ids, &report, ids, &report]);
+        link.change(write, values).await?;
+        let forget = format!(
+            "DELETE FROM keywright_unseen WHERE noted_at < {}",
+            words.hours_ago(FORGET_UNSEEN_H)
+        );
+        link.change(forget, Vec::new()).await?;
+        Ok(())
     }
 }
 
@@ -101,7 +116,7 @@ impl Transaction<Vec<Unseen>> for ReadUnseen {
     async fn run(self, link: &mut Link) -> Result<Vec<Unseen>, StoreError> {
         const READ: &str = "SELECT table_pattern, column_name, ids, report FROM keywright_unseen \
             ORDER BY table_pattern, column_name, ids DESC, noted_at DESC";
-        let rows: Vec<Row> = link.conn.query(READ).await?;
+        let rows = link.rows(READ, Vec::new()).await?;
         let mut found: Vec<Unseen> = Vec::new();
         for row in &rows {
             let rule = RuleName {

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use keywright_core::Tag;
-use mysql_async::prelude::Queryable;
-use mysql_async::{Params, Row, Value};
 
 use super::tag_request::ReservationRequest;
-use super::{Link, Store, StoreError, Transaction, column, is_missing_table};
+use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::reserve::{Returned, choose_returned};
 
 /// Returned ranges that one transaction reads.
@@ -32,26 +30,19 @@ pub(super) async fn discard(
     worthless: Worthless,
     link: &mut Link,
 ) -> Result<(), StoreError> {
-    let mut values: Vec<Value> = vec![
-        request.store.segment_table.plain().into(),
-        request.tag.as_str().into(),
-    ];
+    let mut values = values![request.store.segment_table.plain(), request.tag.as_str()];
     let condition = match worthless {
         Worthless::OfOtherServers => {
-            values.push(link.server.identity.as_str().into());
+            values.extend(values![link.server.identity.as_str()]);
             " AND server <> ?"
         }
         Worthless::All => "",
     };
     let delete =
         format!("DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ?{condition}");
-    let result = link
-        .conn
-        .exec_drop(delete, Params::Positional(values))
-        .await;
-    match result.map_err(StoreError::from) {
-        Err(error) if is_missing_table(&error) => Ok(()),
-        result => result,
+    match link.change(delete, values).await {
+        Err(error) if error.is_missing_table() => Ok(()),
+        result => result.map(|_| ()),
     }
 }
 
@@ -65,15 +56,15 @@ pub(super) async fn take_returned(
     let table = request.store.segment_table.plain();
     let select = format!(
         "SELECT id, start_id, end_id FROM keywright_returned \
-         WHERE segment_table = ? AND tag = ? AND generation = ? ORDER BY start_id LIMIT {RETURNED_MAX} FOR UPDATE"
+         WHERE segment_table = ? AND tag = ? AND generation = ? ORDER BY start_id LIMIT {RETURNED_MAX}{}",
+        link.words().for_update()
     );
     let found = link
-        .conn
-        .exec(select, (table.as_str(), request.tag.as_str(), generation))
+        .rows(select, values![table, request.tag.as_str(), generation])
         .await;
-    let rows: Vec<Row> = match found.map_err(StoreError::from) {
+    let rows = match found {
         Ok(rows) => rows,
-        Err(error) if is_missing_table(&error) => return Ok(None),
+        Err(error) if error.is_missing_table() => return Ok(None),
         Err(error) => return Err(error),
     };
     let mut ranges = Vec::with_capacity(rows.len());
@@ -88,14 +79,9 @@ pub(super) async fn take_returned(
         return Ok(None);
     };
     let delete = "DELETE FROM keywright_returned WHERE id = ? AND start_id = ? AND end_id = ?";
-    link.conn
-        .exec_drop(delete, (range.key, range.start, range.end))
+    link.change_one(delete, values![range.key, range.start, range.end])
         .await?;
-    if link.conn.affected_rows() == 1 {
-        Ok(Some(range))
-    } else {
-        Err(StoreError::NotLocked)
-    }
+    Ok(Some(range))
 }
 
 /// Rests to be handed back, and where each was reserved.
@@ -123,7 +109,7 @@ impl Transaction<usize> for Return {
     async fn run(self, link: &mut Link) -> Result<usize, StoreError> {
         let table = self.store.segment_table.plain();
         let here = link.server.identity.clone();
-        link.conn.query_drop("START TRANSACTION").await?;
+        link.begin().await?;
         let mut returned = 0;
         for rest in self.rests.iter().filter(|rest| rest.server == here) {
             if self.generation_of(rest, link).await? != Some(rest.generation) {
@@ -131,18 +117,12 @@ impl Transaction<usize> for Return {
             }
             let insert = "INSERT INTO keywright_returned (segment_table, tag, start_id, end_id, generation, server) \
                           VALUES (?, ?, ?, ?, ?, ?)";
-            let values = (
-                table.as_str(),
-                rest.tag.as_str(),
-                rest.start,
-                rest.end,
-                rest.generation,
-                here.as_str(),
-            );
-            link.conn.exec_drop(insert, values).await?;
+            let mut values = values![&table, rest.tag.as_str(), rest.start, rest.end];
+            values.extend(values![rest.generation, &here]);
+            link.change(insert, values).await?;
             returned += 1;
         }
-        link.conn.query_drop("COMMIT").await?;
+        link.commit().await?;
         Ok(returned)
     }
 }
@@ -150,11 +130,8 @@ impl Transaction<usize> for Return {
 impl Return {
     /// The generation of a rest's tag, whose row is locked until the transaction ends; `None`: there is no such tag.
     async fn generation_of(&self, rest: &Rest, link: &mut Link) -> Result<Option<u64>, StoreError> {
-        let select = self
-            .store
-            .dialect
-            .select_row(&self.store.segment_table, true);
-        let row: Option<Row> = link.conn.exec_first(select, (rest.tag.as_str(),)).await?;
+        let select = self.store.select_row();
+        let row = link.first(select, values![rest.tag.as_str()]).await?;
         row.map(|row| column(&row, "generation")).transpose()
     }
 }

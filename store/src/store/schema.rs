@@ -4,18 +4,21 @@ mod shapes;
 
 use std::sync::Arc;
 
-use mysql_async::Row;
-use mysql_async::prelude::Queryable;
-
-use super::privileges::{self, Needed, Privilege};
-use super::{Link, Store, StoreError, Transaction, column};
+use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
+use crate::engine::mysql::privileges::{self, Needed, Privilege};
+use crate::engine::words::Words;
 
 pub use shapes::OWN_TABLES;
 use shapes::{NATIVE, RETURNED, SEGMENT, SHAPES, Shape, WORKER};
 
-/// What people read and run.
-const DDL: &str = include_str!("../../../sql/mysql/keywright_store.sql");
+/// What people read, and run on a server of theirs.
+fn ddl(words: Words) -> &'static str {
+    match words {
+        Words::MySql => include_str!("../../../sql/mysql/keywright_store.sql"),
+        Words::Sqlite => include_str!("../../../sql/sqlite/keywright_store.sql"),
+    }
+}
 
 /// Creates what is missing.
 #[derive(Debug)]
@@ -34,8 +37,9 @@ impl Transaction<Initialised> for Init {
         for shape in SHAPES {
             match problems(link, shape).await? {
                 None => {
-                    for statement in statements().filter(|sql| creates(sql, shape.table)) {
-                        link.conn.query_drop(statement).await?;
+                    let all = statements(link.words());
+                    for statement in all.filter(|sql| creates(sql, shape.table)) {
+                        link.change(statement, Vec::new()).await?;
                     }
                     done.created.push(shape.table.to_owned());
                     // Somebody else may have made it first, in a shape of his own.
@@ -91,7 +95,11 @@ impl Transaction<SchemaFindings> for InspectSchema {
                 privileges: &[Privilege::Select, Privilege::Update],
             });
         }
-        let denied = privileges::lacks(link, needed).await?;
+        let denied = match link.words() {
+            Words::MySql => privileges::lacks(link, needed).await?,
+            // Who could open it may do everything.
+            Words::Sqlite => Vec::new(),
+        };
         Ok(SchemaFindings {
             problems: lack.into_iter().chain(found).chain(denied).collect(),
             weaknesses: link.server.weaknesses.clone(),
@@ -115,8 +123,8 @@ fn lack(missing: &[&str], all: usize) -> Option<String> {
 }
 
 /// The statements of the file, without the comments between them.
-fn statements() -> impl Iterator<Item = String> {
-    let code: Vec<&str> = DDL
+fn statements(words: Words) -> impl Iterator<Item = String> {
+    let code: Vec<&str> = ddl(words)
         .lines()
         .filter(|line| !line.trim_start().starts_with("--"))
         .collect();
@@ -135,48 +143,46 @@ fn creates(statement: &str, table: &str) -> bool {
 
 /// `None`: there is no such table.
 async fn problems(link: &mut Link, shape: &Shape) -> Result<Option<Vec<String>>, StoreError> {
-    let table: Option<Row> = link
-        .conn
-        .exec_first(
-            "SELECT ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?",
-            (shape.table,),
-        )
-        .await?;
-    let Some(table) = table else {
-        return Ok(None);
-    };
+    let words = link.words();
     let mut found = Vec::new();
-    let engine: Option<String> = column(&table, "engine")?;
-    if !engine
-        .as_deref()
-        .is_some_and(|engine| engine.eq_ignore_ascii_case("InnoDB"))
-    {
-        found.push(format!("table {} is not an InnoDB table", shape.table));
-    }
-    let rows: Vec<Row> = link
-        .conn
-        .exec(
+    let columns = match words {
+        Words::MySql => {
+            let select = "SELECT ENGINE AS engine FROM information_schema.TABLES \
+                          WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?";
+            let Some(table) = link.first(select, values![shape.table]).await? else {
+                return Ok(None);
+            };
+            let engine: Option<String> = column(&table, "engine")?;
+            if !engine.is_some_and(|engine| engine.eq_ignore_ascii_case("InnoDB")) {
+                found.push(format!("table {} is not an InnoDB table", shape.table));
+            }
             "SELECT LOWER(COLUMN_NAME) AS name, LOWER(DATA_TYPE) AS type, COLUMN_KEY = 'PRI' AS is_key \
-             FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?",
-            (shape.table,),
-        )
-        .await?;
+             FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"
+        }
+        Words::Sqlite => {
+            "SELECT LOWER(name) AS name, LOWER(type) AS type, pk > 0 AS is_key FROM pragma_table_info(?)"
+        }
+    };
+    let rows = link.rows(columns, values![shape.table]).await?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
     let mut columns = Vec::with_capacity(rows.len());
     for row in &rows {
         let name: String = column(row, "name")?;
         let data_type: String = column(row, "type")?;
         columns.push((name, data_type, column::<i64>(row, "is_key")? != 0));
     }
-    found.extend(differences(shape, &columns));
+    found.extend(differences(words, shape, &columns));
     Ok(Some(found))
 }
 
-fn differences(shape: &Shape, columns: &[(String, String, bool)]) -> Vec<String> {
+fn differences(words: Words, shape: &Shape, columns: &[(String, String, bool)]) -> Vec<String> {
     let table = shape.table;
     let mut found = Vec::new();
-    for (at, (name, data_type)) in shape.columns.iter().enumerate() {
+    for (at, (name, data_type)) in shape.columns(words).enumerate() {
         let is_key = at < shape.key_columns;
-        match columns.iter().find(|(known, _, _)| known == name) {
+        match columns.iter().find(|(known, _, _)| *known == name) {
             None => found.push(format!("table {table} has no column \"{name}\"")),
             Some((_, other, _)) if other != data_type => found.push(format!(
                 "column \"{name}\" of table {table} is of type {other}, not {data_type}"
@@ -192,30 +198,37 @@ fn differences(shape: &Shape, columns: &[(String, String, bool)]) -> Vec<String>
 
 #[cfg(test)]
 mod tests {
-    use super::{SHAPES, creates, statements};
+    use super::{SHAPES, Words, creates, statements};
 
     #[test]
-    fn the_file_makes_exactly_the_tables_that_are_used() {
-        let all: Vec<String> = statements().collect();
-        assert_eq!(all.len(), SHAPES.len());
-        for shape in SHAPES {
-            let made: Vec<&String> = all.iter().filter(|sql| creates(sql, shape.table)).collect();
-            let [statement] = made.as_slice() else {
-                panic!("{} is made {} times", shape.table, made.len());
-            };
-            let lines: Vec<Vec<&str>> = statement
-                .lines()
-                .skip(1)
-                .map(|line| line.split_whitespace().collect())
-                .filter(|words: &Vec<&str>| {
-                    !matches!(words.first(), Some(&("PRIMARY" | "KEY" | ")")) | None)
-                })
-                .collect();
-            assert_eq!(lines.len(), shape.columns.len(), "{}", shape.table);
-            for (line, (name, data_type)) in lines.iter().zip(shape.columns) {
-                assert_eq!(line.first(), Some(name));
-                let written = line.get(1).unwrap().to_lowercase();
-                assert!(written.starts_with(data_type), "{name}: {written}");
+    fn the_files_make_exactly_the_tables_that_are_used() {
+        for words in [Words::MySql, Words::Sqlite] {
+            let all: Vec<String> = statements(words).collect();
+            let of_shapes = |sql: &&String| SHAPES.iter().any(|shape| creates(sql, shape.table));
+            assert_eq!(all.iter().filter(of_shapes).count(), SHAPES.len());
+            for shape in SHAPES {
+                let made: Vec<&String> =
+                    all.iter().filter(|sql| creates(sql, shape.table)).collect();
+                let [statement] = made.as_slice() else {
+                    panic!("{} is made {} times", shape.table, made.len());
+                };
+                let lines: Vec<Vec<&str>> = statement
+                    .lines()
+                    .skip(1)
+                    .map(|line| line.split_whitespace().collect())
+                    .filter(|words: &Vec<&str>| {
+                        !matches!(
+                            words.first(),
+                            Some(&("PRIMARY" | "KEY" | ")" | "--")) | None
+                        )
+                    })
+                    .collect();
+                assert_eq!(lines.len(), shape.columns(words).count(), "{}", shape.table);
+                for (line, (name, data_type)) in lines.iter().zip(shape.columns(words)) {
+                    assert_eq!(line.first(), Some(&name));
+                    let written = line.get(1).unwrap().to_lowercase();
+                    assert!(written.starts_with(data_type), "{name}: {written}");
+                }
             }
         }
     }

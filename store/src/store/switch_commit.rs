@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use keywright_core::Tag;
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
 
 use super::lease_rows::all_rows;
 use super::switch_rows::{clear, forget_servers, lock, rules, set_phase};
-use super::{Link, Store, StoreError, Transaction, column};
+use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::lease::first_above;
 use crate::lease::space::Space;
 use crate::switch::commit::{Bound, CommitRefusal, SnowflakeStart, bound_after, floor_after};
@@ -29,9 +27,8 @@ pub(crate) struct Record {
 
 impl Transaction<bool> for Record {
     async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
-        let conn = &mut link.conn;
-        conn.query_drop("START TRANSACTION").await?;
-        let locked = lock(conn).await?;
+        link.begin().await?;
+        let locked = lock(link).await?;
         let stands = locked.attempt == self.attempt && locked.phase == Phase::Holding;
         if stands {
             let Recorded {
@@ -42,24 +39,19 @@ impl Transaction<bool> for Record {
                 was_fenced,
             } = &self.recorded;
             // Once more, after a failure, it is read behind the attempt's own fence: what was read first stands.
-            conn.exec_drop(
+            let words = link.words();
+            let write = format!(
                 "INSERT INTO keywright_switch_table \
                  (server, schema_name, table_name, attempt, counter, was_fenced) VALUES (?, ?, ?, ?, ?, ?) \
-                 ON DUPLICATE KEY UPDATE counter = GREATEST(counter, ?)",
-                (
-                    server,
-                    schema,
-                    table,
-                    self.attempt,
-                    counter,
-                    i64::from(*was_fenced),
-                    counter,
-                ),
-            )
-            .await?;
+                 {} counter = {}",
+                words.or_update("server, schema_name, table_name"),
+                words.greater("counter", "?")
+            );
+            let mut values = values![server, schema, table, self.attempt];
+            values.extend(values![*counter, i64::from(*was_fenced), *counter]);
+            link.change(write, values).await?;
         }
-        conn.query_drop(if stands { "COMMIT" } else { "ROLLBACK" })
-            .await?;
+        link.end(stands).await?;
         Ok(stands)
     }
 }
@@ -72,14 +64,14 @@ pub(crate) struct ReadRecorded {
 
 impl Transaction<Vec<Recorded>> for ReadRecorded {
     async fn run(self, link: &mut Link) -> Result<Vec<Recorded>, StoreError> {
-        recorded(&mut link.conn, self.attempt).await
+        recorded(link, self.attempt).await
     }
 }
 
-async fn recorded(conn: &mut Conn, attempt: u64) -> Result<Vec<Recorded>, StoreError> {
+async fn recorded(link: &mut Link, attempt: u64) -> Result<Vec<Recorded>, StoreError> {
     let select = "SELECT server, schema_name, table_name, counter, was_fenced FROM keywright_switch_table \
                   WHERE attempt = ? ORDER BY server, schema_name, table_name";
-    let rows: Vec<Row> = conn.exec(select, (attempt,)).await?;
+    let rows = link.rows(select, values![attempt]).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
         found.push(Recorded {
@@ -120,13 +112,13 @@ pub(crate) struct Commit {
 
 impl Transaction<Committed> for Commit {
     async fn run(self, link: &mut Link) -> Result<Committed, StoreError> {
-        link.conn.query_drop("START TRANSACTION").await?;
+        link.begin().await?;
         let committed = self.commit(link).await?;
-        let end = match committed {
-            Committed::Done => "COMMIT",
-            Committed::Over | Committed::Unknown(_) | Committed::Refused(..) => "ROLLBACK",
+        let is_kept = match committed {
+            Committed::Done => true,
+            Committed::Over | Committed::Unknown(_) | Committed::Refused(..) => false,
         };
-        link.conn.query_drop(end).await?;
+        link.end(is_kept).await?;
         Ok(committed)
     }
 }
@@ -142,11 +134,11 @@ fn left_for(keys: &KeySpace, changing: &[InForce], bounds: &[(&KeySpace, Bound)]
 
 impl Commit {
     async fn commit(&self, link: &mut Link) -> Result<Committed, StoreError> {
-        let locked = lock(&mut link.conn).await?;
+        let locked = lock(link).await?;
         if locked.attempt != self.attempt || locked.phase != Phase::Holding {
             return Ok(Committed::Over);
         }
-        let changing = rules(&mut link.conn, Some(self.attempt)).await?;
+        let changing = rules(link, Some(self.attempt)).await?;
         let changing: Vec<InForce> = changing.into_iter().map(|(rule, _)| rule).collect();
         // On further servers nothing is left: the keys go on above what these have.
         let goes = |rule: &&InForce| rule.next.as_ref() != Some(&rule.keys);
@@ -166,7 +158,7 @@ impl Commit {
                 None => return Ok(Committed::Unknown(keys.clone())),
             }
         }
-        let counters = recorded(&mut link.conn, self.attempt).await?;
+        let counters = recorded(link, self.attempt).await?;
         for keys in new.iter().copied() {
             let Some(bound) = self.bound_of_coming(keys, link).await? else {
                 return Ok(Committed::Unknown(keys.clone()));
@@ -194,25 +186,28 @@ impl Commit {
             self.close(&bounds, link).await?;
         } else {
             if changing.iter().any(|rule| goes(&rule)) {
-                forget_servers(&mut link.conn, self.attempt).await?;
+                forget_servers(link, self.attempt).await?;
             }
-            self.adopt(&mut link.conn).await?;
-            clear(&mut link.conn, self.attempt).await?;
-            set_phase(&mut link.conn, Phase::None).await?;
+            self.adopt(link).await?;
+            clear(link, self.attempt).await?;
+            set_phase(link, Phase::None).await?;
         }
         Ok(Committed::Done)
     }
 
     /// The keys are in force where the tables were fenced.
-    async fn adopt(&self, conn: &mut Conn) -> Result<(), StoreError> {
+    async fn adopt(&self, link: &mut Link) -> Result<(), StoreError> {
         for server in &self.servers {
-            let note = "INSERT IGNORE INTO keywright_rule_server (table_pattern, column_name, server) \
-                        SELECT table_pattern, column_name, ? FROM keywright_rule WHERE attempt = ?";
-            conn.exec_drop(note, (server, self.attempt)).await?;
+            let note = format!(
+                "{} keywright_rule_server (table_pattern, column_name, server) \
+                 SELECT table_pattern, column_name, ? FROM keywright_rule WHERE attempt = ?",
+                link.words().insert_new()
+            );
+            link.change(note, values![server, self.attempt]).await?;
         }
         let adopt =
             "UPDATE keywright_rule SET key_space = next_key_space, above = NULL WHERE attempt = ?";
-        conn.exec_drop(adopt, (self.attempt,)).await?;
+        link.change(adopt, values![self.attempt]).await?;
         Ok(())
     }
 
@@ -224,10 +219,10 @@ impl Commit {
     ) -> Result<(), StoreError> {
         for (keys, bound) in bounds {
             let above = "UPDATE keywright_rule SET above = ? WHERE attempt = ? AND key_space = ?";
-            let values = (bound.hi, self.attempt, keys.to_string());
-            link.conn.exec_drop(above, values).await?;
+            let values = values![bound.hi, self.attempt, keys.to_string()];
+            link.change(above, values).await?;
         }
-        set_phase(&mut link.conn, Phase::Closed).await
+        set_phase(link, Phase::Closed).await
     }
 
     /// What keys that come begin above, whatever tables have. Each lease of snowflake ids begins above its own bound: how far others reach is
@@ -256,11 +251,8 @@ impl Commit {
     }
 
     async fn bound_of_tag(&self, tag: &Tag, link: &mut Link) -> Result<Option<Bound>, StoreError> {
-        let select = self
-            .store
-            .dialect
-            .select_row(&self.store.segment_table, true);
-        let row: Option<Row> = link.conn.exec_first(select, (tag.as_str(),)).await?;
+        let select = self.store.select_row();
+        let row = link.first(select, values![tag.as_str()]).await?;
         let Some(row) = row else {
             return Ok(None);
         };
@@ -282,7 +274,7 @@ impl Commit {
         match keys {
             KeySpace::Tag(tag) => raise(&self.store, tag, Some(first), link).await?,
             KeySpace::Snowflake => {
-                let now_ms = now_ms(&mut link.conn).await?;
+                let now_ms = now_ms(link).await?;
                 match floor_after(first, &self.snowflakes, now_ms) {
                     Ok(floor_ms) => raise_leases(floor_ms, first, link).await?,
                     Err(refusal) => return Ok(Err(refusal)),
@@ -312,32 +304,30 @@ pub(super) async fn raise(
     let update = format!(
         "UPDATE {table} SET generation = generation + 1, hi = COALESCE(?, hi), first_id = COALESCE(first_id, ?) WHERE tag = ?"
     );
-    let values = (hi, hi, tag.as_str());
-    link.conn.exec_drop(update, values).await?;
-    if link.conn.affected_rows() != 1 {
-        return Err(StoreError::NotLocked);
-    }
+    link.change_one(update, values![hi, hi, tag.as_str()])
+        .await?;
     let delete = "DELETE FROM keywright_returned WHERE segment_table = ? AND tag = ?";
-    let values = (table.plain(), tag.as_str());
-    link.conn.exec_drop(delete, values).await?;
+    link.change(delete, values![table.plain(), tag.as_str()])
+        .await?;
     Ok(())
 }
 
 /// By the store's clock, unix milliseconds.
-pub(super) async fn now_ms(conn: &mut Conn) -> Result<i64, StoreError> {
-    let now = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
-    let now_ms: Option<i64> = conn.query_first(now).await?;
-    Ok(now_ms.unwrap_or(0))
+pub(super) async fn now_ms(link: &mut Link) -> Result<i64, StoreError> {
+    let now = format!("SELECT {}", link.words().now_ms());
+    let now = link.first(now, Vec::new()).await?;
+    now.map_or(Ok(0), |row| row.first())
 }
 
 /// What all leases together may have issued, and what they are to begin above: as long as there is none, that is all there is.
 pub(super) async fn bound_of_snowflakes(link: &mut Link) -> Result<Bound, StoreError> {
-    let rows = all_rows(&mut link.conn, Space::Snowflake.name()).await?;
+    let rows = all_rows(link, Space::Snowflake.name()).await?;
     let begin = "SELECT snowflake_first FROM keywright_switch WHERE id = 1";
-    let begin: Option<u64> = link.conn.query_first(begin).await?;
+    let begin = link.first(begin, Vec::new()).await?;
+    let begin: u64 = begin.map_or(Ok(0), |row| row.first())?;
     let used = rows.iter().map(first_above).max().unwrap_or(0);
     Ok(Bound {
-        hi: used.max(begin.unwrap_or(0)),
+        hi: used.max(begin),
         id_max: SNOWFLAKE_ID_MAX,
         is_foreign: rows.iter().any(|row| row.server != link.server.identity),
     })
@@ -349,9 +339,13 @@ pub(super) async fn raise_leases(
     first: u64,
     link: &mut Link,
 ) -> Result<(), StoreError> {
-    let update = "UPDATE keywright_switch SET snowflake_generation = snowflake_generation + 1, \
-                  snowflake_floor_ms = GREATEST(snowflake_floor_ms, ?), \
-                  snowflake_first = GREATEST(snowflake_first, ?) WHERE id = 1";
-    link.conn.exec_drop(update, (floor_ms, first)).await?;
+    let words = link.words();
+    let update = format!(
+        "UPDATE keywright_switch SET snowflake_generation = snowflake_generation + 1, \
+         snowflake_floor_ms = {}, snowflake_first = {} WHERE id = 1",
+        words.greater("snowflake_floor_ms", "?"),
+        words.greater("snowflake_first", "?")
+    );
+    link.change(update, values![floor_ms, first]).await?;
     Ok(())
 }

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use keywright_core::Tag;
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
 
-use super::{Link, Store, StoreError, Transaction, column};
+use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::switch::space::KeySpace;
 use crate::switch::state::{Change, InForce, Peer, Phase, RuleName, Standing};
 
 /// Programs that were not seen for so long are forgotten, hours.
-const FORGET_H: u32 = 24;
+const FORGET_H: u64 = 24;
 
 /// An attempt, its row locked until the transaction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,17 +19,20 @@ pub(super) struct Locked {
 }
 
 /// Locks the row of the attempt, which is made if there is none.
-pub(super) async fn lock(conn: &mut Conn) -> Result<Locked, StoreError> {
-    const SELECT: &str = "SELECT attempt, phase FROM keywright_switch WHERE id = 1 FOR UPDATE";
-    let row: Option<Row> = conn.query_first(SELECT).await?;
-    match row {
+pub(super) async fn lock(link: &mut Link) -> Result<Locked, StoreError> {
+    let words = link.words();
+    let select = format!(
+        "SELECT attempt, phase FROM keywright_switch WHERE id = 1{}",
+        words.for_update()
+    );
+    match link.first(select, Vec::new()).await? {
         Some(row) => Ok(Locked {
             attempt: column(&row, "attempt")?,
             phase: phase(&row)?,
         }),
         None => {
-            conn.query_drop("INSERT IGNORE INTO keywright_switch (id) VALUES (1)")
-                .await?;
+            let make = format!("{} keywright_switch (id) VALUES (1)", words.insert_new());
+            link.change(make, Vec::new()).await?;
             Ok(Locked {
                 attempt: 0,
                 phase: Phase::None,
@@ -61,18 +62,20 @@ pub(super) fn key_space(row: &Row, name: &str) -> Result<Option<KeySpace>, Store
 
 /// All rules, or only those that an attempt is about.
 pub(super) async fn rules(
-    conn: &mut Conn,
+    link: &mut Link,
     of: Option<u64>,
 ) -> Result<Vec<(InForce, Option<u64>)>, StoreError> {
-    let rows: Vec<Row> = conn
-        .query(
+    let rows = link
+        .rows(
             "SELECT table_pattern, column_name, key_space, attempt, next_key_space, above FROM keywright_rule \
              ORDER BY table_pattern, column_name",
+            Vec::new(),
         )
         .await?;
-    let servers: Vec<Row> = conn
-        .query(
+    let servers = link
+        .rows(
             "SELECT table_pattern, column_name, server FROM keywright_rule_server ORDER BY server",
+            Vec::new(),
         )
         .await?;
     let mut found = Vec::with_capacity(rows.len());
@@ -115,28 +118,28 @@ pub(crate) struct ReadStanding {
 impl Transaction<Standing> for ReadStanding {
     /// One transaction, so that all is of one moment.
     async fn run(self, link: &mut Link) -> Result<Standing, StoreError> {
-        const SWITCH: &str = "SELECT attempt, phase, leader, snowflake_generation, \
-            CAST(COALESCE(GREATEST(TIMESTAMPDIFF(MICROSECOND, begun_at, UTC_TIMESTAMP(3)), 0), 0) DIV 1000 AS UNSIGNED) AS age_ms \
-            FROM keywright_switch WHERE id = 1";
-        const PEERS: &str = "SELECT program, holder, held, \
-            CAST(GREATEST(TIMESTAMPDIFF(MICROSECOND, seen_at, UTC_TIMESTAMP(3)), 0) DIV 1000 AS UNSIGNED) AS silent_ms \
-            FROM keywright_program ORDER BY program";
-        let conn = &mut link.conn;
-        conn.query_drop("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            .await?;
-        conn.query_drop("START TRANSACTION READ ONLY").await?;
-        let switch: Option<Row> = conn.query_first(SWITCH).await?;
-        let rules = rules(conn, None).await?;
+        let words = link.words();
+        let switch = format!(
+            "SELECT attempt, phase, leader, snowflake_generation, {} AS age_ms FROM keywright_switch WHERE id = 1",
+            words.since_ms("begun_at")
+        );
+        let peers = format!(
+            "SELECT program, holder, held, {} AS silent_ms FROM keywright_program ORDER BY program",
+            words.since_ms("seen_at")
+        );
+        link.begin_reading().await?;
+        let switch = link.first(switch, Vec::new()).await?;
+        let rules = rules(link, None).await?;
         let table = &self.store.segment_table;
-        let tags: Vec<Row> = match self.store.dialect.is_own() {
+        let tags = match self.store.dialect.is_own() {
             true => {
                 let select = format!("SELECT tag, generation FROM {table} ORDER BY tag");
-                conn.query(select).await?
+                link.rows(select, Vec::new()).await?
             }
             false => Vec::new(),
         };
-        let peers: Vec<Row> = conn.query(PEERS).await?;
-        conn.query_drop("COMMIT").await?;
+        let peers = link.rows(peers, Vec::new()).await?;
+        link.commit().await?;
         let mut standing = Standing {
             attempt: 0,
             phase: Phase::None,
@@ -182,10 +185,14 @@ pub(crate) struct Beat {
 
 impl Transaction<()> for Beat {
     async fn run(self, link: &mut Link) -> Result<(), StoreError> {
-        let write = "INSERT INTO keywright_program (program, holder, seen_at, held) VALUES (?, ?, UTC_TIMESTAMP(3), ?) \
-                     ON DUPLICATE KEY UPDATE seen_at = UTC_TIMESTAMP(3), held = ?";
-        let values = (&self.program, &self.holder, self.held, self.held);
-        link.conn.exec_drop(write, values).await?;
+        let words = link.words();
+        let (now, or_update) = (words.now(), words.or_update("program"));
+        let write = format!(
+            "INSERT INTO keywright_program (program, holder, seen_at, held) VALUES (?, ?, {now}, ?) \
+             {or_update} seen_at = {now}, held = ?"
+        );
+        let values = values![&self.program, &self.holder, self.held, self.held];
+        link.change(write, values).await?;
         Ok(())
     }
 }
@@ -199,7 +206,7 @@ pub(crate) struct Leave {
 impl Transaction<()> for Leave {
     async fn run(self, link: &mut Link) -> Result<(), StoreError> {
         let delete = "DELETE FROM keywright_program WHERE program = ?";
-        link.conn.exec_drop(delete, (&self.program,)).await?;
+        link.change(delete, values![&self.program]).await?;
         Ok(())
     }
 }
@@ -214,23 +221,17 @@ pub(crate) struct Begin {
 impl Transaction<Option<u64>> for Begin {
     /// `None`: another one is under way, or something else is in force than it is to begin from.
     async fn run(self, link: &mut Link) -> Result<Option<u64>, StoreError> {
-        let conn = &mut link.conn;
-        conn.query_drop("START TRANSACTION").await?;
-        let begun = self.begin(conn).await?;
-        conn.query_drop(if begun.is_some() {
-            "COMMIT"
-        } else {
-            "ROLLBACK"
-        })
-        .await?;
+        link.begin().await?;
+        let begun = self.begin(link).await?;
+        link.end(begun.is_some()).await?;
         Ok(begun)
     }
 }
 
 impl Begin {
-    async fn begin(&self, conn: &mut Conn) -> Result<Option<u64>, StoreError> {
-        let locked = lock(conn).await?;
-        let known = rules(conn, None).await?;
+    async fn begin(&self, link: &mut Link) -> Result<Option<u64>, StoreError> {
+        let locked = lock(link).await?;
+        let known = rules(link, None).await?;
         let is_so = |change: &Change| {
             let its = known.iter().find(|(its, _)| its.rule == change.rule);
             its.and_then(|(its, _)| its.keys.as_ref()) == change.from.as_ref()
@@ -239,23 +240,27 @@ impl Begin {
             return Ok(None);
         }
         let attempt = locked.attempt.saturating_add(1);
+        let words = link.words();
         let forget = format!(
-            "DELETE FROM keywright_program WHERE seen_at < UTC_TIMESTAMP(3) - INTERVAL {FORGET_H} HOUR"
+            "DELETE FROM keywright_program WHERE seen_at < {}",
+            words.hours_ago(FORGET_H)
         );
-        conn.query_drop(forget).await?;
-        conn.exec_drop(
-            "UPDATE keywright_switch SET attempt = ?, phase = 'holding', leader = ?, begun_at = UTC_TIMESTAMP(3) WHERE id = 1",
-            (attempt, &self.program),
-        )
-        .await?;
+        link.change(forget, Vec::new()).await?;
+        let hold = format!(
+            "UPDATE keywright_switch SET attempt = ?, phase = 'holding', leader = ?, begun_at = {} WHERE id = 1",
+            words.now()
+        );
+        link.change(hold, values![attempt, &self.program]).await?;
+        let write = format!(
+            "INSERT INTO keywright_rule (table_pattern, column_name, attempt, next_key_space) VALUES (?, ?, ?, ?) \
+             {} attempt = ?, next_key_space = ?",
+            words.or_update("table_pattern, column_name")
+        );
         for Change { rule, from: _, to } in &self.changes {
             let to = to.as_ref().map(KeySpace::to_string);
-            conn.exec_drop(
-                "INSERT INTO keywright_rule (table_pattern, column_name, attempt, next_key_space) VALUES (?, ?, ?, ?) \
-                 ON DUPLICATE KEY UPDATE attempt = ?, next_key_space = ?",
-                (&rule.tables, &rule.column, attempt, &to, attempt, &to),
-            )
-            .await?;
+            let mut values = values![&rule.tables, &rule.column, attempt, to.clone()];
+            values.extend(values![attempt, to]);
+            link.change(&write, values).await?;
         }
         Ok(Some(attempt))
     }
@@ -270,20 +275,21 @@ pub(crate) struct Release {
 
 impl Transaction<bool> for Release {
     async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
-        let conn = &mut link.conn;
-        conn.query_drop("START TRANSACTION").await?;
-        let locked = lock(conn).await?;
+        link.begin().await?;
+        let locked = lock(link).await?;
         let is_so = locked.attempt == self.attempt && locked.phase == Phase::Ending;
         if is_so {
             if let Some(above) = self.above {
-                let note = "UPDATE keywright_rule SET above = GREATEST(COALESCE(above, 0), ?) WHERE attempt = ? AND key_space IS NULL";
-                conn.exec_drop(note, (above, self.attempt)).await?;
+                let note = format!(
+                    "UPDATE keywright_rule SET above = {} WHERE attempt = ? AND key_space IS NULL",
+                    link.words().greater("COALESCE(above, 0)", "?")
+                );
+                link.change(note, values![above, self.attempt]).await?;
             }
-            set_phase(conn, Phase::None).await?;
-            clear(conn, self.attempt).await?;
+            set_phase(link, Phase::None).await?;
+            clear(link, self.attempt).await?;
         }
-        conn.query_drop(if is_so { "COMMIT" } else { "ROLLBACK" })
-            .await?;
+        link.end(is_so).await?;
         Ok(is_so)
     }
 }
@@ -298,45 +304,44 @@ pub(crate) struct Move {
 
 impl Transaction<bool> for Move {
     async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
-        let conn = &mut link.conn;
-        conn.query_drop("START TRANSACTION").await?;
-        let locked = lock(conn).await?;
+        link.begin().await?;
+        let locked = lock(link).await?;
         let is_so = locked.attempt == self.attempt && locked.phase == self.from;
         if is_so {
-            set_phase(conn, self.to).await?;
+            set_phase(link, self.to).await?;
             if self.to == Phase::None {
-                forget_servers(conn, self.attempt).await?;
+                forget_servers(link, self.attempt).await?;
                 let leave = "UPDATE keywright_rule SET key_space = NULL WHERE attempt = ?";
-                conn.exec_drop(leave, (self.attempt,)).await?;
-                clear(conn, self.attempt).await?;
+                link.change(leave, values![self.attempt]).await?;
+                clear(link, self.attempt).await?;
             }
         }
-        conn.query_drop(if is_so { "COMMIT" } else { "ROLLBACK" })
-            .await?;
+        link.end(is_so).await?;
         Ok(is_so)
     }
 }
 
-pub(super) async fn set_phase(conn: &mut Conn, phase: Phase) -> Result<(), StoreError> {
+pub(super) async fn set_phase(link: &mut Link, phase: Phase) -> Result<(), StoreError> {
     let update = "UPDATE keywright_switch SET phase = ? WHERE id = 1";
-    conn.exec_drop(update, (phase.name(),)).await?;
+    link.change(update, values![phase.name()]).await?;
     Ok(())
 }
 
 /// The rules that an attempt is about are in force on no server.
-pub(super) async fn forget_servers(conn: &mut Conn, attempt: u64) -> Result<(), StoreError> {
-    let forget = "DELETE s FROM keywright_rule_server s JOIN keywright_rule r \
-                  ON r.table_pattern = s.table_pattern AND r.column_name = s.column_name WHERE r.attempt = ?";
-    conn.exec_drop(forget, (attempt,)).await?;
+pub(super) async fn forget_servers(link: &mut Link, attempt: u64) -> Result<(), StoreError> {
+    let forget = "DELETE FROM keywright_rule_server WHERE EXISTS (SELECT 1 FROM keywright_rule r \
+                  WHERE r.table_pattern = keywright_rule_server.table_pattern \
+                  AND r.column_name = keywright_rule_server.column_name AND r.attempt = ?)";
+    link.change(forget, values![attempt]).await?;
     Ok(())
 }
 
 /// Nothing of an attempt is left.
-pub(super) async fn clear(conn: &mut Conn, attempt: u64) -> Result<(), StoreError> {
+pub(super) async fn clear(link: &mut Link, attempt: u64) -> Result<(), StoreError> {
     let rules = "UPDATE keywright_rule SET attempt = NULL, next_key_space = NULL WHERE attempt = ?";
-    conn.exec_drop(rules, (attempt,)).await?;
+    link.change(rules, values![attempt]).await?;
     let tables = "DELETE FROM keywright_switch_table WHERE attempt = ?";
-    conn.exec_drop(tables, (attempt,)).await?;
+    link.change(tables, values![attempt]).await?;
     Ok(())
 }
 
@@ -349,7 +354,7 @@ pub(crate) struct Ask {
 impl Transaction<Option<Phase>> for Ask {
     async fn run(self, link: &mut Link) -> Result<Option<Phase>, StoreError> {
         let select = "SELECT phase FROM keywright_switch WHERE id = 1 AND attempt = ?";
-        let row: Option<Row> = link.conn.exec_first(select, (self.attempt,)).await?;
+        let row = link.first(select, values![self.attempt]).await?;
         let phase = row.as_ref().map(phase).transpose()?;
         Ok(phase.filter(|phase| *phase != Phase::None))
     }

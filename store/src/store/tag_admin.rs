@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use keywright_core::{Step, Tag};
-use mysql_async::prelude::Queryable;
-use mysql_async::{Params, Row, Value};
 
-use super::{Link, Store, StoreError, Transaction, column};
+use super::{Link, Store, StoreError, Transaction, column, values};
 
 /// A tag to be made in Keywright's own table.
 #[derive(Debug, Clone, Copy)]
@@ -64,35 +62,31 @@ pub(crate) struct CreateTag {
 
 impl Transaction<bool> for CreateTag {
     async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
-        const DUPLICATE: u16 = 1062;
         let options = &self.options;
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
              server, reserved_ids, reserved_ms, rate_per_s) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED), 0)",
-            self.store.segment_table
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0)",
+            self.store.segment_table,
+            self.store.words.now_ms()
         );
-        let values: Vec<Value> = vec![
-            self.tag.as_str().into(),
-            options.start.max(1).into(),
-            options.id_max.into(),
-            options.step.get().into(),
-            options.step_min.get().into(),
-            options.step_max.get().into(),
-            options.cover_s.into(),
-            options.refill_percent.into(),
+        let values = values![
+            self.tag.as_str(),
+            options.start.max(1),
+            options.id_max.min(self.store.id_max),
+            options.step.get(),
+            options.step_min.get(),
+            options.step_max.get(),
+            options.cover_s,
+            options.refill_percent,
             // A replica that has the tag and not its first reservation leaves a gap, too.
-            link.server.identity.as_str().into(),
-            options.step.get().saturating_mul(2).into(),
+            link.server.identity.as_str(),
+            options.step.get().saturating_mul(2),
         ];
-        match link
-            .conn
-            .exec_drop(insert, Params::Positional(values))
-            .await
-        {
-            Ok(()) => Ok(true),
-            Err(mysql_async::Error::Server(error)) if error.code == DUPLICATE => Ok(false),
-            Err(error) => Err(error.into()),
+        match link.change(insert, values).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_duplicate() => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }
@@ -106,7 +100,7 @@ pub(crate) struct ListTags {
 impl Transaction<Vec<TagListing>> for ListTags {
     async fn run(self, link: &mut Link) -> Result<Vec<TagListing>, StoreError> {
         let select = self.store.dialect.select_all(&self.store.segment_table);
-        let rows: Vec<Row> = link.conn.query(select).await?;
+        let rows = link.rows(select, Vec::new()).await?;
         let ends = self.store.dialect.ends();
         rows.iter()
             .map(|row| {

@@ -1,10 +1,9 @@
 //! Reading a tag's row: numbers out of a table that anybody may have edited.
 
 use keywright_core::{Cause, Tag};
-use mysql_async::Row;
 
 use super::tag_request::Denied;
-use super::{Store, StoreError, column};
+use super::{Row, Store, StoreError, column};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::reserve::{LastReservation, StepNumbers, TagRow};
@@ -90,7 +89,7 @@ struct OwnColumns {
 fn own_columns(store: &Store, row: &Row, identity: &str) -> Result<OwnColumns, StoreError> {
     match store.dialect {
         Dialect::Keywright => Ok(OwnColumns {
-            id_max: column::<u64>(row, "id_max")?.min(i64::MAX.cast_unsigned()),
+            id_max: column::<u64>(row, "id_max")?.min(store.id_max),
             refill_percent: column(row, "refill_percent")?,
             last: last(row, identity)?,
         }),

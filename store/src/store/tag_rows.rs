@@ -1,13 +1,11 @@
 //! Reserving: one transaction on a tag's row.
 
 use keywright_core::{Cause, Tag};
-use mysql_async::prelude::Queryable;
-use mysql_async::{Params, Row, Value};
 
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_read::read_row;
 use super::tag_request::{Denied, Granted, ReservationRequest};
-use super::{Link, Store, StoreError, Transaction, column};
+use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
@@ -16,12 +14,9 @@ impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
     /// One transaction: lock the row, read it, write by compare-and-swap, commit. Any failure, also one in COMMIT, is an
     /// error to the caller, which publishes nothing then.
     async fn run(self, link: &mut Link) -> Result<Result<Granted, Denied>, StoreError> {
-        link.conn.query_drop("START TRANSACTION").await?;
+        link.begin().await?;
         let result = reserve(&self, link).await?;
-        match &result {
-            Ok(_) => link.conn.query_drop("COMMIT").await?,
-            Err(_) => link.conn.query_drop("ROLLBACK").await?,
-        }
+        link.end(result.is_ok()).await?;
         Ok(result)
     }
 }
@@ -31,8 +26,9 @@ async fn reserve(
     link: &mut Link,
 ) -> Result<Result<Granted, Denied>, StoreError> {
     let store = request.store;
-    let select = store.dialect.select_row(&store.segment_table, true);
-    let rows: Vec<Row> = link.conn.exec(select, (request.tag.as_str(),)).await?;
+    let rows = link
+        .rows(store.select_row(), values![request.tag.as_str()])
+        .await?;
     let (row, now_ms) = match rows.as_slice() {
         [row] => match read_row(
             store,
@@ -124,34 +120,27 @@ async fn write(
     generation: u64,
 ) -> Result<(), StoreError> {
     let store = request.store;
-    let mut values: Vec<Value> = match store.dialect {
-        Dialect::Keywright => vec![
-            link.server.identity.as_str().into(),
-            reservation.recorded_ids.into(),
-            now_ms.into(),
-            reservation.rate_per_s.into(),
+    let mut values = match store.dialect {
+        Dialect::Keywright => values![
+            link.server.identity.as_str(),
+            reservation.recorded_ids,
+            now_ms,
+            reservation.rate_per_s,
         ],
         Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => Vec::new(),
     };
-    values.extend([
-        reservation.number.into(),
-        request.tag.as_str().into(),
-        row.number.into(),
+    values.extend(values![
+        reservation.number,
+        request.tag.as_str(),
+        row.number
     ]);
     if store.dialect.is_own() {
-        values.push(generation.into());
+        values.extend(values![generation]);
     }
     let update = store.dialect.update_row(&store.segment_table);
-    link.conn
-        .exec_drop(update, Params::Positional(values))
-        .await?;
-    if link.conn.affected_rows() != 1 {
-        return Err(StoreError::NotLocked);
-    }
-    let select = store.dialect.select_row(&store.segment_table, true);
-    let written: Option<Row> = link
-        .conn
-        .exec_first(select, (request.tag.as_str(),))
+    link.change_one(update, values).await?;
+    let written = link
+        .first(store.select_row(), values![request.tag.as_str()])
         .await?;
     match written.as_ref().map(|row| column::<u64>(row, "number")) {
         Some(Ok(number)) if number == reservation.number => Ok(()),

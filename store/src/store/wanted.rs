@@ -1,10 +1,7 @@
 //! What each proxy's configuration wanted for a rule when that was in force: only what is new is a reason to switch.
 
-use mysql_async::Row;
-use mysql_async::prelude::Queryable;
-
 use super::switch_rows::key_space;
-use super::{Link, StoreError, Transaction, column};
+use super::{Link, StoreError, Transaction, column, values};
 use crate::switch::space::KeySpace;
 use crate::switch::state::{RuleName, WantedKeys};
 
@@ -15,7 +12,7 @@ pub(crate) struct ReadWanted;
 impl Transaction<Vec<(String, WantedKeys)>> for ReadWanted {
     async fn run(self, link: &mut Link) -> Result<Vec<(String, WantedKeys)>, StoreError> {
         let select = "SELECT place, table_pattern, column_name, key_space FROM keywright_wanted";
-        let rows: Vec<Row> = link.conn.query(select).await?;
+        let rows = link.rows(select, Vec::new()).await?;
         rows.iter()
             .map(|row| {
                 let rule = RuleName {
@@ -40,10 +37,13 @@ impl Transaction<()> for RecordWanted {
     async fn run(self, link: &mut Link) -> Result<(), StoreError> {
         let WantedKeys { rule, keys } = &self.wanted;
         let keys = keys.as_ref().map(KeySpace::to_string);
-        let write = "INSERT INTO keywright_wanted (place, table_pattern, column_name, key_space) VALUES (?, ?, ?, ?) \
-                     ON DUPLICATE KEY UPDATE key_space = ?";
-        let values = (&self.place, &rule.tables, &rule.column, &keys, &keys);
-        link.conn.exec_drop(write, values).await?;
+        let or_update = link.words().or_update("place, table_pattern, column_name");
+        let write = format!(
+            "INSERT INTO keywright_wanted (place, table_pattern, column_name, key_space) VALUES (?, ?, ?, ?) \
+             {or_update} key_space = ?"
+        );
+        let values = values![&self.place, &rule.tables, &rule.column, keys.clone(), keys];
+        link.change(write, values).await?;
         Ok(())
     }
 }

@@ -6,7 +6,14 @@ use keywright_core::Cause;
 use keywright_store::{KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source};
 use keywright_testkit::Result;
 
-use crate::common::{IssuedLog, Schema, open_with, runtime, until};
+use crate::common::{Engine, IssuedLog, Schema, on_engines, open_with, runtime, until};
+
+on_engines!(
+    what_can_never_be_had_is_refused_at_once_and_stops_nobody,
+    what_cannot_be_had_in_time_is_refused_and_smaller_requests_go_on,
+    what_can_be_had_soon_is_waited_for_and_small_requests_go_on,
+    nothing_is_reserved_for_a_request_that_was_dropped,
+);
 
 /// 8192 ids a second, 81,920 of which may run ahead of the clock, and a bound that has to be extended every second.
 fn slow_layout() -> RawSnowflakeSettings {
@@ -43,13 +50,13 @@ async fn take_singly(source: &Source, log: &IssuedLog, for_ms: u64) {
 }
 
 fn expires_ms(schema: &Schema) -> u64 {
-    let select = "SELECT CAST(UNIX_TIMESTAMP(expires_at) * 1000 AS UNSIGNED) FROM keywright_worker";
-    schema.number(select).unwrap()
+    let expires_ms = schema.unix_ms("expires_at");
+    let select = format!("SELECT {expires_ms} FROM keywright_worker");
+    schema.number(&select).unwrap()
 }
 
-#[test]
-fn what_can_never_be_had_is_refused_at_once_and_stops_nobody() -> Result<()> {
-    let schema = Schema::new("kw_burst_never")?;
+fn what_can_never_be_had_is_refused_at_once_and_stops_nobody(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_burst_never")?;
     runtime()?.block_on(async {
         let (_keys, source) = open_slow(&schema, 10_000).await?;
         let log = IssuedLog::default();
@@ -78,9 +85,8 @@ fn what_can_never_be_had_is_refused_at_once_and_stops_nobody() -> Result<()> {
     })
 }
 
-#[test]
-fn what_cannot_be_had_in_time_is_refused_and_smaller_requests_go_on() -> Result<()> {
-    let schema = Schema::new("kw_burst_late")?;
+fn what_cannot_be_had_in_time_is_refused_and_smaller_requests_go_on(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_burst_late")?;
     runtime()?.block_on(async {
         let (_keys, source) = open_slow(&schema, 1_000).await?;
         let log = IssuedLog::default();
@@ -93,9 +99,8 @@ fn what_cannot_be_had_in_time_is_refused_and_smaller_requests_go_on() -> Result<
     })
 }
 
-#[test]
-fn what_can_be_had_soon_is_waited_for_and_small_requests_go_on() -> Result<()> {
-    let schema = Schema::new("kw_burst_soon")?;
+fn what_can_be_had_soon_is_waited_for_and_small_requests_go_on(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_burst_soon")?;
     runtime()?.block_on(async {
         let (_keys, source) = open_slow(&schema, 60_000).await?;
         let log = IssuedLog::default();
@@ -113,9 +118,8 @@ fn what_can_be_had_soon_is_waited_for_and_small_requests_go_on() -> Result<()> {
 }
 
 /// A statement that was given up is forgotten: the bound does not run ahead of the clock for it.
-#[test]
-fn nothing_is_reserved_for_a_request_that_was_dropped() -> Result<()> {
-    let schema = Schema::new("kw_burst_dropped")?;
+fn nothing_is_reserved_for_a_request_that_was_dropped(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_burst_dropped")?;
     runtime()?.block_on(async {
         let (keys, source) = open_slow(&schema, 60_000).await?;
         source.take(60_000, false).await?;

@@ -6,8 +6,17 @@ use keywright_core::Cause;
 use keywright_store::{KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings};
 use keywright_testkit::Result;
 
-use crate::common::{Schema, open, open_with, raw, runtime, segment, small_steps, tag};
+use crate::common::{
+    Engine, Schema, on_engines, open, open_with, raw, runtime, segment, small_steps, tag,
+};
 use crate::forwarder::Forwarder;
+
+on_engines!(
+    more_proxies_than_worker_ids,
+    a_layout_whose_time_has_run_out,
+    more_ids_than_may_run_ahead_of_the_clock,
+    a_row_that_somebody_spoiled,
+);
 
 fn layout(text: &str) -> RawSnowflakeSettings {
     RawSnowflakeSettings {
@@ -23,9 +32,8 @@ async fn snowflake_cause(keys: &Keys, count: u64) -> Result<Cause> {
     Ok(failure.cause())
 }
 
-#[test]
-fn more_proxies_than_worker_ids() -> Result<()> {
-    let schema = Schema::new("kw_cause_workers")?;
+fn more_proxies_than_worker_ids(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_cause_workers")?;
     runtime()?.block_on(async {
         let two = layout("time=41,worker=1,sequence=12,epoch=2020-01-01");
         let issuers = [
@@ -42,9 +50,8 @@ fn more_proxies_than_worker_ids() -> Result<()> {
     })
 }
 
-#[test]
-fn a_layout_whose_time_has_run_out() -> Result<()> {
-    let schema = Schema::new("kw_cause_ran_out")?;
+fn a_layout_whose_time_has_run_out(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_cause_ran_out")?;
     runtime()?.block_on(async {
         let keys = open_with(
             &schema.raw(),
@@ -57,9 +64,8 @@ fn a_layout_whose_time_has_run_out() -> Result<()> {
 }
 
 /// Baidu's layout has 8192 ids a second: a million would run two minutes ahead of the clock.
-#[test]
-fn more_ids_than_may_run_ahead_of_the_clock() -> Result<()> {
-    let schema = Schema::new("kw_cause_lead")?;
+fn more_ids_than_may_run_ahead_of_the_clock(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_cause_lead")?;
     runtime()?.block_on(async {
         let settings = RawStoreSettings {
             wait_ms_max: 300,
@@ -76,9 +82,8 @@ fn more_ids_than_may_run_ahead_of_the_clock() -> Result<()> {
     })
 }
 
-#[test]
-fn a_row_that_somebody_spoiled() -> Result<()> {
-    let schema = Schema::new("kw_cause_damaged")?;
+fn a_row_that_somebody_spoiled(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_cause_damaged")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;

@@ -1,6 +1,7 @@
 //! Servers, settings and the log of every id.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,12 +11,45 @@ use keywright_store::{
     KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source, StoreSettings, TagOptions,
 };
 use keywright_testkit::{Flavour, Result, Upstream};
+use rusqlite::Connection;
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// A schema of a test's own on the server that tests share.
+/// What a store runs on.
+#[derive(Debug, Clone, Copy)]
+pub enum Engine {
+    MariaDb,
+    MySql,
+    File,
+}
+
+impl Engine {
+    pub const ALL: [Engine; 3] = [Engine::MariaDb, Engine::MySql, Engine::File];
+}
+
+/// Each of these tests on MariaDB and in a file. Functions of an [`Engine`].
+macro_rules! on_engines {
+    ($($name:ident),* $(,)?) => {
+        mod mariadb {
+            $(#[test] fn $name() -> keywright_testkit::Result<()> { super::$name($crate::common::Engine::MariaDb) })*
+        }
+        mod file {
+            $(#[test] fn $name() -> keywright_testkit::Result<()> { super::$name($crate::common::Engine::File) })*
+        }
+    };
+}
+pub(crate) use on_engines;
+
+/// A store of a test's own.
 pub struct Schema {
-    server: Arc<Upstream>,
+    at: At,
     pub name: String,
+}
+
+enum At {
+    /// On the server that tests share.
+    Server(Arc<Upstream>),
+    File(TempDir),
 }
 
 impl Schema {
@@ -23,18 +57,56 @@ impl Schema {
         Schema::on(Flavour::MariaDb, name)
     }
 
+    pub fn of(engine: Engine, name: &str) -> Result<Schema> {
+        match engine {
+            Engine::MariaDb => Schema::on(Flavour::MariaDb, name),
+            Engine::MySql => Schema::on(Flavour::MySql, name),
+            Engine::File => Ok(Schema {
+                at: At::File(tempfile::tempdir()?),
+                name: name.to_owned(),
+            }),
+        }
+    }
+
+    /// The file of a store that is one.
+    pub fn file(&self) -> PathBuf {
+        match &self.at {
+            At::Server(_) => panic!("the store is on a server"),
+            At::File(dir) => dir.path().join("store.db"),
+        }
+    }
+
+    /// A moment as unix milliseconds.
+    pub fn unix_ms(&self, moment: &str) -> String {
+        match &self.at {
+            At::Server(_) => format!("CAST(UNIX_TIMESTAMP({moment}) * 1000 AS UNSIGNED)"),
+            At::File(_) => moment.to_owned(),
+        }
+    }
+
+    /// A moment, as it stands in the tables.
+    pub fn long_ago(&self) -> &'static str {
+        match &self.at {
+            At::Server(_) => "'2000-01-01'",
+            At::File(_) => "0",
+        }
+    }
+
     pub fn on(flavour: Flavour, name: &str) -> Result<Schema> {
         let server = Upstream::shared(flavour)?;
         server.run("", &format!("CREATE DATABASE {name}"))?;
         Ok(Schema {
-            server,
+            at: At::Server(server),
             name: name.to_owned(),
         })
     }
 
     /// The rows of what statements select.
     pub fn sql(&self, sql: &str) -> Result<Vec<Vec<String>>> {
-        self.server.run(&self.name, sql)
+        match &self.at {
+            At::Server(server) => server.run(&self.name, sql),
+            At::File(_) => in_file(&self.file(), sql),
+        }
     }
 
     /// The first column of the first row.
@@ -45,11 +117,49 @@ impl Schema {
     }
 
     pub fn port(&self) -> u16 {
-        self.server.port()
+        match &self.at {
+            At::Server(server) => server.port(),
+            At::File(_) => panic!("a file has no port"),
+        }
     }
 
     pub fn raw(&self) -> RawStoreSettings {
-        raw(self.server.port(), &self.name)
+        match &self.at {
+            At::Server(server) => raw(server.port(), &self.name),
+            At::File(_) => raw_file(&self.file()),
+        }
+    }
+}
+
+/// The rows of what statements select.
+fn in_file(file: &Path, sql: &str) -> Result<Vec<Vec<String>>> {
+    let connection = Connection::open(file)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    let mut found = Vec::new();
+    for sql in sql.split(';').filter(|sql| !sql.trim().is_empty()) {
+        let mut statement = connection.prepare(sql)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query(())?;
+        while let Some(row) = rows.next()? {
+            let cells = (0..columns).map(|at| {
+                Ok(match row.get(at)? {
+                    rusqlite::types::Value::Integer(number) => number.to_string(),
+                    rusqlite::types::Value::Text(text) => text,
+                    other => format!("{other:?}"),
+                })
+            });
+            found.push(cells.collect::<rusqlite::Result<_>>()?);
+        }
+    }
+    Ok(found)
+}
+
+/// Settings for a file, wherever that is.
+pub fn raw_file(file: &Path) -> RawStoreSettings {
+    RawStoreSettings {
+        url: format!("file:{}", file.display()),
+        any_file_system: true,
+        ..raw(0, "")
     }
 }
 

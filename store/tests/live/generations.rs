@@ -5,11 +5,15 @@ use keywright_store::RawStoreSettings;
 use keywright_store::switch::KeySpace;
 use keywright_testkit::Result;
 
-use crate::common::{Schema, open, runtime, segment, small_steps, tag, until};
+use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_steps, tag, until};
 
-#[test]
-fn ranges_of_an_older_generation_are_worth_nothing() -> Result<()> {
-    let schema = Schema::new("kw_generations")?;
+on_engines!(
+    ranges_of_an_older_generation_are_worth_nothing,
+    a_rest_of_an_older_generation_is_not_taken_out,
+);
+
+fn ranges_of_an_older_generation_are_worth_nothing(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_generations")?;
     let raw = schema.raw();
     runtime()?.block_on(async {
         let impatient = RawStoreSettings {
@@ -56,9 +60,8 @@ fn ranges_of_an_older_generation_are_worth_nothing() -> Result<()> {
 }
 
 /// One that lies there since before is left lying.
-#[test]
-fn a_rest_of_an_older_generation_is_not_taken_out() -> Result<()> {
-    let schema = Schema::new("kw_old_rests")?;
+fn a_rest_of_an_older_generation_is_not_taken_out(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_old_rests")?;
     let raw = schema.raw();
     runtime()?.block_on(async {
         let first = open(&raw)?;

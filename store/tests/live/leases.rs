@@ -9,8 +9,17 @@ use keywright_store::{
 };
 use keywright_testkit::Result;
 
-use crate::common::{IssuedLog, Schema, open, open_with, raw, runtime, until};
+use crate::common::{Engine, IssuedLog, Schema, on_engines, open, open_with, raw, runtime, until};
 use crate::forwarder::Forwarder;
+
+on_engines!(
+    proxies_lease_worker_ids_of_their_own,
+    a_worker_id_insisted_on_is_leased_too,
+    a_clock_set_back_and_a_restart_repeat_nothing,
+    a_clock_set_far_ahead_does_not_poison_the_bound,
+    many_keys_of_one_statement,
+    a_layout_that_could_repeat_ids_is_refused,
+);
 
 /// A clock that goes only when it is told to.
 #[derive(Debug)]
@@ -81,9 +90,8 @@ async fn take_in_order(source: &Source, log: &IssuedLog, by: &str, rounds: u64) 
     }
 }
 
-#[test]
-fn proxies_lease_worker_ids_of_their_own() -> Result<()> {
-    let schema = Schema::new("kw_lease_own")?;
+fn proxies_lease_worker_ids_of_their_own(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_lease_own")?;
     runtime()?.block_on(async {
         let log = IssuedLog::default();
         open(&schema.raw())?.init().await?;
@@ -130,9 +138,8 @@ fn proxies_lease_worker_ids_of_their_own() -> Result<()> {
     })
 }
 
-#[test]
-fn a_worker_id_insisted_on_is_leased_too() -> Result<()> {
-    let schema = Schema::new("kw_lease_wanted")?;
+fn a_worker_id_insisted_on_is_leased_too(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_lease_wanted")?;
     runtime()?.block_on(async {
         let first = open_with(&schema.raw(), &on_worker(7))?;
         first.init().await?;
@@ -201,9 +208,8 @@ fn an_owner_that_was_paused_is_fenced_and_repeats_nothing() -> Result<()> {
     })
 }
 
-#[test]
-fn a_clock_set_back_and_a_restart_repeat_nothing() -> Result<()> {
-    let schema = Schema::new("kw_lease_clock")?;
+fn a_clock_set_back_and_a_restart_repeat_nothing(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_lease_clock")?;
     runtime()?.block_on(async {
         let log = IssuedLog::default();
         let clock = ManualClock::at(NOW_MS);
@@ -211,7 +217,10 @@ fn a_clock_set_back_and_a_restart_repeat_nothing() -> Result<()> {
         let mut last = 0;
         for life in 0..6 {
             // Stopped hard each time: the lease expires, or is another worker's; here the same one is insisted on.
-            schema.sql("UPDATE keywright_worker SET expires_at = '2000-01-01'")?;
+            schema.sql(&format!(
+                "UPDATE keywright_worker SET expires_at = {}",
+                schema.long_ago()
+            ))?;
             let keys = open_at(&schema.raw(), &on_worker(3), &clock)?;
             let source = keys.source(&KeySpec::Snowflake)?;
             for round in 0..30 {
@@ -229,9 +238,8 @@ fn a_clock_set_back_and_a_restart_repeat_nothing() -> Result<()> {
 }
 
 /// The clock jumps ahead by a year: not followed, and the durable bound stays where it was.
-#[test]
-fn a_clock_set_far_ahead_does_not_poison_the_bound() -> Result<()> {
-    let schema = Schema::new("kw_lease_ahead")?;
+fn a_clock_set_far_ahead_does_not_poison_the_bound(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_lease_ahead")?;
     runtime()?.block_on(async {
         let clock = ManualClock::at(NOW_MS);
         let keys = open_at(&schema.raw(), &on_worker(3), &clock)?;
@@ -270,9 +278,8 @@ fn lost_answers_to_commit_repeat_no_snowflake_id() -> Result<()> {
     })
 }
 
-#[test]
-fn many_keys_of_one_statement() -> Result<()> {
-    let schema = Schema::new("kw_lease_many")?;
+fn many_keys_of_one_statement(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_lease_many")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;
@@ -299,9 +306,8 @@ fn many_keys_of_one_statement() -> Result<()> {
     })
 }
 
-#[test]
-fn a_layout_that_could_repeat_ids_is_refused() -> Result<()> {
-    let schema = Schema::new("kw_lease_layout")?;
+fn a_layout_that_could_repeat_ids_is_refused(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_lease_layout")?;
     runtime()?.block_on(async {
         let first = open(&schema.raw())?;
         first.init().await?;

@@ -1,4 +1,4 @@
-//! The store's client against private MariaDB servers: many issuers, killed servers, lost replies, leases, other systems'
+//! The store's client against private MariaDB servers, and in a file: many issuers, killed servers, lost replies, leases, other systems'
 //! tables. Every id that is issued is logged and compared.
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
@@ -8,6 +8,7 @@ mod bursts;
 mod causes;
 mod common;
 mod failures;
+mod file;
 mod forwarder;
 mod generations;
 mod leases;

@@ -4,11 +4,20 @@ use keywright_core::{Cause, Step};
 use keywright_store::{RawStoreSettings, TagOptions};
 use keywright_testkit::{Result, WAIT_MAX};
 
-use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag, take_many};
+use crate::common::{
+    Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag, take_many,
+};
 
-#[test]
-fn rests_are_used_first_and_once() -> Result<()> {
-    let schema = Schema::new("kw_returned")?;
+on_engines!(
+    rests_are_used_first_and_once,
+    a_tag_at_its_end_goes_on_with_what_others_hand_back,
+    rests_of_another_server_are_thrown_away,
+    rests_of_a_server_do_not_come_back_with_it,
+    without_a_clean_stop_the_rest_is_lost_and_nothing_else,
+);
+
+fn rests_are_used_first_and_once(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_returned")?;
     runtime()?.block_on(async {
         let log = IssuedLog::default();
         let first = open(&schema.raw())?;
@@ -53,9 +62,8 @@ fn rests_are_used_first_and_once() -> Result<()> {
 }
 
 /// At a tag's end the rests are all there is.
-#[test]
-fn a_tag_at_its_end_goes_on_with_what_others_hand_back() -> Result<()> {
-    let schema = Schema::new("kw_returned_end")?;
+fn a_tag_at_its_end_goes_on_with_what_others_hand_back(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_returned_end")?;
     runtime()?.block_on(async {
         let stays = open(&schema.raw())?;
         stays.init().await?;
@@ -89,9 +97,8 @@ fn a_tag_at_its_end_goes_on_with_what_others_hand_back() -> Result<()> {
     })
 }
 
-#[test]
-fn rests_of_another_server_are_thrown_away() -> Result<()> {
-    let schema = Schema::new("kw_returned_elsewhere")?;
+fn rests_of_another_server_are_thrown_away(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_returned_elsewhere")?;
     runtime()?.block_on(async {
         let first = open(&schema.raw())?;
         first.init().await?;
@@ -112,9 +119,8 @@ fn rests_of_another_server_are_thrown_away() -> Result<()> {
 
 /// A fails over to B while somebody is at work who does not look for rests any more, and A comes back as a copy of B. What
 /// B had of A's rests may have been used on A meanwhile, and on A nothing would tell.
-#[test]
-fn rests_of_a_server_do_not_come_back_with_it() -> Result<()> {
-    let schema = Schema::new("kw_returned_back")?;
+fn rests_of_a_server_do_not_come_back_with_it(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_returned_back")?;
     runtime()?.block_on(async {
         let log = IssuedLog::default();
         let first = open(&schema.raw())?;
@@ -173,9 +179,8 @@ fn rests_of_a_server_do_not_come_back_with_it_in_other_tables() -> Result<()> {
 }
 
 /// Stopped hard instead: what was reserved is a gap.
-#[test]
-fn without_a_clean_stop_the_rest_is_lost_and_nothing_else() -> Result<()> {
-    let schema = Schema::new("kw_returned_not")?;
+fn without_a_clean_stop_the_rest_is_lost_and_nothing_else(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_returned_not")?;
     runtime()?.block_on(async {
         let log = IssuedLog::default();
         open(&schema.raw())?.init().await?;

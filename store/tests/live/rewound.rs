@@ -7,7 +7,15 @@ use keywright_core::Cause;
 use keywright_store::{Above, Failure, KeySpec, Keys, Source};
 use keywright_testkit::Result;
 
-use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag};
+use crate::common::{
+    Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag,
+};
+
+on_engines!(
+    a_tag_that_went_back_gives_nothing_until_it_is_advanced,
+    rests_below_an_advance_are_not_used,
+    leases_that_went_back_are_not_taken_until_they_are_advanced,
+);
 
 /// Takes keys until there are none any more, and says why.
 async fn take_until_refused(source: &Source, log: &IssuedLog, by: &str) -> Failure {
@@ -80,9 +88,8 @@ impl Two {
     }
 }
 
-#[test]
-fn a_tag_that_went_back_gives_nothing_until_it_is_advanced() -> Result<()> {
-    let schema = Schema::new("kw_rewound_tag")?;
+fn a_tag_that_went_back_gives_nothing_until_it_is_advanced(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_rewound_tag")?;
     runtime()?.block_on(async {
         let two = Two::open(&schema, &segment("orders")).await?;
         schema.sql("CREATE TABLE old AS SELECT * FROM keywright_segment")?;
@@ -104,9 +111,8 @@ fn a_tag_that_went_back_gives_nothing_until_it_is_advanced() -> Result<()> {
     })
 }
 
-#[test]
-fn rests_below_an_advance_are_not_used() -> Result<()> {
-    let schema = Schema::new("kw_rewound_rests")?;
+fn rests_below_an_advance_are_not_used(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_rewound_rests")?;
     runtime()?.block_on(async {
         let first = open(&schema.raw())?;
         first.init().await?;
@@ -127,9 +133,8 @@ fn rests_below_an_advance_are_not_used() -> Result<()> {
     })
 }
 
-#[test]
-fn leases_that_went_back_are_not_taken_until_they_are_advanced() -> Result<()> {
-    let schema = Schema::new("kw_rewound_lease")?;
+fn leases_that_went_back_are_not_taken_until_they_are_advanced(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_rewound_lease")?;
     runtime()?.block_on(async {
         let two = Two::open(&schema, &KeySpec::Snowflake).await?;
         schema.sql("CREATE TABLE old AS SELECT * FROM keywright_worker")?;
@@ -140,10 +145,11 @@ fn leases_that_went_back_are_not_taken_until_they_are_advanced() -> Result<()> {
             two.take(1).await?;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        schema.sql(
+        schema.sql(&format!(
             "REPLACE INTO keywright_worker SELECT * FROM old;
-             UPDATE keywright_worker SET expires_at = '2000-01-01'",
-        )?;
+             UPDATE keywright_worker SET expires_at = {}",
+            schema.long_ago()
+        ))?;
         let advice = "keywright advance snowflake --above-ms ";
         two.are_refused(advice).await;
         // A program that has seen nothing takes a worker id: that mends nothing for those who have.

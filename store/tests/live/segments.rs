@@ -4,7 +4,17 @@ use keywright_core::{Cause, Step};
 use keywright_store::{KeySpec, OWN_TABLES, Stride, TagOptions};
 use keywright_testkit::Result;
 
-use crate::common::{IssuedLog, Schema, open, runtime, segment, small_steps, tag, take_many};
+use crate::common::{
+    Engine, IssuedLog, Schema, on_engines, open, runtime, segment, small_steps, tag, take_many,
+};
+
+on_engines!(
+    issuers_that_share_a_tag_never_meet,
+    a_large_statement_gets_its_keys_in_a_row,
+    a_tag_ends_at_its_largest_id_and_never_wraps,
+    strides_keep_to_their_remainder,
+    a_gap_beyond_the_end_is_told_and_can_be_corrected,
+);
 
 #[test]
 fn init_is_repeatable_and_refuses_other_shapes() -> Result<()> {
@@ -35,9 +45,8 @@ fn init_is_repeatable_and_refuses_other_shapes() -> Result<()> {
 }
 
 /// Three issuers as three proxies, each with four tasks, all on one tag; ids of every size of statement.
-#[test]
-fn issuers_that_share_a_tag_never_meet() -> Result<()> {
-    let schema = Schema::new("kw_shared_tag")?;
+fn issuers_that_share_a_tag_never_meet(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_shared_tag")?;
     runtime()?.block_on(async {
         let log = IssuedLog::default();
         let first = open(&schema.raw())?;
@@ -70,9 +79,8 @@ fn issuers_that_share_a_tag_never_meet() -> Result<()> {
 }
 
 /// One statement of more rows than a reservation has gets them in a row; what is too short for it serves others.
-#[test]
-fn a_large_statement_gets_its_keys_in_a_row() -> Result<()> {
-    let schema = Schema::new("kw_large")?;
+fn a_large_statement_gets_its_keys_in_a_row(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_large")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;
@@ -94,9 +102,8 @@ fn a_large_statement_gets_its_keys_in_a_row() -> Result<()> {
     })
 }
 
-#[test]
-fn a_tag_ends_at_its_largest_id_and_never_wraps() -> Result<()> {
-    let schema = Schema::new("kw_exhausted")?;
+fn a_tag_ends_at_its_largest_id_and_never_wraps(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_exhausted")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;
@@ -133,9 +140,8 @@ fn a_tag_ends_at_its_largest_id_and_never_wraps() -> Result<()> {
 }
 
 /// Three nodes with offsets 1, 2, 3 and increment 3, and a plain issuer, all on one tag.
-#[test]
-fn strides_keep_to_their_remainder() -> Result<()> {
-    let schema = Schema::new("kw_stride")?;
+fn strides_keep_to_their_remainder(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_stride")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;
@@ -160,9 +166,8 @@ fn strides_keep_to_their_remainder() -> Result<()> {
 }
 
 /// After a failover, when more may have been given away than there is: it is said, and whoever knows better can go on.
-#[test]
-fn a_gap_beyond_the_end_is_told_and_can_be_corrected() -> Result<()> {
-    let schema = Schema::new("kw_eaten")?;
+fn a_gap_beyond_the_end_is_told_and_can_be_corrected(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_eaten")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;

@@ -5,16 +5,16 @@ use keywright_store::switch::{
     Change, CommitRefusal, Committed, KeySpace, Reached, RuleName, Switchboard,
 };
 use keywright_store::{KeySpec, RawStoreSettings};
-use keywright_testkit::{Flavour, Result};
+use keywright_testkit::Result;
 
-use crate::common::{Schema, open, runtime, small_steps, tag};
+use crate::common::{Engine, Schema, open, runtime, small_steps, tag};
 use crate::switches::{change, generation, here, in_force, recorded, space};
 
 /// All leases of the layout are one key space: who did not hear of the switch gets no more of it, and everybody begins above.
 #[test]
 fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
-    for flavour in [Flavour::MariaDb, Flavour::MySql] {
-        let schema = Schema::on(flavour, "kw_switch_snowflake")?;
+    for engine in Engine::ALL {
+        let schema = Schema::of(engine, "kw_switch_snowflake")?;
         runtime()?.block_on(async {
             let impatient = RawStoreSettings {
                 wait_ms_max: 300,
@@ -91,9 +91,9 @@ fn tables_go_over_to_snowflake_ids_and_back() -> Result<()> {
 /// another table go over.
 #[test]
 fn a_switch_to_keys_is_made_again_while_others_issue() -> Result<()> {
-    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+    for engine in Engine::ALL {
         for name in ["a", "snowflake"] {
-            let schema = Schema::on(flavour, &format!("kw_switch_again_{name}"))?;
+            let schema = Schema::of(engine, &format!("kw_switch_again_{name}"))?;
             runtime()?.block_on(async {
                 let (keys, other) = (open(&schema.raw())?, open(&schema.raw())?);
                 keys.init().await?;
@@ -142,10 +142,10 @@ fn a_switch_to_keys_is_made_again_while_others_issue() -> Result<()> {
 /// Nobody has had a lease since tables went over from a tag to snowflake ids: what comes next begins above the tag's keys all the same.
 #[test]
 fn snowflake_ids_that_nobody_has_had_are_left_above_what_was_before() -> Result<()> {
-    for flavour in [Flavour::MariaDb, Flavour::MySql] {
+    for engine in Engine::ALL {
         for next in [None, Some("b")] {
             let schema = format!("kw_switch_unleased_{}", next.unwrap_or("off"));
-            let schema = Schema::on(flavour, &schema)?;
+            let schema = Schema::of(engine, &schema)?;
             runtime()?.block_on(async {
                 let keys = open(&schema.raw())?;
                 keys.init().await?;

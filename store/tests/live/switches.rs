@@ -6,9 +6,14 @@ use keywright_store::switch::{
     Change, CommitRefusal, Committed, Dropped, KeySpace, NativeInserts, Phase, Reached, Recorded,
     RuleName, Standing, Switchboard,
 };
-use keywright_testkit::{Flavour, Result};
+use keywright_testkit::Result;
 
-use crate::common::{Schema, open, runtime, segment, small_steps, tag};
+use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_steps, tag};
+
+on_engines!(
+    an_attempt_that_was_ended_can_do_nothing_more,
+    what_cannot_be_known_is_not_committed,
+);
 
 /// `snowflake`, or a tag.
 pub(crate) fn space(name: &str) -> KeySpace {
@@ -56,8 +61,8 @@ pub(crate) fn generation(standing: &Standing, of: &str) -> Option<u64> {
 
 #[test]
 fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
-    for flavour in [Flavour::MariaDb, Flavour::MySql] {
-        let schema = Schema::on(flavour, "kw_switches")?;
+    for engine in Engine::ALL {
+        let schema = Schema::of(engine, "kw_switches")?;
         runtime()?.block_on(async {
             let keys = open(&schema.raw())?;
             keys.init().await?;
@@ -129,9 +134,8 @@ fn tables_go_over_to_a_tag_to_another_and_back() -> Result<()> {
 }
 
 /// Who comes late finds that the attempt is over, whatever it wants of it.
-#[test]
-fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
-    let schema = Schema::new("kw_switch_ended")?;
+fn an_attempt_that_was_ended_can_do_nothing_more(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_switch_ended")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;
@@ -177,9 +181,8 @@ fn an_attempt_that_was_ended_can_do_nothing_more() -> Result<()> {
     })
 }
 
-#[test]
-fn what_cannot_be_known_is_not_committed() -> Result<()> {
-    let schema = Schema::new("kw_switch_refused")?;
+fn what_cannot_be_known_is_not_committed(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_switch_refused")?;
     runtime()?.block_on(async {
         let keys = open(&schema.raw())?;
         keys.init().await?;
@@ -234,12 +237,14 @@ fn what_cannot_be_known_is_not_committed() -> Result<()> {
 /// A table has come whose own ids may be among keys: those that were reserved and not given are given no more, whoever has them.
 #[test]
 fn what_was_reserved_is_dropped_where_a_tables_own_ids_are_among_it() -> Result<()> {
-    for (flavour, keys_of) in [
-        (Flavour::MariaDb, "a"),
-        (Flavour::MySql, "a"),
-        (Flavour::MariaDb, "snowflake"),
+    for (engine, keys_of) in [
+        (Engine::MariaDb, "a"),
+        (Engine::MySql, "a"),
+        (Engine::MariaDb, "snowflake"),
+        (Engine::File, "a"),
+        (Engine::File, "snowflake"),
     ] {
-        let schema = Schema::on(flavour, &format!("kw_switch_late_{keys_of}"))?;
+        let schema = Schema::of(engine, &format!("kw_switch_late_{keys_of}"))?;
         runtime()?.block_on(async {
             let (keys, other) = (open(&schema.raw())?, open(&schema.raw())?);
             keys.init().await?;
@@ -291,8 +296,8 @@ fn what_was_reserved_is_dropped_where_a_tables_own_ids_are_among_it() -> Result<
 
 #[test]
 fn programs_hear_what_went_by_the_others() -> Result<()> {
-    for flavour in [Flavour::MariaDb, Flavour::MySql] {
-        let schema = Schema::on(flavour, "kw_native")?;
+    for engine in Engine::ALL {
+        let schema = Schema::of(engine, "kw_native")?;
         runtime()?.block_on(async {
             let keys = open(&schema.raw())?;
             keys.init().await?;
@@ -327,7 +332,10 @@ fn programs_hear_what_went_by_the_others() -> Result<()> {
                 native_inserts(12, 1)
             );
             // Long gone.
-            schema.sql("UPDATE keywright_native SET noted_at = noted_at - INTERVAL 25 HOUR")?;
+            schema.sql(&format!(
+                "UPDATE keywright_native SET noted_at = {}",
+                schema.long_ago()
+            ))?;
             assert_eq!(noted(&other, 6).await?.reports, []);
             assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_native")?, 1);
             Ok::<(), anyhow::Error>(())

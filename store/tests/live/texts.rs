@@ -6,7 +6,9 @@ use keywright_core::{Biz, KeyBatch, Zone, readable};
 use keywright_store::KeySpec;
 use keywright_testkit::Result;
 
-use crate::common::{Schema, open, runtime};
+use crate::common::{Engine, Schema, on_engines, open, runtime};
+
+on_engines!(proxies_issue_readable_keys_in_buckets_of_their_own,);
 
 fn texts(keys: KeyBatch) -> Vec<String> {
     match keys {
@@ -15,9 +17,8 @@ fn texts(keys: KeyBatch) -> Vec<String> {
     }
 }
 
-#[test]
-fn proxies_issue_readable_keys_in_buckets_of_their_own() -> Result<()> {
-    let schema = Schema::new("kw_readable")?;
+fn proxies_issue_readable_keys_in_buckets_of_their_own(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_readable")?;
     runtime()?.block_on(async {
         let (first, second) = (open(&schema.raw())?, open(&schema.raw())?);
         first.init().await?;

@@ -1,15 +1,33 @@
 //! The store's tables, as they must be.
 
-use crate::store::privileges::{Needed, Privilege};
+use crate::engine::mysql::privileges::{Needed, Privilege};
+use crate::engine::words::Words;
 
-/// Columns by table, with their data types; the first ones are the primary key.
+/// Columns by table, with MySQL's data types; the first ones are the primary key.
 pub(super) struct Shape {
     pub(super) table: &'static str,
     pub(super) key_columns: usize,
-    pub(super) columns: &'static [(&'static str, &'static str)],
+    columns: &'static [(&'static str, &'static str)],
 }
 
+/// Kept by MySQL itself.
+const UPDATED_AT: &str = "updated_at";
+
 impl Shape {
+    /// As an engine has them: in a file moments are numbers, and all texts alike.
+    pub(super) fn columns(
+        &self,
+        words: Words,
+    ) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let all = self.columns.iter().copied();
+        all.filter_map(move |(name, data_type)| match (words, data_type) {
+            (Words::MySql, _) => Some((name, data_type)),
+            (Words::Sqlite, _) if name == UPDATED_AT => None,
+            (Words::Sqlite, "varchar" | "text") => Some((name, "text")),
+            (Words::Sqlite, _) => Some((name, "integer")),
+        })
+    }
+
     /// What the account needs there.
     pub(super) fn needed(&self) -> Option<Needed<'_>> {
         let (column, _) = self.columns.first()?;
@@ -40,7 +58,7 @@ pub(super) const SEGMENT: Shape = Shape {
         ("rate_per_s", "bigint"),
         ("generation", "bigint"),
         ("first_id", "bigint"),
-        ("updated_at", "timestamp"),
+        (UPDATED_AT, "timestamp"),
     ],
 };
 

@@ -1,20 +1,13 @@
 //! Which server a connection leads to, so that a promoted replica or a copy is recognised.
 
 use keywright_core::Cause;
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
+use mysql_async::Conn;
 
-use super::error::{StoreError, column};
+use super::statements::rows;
+use crate::engine::error::StoreError;
+use crate::engine::facts::ServerFacts;
+use crate::engine::value::column;
 use crate::failure::Failure;
-
-/// What a server says of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct ServerFacts {
-    /// Different for servers with data of their own; see [`identity`].
-    pub(crate) identity: String,
-    /// Settings with which a commit that was acknowledged can be lost.
-    pub(crate) weaknesses: Vec<String>,
-}
 
 /// Which server a connection leads to: another after a failover, the same after a restart.
 ///
@@ -36,7 +29,7 @@ const VARIABLES: &str = "'server_uuid', 'server_id', 'hostname', 'port', 'datadi
 
 pub(super) async fn server_facts(conn: &mut Conn) -> Result<ServerFacts, StoreError> {
     let query = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({VARIABLES})");
-    let rows: Vec<Row> = conn.query(query).await?;
+    let rows = rows(conn, &query, Vec::new()).await?;
     let mut variables = Vec::with_capacity(rows.len());
     for row in &rows {
         let name: String = column(row, "Variable_name")?;
@@ -101,7 +94,7 @@ fn identity<'a>(value: impl Fn(&str) -> Option<&'a str>) -> String {
 mod tests {
     use super::facts;
 
-    fn of(variables: &[(&str, &str)]) -> super::ServerFacts {
+    fn of(variables: &[(&str, &str)]) -> crate::engine::facts::ServerFacts {
         let owned: Vec<(String, String)> = variables
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

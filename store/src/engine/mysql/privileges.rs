@@ -1,15 +1,11 @@
 //! What the account may do with the store's tables: statements are explained, not carried out, which takes the same privileges.
 
-use mysql_async::prelude::Queryable;
-
-use super::{Link, StoreError};
-
-/// The servers' errors where a privilege is missing: on the table, and on a column.
-const DENIED: [u16; 2] = [1142, 1143];
+use crate::engine::Link;
+use crate::engine::error::StoreError;
 
 /// A privilege.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Privilege {
+pub(crate) enum Privilege {
     Select,
     Insert,
     Update,
@@ -17,7 +13,7 @@ pub(super) enum Privilege {
 }
 
 impl Privilege {
-    pub(super) const ALL: [Self; 4] = [Self::Select, Self::Insert, Self::Update, Self::Delete];
+    pub(crate) const ALL: [Self; 4] = [Self::Select, Self::Insert, Self::Update, Self::Delete];
 
     fn name(self) -> &'static str {
         match self {
@@ -40,14 +36,14 @@ impl Privilege {
 }
 
 /// A table, a column of it, and what the account needs there.
-pub(super) struct Needed<'a> {
-    pub(super) table: &'a str,
-    pub(super) column: &'a str,
-    pub(super) privileges: &'a [Privilege],
+pub(crate) struct Needed<'a> {
+    pub(crate) table: &'a str,
+    pub(crate) column: &'a str,
+    pub(crate) privileges: &'a [Privilege],
 }
 
 /// What the account lacks, for people. Of whatever the server refuses for another reason nothing is said.
-pub(super) async fn lacks(
+pub(crate) async fn lacks(
     link: &mut Link,
     needed: impl IntoIterator<Item = Needed<'_>>,
 ) -> Result<Vec<String>, StoreError> {
@@ -60,16 +56,16 @@ pub(super) async fn lacks(
     {
         for privilege in privileges {
             let statement = privilege.statement(table, column);
-            match link.conn.query_drop(statement).await {
-                Ok(()) => {}
-                Err(mysql_async::Error::Server(error)) if DENIED.contains(&error.code) => {
+            match link.rows(statement, Vec::new()).await {
+                Ok(_) => {}
+                Err(error) if error.is_denied() => {
                     match lacking.iter_mut().find(|(of, _)| of == privilege) {
                         Some((_, tables)) => tables.push(table.to_owned()),
                         None => lacking.push((*privilege, vec![table.to_owned()])),
                     }
                 }
-                Err(mysql_async::Error::Server(_)) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) if error.is_refusal() => {}
+                Err(error) => return Err(error),
             }
         }
     }

@@ -1,0 +1,147 @@
+-- Where Keywright keeps its bounds, in a file of its own (SQLite). `keywright init` makes the file and runs this; made by hand it is refused,
+-- for it says nothing of where it was made. Moments are unix milliseconds.
+
+-- One row per tag. A proxy reserves the ids from hi up to hi + n by writing hi + n, and issues them afterwards.
+-- Never lower hi. Everything else may be changed while proxies run; they read it with each reservation.
+CREATE TABLE IF NOT EXISTS keywright_segment (
+    tag            TEXT NOT NULL, -- name of the key space
+    hi             INTEGER NOT NULL DEFAULT 1, -- first id that is not reserved
+    id_max         INTEGER NOT NULL DEFAULT 9223372036854775806, -- largest id
+    step           INTEGER NOT NULL DEFAULT 10000, -- ids per reservation; a tenth of it at first
+    step_min       INTEGER NOT NULL DEFAULT 1000, -- the step follows demand, but not below this
+    step_max       INTEGER NOT NULL DEFAULT 10000000, -- nor above this
+    cover_s        INTEGER NOT NULL DEFAULT 900, -- how long a reservation should last: an absence of the store that goes unnoticed
+    refill_percent INTEGER NOT NULL DEFAULT 50, -- refill when so much of a reservation is left
+    description    TEXT,
+    server         TEXT, -- the server on which hi was written last
+    reserved_ids   INTEGER, -- size of the last reservation, or what the next may have
+    reserved_ms    INTEGER, -- when it was made, unix milliseconds
+    rate_per_s     INTEGER, -- ids per second that all proxies together used then
+    generation     INTEGER NOT NULL DEFAULT 0, -- counts how often tables went over to the tag, or left it; ranges of an older one are worthless
+    first_id       INTEGER, -- the first id that tables could get when they first went over to the tag; NULL: none ever did
+    PRIMARY KEY (tag)
+) STRICT;
+
+-- One row per worker id that was ever leased. Never delete a row: its bound says how far ids were issued.
+-- A lease is taken over by epoch + 1 and extended by compare-and-swap on (owner, epoch, hi_ms); expires_at only says
+-- when others may try.
+CREATE TABLE IF NOT EXISTS keywright_worker (
+    space      TEXT NOT NULL, -- snowflake, or readable (the worker id is a bucket)
+    worker_id  INTEGER NOT NULL,
+    owner      TEXT, -- unique to one run of one proxy; NULL: released
+    holder     TEXT, -- host and process, for people
+    epoch      INTEGER NOT NULL, -- counts owners
+    hi_ms      INTEGER NOT NULL, -- ids of moments before this may have been issued, unix milliseconds
+    layout     TEXT NOT NULL, -- in this layout
+    server     TEXT NOT NULL, -- the server on which hi_ms was written
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (space, worker_id)
+) STRICT;
+
+-- Rests of reservations that proxies handed back when they stopped; taken out before they are used.
+CREATE TABLE IF NOT EXISTS keywright_returned (
+    id            INTEGER NOT NULL,
+    segment_table TEXT NOT NULL, -- the table with the tag's bound
+    tag           TEXT NOT NULL,
+    start_id      INTEGER NOT NULL, -- first id of the range
+    end_id        INTEGER NOT NULL, -- first id after it
+    generation    INTEGER NOT NULL DEFAULT 0, -- the tag's when it was reserved; worthless when the tag has another
+    server        TEXT NOT NULL, -- where it was handed back; worthless on any other server
+    returned_at   INTEGER NOT NULL DEFAULT (CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)),
+    PRIMARY KEY (id)
+) STRICT;
+
+-- One row: the attempt to let tables go over to keys, to another tag or back that is under way, or was the last one.
+-- Every program waits while there is one, and any can finish it. Change nothing here by hand.
+CREATE TABLE IF NOT EXISTS keywright_switch (
+    id                   INTEGER NOT NULL, -- always 1
+    attempt              INTEGER NOT NULL DEFAULT 0, -- counts attempts
+    phase                TEXT NOT NULL DEFAULT 'none', -- none, holding, ending, closed
+    leader               TEXT, -- who began it
+    begun_at             INTEGER,
+    snowflake_generation INTEGER NOT NULL DEFAULT 0, -- counts how often tables went over to snowflake ids, or left them; leases of an older one are worthless
+    snowflake_floor_ms   INTEGER NOT NULL DEFAULT 0, -- snowflake ids begin at this moment or later, unix milliseconds
+    snowflake_first      INTEGER NOT NULL DEFAULT 0, -- snowflake ids begin at this id or above: keys that tables had before are below
+    PRIMARY KEY (id)
+) STRICT;
+
+-- One row per rule whose tables were ever switched: where their keys come from.
+CREATE TABLE IF NOT EXISTS keywright_rule (
+    table_pattern  TEXT NOT NULL, -- the rule's pattern
+    column_name    TEXT NOT NULL,
+    key_space      TEXT, -- segment:TAG or snowflake; NULL: native auto-increment
+    attempt        INTEGER, -- the attempt that is to change it
+    next_key_space TEXT, -- to this; NULL: native auto-increment
+    above          INTEGER, -- native again: the bound of the keys that were closed; counters went on from there
+    PRIMARY KEY (table_pattern, column_name)
+) STRICT;
+
+-- The servers on which that was brought into force: on another one, after a failover, no keys are given until it was done there.
+CREATE TABLE IF NOT EXISTS keywright_rule_server (
+    table_pattern TEXT NOT NULL, -- the rule's pattern
+    column_name   TEXT NOT NULL,
+    server        TEXT NOT NULL, -- which server it is
+    PRIMARY KEY (table_pattern, column_name, server)
+) STRICT;
+
+-- Counters that an attempt has read under the lock of their tables, before it fenced them.
+CREATE TABLE IF NOT EXISTS keywright_switch_table (
+    server      TEXT NOT NULL, -- which server it is
+    schema_name TEXT NOT NULL,
+    table_name  TEXT NOT NULL,
+    attempt     INTEGER NOT NULL,
+    counter     INTEGER NOT NULL, -- the next native id
+    was_fenced  INTEGER NOT NULL, -- 1: it had its fence before, which stays when the attempt is given up
+    PRIMARY KEY (server, schema_name, table_name)
+) STRICT;
+
+-- One row per running proxy.
+CREATE TABLE IF NOT EXISTS keywright_program (
+    program TEXT NOT NULL, -- unique to one run of one proxy
+    holder  TEXT NOT NULL, -- host and process, for people
+    seen_at INTEGER NOT NULL, -- who was not seen for long holds nobody up
+    held    INTEGER, -- the attempt for which its statements wait
+    PRIMARY KEY (program)
+) STRICT;
+
+-- What the configuration of a proxy wanted for a rule when that was in force. A proxy switches tables only for what is new in its
+-- configuration: one that starts with an old file follows the others.
+CREATE TABLE IF NOT EXISTS keywright_wanted (
+    place         TEXT NOT NULL, -- host and configuration file
+    table_pattern TEXT NOT NULL, -- the rule's pattern
+    column_name   TEXT NOT NULL,
+    key_space     TEXT, -- segment:TAG or snowflake; NULL: native auto-increment
+    PRIMARY KEY (place, table_pattern, column_name)
+) STRICT;
+
+-- What went by each proxy on tables of rules that observe: ids that no proxy asked for are somebody else's.
+CREATE TABLE IF NOT EXISTS keywright_native (
+    program       TEXT NOT NULL, -- unique to one run of one proxy
+    table_pattern TEXT NOT NULL, -- the rule's pattern
+    column_name   TEXT NOT NULL,
+    ids           INTEGER NOT NULL, -- native ids that its statements asked for since it began, at most
+    unknown       INTEGER NOT NULL, -- grows with statements of which nobody knows how many ids they ask for
+    noted_at      INTEGER NOT NULL, -- all that went by before is in it
+    PRIMARY KEY (program, table_pattern, column_name)
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS keywright_unseen (
+    program       TEXT NOT NULL, -- the run of a proxy that found them
+    table_pattern TEXT NOT NULL, -- the rule's pattern
+    column_name   TEXT NOT NULL,
+    ids           INTEGER NOT NULL, -- about so many native ids came by no proxy
+    report        TEXT NOT NULL, -- tables, first and last moment, accounts: for people
+    noted_at      INTEGER NOT NULL,
+    PRIMARY KEY (program, table_pattern, column_name)
+) STRICT;
+
+-- Tables that came to a rule after its tables had gone over to keys, with ids that may be among these: keys and such ids cannot be told
+-- from each other, so somebody is to look.
+CREATE TABLE IF NOT EXISTS keywright_late (
+    server      TEXT NOT NULL, -- which server it is
+    schema_name TEXT NOT NULL,
+    table_name  TEXT NOT NULL,
+    report      TEXT NOT NULL, -- what was found, for people
+    noted_at    INTEGER NOT NULL,
+    PRIMARY KEY (server, schema_name, table_name)
+) STRICT;

@@ -1,0 +1,206 @@
+//! What a store runs on: conversations in SQL, one engine beside the other.
+//!
+//! Everything that is asked of a store is written once (`store/`), in SQL of which `Words` spells the few parts that engines have in ways of
+//! their own. An engine connects, says who it is, carries statements out, and knows when a COMMIT is known to have succeeded.
+
+pub(crate) mod error;
+pub(crate) mod facts;
+pub(crate) mod file;
+pub(crate) mod mysql;
+pub(crate) mod value;
+pub(crate) mod words;
+
+use std::sync::Arc;
+
+use mysql_async::{Conn, Opts};
+
+use error::StoreError;
+use facts::ServerFacts;
+use file::{FileEngine, FileLink, FileSettings};
+use value::{Row, Value};
+use words::Words;
+
+/// Where a store is.
+#[derive(Debug, Clone)]
+pub(crate) enum EngineSettings {
+    /// A MySQL or MariaDB server.
+    MySql(Opts),
+    /// A file of this machine.
+    File(FileSettings),
+}
+
+/// An engine, to which connections are made. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) enum Engine {
+    MySql(Opts),
+    File(FileEngine),
+}
+
+impl Engine {
+    /// A lock that somebody else has on a file is waited for as long as a transaction may last.
+    pub(crate) fn new(settings: &EngineSettings, store_ms_max: u64) -> Self {
+        match settings {
+            EngineSettings::MySql(opts) => Self::MySql(opts.clone()),
+            EngineSettings::File(settings) => {
+                Self::File(FileEngine::new(settings.clone(), store_ms_max))
+            }
+        }
+    }
+
+    pub(crate) fn words(&self) -> Words {
+        match self {
+            Self::MySql(_) => Words::MySql,
+            Self::File(_) => Words::Sqlite,
+        }
+    }
+
+    /// The largest id of which the next number can be kept, too.
+    pub(crate) fn id_max(&self) -> u64 {
+        match self {
+            Self::MySql(_) => i64::MAX.cast_unsigned(),
+            Self::File(_) => i64::MAX.cast_unsigned() - 1,
+        }
+    }
+
+    /// Conversations at the same time: a file is written by one at a time.
+    pub(crate) fn connections_max(&self, configured: usize) -> usize {
+        match self {
+            Self::MySql(_) => configured,
+            Self::File(_) => 1,
+        }
+    }
+}
+
+/// A connection, and whom it leads to.
+#[derive(Debug)]
+pub(crate) struct Link {
+    conversation: Conversation,
+    pub(crate) server: Arc<ServerFacts>,
+}
+
+#[derive(Debug)]
+enum Conversation {
+    MySql(Box<Conn>),
+    File(FileLink),
+}
+
+impl Link {
+    pub(crate) async fn connect(to: &Engine) -> Result<Self, StoreError> {
+        let (conversation, server) = match to {
+            Engine::MySql(opts) => {
+                let (conn, server) = mysql::connect(opts.clone()).await?;
+                (Conversation::MySql(Box::new(conn)), server)
+            }
+            Engine::File(engine) => {
+                let (link, server) = engine.connect().await?;
+                (Conversation::File(link), server)
+            }
+        };
+        Ok(Self {
+            conversation,
+            server: Arc::new(server),
+        })
+    }
+
+    pub(crate) fn words(&self) -> Words {
+        match &self.conversation {
+            Conversation::MySql(_) => Words::MySql,
+            Conversation::File(_) => Words::Sqlite,
+        }
+    }
+
+    /// Whether it still answers.
+    pub(crate) async fn answers(&mut self) -> bool {
+        match &mut self.conversation {
+            Conversation::MySql(conn) => mysql::answers(conn).await,
+            Conversation::File(link) => link.answers().await,
+        }
+    }
+
+    /// Begins a transaction; what it reads and locks, nobody else changes.
+    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
+        match self.words() {
+            Words::MySql => self.change("START TRANSACTION", Vec::new()).await?,
+            Words::Sqlite => self.change("BEGIN IMMEDIATE", Vec::new()).await?,
+        };
+        Ok(())
+    }
+
+    /// Begins one that only reads, all of it as of one moment.
+    pub(crate) async fn begin_reading(&mut self) -> Result<(), StoreError> {
+        let statements: &[&str] = match self.words() {
+            Words::MySql => &[
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+                "START TRANSACTION READ ONLY",
+            ],
+            Words::Sqlite => &["BEGIN"],
+        };
+        for statement in statements {
+            self.change(statement, Vec::new()).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the transaction; on an error it is not known how. Nothing that it reserved may be used before this has returned.
+    pub(crate) async fn commit(&mut self) -> Result<(), StoreError> {
+        self.change("COMMIT", Vec::new()).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn rollback(&mut self) -> Result<(), StoreError> {
+        self.change("ROLLBACK", Vec::new()).await?;
+        Ok(())
+    }
+
+    /// One of both.
+    pub(crate) async fn end(&mut self, is_kept: bool) -> Result<(), StoreError> {
+        match is_kept {
+            true => self.commit().await,
+            false => self.rollback().await,
+        }
+    }
+
+    /// Carries a statement out; how many rows it changed.
+    pub(crate) async fn change(
+        &mut self,
+        sql: impl AsRef<str>,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
+        match &mut self.conversation {
+            Conversation::MySql(conn) => mysql::change(conn, sql.as_ref(), values).await,
+            Conversation::File(link) => link.change(sql.as_ref(), values).await,
+        }
+    }
+
+    /// Changes exactly one row.
+    pub(crate) async fn change_one(
+        &mut self,
+        sql: impl AsRef<str>,
+        values: Vec<Value>,
+    ) -> Result<(), StoreError> {
+        match self.change(sql, values).await? {
+            1 => Ok(()),
+            _ => Err(StoreError::NotLocked),
+        }
+    }
+
+    pub(crate) async fn rows(
+        &mut self,
+        sql: impl AsRef<str>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, StoreError> {
+        match &mut self.conversation {
+            Conversation::MySql(conn) => mysql::rows(conn, sql.as_ref(), values).await,
+            Conversation::File(link) => link.rows(sql.as_ref(), values).await,
+        }
+    }
+
+    /// The first row.
+    pub(crate) async fn first(
+        &mut self,
+        sql: impl AsRef<str>,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.rows(sql, values).await?.into_iter().next())
+    }
+}

@@ -1,0 +1,125 @@
+//! Where a file is: a copy, or a file on another machine, is another store, whose original may be in use.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use super::error::FileError;
+
+/// The inode of an open file, and that of whatever its name leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Inode {
+    pub(super) device: u64,
+    pub(super) number: u64,
+}
+
+impl Inode {
+    /// Asks for it by name. The file is never opened for this: closing it again would give up SQLite's locks.
+    pub(super) fn at(path: &Path) -> Result<Self, FileError> {
+        let its = fs::metadata(path).map_err(|error| FileError::of_io(&error))?;
+        Ok(Self {
+            device: its.dev(),
+            number: its.ino(),
+        })
+    }
+}
+
+/// What a copy does not have of its original.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) inode: Inode,
+    /// When the file was made, nanoseconds since 1970; 0 where the file system does not say.
+    pub(super) born_ns: i64,
+    /// `/etc/machine-id`; empty where there is none.
+    pub(super) machine: String,
+    /// Changes whenever the machine starts. Disks may have other numbers then.
+    pub(super) boot: String,
+}
+
+impl Place {
+    /// Where a file is now.
+    pub(super) fn of(path: &Path) -> Result<Self, FileError> {
+        let its = fs::metadata(path).map_err(|error| FileError::of_io(&error))?;
+        // By another name SQLite would look for another log of what was committed.
+        if !its.is_file() || its.nlink() != 1 {
+            return Err(FileError::NotPlain);
+        }
+        let born = its.created().ok();
+        let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        let born_ns = born.and_then(|born| i64::try_from(born.as_nanos()).ok());
+        Ok(Self {
+            inode: Inode {
+                device: its.dev(),
+                number: its.ino(),
+            },
+            born_ns: born_ns.unwrap_or(0),
+            machine: line_of("/etc/machine-id"),
+            boot: line_of("/proc/sys/kernel/random/boot_id"),
+        })
+    }
+
+    /// What is different here from where the file was noted to be; `None`: it is there.
+    pub(super) fn difference(&self, noted: &Self) -> Option<String> {
+        let has_started = self.boot != noted.boot;
+        if self.machine != noted.machine {
+            return Some("it was made on another machine".to_owned());
+        }
+        if self.inode.number != noted.inode.number || self.born_ns != noted.born_ns {
+            return Some("it is another file than the one that was made".to_owned());
+        }
+        if self.inode.device != noted.inode.device && !has_started {
+            return Some("it is on another disk than the one where it was made".to_owned());
+        }
+        None
+    }
+}
+
+fn line_of(path: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Inode, Place};
+
+    #[test]
+    fn a_copy_is_told_from_its_original() {
+        let original = Place {
+            inode: Inode {
+                device: 1,
+                number: 2,
+            },
+            born_ns: 3,
+            machine: "m".to_owned(),
+            boot: "b".to_owned(),
+        };
+        assert_eq!(original.difference(&original), None);
+        let other_inode = |device, number| Place {
+            inode: Inode { device, number },
+            ..original.clone()
+        };
+        assert!(other_inode(1, 9).difference(&original).is_some());
+        assert!(other_inode(9, 2).difference(&original).is_some());
+        let started = Place {
+            boot: "c".to_owned(),
+            ..other_inode(9, 2)
+        };
+        assert_eq!(
+            started.difference(&original),
+            None,
+            "disks are numbered anew"
+        );
+        let restored = Place {
+            born_ns: 4,
+            ..original.clone()
+        };
+        assert!(restored.difference(&original).is_some());
+        let elsewhere = Place {
+            machine: "n".to_owned(),
+            ..original.clone()
+        };
+        assert!(elsewhere.difference(&original).is_some());
+    }
+}

@@ -1,0 +1,125 @@
+//! What engines spell differently. Everything else that the store says is the same for all.
+//!
+//! A moment is a column of type DATETIME(3) in UTC on MySQL, and unix milliseconds in a file.
+
+/// How an engine spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    MySql,
+    Sqlite,
+}
+
+/// SQLite's clock, unix milliseconds; the same throughout a statement.
+const SQLITE_NOW: &str = "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)";
+
+impl Words {
+    /// The store's clock, as a moment.
+    pub(crate) fn now(self) -> &'static str {
+        match self {
+            Self::MySql => "UTC_TIMESTAMP(3)",
+            Self::Sqlite => SQLITE_NOW,
+        }
+    }
+
+    /// The store's clock, unix milliseconds.
+    pub(crate) fn now_ms(self) -> &'static str {
+        match self {
+            Self::MySql => "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+            Self::Sqlite => SQLITE_NOW,
+        }
+    }
+
+    /// The moment that is so many milliseconds from now: one place.
+    pub(crate) fn in_ms(self) -> String {
+        match self {
+            Self::MySql => "UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND".to_owned(),
+            Self::Sqlite => format!("({SQLITE_NOW} + ?)"),
+        }
+    }
+
+    /// The moment so many hours ago.
+    pub(crate) fn hours_ago(self, hours: u64) -> String {
+        match self {
+            Self::MySql => format!("UTC_TIMESTAMP(3) - INTERVAL {hours} HOUR"),
+            Self::Sqlite => format!("({SQLITE_NOW} - {hours} * 3600000)"),
+        }
+    }
+
+    /// Milliseconds since a moment, at least 0; 0 for NULL.
+    pub(crate) fn since_ms(self, moment: &str) -> String {
+        match self {
+            Self::MySql => format!(
+                "CAST(COALESCE(GREATEST(TIMESTAMPDIFF(MICROSECOND, {moment}, UTC_TIMESTAMP(3)), 0), 0) DIV 1000 AS UNSIGNED)"
+            ),
+            Self::Sqlite => format!("COALESCE(MAX({SQLITE_NOW} - {moment}, 0), 0)"),
+        }
+    }
+
+    /// A moment as unix milliseconds.
+    pub(crate) fn unix_ms(self, moment: &str) -> String {
+        match self {
+            Self::MySql => format!(
+                "CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {moment}) DIV 1000 AS UNSIGNED)"
+            ),
+            Self::Sqlite => moment.to_owned(),
+        }
+    }
+
+    /// A moment as a value that can be written to another column.
+    pub(crate) fn moment(self, moment: &str) -> String {
+        match self {
+            Self::MySql => format!("CAST({moment} AS CHAR)"),
+            Self::Sqlite => moment.to_owned(),
+        }
+    }
+
+    /// A moment for people, to the second.
+    pub(crate) fn readable(self, moment: &str) -> String {
+        match self {
+            Self::MySql => format!("DATE_FORMAT({moment}, '%Y-%m-%d %H:%i:%s')"),
+            Self::Sqlite => {
+                format!("strftime('%Y-%m-%d %H:%M:%S', {moment} / 1000, 'unixepoch')")
+            }
+        }
+    }
+
+    /// Rows that are read stay as they are until the transaction ends. In a file a transaction has the whole of it.
+    pub(crate) fn for_update(self) -> &'static str {
+        match self {
+            Self::MySql => " FOR UPDATE",
+            Self::Sqlite => "",
+        }
+    }
+
+    /// The same, shared with others who do so.
+    pub(crate) fn in_share_mode(self) -> &'static str {
+        match self {
+            Self::MySql => " LOCK IN SHARE MODE",
+            Self::Sqlite => "",
+        }
+    }
+
+    /// The greater of two, neither of them NULL.
+    pub(crate) fn greater(self, one: &str, other: &str) -> String {
+        match self {
+            Self::MySql => format!("GREATEST({one}, {other})"),
+            Self::Sqlite => format!("MAX({one}, {other})"),
+        }
+    }
+
+    /// Behind the values of an INSERT: what is set instead where the key is there already.
+    pub(crate) fn or_update(self, key: &str) -> String {
+        match self {
+            Self::MySql => "ON DUPLICATE KEY UPDATE".to_owned(),
+            Self::Sqlite => format!("ON CONFLICT ({key}) DO UPDATE SET"),
+        }
+    }
+
+    /// An INSERT that leaves rows as they are whose key is there already.
+    pub(crate) fn insert_new(self) -> &'static str {
+        match self {
+            Self::MySql => "INSERT IGNORE INTO",
+            Self::Sqlite => "INSERT OR IGNORE INTO",
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Settings of a store on a MySQL or MariaDB server.
+
+use std::path::PathBuf;
+
+use mysql_async::{Opts, OptsBuilder, SslOpts};
+
+use super::{PasswordFrom, Problems, RawStoreSettings};
+
+/// Without user and password.
+pub(super) fn address(opts: &Opts) -> String {
+    match opts.socket() {
+        Some(socket) => format!("unix:{socket}"),
+        None => format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port()),
+    }
+}
+
+pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> Option<Opts> {
+    let opts = match Opts::from_url(&store.url) {
+        Ok(opts) => opts,
+        // The error may quote the URL, and with it the password.
+        Err(_) => {
+            problems.add(
+                "store.url",
+                "is not of the form mysql://user@host:port/schema, or file:/path",
+            );
+            return None;
+        }
+    };
+    if opts.db_name().is_none_or(str::is_empty) {
+        problems.add("store.url", "names no schema");
+    }
+    if opts.user().is_none_or(str::is_empty) {
+        problems.add("store.url", "names no user");
+    }
+    if store.any_file_system {
+        problems.add("store.any_file_system", "is for a store in a file");
+    }
+    let mut builder = OptsBuilder::from_opts(opts.clone())
+        .prefer_socket(false)
+        .client_found_rows(false)
+        .setup(setup_statements(store.store_ms_max));
+    let password = PasswordFrom {
+        in_url: opts.pass().is_some(),
+        file: store.password_file.as_deref(),
+        env: store.password_env.as_deref(),
+    };
+    match password.read() {
+        Ok(Some(password)) => builder = builder.pass(Some(password)),
+        Ok(None) => {}
+        Err((option, what)) => problems.add(&format!("store.{option}"), what),
+    }
+    let tls = match store.tls.as_str() {
+        "disabled" => None,
+        "required" => Some(tls(store)),
+        other => {
+            problems.add(
+                "store.tls",
+                format!("\"{other}\" is neither disabled nor required"),
+            );
+            None
+        }
+    };
+    if tls.is_none() && store.tls_ca_file.is_some() {
+        problems.add("store.tls_ca_file", "needs tls = \"required\"");
+    }
+    Some(builder.ssl_opts(tls).into())
+}
+
+fn tls(store: &RawStoreSettings) -> SslOpts {
+    match &store.tls_ca_file {
+        Some(file) => SslOpts::default()
+            .with_root_certs(vec![PathBuf::from(file).into()])
+            .with_disable_built_in_roots(true),
+        None => SslOpts::default(),
+    }
+}
+
+/// What every session sets first, in no particular order.
+///
+/// A lock that somebody holds is waited for no longer than a transaction may last. A transaction in which nothing is said
+/// for several times as long is one whose proxy was stopped or lost: the server undoes it, so that its locks do not stand
+/// in the way of other proxies for the hours that servers wait by default. MariaDB has a time limit for exactly that, which
+/// leaves sessions alone that are idle between two transactions; MySQL ends those too, and they are opened again.
+///
+/// Rows that are not there yet are locked only from REPEATABLE READ on, and leases of two layouts are kept apart by that.
+fn setup_statements(store_ms_max: u64) -> Vec<String> {
+    const CONVERSATIONS: u64 = 3;
+    let lock_s = store_ms_max.div_ceil(1000);
+    let idle_s = lock_s * CONVERSATIONS;
+    // Of versioned comments from 50700 on MariaDB reads none before 100000.
+    let idle = format!(
+        "/*M!100300 , idle_transaction_timeout = {idle_s}, idle_write_transaction_timeout = {idle_s}, \
+         idle_readonly_transaction_timeout = {idle_s} */ /*!50700 , wait_timeout = {idle_s} */"
+    );
+    vec![
+        format!(
+            "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = {lock_s} {idle}"
+        ),
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
+    ]
+}
