@@ -193,6 +193,13 @@ impl SchemaChanges {
     }
 
     /// As that of one.
+    pub fn note_watched<'a>(&self, tables: impl Iterator<Item = (&'a str, &'a str)>) {
+        let tables: Vec<_> = tables.collect();
+        self.before.note_watched(tables.iter().copied());
+        self.now.note_watched(tables.iter().copied());
+    }
+
+    /// As that of one.
     pub fn note_schema_refresh(&self, began_at: u64, is_other: bool) {
         self.before.note_schema_refresh(began_at, is_other);
         self.now.note_schema_refresh(began_at, is_other);
