@@ -17,7 +17,7 @@ struct Listed {
     is_it: fn(Flavour, &Case, &Difference) -> bool,
 }
 
-const LISTED: [Listed; 16] = [
+const LISTED: [Listed; 17] = [
     Listed {
         // The server quotes what it was sent; in a warning, where it is a hint that it cannot read.
         name: "text of a syntax error",
@@ -155,6 +155,17 @@ const LISTED: [Listed; 16] = [
         },
     },
     Listed {
+        // The server stores it as 0, which asks for a key, and gets the key instead.
+        name: "warning 1366 of a key that is no number",
+        is_it: |_, _, both| {
+            both.native.errno.is_none()
+                && without_warnings(&both.native.reply) == without_warnings(&both.proxied.reply)
+                && without_key_warnings(&both.native.afterwards)
+                    == without_key_warnings(&both.proxied.afterwards)
+                && same_rows(both)
+        },
+    },
+    Listed {
         name: "which error of a query with ROLLUP",
         is_it: |_, case, both| {
             rolls_up(case)
@@ -225,6 +236,21 @@ fn without_number(reply: &str, behind: &str) -> String {
         *number = number.trim_start_matches(|c: char| c.is_ascii_digit());
     }
     words.join(" ")
+}
+
+/// The reply without the numbers of warnings.
+fn without_warnings(reply: &str) -> String {
+    let counted = without_number(reply, "warnings");
+    // The last word between quotes.
+    without_number(&counted, "Warnings:")
+}
+
+/// What is said afterwards without warnings of a key that is no number.
+fn without_key_warnings(afterwards: &str) -> String {
+    let is_other =
+        |line: &&str| !line.is_empty() && !line.contains("\"1366\" | \"Incorrect integer value");
+    let lines: Vec<&str> = afterwards.lines().filter(is_other).collect();
+    lines.join("\n")
 }
 
 /// The reply without the id that it says was generated.
