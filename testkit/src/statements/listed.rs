@@ -113,8 +113,9 @@ const LISTED: [Listed; 17] = [
         is_it: |_, _, both| {
             const NOT_IN_GROUP_BY: u16 = 1055;
             const NO_COLUMN: u16 = 1054;
+            const AMBIGUOUS: u16 = 1052;
             both.native.errno == Some(NOT_IN_GROUP_BY)
-                && both.proxied.errno == Some(NO_COLUMN)
+                && matches!(both.proxied.errno, Some(NO_COLUMN | AMBIGUOUS))
                 && same_rows(both)
         },
     },
