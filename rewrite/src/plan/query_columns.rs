@@ -58,17 +58,31 @@ impl Insert {
         modes: &Modes,
         key: &KeyColumn<'_>,
     ) -> Option<Range<usize>> {
-        let zero_is_key = modes.no_auto_value_on_zero?;
         if self.source != Source::Query || key.form != KeyForm::Integer {
             return None;
         }
-        let KeyPosition::At { index, .. } = self.place(text, key).ok()? else {
-            return None;
-        };
+        let place = self.place(text, key).ok()?;
         let mut cursor = Cursor::new(text, modes);
         (cursor.at, cursor.inside) = (self.rows, self.inside);
         let outline = cursor.outline().ok()?;
-        let is_plain = outline.parts.len() == 1
+        let may_bring = self.may_bring_keys(&outline, place, (text, modes), key);
+        may_bring.then_some(outline.start..outline.end)
+    }
+
+    /// Whether the key stands for a column of the query, in a query whose rows are those that it reads.
+    fn may_bring_keys(
+        &self,
+        outline: &Outline,
+        place: KeyPosition,
+        (text, modes): (&[u8], &Modes),
+        key: &KeyColumn<'_>,
+    ) -> bool {
+        let (KeyPosition::At { index, .. }, Some(zero_is_key), [items]) =
+            (place, modes.no_auto_value_on_zero, outline.parts.as_slice())
+        else {
+            return false;
+        };
+        let is_plain = key.form == KeyForm::Integer
             && outline.tail == Tail::None
             && !outline.clauses.has(Clause::Rollup)
             && (zero_is_key || !outline.clauses.has_any(GROUPING));
@@ -79,12 +93,12 @@ impl Insert {
                 true
             }
             Err(Unread::Unsupported(Unsupported::Key(_))) => {
-                let items = outline.parts.first()?;
-                cursor.column_end(*items.get(index)?).is_some()
+                let item = items.get(index);
+                item.is_some_and(|item| cursor.column_end(*item).is_some())
             }
             Err(_) | Ok(_) => false,
         };
-        (is_plain && is_column).then_some(outline.start..outline.end)
+        is_plain && is_column
     }
 
     /// How the query brings keys, by what the server says of its result.
@@ -93,15 +107,18 @@ impl Insert {
         outline: &Outline,
         place: KeyPosition,
         (text, modes): (&[u8], &Modes),
+        key: &KeyColumn<'_>,
         columns: &[ResultColumn],
     ) -> Brought {
         let KeyPosition::At { index, values } = place else {
             return Brought::NotSo;
         };
-        let key = columns.get(index).filter(|key| key.is_integer);
-        match (key, modes.no_auto_value_on_zero) {
-            _ if values != columns.len() => Brought::NotSo,
-            (Some(key), Some(true)) if key.is_not_null => Brought::Always,
+        if values != columns.len() || !self.may_bring_keys(outline, place, (text, modes), key) {
+            return Brought::NotSo;
+        }
+        let column = columns.get(index).filter(|column| column.is_integer);
+        match (column, modes.no_auto_value_on_zero) {
+            (Some(column), Some(true)) if column.is_not_null => Brought::Always,
             (Some(_), Some(false)) => {
                 let guard = outline.guard(index, Cursor::new(text, modes), columns);
                 guard.map_or(Brought::NotSo, |edit| Brought::Guarded(vec![edit]))

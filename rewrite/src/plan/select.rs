@@ -78,10 +78,8 @@ impl Insert {
             return with(SelectConstruct::ReadOtherwise);
         }
         let brought = match columns {
-            Some(columns) if self.query_to_ask(text, modes, key).is_some() => {
-                self.brings_keys(&outline, place, (text, modes), columns)
-            }
-            Some(_) | None => Brought::NotSo,
+            Some(columns) => self.brings_keys(&outline, place, (text, modes), key, columns),
+            None => Brought::NotSo,
         };
         let (brings_keys, guard) = match brought {
             Brought::NotSo => (false, Vec::new()),

@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use keywright_rewrite::{InsertHead, RowsFrom, Unread, Unsupported, kind, split};
+use keywright_rewrite::{InsertHead, RowsFrom, TableName, Unread, Unsupported, kind, split};
 
 use crate::answer::after::After;
 use crate::client::one_by_one::{OneByOne, plain_from};
 use crate::client::text::{Query, Reading};
 use crate::connection::Connection;
 use crate::job::Next;
+use crate::server::context::Named;
 use crate::step::Step;
 
 /// What is to be done with a text of several statements.
@@ -19,6 +20,21 @@ enum Several {
     Observed(Vec<(usize, Range<usize>)>, After),
     OneByOne,
     Refuse(Unsupported),
+}
+
+/// What was found among the statements of a text.
+#[derive(Default)]
+struct Found {
+    /// Temporary tables that may be there afterwards.
+    made: Vec<Named>,
+    doubts_texts: bool,
+    doubts_unseen: bool,
+    /// A rule is for one of them, or may be.
+    is_ruled: bool,
+    /// One loads a file.
+    loads: bool,
+    /// After a USE, SET or CALL the server reads the rest in a state that is not known yet.
+    changed: bool,
 }
 
 impl Connection {
@@ -59,66 +75,62 @@ impl Connection {
 
     fn read_several(&mut self, text: &[u8]) -> Result<Several, ()> {
         let modes = self.context.modes;
-        let (mut made, mut doubts_texts, mut doubts_unseen) = (Vec::new(), false, false);
-        let (mut is_ruled, mut loads) = (false, false);
         let (only_observes, mut observed) = (self.only_observes(), Vec::new());
-        // After a USE, SET or CALL the server reads the rest in a state that is not known yet.
-        let mut changed = false;
+        let mut found = Found::default();
         let plain_from = plain_from(text);
         for piece in split(text, &modes) {
             // The state is asked for when the rest has its turn.
-            is_ruled |= changed && piece.range.start < plain_from;
-            let range = piece.range;
-            let piece = text.get(range.clone()).unwrap_or_default();
-            loads |= kind(piece, &modes).facts().rows == RowsFrom::File;
-            let reading = self.read_statement(piece)?;
+            found.is_ruled |= found.changed && piece.range.start < plain_from;
+            let statement = text.get(piece.range.clone()).unwrap_or_default();
+            found.loads |= kind(statement, &modes).facts().rows == RowsFrom::File;
+            let reading = self.read_statement(statement)?;
             let is_insert = matches!(reading, Reading::Insert);
-            let table = match reading {
-                Reading::Insert => match InsertHead::read(piece, &modes) {
-                    Ok(head) => head.table,
-                    Err(Unread::Refused) => continue,
-                    Err(Unread::Unsupported(_)) => {
-                        is_ruled = true;
-                        continue;
-                    }
-                },
-                Reading::Load(table) | Reading::Unsupported(table, _, _) => table,
-                Reading::NextValue(next) => next.table,
-                Reading::Prepare(_) | Reading::Execute(_) | Reading::Hidden(_) => {
-                    is_ruled = true;
-                    continue;
-                }
-                Reading::Pass(After::Tables { made: new, .. }) => {
-                    made.extend(new);
-                    continue;
-                }
-                Reading::Pass(after) => {
-                    doubts_texts |= matches!(after, After::Texts { .. });
-                    doubts_unseen |= after.makes_unseen();
-                    changed |= changes_reading(&after);
-                    continue;
-                }
+            let Some(table) = self.target(statement, reading, &mut found) else {
+                continue;
             };
             // What hides the table may be gone when its turn has come.
             match self.rule_behind(&table) {
-                _ if changed && self.may_match(&table) => is_ruled = true,
-                Some(rule) if only_observes && is_insert => observed.push((rule, range)),
-                Some(_) => is_ruled = true,
+                _ if found.changed && self.may_match(&table) => found.is_ruled = true,
+                Some(rule) if only_observes && is_insert => observed.push((rule, piece.range)),
+                Some(_) => found.is_ruled = true,
                 None => {}
             }
         }
         let after = After::Several {
-            made,
-            doubts_texts,
-            doubts_unseen,
+            made: found.made,
+            doubts_texts: found.doubts_texts,
+            doubts_unseen: found.doubts_unseen,
         };
-        Ok(match (is_ruled, loads) {
+        Ok(match (found.is_ruled, found.loads) {
             (false, _) if observed.is_empty() => Several::Whole(after),
             (false, _) => Several::Observed(observed, after),
             (true, false) => Several::OneByOne,
             // The client would number the packets of its file after those of an answer that it never saw.
             (true, true) => Several::Refuse(Unsupported::Several),
         })
+    }
+
+    /// The table that a statement puts rows into, or takes keys of; of any other what follows from it is noted.
+    fn target(&self, statement: &[u8], reading: Reading, found: &mut Found) -> Option<TableName> {
+        match reading {
+            Reading::Insert => match InsertHead::read(statement, &self.context.modes) {
+                Ok(head) => return Some(head.table),
+                Err(Unread::Refused) => {}
+                Err(Unread::Unsupported(_)) => found.is_ruled = true,
+            },
+            Reading::Load(table) | Reading::Unsupported(table, _, _) => return Some(table),
+            Reading::NextValue(next) => return Some(next.table),
+            Reading::Prepare(_) | Reading::Execute(_) | Reading::Hidden(_) => {
+                found.is_ruled = true;
+            }
+            Reading::Pass(After::Tables { made, .. }) => found.made.extend(made),
+            Reading::Pass(after) => {
+                found.doubts_texts |= matches!(after, After::Texts { .. });
+                found.doubts_unseen |= after.makes_unseen();
+                found.changed |= changes_reading(&after);
+            }
+        }
+        None
     }
 }
 

@@ -3,8 +3,36 @@
 use keywright_core::{Cause, KeyBatch};
 
 use crate::connection::Connection;
+use crate::job::Turn;
 use crate::rules::Rule;
 use crate::step::{KeyFailure, KeyRequest, Step};
+
+/// The keys of a statement that goes out once it has them.
+#[derive(Debug)]
+pub(crate) enum Awaited {
+    /// The driver looks for them.
+    Asked,
+    /// It has them, or knows why there are none.
+    Here(Result<KeyBatch, KeyFailure>),
+}
+
+impl Awaited {
+    /// Whose turn it is meanwhile.
+    pub(crate) fn turn(&self) -> Turn {
+        match self {
+            Self::Asked => Turn::Keys,
+            Self::Here(_) => Turn::Command,
+        }
+    }
+
+    /// What the driver has found; `None`: it has not found anything yet.
+    pub(crate) fn take(&mut self) -> Option<Result<KeyBatch, KeyFailure>> {
+        match std::mem::replace(self, Self::Asked) {
+            Self::Asked => None,
+            Self::Here(keys) => Some(keys),
+        }
+    }
+}
 
 impl Connection {
     /// Keys for so many rows, spaced as the session's auto_increment_increment says.

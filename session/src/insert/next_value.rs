@@ -9,6 +9,7 @@ use crate::answer::after::After;
 use crate::client::decode::Undecoded;
 use crate::client::text::Query;
 use crate::connection::Connection;
+use crate::insert::keys::Awaited;
 use crate::job::{Job, Next, Turn, Work};
 use crate::judge::{Facts, Verdict, decide};
 use crate::rules::KeyColumnState;
@@ -17,30 +18,28 @@ use crate::step::{KeyFailure, KeyRequest, StatementOutcome, Step};
 
 /// One under way, until it goes out.
 #[derive(Debug)]
-struct Asked {
+struct NextValueJob {
     rule: usize,
     next: NextValue,
-    /// Bytes of attributes before its text, and of the text.
-    front: usize,
-    text_bytes: usize,
-    phase: Phase,
+    source: Source,
+    keys: Awaited,
 }
 
-/// What is next.
-#[derive(Debug)]
-enum Phase {
-    /// The driver looks for keys.
-    Keys,
-    /// It has them, or knows why there are none.
-    Ready(Result<KeyBatch, KeyFailure>),
+/// Where the statement comes from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// It is a text, behind so many bytes of attributes.
+    Text { front: usize },
+    /// It executes the statement of this number.
+    Prepared(u32),
 }
 
-/// Who gives what is asked for.
-pub(crate) enum Giver {
+/// Where the keys for a table come from.
+pub(crate) enum KeysFrom {
     /// This rule.
     Rule(usize),
     /// This rule, if it could.
-    Not(usize, Unsupported),
+    Unsupported(usize, Unsupported),
     /// No rule: the server is to answer.
     Server,
     /// This must be known first.
@@ -48,102 +47,123 @@ pub(crate) enum Giver {
 }
 
 impl Connection {
-    /// Who gives the keys for a table, now.
-    pub(crate) fn giver(&self, next: &NextValue) -> Giver {
+    /// Where the keys for a table come from, now.
+    pub(crate) fn next_value_from(&self, next: &NextValue) -> KeysFrom {
         let table = &next.table;
         let index = match self.rule_now(table) {
             Ok(Some(index)) => index,
-            Ok(None) => return Giver::Server,
-            Err(question) => return Giver::Ask(question),
+            Ok(None) => return KeysFrom::Server,
+            Err(question) => return KeysFrom::Ask(question),
         };
         let Some(rule) = self.rules.rules().get(index) else {
-            return Giver::Server;
+            return KeysFrom::Server;
         };
         if let Some(what) = self.rules.unsupported(index) {
-            return Giver::Not(index, what);
+            return KeysFrom::Unsupported(index, what);
         }
         let (schema, name) = self.named(table);
         let is_seen = self.rules.key_column_state(schema, name) != KeyColumnState::NoTable
             || self.context.has_key(schema, name);
         match self.key_there(table, index, rule) {
-            Err(question) => return Giver::Ask(question),
+            Err(question) => return KeysFrom::Ask(question),
             // A sequence of the server's has no such column either.
-            Ok(KeyThere::No) => return Giver::Server,
-            Ok(KeyThere::Yes | KeyThere::Untold) if !is_seen => return Giver::Server,
-            Ok(KeyThere::Narrow) => return Giver::Not(index, Unsupported::KeyNarrow),
+            Ok(KeyThere::No) => return KeysFrom::Server,
+            Ok(KeyThere::Yes | KeyThere::Untold) if !is_seen => return KeysFrom::Server,
+            Ok(KeyThere::Narrow) => return KeysFrom::Unsupported(index, Unsupported::KeyNarrow),
             Ok(KeyThere::Yes | KeyThere::Untold) => {}
         }
         if self.rules.is_ahead(index, schema, name) {
-            return Giver::Not(index, Unsupported::TableAhead);
+            return KeysFrom::Unsupported(index, Unsupported::TableAhead);
         }
-        let verdict = decide(self.policy(Some(index)), &Facts::of_next_value());
-        match verdict {
+        match decide(self.policy(Some(index)), &Facts::of_next_value()) {
             Verdict::Rewrite if next.count > NEXT_VALUES_MAX => {
-                Giver::Not(index, Unsupported::NextValues)
+                KeysFrom::Unsupported(index, Unsupported::NextValues)
             }
-            Verdict::Rewrite => Giver::Rule(index),
-            Verdict::Leave(what) => Giver::Not(index, what),
+            Verdict::Rewrite => KeysFrom::Rule(index),
+            Verdict::Leave(what) => KeysFrom::Unsupported(index, what),
             // While it observes, nothing is changed.
-            Verdict::Observe(_) | Verdict::Pass | Verdict::Refuse(_) => Giver::Server,
+            Verdict::Observe(_) | Verdict::Pass | Verdict::Refuse(_) => KeysFrom::Server,
         }
     }
 
     /// A statement that asks for keys, sent as text.
     pub(crate) fn next_value(&mut self, query: Query<'_>, next: NextValue) -> Next {
-        let rule = match self.giver(&next) {
-            Giver::Rule(rule) => rule,
-            Giver::Not(rule, what) => return self.unsupported(query, Some(rule), what),
-            Giver::Server => return self.pass_query(query, After::Nothing),
-            Giver::Ask(question) => return self.ask(&question).into(),
+        let rule = match self.next_value_from(&next) {
+            KeysFrom::Rule(rule) => rule,
+            KeysFrom::Unsupported(rule, what) => return self.unsupported(query, Some(rule), what),
+            KeysFrom::Server => return self.pass_query(query, After::Nothing),
+            KeysFrom::Ask(question) => return self.ask(&question).into(),
         };
         if let Some(step) = self.enter(query.header, Some(rule)) {
             return step.into();
         }
-        let step = self.next_keys_step(rule, &next);
-        let asked = Asked {
-            rule,
-            next,
-            front: query.front,
-            text_bytes: query.text.len(),
-            phase: Phase::Keys,
-        };
-        Job::Work(Box::new(asked)).with(step)
+        let source = Source::Text { front: query.front };
+        self.await_next_value(rule, next, source)
+    }
+
+    /// The same of one that was prepared with this number.
+    pub(crate) fn next_value_of(&self, rule: usize, next: NextValue, id: u32) -> Next {
+        self.await_next_value(rule, next, Source::Prepared(id))
     }
 
     /// Asks for the keys. Nobody computes one from another, so they need not be consecutive.
-    pub(crate) fn next_keys_step(&self, rule: usize, next: &NextValue) -> Step {
-        Step::Keys(KeyRequest {
+    fn await_next_value(&self, rule: usize, next: NextValue, source: Source) -> Next {
+        let step = Step::Keys(KeyRequest {
             rule: self.rules.configured(rule),
             count: next.count,
             contiguous: false,
-        })
+        });
+        let job = NextValueJob {
+            rule,
+            next,
+            source,
+            keys: Awaited::Asked,
+        };
+        Job::Work(Box::new(job)).with(step)
     }
 
-    /// The keys, if they are as many as were asked for and none is too large for the rule.
-    pub(crate) fn next_keys(
-        &self,
+    /// Sends the text with these keys in it. `Err`: it was refused.
+    fn send_next_value_text(
+        &mut self,
+        query: Query<'_>,
         rule: usize,
-        next: &NextValue,
+        (next, keys): (&NextValue, &KeyBatch),
+    ) -> Result<(), Step> {
+        let attributes = match query.attributes() {
+            // The server numbers its answer as that to one packet.
+            Ok(_) if query.header.sequence != 0 => Err(Unsupported::Longer),
+            attributes => attributes,
+        };
+        let attributes =
+            attributes.map_err(|what| self.refuse_unsupported(query.header, Some(rule), what))?;
+        let text = next.text(keys, &self.context.modes);
+        write_query(attributes, &text, &mut self.up);
+        self.answer.expect(Shape::Results);
+        Ok(())
+    }
+}
+
+impl NextValueJob {
+    /// The keys, if they are as many as were asked for and none is too large for the rule.
+    fn checked(
+        &self,
+        connection: &Connection,
         keys: Result<KeyBatch, KeyFailure>,
     ) -> Result<KeyBatch, KeyFailure> {
-        let keys = keys?;
-        match self.rules.rules().get(rule) {
-            Some(rule) => self.in_bits(rule, keys, next.count),
-            None => Ok(keys),
+        match connection.rules.rules().get(self.rule) {
+            Some(rule) => keys.and_then(|keys| connection.in_bits(rule, keys, self.next.count)),
+            None => keys,
         }
     }
 }
 
-impl Work for Asked {
+impl Work for NextValueJob {
     fn turn(&self) -> Turn {
-        match self.phase {
-            Phase::Keys => Turn::Keys,
-            Phase::Ready(_) => Turn::Command,
-        }
+        self.keys.turn()
     }
 
     fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
-        self.phase = Phase::Ready(keys);
+        self.keys = Awaited::Here(keys);
     }
 
     /// The command is still at the front: it goes out with its keys.
@@ -152,42 +172,42 @@ impl Work for Asked {
         connection: &mut Connection,
         bytes: &[u8],
     ) -> Result<Next, Undecoded> {
-        let keys = match std::mem::replace(&mut self.phase, Phase::Keys) {
-            Phase::Keys => return Ok(Job::Work(self).with(Step::Blocked)),
-            Phase::Ready(keys) => keys,
+        let Some(keys) = self.keys.take() else {
+            return Ok(Job::Work(self).with(Step::Blocked));
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {
             return connection.command(bytes);
         };
-        let query = whole.query(self.front, self.text_bytes);
+        let header = whole.header;
         connection.forget_command();
-        let rule = Some(self.rule);
-        let keys = match connection.next_keys(self.rule, &self.next, keys) {
+        let keys = match self.checked(connection, keys) {
             Ok(keys) => keys,
             Err(failure) => {
-                let step = connection.refuse(query.header, failure.cause, &failure.message);
-                return Ok(step.into());
+                return Ok(connection
+                    .refuse(header, failure.cause, &failure.message)
+                    .into());
             }
         };
-        let attributes = match query.attributes() {
-            // The server numbers its answer as that to one packet.
-            Ok(_) if query.header.sequence != 0 => Err(Unsupported::Longer),
-            Ok(_) if keys.len() != self.next.count => Err(Unsupported::NotAsPlanned),
-            attributes => attributes,
-        };
-        let attributes = match attributes {
-            Ok(attributes) => attributes,
-            Err(what) => {
-                let step = connection.refuse_unsupported(query.header, rule, what);
-                return Ok(step.into());
+        let sent = if keys.len() != self.next.count {
+            let what = Unsupported::NotAsPlanned;
+            Err(connection.refuse_unsupported(header, Some(self.rule), what))
+        } else {
+            match self.source {
+                Source::Text { front } => {
+                    let query = connection.query_of(&whole, front);
+                    connection.send_next_value_text(query, self.rule, (&self.next, &keys))
+                }
+                Source::Prepared(id) => {
+                    connection.send_next_value_execution(&whole, (self.rule, id), &keys)
+                }
             }
         };
-        let text = self.next.text(&keys, &connection.context.modes);
-        write_query(attributes, &text, &mut connection.up);
-        connection.answer.expect(Shape::Results);
-        connection.note(rule, StatementOutcome::Rewritten);
-        Ok(Job::Passing(After::Nothing).with(Step::Consumed(query.header.total())))
+        if let Err(step) = sent {
+            return Ok(step.into());
+        }
+        connection.note(Some(self.rule), StatementOutcome::Rewritten);
+        Ok(Job::Passing(After::Nothing).with(Step::Consumed(header.total())))
     }
 
     fn on_reply(

@@ -14,6 +14,7 @@ use crate::client::decode::Undecoded;
 use crate::client::text::Query;
 use crate::connection::Connection;
 use crate::insert::in_place::Rewriting;
+use crate::insert::keys::Awaited;
 use crate::insert::leaves_out::Native;
 use crate::insert::plan::Planned;
 use crate::job::{Job, Next, Turn, Work};
@@ -31,16 +32,7 @@ pub(crate) struct Insert {
     /// Bytes of attributes before its text, and of the text.
     front: usize,
     text_bytes: usize,
-    phase: Phase,
-}
-
-/// What is next.
-#[derive(Debug)]
-enum Phase {
-    /// The driver looks for keys.
-    Keys,
-    /// It has them, or knows why there are none.
-    Ready(Result<KeyBatch, KeyFailure>),
+    keys: Awaited,
 }
 
 /// What is to become of an INSERT.
@@ -76,7 +68,7 @@ impl Connection {
                     plan,
                     front: query.front,
                     text_bytes: query.text.len(),
-                    phase: Phase::Keys,
+                    keys: Awaited::Asked,
                 };
                 Job::Work(Box::new(insert)).with(step)
             }
@@ -201,14 +193,11 @@ impl Connection {
 
 impl Work for Insert {
     fn turn(&self) -> Turn {
-        match self.phase {
-            Phase::Keys => Turn::Keys,
-            Phase::Ready(_) => Turn::Command,
-        }
+        self.keys.turn()
     }
 
     fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
-        self.phase = Phase::Ready(keys);
+        self.keys = Awaited::Here(keys);
     }
 
     /// The command is still at the front: it goes out with its keys.
@@ -217,9 +206,8 @@ impl Work for Insert {
         connection: &mut Connection,
         bytes: &[u8],
     ) -> Result<Next, Undecoded> {
-        let keys = match std::mem::replace(&mut self.phase, Phase::Keys) {
-            Phase::Keys => return Ok(Job::Work(self).with(Step::Blocked)),
-            Phase::Ready(keys) => keys,
+        let Some(keys) = self.keys.take() else {
+            return Ok(Job::Work(self).with(Step::Blocked));
         };
         // It came whole before; only where there is no memory any more it cannot be sent.
         let Some(whole) = connection.whole_command(bytes) else {

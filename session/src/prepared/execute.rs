@@ -36,7 +36,7 @@ impl Connection {
         if !self.statements.ours.contains_key(&id) {
             return if self.statements.selects.contains_key(&id) {
                 Ok(self.execute_select(header, bytes, id))
-            } else if self.statements.nexts.contains_key(&id) {
+            } else if self.statements.next_values.contains_key(&id) {
                 self.execute_next_value(header, bytes, id)
             } else {
                 self.execute_passed(header, bytes, named)

@@ -5,6 +5,7 @@ use keywright_wire::answer::End;
 
 use crate::client::decode::Undecoded;
 use crate::connection::Connection;
+use crate::insert::keys::Awaited;
 use crate::job::{Job, Next, Turn, Work};
 use crate::step::{KeyFailure, Step};
 
@@ -15,16 +16,7 @@ pub(crate) struct KeyedExecution {
     id: u32,
     /// It has many rows of parameters.
     is_bulk: bool,
-    phase: Phase,
-}
-
-/// What is next.
-#[derive(Debug)]
-enum Phase {
-    /// The driver looks for keys.
-    Keys,
-    /// It has them, or knows why there are none.
-    Ready(Result<KeyBatch, KeyFailure>),
+    keys: Awaited,
 }
 
 impl KeyedExecution {
@@ -36,30 +28,27 @@ impl KeyedExecution {
         keys: u64,
     ) -> Next {
         let step = connection.keys_step(rule, keys);
-        let phase = Phase::Keys;
-        Job::Work(Box::new(Self { id, is_bulk, phase })).with(step)
+        let keys = Awaited::Asked;
+        Job::Work(Box::new(Self { id, is_bulk, keys })).with(step)
     }
 }
 
 impl Work for KeyedExecution {
     fn turn(&self) -> Turn {
-        match self.phase {
-            Phase::Keys => Turn::Keys,
-            Phase::Ready(_) => Turn::Command,
-        }
+        self.keys.turn()
     }
 
     fn on_keys(&mut self, keys: Result<KeyBatch, KeyFailure>) {
-        self.phase = Phase::Ready(keys);
+        self.keys = Awaited::Here(keys);
     }
 
     /// The command is still at the front: it goes out with its keys.
     fn on_client(
-        self: Box<Self>,
+        mut self: Box<Self>,
         connection: &mut Connection,
         bytes: &[u8],
     ) -> Result<Next, Undecoded> {
-        let Phase::Ready(keys) = self.phase else {
+        let Some(keys) = self.keys.take() else {
             return Ok(Job::Work(self).with(Step::Blocked));
         };
         // It came whole before; only where there is no memory any more it cannot be sent.

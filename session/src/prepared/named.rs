@@ -29,7 +29,7 @@ impl Connection {
             moved
         } else if let Some(select) = self.statements.selects.get_mut(&id) {
             select.add_long_data(index)
-        } else if self.statements.nexts.contains_key(&id) {
+        } else if self.statements.next_values.contains_key(&id) {
             // Its parameters are ours: its client has none.
             return Ok(self.drop_front(header, bytes).into());
         } else {
@@ -53,7 +53,7 @@ impl Connection {
         self.statements.passed.remove(&id);
         self.statements.types_of_observed.remove(&id);
         self.statements.selects.remove(&id);
-        self.statements.nexts.remove(&id);
+        self.statements.next_values.remove(&id);
         if let Some(number) = self.statements.as_is.remove(&id) {
             write_close(number, &mut self.up);
         }

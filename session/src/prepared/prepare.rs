@@ -21,7 +21,7 @@ use crate::job::{Job, Next, Turn, Work};
 use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::select_statement::SelectStatement;
 use crate::prepared::statements::{
-    Changes, LAST_PREPARED, Made, NextStatement, Passed, SqlMode, Statement,
+    Changes, LAST_PREPARED, Made, NextValueStatement, Passed, SqlMode, Statement,
 };
 use crate::step::Step;
 
@@ -33,7 +33,7 @@ pub(crate) enum Preparing {
     /// Its rows come from a query.
     Query(SelectStatement),
     /// It asks for keys.
-    Next(NextStatement),
+    NextValue(NextValueStatement),
 }
 
 impl Work for Preparing {
@@ -72,9 +72,9 @@ impl Work for Preparing {
                     connection.statements.selects.insert(number, select);
                 }
             }
-            Self::Next(next) => {
+            Self::NextValue(next) => {
                 if let Some(number) = connection.tell_prepared(end, answer, &next.injected()) {
-                    connection.statements.nexts.insert(number, next);
+                    connection.statements.next_values.insert(number, next);
                 }
             }
         }

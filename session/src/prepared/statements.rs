@@ -246,7 +246,7 @@ pub(crate) struct OrderedText {
 
 /// A prepared statement that asks for keys.
 #[derive(Debug)]
-pub(crate) struct NextStatement {
+pub(crate) struct NextValueStatement {
     /// Its table is named in full.
     pub(crate) next: NextValue,
     /// What its parameters are.
@@ -255,7 +255,7 @@ pub(crate) struct NextStatement {
     pub(crate) _held: Held,
 }
 
-impl NextStatement {
+impl NextValueStatement {
     /// The parameters that its client does not know of: all.
     pub(crate) fn injected(&self) -> Vec<u16> {
         let count = u16::try_from(self.next.count).unwrap_or(u16::MAX);
@@ -270,7 +270,7 @@ pub(crate) struct Statements {
     /// Those whose rows come from a query.
     pub(crate) selects: BTreeMap<u32, SelectStatement>,
     /// Those that ask for keys.
-    pub(crate) nexts: BTreeMap<u32, NextStatement>,
+    pub(crate) next_values: BTreeMap<u32, NextValueStatement>,
     pub(crate) passed: BTreeMap<u32, Passed>,
     /// By the client's number: the same text as the client's, prepared too.
     pub(crate) as_is: BTreeMap<u32, u32>,
@@ -290,7 +290,7 @@ impl Statements {
         Self {
             ours: BTreeMap::new(),
             selects: BTreeMap::new(),
-            nexts: BTreeMap::new(),
+            next_values: BTreeMap::new(),
             passed: BTreeMap::new(),
             as_is: BTreeMap::new(),
             last: LAST_PREPARED,
@@ -315,7 +315,7 @@ impl Statements {
 
     /// Whether no further one on a rule's table may be prepared.
     pub(crate) fn is_full(&self) -> bool {
-        let others = self.selects.len().saturating_add(self.nexts.len());
+        let others = self.selects.len().saturating_add(self.next_values.len());
         self.ours.len().saturating_add(others) >= self.max
     }
 
