@@ -126,19 +126,23 @@ impl Link {
         Ok(())
     }
 
-    /// Begins one that only reads, all of it as of one moment.
-    pub(crate) async fn begin_reading(&mut self) -> Result<(), StoreError> {
-        let statements: &[&str] = match self.words() {
-            Words::MySql => &[
-                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-                "START TRANSACTION READ ONLY",
-            ],
-            Words::Sqlite => &["BEGIN"],
-        };
-        for statement in statements {
-            self.change(statement, Vec::new()).await?;
+    /// What each of these queries finds, all of it as of one moment.
+    pub(crate) async fn rows_together<const COUNT: usize>(
+        &mut self,
+        queries: [String; COUNT],
+    ) -> Result<[Vec<Row>; COUNT], StoreError> {
+        let mut found = [const { Vec::new() }; COUNT];
+        match &mut self.conversation {
+            Conversation::MySql(conn) => mysql::rows_together(conn, &queries, &mut found).await?,
+            Conversation::File(link) => {
+                link.change("BEGIN", Vec::new()).await?;
+                for (query, rows) in queries.iter().zip(&mut found) {
+                    *rows = link.rows(query, Vec::new()).await?;
+                }
+                link.change("COMMIT", Vec::new()).await?;
+            }
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Ends the transaction; on an error it is not known how. Nothing that it reserved may be used before this has returned.

@@ -10,7 +10,7 @@ use mysql_async::{Conn, Opts};
 use super::error::StoreError;
 use super::facts::ServerFacts;
 
-pub(super) use statements::{change, rows};
+pub(super) use statements::{change, rows, rows_together};
 
 pub(super) async fn connect(opts: Opts) -> Result<(Conn, ServerFacts), StoreError> {
     let mut conn = Conn::new(opts).await?;

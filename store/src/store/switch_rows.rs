@@ -65,21 +65,24 @@ pub(super) async fn rules(
     link: &mut Link,
     of: Option<u64>,
 ) -> Result<Vec<(InForce, Option<u64>)>, StoreError> {
-    let rows = link
-        .rows(
-            "SELECT table_pattern, column_name, key_space, attempt, next_key_space, above FROM keywright_rule \
-             ORDER BY table_pattern, column_name",
-            Vec::new(),
-        )
-        .await?;
-    let servers = link
-        .rows(
-            "SELECT table_pattern, column_name, server FROM keywright_rule_server ORDER BY server",
-            Vec::new(),
-        )
-        .await?;
+    let rows = link.rows(RULES, Vec::new()).await?;
+    let servers = link.rows(SERVERS, Vec::new()).await?;
+    rules_of(&rows, &servers, of)
+}
+
+const RULES: &str = "SELECT table_pattern, column_name, key_space, attempt, next_key_space, above FROM keywright_rule \
+     ORDER BY table_pattern, column_name";
+const SERVERS: &str =
+    "SELECT table_pattern, column_name, server FROM keywright_rule_server ORDER BY server";
+
+/// What these queries have found.
+fn rules_of(
+    rows: &[Row],
+    servers: &[Row],
+    of: Option<u64>,
+) -> Result<Vec<(InForce, Option<u64>)>, StoreError> {
     let mut found = Vec::with_capacity(rows.len());
-    for row in &rows {
+    for row in rows {
         let attempt: Option<u64> = column(row, "attempt")?;
         if of.is_some() && attempt != of {
             continue;
@@ -97,7 +100,7 @@ pub(super) async fn rules(
         };
         found.push((its, attempt));
     }
-    for row in &servers {
+    for row in servers {
         let rule = RuleName {
             tables: column(row, "table_pattern")?,
             column: column(row, "column_name")?,
@@ -116,7 +119,6 @@ pub(crate) struct ReadStanding {
 }
 
 impl Transaction<Standing> for ReadStanding {
-    /// One transaction, so that all is of one moment.
     async fn run(self, link: &mut Link) -> Result<Standing, StoreError> {
         let words = link.words();
         let switch = format!(
@@ -127,19 +129,25 @@ impl Transaction<Standing> for ReadStanding {
             "SELECT program, holder, held, {} AS silent_ms FROM keywright_program ORDER BY program",
             words.since_ms("seen_at")
         );
-        link.begin_reading().await?;
-        let switch = link.first(switch, Vec::new()).await?;
-        let rules = rules(link, None).await?;
-        let table = &self.store.segment_table;
-        let tags = match self.store.dialect.is_own() {
+        let tags = format!(
+            "SELECT tag, generation FROM {} ORDER BY tag",
+            self.store.segment_table
+        );
+        let (rules, servers) = (RULES.to_owned(), SERVERS.to_owned());
+        // Tags of another system have no generations.
+        let (switch, rules, servers, peers, tags) = match self.store.dialect.is_own() {
             true => {
-                let select = format!("SELECT tag, generation FROM {table} ORDER BY tag");
-                link.rows(select, Vec::new()).await?
+                let queries = [switch, rules, servers, peers, tags];
+                link.rows_together(queries).await?.into()
             }
-            false => Vec::new(),
+            false => {
+                let queries = [switch, rules, servers, peers];
+                let [switch, rules, servers, peers] = link.rows_together(queries).await?;
+                (switch, rules, servers, peers, Vec::new())
+            }
         };
-        let peers = link.rows(peers, Vec::new()).await?;
-        link.commit().await?;
+        let switch = switch.first();
+        let rules = rules_of(&rules, &servers, None)?;
         let mut standing = Standing {
             attempt: 0,
             phase: Phase::None,
@@ -149,7 +157,7 @@ impl Transaction<Standing> for ReadStanding {
             generations: Vec::with_capacity(tags.len().saturating_add(1)),
             peers: Vec::with_capacity(peers.len()),
         };
-        if let Some(row) = &switch {
+        if let Some(row) = switch {
             standing.attempt = column(row, "attempt")?;
             standing.phase = phase(row)?;
             standing.leader = column(row, "leader")?;

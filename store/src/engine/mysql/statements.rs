@@ -8,6 +8,11 @@ use mysql_async::{Conn, Params};
 use crate::engine::error::StoreError;
 use crate::engine::value::{Row, Value};
 
+/// Begins a transaction that sees one moment.
+const BEGIN_READING: &str =
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION READ ONLY";
+const BEGIN_READING_STATEMENTS: usize = 2;
+
 /// Without values in the text protocol, which takes one round trip, and knows statements that cannot be prepared.
 pub(in crate::engine) async fn change(
     conn: &mut Conn,
@@ -31,8 +36,31 @@ pub(in crate::engine) async fn rows(
         true => conn.query(sql).await?,
         false => conn.exec(sql, params(values)).await?,
     };
+    Ok(own(rows))
+}
+
+/// In one transaction, and in one text, which takes one round trip: every program asks this several times a second.
+pub(in crate::engine) async fn rows_together(
+    conn: &mut Conn,
+    queries: &[String],
+    found: &mut [Vec<Row>],
+) -> Result<(), StoreError> {
+    let text = format!("{BEGIN_READING}; {}; COMMIT", queries.join("; "));
+    let mut results = conn.query_iter(text).await?;
+    for _ in 0..BEGIN_READING_STATEMENTS {
+        results.collect::<mysql_async::Row>().await?;
+    }
+    for rows in found {
+        *rows = own(results.collect().await?);
+    }
+    results.drop_result().await?;
+    Ok(())
+}
+
+/// Rows as engines give them.
+fn own(rows: Vec<mysql_async::Row>) -> Vec<Row> {
     let Some(first) = rows.first() else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let names = first.columns_ref().iter();
     let names: Arc<[String]> = names.map(|its| its.name_str().into_owned()).collect();
@@ -40,7 +68,7 @@ pub(in crate::engine) async fn rows(
         names: Arc::clone(&names),
         values: row.unwrap().into_iter().map(value).collect(),
     };
-    Ok(rows.into_iter().map(row).collect())
+    rows.into_iter().map(row).collect()
 }
 
 fn params(values: Vec<Value>) -> Params {
