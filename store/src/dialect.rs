@@ -152,14 +152,15 @@ impl Dialect {
 pub(crate) struct TableName {
     schema: Option<String>,
     table: String,
+    quote: char,
 }
 
 impl TableName {
     /// Longest name of a table or schema, characters.
     const CHARS_MAX: usize = 64;
 
-    /// `table` or `schema.table`, of ASCII letters, digits, `_` and `$`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// `table` or `schema.table`, of ASCII letters, digits, `_` and `$`; and how an engine quotes names.
+    pub(crate) fn parse(text: &str, quote: char) -> Option<Self> {
         let part = |text: &str| {
             let fits = (1..=Self::CHARS_MAX).contains(&text.len());
             let plain = text
@@ -171,10 +172,12 @@ impl TableName {
             Some((schema, table)) => Some(Self {
                 schema: Some(part(schema)?),
                 table: part(table)?,
+                quote,
             }),
             None => Some(Self {
                 schema: None,
                 table: part(text)?,
+                quote,
             }),
         }
     }
@@ -190,10 +193,11 @@ impl TableName {
 
 impl fmt::Display for TableName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quote = self.quote;
         if let Some(schema) = &self.schema {
-            write!(formatter, "`{schema}`.")?;
+            write!(formatter, "{quote}{schema}{quote}.")?;
         }
-        write!(formatter, "`{}`", self.table)
+        write!(formatter, "{quote}{}{quote}", self.table)
     }
 }
 
@@ -203,7 +207,7 @@ mod tests {
 
     #[test]
     fn names_are_plain_and_quoted() {
-        let name = |text| TableName::parse(text).map(|name| name.to_string());
+        let name = |text| TableName::parse(text, '`').map(|name| name.to_string());
         assert_eq!(name("leaf_alloc").as_deref(), Some("`leaf_alloc`"));
         assert_eq!(
             name("ids.leaf_alloc").as_deref(),

@@ -7,6 +7,8 @@ pub(crate) mod error;
 pub(crate) mod facts;
 pub(crate) mod file;
 pub(crate) mod mysql;
+pub(crate) mod postgres;
+pub(crate) mod privileges;
 pub(crate) mod value;
 pub(crate) mod words;
 
@@ -17,6 +19,7 @@ use mysql_async::{Conn, Opts};
 use error::StoreError;
 use facts::ServerFacts;
 use file::{FileEngine, FileLink, FileSettings};
+use postgres::{PostgresLink, PostgresSettings};
 use value::{Row, Value};
 use words::Words;
 
@@ -25,6 +28,8 @@ use words::Words;
 pub(crate) enum EngineSettings {
     /// A MySQL or MariaDB server.
     MySql(Opts),
+    /// A PostgreSQL server.
+    Postgres(Box<PostgresSettings>),
     /// A file of this machine.
     File(FileSettings),
 }
@@ -33,7 +38,18 @@ pub(crate) enum EngineSettings {
 #[derive(Debug, Clone)]
 pub(crate) enum Engine {
     MySql(Opts),
+    Postgres(Box<PostgresSettings>),
     File(FileEngine),
+}
+
+impl EngineSettings {
+    pub(crate) fn words(&self) -> Words {
+        match self {
+            Self::MySql(_) => Words::MySql,
+            Self::Postgres(_) => Words::Postgres,
+            Self::File(_) => Words::Sqlite,
+        }
+    }
 }
 
 impl Engine {
@@ -41,6 +57,7 @@ impl Engine {
     pub(crate) fn new(settings: &EngineSettings, store_ms_max: u64) -> Self {
         match settings {
             EngineSettings::MySql(opts) => Self::MySql(opts.clone()),
+            EngineSettings::Postgres(settings) => Self::Postgres(settings.clone()),
             EngineSettings::File(settings) => {
                 Self::File(FileEngine::new(settings.clone(), store_ms_max))
             }
@@ -50,6 +67,7 @@ impl Engine {
     pub(crate) fn words(&self) -> Words {
         match self {
             Self::MySql(_) => Words::MySql,
+            Self::Postgres(_) => Words::Postgres,
             Self::File(_) => Words::Sqlite,
         }
     }
@@ -58,14 +76,14 @@ impl Engine {
     pub(crate) fn id_max(&self) -> u64 {
         match self {
             Self::MySql(_) => i64::MAX.cast_unsigned(),
-            Self::File(_) => i64::MAX.cast_unsigned() - 1,
+            Self::Postgres(_) | Self::File(_) => i64::MAX.cast_unsigned() - 1,
         }
     }
 
     /// Conversations at the same time: a file is written by one at a time.
     pub(crate) fn connections_max(&self, configured: usize) -> usize {
         match self {
-            Self::MySql(_) => configured,
+            Self::MySql(_) | Self::Postgres(_) => configured,
             Self::File(_) => 1,
         }
     }
@@ -81,6 +99,7 @@ pub(crate) struct Link {
 #[derive(Debug)]
 enum Conversation {
     MySql(Box<Conn>),
+    Postgres(Box<PostgresLink>),
     File(FileLink),
 }
 
@@ -90,6 +109,10 @@ impl Link {
             Engine::MySql(opts) => {
                 let (conn, server) = mysql::connect(opts.clone()).await?;
                 (Conversation::MySql(Box::new(conn)), server)
+            }
+            Engine::Postgres(settings) => {
+                let (link, server) = PostgresLink::connect(settings).await?;
+                (Conversation::Postgres(Box::new(link)), server)
             }
             Engine::File(engine) => {
                 let (link, server) = engine.connect().await?;
@@ -105,6 +128,7 @@ impl Link {
     pub(crate) fn words(&self) -> Words {
         match &self.conversation {
             Conversation::MySql(_) => Words::MySql,
+            Conversation::Postgres(_) => Words::Postgres,
             Conversation::File(_) => Words::Sqlite,
         }
     }
@@ -113,16 +137,27 @@ impl Link {
     pub(crate) async fn answers(&mut self) -> bool {
         match &mut self.conversation {
             Conversation::MySql(conn) => mysql::answers(conn).await,
+            Conversation::Postgres(link) => link.answers().await,
             Conversation::File(link) => link.answers().await,
         }
     }
 
-    /// Begins a transaction; what it reads and locks, nobody else changes.
+    /// Begins a transaction; what it reads and locks, nobody else changes. Whom it leads to is known for certain from here on.
     pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
-        match self.words() {
-            Words::MySql => self.change("START TRANSACTION", Vec::new()).await?,
-            Words::Sqlite => self.change("BEGIN IMMEDIATE", Vec::new()).await?,
-        };
+        match &mut self.conversation {
+            Conversation::MySql(conn) => {
+                mysql::change(conn, "START TRANSACTION", Vec::new()).await?;
+            }
+            Conversation::Postgres(link) => {
+                let identity = link.begin().await?;
+                if identity != self.server.identity {
+                    Arc::make_mut(&mut self.server).identity = identity;
+                }
+            }
+            Conversation::File(link) => {
+                link.change("BEGIN IMMEDIATE", Vec::new()).await?;
+            }
+        }
         Ok(())
     }
 
@@ -134,6 +169,7 @@ impl Link {
         let mut found = [const { Vec::new() }; COUNT];
         match &mut self.conversation {
             Conversation::MySql(conn) => mysql::rows_together(conn, &queries, &mut found).await?,
+            Conversation::Postgres(link) => link.rows_together(&queries, &mut found).await?,
             Conversation::File(link) => {
                 link.change("BEGIN", Vec::new()).await?;
                 for (query, rows) in queries.iter().zip(&mut found) {
@@ -147,11 +183,17 @@ impl Link {
 
     /// Ends the transaction; on an error it is not known how. Nothing that it reserved may be used before this has returned.
     pub(crate) async fn commit(&mut self) -> Result<(), StoreError> {
+        if let Conversation::Postgres(link) = &mut self.conversation {
+            return link.commit().await;
+        }
         self.change("COMMIT", Vec::new()).await?;
         Ok(())
     }
 
     pub(crate) async fn rollback(&mut self) -> Result<(), StoreError> {
+        if let Conversation::Postgres(link) = &mut self.conversation {
+            return link.rollback().await;
+        }
         self.change("ROLLBACK", Vec::new()).await?;
         Ok(())
     }
@@ -172,6 +214,7 @@ impl Link {
     ) -> Result<u64, StoreError> {
         match &mut self.conversation {
             Conversation::MySql(conn) => mysql::change(conn, sql.as_ref(), values).await,
+            Conversation::Postgres(link) => link.change(sql.as_ref(), values).await,
             Conversation::File(link) => link.change(sql.as_ref(), values).await,
         }
     }
@@ -195,6 +238,7 @@ impl Link {
     ) -> Result<Vec<Row>, StoreError> {
         match &mut self.conversation {
             Conversation::MySql(conn) => mysql::rows(conn, sql.as_ref(), values).await,
+            Conversation::Postgres(link) => link.rows(sql.as_ref(), values).await,
             Conversation::File(link) => link.rows(sql.as_ref(), values).await,
         }
     }

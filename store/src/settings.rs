@@ -3,8 +3,10 @@
 mod file;
 mod mysql;
 mod password;
+mod postgres;
 mod problems;
 mod raw;
+mod tls;
 
 use std::fmt;
 
@@ -16,7 +18,7 @@ pub use problems::{SettingsError, SettingsProblem};
 pub use raw::{RawSnowflakeSettings, RawStoreSettings};
 
 use crate::dialect::{Dialect, TableName};
-use crate::engine::EngineSettings;
+use crate::engine::{self, EngineSettings};
 use crate::spec::KeySpec;
 use crate::switch::commit::SnowflakeStart;
 use problems::Problems;
@@ -75,7 +77,7 @@ impl StoreSettings {
         snowflake: &RawSnowflakeSettings,
     ) -> Result<Self, SettingsError> {
         let mut problems = Problems::default();
-        let engine = engine(store, &mut problems);
+        let engine = engine_of(store, &mut problems);
         let dialect = Dialect::parse(&store.dialect);
         if dialect.is_none() {
             problems.add(
@@ -91,7 +93,8 @@ impl StoreSettings {
             .segment_table
             .as_deref()
             .unwrap_or(dialect.default_table());
-        let segment_table = TableName::parse(table_text);
+        let quote = engine.as_ref().map_or('`', |its| its.words().name_quote());
+        let segment_table = TableName::parse(table_text, quote);
         if segment_table.is_none() {
             problems.add(
                 "store.segment_table",
@@ -191,6 +194,7 @@ impl fmt::Debug for StoreSettings {
 fn address(engine: &EngineSettings) -> String {
     match engine {
         EngineSettings::MySql(opts) => mysql::address(opts),
+        EngineSettings::Postgres(its) => engine::postgres::address(&its.config),
         EngineSettings::File(file) => format!("{}{}", file::SCHEME, file.path.display()),
     }
 }
@@ -198,14 +202,18 @@ fn address(engine: &EngineSettings) -> String {
 fn schema(engine: &EngineSettings) -> Option<&str> {
     match engine {
         EngineSettings::MySql(opts) => Opts::db_name(opts),
+        EngineSettings::Postgres(its) => its.config.get_dbname(),
         EngineSettings::File(_) => None,
     }
 }
 
 /// The engine is the url's scheme.
-fn engine(store: &RawStoreSettings, problems: &mut Problems) -> Option<EngineSettings> {
+fn engine_of(store: &RawStoreSettings, problems: &mut Problems) -> Option<EngineSettings> {
     match store.url.strip_prefix(file::SCHEME) {
         Some(path) => file::settings(path, store, problems).map(EngineSettings::File),
+        None if postgres::is_one(&store.url) => postgres::connection(store, problems)
+            .map(Box::new)
+            .map(EngineSettings::Postgres),
         None => mysql::connection(store, problems).map(EngineSettings::MySql),
     }
 }

@@ -110,7 +110,7 @@ impl Store {
         let engine = self.engine().clone();
         let ms = Duration::from_millis(self.limits.store_ms_max);
         match engine {
-            Engine::MySql(_) => {}
+            Engine::MySql(_) | Engine::Postgres(_) => {}
             Engine::File(file) => drop(timeout(ms, file.closed()).await),
         }
     }
@@ -141,7 +141,7 @@ impl Store {
     pub(crate) async fn make(&self, accept_moved: bool) -> Result<Made, StoreError> {
         let engine = self.engine().clone();
         match engine {
-            Engine::MySql(_) => Ok(Made::Nothing),
+            Engine::MySql(_) | Engine::Postgres(_) => Ok(Made::Nothing),
             Engine::File(file) => Ok(file.create(accept_moved).await?),
         }
     }
@@ -159,11 +159,11 @@ impl Store {
 
     /// New connections are made by these settings. Those that are there have logged in already.
     pub(crate) fn connect_by(&self, settings: &StoreSettings) {
-        let mut engine = self.engine();
-        // There is no login to a file.
-        if let (Engine::MySql(opts), EngineSettings::MySql(new)) = (&mut *engine, &settings.engine)
-        {
-            opts.clone_from(new);
+        match (&mut *self.engine(), &settings.engine) {
+            (Engine::MySql(opts), EngineSettings::MySql(new)) => opts.clone_from(new),
+            (Engine::Postgres(its), EngineSettings::Postgres(new)) => its.clone_from(new),
+            // There is no login to a file; another engine is another store.
+            (Engine::MySql(_) | Engine::Postgres(_) | Engine::File(_), _) => {}
         }
     }
 

@@ -1,8 +1,9 @@
 //! The test suites of the workspace. Cargo says which there are, and where a suite lies says what it needs, so that no list
 //! can lack one:
 //!
-//! - what lies in `tests/tests/` starts PostgreSQL, or MySQL and MariaDB when its name begins with `mysql_` or `proxy_`;
-//! - a suite of another crate that is named `live` starts MySQL and MariaDB;
+//! - what lies in `tests/tests/` starts PostgreSQL, or MySQL and MariaDB when its name begins with `mysql_` or `proxy_`, or all of them when
+//!   it begins with `proxy_postgres_`;
+//! - a suite of another crate that is named `live` starts all of them;
 //! - everything else starts nothing and is part of the checks.
 
 pub(crate) mod build;
@@ -26,6 +27,20 @@ pub(crate) enum Starts {
     Nothing,
     MySql,
     Postgres,
+    Both,
+}
+
+impl Starts {
+    /// In the order in which suites run.
+    pub(crate) const ALL: [Self; 4] = [Self::Nothing, Self::MySql, Self::Both, Self::Postgres];
+
+    pub(crate) fn mysql(self) -> bool {
+        matches!(self, Self::MySql | Self::Both)
+    }
+
+    pub(crate) fn postgres(self) -> bool {
+        matches!(self, Self::Postgres | Self::Both)
+    }
 }
 
 /// What cargo makes of a suite.
@@ -143,14 +158,16 @@ fn place(file: &Path) -> String {
 fn starts(place: &str) -> Starts {
     if let Some(name) = place.strip_prefix("tests::tests::") {
         let of_mysql = name.starts_with("mysql_") || name.starts_with("proxy_");
-        return if of_mysql {
+        return if name.starts_with("proxy_postgres_") {
+            Starts::Both
+        } else if of_mysql {
             Starts::MySql
         } else {
             Starts::Postgres
         };
     }
     if place.ends_with("::tests::live") {
-        Starts::MySql
+        Starts::Both
     } else {
         Starts::Nothing
     }

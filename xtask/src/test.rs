@@ -41,7 +41,7 @@ impl Test {
                 list(&build(&suites)?);
                 return Ok(());
             }
-            needs::install(&self.needs(&[Starts::Nothing, Starts::MySql, Starts::Postgres]))?;
+            needs::install(&self.needs(&Starts::ALL))?;
             needs::install(&needs::to_run_recipes())?;
             needs::install(&needs::to_fuzz())?;
             needs::install(&needs::to_check_links())?;
@@ -49,8 +49,9 @@ impl Test {
             let built = build(&suites)?;
             self.run_those_of(&built, Starts::Nothing, &mut tally)?;
             tally.note("fuzzing", fuzz::each(fuzz::SECONDS, None));
-            self.run_those_of(&built, Starts::MySql, &mut tally)?;
-            self.run_those_of(&built, Starts::Postgres, &mut tally)?;
+            for starts in [Starts::MySql, Starts::Both, Starts::Postgres] {
+                self.run_those_of(&built, starts, &mut tally)?;
+            }
             return tally.close(started.elapsed().as_secs());
         };
         let found = find(&suites, name)?;
@@ -72,7 +73,7 @@ impl Test {
         {
             needs::install(&needs::to_run_recipes())?;
         }
-        for starts in [Starts::Nothing, Starts::MySql, Starts::Postgres] {
+        for starts in Starts::ALL {
             self.run_those_of(&found, starts, &mut tally)?;
         }
         tally.close(started.elapsed().as_secs())
@@ -81,10 +82,10 @@ impl Test {
     /// What suites need that start such servers.
     fn needs(&self, kinds: &[Starts]) -> Vec<needs::Need> {
         let mut needs = Vec::new();
-        if kinds.contains(&Starts::MySql) {
+        if kinds.iter().any(|starts| starts.mysql()) {
             needs.extend(needs::to_serve_mysql());
         }
-        if kinds.contains(&Starts::Postgres) {
+        if kinds.iter().any(|starts| starts.postgres()) {
             needs.extend(needs::to_build());
             needs.extend(needs::to_serve());
             needs.extend(needs::to_step_clocks());
@@ -103,11 +104,14 @@ impl Test {
             .collect();
         match starts {
             Starts::Nothing | Starts::MySql => return tally.run(those, &[]),
-            Starts::Postgres if those.is_empty() => return Ok(()),
-            Starts::Postgres => {}
+            Starts::Postgres | Starts::Both if those.is_empty() => return Ok(()),
+            Starts::Postgres | Starts::Both => {}
         }
         step("building the extension for PostgreSQL 15");
         Extension::build(PgVersion::V15, PG_CONFIG.as_ref(), true)?;
+        if starts == Starts::Both {
+            return tally.run(those, &[]);
+        }
         for version in PgVersion::ALL {
             if self.all_versions || version == PgVersion::V15 {
                 let environment = [(PgVersion::VARIABLE, version.to_string())];

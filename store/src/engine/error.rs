@@ -4,6 +4,7 @@ use std::error::Error;
 
 use keywright_core::Cause;
 use thiserror::Error as ThisError;
+use tokio_postgres::error::SqlState;
 
 use super::file::FileError;
 
@@ -16,6 +17,12 @@ pub(crate) enum StoreError {
     /// Refused by the server, or the connection failed.
     #[error("{}", innermost(.0))]
     Client(mysql_async::Error),
+    /// The same, of a PostgreSQL server.
+    #[error("{}", innermost(.0))]
+    Postgres(tokio_postgres::Error),
+    /// PostgreSQL says so when the wait for a synchronous standby was cancelled.
+    #[error("the server has committed with a warning: a standby may lack what was committed")]
+    Warned,
     /// The store's file.
     #[error("{0}")]
     File(FileError),
@@ -30,6 +37,12 @@ pub(crate) enum StoreError {
 impl From<mysql_async::Error> for StoreError {
     fn from(error: mysql_async::Error) -> Self {
         Self::Client(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Postgres(error)
     }
 }
 
@@ -49,25 +62,57 @@ pub fn innermost(error: &dyn Error) -> String {
     inner.to_string()
 }
 
-/// MySQL's numbers.
-mod number {
-    pub(super) const NO_TABLE: u16 = 1146;
-    pub(super) const NO_COLUMN: u16 = 1054;
-    pub(super) const DUPLICATE: u16 = 1062;
-    /// The schema, the login.
-    pub(super) const SHUT_OUT: [u16; 2] = [1044, 1045];
-    /// A privilege: on the table, and on a column.
-    pub(super) const DENIED: [u16; 2] = [1142, 1143];
+/// What a server says no to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    NoTable,
+    NoColumn,
+    Duplicate,
+    /// The database, the login.
+    ShutOut,
+    /// A privilege: on the table, or on a column.
+    Denied,
+    Other,
+}
+
+impl Refusal {
+    fn of_mysql(number: u16) -> Self {
+        match number {
+            1146 => Self::NoTable,
+            1054 => Self::NoColumn,
+            1062 => Self::Duplicate,
+            1044 | 1045 => Self::ShutOut,
+            1142 | 1143 => Self::Denied,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_postgres(state: &SqlState) -> Self {
+        match *state {
+            SqlState::UNDEFINED_TABLE => Self::NoTable,
+            SqlState::UNDEFINED_COLUMN => Self::NoColumn,
+            SqlState::UNIQUE_VIOLATION => Self::Duplicate,
+            SqlState::INVALID_PASSWORD
+            | SqlState::INVALID_AUTHORIZATION_SPECIFICATION
+            | SqlState::INVALID_CATALOG_NAME => Self::ShutOut,
+            SqlState::INSUFFICIENT_PRIVILEGE => Self::Denied,
+            _ => Self::Other,
+        }
+    }
 }
 
 impl StoreError {
-    /// The number of what a server refused.
-    fn number(&self) -> Option<u16> {
+    /// What a server refused.
+    fn refusal(&self) -> Option<Refusal> {
         match self {
-            Self::Client(mysql_async::Error::Server(server)) => Some(server.code),
+            Self::Client(mysql_async::Error::Server(server)) => {
+                Some(Refusal::of_mysql(server.code))
+            }
+            Self::Postgres(error) => error.code().map(Refusal::of_postgres),
             Self::TimedOut { ms: _ }
             | Self::Client(_)
             | Self::File(_)
+            | Self::Warned
             | Self::Column { .. }
             | Self::NotLocked => None,
         }
@@ -76,30 +121,32 @@ impl StoreError {
     /// Whether the store has answered, with something that is of no use.
     pub(crate) fn is_answer(&self) -> bool {
         match self {
-            Self::Column { .. } | Self::NotLocked => true,
+            Self::Column { .. } | Self::NotLocked | Self::Warned => true,
             Self::File(error) => error.is_answer(),
-            Self::TimedOut { ms: _ } | Self::Client(_) => self.is_refusal(),
+            Self::TimedOut { ms: _ } | Self::Client(_) | Self::Postgres(_) => self.is_refusal(),
         }
     }
 
     /// Whether the server has said no.
     pub(crate) fn is_refusal(&self) -> bool {
-        self.number().is_some()
+        self.refusal().is_some()
     }
 
     /// Whether the account lacks a privilege.
     pub(crate) fn is_denied(&self) -> bool {
-        self.number()
-            .is_some_and(|number| number::DENIED.contains(&number))
+        self.refusal() == Some(Refusal::Denied)
     }
 
-    /// Whether there is no such table.
+    /// Whether there is no such table, and the transaction goes on. In PostgreSQL it does not.
     pub(crate) fn is_missing_table(&self) -> bool {
         match self {
             Self::File(error) => error.is_missing_table(),
-            Self::TimedOut { ms: _ } | Self::Client(_) | Self::Column { .. } | Self::NotLocked => {
-                self.number() == Some(number::NO_TABLE)
-            }
+            Self::Client(_) => self.refusal() == Some(Refusal::NoTable),
+            Self::TimedOut { ms: _ }
+            | Self::Postgres(_)
+            | Self::Warned
+            | Self::Column { .. }
+            | Self::NotLocked => false,
         }
     }
 
@@ -107,9 +154,12 @@ impl StoreError {
     pub(crate) fn is_duplicate(&self) -> bool {
         match self {
             Self::File(error) => error.is_duplicate(),
-            Self::TimedOut { ms: _ } | Self::Client(_) | Self::Column { .. } | Self::NotLocked => {
-                self.number() == Some(number::DUPLICATE)
-            }
+            Self::TimedOut { ms: _ }
+            | Self::Client(_)
+            | Self::Postgres(_)
+            | Self::Warned
+            | Self::Column { .. }
+            | Self::NotLocked => self.refusal() == Some(Refusal::Duplicate),
         }
     }
 
@@ -117,24 +167,28 @@ impl StoreError {
         match self {
             Self::Column { .. } => Cause::BoundDamaged,
             Self::File(error) => error.cause(),
-            Self::TimedOut { ms: _ } | Self::Client(_) | Self::NotLocked => Cause::StoreUnavailable,
+            Self::TimedOut { ms: _ }
+            | Self::Client(_)
+            | Self::Postgres(_)
+            | Self::Warned
+            | Self::NotLocked => Cause::StoreUnavailable,
         }
     }
 
     /// What the reader can do.
     pub(crate) fn hint(&self) -> Option<&'static str> {
-        match (self, self.number()) {
+        match (self, self.refusal()) {
             (Self::File(error), _) => error.hint(),
-            (_, Some(number::NO_TABLE | number::NO_COLUMN)) => Some("run keywright init"),
-            (_, Some(number))
-                if number::SHUT_OUT.contains(&number) || number::DENIED.contains(&number) =>
-            {
+            (_, Some(Refusal::NoTable | Refusal::NoColumn)) => Some("run keywright init"),
+            (_, Some(Refusal::ShutOut | Refusal::Denied)) => {
                 Some("check url of [store], its password, and the grants of its account")
             }
-            (Self::TimedOut { ms: _ } | Self::Client(_), None) => {
+            (Self::TimedOut { ms: _ } | Self::Client(_) | Self::Postgres(_), None) => {
                 Some("is the server there, and the address in url of [store] right?")
             }
-            (_, Some(_)) | (Self::Column { .. } | Self::NotLocked, None) => None,
+            (Self::Warned, None) => Some("look at the server's log, and at its standbys"),
+            (_, Some(Refusal::Duplicate | Refusal::Other))
+            | (Self::Column { .. } | Self::NotLocked, None) => None,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! MySQL and MariaDB.
 
 pub(crate) mod identity;
-pub(crate) mod privileges;
 mod statements;
 
 use mysql_async::prelude::Queryable;

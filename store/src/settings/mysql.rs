@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mysql_async::{Opts, OptsBuilder, SslOpts};
 
-use super::{PasswordFrom, Problems, RawStoreSettings};
+use super::{PasswordFrom, Problems, RawStoreSettings, tls};
 
 /// Without user and password.
 pub(super) fn address(opts: &Opts) -> String {
@@ -21,7 +21,7 @@ pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> O
         Err(_) => {
             problems.add(
                 "store.url",
-                "is not of the form mysql://user@host:port/schema, or file:/path",
+                "is not of the form mysql://user@host:port/schema, postgres://user@host:port/database or file:/path",
             );
             return None;
         }
@@ -49,24 +49,11 @@ pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> O
         Ok(None) => {}
         Err((option, what)) => problems.add(&format!("store.{option}"), what),
     }
-    let tls = match store.tls.as_str() {
-        "disabled" => None,
-        "required" => Some(tls(store)),
-        other => {
-            problems.add(
-                "store.tls",
-                format!("\"{other}\" is neither disabled nor required"),
-            );
-            None
-        }
-    };
-    if tls.is_none() && store.tls_ca_file.is_some() {
-        problems.add("store.tls_ca_file", "needs tls = \"required\"");
-    }
+    let tls = tls::is_required(store, problems).then(|| ssl_opts(store));
     Some(builder.ssl_opts(tls).into())
 }
 
-fn tls(store: &RawStoreSettings) -> SslOpts {
+fn ssl_opts(store: &RawStoreSettings) -> SslOpts {
     match &store.tls_ca_file {
         Some(file) => SslOpts::default()
             .with_root_certs(vec![PathBuf::from(file).into()])

@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawStoreSettings {
-    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; or `file:/path` for a file of this machine.
+    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; or `file:/path` for a file of this machine.
     pub url: String,
     /// Let the file be on any file system: also on tmpfs, overlayfs, FUSE or the network, where commits or locks may be lost.
     pub any_file_system: bool,

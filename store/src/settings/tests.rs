@@ -12,7 +12,7 @@ fn raw(url: &str) -> RawStoreSettings {
 fn password(settings: &StoreSettings) -> Option<&str> {
     match &settings.engine {
         EngineSettings::MySql(opts) => opts.pass(),
-        EngineSettings::File(_) => None,
+        EngineSettings::Postgres(_) | EngineSettings::File(_) => None,
     }
 }
 

@@ -133,9 +133,11 @@ impl Transaction<i64> for AdvanceLeases {
     async fn run(self, link: &mut Link) -> Result<i64, StoreError> {
         let update = "UPDATE keywright_worker SET hi_ms = ?, server = ?, epoch = epoch + 1, owner = NULL \
                       WHERE space = ? AND hi_ms < ?";
+        link.begin().await?;
         let server = link.server.identity.clone();
         let values = values![self.bound_ms, server, self.space.name(), self.bound_ms];
         link.change(update, values).await?;
+        link.commit().await?;
         Ok(self.bound_ms)
     }
 }

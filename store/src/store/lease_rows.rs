@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use keywright_core::{BoundPlan, BoundRefusal, BoundRequest, Layout, plan_bound};
 
+use super::switch_rows::make;
 use super::{Link, Row, StoreError, Transaction, column, values};
 use crate::engine::words::Words;
 use crate::lease::space::Space;
@@ -42,9 +43,10 @@ impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
     /// One transaction that locks all rows of the space.
     async fn run(self, link: &mut Link) -> Result<Result<TakenLease, NoLease>, StoreError> {
         let mut claimant = self.claimant.clone();
-        claimant.server.clone_from(&link.server.identity);
         link.begin().await?;
+        claimant.server.clone_from(&link.server.identity);
         let era = era(link, self.space).await?;
+        lock_all(link).await?;
         let rows = all_rows(link, self.space.name()).await?;
         let claim = match plan_claim(&rows, &claimant, &self.limits, &era) {
             Ok(claim) => claim,
@@ -282,13 +284,28 @@ async fn era(link: &mut Link, space: Space) -> Result<Era, StoreError> {
         "SELECT snowflake_generation, snowflake_floor_ms FROM keywright_switch WHERE id = 1{}",
         link.words().in_share_mode()
     );
-    match link.first(select, Vec::new()).await? {
+    let mut found = link.first(&select, Vec::new()).await?;
+    if found.is_none() && !link.words().locks_what_is_missing() {
+        make(link).await?;
+        found = link.first(&select, Vec::new()).await?;
+    }
+    match found {
         Some(row) => Ok(Era {
             generation: column(&row, "snowflake_generation")?,
             floor_ms: column(&row, "snowflake_floor_ms")?,
         }),
         None => Ok(Era::default()),
     }
+}
+
+/// Keeps others from making leases until the transaction ends, where reading all of them does not. Waiting for a row would not do: rows that
+/// were made meanwhile are not seen then. Those who lock a row before they change it are let through first, so nobody waits for each other.
+async fn lock_all(link: &mut Link) -> Result<(), StoreError> {
+    if !link.words().locks_what_is_missing() {
+        let lock = "LOCK TABLE keywright_worker IN EXCLUSIVE MODE";
+        link.change(lock, Vec::new()).await?;
+    }
+    Ok(())
 }
 
 /// All leases of a space, locked until the transaction ends.

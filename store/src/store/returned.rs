@@ -108,8 +108,8 @@ impl Transaction<usize> for Return {
     /// its reservation. So is one of an older generation: what it holds may be in the tables since.
     async fn run(self, link: &mut Link) -> Result<usize, StoreError> {
         let table = self.store.segment_table.plain();
-        let here = link.server.identity.clone();
         link.begin().await?;
+        let here = link.server.identity.clone();
         let mut returned = 0;
         for rest in self.rests.iter().filter(|rest| rest.server == here) {
             if self.generation_of(rest, link).await? != Some(rest.generation) {

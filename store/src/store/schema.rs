@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
-use crate::engine::mysql::privileges::{self, Needed, Privilege};
+use crate::engine::privileges::{self, Needed, Privilege};
 use crate::engine::words::Words;
 
 pub use shapes::OWN_TABLES;
@@ -16,6 +16,7 @@ use shapes::{NATIVE, RETURNED, SEGMENT, SHAPES, Shape, WORKER};
 fn ddl(words: Words) -> &'static str {
     match words {
         Words::MySql => include_str!("../../../sql/mysql/keywright_store.sql"),
+        Words::Postgres => include_str!("../../../sql/postgres/keywright_store.sql"),
         Words::Sqlite => include_str!("../../../sql/sqlite/keywright_store.sql"),
     }
 }
@@ -96,7 +97,7 @@ impl Transaction<SchemaFindings> for InspectSchema {
             });
         }
         let denied = match link.words() {
-            Words::MySql => privileges::lacks(link, needed).await?,
+            Words::MySql | Words::Postgres => privileges::lacks(link, needed).await?,
             // Who could open it may do everything.
             Words::Sqlite => Vec::new(),
         };
@@ -159,6 +160,20 @@ async fn problems(link: &mut Link, shape: &Shape) -> Result<Option<Vec<String>>,
             "SELECT LOWER(COLUMN_NAME) AS name, LOWER(DATA_TYPE) AS type, COLUMN_KEY = 'PRI' AS is_key \
              FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"
         }
+        Words::Postgres => {
+            let select = "SELECT relpersistence::text AS kept FROM pg_class \
+                          WHERE oid = to_regclass(?) AND relkind IN ('r', 'p')";
+            let Some(table) = link.first(select, values![shape.table]).await? else {
+                return Ok(None);
+            };
+            if column::<String>(&table, "kept")? != "p" {
+                found.push(format!("table {} is unlogged or temporary", shape.table));
+            }
+            "SELECT attname::text AS name, format_type(atttypid, NULL) AS type, \
+             COALESCE(attnum = ANY (indkey), false) AS is_key \
+             FROM pg_attribute LEFT JOIN pg_index ON indrelid = attrelid AND indisprimary \
+             WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped"
+        }
         Words::Sqlite => {
             "SELECT LOWER(name) AS name, LOWER(type) AS type, pk > 0 AS is_key FROM pragma_table_info(?)"
         }
@@ -202,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_files_make_exactly_the_tables_that_are_used() {
-        for words in [Words::MySql, Words::Sqlite] {
+        for words in [Words::MySql, Words::Postgres, Words::Sqlite] {
             let all: Vec<String> = statements(words).collect();
             let of_shapes = |sql: &&String| SHAPES.iter().any(|shape| creates(sql, shape.table));
             assert_eq!(all.iter().filter(of_shapes).count(), SHAPES.len());

@@ -45,7 +45,7 @@ impl Transaction<bool> for Record {
                  (server, schema_name, table_name, attempt, counter, was_fenced) VALUES (?, ?, ?, ?, ?, ?) \
                  {} counter = {}",
                 words.or_update("server, schema_name, table_name"),
-                words.greater("counter", "?")
+                words.greater("keywright_switch_table.counter", "?")
             );
             let mut values = values![server, schema, table, self.attempt];
             values.extend(values![*counter, i64::from(*was_fenced), *counter]);
@@ -198,10 +198,9 @@ impl Commit {
     /// The keys are in force where the tables were fenced.
     async fn adopt(&self, link: &mut Link) -> Result<(), StoreError> {
         for server in &self.servers {
-            let note = format!(
-                "{} keywright_rule_server (table_pattern, column_name, server) \
+            let note = link.words().insert_new(
+                "keywright_rule_server (table_pattern, column_name, server) \
                  SELECT table_pattern, column_name, ? FROM keywright_rule WHERE attempt = ?",
-                link.words().insert_new()
             );
             link.change(note, values![server, self.attempt]).await?;
         }

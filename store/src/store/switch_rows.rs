@@ -25,20 +25,26 @@ pub(super) async fn lock(link: &mut Link) -> Result<Locked, StoreError> {
         "SELECT attempt, phase FROM keywright_switch WHERE id = 1{}",
         words.for_update()
     );
-    match link.first(select, Vec::new()).await? {
-        Some(row) => Ok(Locked {
-            attempt: column(&row, "attempt")?,
-            phase: phase(&row)?,
-        }),
+    let row = match link.first(&select, Vec::new()).await? {
+        Some(row) => Some(row),
         None => {
-            let make = format!("{} keywright_switch (id) VALUES (1)", words.insert_new());
-            link.change(make, Vec::new()).await?;
-            Ok(Locked {
-                attempt: 0,
-                phase: Phase::None,
-            })
+            make(link).await?;
+            // Somebody else may have made it first, and gone on.
+            link.first(&select, Vec::new()).await?
         }
-    }
+    };
+    let row = row.ok_or(StoreError::NotLocked)?;
+    Ok(Locked {
+        attempt: column(&row, "attempt")?,
+        phase: phase(&row)?,
+    })
+}
+
+/// Makes the row of the attempt, if there is none.
+pub(super) async fn make(link: &mut Link) -> Result<(), StoreError> {
+    let make = link.words().insert_new("keywright_switch (id) VALUES (1)");
+    link.change(make, Vec::new()).await?;
+    Ok(())
 }
 
 fn phase(row: &Row) -> Result<Phase, StoreError> {

@@ -70,6 +70,7 @@ impl Transaction<bool> for CreateTag {
             self.store.segment_table,
             self.store.words.now_ms()
         );
+        link.begin().await?;
         let values = values![
             self.tag.as_str(),
             options.start.max(1),
@@ -83,11 +84,13 @@ impl Transaction<bool> for CreateTag {
             link.server.identity.as_str(),
             options.step.get().saturating_mul(2),
         ];
-        match link.change(insert, values).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.is_duplicate() => Ok(false),
-            Err(error) => Err(error),
-        }
+        let is_new = match link.change(insert, values).await {
+            Ok(_) => true,
+            Err(error) if error.is_duplicate() => false,
+            Err(error) => return Err(error),
+        };
+        link.end(is_new).await?;
+        Ok(is_new)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The same on MariaDB, on MySQL and in a file: every statement that the store sends.
+//! The same on MariaDB, on MySQL, on PostgreSQL and in a file: every statement that the store sends.
 
 use keywright_core::{Biz, Cause, Step};
 use keywright_store::{KeySpec, OWN_TABLES, Severity, Stride, TagOptions};

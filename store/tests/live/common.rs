@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -10,7 +11,8 @@ use keywright_core::{KeyBatch, Step, Tag};
 use keywright_store::{
     KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source, StoreSettings, TagOptions,
 };
-use keywright_testkit::{Flavour, Result, Upstream};
+use keywright_testkit::{Flavour, PgServer, Result, Upstream};
+use postgres::SimpleQueryMessage;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -20,18 +22,27 @@ use tokio::runtime::Runtime;
 pub enum Engine {
     MariaDb,
     MySql,
+    Postgres,
     File,
 }
 
 impl Engine {
-    pub const ALL: [Engine; 3] = [Engine::MariaDb, Engine::MySql, Engine::File];
+    pub const ALL: [Engine; 4] = [
+        Engine::MariaDb,
+        Engine::MySql,
+        Engine::Postgres,
+        Engine::File,
+    ];
 }
 
-/// Each of these tests on MariaDB and in a file. Functions of an [`Engine`].
+/// Each of these tests on MariaDB, on PostgreSQL and in a file. Functions of an [`Engine`].
 macro_rules! on_engines {
     ($($name:ident),* $(,)?) => {
         mod mariadb {
             $(#[test] fn $name() -> keywright_testkit::Result<()> { super::$name($crate::common::Engine::MariaDb) })*
+        }
+        mod postgres {
+            $(#[test] fn $name() -> keywright_testkit::Result<()> { super::$name($crate::common::Engine::Postgres) })*
         }
         mod file {
             $(#[test] fn $name() -> keywright_testkit::Result<()> { super::$name($crate::common::Engine::File) })*
@@ -49,7 +60,22 @@ pub struct Schema {
 enum At {
     /// On the server that tests share.
     Server(Arc<Upstream>),
+    Postgres(Arc<PgServer>),
     File(TempDir),
+}
+
+/// The PostgreSQL server that tests share.
+static POSTGRES: Mutex<Weak<PgServer>> = Mutex::new(Weak::new());
+
+fn postgres() -> Result<Arc<PgServer>> {
+    // Under the lock on purpose: the others want the same.
+    let mut shared = POSTGRES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(server) = shared.upgrade() {
+        return Ok(server);
+    }
+    let server = Arc::new(PgServer::builder().preload(false).start()?);
+    *shared = Arc::downgrade(&server);
+    Ok(server)
 }
 
 impl Schema {
@@ -61,6 +87,15 @@ impl Schema {
         match engine {
             Engine::MariaDb => Schema::on(Flavour::MariaDb, name),
             Engine::MySql => Schema::on(Flavour::MySql, name),
+            Engine::Postgres => {
+                let server = postgres()?;
+                let create = format!("CREATE DATABASE {name}");
+                server.client("postgres")?.batch_execute(&create)?;
+                Ok(Schema {
+                    at: At::Postgres(server),
+                    name: name.to_owned(),
+                })
+            }
             Engine::File => Ok(Schema {
                 at: At::File(tempfile::tempdir()?),
                 name: name.to_owned(),
@@ -71,7 +106,7 @@ impl Schema {
     /// The file of a store that is one.
     pub fn file(&self) -> PathBuf {
         match &self.at {
-            At::Server(_) => panic!("the store is on a server"),
+            At::Server(_) | At::Postgres(_) => panic!("the store is on a server"),
             At::File(dir) => dir.path().join("store.db"),
         }
     }
@@ -80,7 +115,7 @@ impl Schema {
     pub fn unix_ms(&self, moment: &str) -> String {
         match &self.at {
             At::Server(_) => format!("CAST(UNIX_TIMESTAMP({moment}) * 1000 AS UNSIGNED)"),
-            At::File(_) => moment.to_owned(),
+            At::Postgres(_) | At::File(_) => moment.to_owned(),
         }
     }
 
@@ -88,7 +123,7 @@ impl Schema {
     pub fn long_ago(&self) -> &'static str {
         match &self.at {
             At::Server(_) => "'2000-01-01'",
-            At::File(_) => "0",
+            At::Postgres(_) | At::File(_) => "0",
         }
     }
 
@@ -105,6 +140,7 @@ impl Schema {
     pub fn sql(&self, sql: &str) -> Result<Vec<Vec<String>>> {
         match &self.at {
             At::Server(server) => server.run(&self.name, sql),
+            At::Postgres(server) => in_postgres(server, &self.name, sql),
             At::File(_) => in_file(&self.file(), sql),
         }
     }
@@ -119,6 +155,7 @@ impl Schema {
     pub fn port(&self) -> u16 {
         match &self.at {
             At::Server(server) => server.port(),
+            At::Postgres(server) => server.port(),
             At::File(_) => panic!("a file has no port"),
         }
     }
@@ -126,6 +163,7 @@ impl Schema {
     pub fn raw(&self) -> RawStoreSettings {
         match &self.at {
             At::Server(server) => raw(server.port(), &self.name),
+            At::Postgres(server) => raw_postgres(server, &self.name),
             At::File(_) => raw_file(&self.file()),
         }
     }
@@ -152,6 +190,30 @@ fn in_file(file: &Path, sql: &str) -> Result<Vec<Vec<String>>> {
         }
     }
     Ok(found)
+}
+
+/// The rows of what statements select, as text. Its client has a runtime of its own, which cannot be within another one.
+pub fn in_postgres(server: &PgServer, database: &str, sql: &str) -> Result<Vec<Vec<String>>> {
+    let ask = || -> Result<Vec<Vec<String>>> {
+        let mut client = server.client(database)?;
+        let mut found = Vec::new();
+        for message in client.simple_query(sql)? {
+            if let SimpleQueryMessage::Row(row) = message {
+                let cell = |at| row.get(at).unwrap_or("NULL").to_owned();
+                found.push((0..row.len()).map(cell).collect());
+            }
+        }
+        Ok(found)
+    };
+    thread::scope(|scope| scope.spawn(ask).join()).expect("the asking thread panicked")
+}
+
+/// Settings for a database.
+pub fn raw_postgres(server: &PgServer, database: &str) -> RawStoreSettings {
+    RawStoreSettings {
+        url: server.url(database),
+        ..raw(0, "")
+    }
 }
 
 /// Settings for a file, wherever that is.

@@ -63,6 +63,11 @@ impl Forwarder {
     }
 }
 
+/// Whether a packet says nothing else: COM_QUERY of MySQL behind 4 bytes of header, or how PostgreSQL is told.
+fn commits(packet: &[u8]) -> bool {
+    packet.get(4..) == Some(b"\x03COMMIT") || packet.ends_with(b"; COMMIT\0")
+}
+
 #[derive(Clone)]
 struct Line {
     server_port: u16,
@@ -89,8 +94,7 @@ impl Line {
                     self.pass().await;
                     self.keep_silent(&up[..read]).await;
                     let every = self.every.load(Ordering::Relaxed);
-                    // A command packet: 4 bytes of header, COM_QUERY, the text.
-                    if up.get(4..read) == Some(b"\x03COMMIT") && every > 0 {
+                    if commits(&up[..read]) && every > 0 {
                         drop_answer = self.commits.fetch_add(1, Ordering::Relaxed) % every == every - 1;
                     }
                     server.write_all(&up[..read]).await?;

@@ -1,4 +1,4 @@
-//! The store's client against private MariaDB servers, and in a file: many issuers, killed servers, lost replies, leases, other systems'
+//! The store's client against private MariaDB and PostgreSQL servers, and in a file: many issuers, killed servers, lost replies, leases, other systems'
 //! tables. Every id that is issued is logged and compared.
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
@@ -13,6 +13,7 @@ mod forwarder;
 mod generations;
 mod leases;
 mod others;
+mod postgres_server;
 mod privileges;
 mod returned;
 mod rewound;

@@ -10,7 +10,8 @@ use rcgen::{
 };
 use tempfile::TempDir;
 
-use crate::{Flavour, Result, Upstream};
+use crate::machine::account;
+use crate::{Account, Flavour, Result, Upstream};
 
 /// An authority, and what it signed, as files that servers may read: certificates and keys of `proxy` and `server` at 127.0.0.1
 /// and of `other` at db.example.
@@ -57,6 +58,18 @@ impl Pki {
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// The key of `who`, in a file of its own that only PostgreSQL's account can read: the server refuses others.
+    ///
+    /// # Errors
+    /// Nothing can be written.
+    pub fn postgres_key(&self, who: &str) -> Result<PathBuf> {
+        let file = self.file(&format!("{who}.postgres.key"));
+        fs::copy(self.file(&format!("{who}.key")), &file)?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+        Account::for_servers(account::POSTGRES)?.own(&file)?;
+        Ok(file)
     }
 
     /// A server that shows the certificate of `who`.

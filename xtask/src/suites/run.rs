@@ -56,7 +56,7 @@ impl Tally {
         let mut command = built.run_command();
         match built.suite.starts {
             Starts::Nothing => {}
-            Starts::MySql | Starts::Postgres => {
+            Starts::MySql | Starts::Postgres | Starts::Both => {
                 command.args(["--test-threads", THREADS]);
             }
         }

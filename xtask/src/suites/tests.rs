@@ -27,7 +27,7 @@ fn every_target_with_tests_is_in_exactly_one_plan() -> Result<()> {
         }
     }
     let mut planned = Vec::new();
-    for starts in [Starts::Nothing, Starts::MySql, Starts::Postgres] {
+    for starts in Starts::ALL {
         for suite in suites.iter().filter(|suite| suite.starts == starts) {
             let of_target = (suite.package.clone(), suite.root.display().to_string());
             planned.push((of_target, suite.form == Form::Doc));
@@ -119,6 +119,7 @@ fn suites_start_what_their_place_says() -> Result<()> {
                     }
                     Starts::MySql => postgres,
                     Starts::Postgres => mysql,
+                    Starts::Both => false,
                 }
             });
             let path = source.path.display();
@@ -134,7 +135,8 @@ fn places_say_what_is_started() {
         ("core::tests::simulation", Starts::Nothing),
         ("session::tests::imagined", Starts::Nothing),
         ("tests::src", Starts::Nothing),
-        ("store::tests::live", Starts::MySql),
+        ("store::tests::live", Starts::Both),
+        ("tests::tests::proxy_postgres_store", Starts::Both),
         ("tests::tests::proxy_corpus", Starts::MySql),
         ("tests::tests::mysql_decode", Starts::MySql),
         ("tests::tests::clock", Starts::Postgres),

@@ -1,6 +1,6 @@
 //! The store's tables, as they must be.
 
-use crate::engine::mysql::privileges::{Needed, Privilege};
+use crate::engine::privileges::{Needed, Privilege};
 use crate::engine::words::Words;
 
 /// Columns by table, with MySQL's data types; the first ones are the primary key.
@@ -14,7 +14,7 @@ pub(super) struct Shape {
 const UPDATED_AT: &str = "updated_at";
 
 impl Shape {
-    /// As an engine has them: in a file moments are numbers, and all texts alike.
+    /// As an engine has them: elsewhere than in MySQL moments are numbers, and all texts alike.
     pub(super) fn columns(
         &self,
         words: Words,
@@ -22,8 +22,9 @@ impl Shape {
         let all = self.columns.iter().copied();
         all.filter_map(move |(name, data_type)| match (words, data_type) {
             (Words::MySql, _) => Some((name, data_type)),
-            (Words::Sqlite, _) if name == UPDATED_AT => None,
-            (Words::Sqlite, "varchar" | "text") => Some((name, "text")),
+            (Words::Postgres | Words::Sqlite, _) if name == UPDATED_AT => None,
+            (Words::Postgres | Words::Sqlite, "varchar" | "text") => Some((name, "text")),
+            (Words::Postgres, _) => Some((name, "bigint")),
             (Words::Sqlite, _) => Some((name, "integer")),
         })
     }

@@ -1,0 +1,119 @@
+//! Settings of a store on a PostgreSQL server.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
+
+use super::problems::Problems;
+use super::raw::RawStoreSettings;
+use super::{PasswordFrom, tls};
+use crate::engine::postgres::{self, PostgresSettings};
+
+/// How such a url begins.
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+
+/// Whether it is such a url.
+pub(super) fn is_one(url: &str) -> bool {
+    SCHEMES.iter().any(|scheme| url.starts_with(scheme))
+}
+
+pub(super) fn connection(
+    store: &RawStoreSettings,
+    problems: &mut Problems,
+) -> Option<PostgresSettings> {
+    // The error may quote the URL, and with it the password.
+    let Ok(mut config) = store.url.parse::<Config>() else {
+        problems.add(
+            "store.url",
+            "is not of the form postgres://user@host:port/database",
+        );
+        return None;
+    };
+    if config.get_dbname().is_none_or(str::is_empty) {
+        problems.add("store.url", "names no database");
+    }
+    if config.get_user().is_none_or(str::is_empty) {
+        problems.add("store.url", "names no user");
+    }
+    if config.get_hosts().is_empty() {
+        problems.add("store.url", "names no host");
+    }
+    if config.get_ssl_mode() != SslMode::Prefer {
+        problems.add("store.url", "sslmode is said by store.tls");
+    }
+    refuse_others(store, problems);
+    let password = PasswordFrom {
+        in_url: config.get_password().is_some(),
+        file: store.password_file.as_deref(),
+        env: store.password_env.as_deref(),
+    };
+    match password.read() {
+        Ok(Some(password)) => drop(config.password(password)),
+        Ok(None) => {}
+        Err((option, what)) => problems.add(&format!("store.{option}"), what),
+    }
+    let tls = match tls::is_required(store, problems) {
+        true => match client_config(store.tls_ca_file.as_deref()) {
+            Ok(tls) => Some(Arc::new(tls)),
+            Err(what) => {
+                problems.add("store.tls_ca_file", what);
+                None
+            }
+        },
+        false => None,
+    };
+    postgres::set(&mut config, tls.is_some(), store.store_ms_max);
+    const CONVERSATIONS: u64 = 3;
+    Some(PostgresSettings {
+        config,
+        tls,
+        lock_ms_max: store.store_ms_max,
+        idle_ms_max: store.store_ms_max.saturating_mul(CONVERSATIONS),
+    })
+}
+
+fn refuse_others(store: &RawStoreSettings, problems: &mut Problems) {
+    if store.any_file_system {
+        problems.add("store.any_file_system", "is for a store in a file");
+    }
+    if store.segment_table.is_some() {
+        problems.add("store.segment_table", "a store in PostgreSQL has none");
+    }
+    if store.dialect != RawStoreSettings::default().dialect {
+        problems.add(
+            "store.dialect",
+            "a store in PostgreSQL has tags of its own only",
+        );
+    }
+}
+
+/// The server's certificate is checked, and the host's name in it.
+fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    match ca_file {
+        Some(file) => {
+            let unreadable = |error: &dyn std::fmt::Display| {
+                format!("\"{}\" cannot be read: {error}", file.display())
+            };
+            let all = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))?;
+            for one in all {
+                let one = one.map_err(|error| unreadable(&error))?;
+                roots.add(one).map_err(|error| unreadable(&error))?;
+            }
+            if roots.is_empty() {
+                return Err(format!("\"{}\" has no certificate", file.display()));
+            }
+        }
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}

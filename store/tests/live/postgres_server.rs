@@ -1,0 +1,531 @@
+//! What only a PostgreSQL server does: cancelled waits for standbys, promotions, copies of databases, settings of roles.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use keywright_core::Cause;
+use keywright_store::{
+    KeySpec, Keys, OWN_TABLES, RawSnowflakeSettings, RawStoreSettings, Severity,
+};
+use keywright_testkit::{PgServer, Pki, Replication, Result, Stop, WAIT_MAX, wait_until};
+
+use crate::common::{
+    Engine, IssuedLog, Schema, in_postgres, open, open_with, raw_postgres, runtime, segment,
+    small_steps, tag, take_many, until,
+};
+use crate::forwarder::Forwarder;
+
+/// A server of a test's own with an empty database `keywright`.
+fn own_server() -> Result<PgServer> {
+    let server = PgServer::builder().preload(false).start()?;
+    in_postgres(&server, "postgres", "CREATE DATABASE keywright")?;
+    Ok(server)
+}
+
+async fn opened(settings: &RawStoreSettings) -> Result<Keys> {
+    let keys = open(settings)?;
+    keys.init().await?;
+    keys.create_tag(&tag("orders"), &small_steps(20)).await?;
+    Ok(keys)
+}
+
+/// The same store by another port.
+fn through(schema: &Schema, port: u16) -> RawStoreSettings {
+    let (raw, there) = (schema.raw(), schema.port().to_string());
+    let url = raw.url.replace(&there, &port.to_string());
+    RawStoreSettings { url, ..raw }
+}
+
+/// Killed at random moments while three issuers refill all the time.
+#[test]
+fn kill_9_in_the_middle_of_refills_repeats_nothing() -> Result<()> {
+    let mut server = own_server()?;
+    let settings = raw_postgres(&server, "keywright");
+    let (runtime, log) = (runtime()?, IssuedLog::default());
+    let stop = Arc::new(AtomicBool::new(false));
+    let first = runtime.block_on(opened(&settings))?;
+    let issuers = [first, open(&settings)?, open(&settings)?];
+    let mut tasks = Vec::new();
+    for (n, keys) in issuers.iter().enumerate() {
+        let sources = [
+            keys.source(&segment("orders"))?,
+            keys.source(&KeySpec::Snowflake)?,
+        ];
+        let (log, stop) = (log.clone(), Arc::clone(&stop));
+        tasks.push(runtime.spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                for source in &sources {
+                    if let Ok(taken) = source.take(3, true).await {
+                        log.add_all(&format!("issuer {n}"), &taken);
+                    }
+                }
+            }
+        }));
+    }
+    for round in 0..5 {
+        let before = log.len();
+        runtime.block_on(until("keys to be issued", || {
+            log.len() > before + 500 + round * 37
+        }));
+        server.kill9()?;
+        server.start()?;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for task in tasks {
+        runtime.block_on(task)?;
+    }
+    Ok(())
+}
+
+/// The server has committed and nobody learns of it: the ids count as used.
+#[test]
+fn a_lost_answer_to_commit_repeats_nothing() -> Result<()> {
+    let schema = Schema::of(Engine::Postgres, "kw_pg_lossy")?;
+    runtime()?.block_on(async {
+        let forwarder = Forwarder::start(schema.port()).await?;
+        let direct = opened(&schema.raw()).await?;
+        let port = schema.port().to_string();
+        let url = schema.raw().url.replace(&port, &forwarder.port.to_string());
+        let settings = RawStoreSettings {
+            url,
+            ..schema.raw()
+        };
+        let log = IssuedLog::default();
+        forwarder.every.store(3, Ordering::Relaxed);
+        let issuers = [open(&settings)?, open(&settings)?, direct];
+        let mut tasks = Vec::new();
+        for (n, keys) in issuers.iter().enumerate() {
+            let source = keys.source(&segment("orders"))?;
+            let by = format!("issuer {n}");
+            tasks.push(tokio::spawn(take_many(source, log.clone(), by, 150)));
+        }
+        for task in tasks {
+            task.await?;
+        }
+        let lost = forwarder.lost.load(Ordering::Relaxed);
+        assert!(lost > 10, "only {lost} answers were lost");
+        // What was committed without our knowing is a gap.
+        let hi = schema.number("SELECT hi FROM keywright_segment")?;
+        assert!(u64::try_from(log.len())? + lost * 4 < hi);
+        Ok(())
+    })
+}
+
+/// PostgreSQL commits then, and says so in a warning: nobody may use what a promoted standby would not have.
+#[test]
+fn a_cancelled_wait_for_a_standby_reserves_nothing() -> Result<()> {
+    let server = own_server()?;
+    let settings = raw_postgres(&server, "keywright");
+    let (runtime, log) = (runtime()?, IssuedLog::default());
+    let keys = runtime.block_on(opened(&settings))?;
+    let standbys = |names: &str| {
+        let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'");
+        in_postgres(&server, "postgres", &set)?;
+        in_postgres(&server, "postgres", "SELECT pg_reload_conf()")
+    };
+    let source = keys.source(&segment("orders"))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let taking = {
+        let (log, stop) = (log.clone(), Arc::clone(&stop));
+        runtime.spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                if let Ok(taken) = source.take(1, true).await {
+                    log.add_all("taking", &taken);
+                }
+            }
+        })
+    };
+    standbys("nobody")?;
+    let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    wait_until("the warning to be told", WAIT_MAX, || {
+        in_postgres(&server, "postgres", cancel)?;
+        let told = keys.stats().into_iter().filter_map(|stats| stats.trouble);
+        Ok(told.into_iter().any(|told| told.contains("with a warning")))
+    })?;
+    let hi = "SELECT hi FROM keywright_segment";
+    let committed: u64 = in_postgres(&server, "keywright", hi)?[0][0].parse()?;
+    let before = log.max();
+    standbys("")?;
+    in_postgres(&server, "postgres", cancel)?;
+    runtime.block_on(until("keys again", || log.max() >= committed + 20));
+    stop.store(true, Ordering::Relaxed);
+    runtime.block_on(taking)?;
+    // One range at least was committed, and left out.
+    let issued = u64::try_from(log.len())?;
+    assert!(
+        issued + 20 <= log.max(),
+        "{issued} issued up to {}",
+        log.max()
+    );
+    assert!(
+        before < committed,
+        "{before} was issued, {committed} committed"
+    );
+    Ok(())
+}
+
+/// What the old primary acknowledged last is missing on the standby that is promoted: another timeline, and a gap.
+#[test]
+fn a_promoted_standby_that_lacks_the_last_commits_repeats_nothing() -> Result<()> {
+    let mut primary = own_server()?;
+    let runtime = runtime()?;
+    let settings = raw_postgres(&primary, "keywright");
+    let log = IssuedLog::default();
+    let keys = runtime.block_on(opened(&settings))?;
+    let take = |keys: &Keys, by: &str, rounds| -> Result<()> {
+        for spec in [segment("orders"), KeySpec::Snowflake] {
+            let source = keys.source(&spec)?;
+            runtime.block_on(take_many(source, log.clone(), by.to_owned(), rounds));
+        }
+        Ok(())
+    };
+    take(&keys, "primary", 20)?;
+    let mut standby = primary.standby("other", Replication::Asynchronous)?;
+    let both = RawStoreSettings {
+        url: format!(
+            "postgres://postgres@127.0.0.1:{},127.0.0.1:{}/keywright?target_session_attrs=read-write",
+            primary.port(),
+            standby.port()
+        ),
+        ..settings
+    };
+    let follower = open(&both)?;
+    take(&follower, "follower", 5)?;
+    standby.stop(Stop::Fast)?;
+    take(&keys, "primary", 4)?;
+    primary.kill9()?;
+    standby.start()?;
+    standby.promote()?;
+    let fresh = open(&raw_postgres(&standby, "keywright"))?;
+    take(&fresh, "fresh", 20)?;
+    take(&follower, "follower", 50)
+}
+
+/// A database that was made from the store's is another store, and both go on.
+#[test]
+fn a_copy_of_the_database_leaves_a_gap() -> Result<()> {
+    let mut server = own_server()?;
+    let runtime = runtime()?;
+    let settings = raw_postgres(&server, "keywright");
+    let taken = |settings: &RawStoreSettings| {
+        let keys = open(settings)?;
+        let source = keys.source(&segment("orders"))?;
+        let taken = runtime.block_on(source.take(1, true))?;
+        // What is handed back to the original is no business of the copy.
+        runtime.block_on(keys.hand_back());
+        Ok::<_, anyhow::Error>(taken.number(0).unwrap_or(0))
+    };
+    drop(runtime.block_on(opened(&settings))?);
+    taken(&settings)?;
+    server.restart(Stop::Fast)?;
+    in_postgres(
+        &server,
+        "postgres",
+        "CREATE DATABASE copy TEMPLATE keywright",
+    )?;
+    let before = in_postgres(&server, "copy", "SELECT hi FROM keywright_segment")?;
+    let hi: u64 = before[0][0].parse()?;
+    assert!(taken(&settings)? < hi, "handed back, and taken again");
+    let of_copy = taken(&raw_postgres(&server, "copy"))?;
+    assert!(of_copy > hi, "{of_copy} in the copy, which began at {hi}");
+    Ok(())
+}
+
+/// Settings of a role, of a database and of a pooler do not reach a transaction that reserves.
+#[test]
+fn settings_of_the_role_do_not_count() -> Result<()> {
+    let server = own_server()?;
+    let owner = "CREATE ROLE app LOGIN; ALTER DATABASE keywright OWNER TO app";
+    in_postgres(&server, "postgres", owner)?;
+    for setting in [
+        "synchronous_commit = off",
+        "default_transaction_isolation = 'serializable'",
+        "default_transaction_read_only = on",
+        "client_min_messages = error",
+        "standard_conforming_strings = off",
+    ] {
+        let set = format!("ALTER ROLE app SET {setting}");
+        in_postgres(&server, "postgres", &set)?;
+    }
+    let settings = raw_postgres(&server, "keywright");
+    let settings = RawStoreSettings {
+        url: settings.url.replace("postgres@", "app@"),
+        ..settings
+    };
+    let (runtime, log) = (runtime()?, IssuedLog::default());
+    let first = runtime.block_on(opened(&settings))?;
+    // How each commit was made, by the transaction itself.
+    in_postgres(
+        &server,
+        "keywright",
+        "CREATE TABLE seen (setting text); GRANT INSERT ON seen TO app;
+         CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$;
+         CREATE TRIGGER note BEFORE INSERT OR UPDATE ON keywright_segment FOR EACH ROW EXECUTE FUNCTION note()",
+    )?;
+    let issuers = [first, open(&settings)?, open(&settings)?];
+    let mut tasks = Vec::new();
+    for (n, keys) in issuers.iter().enumerate() {
+        let source = keys.source(&segment("orders"))?;
+        let by = format!("issuer {n}");
+        tasks.push(runtime.spawn(take_many(source, log.clone(), by, 50)));
+    }
+    for task in tasks {
+        runtime.block_on(task)?;
+    }
+    let seen = in_postgres(&server, "keywright", "SELECT DISTINCT setting FROM seen")?;
+    assert_eq!(seen, [["on"]]);
+    Ok(())
+}
+
+/// Programs that start together on an empty store have a worker id each.
+#[test]
+fn worker_ids_of_programs_that_start_together_are_distinct() -> Result<()> {
+    const PROGRAMS: usize = 12;
+    let schema = Schema::of(Engine::Postgres, "kw_pg_together")?;
+    let (runtime, log) = (runtime()?, IssuedLog::default());
+    runtime.block_on(opened(&schema.raw()))?;
+    let programs: Vec<Keys> = (0..PROGRAMS)
+        .map(|_| open(&schema.raw()))
+        .collect::<Result<_>>()?;
+    let mut tasks = Vec::new();
+    for (n, keys) in programs.iter().enumerate() {
+        let source = keys.source(&KeySpec::Snowflake)?;
+        tasks.push(runtime.spawn(take_many(source, log.clone(), format!("program {n}"), 20)));
+    }
+    for task in tasks {
+        runtime.block_on(task)?;
+    }
+    let leases = schema.number("SELECT count(DISTINCT owner) FROM keywright_worker")?;
+    assert_eq!(leases, u64::try_from(PROGRAMS)?);
+    Ok(())
+}
+
+/// Rows that are not there yet lock nobody out in PostgreSQL: whoever takes a worker id beside another who is about to, waits for him, and sees
+/// his layout.
+#[test]
+fn layouts_that_could_repeat_ids_are_kept_apart_from_the_first_moment() -> Result<()> {
+    let schema = Schema::of(Engine::Postgres, "kw_pg_layouts")?;
+    let runtime = runtime()?;
+    runtime.block_on(opened(&schema.raw()))?;
+    let line = runtime.block_on(Forwarder::start(schema.port()))?;
+    let with = |settings: &RawStoreSettings, layout: &str, worker_id| {
+        let snowflake = RawSnowflakeSettings {
+            layout: layout.to_owned(),
+            worker_id: Some(worker_id),
+            ..RawSnowflakeSettings::default()
+        };
+        open_with(settings, &snowflake)
+    };
+    let slow = with(&through(&schema, line.port), "twitter", 1)?;
+    line.go_silent_at(Some("; COMMIT"));
+    let first = slow.source(&KeySpec::Snowflake)?;
+    let first = runtime.spawn(async move { first.take(1, true).await });
+    runtime.block_on(until("a lease that is written", || {
+        line.silent.load(Ordering::Relaxed) > 0
+    }));
+    let other = "time=41,worker=10,sequence=12,epoch=2020-01-01";
+    let quick = with(&schema.raw(), other, 2)?;
+    let second = quick.source(&KeySpec::Snowflake)?;
+    let second = runtime.spawn(async move { second.take(1, true).await });
+    wait_until("the second to wait, or to be done", WAIT_MAX, || {
+        let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+        Ok(second.is_finished() || schema.sql(waiting)? != [["0"]])
+    })?;
+    line.go_silent_at(None);
+    runtime.block_on(first)??;
+    let refused = runtime.block_on(second)?.unwrap_err();
+    assert!(refused.to_string().contains("layout"), "{refused}");
+    Ok(())
+}
+
+/// Whatever of the four an account lacks is said before anybody waits for keys.
+#[test]
+fn what_the_account_lacks_is_told() -> Result<()> {
+    let schema = Schema::of(Engine::Postgres, "kw_pg_privileges")?;
+    let runtime = runtime()?;
+    runtime.block_on(opened(&schema.raw()))?;
+    let all = OWN_TABLES.join(", ");
+    schema.sql(&format!(
+        "CREATE ROLE kw_may LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON {all} TO kw_may;
+         CREATE ROLE kw_reads LOGIN; GRANT SELECT, UPDATE, DELETE ON {all} TO kw_reads"
+    ))?;
+    let errors = |user: &str| {
+        let url = schema.raw().url.replace("postgres@", &format!("{user}@"));
+        let keys = open(&RawStoreSettings {
+            url,
+            ..schema.raw()
+        })?;
+        let told = runtime.block_on(keys.check(&[tag("orders")]));
+        let errors = told
+            .into_iter()
+            .filter(|told| told.severity == Severity::Error);
+        let source = keys.source(&segment("orders"))?;
+        let took = runtime.block_on(source.take(1, true)).is_ok();
+        Ok::<_, anyhow::Error>((errors.map(|told| told.message).collect::<Vec<_>>(), took))
+    };
+    assert_eq!(errors("kw_may")?, (Vec::new(), true));
+    let (told, _) = errors("kw_reads")?;
+    let expected = format!("the store's account lacks INSERT on {all}: GRANT");
+    assert!(
+        told.iter().any(|told| told.starts_with(&expected)),
+        "{told:?}"
+    );
+    Ok(())
+}
+
+/// Each of these is a clear error, and nothing is issued.
+#[test]
+fn what_is_no_store_is_told() -> Result<()> {
+    let primary = own_server()?;
+    let settings = raw_postgres_briefly(&primary);
+    let runtime = runtime()?;
+    let refused = |settings: &RawStoreSettings| {
+        let keys = open(settings)?;
+        let source = keys.source(&segment("orders"))?;
+        let refused = runtime.block_on(source.take(1, true)).unwrap_err();
+        assert_eq!(refused.cause(), Cause::StoreUnavailable, "{refused}");
+        let hint = refused.hint_text().unwrap_or_default();
+        Ok::<_, anyhow::Error>(format!("{refused} ({hint})"))
+    };
+    let at = |from: &str, to: &str| RawStoreSettings {
+        url: settings.url.replace(from, to),
+        ..settings.clone()
+    };
+    let told = refused(&settings)?;
+    assert!(
+        told.contains("relation \"keywright_segment\" does not exist"),
+        "{told}"
+    );
+    assert!(told.ends_with("(run keywright init)"), "{told}");
+    let told = refused(&at("/keywright", "/none"))?;
+    assert!(told.contains("database \"none\" does not exist"), "{told}");
+    let told = refused(&at("postgres@", "nobody@"))?;
+    assert!(told.contains("role \"nobody\" does not exist"), "{told}");
+    runtime.block_on(opened(&settings))?;
+    let standby = primary.standby("other", Replication::Asynchronous)?;
+    let told = refused(&raw_postgres_briefly(&standby))?;
+    assert!(told.contains("read-write mode during recovery"), "{told}");
+    in_postgres(
+        &primary,
+        "keywright",
+        "ALTER TABLE keywright_segment SET UNLOGGED; ALTER TABLE keywright_worker ALTER epoch TYPE int",
+    )?;
+    let told = runtime.block_on(open(&settings)?.check(&[]));
+    let told: Vec<String> = told.into_iter().map(|told| told.message).collect();
+    let expected = [
+        "table keywright_segment is unlogged or temporary",
+        "column \"epoch\" of table keywright_worker is of type integer, not bigint",
+    ];
+    for expected in expected {
+        assert!(told.iter().any(|told| told.contains(expected)), "{told:?}");
+    }
+    Ok(())
+}
+
+fn raw_postgres_briefly(server: &PgServer) -> RawStoreSettings {
+    RawStoreSettings {
+        wait_ms_max: 1_000,
+        ..raw_postgres(server, "keywright")
+    }
+}
+
+/// Certificate and host name are checked.
+#[test]
+fn tls_is_checked_or_nothing_is_said() -> Result<()> {
+    let pki = Pki::new()?;
+    let start = |who: &str| {
+        let file = |name: &str| pki.file(name).display().to_string();
+        let server = PgServer::builder()
+            .preload(false)
+            .setting("ssl", "on")
+            .setting("ssl_cert_file", &file(&format!("{who}.pem")))
+            .setting(
+                "ssl_key_file",
+                &pki.postgres_key(who)?.display().to_string(),
+            )
+            .start()?;
+        in_postgres(&server, "postgres", "CREATE DATABASE keywright")?;
+        Ok::<_, anyhow::Error>(server)
+    };
+    let runtime = runtime()?;
+    let tls = |server: &PgServer, ca_file: Option<&str>| RawStoreSettings {
+        tls: "required".to_owned(),
+        tls_ca_file: ca_file.map(|name| pki.file(name)),
+        ..raw_postgres(server, "keywright")
+    };
+    let server = start("server")?;
+    let keys = runtime.block_on(opened(&tls(&server, Some("ca.pem"))))?;
+    let source = keys.source(&segment("orders"))?;
+    assert_eq!(runtime.block_on(source.take(1, true))?.number(0), Some(1));
+    let used = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+                WHERE ssl AND application_name = 'keywright'";
+    assert_ne!(in_postgres(&server, "postgres", used)?, [["0"]]);
+    let other = start("other")?;
+    for (server, ca_file) in [(&server, None), (&other, Some("ca.pem"))] {
+        let settings = RawStoreSettings {
+            wait_ms_max: 500,
+            ..tls(server, ca_file)
+        };
+        let refused = runtime.block_on(open(&settings)?.init()).unwrap_err();
+        assert!(refused.to_string().contains("certificate"), "{refused}");
+    }
+    let plain = PgServer::builder().preload(false).start()?;
+    let refused = runtime.block_on(open(&tls(&plain, Some("ca.pem")))?.init());
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("TLS"), "{refused}");
+    Ok(())
+}
+
+/// A server that is stopped, and one that waits for a lock, hold nobody up for longer than a transaction may last.
+#[test]
+fn a_lock_and_a_stopped_server_hang_nobody() -> Result<()> {
+    let server = own_server()?;
+    let settings = RawStoreSettings {
+        wait_ms_max: 400,
+        store_ms_max: 300,
+        ..raw_postgres(&server, "keywright")
+    };
+    let (runtime, log) = (runtime()?, IssuedLog::default());
+    let keys = runtime.block_on(opened(&RawStoreSettings {
+        store_ms_max: 10_000,
+        ..settings.clone()
+    }))?;
+    drop(keys);
+    let keys = open(&settings)?;
+    let source = keys.source(&segment("orders"))?;
+    let mut holder = server.client("keywright")?;
+    let mut locked = holder.transaction()?;
+    locked.batch_execute("SELECT * FROM keywright_segment FOR UPDATE")?;
+    let refused = runtime.block_on(source.take(1, true)).unwrap_err();
+    assert_eq!(refused.cause(), Cause::StoreUnavailable, "{refused}");
+    locked.rollback()?;
+    // Nothing of ours is left that stands in the way of others.
+    wait_until("locks to be gone", WAIT_MAX, || {
+        let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+        Ok(in_postgres(&server, "postgres", waiting)? == [["0"]])
+    })?;
+    let source = keys.source(&segment("orders"))?;
+    runtime.block_on(until("keys again", || {
+        source.try_take(1, true).is_ok_and(|taken| {
+            log.add_all("again", &taken);
+            true
+        })
+    }));
+    server.pause()?;
+    let refused = loop {
+        if let Err(refused) = runtime.block_on(source.take(10_000, true)) {
+            break refused;
+        }
+    };
+    server.resume()?;
+    assert_eq!(refused.cause(), Cause::StoreUnavailable, "{refused}");
+    runtime.block_on(async {
+        tokio::time::timeout(Duration::from_secs(60), async {
+            while source.take(1, true).await.is_err() {}
+        })
+        .await
+    })?;
+    Ok(())
+}
