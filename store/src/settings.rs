@@ -7,6 +7,7 @@ mod postgres;
 mod problems;
 mod raw;
 mod tls;
+mod worker;
 
 use std::fmt;
 
@@ -276,14 +277,7 @@ fn snowflake_settings(
             return None;
         }
     };
-    let worker_id = match raw.worker_id.map(|id| WorkerId::new(id, &layout)) {
-        None => None,
-        Some(Ok(worker_id)) => Some(worker_id),
-        Some(Err(error)) => {
-            problems.add("snowflake.worker_id", error.to_string());
-            return None;
-        }
-    };
+    let worker_id = worker::worker_id(raw, &layout, problems).ok()?;
     Some(SnowflakeSettings {
         layout,
         worker_id,

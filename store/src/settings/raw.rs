@@ -81,6 +81,10 @@ pub struct RawSnowflakeSettings {
     pub layout: String,
     /// Only this worker id will do; without it any free one is leased.
     pub worker_id: Option<i64>,
+    /// The same, out of an environment variable of this name.
+    pub worker_id_env: Option<String>,
+    /// The same: the number that the host's name ends with, behind a dash, as in `shop-3`.
+    pub worker_id_from_host: bool,
     /// A lease that was not renewed for so long may be taken by others, milliseconds.
     pub lease_ms: u64,
     /// How far ahead of need the bound is made durable, milliseconds.
@@ -98,6 +102,8 @@ impl Default for RawSnowflakeSettings {
         Self {
             layout: "twitter".to_owned(),
             worker_id: None,
+            worker_id_env: None,
+            worker_id_from_host: false,
             lease_ms: 30_000,
             bound_window_ms: 5_000,
             lead_ms_max: 10_000,

@@ -9,11 +9,14 @@ use keywright_store::{
 };
 use keywright_testkit::Result;
 
-use crate::common::{Engine, IssuedLog, Schema, on_engines, open, open_with, raw, runtime, until};
+use crate::common::{
+    Engine, IssuedLog, Schema, on_engines, open, open_with, raw, runtime, take_many, until,
+};
 use crate::forwarder::Forwarder;
 
 on_engines!(
     proxies_lease_worker_ids_of_their_own,
+    copies_that_start_together_have_a_worker_id_each,
     a_worker_id_insisted_on_is_leased_too,
     a_clock_set_back_and_a_restart_repeat_nothing,
     a_clock_set_far_ahead_does_not_poison_the_bound,
@@ -134,6 +137,39 @@ fn proxies_lease_worker_ids_of_their_own(engine: Engine) -> Result<()> {
         assert_eq!(next.worker_id(), freed);
         let leased = next.workers().await?;
         assert_eq!(leased.iter().filter(|row| row.is_leased).count(), 3);
+        Ok(())
+    })
+}
+
+/// All of one configuration, on a store in which nothing was leased before.
+fn copies_that_start_together_have_a_worker_id_each(engine: Engine) -> Result<()> {
+    const COPIES: usize = 50;
+    let schema = Schema::of(engine, "kw_lease_copies")?;
+    let settings = RawStoreSettings {
+        connections_max: 1,
+        ..schema.raw()
+    };
+    runtime()?.block_on(async {
+        open(&settings)?.init().await?;
+        let log = IssuedLog::default();
+        let mut programs = Vec::new();
+        let mut tasks = Vec::new();
+        for copy in 0..COPIES {
+            let keys = open(&settings)?;
+            let (source, log) = (keys.source(&KeySpec::Snowflake)?, log.clone());
+            programs.push(keys);
+            tasks.push(tokio::spawn(take_many(
+                source,
+                log,
+                format!("copy {copy}"),
+                20,
+            )));
+        }
+        for task in tasks {
+            task.await?;
+        }
+        let leased = "SELECT COUNT(DISTINCT owner) FROM keywright_worker WHERE owner IS NOT NULL";
+        assert_eq!(schema.number(leased)?, u64::try_from(COPIES)?);
         Ok(())
     })
 }

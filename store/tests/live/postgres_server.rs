@@ -279,29 +279,6 @@ fn settings_of_the_role_do_not_count() -> Result<()> {
     Ok(())
 }
 
-/// Programs that start together on an empty store have a worker id each.
-#[test]
-fn worker_ids_of_programs_that_start_together_are_distinct() -> Result<()> {
-    const PROGRAMS: usize = 12;
-    let schema = Schema::of(Engine::Postgres, "kw_pg_together")?;
-    let (runtime, log) = (runtime()?, IssuedLog::default());
-    runtime.block_on(opened(&schema.raw()))?;
-    let programs: Vec<Keys> = (0..PROGRAMS)
-        .map(|_| open(&schema.raw()))
-        .collect::<Result<_>>()?;
-    let mut tasks = Vec::new();
-    for (n, keys) in programs.iter().enumerate() {
-        let source = keys.source(&KeySpec::Snowflake)?;
-        tasks.push(runtime.spawn(take_many(source, log.clone(), format!("program {n}"), 20)));
-    }
-    for task in tasks {
-        runtime.block_on(task)?;
-    }
-    let leases = schema.number("SELECT count(DISTINCT owner) FROM keywright_worker")?;
-    assert_eq!(leases, u64::try_from(PROGRAMS)?);
-    Ok(())
-}
-
 /// Rows that are not there yet lock nobody out in PostgreSQL: whoever takes a worker id beside another who is about to, waits for him, and sees
 /// his layout.
 #[test]

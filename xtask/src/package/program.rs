@@ -60,11 +60,12 @@ pub(super) fn contents(tree: &Tree, dir: &Path) -> Result<Contents> {
         ),
         file(root.join("README.md"), doc.join("README.md")),
     ];
-    for sql in ["keywright_store.sql", "keywright_decode.sql"] {
-        files.push(file(
-            root.join("sql/mysql").join(sql),
-            doc.join("mysql").join(sql),
-        ));
+    for sql in [
+        "mysql/keywright_store.sql",
+        "mysql/keywright_decode.sql",
+        "postgres/keywright_store.sql",
+    ] {
+        files.push(file(root.join("sql").join(sql), doc.join(sql)));
     }
     let made = empty(&dir.join("made"))?;
     for (shell, to) in COMPLETIONS {

@@ -1,0 +1,110 @@
+//! Which worker id a program insists on, if it does.
+
+use keywright_core::{Layout, WorkerId};
+
+use super::problems::Problems;
+use super::raw::RawSnowflakeSettings;
+use crate::host::host;
+
+/// `Err`: it is told among the problems.
+pub(super) fn worker_id(
+    raw: &RawSnowflakeSettings,
+    layout: &Layout,
+    problems: &mut Problems,
+) -> Result<Option<WorkerId>, ()> {
+    let said = [
+        raw.worker_id.is_some(),
+        raw.worker_id_env.is_some(),
+        raw.worker_id_from_host,
+    ];
+    if said.into_iter().filter(|is_said| *is_said).count() > 1 {
+        let problem = "worker_id, worker_id_env and worker_id_from_host exclude each other";
+        problems.add("snowflake.worker_id", problem);
+        return Err(());
+    }
+    let (option, number) = match (&raw.worker_id_env, raw.worker_id_from_host) {
+        (Some(name), _) => ("worker_id_env", in_variable(name).map(Some)),
+        (None, true) => ("worker_id_from_host", ordinal(&host()).map(Some)),
+        (None, false) => ("worker_id", Ok(raw.worker_id)),
+    };
+    let worker_id = number.and_then(|number| {
+        let checked = number.map(|number| WorkerId::new(number, layout));
+        checked.transpose().map_err(|error| error.to_string())
+    });
+    worker_id.map_err(|problem| problems.add(&format!("snowflake.{option}"), problem))
+}
+
+fn in_variable(name: &str) -> Result<i64, String> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err("names no environment variable".to_owned());
+    }
+    let value = std::env::var(name)
+        .map_err(|_| format!("the environment has no variable \"{name}\" that is text"))?;
+    let number = value.trim().parse();
+    number.map_err(|_| format!("the variable \"{name}\" holds \"{value}\", which is no number"))
+}
+
+/// The number that a host's name ends with, behind a dash, as pods of a StatefulSet are named; without the domain.
+fn ordinal(host: &str) -> Result<i64, String> {
+    let name = host.split('.').next().unwrap_or(host);
+    let number = name
+        .rsplit_once('-')
+        .map(|(_, number)| number)
+        .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|number| number.parse().ok());
+    number.ok_or_else(|| {
+        format!("the host's name, \"{host}\", does not end with a number behind a dash")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use keywright_core::Preset;
+
+    use super::*;
+
+    #[test]
+    fn hosts_are_numbered_behind_the_last_dash() {
+        assert_eq!(ordinal("shop-3"), Ok(3));
+        assert_eq!(ordinal("key-wright-12.keys.default.svc"), Ok(12));
+        for host in [
+            "shop", "shop3", "shop-", "shop-3a", "shop-+3", "3", "a-b.c-4",
+        ] {
+            assert!(ordinal(host).is_err(), "{host}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_worker_id_is_told_with_the_option() {
+        let layout = Preset::Twitter.layout();
+        let told = |raw: RawSnowflakeSettings| {
+            let mut problems = Problems::default();
+            let found = worker_id(&raw, &layout, &mut problems);
+            let told: Vec<String> = problems.0.iter().map(ToString::to_string).collect();
+            (found.map(|found| found.map(WorkerId::get)), told.join("; "))
+        };
+        let default = RawSnowflakeSettings::default;
+        assert_eq!(told(default()), (Ok(None), String::new()));
+        let of_variable = |name: &str| RawSnowflakeSettings {
+            worker_id_env: Some(name.to_owned()),
+            ..default()
+        };
+        let (found, problem) = told(of_variable("KEYWRIGHT_NOT_SET"));
+        assert_eq!(found, Err(()));
+        assert!(problem.starts_with("snowflake.worker_id_env: the environment has no variable"));
+        // Set wherever tests run, and no number.
+        let (_, problem) = told(of_variable("PATH"));
+        assert!(problem.ends_with("which is no number"), "{problem}");
+        let (found, problem) = told(RawSnowflakeSettings {
+            worker_id: Some(1_024),
+            ..default()
+        });
+        assert_eq!(found, Err(()));
+        assert!(problem.starts_with("snowflake.worker_id: "), "{problem}");
+        let (_, problem) = told(RawSnowflakeSettings {
+            worker_id: Some(1),
+            ..of_variable("PATH")
+        });
+        assert!(problem.contains("exclude each other"), "{problem}");
+    }
+}
