@@ -89,7 +89,7 @@ mod tests {
             worker_id_env: Some(name.to_owned()),
             ..default()
         };
-        let (found, problem) = told(of_variable("KEYWRIGHT_NOT_SET"));
+        let (found, problem) = told(of_variable("NO_SUCH_VARIABLE"));
         assert_eq!(found, Err(()));
         assert!(problem.starts_with("snowflake.worker_id_env: the environment has no variable"));
         // Set wherever tests run, and no number.
