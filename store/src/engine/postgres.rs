@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use tokio_postgres::config::SslMode;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -40,21 +42,26 @@ pub(crate) struct PostgresLink {
     warnings: Arc<AtomicU64>,
     in_transaction: bool,
     begin: String,
+    /// Dropped with it.
+    _open: oneshot::Sender<()>,
 }
 
 impl PostgresLink {
     pub(super) async fn connect(to: &PostgresSettings) -> Result<(Self, ServerFacts), StoreError> {
         let warnings = Arc::new(AtomicU64::new(0));
+        let (open, closed) = oneshot::channel();
         let client = match &to.tls {
             Some(tls) => {
                 let tls = MakeRustlsConnect::new(rustls::ClientConfig::clone(tls));
                 let (client, connection) = to.config.connect(tls).await?;
-                tokio::spawn(commit::watch(connection, Arc::clone(&warnings)));
+                let watched = commit::watch(connection, Arc::clone(&warnings));
+                tokio::spawn(until_closed(watched, closed, to.idle_ms_max));
                 client
             }
             None => {
                 let (client, connection) = to.config.connect(NoTls).await?;
-                tokio::spawn(commit::watch(connection, Arc::clone(&warnings)));
+                let watched = commit::watch(connection, Arc::clone(&warnings));
+                tokio::spawn(until_closed(watched, closed, to.idle_ms_max));
                 client
             }
         };
@@ -64,6 +71,7 @@ impl PostgresLink {
             warnings,
             in_transaction: false,
             begin: begin(to),
+            _open: open,
         };
         Ok((link, facts))
     }
@@ -123,6 +131,22 @@ impl PostgresLink {
     }
 }
 
+/// A connection that is given up ends in order, and is cut off where the server does not answer.
+async fn until_closed(
+    watched: impl Future<Output = ()>,
+    closed: oneshot::Receiver<()>,
+    grace_ms: u64,
+) {
+    tokio::select! {
+        () = watched => {}
+        () = async {
+            // An error is the sender's end.
+            let _ = closed.await;
+            sleep(Duration::from_millis(grace_ms)).await;
+        } => {}
+    }
+}
+
 /// Rows are locked as they are read, so each statement may see what was committed last. A commit is on the disk of this server, and on those of
 /// its synchronous standbys, before it is acknowledged.
 fn begin(to: &PostgresSettings) -> String {
@@ -136,7 +160,6 @@ fn begin(to: &PostgresSettings) -> String {
 
 /// Where it is, without user and password.
 pub(crate) fn address(config: &Config) -> String {
-    use tokio_postgres::config::Host;
     const PORT: u16 = 5_432;
     let ports = config.get_ports();
     let hosts = config.get_hosts().iter().enumerate().map(|(at, host)| {
@@ -154,8 +177,11 @@ pub(crate) fn address(config: &Config) -> String {
     hosts.join(",")
 }
 
-/// A connection without TLS that nobody asked for must not be.
-pub(crate) fn set(config: &mut Config, is_tls: bool, connect_ms: u64) {
+/// A connection without TLS that nobody asked for must not be. Of several hosts each has its share of the time, so that one that does not answer
+/// leaves some for the next.
+pub(crate) fn set(config: &mut Config, is_tls: bool, store_ms_max: u64) {
+    let hosts = u64::try_from(config.get_hosts().len()).unwrap_or(u64::MAX);
+    let connect_ms = store_ms_max.checked_div(hosts).unwrap_or(store_ms_max);
     let mode = match is_tls {
         true => SslMode::Require,
         false => SslMode::Disable,
