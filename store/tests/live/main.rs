@@ -13,6 +13,7 @@ mod forwarder;
 mod generations;
 mod leases;
 mod others;
+mod postgres_refusals;
 mod postgres_server;
 mod privileges;
 mod returned;
