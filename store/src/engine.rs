@@ -147,8 +147,10 @@ impl Link {
 
     /// Ends the transaction; on an error it is not known how. Nothing that it reserved may be used before this has returned.
     pub(crate) async fn commit(&mut self) -> Result<(), StoreError> {
-        self.change("COMMIT", Vec::new()).await?;
-        Ok(())
+        match &mut self.conversation {
+            Conversation::MySql(conn) => mysql::change(conn, "COMMIT", Vec::new()).await.map(drop),
+            Conversation::File(link) => link.commit().await,
+        }
     }
 
     pub(crate) async fn rollback(&mut self) -> Result<(), StoreError> {
