@@ -183,11 +183,11 @@ impl Link {
 
     /// Ends the transaction; on an error it is not known how. Nothing that it reserved may be used before this has returned.
     pub(crate) async fn commit(&mut self) -> Result<(), StoreError> {
-        if let Conversation::Postgres(link) = &mut self.conversation {
-            return link.commit().await;
+        match &mut self.conversation {
+            Conversation::MySql(conn) => mysql::change(conn, "COMMIT", Vec::new()).await.map(drop),
+            Conversation::Postgres(link) => link.commit().await,
+            Conversation::File(link) => link.commit().await,
         }
-        self.change("COMMIT", Vec::new()).await?;
-        Ok(())
     }
 
     pub(crate) async fn rollback(&mut self) -> Result<(), StoreError> {

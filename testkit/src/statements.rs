@@ -2,9 +2,11 @@
 //!
 //! The server that a statement's key would come from is the judge: what it answers, what is in the tables afterwards and what the
 //! session says of the statement. Keys are compared by their order, as in [`crate::corpus`]. What the proxy refuses with error
-//! 1235 must have changed nothing. A round is a session on either side, and follows from its seed alone.
+//! 1235 must have changed nothing. Keys that were asked for before a statement must not come again. A round is a session on either side, and follows from its seed alone.
 
+mod asks;
 mod changes;
+mod copies;
 mod grammar;
 mod listed;
 mod queries;

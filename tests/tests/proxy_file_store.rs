@@ -77,6 +77,60 @@ fn no_key_comes_twice_however_programs_end() -> Result<()> {
     Ok(())
 }
 
+/// What was given stands in the file itself, not only in the log of commits beside it.
+#[test]
+fn a_file_that_is_renamed_after_a_crash_gives_no_key_again() -> Result<()> {
+    let scratch = TempDir::new()?;
+    let file = scratch.path().join("store.db");
+    let (_server, config) = before("renamed", &file)?;
+    ProxyProcess::said(&config, &["init"])?;
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    insert(&proxy, "renamed", 1)?;
+    proxy.stop()?;
+    let mut proxy = ProxyProcess::start(config.clone())?;
+    let given = insert(&proxy, "renamed", 300)?;
+    proxy.kill9()?;
+    let renamed = scratch.path().join("renamed.db");
+    fs::rename(&file, &renamed)?;
+    let config = ProxyConfig {
+        store_url: format!("file:{}", renamed.display()),
+        ..config
+    };
+    let proxy = ProxyProcess::start(config)?;
+    let after = insert(&proxy, "renamed", 20)?;
+    assert!(after.iter().min() > given.iter().max(), "{after:?}");
+    Ok(())
+}
+
+/// Whoever has the old log of commits does not see what is written to the new one.
+#[test]
+fn a_log_of_commits_that_was_deleted_gives_no_key_twice() -> Result<()> {
+    let scratch = TempDir::new()?;
+    let file = scratch.path().join("store.db");
+    let (_server, config) = before("unlogged", &file)?;
+    ProxyProcess::said(&config, &["init"])?;
+    let first = ProxyProcess::start(config.clone())?;
+    let mut ids = insert(&first, "unlogged", 10)?;
+    for name in ["store.db-wal", "store.db-shm"] {
+        fs::remove_file(scratch.path().join(name))?;
+    }
+    let second = ProxyProcess::start(config)?;
+    let mut wire = first.wire("unlogged")?;
+    let error = loop {
+        ids.extend(insert(&second, "unlogged", 10)?);
+        match wire.run("INSERT INTO t (a) VALUES (1)") {
+            Ok(done) => ids.push(done.last_insert_id),
+            Err(error) => break error,
+        }
+    };
+    assert_has(&format!("{error:#}"), &["cannot be used"]);
+    assert_has(&first.log(), &["another file is in its place now"]);
+    let all = ids.len();
+    let distinct: BTreeSet<u64> = ids.into_iter().collect();
+    assert_eq!(distinct.len(), all);
+    Ok(())
+}
+
 #[test]
 fn a_copy_is_taken_by_the_word_of_whoever_made_it() -> Result<()> {
     let scratch = TempDir::new()?;

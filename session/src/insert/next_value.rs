@@ -48,7 +48,8 @@ pub(crate) enum KeysFrom {
 
 impl Connection {
     /// Where the keys for a table come from, now.
-    pub(crate) fn next_value_from(&self, next: &NextValue) -> KeysFrom {
+    pub(crate) fn next_value_from(&mut self, next: &NextValue) -> KeysFrom {
+        self.context.note_defined(self.rules.schema().defined());
         let table = &next.table;
         let index = match self.rule_now(table) {
             Ok(Some(index)) => index,
@@ -68,6 +69,8 @@ impl Connection {
             Err(question) => return KeysFrom::Ask(question),
             // A sequence of the server's has no such column either.
             Ok(KeyThere::No) => return KeysFrom::Server,
+            // Unlike an INSERT, which brings its key in case that the table comes before it.
+            Ok(_) if self.table_report.missing => return KeysFrom::Server,
             Ok(KeyThere::Yes | KeyThere::Untold) if !is_seen => return KeysFrom::Server,
             Ok(KeyThere::Narrow) => return KeysFrom::Unsupported(index, Unsupported::KeyNarrow),
             Ok(KeyThere::Yes | KeyThere::Untold) => {}

@@ -127,7 +127,9 @@ impl Connection {
     pub(crate) fn answer_key(&mut self, table: Named, index: usize, answer: &[u8]) -> Job {
         self.close_question(answer);
         let key_column = self.rules.key_column_state(&table.0, &table.1);
-        let there = match error_of(answer) {
+        let error = error_of(answer);
+        self.table_report.missing = error.is_some_and(says_no_table);
+        let there = match error {
             None if self.is_narrow(index, answer) => KeyThere::Narrow,
             None => KeyThere::Yes,
             Some(NO_COLUMN) => KeyThere::No,

@@ -1,7 +1,11 @@
 //! `SELECT NEXT VALUE FOR` a table: keys before the INSERT.
 
+use std::sync::Arc;
+
 use keywright_rewrite::KeyForm;
-use keywright_session::{KeyColumnState, KeyRequest, Mode, OnExplicit};
+use keywright_session::{
+    KeyColumnState, KeyRequest, Mode, OnExplicit, Rules, SchemaChanges, Session,
+};
 
 use super::rig::*;
 
@@ -111,6 +115,37 @@ fn tables_that_are_not_there_have_no_keys() {
     r.output();
     assert!(has(&r.query(NEXT), "SELECT `id` FROM"));
     assert!(has(&r.answer(&described(&["id"])), "SELECT 100 AS"));
+}
+
+#[test]
+fn after_a_change_of_tables_it_is_asked_whether_the_column_is_still_there() {
+    let no_column = packet(1, b"\xFF\x1E\x04#42S22Unknown column 'id'");
+    let no_table = packet(1, b"\xFF\x7A\x04#42S02Table 'd.t' doesn't exist");
+    for gone in [no_column, no_table] {
+        let mut r = rig(KeyForm::Integer, DEPRECATE_EOF);
+        let schema = Arc::new(SchemaChanges::default());
+        let rules = Rules::new(vec![r.rule_in(Mode::Rewrite)], false);
+        let rules = rules.with_schema(Arc::clone(&schema));
+        r.s = Session::new(Arc::new(rules), r.facts());
+        stmt_prepare(&mut r, NEXT, "1");
+        r.answer(&prepared(7, 1));
+        assert!(!r.say(&execute(7, &[])).is_empty());
+        r.answer(&rows(&["100"]));
+        r.output();
+        // Another connection of the program drops the table, or its column.
+        schema.note_defined();
+        assert!(has(&r.say(&execute(7, &[])), "SELECT `id` FROM `d`.`t`"));
+        assert!(r.answer(&gone).is_empty());
+        assert!(has(&r.output(), "prepare it again"));
+        assert!(has(&r.query(NEXT), "SELECT `id` FROM"));
+        assert!(has(&r.answer(&gone), NEXT));
+        r.answer(&err());
+        r.output();
+        assert_eq!(r.requests, [of(1)]);
+        // It is there again.
+        assert!(has(&r.query(NEXT), "SELECT `id` FROM"));
+        assert!(has(&r.answer(&described(&["id"])), "SELECT 101 AS"));
+    }
 }
 
 #[test]

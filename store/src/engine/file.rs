@@ -1,6 +1,6 @@
 //! A store in a file of this machine, by SQLite: any number of programs of the machine share it.
 //!
-//! Its log of commits (WAL) is synced by each commit (`synchronous = FULL`). A transaction that writes has the file's lock from its beginning
+//! Its log of commits (WAL) is synced by each commit (`synchronous = FULL`), and copied into the file itself. A transaction that writes has the file's lock from its beginning
 //! (BEGIN IMMEDIATE), so that nothing it has read can change. A copy of the file, or the file on another machine, is not used until
 //! somebody says that the other one is used no more ([`place`]). After an error of the disk nothing is asked of the file any more by
 //! this program: what could not be written the kernel may have forgotten.
@@ -124,7 +124,7 @@ fn ended() -> FileError {
 
 impl FileLink {
     pub(super) async fn answers(&mut self) -> bool {
-        self.ask("SELECT 1", Vec::new()).await.is_ok()
+        self.ask(("SELECT 1", Vec::new()), false).await.is_ok()
     }
 
     pub(super) async fn change(
@@ -132,7 +132,13 @@ impl FileLink {
         sql: &str,
         values: Vec<Value>,
     ) -> Result<u64, super::StoreError> {
-        Ok(self.ask(sql, values).await?.changed)
+        Ok(self.ask((sql, values), false).await?.changed)
+    }
+
+    /// Ends a transaction that may have written.
+    pub(super) async fn commit(&mut self) -> Result<(), super::StoreError> {
+        self.ask(("COMMIT", Vec::new()), true).await?;
+        Ok(())
     }
 
     pub(super) async fn rows(
@@ -140,14 +146,19 @@ impl FileLink {
         sql: &str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, super::StoreError> {
-        Ok(self.ask(sql, values).await?.rows)
+        Ok(self.ask((sql, values), false).await?.rows)
     }
 
-    async fn ask(&mut self, sql: &str, values: Vec<Value>) -> Result<Answer, FileError> {
+    async fn ask(
+        &mut self,
+        (sql, values): (&str, Vec<Value>),
+        commits: bool,
+    ) -> Result<Answer, FileError> {
         let (reply, answer) = oneshot::channel();
         let request = Request {
             sql: sql.to_owned(),
             values,
+            commits,
             reply,
         };
         self.requests.send(request).map_err(|_| ended())?;

@@ -183,7 +183,7 @@ fn a_file_that_was_replaced_is_not_written_to() -> Result<()> {
         };
         assert_eq!(failure.cause(), Cause::StoreUnavailable, "{failure}");
         fs::remove_file(schema.file())?;
-        let gone = "there is no such file";
+        let gone = "another file is in its place now";
         until("it is told", || {
             keys.stats()
                 .iter()

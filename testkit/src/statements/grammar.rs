@@ -4,6 +4,7 @@ use std::fmt;
 
 use fastrand::Rng;
 
+use super::asks::Ask;
 use super::changes::Change;
 use super::tables::{Role, TABLES, Table};
 use super::values::{bound, bound_key, choose, key, number, text};
@@ -14,6 +15,9 @@ const MOVES_ONE_IN: u8 = 6;
 
 /// One of so many meets each of the other changes.
 const CHANGES_ONE_IN: u8 = 40;
+
+/// Before one of so many keys are asked for.
+const ASKS_ONE_IN: u8 = 12;
 
 /// Statements that a session begins with.
 pub(super) fn prelude(random: &mut Rng, flavour: Flavour) -> Vec<String> {
@@ -58,6 +62,8 @@ pub(super) fn prelude(random: &mut Rng, flavour: Flavour) -> Vec<String> {
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) table: &'static Table,
+    /// Comes first of all.
+    pub(super) ask: Option<Ask>,
     pub(super) text: String,
     /// Prepared and executed with these; else it is sent as text.
     pub(super) params: Option<Vec<Param>>,
@@ -68,6 +74,10 @@ pub(super) struct Case {
 
 impl fmt::Display for Case {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(ask) = &self.ask {
+            let how = if ask.is_prepared { ", prepared" } else { "" };
+            writeln!(formatter, "    {}{how}", ask.text.escape_debug())?;
+        }
         write!(formatter, "    {}", self.text.escape_debug())?;
         if let Some(params) = &self.params {
             write!(formatter, "\n    prepared, {params:?}")?;
@@ -107,8 +117,10 @@ impl Case {
         let text = writer.insert(table);
         let change = writer.change(&text);
         let is_late = prepared && (change == Change::Moved || writer.random.bool());
+        let asks = writer.one_in(ASKS_ONE_IN);
         Case {
             table,
+            ask: asks.then(|| writer.ask(table)),
             text,
             params: writer.params,
             change,
@@ -233,7 +245,7 @@ impl Writer<'_> {
         if set {
             self.set(&columns, &mut text);
         } else if self.one_in(3) {
-            self.query(&columns, &mut text);
+            self.query(table, &columns, &mut text);
         } else {
             self.rows(&columns, &mut text);
         }

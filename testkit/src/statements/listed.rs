@@ -301,6 +301,9 @@ fn same_rows_with_keys(both: &Difference) -> bool {
 
 /// The name of the difference, if it is one of those.
 pub(super) fn name(flavour: Flavour, case: &Case, difference: &Difference) -> Option<&'static str> {
+    if difference.native.asked != difference.proxied.asked {
+        return None;
+    }
     let mut listed = LISTED.iter();
     let found = listed.find(|listed| (listed.is_it)(flavour, case, difference));
     found.map(|listed| listed.name)

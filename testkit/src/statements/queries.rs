@@ -1,15 +1,23 @@
 //! Queries whose rows are inserted.
 
 use super::grammar::Writer;
-use super::tables::Role;
+use super::tables::{Role, Table};
 use super::values::usual_key_in_query;
 
 const ORDERED: &str = " ORDER BY 1";
 
 impl Writer<'_> {
     /// Rows out of a query.
-    pub(super) fn query(&mut self, columns: &[Role], text: &mut String) {
+    pub(super) fn query(&mut self, table: &Table, columns: &[Role], text: &mut String) {
         *text += self.gap();
+        if self.one_in(4) {
+            let copy = self.copy(table, columns);
+            *text += &match self.one_in(8) {
+                true => format!("({copy})"),
+                false => copy,
+            };
+            return;
+        }
         if self.one_in(6) {
             *text += &self.mixed(columns);
             return;

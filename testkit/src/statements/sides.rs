@@ -1,10 +1,13 @@
 //! The two sides: a server's own tables, and a proxy before their twins.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use anyhow::Context;
 
+use super::asks::Ask;
 use super::changes::procedure;
+use super::copies::sources;
 use super::grammar::Case;
 use super::tables::TABLES;
 use crate::corpus::transcript::{Ranks, show_fault, show_replies, show_row, show_statement};
@@ -22,10 +25,11 @@ const NOT_SUPPORTED: u16 = 1235;
 /// What a statement that was refused names stands between these.
 const NAMED: [&str; 2] = ["cannot fill in a key exactly in ", ", on a table"];
 
+const ROW_COUNT: &str = "SELECT ROW_COUNT()";
 const LAST_ID: &str = "SELECT LAST_INSERT_ID(), @@identity";
 
 /// What the session says of a statement afterwards; one of them, in turn.
-const QUESTIONS: [&str; 3] = [LAST_ID, "SHOW WARNINGS", "SELECT ROW_COUNT()"];
+const QUESTIONS: [&str; 3] = [LAST_ID, "SHOW WARNINGS", ROW_COUNT];
 
 /// A server, and a proxy before it.
 pub(super) struct Rig {
@@ -57,6 +61,7 @@ impl fmt::Display for Difference {
         for (name, side) in [("native", &self.native), ("proxied", &self.proxied)] {
             writeln!(formatter, "  {name}")?;
             let parts = [
+                ("asked ", &side.asked),
                 ("", &side.reply),
                 ("then ", &side.afterwards),
                 ("table ", &side.table),
@@ -81,6 +86,8 @@ fn is_description(line: &str) -> bool {
 /// What one side showed of one statement, keys by their order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StatementResult {
+    /// What came of asking for keys.
+    pub(super) asked: String,
     pub(super) reply: String,
     pub(super) afterwards: String,
     pub(super) table: String,
@@ -102,6 +109,7 @@ impl Rig {
                  INSERT INTO u VALUES (1, 'one', NULL, 0, 4), (2, 'two', 760, 1, 3), (3, 'one', 0, 2, 2), (4, '5', NULL, 3, 1);
                  CREATE TABLE u3 (n INT, a INT, b VARCHAR(60)); INSERT INTO u3 VALUES (NULL, 1, 'x'), (770, 2, 'y'), (0, 3, 'z')",
             )?;
+            server.run(schema, &sources(&TABLES))?;
             for table in &TABLES {
                 server.run(
                     schema,
@@ -157,6 +165,7 @@ impl Rig {
                 direct: self.server.wire(schema)?,
                 schema,
                 side,
+                given: BTreeSet::new(),
             })
         };
         Ok(Sessions {
@@ -187,6 +196,7 @@ impl Sessions {
         let verdict = if proxied.errno == Some(NOT_SUPPORTED)
             && native.errno != Some(NOT_SUPPORTED)
             && untouched
+            && native.asked == proxied.asked
         {
             Comparison::Refused(named(&proxied.reply))
         } else if native == proxied {
@@ -214,11 +224,17 @@ struct Session {
     direct: Wire,
     schema: &'static str,
     side: usize,
+    /// Keys that it was given before their rows.
+    given: BTreeSet<String>,
 }
 
 impl Session {
     fn run(&mut self, case: &Case, question: &str) -> Result<StatementResult> {
         let text = case.text.replace("{db}", self.schema);
+        let mut asked = match &case.ask {
+            Some(ask) => self.ask(ask)?,
+            None => String::new(),
+        };
         let mut is_changed = false;
         if !case.is_late {
             is_changed = self.change(case)?;
@@ -246,6 +262,11 @@ impl Session {
         }
         let name = case.table.name;
         let mut table = self.dump(case, is_changed)?;
+        for key in self.given.iter().filter(|_| self.side == 1) {
+            if table.contains(&format!("\"{key}\"")) {
+                asked.push_str("\na row has a key that was given before");
+            }
+        }
         if is_changed {
             self.change_back(case)?;
         }
@@ -263,11 +284,60 @@ impl Session {
             *text = ranks.applied_to(text).replace(self.schema, "SCHEMA");
         }
         Ok(StatementResult {
+            asked,
             reply,
             afterwards,
             table,
             errno,
         })
+    }
+
+    /// Asks for keys.
+    fn ask(&mut self, ask: &Ask) -> Result<String> {
+        let text = match self.side {
+            0 => &ask.native,
+            _ => &ask.text,
+        };
+        let text = text.replace("{db}", self.schema);
+        let replies = match ask.is_prepared {
+            false => self.wire.query(&text)?,
+            true => match self.wire.prepare(&text)? {
+                Err(fault) => return Ok(show_fault(&fault)),
+                Ok(statement) => {
+                    let mut replies = self.wire.execute(&statement, &[])?;
+                    replies.extend(self.wire.execute(&statement, &[])?);
+                    self.wire.close(&statement)?;
+                    replies
+                }
+            },
+        };
+        let mut seen = String::new();
+        let found = replies.iter().filter_map(|reply| match reply {
+            Reply::Rows(rows) => Some(&rows.rows),
+            Reply::Done(_) | Reply::Failed(_) => None,
+        });
+        for key in found.flatten() {
+            let key = key.first().map(ToString::to_string);
+            let is_new = key.is_some_and(|key| self.given.insert(key));
+            if self.side == 1 && !is_new {
+                seen.push_str("a key was given twice\n");
+            }
+        }
+        for reply in &replies {
+            seen += &match reply {
+                Reply::Rows(rows) => {
+                    let names = rows
+                        .columns
+                        .iter()
+                        .map(|of| of.name.escape_ascii().to_string());
+                    let names: Vec<String> = names.collect();
+                    format!("{} rows of {}\n", rows.rows.len(), names.join(", "))
+                }
+                Reply::Done(_) | Reply::Failed(_) => show_replies(std::slice::from_ref(reply)),
+            };
+        }
+        seen += &show_replies(&self.wire.query(ROW_COUNT)?);
+        Ok(seen)
     }
 
     /// As an application does it, on its own connection. Returns whether there is something to be undone.

@@ -13,7 +13,8 @@ use crate::shell::{cargo, run, step};
 /// INSERTs out of a grammar, natively on one table and through the proxy on its twin, on MariaDB and MySQL.
 ///
 /// Literals, comments, character sets, modes, queries and expressions around the key are mixed by a seed. So is what becomes of the
-/// table: columns that move, a key that gets another name, temporary tables out of sight. It fails when an application could tell
+/// table: columns that move, a key that gets another name, temporary tables out of sight. Rows are copied with their keys, and keys
+/// are asked for before the statement, which must not come again. It fails when an application could tell
 /// the sides apart in a way that is not documented, and shows both with the seed of the round.
 #[derive(Args)]
 pub(crate) struct Mysql {

@@ -27,7 +27,7 @@ pub(crate) enum FileError {
     #[error("it was copied or moved: {0}")]
     Moved(String),
     /// While it was open.
-    #[error("another file is in its place now, or none")]
+    #[error("another file is in its place now, or in that of its -wal or -shm, or none")]
     Replaced,
     #[error("it is on a file system of kind {0}, which may lose what was written, or its locks")]
     FileSystem(String),
@@ -89,9 +89,10 @@ impl FileError {
         }
     }
 
-    /// Whether what the file holds is not known any more: what the kernel could not write it may have forgotten, and read as written.
+    /// Whether what the file holds is not known any more: what the kernel could not write it may have forgotten, and read as written; and
+    /// who has a file open that has no name any more may not open the one in its place beside it.
     pub(super) fn suspends(&self) -> bool {
-        matches!(self, Self::Io(_) | Self::Damaged(_))
+        matches!(self, Self::Io(_) | Self::Damaged(_) | Self::Replaced)
     }
 
     /// Whether the file was there and could be talked to.

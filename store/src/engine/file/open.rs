@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::error::FileError;
 use super::file_system::doubtful;
-use super::place::{Inode, Place};
+use super::place::{Inode, Inodes, Place};
 use super::shared::{FileSettings, SharedFile};
 use crate::engine::facts::ServerFacts;
 
@@ -18,7 +18,7 @@ const NOTE: &str = "SELECT file_id, device, inode, born_ns, machine, boot FROM k
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) connection: Connection,
-    pub(super) inode: Inode,
+    pub(super) inodes: Inodes,
     pub(super) facts: ServerFacts,
 }
 
@@ -30,8 +30,8 @@ pub(super) struct Noted {
 
 /// Opens a file that [`super::create`] has made.
 pub(super) fn open(settings: &FileSettings, shared: &SharedFile) -> Result<OpenFile, FileError> {
-    if let Some(why) = shared.suspended() {
-        return Err(FileError::Suspended(why));
+    if let Some(error) = shared.suspended() {
+        return Err(error);
     }
     let path = settings.path.as_path();
     let busy_ms = shared.busy_ms;
@@ -51,16 +51,16 @@ pub(super) fn open(settings: &FileSettings, shared: &SharedFile) -> Result<OpenF
             .execute(update, values)
             .map_err(|error| of(&error))?;
     }
-    let inode = place.inode;
-    if Inode::at(path)? != inode {
-        return Err(FileError::Replaced);
-    }
+    // The log is there as soon as something was read.
+    let inodes = Inodes::at(path).ok();
+    let inodes = inodes.filter(|inodes| inodes.file == place.inode);
+    let inodes = inodes.ok_or(FileError::Replaced)?;
     let weaknesses = doubtful.map(|kind| {
         format!("its file is on a file system of kind {kind}: it may lose what was committed")
     });
     Ok(OpenFile {
         connection,
-        inode,
+        inodes,
         facts: ServerFacts {
             identity: format!("file={}", noted.id),
             weaknesses: weaknesses.into_iter().collect(),

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use super::error::FileError;
 
-/// The inode of an open file, and that of whatever its name leads to.
+/// One of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Inode {
     pub(super) device: u64,
@@ -21,6 +21,33 @@ impl Inode {
         Ok(Self {
             device: its.dev(),
             number: its.ino(),
+        })
+    }
+}
+
+/// Those of an open file and of what lies beside it, and those of whatever these names lead to. Programs with other logs do not see what
+/// each other commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Inodes {
+    pub(super) file: Inode,
+    /// Of the log of commits.
+    log: Inode,
+    /// Of where programs tell each other how far the log goes, and have its locks.
+    shared: Inode,
+}
+
+impl Inodes {
+    /// Asks for them by name.
+    pub(super) fn at(path: &Path) -> Result<Self, FileError> {
+        let beside = |ending: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(ending);
+            Inode::at(Path::new(&name))
+        };
+        Ok(Self {
+            file: Inode::at(path)?,
+            log: beside("-wal")?,
+            shared: beside("-shm")?,
         })
     }
 }

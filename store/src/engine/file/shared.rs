@@ -21,16 +21,20 @@ pub(crate) struct FileSettings {
 pub(super) struct SharedFile {
     /// How long a lock is waited for, milliseconds.
     pub(super) busy_ms: u64,
-    pub(super) suspended: OnceLock<String>,
+    /// Why nothing is asked of it any more.
+    pub(super) suspended: OnceLock<FileError>,
     pub(super) threads: Arc<Semaphore>,
 }
 
 impl SharedFile {
-    pub(super) fn suspended(&self) -> Option<String> {
-        self.suspended.get().cloned()
+    pub(super) fn suspended(&self) -> Option<FileError> {
+        self.suspended.get().map(|error| match error {
+            FileError::Replaced => FileError::Replaced,
+            error => FileError::Suspended(error.to_string()),
+        })
     }
 
     pub(super) fn suspend(&self, error: &FileError) {
-        let _ = self.suspended.set(error.to_string());
+        let _ = self.suspended.set(error.clone());
     }
 }
