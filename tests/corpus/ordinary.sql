@@ -143,3 +143,37 @@ INSERT IGNORE INTO t SELECT * FROM u;
 @refused a column as key
 INSERT INTO t (id, a) SELECT id, COUNT(*) FROM u WHERE id > 60 GROUP BY id;
 SELECT id, a FROM t ORDER BY id;
+
+=== rows without values that have an alias
+only: mysql
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT NOT NULL DEFAULT 3, b INT, c INT AS (a + 1), UNIQUE (a));
+--- run
+INSERT INTO t VALUES () AS n ON DUPLICATE KEY UPDATE a = n.a;
+INSERT INTO t VALUES () AS n ON DUPLICATE KEY UPDATE b = n.a + 1;
+INSERT INTO t () VALUES ( /* none */ ) AS n ON DUPLICATE KEY UPDATE b = n.c;
+INSERT INTO t VALUES () AS n (w, x, y, z) ON DUPLICATE KEY UPDATE b = x + z;
+INSERT INTO t VALUES (), () AS n ON DUPLICATE KEY UPDATE b = n.a + 2;
+INSERT INTO t VALUES () AS n;
+DELETE FROM t;
+INSERT INTO t VALUES () AS n ON DUPLICATE KEY UPDATE a = 1;
+@params 4
+INSERT INTO t VALUES () AS n ON DUPLICATE KEY UPDATE a = n.a + ?;
+SELECT a, b, c FROM t ORDER BY id;
+
+=== sums of text that is no number, sorted
+only: mariadb
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (a VARCHAR(10), b VARCHAR(10));
+INSERT INTO u VALUES ('1y', '1'), ('2', '3');
+--- run
+INSERT INTO t (a) SELECT DISTINCT a + b FROM u;
+START TRANSACTION;
+@deviates text that is no number is an error in a sum that is sorted, as in one that is distinct
+INSERT INTO t (a) SELECT a + b FROM u ORDER BY a;
+INSERT INTO u (a) SELECT LAST_INSERT_ID(7);
+ROLLBACK;
+SET sql_mode = '';
+@deviates text that is no number is an error in a sum that is sorted, as in one that is distinct
+INSERT INTO t (a) SELECT a + b FROM u ORDER BY a;
+INSERT INTO u (a) SELECT LAST_INSERT_ID(8);
+SELECT a FROM t ORDER BY id;

@@ -3,7 +3,7 @@
 use crate::lex::cursor::Cursor;
 use crate::modes::{Flavour, Modes};
 use crate::plan::insert_plan::{LastInsertId, Plan};
-use crate::plan::key_column::{KeyColumn, full_list, listed};
+use crate::plan::key_column::{KeyColumn, full_list, listed, listed_all};
 use crate::plan::row_sites::{KeyPosition, Walked};
 use crate::read::constant::Care;
 use crate::read::insert::{Columns, Insert, Source};
@@ -67,6 +67,14 @@ impl Insert {
     /// Where the key stands in each row.
     pub(crate) fn place(&self, text: &[u8], key: &KeyColumn<'_>) -> Result<KeyPosition, Unread> {
         let is_key = |name: &[u8]| name.eq_ignore_ascii_case(key.name);
+        if self.names_empty_rows {
+            // It is to stand among the others.
+            let is_there = key.live.iter().any(|name| is_key(name));
+            return match is_there {
+                true => Ok(KeyPosition::Absent { values: None }),
+                false => Err(Unsupported::ColumnsUnknown.into()),
+            };
+        }
         let (matches, values): (Vec<usize>, usize) = match &self.columns {
             Columns::Listed { names, .. } => (
                 indices(names.iter().map(|name| is_key(&name.bytes(text)))),
@@ -104,6 +112,14 @@ impl Insert {
         let (own, last) = (walked.absent(), walked.last());
         match &self.columns {
             Columns::Absent { .. } if self.source == Source::Set => {}
+            Columns::Absent { at } if self.names_empty_rows => {
+                edits.push((*at, full_list(key.name, key.live, false, false)));
+                return edits;
+            }
+            Columns::Listed { at, .. } if self.names_empty_rows => {
+                edits.push((*at, listed_all(key.live)));
+                return edits;
+            }
             Columns::Listed { .. } if !own => {}
             Columns::Listed { names, at, end } => {
                 edits.push((
@@ -123,6 +139,19 @@ impl Insert {
             ));
         }
         edits
+    }
+
+    /// What stands beside the key in a row without values whose alias names all columns.
+    fn beside(&self, key: &KeyColumn<'_>) -> (Vec<u8>, Vec<u8>) {
+        if !self.names_empty_rows {
+            return (Vec::new(), Vec::new());
+        }
+        let mut live = key.live.iter();
+        let before = live
+            .position(|name| name.eq_ignore_ascii_case(key.name))
+            .unwrap_or(0);
+        let behind = live.len();
+        (b"DEFAULT,".repeat(before), b",DEFAULT".repeat(behind))
     }
 
     fn finish(&self, key: &KeyColumn<'_>, modes: &Modes, walked: Walked) -> Result<Plan, Unread> {
@@ -146,6 +175,7 @@ impl Insert {
                 Source::Values | Source::Rows | Source::Query => Vec::new(),
             },
             edits,
+            beside: self.beside(key),
             sites: walked.sites,
             parameters: walked.seen.parameters,
             last_insert_id,

@@ -24,6 +24,8 @@ pub struct Plan {
     pub(crate) key_name: Vec<u8>,
     /// Text put in once, ascending: a column list, the key's column, an alias.
     pub(crate) edits: Vec<(usize, Vec<u8>)>,
+    /// What is written on either side of the only value of a row.
+    pub(crate) beside: (Vec<u8>, Vec<u8>),
     /// One per row that gets a key or whose key is a parameter, ascending.
     pub(crate) sites: Vec<Site>,
     pub(crate) parameters: u32,
@@ -49,7 +51,9 @@ impl Plan {
     /// What it takes of memory beside its own size, bytes.
     pub fn held_bytes(&self) -> usize {
         let edits: usize = self.edits.iter().map(|(_, text)| text.len()).sum();
+        let beside = self.beside.0.len().saturating_add(self.beside.1.len());
         size_of_val(self.sites.as_slice())
+            .saturating_add(beside)
             .saturating_add(size_of_val(self.key_parameters.as_slice()))
             .saturating_add(edits)
     }

@@ -43,12 +43,23 @@ pub(crate) fn full_list(name: &[u8], live: &[Vec<u8>], own: bool, last: bool) ->
         .chain(live.iter().map(Vec::as_slice))
         .chain(behind);
     let mut edit = b" (".to_vec();
-    for (index, name) in names.enumerate() {
-        if index > 0 {
-            edit.push(b',');
-        }
-        quote_name(name, &mut edit);
-    }
+    write_names(names, &mut edit);
     edit.push(b')');
     edit
+}
+
+/// All live columns, for the inside of a list without any.
+pub(crate) fn listed_all(live: &[Vec<u8>]) -> Vec<u8> {
+    let mut edit = Vec::new();
+    write_names(live.iter().map(Vec::as_slice), &mut edit);
+    edit
+}
+
+fn write_names<'a>(names: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    for (index, name) in names.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        quote_name(name, out);
+    }
 }

@@ -19,6 +19,8 @@ pub struct Insert {
     pub(crate) set_var: bool,
     /// There is no column list, and the first row has no values.
     first_row_empty: bool,
+    /// The rows have no values, and an alias, by which all columns may be named.
+    pub(crate) names_empty_rows: bool,
 }
 
 /// The column list.
@@ -69,10 +71,16 @@ impl Insert {
         if cursor.set_var {
             return Err(Unsupported::SetVar.into());
         }
-        // Only where there is no column list does it matter.
-        let first_row_empty = matches!(columns, Columns::Absent { .. })
+        let may_be_empty = match &columns {
+            Columns::Absent { .. } => true,
+            Columns::Listed { names, .. } => names.is_empty(),
+        };
+        let is_empty = may_be_empty
             && matches!(source, Source::Values | Source::Rows)
             && cursor.at_empty_row()?;
+        // Only where there is no column list does it matter.
+        let first_row_empty = is_empty && matches!(columns, Columns::Absent { .. });
+        let names_empty_rows = is_empty && cursor.at_empty_rows_with_alias()?;
         Ok(Self {
             head,
             columns,
@@ -81,6 +89,7 @@ impl Insert {
             inside: cursor.inside,
             set_var: cursor.set_var,
             first_row_empty,
+            names_empty_rows,
         })
     }
 
@@ -105,11 +114,11 @@ impl Insert {
         text.get(..self.rows + length)
     }
 
-    /// Whether the statement has no column list but values: then [`Insert::plan`] needs the live column order.
+    /// Whether the statement has no column list but values, or an alias for rows without any: then [`Insert::plan`] needs the live
+    /// column order.
     pub fn needs_columns(&self) -> bool {
-        self.source != Source::Set
-            && matches!(self.columns, Columns::Absent { .. })
-            && !self.first_row_empty
+        let is_absent = matches!(self.columns, Columns::Absent { .. }) && !self.first_row_empty;
+        self.source != Source::Set && (is_absent || self.names_empty_rows)
     }
 
     /// Whether the rows come from a query: then [`Insert::plan_query`] makes the plan.
@@ -212,5 +221,18 @@ impl Cursor<'_> {
         let mut ahead = *self;
         ahead.accept("ROW")?;
         Ok(ahead.accept_mark(b'(')? && ahead.accept_mark(b')')?)
+    }
+
+    /// Whether nothing but rows without values stands before the alias of rows.
+    fn at_empty_rows_with_alias(&self) -> Result<bool, Unread> {
+        let mut ahead = *self;
+        loop {
+            if !ahead.accept_mark(b'(')? || !ahead.accept_mark(b')')? {
+                return Ok(false);
+            }
+            if !ahead.accept_mark(b',')? {
+                return ahead.accept("AS");
+            }
+        }
     }
 }

@@ -18,7 +18,11 @@ impl Plan {
     /// About how many bytes [`Plan::splice`] writes.
     pub fn spliced_bytes(&self, text: &[u8]) -> usize {
         let edits: usize = self.edits.iter().map(|(_, edit)| edit.len()).sum();
-        let keys = self.sites.len().saturating_mul(KEY_BYTES);
+        let beside = self.beside.0.len().saturating_add(self.beside.1.len());
+        let keys = self
+            .sites
+            .len()
+            .saturating_mul(KEY_BYTES.saturating_add(beside));
         text.len() + edits + keys + WRAPPED_BYTES
     }
 

@@ -84,7 +84,8 @@ impl<'a> Writer<'a> {
         let (start, end) = (offset(site.start)?, offset(site.end)?);
         self.copy_to(start)?;
         match site.kind {
-            SiteKind::First | SiteKind::Only => {}
+            SiteKind::First => {}
+            SiteKind::Only => self.out.extend_from_slice(&self.plan.beside.0),
             SiteKind::Last => self.out.push(b','),
             SiteKind::Assign => self.assign(),
             SiteKind::AssignLast => {
@@ -121,7 +122,8 @@ impl<'a> Writer<'a> {
             }
             SiteKind::Replace | SiteKind::Parameter => self.part_behind(self.copied),
             SiteKind::AssignLast => self.out.push(b' '),
-            SiteKind::Last | SiteKind::Only => {}
+            SiteKind::Only => self.out.extend_from_slice(&self.plan.beside.1),
+            SiteKind::Last => {}
         }
     }
 
