@@ -21,6 +21,7 @@ pub mod explain;
 pub mod handshake;
 pub mod in_force;
 pub mod metrics;
+mod port;
 pub mod release;
 pub mod schema;
 pub mod serve;

@@ -171,14 +171,14 @@ fn commands_are_read_in_any_case() {
             "keywright next orders",
             Command::Keywright(KeywrightCommand::Next {
                 name: b"orders",
-                count: 1,
+                count: None,
             }),
         ),
         (
             "keywright next orders count 5",
             Command::Keywright(KeywrightCommand::Next {
                 name: b"orders",
-                count: 5,
+                count: Some(5),
             }),
         ),
         (
