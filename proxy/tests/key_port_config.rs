@@ -128,3 +128,21 @@ fn passwords_are_not_shown() -> Result<()> {
     assert!(!format!("{config:?}").contains("opensesame"));
     Ok(())
 }
+
+/// What stands in the sample behind a # alone.
+#[test]
+fn the_key_port_of_the_sample_is_valid() -> Result<()> {
+    let sample = include_str!("../keywright.toml");
+    let lines = sample
+        .lines()
+        .filter(|line| !line.contains("port.password"));
+    let shown: String = lines
+        .map(|line| match line.strip_prefix('#') {
+            Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
+            Some(_) | None => format!("{line}\n"),
+        })
+        .collect();
+    let config = Config::parse(&shown)?;
+    assert_eq!((config.listeners.len(), config.ports.len()), (1, 1));
+    Ok(())
+}
