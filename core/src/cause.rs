@@ -117,7 +117,7 @@ pub enum Cause {
     /// The password is another one, or the user is not `default`: a key port has no others yet.
     PasswordWrong,
     /// Tables went over to these keys and left them again. Their native ids go on where the keys ended, so no more are given: give the name
-    /// of the key port another tag.
+    /// of the key port others.
     KeysLeft,
 }
 

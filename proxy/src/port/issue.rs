@@ -232,7 +232,7 @@ fn left(named: &NamedKeys) -> Failure {
             named.spec
         ),
     );
-    failure.hint("give the name another tag")
+    failure.hint("give the name keys that no table has left")
 }
 
 fn not_consecutive(named: &NamedKeys) -> Failure {

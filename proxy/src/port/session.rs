@@ -93,8 +93,10 @@ enum Outcome {
     Answered,
     /// It needs keys.
     Keys(KeyRequest),
-    /// The client is to go.
+    /// The client goes.
     Quit,
+    /// It speaks another protocol.
+    Stray,
 }
 
 /// How far requests were carried out.
@@ -192,6 +194,7 @@ impl Session {
                             self.phase = Phase::Waiting(request, Box::pin(keys));
                         }
                         Outcome::Quit => self.phase = Phase::Ending(None),
+                        Outcome::Stray => self.phase = Phase::Ending(Some(CutOff::Protocol)),
                     }
                 }
                 Err(fault) => self.give_up(fault, out),
@@ -248,6 +251,14 @@ fn carry_out(
     context: &PortContext,
 ) -> Outcome {
     let mut to = Writer::new(out, client.protocol());
+    if is_http(request) {
+        refused::write(
+            &mut to,
+            Cause::PacketMalformed,
+            "Protocol error: this is no server of HTTP",
+        );
+        return Outcome::Stray;
+    }
     let command = match Command::parse(request) {
         Ok(command) if client.is_let_in() || is_for_strangers(&command) => command,
         // Whoever is not let in is told nothing else.
@@ -301,6 +312,13 @@ fn carry_out(
         Command::Keywright(KeywrightCommand::Stats) => answer::stats(keys, &mut to),
     }
     Outcome::Answered
+}
+
+/// Whether a request is the head of one in HTTP. A page in somebody's browser can send such to a loopback address, with lines behind it
+/// that would be commands.
+fn is_http(request: &Request<'_>) -> bool {
+    let first = request.argument(0).unwrap_or_default();
+    first.eq_ignore_ascii_case(b"POST") || first.eq_ignore_ascii_case(b"Host:")
 }
 
 /// Whether a command is for those who have not said the password.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use keywright_testkit::redis::{RespClient, RespValue};
 use keywright_testkit::{ProxyProcess, Result, WAIT_MAX, wait_until};
 
-use super::Port;
+use super::{KEYS, Port};
 
 const CLIENTS: usize = 8;
 const KILLS: usize = 6;
@@ -105,5 +105,43 @@ fn a_stop_answers_what_was_read_and_hands_the_rest_back() -> Result<()> {
         port.client()?.say("INCR orders")?,
         RespValue::Integer(last + 1)
     );
+    Ok(())
+}
+
+/// Who is connected goes on with the old program, who comes gets keys of the new one, and nobody is kept waiting.
+#[test]
+fn another_program_takes_over_without_an_error() -> Result<()> {
+    let mut port = Port::start("")?;
+    let mut before = port.client()?;
+    let mut all = vec![before.say("INCR orders")?.integer()?];
+    let mut old = port.proxy.take_over()?;
+    let mut after = port.client()?;
+    for _ in 0..2_000 {
+        all.push(before.say("INCR orders")?.integer()?);
+        all.push(after.say("INCR orders")?.integer()?);
+    }
+    drop(before);
+    assert!(old.wait()?.success());
+    all.push(after.say("INCR orders")?.integer()?);
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count);
+    Ok(())
+}
+
+#[test]
+fn names_come_and_go_while_clients_are_connected() -> Result<()> {
+    let mut port = Port::start("")?;
+    let mut client = port.client()?;
+    assert_eq!(client.say("INCR orders")?, RespValue::Integer(1));
+    let mut config = port.config.clone();
+    let more = KEYS.replace("orders = \"segment:orders\"", "shop = \"segment:orders\"");
+    config.key_ports = vec![more];
+    port.proxy.reload(config)?;
+    let renamed = |client: &mut RespClient| Ok(client.say("INCR shop")? == RespValue::Integer(2));
+    wait_until("the new name", WAIT_MAX, || renamed(&mut client))?;
+    let gone = client.say("INCR orders")?;
+    assert!(gone.error()?.starts_with("TAG_UNKNOWN "), "{gone:?}");
     Ok(())
 }

@@ -147,3 +147,20 @@ fn what_is_no_request_or_too_long_ends_the_connection_with_an_error() -> Result<
     assert!(matches!(reply, RespValue::Array(lasts) if lasts.len() == 1_023));
     Ok(())
 }
+
+/// What a page in a browser of this machine can send.
+#[test]
+fn lines_behind_a_request_of_http_are_not_carried_out() -> Result<()> {
+    let port = Port::start("")?;
+    for head in [
+        "POST / HTTP/1.1\r\n",
+        "GET / HTTP/1.1\r\nHost: localhost\r\n",
+    ] {
+        let mut client = port.client()?;
+        client.send(format!("{head}\r\nINCR orders\r\n").as_bytes())?;
+        let told = String::from_utf8(client.rest()?)?;
+        assert_has(&told, &["-ERR Protocol error: this is no server of HTTP"]);
+    }
+    assert_eq!(port.client()?.say("INCR orders")?, RespValue::Integer(1));
+    Ok(())
+}

@@ -73,12 +73,18 @@ fn keys_follow_tables_that_go_over_to_the_tag_and_leave_it() -> Result<()> {
         assert!(client.say("INCR orders")?.integer()? < NATIVE_ROWS);
     }
     proxy.reload(shop("rewrite", &store, &server))?;
+    // Requests meanwhile wait, and none fails.
+    let mut taken = BTreeSet::new();
     wait_until("the switch", WAIT_MAX, || {
+        for client in &mut clients {
+            assert!(taken.insert(client.say("INCR orders")?.integer()?));
+        }
         Ok(proxy.log().contains("what the rule says is in force"))
     })?;
     for client in &mut clients {
         let key = client.say("INCR orders")?.integer()?;
         assert!(key > NATIVE_ROWS, "{key}");
+        assert!(taken.insert(key));
     }
     let mut wire = proxy.wire("shop")?;
     wire.run("INSERT INTO orders (a) VALUES (1)")?;
