@@ -1,4 +1,6 @@
-//! Every way to fail, in one table: what programs see of it, on PostgreSQL, on MySQL and in metrics.
+//! Every way to fail, in one table: what programs see of it, on PostgreSQL, on MySQL, over the Redis protocol and in metrics.
+
+use std::borrow::Cow;
 
 /// Why a call failed. The comment on each is what the documentation says of it; name and codes are in the table below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,6 +108,17 @@ pub enum Cause {
     /// The proxy is stopping. The error comes before the greeting, or in place of the next command's answer; that command was
     /// not carried out.
     Draining,
+    /// A key port does not have the command, or its arguments are others; the message says which and why.
+    CommandRefused,
+    /// The keys of this name are no numbers, and only `KEYWRIGHT NEXT` gives such.
+    KeyKind,
+    /// The key port has a password, and the client has not sent it. `AUTH` or `HELLO` does.
+    PasswordMissing,
+    /// The password is another one, or the user is not `default`: a key port has no others yet.
+    PasswordWrong,
+    /// Tables went over to these keys and left them again. Their native ids go on where the keys ended, so no more are given: give the name
+    /// of the key port others.
+    KeysLeft,
 }
 
 struct Row {
@@ -122,6 +135,15 @@ const NO_KEY: u16 = 1467;
 const ARGUMENTS: u16 = 1210;
 /// "Access denied for the operation".
 const DENIED: u16 = 1227;
+
+/// Words that clients of Redis know.
+const REDIS_WORDS: [(Cause, &str); 5] = [
+    (Cause::CommandRefused, "ERR"),
+    (Cause::PacketMalformed, "ERR"),
+    (Cause::KeyKind, "WRONGTYPE"),
+    (Cause::PasswordMissing, "NOAUTH"),
+    (Cause::PasswordWrong, "WRONGPASS"),
+];
 
 impl Cause {
     /// Those that a PostgreSQL client can meet.
@@ -176,6 +198,15 @@ impl Cause {
         Self::Draining,
     ];
 
+    /// Those that only a client of a key port can meet.
+    pub const OF_PORT: [Self; 5] = [
+        Self::CommandRefused,
+        Self::KeyKind,
+        Self::PasswordMissing,
+        Self::PasswordWrong,
+        Self::KeysLeft,
+    ];
+
     /// The table: name, SQLSTATE, MySQL error number, whether the same call may succeed later by itself, label.
     #[rustfmt::skip]
     const fn row(self) -> Row {
@@ -224,6 +255,11 @@ impl Cause {
             Self::SocketAccount        => Row::of("socket_account", "28000", 1698, false, "access"),
             Self::LoginTimeout         => Row::of("login_timeout", "08S01", 1159, true, "access"),
             Self::Draining             => Row::of("draining", "08S01", 1053, true, "state"),
+            Self::CommandRefused       => Row::of("command_refused", "42000", 1235, false, "input"),
+            Self::KeyKind              => Row::of("key_kind", "42804", ARGUMENTS, false, "input"),
+            Self::PasswordMissing      => Row::of("password_missing", "28000", 1045, false, "access"),
+            Self::PasswordWrong        => Row::of("password_wrong", "28P01", 1045, false, "access"),
+            Self::KeysLeft             => Row::of("keys_left", "55000", NO_KEY, false, "state"),
         }
     }
 
@@ -240,6 +276,15 @@ impl Cause {
     /// What MySQL clients get.
     pub const fn mysql_errno(self) -> u16 {
         self.row().mysql_errno
+    }
+
+    /// The first word of the error that clients of a key port get: Redis's own where it has one that they know, else the cause's name.
+    pub fn redis_code(self) -> Cow<'static, str> {
+        let mut words = REDIS_WORDS.iter();
+        match words.find(|(cause, _)| *cause == self) {
+            Some((_, word)) => Cow::Borrowed(word),
+            None => Cow::Owned(self.name().to_ascii_uppercase()),
+        }
     }
 
     /// Whether the same call may succeed later without anybody doing anything.

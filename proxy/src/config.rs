@@ -4,6 +4,8 @@ mod address;
 mod limits;
 pub mod listener;
 mod no_toml;
+mod place;
+pub mod port;
 mod raw;
 pub mod tls;
 
@@ -12,13 +14,13 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::config::listener::listener;
 pub use crate::config::listener::{Listener, Unchecked};
+use crate::config::place::{Place, place};
+pub use crate::config::port::Port;
 use anyhow::{Context, Result};
 use keywright_core::{Layout, Tag};
 use keywright_rewrite::KeyForm;
 use keywright_session::{Limits, Mode, OnAmbiguousId, OnExplicit, OnUnsupported, Pattern, Rule};
-use keywright_store::switch::KeySpace;
 use keywright_store::{KeyKind, KeySpec, StoreSettings, UuidForm};
 use raw::{Raw, RawRule};
 use schemars::Schema;
@@ -28,8 +30,10 @@ use schemars::Schema;
 pub struct Config {
     /// The store, and the layout of snowflake keys.
     pub store: StoreSettings,
-    /// What is listened on.
+    /// Where clients find servers.
     pub listeners: Vec<Listener>,
+    /// Where clients find keys.
+    pub ports: Vec<Port>,
     /// The rules of all listeners.
     pub rules: Vec<Configured>,
     /// Connections at most, over all listeners.
@@ -113,6 +117,17 @@ impl Config {
         self.switch_wait_ms_max.saturating_add(HELD_LONGER_MS)
     }
 
+    /// Whether nothing that is listened on differs, but in what may change while the program runs.
+    pub fn listens_as(&self, newer: &Config) -> bool {
+        let (listeners, ports) = (&self.listeners, &self.ports);
+        let mut same_listeners = listeners.iter().zip(&newer.listeners);
+        let mut same_ports = ports.iter().zip(&newer.ports);
+        listeners.len() == newer.listeners.len()
+            && ports.len() == newer.ports.len()
+            && same_listeners.all(|(old, new)| old.can_become(new))
+            && same_ports.all(|(old, new)| old.can_become(new))
+    }
+
     /// Whether it differs in what only a start takes.
     pub fn needs_restart(&self, newer: &Config) -> bool {
         let taken_at_start = |of: &Config| {
@@ -133,10 +148,24 @@ impl Config {
         rules.filter(|configured| configured.rule.mode == Mode::Observe)
     }
 
-    /// The tags that rules name, each once.
+    /// All addresses that clients connect to: those of servers, then those of key ports.
+    pub fn binds(&self) -> impl Iterator<Item = &str> {
+        let listeners = self.listeners.iter().map(|of| of.bind.as_str());
+        listeners.chain(self.ports.iter().map(|of| of.bind.as_str()))
+    }
+
+    /// Whether the store says of any keys that are given whether they may be.
+    pub fn follows_the_switch(&self) -> bool {
+        let mut specs = self.ports.iter().flat_map(|port| port.keys.values());
+        self.rules.iter().any(|rule| rule.is_switched)
+            || specs.any(|spec| self.store.followed(spec).is_some())
+    }
+
+    /// The tags that rules and key ports name, each once.
     pub fn tags(&self) -> Vec<Tag> {
         let mut tags: Vec<Tag> = Vec::new();
-        for tag in self.rules.iter().filter_map(|rule| rule.spec.tag()) {
+        let of_rules = self.rules.iter().filter_map(|rule| rule.spec.tag());
+        for tag in of_rules.chain(self.ports.iter().flat_map(Port::tags)) {
             if !tags.contains(tag) {
                 tags.push(tag.clone());
             }
@@ -184,12 +213,14 @@ impl Config {
         }
         let binds = raw.listener.iter().map(|listener| listener.bind.clone());
         let binds: Vec<String> = binds.collect();
-        let listeners: Vec<Listener> = raw
-            .listener
-            .into_iter()
-            .enumerate()
-            .filter_map(|(index, raw)| listener(index, raw, &mut problems))
-            .collect();
+        let (mut listeners, mut ports) = (Vec::new(), Vec::new());
+        for (index, raw) in raw.listener.into_iter().enumerate() {
+            match place(index, raw, &mut problems) {
+                Some(Place::Server(listener)) => listeners.push(*listener),
+                Some(Place::Port(port)) => ports.push(port),
+                None => {}
+            }
+        }
         let metrics = raw.metrics.map(|metrics| metrics.bind);
         let of_metrics = metrics.as_deref();
         problems.extend(of_metrics.and_then(|bind| address::problem("metrics.bind", bind)));
@@ -210,6 +241,7 @@ impl Config {
             Some(store) if problems.is_empty() => Ok(Config {
                 store,
                 listeners,
+                ports,
                 rules,
                 connections_max: raw.limits.connections_max,
                 limits: Limits {
@@ -244,11 +276,7 @@ fn settle(
 ) {
     for (rule, fence) in rules.iter_mut().zip(fences) {
         rule.rule.keys_max = store.keys_max(&rule.spec);
-        rule.is_switched = match KeySpace::of(&rule.spec) {
-            Some(KeySpace::Tag(_)) => store.has_own_tags(),
-            Some(KeySpace::Snowflake) => true,
-            None => false,
-        };
+        rule.is_switched = store.followed(&rule.spec).is_some();
         let gives_keys = rule.rule.mode == Mode::Rewrite;
         rule.fence = fence.unwrap_or(rule.is_switched || gives_keys);
         if rule.fence && !gives_keys && !rule.is_switched {

@@ -18,8 +18,9 @@ use crate::config::{Config, Configured};
 use crate::handshake::password::OwnKey;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::{Counters, Metric};
+use crate::port::keys::PortKeys;
 use crate::schema::TableFacts;
-use crate::switch::{Ahead, ClientConnections, rule_name};
+use crate::switch::{Ahead, ClientConnections, KeyStandings, rule_name};
 
 /// Where the keys of each rule come from that was ever switched; `None`: native auto-increment.
 pub type KeySpaces = BTreeMap<RuleName, Source>;
@@ -75,6 +76,8 @@ struct State {
     seen: Vec<TableFacts>,
     /// Nothing, before the store has answered.
     known: Option<KeySpaces>,
+    /// What the store says of keys, for key ports; nothing, before it has answered.
+    standings: Option<KeyStandings>,
     /// The rules that an attempt is about.
     held: BTreeSet<RuleName>,
     /// Rules that are to give keys and are not in force, of whose tables nobody knows that they are native.
@@ -116,7 +119,9 @@ impl State {
         own_key: &Arc<OwnKey>,
     ) -> Result<ConfigSnapshot> {
         let config = effective(&self.config, self.known.as_ref());
-        ConfigSnapshot::new(
+        let ports = PortKeys::all(&config, keys, counters, self.standings.as_ref());
+        let ports = ports.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        let snapshot = ConfigSnapshot::new(
             &config,
             keys,
             &self.seen,
@@ -124,7 +129,8 @@ impl State {
             own_key,
             (self.version, &self.held(), &self.waits_for_store()),
             &self.ahead,
-        )
+        )?;
+        Ok(snapshot.with_ports(ports))
     }
 }
 
@@ -145,6 +151,7 @@ impl InForce {
             config,
             seen,
             known: standing.map(key_spaces_of),
+            standings: standing.map(KeyStandings::of),
             held: standing.map(held_by).unwrap_or_default(),
             waits_for_store,
             ahead: Ahead::new(),
@@ -233,6 +240,8 @@ impl InForce {
         // What others have switched meanwhile the next step learns, behind what is under way.
         let first = standing.filter(|_| state.known.is_none());
         let known = first.map(key_spaces_of).or_else(|| state.known.clone());
+        let standings = first.map(KeyStandings::of);
+        let standings = standings.or_else(|| state.standings.clone());
         // Who gave keys without the fence is not native, until it has gone over; who observed is.
         let rules = |mode: Mode, is_switched: bool| -> Vec<RuleName> {
             let rules = state.config.rules.iter();
@@ -248,13 +257,14 @@ impl InForce {
             std::mem::replace(&mut state.config, config),
             std::mem::replace(&mut state.seen, seen),
             std::mem::replace(&mut state.known, known),
+            std::mem::replace(&mut state.standings, standings),
         );
         let published = self.publish(&mut state);
         if let Some(standing) = first {
             follow_generations(&self.keys, standing);
         }
         if published.is_err() {
-            (state.config, state.seen, state.known) = before;
+            (state.config, state.seen, state.known, state.standings) = before;
         }
         published
     }
@@ -329,20 +339,23 @@ impl InForce {
     /// Takes what the store says, if it is new.
     fn learn(&self, standing: &Standing) {
         let (known, held) = (key_spaces_of(standing), held_by(standing));
+        let standings = Some(KeyStandings::of(standing));
         follow_generations(&self.keys, standing);
         let mut state = self.state();
-        if state.known.as_ref() == Some(&known) && state.held == held {
+        let is_known = state.known.as_ref() == Some(&known) && state.standings == standings;
+        if is_known && state.held == held {
             return;
         }
         let before = (
             state.known.replace(known),
+            std::mem::replace(&mut state.standings, standings),
             std::mem::replace(&mut state.held, held),
         );
         if let Err(error) = self.publish(&mut state) {
             tracing::error!(
                 "cannot apply what is in force, keeping the previous configuration: {error:#}"
             );
-            (state.known, state.held) = before;
+            (state.known, state.standings, state.held) = before;
         }
         // Once more, for the sources that this snapshot has made.
         follow_generations(&self.keys, standing);

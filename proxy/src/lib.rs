@@ -1,5 +1,6 @@
-//! A MySQL proxy that fills generated keys into INSERTs: sockets, configuration, checks and the command line around
-//! `keywright-session`, which decides what becomes of packets, and `keywright-store`, where keys come from.
+//! A MySQL proxy that fills generated keys into INSERTs, and key ports that give them over the Redis protocol: sockets, configuration,
+//! checks and the command line around `keywright-session`, which decides what becomes of packets, `keywright-resp`, which reads requests,
+//! and `keywright-store`, where keys come from.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 // What a peer, a file or a server says is no reason to panic.
@@ -21,6 +22,7 @@ pub mod explain;
 pub mod handshake;
 pub mod in_force;
 pub mod metrics;
+mod port;
 pub mod release;
 pub mod schema;
 pub mod serve;

@@ -4,6 +4,7 @@ mod counted;
 mod family;
 mod http;
 mod page;
+pub(crate) mod port;
 mod render;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::time::SystemTime;
 
 use keywright_session::{Event, SchemaChanges, StatementOutcome, Traffic};
 
+use crate::metrics::port::PortFigures;
 use crate::status::clients::ListenerFigures;
 
 pub use counted::Metric;
@@ -32,6 +34,8 @@ pub struct Counters {
     switching: Mutex<Option<SwitchFigures>>,
     /// By place in the configuration.
     listeners: Mutex<Vec<Arc<ListenerFigures>>>,
+    /// Those of key ports, by address.
+    ports: Mutex<BTreeMap<String, Arc<PortFigures>>>,
     /// What connections tell each other of changed tables.
     pub schema: Arc<SchemaChanges>,
     /// What connections have under way on the tables of rules.
@@ -221,6 +225,15 @@ impl Counters {
     /// These places.
     pub(crate) fn listeners(&self) -> Vec<Arc<ListenerFigures>> {
         locked(&self.listeners).clone()
+    }
+
+    /// A key port. It goes on where it was after another reading of the configuration.
+    pub(crate) fn port(&self, bind: &str) -> Arc<PortFigures> {
+        let mut ports = locked(&self.ports);
+        let figures = ports
+            .entry(bind.to_owned())
+            .or_insert_with(|| Arc::new(PortFigures::new(&self.series, bind)));
+        Arc::clone(figures)
     }
 
     /// The configuration was read, at the start or by SIGHUP.

@@ -2,12 +2,13 @@
 
 mod client;
 pub mod listening;
+mod port_client;
 mod shared;
 pub mod take_over;
 pub(crate) mod threads;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -25,6 +26,7 @@ use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::{self, Counters};
 use crate::serve::client::{serve_client, span_of};
 use crate::serve::listening::{Acceptors, Listening};
+use crate::serve::port_client::serve_port_client;
 use crate::serve::shared::Shared;
 use crate::serve::threads::Threads;
 use crate::status::Status;
@@ -94,6 +96,13 @@ pub fn serve(
             bind = listener.bind,
             upstream = listener.upstream,
             "listening"
+        );
+    }
+    for port in &shared.config.ports {
+        tracing::info!(
+            bind = port.bind,
+            names = port.keys.len(),
+            "listening as a key port"
         );
     }
     std::thread::scope(|scope| {
@@ -182,9 +191,14 @@ async fn accept(acceptor: &Acceptor, index: usize, shared: &Arc<Shared>) {
                 let serves = Arc::clone(shared);
                 // Before anybody asks whether some are left.
                 let place = ConnectionSlot::take(&shared.counters);
+                if let Some(port) = index.checked_sub(shared.config.listeners.len()) {
+                    shared.threads.give(|seat| async move {
+                        serve_port_client((client, place), port, &serves, seat.buffers()).await;
+                    });
+                    continue;
+                }
                 shared.threads.give(|seat| async move {
-                    let number = serves.accepted.fetch_add(1, Ordering::Relaxed) + 1;
-                    let at = (index, number);
+                    let at = (index, serves.next_number());
                     let span = span_of(client.address(), at, &serves);
                     let given = (&serves, seat.buffers());
                     if let Err(error) = serve_client((client, place), at, given, &span).await {

@@ -8,8 +8,10 @@ mod fence;
 mod finish;
 mod later;
 mod servers;
+mod standings;
 
 pub use claim::Claim;
 pub use conduct::{Ahead, ClientConnections, Conductor, Limits};
 pub use fence::{Blocker, Outcome, Reading, SwitchError, fence, lift};
 pub use servers::name_of as rule_name;
+pub(crate) use standings::KeyStandings;

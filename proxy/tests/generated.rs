@@ -101,6 +101,7 @@ fn kind(of: &Value) -> String {
     let known = names.iter().find(|name| **name != "null");
     match known.copied() {
         Some("array") => "list of strings".to_owned(),
+        Some("object") => "table".to_owned(),
         Some(name) => name.to_owned(),
         None => String::new(),
     }
@@ -136,6 +137,12 @@ fn everything() -> Result<String> {
     let counters = Counters::default();
     counters.opened();
     counters.set(Metric::FenceMissing, ["127.0.0.1:6033"], 1);
+    let port = "127.0.0.1:6399";
+    counters.set(Metric::PortConnections, [port], 1);
+    counters.add(Metric::PortRequests, [port], 1);
+    counters.add(Metric::PortKeys, [port, "orders"], 1);
+    counters.add(Metric::PortRefused, [port, "orders", "tag_exhausted"], 1);
+    counters.add(Metric::PortCutOff, [port, "idle"], 1);
     counters
         .listens("127.0.0.1:6033", "127.0.0.1:3306")
         .tried(true);

@@ -204,6 +204,7 @@ fn hello<'a>(request: &Request<'a>) -> Result<Command<'a>, Refusal<'a>> {
         hello.protocol = Some(match version {
             b"2" => Protocol::Resp2,
             b"3" => Protocol::Resp3,
+            other if integer(other).is_none() => return Err(Refusal::NotInteger),
             _ => return Err(Refusal::Protocol),
         });
     }

@@ -171,14 +171,14 @@ fn commands_are_read_in_any_case() {
             "keywright next orders",
             Command::Keywright(KeywrightCommand::Next {
                 name: b"orders",
-                count: 1,
+                count: None,
             }),
         ),
         (
             "keywright next orders count 5",
             Command::Keywright(KeywrightCommand::Next {
                 name: b"orders",
-                count: 5,
+                count: Some(5),
             }),
         ),
         (
@@ -215,6 +215,7 @@ fn what_is_refused_is_refused_with_the_reason() {
         ("incrby a 9223372036854775808", "not an integer"),
         ("select 1", "only database 0"),
         ("hello 4", "unsupported protocol"),
+        ("hello x", "not an integer"),
         ("hello 3 auth", "syntax error"),
         ("auth a b c", "syntax error"),
         ("client kill", "unknown subcommand 'kill' of CLIENT"),

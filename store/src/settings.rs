@@ -22,6 +22,7 @@ use crate::dialect::{Dialect, TableName};
 use crate::engine::{self, EngineSettings};
 use crate::spec::KeySpec;
 use crate::switch::commit::SnowflakeStart;
+use crate::switch::space::KeySpace;
 use problems::Problems;
 
 /// Settings of the store, checked.
@@ -137,6 +138,15 @@ impl StoreSettings {
     /// Whether tags are in Keywright's own table.
     pub fn has_own_tags(&self) -> bool {
         self.dialect.is_own()
+    }
+
+    /// The keys of a spec, if tables can go over to them and leave them: then the store says whether they may be given.
+    pub fn followed(&self, spec: &KeySpec) -> Option<KeySpace> {
+        let space = KeySpace::of(spec)?;
+        match space {
+            KeySpace::Tag(_) => self.has_own_tags().then_some(space),
+            KeySpace::Snowflake => Some(space),
+        }
     }
 
     /// The layout of snowflake keys.

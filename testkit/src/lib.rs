@@ -21,6 +21,7 @@ mod mysql;
 mod pg;
 mod proxy;
 pub mod recipes;
+pub mod redis;
 pub mod soak;
 pub mod statements;
 mod wire;

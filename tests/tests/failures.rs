@@ -211,7 +211,12 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::UpstreamTls
         | Cause::SocketAccount
         | Cause::LoginTimeout
-        | Cause::Draining => bail!("{} is the proxy's", cause.name()),
+        | Cause::Draining
+        | Cause::CommandRefused
+        | Cause::KeyKind
+        | Cause::PasswordMissing
+        | Cause::PasswordWrong
+        | Cause::KeysLeft => bail!("{} is the proxy's", cause.name()),
     })
 }
 

@@ -50,7 +50,8 @@ proptest! {
 }
 
 fn all() -> impl Iterator<Item = Cause> {
-    Cause::OF_POSTGRES.into_iter().chain(Cause::OF_PROXY)
+    let causes = Cause::OF_POSTGRES.into_iter().chain(Cause::OF_PROXY);
+    causes.chain(Cause::OF_PORT)
 }
 
 #[test]
@@ -71,5 +72,8 @@ fn the_table_of_causes_is_sound() {
         );
         assert!(cause.mysql_errno() > 1000);
         assert!(!cause.label().is_empty());
+        let code = cause.redis_code();
+        let is_word = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        assert!(code.bytes().all(is_word), "{code}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use keywright_core::{Tag, nearest};
-use keywright_proxy::config::{Config, Listener};
+use keywright_proxy::config::Config;
 use keywright_proxy::handshake::password::OwnKey;
 use keywright_proxy::in_force::{self, InForce};
 use keywright_proxy::metrics::Counters;
@@ -68,13 +68,9 @@ pub(super) struct Running<'a> {
     switching: Option<Switching>,
 }
 
-fn is_switched(config: &Config) -> bool {
-    config.rules.iter().any(|rule| rule.is_switched)
-}
-
 /// What the store says of rules that are switched; nothing if there are none, or it does not answer.
 async fn standing(config: &Config, keys: &Keys) -> Option<Standing> {
-    if !is_switched(config) {
+    if !config.follows_the_switch() {
         return None;
     }
     match Switchboard::new(keys).standing().await {
@@ -91,7 +87,7 @@ async fn standing(config: &Config, keys: &Keys) -> Option<Standing> {
 
 /// Rules of whose tables nothing says that they were native, or switched: they may have had keys without the fence.
 async fn rules_that_may_have_keys(config: &Config, keys: &Keys) -> BTreeSet<RuleName> {
-    if !is_switched(config) {
+    if !config.rules.iter().any(|rule| rule.is_switched) {
         return BTreeSet::new();
     }
     // Where the store does not say, none is sure.
@@ -118,7 +114,7 @@ impl<'a> Running<'a> {
         let counters = Arc::new(Counters::default());
         counters.reloaded(true, SystemTime::now());
         let standing = standing(&config, &keys).await;
-        if takes_over && is_switched(&config) && standing.is_none() {
+        if takes_over && config.follows_the_switch() && standing.is_none() {
             bail!("the store does not say where keys come from now");
         }
         let known = standing.as_ref().map(in_force::key_spaces_of);
@@ -161,7 +157,7 @@ impl<'a> Running<'a> {
 
     /// Where a rule is switched, and no other was before.
     fn begin_switching(&mut self) {
-        if self.switching.is_none() && is_switched(&self.config) {
+        if self.switching.is_none() && self.config.follows_the_switch() {
             self.switching = Some(Switching::new(
                 &self.keys,
                 Arc::clone(&self.config),
@@ -282,10 +278,7 @@ impl<'a> Running<'a> {
     /// they are until the next start.
     async fn reload(&mut self) -> Result<()> {
         let config = self.file.load()?;
-        let same = |(old, new): (&Listener, &Listener)| old.can_become(new);
-        let listeners = &self.config.listeners;
-        let mut pairs = listeners.iter().zip(&config.listeners);
-        if config.listeners.len() != listeners.len() || !pairs.all(same) {
+        if !self.config.listens_as(&config) {
             bail!("listeners have changed, which needs a restart");
         }
         self.in_force.may_leave(&config)?;
@@ -303,7 +296,7 @@ impl<'a> Running<'a> {
     async fn take(&mut self, config: Arc<Config>) -> Result<()> {
         are_there(&self.keys, &config.tags(), Some(&self.config.tags())).await?;
         let standing = standing(&config, &self.keys).await;
-        if is_switched(&config) && standing.is_none() {
+        if config.follows_the_switch() && standing.is_none() {
             bail!("the store does not say where keys come from now");
         }
         let known = standing.as_ref().map(in_force::key_spaces_of);

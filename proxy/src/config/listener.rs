@@ -1,5 +1,6 @@
 //! A listener's options: as written, then validated.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -12,14 +13,18 @@ use crate::config::address;
 use crate::config::tls::{self, TlsMode, UpstreamTls, Verify};
 use crate::handshake::password::OwnKey;
 
-/// A place to accept clients, and the one server behind it. Applications connect to `bind` as they did to the server.
+/// A place to accept clients. With the protocol `mysql` there is one server behind it, and applications connect to `bind` as they did to
+/// the server; with `redis` it is a [key port](../key-port.md).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawListener {
+    /// What clients speak: `mysql`, or `redis`. Options that name one of them are for that only.
+    #[serde(default = "mysql")]
+    pub(super) protocol: String,
     /// `address:port` or `unix:/path`. A socket is open to all users of the machine who can reach its directory, as the server's own is.
     pub(super) bind: String,
-    /// The server: `address:port` or `unix:/path`.
-    upstream: String,
+    /// With `mysql`, required: the server, `address:port` or `unix:/path`.
+    pub(super) upstream: Option<String>,
     /// The program's own connection to the server, which looks at tables and triggers and sets fences:
     /// `mysql://user[:password]@host[:port]`. Without it nothing is looked at and no table is switched.
     admin: Option<String>,
@@ -38,9 +43,9 @@ pub(crate) struct RawListener {
     /// program's address (MariaDB: `proxy_protocol_networks`); MySQL does not know the protocol.
     #[serde(default)]
     upstream_proxy_protocol: bool,
-    /// TLS towards clients: `disabled`, `preferred` (for whoever asks for it) or `required`.
+    /// TLS towards clients: `disabled`, `preferred` (for whoever asks for it; with `mysql` only) or `required`.
     #[serde(default = "disabled")]
-    tls: String,
+    pub(super) tls: String,
     /// The certificate for clients and its chain, PEM.
     certificate: Option<String>,
     /// The certificate's key, PEM.
@@ -57,6 +62,32 @@ pub(crate) struct RawListener {
     upstream_ca: Option<String>,
     /// The name in the server's certificate; without it the host of `upstream`.
     upstream_name: Option<String>,
+    /// With `redis`, required: the names that clients ask for, and where the keys of each come from, as `key` of a `[[rule]]` says it:
+    /// `{ orders = "segment:orders" }`. There are no others.
+    pub(super) keys: Option<BTreeMap<String, String>>,
+    /// With `redis`: a file whose first line is the password that clients must send (`AUTH`). Without one they need none.
+    pub(super) password_file: Option<String>,
+    /// With `redis`: the name of the environment variable that holds that password.
+    pub(super) password_env: Option<String>,
+    /// With `redis`: let `bind` be another than a loopback address or a UNIX socket, although there are no users yet: whoever can connect (and
+    /// has the password, if there is one) takes keys of every name. Default: `false`.
+    pub(super) open_to_the_network_without_users: Option<bool>,
+    /// With `redis`: connections at most, within those of `[limits]`. Default: 10000.
+    pub(super) connections_max: Option<u64>,
+    /// With `redis`: requests of one connection that are answered before others have their turn. Default: 1000.
+    pub(super) pipeline_requests_max: Option<u32>,
+    /// With `redis`: longest argument of a request, bytes. A longer one ends the connection. Default: 4096.
+    pub(super) bulk_bytes_max: Option<u32>,
+    /// With `redis`: a client that sends nothing for so long is disconnected, seconds. Default: 0, never.
+    pub(super) idle_s_max: Option<u64>,
+    /// With `redis`: replies that a client has not read. While there are so many, nothing more is read of it, bytes. Default: 1048576.
+    pub(super) output_bytes_max: Option<usize>,
+    /// With `redis`: a client that reads nothing of its replies for so long is disconnected, milliseconds. Default: 60000.
+    pub(super) unread_ms_max: Option<u64>,
+}
+
+fn mysql() -> String {
+    MYSQL.to_owned()
 }
 
 fn error() -> String {
@@ -124,15 +155,33 @@ impl Listener {
     }
 }
 
+pub(super) const MYSQL: &str = "mysql";
+
+/// Options that are about a server, and whether they are there.
+pub(super) fn options_given(raw: &RawListener) -> [(&'static str, bool); 13] {
+    [
+        ("upstream", raw.upstream.is_some()),
+        ("admin", raw.admin.is_some()),
+        ("admin_password_file", raw.admin_password_file.is_some()),
+        ("admin_password_env", raw.admin_password_env.is_some()),
+        ("check", raw.check != error()),
+        ("proxy_protocol", raw.proxy_protocol),
+        ("upstream_proxy_protocol", raw.upstream_proxy_protocol),
+        ("rsa_key", raw.rsa_key.is_some()),
+        ("upstream_tls", raw.upstream_tls != disabled()),
+        ("upstream_verify", raw.upstream_verify.is_some()),
+        ("upstream_ca", raw.upstream_ca.is_some()),
+        ("upstream_name", raw.upstream_name.is_some()),
+        // A client of Redis cannot ask for it: it is there from the first byte, or not at all.
+        ("tls = \"preferred\"", raw.tls == "preferred"),
+    ]
+}
+
 /// `None`: problems were found.
-pub(crate) fn listener(
-    index: usize,
-    raw: RawListener,
-    problems: &mut Vec<String>,
-) -> Option<Listener> {
-    let mut found = Vec::new();
-    for (option, target) in [("bind", &raw.bind), ("upstream", &raw.upstream)] {
-        found.extend(address::problem(option, target));
+pub(super) fn listener(raw: RawListener, found: &mut Vec<String>) -> Option<Listener> {
+    match &raw.upstream {
+        Some(upstream) => found.extend(address::problem("upstream", upstream)),
+        None => found.push("protocol = \"mysql\" needs upstream".to_owned()),
     }
     let unchecked = match raw.check.as_str() {
         "error" => Unchecked::Error,
@@ -160,21 +209,16 @@ pub(crate) fn listener(
             None
         }
     };
-    let client = towards_clients(&raw, &mut found);
-    let upstream = towards_upstream(&raw, &mut found);
+    let client = towards_clients(&raw, found);
+    let upstream = towards_upstream(&raw, found);
     let rsa_key = raw
         .rsa_key
         .as_deref()
         .map(|file| OwnKey::from_file(file).map_err(|error| found.push(error)))
         .and_then(Result::ok);
-    if !found.is_empty() {
-        let named = |problem| format!("listener {}: {problem}", index + 1);
-        problems.extend(found.into_iter().map(named));
-        return None;
-    }
     Some(Listener {
         bind: raw.bind,
-        upstream: raw.upstream,
+        upstream: raw.upstream?,
         admin,
         unchecked,
         proxy_protocol: raw.proxy_protocol,
@@ -211,7 +255,7 @@ fn useless(option: &str, given: &[(&str, bool)], problems: &mut Vec<String>) {
     }
 }
 
-fn towards_clients(
+pub(super) fn towards_clients(
     raw: &RawListener,
     problems: &mut Vec<String>,
 ) -> Option<TlsMode<Arc<ServerConfig>>> {
@@ -298,9 +342,10 @@ fn towards_upstream(raw: &RawListener, problems: &mut Vec<String>) -> Option<Tls
 
 /// What the certificate must be for: `upstream_name`, else the host of `upstream`.
 fn server_name(raw: &RawListener, verify: Verify) -> Result<ServerName<'static>, String> {
+    let upstream = raw.upstream.as_deref().unwrap_or_default();
     let host = match &raw.upstream_name {
         Some(name) => name.as_str(),
-        None => raw.upstream.rsplit_once(':').map_or("", |(host, _)| host),
+        None => upstream.rsplit_once(':').map_or("", |(host, _)| host),
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match ServerName::try_from(host.to_owned()) {
@@ -313,8 +358,7 @@ fn server_name(raw: &RawListener, verify: Verify) -> Result<ServerName<'static>,
             Err(format!("upstream_name \"{host}\" is no name of a host"))
         }
         Err(_) => Err(format!(
-            "upstream \"{}\" is no name that a certificate could have: give upstream_name",
-            raw.upstream
+            "upstream \"{upstream}\" is no name that a certificate could have: give upstream_name"
         )),
     }
 }

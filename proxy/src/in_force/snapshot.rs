@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::config::listener::Protection;
 use crate::handshake::password::OwnKey;
 use crate::metrics::{Counters, Tally};
+use crate::port::keys::PortKeys;
 use crate::schema::TableFacts;
 use crate::switch::Ahead;
 
@@ -21,6 +22,8 @@ pub struct ConfigSnapshot {
     pub(crate) protection: Vec<Arc<Protection>>,
     /// What clients without TLS encrypt passwords for, where a listener names no file.
     pub(crate) own_key: Arc<OwnKey>,
+    /// By place in the configuration.
+    ports: Vec<Arc<PortKeys>>,
     /// By rule.
     pub(crate) sources: Arc<[Option<Source>]>,
     /// By rule: its name, if the keys that it gives are logged. Empty if no rule's are.
@@ -113,6 +116,7 @@ impl ConfigSnapshot {
             rules,
             protection,
             own_key: Arc::clone(own_key),
+            ports: Vec::new(),
             sources,
             logged: logged(config),
             tally,
@@ -120,6 +124,16 @@ impl ConfigSnapshot {
             version,
             listed,
         })
+    }
+
+    /// The same, with key ports.
+    pub(crate) fn with_ports(self, ports: Vec<Arc<PortKeys>>) -> Self {
+        Self { ports, ..self }
+    }
+
+    /// A key port, by its place in the configuration.
+    pub(crate) fn port(&self, at: usize) -> Option<Arc<PortKeys>> {
+        self.ports.get(at).cloned()
     }
 
     pub(crate) fn rules(&self, listener: usize) -> Option<Arc<Rules>> {

@@ -32,6 +32,16 @@ pub enum Metric {
     Passed,
     /// Tables without fence that should have one.
     FenceMissing,
+    /// Clients of a key port.
+    PortConnections,
+    /// Requests that a key port read.
+    PortRequests,
+    /// Keys of a name that it gave.
+    PortKeys,
+    /// Requests for keys that it refused.
+    PortRefused,
+    /// Connections that it ended.
+    PortCutOff,
 }
 
 /// What Prometheus is told of a metric.
@@ -58,7 +68,7 @@ const fn total(name: &'static str, labels: &'static [&'static str], help: &'stat
 
 impl Metric {
     /// All of them, in the order in which they are served.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 15] = [
         Self::Accepted,
         Self::TurnedAway,
         Self::SchemaRefreshFailures,
@@ -69,6 +79,11 @@ impl Metric {
         Self::Refused,
         Self::Passed,
         Self::FenceMissing,
+        Self::PortConnections,
+        Self::PortRequests,
+        Self::PortKeys,
+        Self::PortRefused,
+        Self::PortCutOff,
     ];
 
     const fn row(self) -> Row {
@@ -120,6 +135,32 @@ impl Metric {
                 is_gauge: true,
                 labels: &["listener"],
             },
+            Self::PortConnections => Row {
+                name: "port_connections",
+                help: "Clients that are connected to a key port.",
+                is_gauge: true,
+                labels: &["listener"],
+            },
+            Self::PortRequests => total(
+                "port_requests_total",
+                &["listener"],
+                "Requests that a key port read, of every kind.",
+            ),
+            Self::PortKeys => total(
+                "port_keys_total",
+                &["listener", "name"],
+                "Keys that a key port gave under a name.",
+            ),
+            Self::PortRefused => total(
+                "port_refused_total",
+                &["listener", "name", "cause"],
+                "Requests for keys that a key port refused; without name where it has no such.",
+            ),
+            Self::PortCutOff => total(
+                "port_cut_off_total",
+                &["listener", "why"],
+                "Connections that a key port ended: what came was no request, too long or silent, replies were not read, no password came, or there were too many.",
+            ),
         }
     }
 

@@ -59,8 +59,7 @@ impl InheritedSockets {
     /// # Errors
     /// An address is in use, or not ours to bind.
     pub fn see_that_the_rest_can_be_bound(&self, config: &Config) -> Result<()> {
-        let listeners = config.listeners.iter();
-        let listeners = listeners.map(|listener| (LISTENING, listener.bind.as_str()));
+        let listeners = config.binds().map(|bind| (LISTENING, bind));
         let metrics = config.metrics.as_deref().map(|bind| (METRICS, bind));
         for (what, bind) in metrics.into_iter().chain(listeners) {
             if !self.0.iter().any(|bound| bound.is_at(bind)) {
@@ -80,13 +79,14 @@ impl InheritedSockets {
 #[derive(Debug)]
 pub struct Listening {
     metrics: Option<Bound>,
+    /// As [`Config::binds`] names them.
     listeners: Vec<Bound>,
 }
 
 /// Those that one thread accepts from.
 pub(crate) struct Acceptors {
     pub(crate) metrics: Option<Acceptor>,
-    /// With their places in the configuration.
+    /// With their places among [`Config::binds`].
     pub(crate) listeners: Vec<(usize, Acceptor)>,
 }
 
@@ -102,9 +102,9 @@ impl Listening {
             bound.map_err(|error| not_bound(METRICS, bind, &error))
         });
         let metrics = metrics.transpose()?;
-        let listeners = config.listeners.iter().map(|listener| {
-            let bound = inherited.bind(&listener.bind, config.keepalive_s);
-            bound.map_err(|error| not_bound(LISTENING, &listener.bind, &error))
+        let listeners = config.binds().map(|bind| {
+            let bound = inherited.bind(bind, config.keepalive_s);
+            bound.map_err(|error| not_bound(LISTENING, bind, &error))
         });
         Ok(Listening {
             metrics,

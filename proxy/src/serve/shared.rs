@@ -1,7 +1,7 @@
 //! What all threads share that serve clients.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
@@ -26,4 +26,11 @@ pub(super) struct Shared {
     /// Connections that were accepted, for their numbers in the log.
     pub(super) accepted: AtomicU64,
     pub(super) stopping: watch::Receiver<bool>,
+}
+
+impl Shared {
+    /// The number of a connection that was accepted.
+    pub(super) fn next_number(&self) -> u64 {
+        self.accepted.fetch_add(1, Ordering::Relaxed) + 1
+    }
 }

@@ -100,10 +100,10 @@ impl<C: ClientConnections> Conductor<C> {
         self.config = config;
     }
 
-    /// Whether this program has connections of its own to the servers of all its listeners.
+    /// Whether this program has connections of its own to the servers of all its listeners. One that has key ports only knows no servers.
     pub fn can_lead(&self) -> bool {
         let mut listeners = self.config.listeners.iter();
-        listeners.all(|listener| listener.admin.is_some())
+        listeners.len() > 0 && listeners.all(|listener| listener.admin.is_some())
     }
 
     /// Whether statements wait for an attempt.

@@ -11,8 +11,8 @@ pub enum KeywrightCommand<'a> {
     Next {
         /// The name.
         name: &'a [u8],
-        /// How many keys.
-        count: i64,
+        /// How many keys, as an array; `None`: one, as it is.
+        count: Option<i64>,
     },
     /// What an id says of itself.
     Decode(&'a [u8]),
@@ -31,7 +31,7 @@ impl<'a> KeywrightCommand<'a> {
         match (word.bytes(), request.count()) {
             (b"NEXT", 3) => Ok(Self::Next {
                 name: name.ok_or_else(arity)?,
-                count: 1,
+                count: None,
             }),
             (b"NEXT", 5) => {
                 let option = request.argument(3).unwrap_or_default();
@@ -40,8 +40,10 @@ impl<'a> KeywrightCommand<'a> {
                 }
                 Ok(Self::Next {
                     name: name.ok_or_else(arity)?,
-                    count: integer(request.argument(4).unwrap_or_default())
-                        .ok_or(Refusal::NotInteger)?,
+                    count: Some(
+                        integer(request.argument(4).unwrap_or_default())
+                            .ok_or(Refusal::NotInteger)?,
+                    ),
                 })
             }
             (b"DECODE", 3) => name.map(Self::Decode).ok_or_else(arity),

@@ -89,7 +89,7 @@ pub const ROWS: [Row; 21] = [
         "CLUSTER",
         -2,
         NONE,
-        "SLOTS, SHARDS, NODES, INFO, MYID, KEYSLOT: of this one node.",
+        "KEYSLOT: tells the slot of a name. The rest is refused: this node is in no cluster.",
     ),
     row(
         "KEYWRIGHT",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{Result, Upstream, workspace_root};
 
@@ -21,6 +21,8 @@ pub struct ProxyConfig {
     pub rules: Vec<String>,
     /// Lines of every `[[listener]]`.
     pub listener: String,
+    /// Lines of a key port each.
+    pub key_ports: Vec<String>,
     /// Further tables, such as `[limits]`.
     pub more: String,
     /// Variables that its environment has besides ours.
@@ -47,6 +49,22 @@ impl ProxyConfig {
         self
     }
 
+    /// Key ports alone, with a store in a file of a test's, wherever that lies.
+    #[must_use]
+    pub fn key_port(file: &Path, lines: &str) -> ProxyConfig {
+        ProxyConfig {
+            store_url: format!("file:{}", file.display()),
+            store: "any_file_system = true\n".to_owned(),
+            key_ports: vec![lines.to_owned()],
+            ..ProxyConfig::default()
+        }
+    }
+
+    /// How many ports it listens on.
+    pub(super) fn listeners(&self) -> usize {
+        self.upstream_ports.len() + self.key_ports.len()
+    }
+
     pub(super) fn text(&self, ports: &[u16], metrics_port: u16) -> String {
         let mut text = format!("[store]\nurl = \"{}\"\n{}", self.store_url, self.store);
         for (bind, upstream) in ports.iter().zip(&self.upstream_ports) {
@@ -60,6 +78,13 @@ impl ProxyConfig {
                 "\n[[listener]]\nbind = \"127.0.0.1:{bind}\"\nupstream = \"{place}\"\n\
                  admin = \"mysql://root@127.0.0.1:{upstream}\"\n{}\n",
                 self.listener
+            );
+        }
+        let of_key_ports = ports.iter().skip(self.upstream_ports.len());
+        for (bind, lines) in of_key_ports.zip(&self.key_ports) {
+            let _ = write!(
+                text,
+                "\n[[listener]]\nprotocol = \"redis\"\nbind = \"127.0.0.1:{bind}\"\n{lines}\n"
             );
         }
         for rule in &self.rules {

@@ -50,7 +50,7 @@ impl ProxyProcess {
             scratch: Scratch::new("proxy", Account::Ourselves)?,
         };
         for _ in 0..PORT_TRIES {
-            let ports = proxy.config.upstream_ports.iter().map(|_| free_port());
+            let ports = (0..proxy.config.listeners()).map(|_| free_port());
             proxy.ports = ports.collect::<Result<_>>()?;
             proxy.metrics_port = free_port()?;
             match proxy.restart() {
@@ -124,7 +124,16 @@ impl ProxyProcess {
         *self.ports.first().expect("a proxy has a listener")
     }
 
-    /// The ports of all listeners, in the order of the configuration.
+    /// The first key port's port.
+    ///
+    /// # Errors
+    /// There is no key port.
+    pub fn key_port(&self) -> Result<u16> {
+        let of_key_ports = self.ports.get(self.config.upstream_ports.len());
+        of_key_ports.copied().context("there is no key port")
+    }
+
+    /// The ports of all listeners, those of key ports last, in the order of the configuration.
     #[must_use]
     pub fn ports(&self) -> &[u16] {
         &self.ports
@@ -292,7 +301,7 @@ impl ProxyProcess {
         let scratch = Scratch::new("proxy", Account::Ourselves)?;
         let file = scratch.path().join("keywright.toml");
         // Nobody listens; each has an address of its own all the same.
-        let ports: Vec<u16> = (1..).take(config.upstream_ports.len()).collect();
+        let ports: Vec<u16> = (1..).take(config.listeners()).collect();
         fs::write(&file, config.text(&ports, 0))?;
         Command::new(built_once()?)
             .args(arguments)

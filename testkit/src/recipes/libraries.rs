@@ -39,6 +39,9 @@ pub(super) const PYTHON: [Library; 4] = [
     Library::new("mysqlclient", "mysqlclient", "2.3.2"),
 ];
 
+/// The client of Redis, from the same.
+const REDIS: [Library; 1] = [Library::new("redis-py", "redis", "8.1.0")];
+
 /// From the npm registry.
 pub(super) const NODE: [Library; 7] = [
     Library::new("Sequelize", "sequelize", "6.37.8"),
@@ -56,9 +59,21 @@ pub(super) const NODE: [Library; 7] = [
 /// # Errors
 /// It cannot be made; pip has said why.
 pub fn python() -> Result<PathBuf> {
-    let dir = kept("python", &PYTHON, |dir| {
+    python_with("python", &PYTHON)
+}
+
+/// The Python of an environment with the client of Redis.
+///
+/// # Errors
+/// As [`python`].
+pub fn python_with_redis() -> Result<PathBuf> {
+    python_with("python-redis", &REDIS)
+}
+
+fn python_with(kind: &str, libraries: &[Library]) -> Result<PathBuf> {
+    let dir = kept(kind, libraries, |dir| {
         run(Command::new("python3").args(["-m", "venv"]).arg(dir))?;
-        let requirements = PYTHON
+        let requirements = libraries
             .iter()
             .map(|one| format!("{}=={}", one.package, one.version));
         run(Command::new(dir.join("bin/python"))
@@ -112,7 +127,7 @@ fn kept(
     if dir.exists() {
         fs::remove_dir_all(&dir).context("removing what is not whole")?;
     }
-    eprintln!("fetching the libraries of the recipes for {kind}");
+    eprintln!("fetching libraries for {kind}");
     make(&dir)?;
     fs::write(whole, "").context("noting that the libraries are whole")?;
     Ok(dir)

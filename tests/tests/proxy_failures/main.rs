@@ -114,6 +114,11 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::BoundDamaged
         | Cause::NotPromoted
         | Cause::IdentityUncommitted => bail!("a PostgreSQL client can meet it too"),
+        Cause::CommandRefused
+        | Cause::KeyKind
+        | Cause::PasswordMissing
+        | Cause::PasswordWrong
+        | Cause::KeysLeft => bail!("only a client of a key port can meet it"),
     }
 }
 

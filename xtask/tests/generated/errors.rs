@@ -13,7 +13,7 @@ use syn::{Expr, ExprLit, Item, Lit, Meta};
 fn every_cause_is_documented() -> Result<()> {
     let meanings = meanings()?;
     let mut text = String::from("## PostgreSQL\n\n");
-    text += &causes(&Cause::OF_POSTGRES, &meanings, false)?;
+    text += &causes(&Cause::OF_POSTGRES, &meanings, &ON_POSTGRES)?;
     text += "\n## MySQL\n\n";
     // What the store's sources share with the extension comes to clients of the program, too.
     let shared = [
@@ -23,35 +23,60 @@ fn every_cause_is_documented() -> Result<()> {
         Cause::Suspended,
     ];
     let of_proxy: Vec<Cause> = Cause::OF_PROXY.iter().chain(&shared).copied().collect();
-    text += &causes(&of_proxy, &meanings, true)?;
+    text += &causes(&of_proxy, &meanings, &ON_MYSQL)?;
+    text += "\n## Key port\n\n";
+    // And so do those that other listeners have.
+    let shared = [
+        Cause::TagUnknown,
+        Cause::TagExhausted,
+        Cause::RefillTimeout,
+        Cause::Suspended,
+        Cause::StoreUnavailable,
+        Cause::ArgumentOutOfRange,
+        Cause::IdForeign,
+        Cause::ConnectionsFull,
+        Cause::PacketMalformed,
+        Cause::Draining,
+    ];
+    let of_port: Vec<Cause> = Cause::OF_PORT.iter().chain(&shared).copied().collect();
+    text += &causes(&of_port, &meanings, &ON_PORT)?;
     generated_part("docs/reference/errors.md", "causes", &text)
 }
 
-fn causes(of: &[Cause], meanings: &BTreeMap<String, String>, on_mysql: bool) -> Result<String> {
+/// How a cause is told, and what that is called.
+struct Code {
+    title: &'static str,
+    of: fn(Cause) -> String,
+}
+
+const ON_POSTGRES: Code = Code {
+    title: "SQLSTATE",
+    of: |cause| cause.sqlstate().to_owned(),
+};
+const ON_MYSQL: Code = Code {
+    title: "error, SQLSTATE",
+    of: |cause| format!("{}, {}", cause.mysql_errno(), cause.sqlstate()),
+};
+const ON_PORT: Code = Code {
+    title: "first word",
+    of: |cause| format!("`{}`", cause.redis_code()),
+};
+
+fn causes(of: &[Cause], meanings: &BTreeMap<String, String>, code: &Code) -> Result<String> {
     let mut rows = Vec::new();
     for cause in of {
         let meaning = meanings.get(&format!("{cause:?}"));
         let meaning = meaning.filter(|text| !text.is_empty());
         let meaning = meaning.with_context(|| format!("{cause:?} has no comment"))?;
-        let code = if on_mysql {
-            format!("{}, {}", cause.mysql_errno(), cause.sqlstate())
-        } else {
-            cause.sqlstate().to_owned()
-        };
         let retry = if cause.retryable() { "yes" } else { "no" };
         rows.push([
             format!("`{}`", cause.name()),
-            code,
+            (code.of)(*cause),
             retry.to_owned(),
             meaning.clone(),
         ]);
     }
-    let code = if on_mysql {
-        "error, SQLSTATE"
-    } else {
-        "SQLSTATE"
-    };
-    Ok(table(["cause", code, "retry helps", "meaning"], rows))
+    Ok(table(["cause", code.title, "retry helps", "meaning"], rows))
 }
 
 /// The comments on causes.

@@ -1,0 +1,48 @@
+//! What a `[[listener]]` is: before a server, or a key port.
+
+use crate::config::address;
+use crate::config::listener::{self, Listener, MYSQL, RawListener};
+use crate::config::port::{self, Port};
+
+const REDIS: &str = "redis";
+
+/// What clients of a listener find.
+pub(crate) enum Place {
+    /// A server.
+    Server(Box<Listener>),
+    /// Keys.
+    Port(Port),
+}
+
+/// `None`: problems were found.
+pub(crate) fn place(index: usize, raw: RawListener, problems: &mut Vec<String>) -> Option<Place> {
+    let mut found = Vec::new();
+    found.extend(address::problem("bind", &raw.bind));
+    let place = match raw.protocol.as_str() {
+        MYSQL => {
+            not_for(MYSQL, &port::options_given(&raw), &mut found);
+            listener::listener(raw, &mut found).map(|listener| Place::Server(Box::new(listener)))
+        }
+        REDIS => {
+            not_for(REDIS, &listener::options_given(&raw), &mut found);
+            port::port(raw, &mut found).map(Place::Port)
+        }
+        other => {
+            found.push(format!("protocol is mysql or redis, not \"{other}\""));
+            None
+        }
+    };
+    let is_good = found.is_empty();
+    let named = |problem| format!("listener {}: {problem}", index + 1);
+    problems.extend(found.into_iter().map(named));
+    place.filter(|_| is_good)
+}
+
+/// Options of the other protocol: whoever wrote them expects something of them.
+fn not_for(protocol: &str, given: &[(&str, bool)], problems: &mut Vec<String>) {
+    for (name, _) in given.iter().filter(|(_, is_given)| *is_given) {
+        problems.push(format!(
+            "{name} has no meaning with protocol = \"{protocol}\""
+        ));
+    }
+}

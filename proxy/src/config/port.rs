@@ -1,0 +1,215 @@
+//! A key port's options, validated.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use keywright_core::Tag;
+use keywright_store::{KeySpec, PasswordFrom};
+use rustls::ServerConfig;
+
+use crate::config::listener::{RawListener, towards_clients};
+
+/// Longest name of a key, bytes.
+const NAME_BYTES_MAX: usize = 512;
+/// Largest `output_bytes_max`, bytes.
+const OUTPUT_BYTES_MAX: usize = 1 << 30;
+/// Smallest `output_bytes_max` and `bulk_bytes_max`, bytes.
+const BYTES_MIN: usize = 64;
+/// Largest `bulk_bytes_max`, bytes.
+const BULK_BYTES_MAX: u32 = 1 << 20;
+
+/// A place where any program gets keys over the Redis protocol.
+#[derive(Clone)]
+pub struct Port {
+    /// `address:port` or `unix:/path`.
+    pub bind: String,
+    /// Where the keys of each name come from.
+    pub keys: BTreeMap<String, KeySpec>,
+    /// TLS from the first byte.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// What clients must know.
+    pub password: Option<Arc<str>>,
+    /// What is bounded, and by how much.
+    pub limits: PortLimits,
+}
+
+/// What is bounded of a key port's connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortLimits {
+    /// Connections.
+    pub connections_max: u64,
+    /// Requests of one connection that are answered before others have their turn.
+    pub pipeline_requests_max: u32,
+    /// One argument, bytes.
+    pub bulk_bytes_max: u32,
+    /// Silence of a client, seconds; 0: without end.
+    pub idle_s_max: u64,
+    /// Replies that a client has not read, bytes.
+    pub output_bytes_max: usize,
+    /// How long it may read none of them, milliseconds.
+    pub unread_ms_max: u64,
+}
+
+/// Without the password.
+impl fmt::Debug for Port {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Port")
+            .field("bind", &self.bind)
+            .field("keys", &self.keys)
+            .field("tls", &self.tls.is_some())
+            .field("password", &self.password.is_some())
+            .field("limits", &self.limits)
+            .finish()
+    }
+}
+
+impl Port {
+    /// Whether nothing differs but what may change while the program runs: names, password and certificates.
+    #[must_use]
+    pub fn can_become(&self, other: &Port) -> bool {
+        (&self.bind, self.limits, self.tls.is_some())
+            == (&other.bind, other.limits, other.tls.is_some())
+    }
+
+    /// The tags that its names need.
+    pub fn tags(&self) -> impl Iterator<Item = &Tag> {
+        self.keys.values().filter_map(KeySpec::tag)
+    }
+}
+
+/// Options that only a key port has, and whether they are there.
+pub(super) fn options_given(raw: &RawListener) -> [(&'static str, bool); 10] {
+    [
+        ("keys", raw.keys.is_some()),
+        ("password_file", raw.password_file.is_some()),
+        ("password_env", raw.password_env.is_some()),
+        (
+            "open_to_the_network_without_users",
+            raw.open_to_the_network_without_users.is_some(),
+        ),
+        ("connections_max", raw.connections_max.is_some()),
+        ("pipeline_requests_max", raw.pipeline_requests_max.is_some()),
+        ("bulk_bytes_max", raw.bulk_bytes_max.is_some()),
+        ("idle_s_max", raw.idle_s_max.is_some()),
+        ("output_bytes_max", raw.output_bytes_max.is_some()),
+        ("unread_ms_max", raw.unread_ms_max.is_some()),
+    ]
+}
+
+pub(super) fn port(raw: RawListener, problems: &mut Vec<String>) -> Option<Port> {
+    let keys = keys(&raw, problems);
+    let password = PasswordFrom {
+        in_url: false,
+        file: raw.password_file.as_deref().map(Path::new),
+        env: raw.password_env.as_deref(),
+    };
+    let password = password.read().unwrap_or_else(|(option, what)| {
+        problems.push(format!("{option}: {what}"));
+        None
+    });
+    let is_open = raw.open_to_the_network_without_users.unwrap_or(false);
+    if !is_open && !is_of_this_machine(&raw.bind) {
+        problems.push(format!(
+            "bind \"{}\" is no loopback address and no UNIX socket: a key port has no users yet, so whoever can connect takes keys. If that is meant, \
+             say open_to_the_network_without_users = true",
+            raw.bind
+        ));
+    }
+    let limits = limits(&raw, problems);
+    let tls = towards_clients(&raw, problems)?;
+    Some(Port {
+        bind: raw.bind,
+        keys,
+        tls: tls.settings().cloned(),
+        password: password.map(Arc::from),
+        limits,
+    })
+}
+
+fn keys(raw: &RawListener, problems: &mut Vec<String>) -> BTreeMap<String, KeySpec> {
+    let Some(given) = raw.keys.as_ref().filter(|keys| !keys.is_empty()) else {
+        problems.push(
+            "protocol = \"redis\" needs keys, such as keys = { orders = \"segment:orders\" }"
+                .to_owned(),
+        );
+        return BTreeMap::new();
+    };
+    let mut keys = BTreeMap::new();
+    for (name, text) in given {
+        let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
+            && !name.contains(|char: char| char.is_control());
+        if !is_name {
+            problems.push(format!(
+                "keys: a name has 1 to {NAME_BYTES_MAX} bytes and no control characters, not {name:?}"
+            ));
+        }
+        match KeySpec::parse(text, None, None) {
+            Ok(spec) => {
+                keys.insert(name.clone(), spec);
+            }
+            Err(_) if text.starts_with("stride:") => problems.push(format!(
+                "keys: \"{name}\" cannot be \"{text}\": a client of a key port takes its keys to be consecutive"
+            )),
+            Err(error) => problems.push(format!("keys: {error}")),
+        }
+    }
+    keys
+}
+
+fn limits(raw: &RawListener, problems: &mut Vec<String>) -> PortLimits {
+    let limits = PortLimits {
+        connections_max: raw.connections_max.unwrap_or(10_000),
+        pipeline_requests_max: raw.pipeline_requests_max.unwrap_or(1_000),
+        bulk_bytes_max: raw.bulk_bytes_max.unwrap_or(4_096),
+        idle_s_max: raw.idle_s_max.unwrap_or(0),
+        output_bytes_max: raw.output_bytes_max.unwrap_or(1 << 20),
+        unread_ms_max: raw.unread_ms_max.unwrap_or(60_000),
+    };
+    for (name, value) in [
+        ("connections_max", limits.connections_max),
+        (
+            "pipeline_requests_max",
+            u64::from(limits.pipeline_requests_max),
+        ),
+        ("unread_ms_max", limits.unread_ms_max),
+    ] {
+        if value == 0 {
+            problems.push(format!(
+                "{name} is at least 1: with 0 nobody would be served"
+            ));
+        }
+    }
+    let bulk = usize::try_from(limits.bulk_bytes_max).unwrap_or(usize::MAX);
+    if !(BYTES_MIN..=usize::try_from(BULK_BYTES_MAX).unwrap_or(usize::MAX)).contains(&bulk) {
+        problems.push(format!(
+            "bulk_bytes_max is {BYTES_MIN} to {BULK_BYTES_MAX}, not {bulk}"
+        ));
+    }
+    let output = limits.output_bytes_max;
+    if !(BYTES_MIN..=OUTPUT_BYTES_MAX).contains(&output) {
+        problems.push(format!(
+            "output_bytes_max is {BYTES_MIN} to {OUTPUT_BYTES_MAX}, not {output}"
+        ));
+    }
+    limits
+}
+
+/// Whether only this machine's users can connect.
+fn is_of_this_machine(bind: &str) -> bool {
+    if bind.starts_with("unix:") {
+        return true;
+    }
+    match bind.parse::<SocketAddr>() {
+        Ok(address) => is_loopback(address.ip()),
+        Err(_) => bind
+            .rsplit_once(':')
+            .is_some_and(|(host, _)| host.eq_ignore_ascii_case("localhost")),
+    }
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}

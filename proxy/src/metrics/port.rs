@@ -1,0 +1,140 @@
+//! What a key port counts.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use keywright_core::Cause;
+
+use super::counted::{AllSeries, Metric, locked};
+
+/// The figures of one key port.
+#[derive(Debug)]
+pub(crate) struct PortFigures {
+    bind: String,
+    series: Arc<AllSeries>,
+    requests: Arc<AtomicU64>,
+    open: Arc<AtomicU64>,
+    names: Mutex<BTreeMap<String, Arc<NameFigures>>>,
+}
+
+/// The figures of one name.
+#[derive(Debug)]
+pub(crate) struct NameFigures {
+    given: Arc<AtomicU64>,
+    /// The number that was given last; 0: none was.
+    last: AtomicU64,
+}
+
+/// Why the program ended a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CutOff {
+    /// What it sent is no request, or too long.
+    Protocol,
+    /// It was silent.
+    Idle,
+    /// It read nothing of its replies.
+    Unread,
+    /// It did not say the password, or speak TLS, in time.
+    Login,
+    /// There are as many as may be.
+    Full,
+}
+
+impl CutOff {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Protocol => "protocol",
+            Self::Idle => "idle",
+            Self::Unread => "unread",
+            Self::Login => "login",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// A connection that is counted until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenConnection(Arc<AtomicU64>);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl PortFigures {
+    pub(super) fn new(series: &Arc<AllSeries>, bind: &str) -> Self {
+        Self {
+            bind: bind.to_owned(),
+            requests: series.counter(Metric::PortRequests, &[bind]),
+            open: series.counter(Metric::PortConnections, &[bind]),
+            series: Arc::clone(series),
+            names: Mutex::default(),
+        }
+    }
+
+    /// Those of a name. They go on where they were after another reading of the configuration.
+    pub(crate) fn name(&self, name: &str) -> Arc<NameFigures> {
+        let mut names = locked(&self.names);
+        let figures = names.entry(name.to_owned()).or_insert_with(|| {
+            Arc::new(NameFigures {
+                given: self.series.counter(Metric::PortKeys, &[&self.bind, name]),
+                last: AtomicU64::new(0),
+            })
+        });
+        Arc::clone(figures)
+    }
+
+    /// A client has come; how many there are with it.
+    pub(crate) fn opened(&self) -> (OpenConnection, u64) {
+        let open = self.open.fetch_add(1, Ordering::AcqRel).saturating_add(1);
+        (OpenConnection(Arc::clone(&self.open)), open)
+    }
+
+    /// Clients that are connected.
+    pub(crate) fn open(&self) -> u64 {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// So many requests were read.
+    pub(crate) fn requests(&self, more: u64) {
+        self.requests.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// A request for keys of a name got none; without name, there is no such.
+    pub(crate) fn refused(&self, name: &str, cause: Cause) {
+        let labels = [self.bind.as_str(), name, cause.name()];
+        let refused = self.series.counter(Metric::PortRefused, &labels);
+        refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection was ended.
+    pub(crate) fn cut_off(&self, why: CutOff) {
+        let labels = [self.bind.as_str(), why.name()];
+        let ended = self.series.counter(Metric::PortCutOff, &labels);
+        ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl NameFigures {
+    /// So many keys were given.
+    pub(crate) fn gave(&self, count: u64) {
+        self.given.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// This number is the last of them.
+    pub(crate) fn gave_last(&self, number: u64) {
+        self.last.store(number, Ordering::Relaxed);
+    }
+
+    /// The number that was given last.
+    pub(crate) fn last(&self) -> Option<u64> {
+        Some(self.last.load(Ordering::Relaxed)).filter(|last| *last != 0)
+    }
+
+    /// How many keys were given.
+    pub(crate) fn given(&self) -> u64 {
+        self.given.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,266 @@
+//! Answers that need no keys.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use keywright_core::Cause;
+use keywright_resp::command::table::{self, Row};
+use keywright_resp::command::{ClientCommand, ClusterQuery, CommandQuery};
+use keywright_resp::reply::Writer;
+use keywright_resp::request::Request;
+use keywright_resp::slot;
+use keywright_store::Failure;
+
+use crate::decode::{Decoded, decode};
+use crate::port::client::Client;
+use crate::port::keys::{Gives, PortKeys};
+use crate::port::{issue, refused};
+use crate::status::{Status, VERSION};
+
+/// Whose commands are spoken, for clients that ask.
+const REDIS_VERSION: &str = "7.0.0";
+
+/// What the server is.
+pub(super) fn hello(client: &Client, to: &mut Writer<'_>) {
+    to.map(7);
+    for (key, value) in [("server", "keywright"), ("version", VERSION)] {
+        to.bulk(key.as_bytes());
+        to.bulk(value.as_bytes());
+    }
+    to.bulk(b"proto");
+    to.integer(i64::from(to.protocol().number()));
+    to.bulk(b"id");
+    to.integer(client.id());
+    for (key, value) in [("mode", "standalone"), ("role", "master")] {
+        to.bulk(key.as_bytes());
+        to.bulk(value.as_bytes());
+    }
+    to.bulk(b"modules");
+    to.array(0);
+}
+
+/// The program's clock: seconds and microseconds.
+pub(super) fn time(to: &mut Writer<'_>) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.unwrap_or_default();
+    to.array(2);
+    to.bulk_number(since.as_secs());
+    to.bulk_number(u64::from(since.subsec_micros()));
+}
+
+/// What the program says of itself.
+pub(super) fn info(keys: &PortKeys, status: &Status, to: &mut Writer<'_>) {
+    let given: u64 = keys.names().iter().map(|of| of.figures.given()).sum();
+    let store_up = match status.store_is_up() {
+        Some(true) => "1",
+        Some(false) => "0",
+        None => "unknown",
+    };
+    to.text(&format!(
+        "# Server\r\nredis_version:{REDIS_VERSION}\r\nkeywright_version:{VERSION}\r\nredis_mode:standalone\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\n\
+         \r\n# Clients\r\nconnected_clients:{}\r\n\r\n# Persistence\r\nloading:0\r\n\r\n# Stats\r\nkeys_given:{given}\r\n\r\n# Replication\r\nrole:master\r\n\
+         connected_slaves:0\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n# Store\r\nstore_up:{store_up}\r\n",
+        std::process::id(),
+        status.uptime_s(),
+        keys.figures.open(),
+    ));
+}
+
+/// Which commands there are.
+pub(super) fn commands(query: CommandQuery, request: &Request<'_>, to: &mut Writer<'_>) {
+    let named: Vec<&[u8]> = request.arguments(2).collect();
+    let found = |name: &&[u8]| table::find(&name.to_ascii_uppercase());
+    match query {
+        CommandQuery::Count => to.integer(i64::try_from(table::ROWS.len()).unwrap_or(i64::MAX)),
+        CommandQuery::Info if !named.is_empty() => {
+            to.array(named.len());
+            for row in named.iter().map(found) {
+                match row {
+                    Some(row) => command(row, to),
+                    None => to.null(),
+                }
+            }
+        }
+        CommandQuery::All | CommandQuery::Info => {
+            to.array(table::ROWS.len());
+            table::ROWS.iter().for_each(|row| command(row, to));
+        }
+        CommandQuery::Docs => {
+            let rows: Vec<&Row> = match named.is_empty() {
+                true => table::ROWS.iter().collect(),
+                false => named.iter().filter_map(found).collect(),
+            };
+            to.map(rows.len());
+            for row in rows {
+                to.bulk(row.name.to_ascii_lowercase().as_bytes());
+                to.map(2);
+                for (key, value) in [("summary", row.summary), ("group", "keywright")] {
+                    to.bulk(key.as_bytes());
+                    to.bulk(value.as_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// A command as `COMMAND` shows it.
+fn command(row: &Row, to: &mut Writer<'_>) {
+    to.array(10);
+    to.bulk(row.name.to_ascii_lowercase().as_bytes());
+    to.integer(row.arity);
+    to.array(2);
+    to.simple(if row.is_write { "write" } else { "readonly" });
+    to.simple("fast");
+    for place in row.keys {
+        to.integer(place);
+    }
+    // Categories of rights, tips, specifications of keys, subcommands: there are none.
+    for _ in 0..4 {
+        to.array(0);
+    }
+}
+
+/// What a client says of itself, or asks.
+pub(super) fn client(asked: ClientCommand<'_>, client: &mut Client, to: &mut Writer<'_>) {
+    match asked {
+        ClientCommand::SetName(name) => {
+            client.set_name(name);
+            to.ok();
+        }
+        ClientCommand::SetInfo => to.ok(),
+        ClientCommand::GetName if client.name().is_empty() => to.null(),
+        ClientCommand::GetName => to.bulk(client.name()),
+        ClientCommand::Id => to.integer(client.id()),
+        ClientCommand::Info => {
+            let resp = to.protocol().number();
+            let text = format!(
+                "id={} name={} db=0 resp={resp} user=default\n",
+                client.id(),
+                client.name().escape_ascii()
+            );
+            to.text(&text);
+        }
+    }
+}
+
+/// The cluster, of which this node is none.
+pub(super) fn cluster(query: ClusterQuery<'_>, to: &mut Writer<'_>) {
+    match query {
+        ClusterQuery::KeySlot(name) => to.integer(i64::from(slot::of(name))),
+        ClusterQuery::Slots
+        | ClusterQuery::Shards
+        | ClusterQuery::Nodes
+        | ClusterQuery::Info
+        | ClusterQuery::MyId => refused::write(
+            to,
+            Cause::CommandRefused,
+            "This instance has cluster support disabled",
+        ),
+    }
+}
+
+/// The names, and where their keys come from.
+pub(super) fn list(keys: &PortKeys, to: &mut Writer<'_>) {
+    let names = keys.names();
+    to.map(names.len());
+    for named in names {
+        to.bulk(named.name.as_bytes());
+        to.bulk(named.spec.to_string().as_bytes());
+    }
+}
+
+/// The figures of all names.
+pub(super) fn stats(keys: &PortKeys, to: &mut Writer<'_>) {
+    let names = keys.names();
+    to.map(names.len());
+    for named in names {
+        to.bulk(named.name.as_bytes());
+        to.map(3);
+        to.bulk(b"key");
+        to.bulk(named.spec.to_string().as_bytes());
+        to.bulk(b"state");
+        to.bulk(match &named.gives {
+            Gives::Keys(_) => b"gives keys",
+            Gives::Unknown => b"waits for the store",
+            Gives::Held => b"waits for a switch",
+            Gives::Left => b"was left by its tables",
+        });
+        to.bulk(b"given");
+        to.bulk_number(named.figures.given());
+    }
+}
+
+/// What an id says of itself.
+pub(super) fn decoded(id: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
+    let text = std::str::from_utf8(id).map_err(anyhow::Error::from);
+    match text.and_then(|text| decode(text, &keys.layout)) {
+        Ok(Decoded::Snowflake {
+            issued_at,
+            issued_ms,
+            datacenter,
+            worker,
+            sequence,
+        }) => {
+            to.map(if datacenter.is_some() { 6 } else { 5 });
+            text_pair("kind", "snowflake", to);
+            text_pair("issued_at", &issued_at, to);
+            number_pair("issued_ms", issued_ms, to);
+            if let Some(datacenter) = datacenter {
+                number_pair("datacenter", i64::from(datacenter), to);
+            }
+            number_pair("worker", i64::from(worker), to);
+            number_pair("sequence", i64::try_from(sequence).unwrap_or(i64::MAX), to);
+        }
+        Ok(Decoded::Readable {
+            issued_at,
+            issued_ms,
+            biz,
+            bucket,
+            sequence,
+        }) => {
+            to.map(6);
+            text_pair("kind", "readable", to);
+            text_pair("issued_at", &issued_at, to);
+            number_pair("issued_ms", issued_ms, to);
+            text_pair("biz", &biz, to);
+            number_pair("bucket", i64::from(bucket), to);
+            number_pair("sequence", i64::try_from(sequence).unwrap_or(i64::MAX), to);
+        }
+        Err(error) => {
+            refused::write_failure(to, &Failure::new(Cause::IdForeign, format!("{error:#}")))
+        }
+    }
+}
+
+fn text_pair(key: &str, value: &str, to: &mut Writer<'_>) {
+    to.bulk(key.as_bytes());
+    to.bulk(value.as_bytes());
+}
+
+fn number_pair(key: &str, value: i64, to: &mut Writer<'_>) {
+    to.bulk(key.as_bytes());
+    to.integer(value);
+}
+
+/// The last number that a name gave; nothing where none was.
+pub(super) fn last(name: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
+    match keys.name(name) {
+        Some(named) if named.is_number() => write_last(named.figures.last(), to),
+        Some(named) => refused::write_failure(to, &issue::no_number(named)),
+        None => refused::write_failure(to, &issue::unknown(name)),
+    }
+}
+
+/// The same of several names; nothing for those that have none.
+pub(super) fn lasts(request: &Request<'_>, keys: &PortKeys, to: &mut Writer<'_>) {
+    to.array(request.count().saturating_sub(1));
+    for name in request.arguments(1) {
+        write_last(keys.name(name).and_then(|named| named.figures.last()), to);
+    }
+}
+
+fn write_last(last: Option<u64>, to: &mut Writer<'_>) {
+    match last {
+        Some(last) => to.bulk_number(last),
+        None => to.null(),
+    }
+}

@@ -1,0 +1,121 @@
+//! The names of a key port, and what each gives now.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use keywright_core::Layout;
+use keywright_store::{Failure, KeyKind, KeySpec, Keys, Source};
+
+use crate::config::{Config, Port};
+use crate::metrics::Counters;
+use crate::metrics::port::{NameFigures, PortFigures};
+use crate::switch::KeyStandings;
+
+/// A key port as it is in force.
+#[derive(Debug)]
+pub(crate) struct PortKeys {
+    /// What the configuration says of it.
+    pub(crate) port: Port,
+    /// What it counts.
+    pub(crate) figures: Arc<PortFigures>,
+    /// What tells snowflake ids apart.
+    pub(crate) layout: Layout,
+    /// How long a request waits for the store, milliseconds.
+    pub(crate) wait_ms_max: u64,
+    /// How long it waits for the end of a switch, milliseconds.
+    pub(crate) held_ms_max: u64,
+    names: HashMap<Vec<u8>, Arc<NamedKeys>>,
+}
+
+/// A name, and where its keys come from.
+#[derive(Debug)]
+pub(crate) struct NamedKeys {
+    /// As clients write it.
+    pub(crate) name: String,
+    /// Where they come from.
+    pub(crate) spec: KeySpec,
+    /// What it gives now.
+    pub(crate) gives: Gives,
+    /// Numbers of one run at most.
+    pub(crate) run_max: u64,
+    /// What it counts.
+    pub(crate) figures: Arc<NameFigures>,
+}
+
+/// What a name gives now.
+#[derive(Debug)]
+pub(crate) enum Gives {
+    /// Keys.
+    Keys(Source),
+    /// Nothing until the store has said whether tables have left them.
+    Unknown,
+    /// Nothing while tables are switched.
+    Held,
+    /// Nothing: tables have left them, and native ids go on where they ended.
+    Left,
+}
+
+impl PortKeys {
+    /// All key ports. `standings`: what the store says of keys that tables go over to and leave; `None`: it has not answered yet.
+    ///
+    /// # Errors
+    /// A source of keys cannot be made.
+    pub(crate) fn all(
+        config: &Config,
+        keys: &Keys,
+        counters: &Counters,
+        standings: Option<&KeyStandings>,
+    ) -> Result<Vec<Arc<PortKeys>>, Failure> {
+        let ports = config.ports.iter().map(|port| {
+            let figures = counters.port(&port.bind);
+            let names = port.keys.iter().map(|(name, spec)| {
+                let followed = config.store.followed(spec);
+                let gives = match (followed, standings) {
+                    (Some(_), None) => Gives::Unknown,
+                    (Some(space), Some(its)) if its.held.contains(&space) => Gives::Held,
+                    (Some(space), Some(its)) if its.left.contains(&space) => Gives::Left,
+                    (Some(_) | None, _) => Gives::Keys(keys.source(spec)?),
+                };
+                let named = NamedKeys {
+                    name: name.clone(),
+                    spec: spec.clone(),
+                    gives,
+                    run_max: config.store.keys_max(spec),
+                    figures: figures.name(name),
+                };
+                Ok((name.clone().into_bytes(), Arc::new(named)))
+            });
+            Ok(Arc::new(PortKeys {
+                names: names.collect::<Result<_, Failure>>()?,
+                port: port.clone(),
+                figures,
+                layout: config.store.layout(),
+                wait_ms_max: config.store.wait_ms_max(),
+                held_ms_max: config.held_ms_max(),
+            }))
+        });
+        ports.collect()
+    }
+
+    /// What a client means by a name.
+    pub(crate) fn name(&self, name: &[u8]) -> Option<&Arc<NamedKeys>> {
+        self.names.get(name)
+    }
+
+    /// All names, in order.
+    pub(crate) fn names(&self) -> Vec<&Arc<NamedKeys>> {
+        let mut names: Vec<_> = self.names.values().collect();
+        names.sort_by(|one, other| one.name.cmp(&other.name));
+        names
+    }
+}
+
+impl NamedKeys {
+    /// Whether its keys are numbers.
+    pub(crate) fn is_number(&self) -> bool {
+        match self.spec.kind() {
+            KeyKind::Number => true,
+            KeyKind::Text { chars: _ } | KeyKind::Bytes16 => false,
+        }
+    }
+}

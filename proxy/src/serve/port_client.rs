@@ -1,0 +1,109 @@
+//! One client of a key port: from where it comes in to its connection.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use keywright_core::Cause;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+use tracing::Instrument as _;
+
+use crate::connection::buffers::Buffers;
+use crate::connection::linger::linger;
+use crate::connection::slot::ConnectionSlot;
+use crate::connection::span as connection_span;
+use crate::connection::stream::{Accepted, Stream};
+use crate::metrics::Metric;
+use crate::metrics::port::CutOff;
+use crate::port::connection::{Connection, PortServing};
+use crate::port::keys::PortKeys;
+use crate::serve::shared::Shared;
+
+/// Serves one client of the key port at this place to its end.
+pub(super) async fn serve_port_client(
+    (client, place): (Accepted, (ConnectionSlot, u64)),
+    port: usize,
+    shared: &Arc<Shared>,
+    buffers: Arc<Buffers>,
+) {
+    let number = shared.next_number();
+    let span = connection_span::of(number, client.address());
+    let serves = serve((client, place), (port, number), shared, buffers);
+    // A box, so that clients of servers have no room for it in their tasks.
+    if let Err(error) = Box::pin(serves).instrument(span.clone()).await {
+        span.in_scope(|| tracing::debug!(%error, "connection ended"));
+    }
+}
+
+async fn serve(
+    (client, (place, open)): (Accepted, (ConnectionSlot, u64)),
+    (port, number): (usize, u64),
+    shared: &Arc<Shared>,
+    buffers: Arc<Buffers>,
+) -> io::Result<()> {
+    let client = client.here()?;
+    let snapshot = shared.snapshot.clone();
+    let keys = snapshot.borrow().port(port);
+    let Some(keys) = keys else {
+        return Ok(());
+    };
+    let (of_port, open_there) = keys.figures.opened();
+    if let Some((cause, message)) = turned_away((open, open_there), &keys, shared) {
+        // It takes nobody's place while it reads why.
+        drop((place, of_port));
+        return refuse(client, cause, message).await;
+    }
+    let login_ms_max = shared.config.login_ms_max;
+    let client = match &keys.port.tls {
+        Some(tls) => {
+            let encrypted = client.accept_tls(tls);
+            match timeout(Duration::from_millis(login_ms_max), encrypted).await {
+                Ok(encrypted) => encrypted?,
+                Err(too_long) => {
+                    keys.figures.cut_off(CutOff::Login);
+                    return Err(too_long.into());
+                }
+            }
+        }
+        None => client,
+    };
+    let serving = PortServing {
+        port,
+        number,
+        snapshot,
+        keys,
+        status: Arc::clone(&shared.status),
+        buffers,
+        stopping: shared.stopping.clone(),
+        login_ms_max,
+    };
+    Connection::new(client, serving).run().await
+}
+
+/// Why no more client is served, if that is so.
+fn turned_away(
+    (open, open_there): (u64, u64),
+    keys: &PortKeys,
+    shared: &Shared,
+) -> Option<(Cause, &'static str)> {
+    if *shared.stopping.borrow() {
+        return Some((Cause::Draining, "the program is stopping"));
+    }
+    if open > shared.config.connections_max || open_there > keys.port.limits.connections_max {
+        shared.counters.add(Metric::TurnedAway, [], 1);
+        keys.figures.cut_off(CutOff::Full);
+        return Some((
+            Cause::ConnectionsFull,
+            "there are as many connections as connections_max allows",
+        ));
+    }
+    None
+}
+
+/// Tells a client why it is not served. One that speaks TLS cannot read it, and sees the end.
+async fn refuse(mut client: Stream, cause: Cause, message: &str) -> io::Result<()> {
+    let text = format!("-{} {message}\r\n", cause.redis_code());
+    client.write_all(text.as_bytes()).await?;
+    linger(client).await
+}

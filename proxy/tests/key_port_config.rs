@@ -1,0 +1,148 @@
+//! What users write into configuration files for key ports.
+
+use anyhow::Result;
+use keywright_proxy::config::Config;
+
+const STORE: &str = "[store]\nurl = \"mysql://keywright@127.0.0.1:3306/keywright\"\n";
+
+fn with(lines: &str) -> String {
+    format!("{STORE}\n[[listener]]\nprotocol = \"redis\"\nbind = \"127.0.0.1:6399\"\n{lines}")
+}
+
+fn problems(text: &str) -> String {
+    match Config::parse(text) {
+        Ok(_) => String::new(),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+#[test]
+fn a_key_port_needs_no_server() -> Result<()> {
+    let text = with("keys = { orders = \"segment:orders\", \"shop:id\" = \"snowflake\" }\n");
+    let config = Config::parse(&text)?;
+    assert!(config.listeners.is_empty());
+    let [port] = config.ports.as_slice() else {
+        panic!("{:?}", config.ports);
+    };
+    assert_eq!(port.keys.len(), 2);
+    assert_eq!(config.binds().collect::<Vec<_>>(), ["127.0.0.1:6399"]);
+    let tags = config.tags();
+    assert_eq!(
+        tags.iter().map(|tag| tag.as_str()).collect::<Vec<_>>(),
+        ["orders"]
+    );
+    assert!(config.follows_the_switch());
+    // Nobody's tables go over to these.
+    let text = with("keys = { id = \"uuid_v7\", text = \"readable:ORD\" }\n");
+    assert!(!Config::parse(&text)?.follows_the_switch());
+    Ok(())
+}
+
+#[test]
+fn all_problems_of_a_key_port_are_told_at_once() {
+    let output = problems(&with(
+        "upstream = \"127.0.0.1:3306\"\ntls = \"preferred\"\ncertificate = \"/none.pem\"\nkey = \"/none.key\"\nrsa_key = \"/none\"\n\
+         password_file = \"/none/password\"\nconnections_max = 0\nbulk_bytes_max = 1\noutput_bytes_max = 1\npipeline_requests_max = 0\n\
+         unread_ms_max = 0\nkeys = { \"\" = \"segment:a\", b = \"segments:b\", c = \"stride:c\" }\n",
+    ));
+    for expected in [
+        "listener 1: upstream has no meaning with protocol = \"redis\"",
+        "tls = \"preferred\" has no meaning",
+        "rsa_key has no meaning",
+        "/none.pem",
+        "password_file: \"/none/password\" cannot be read",
+        "connections_max is at least 1",
+        "pipeline_requests_max is at least 1",
+        "unread_ms_max is at least 1",
+        "bulk_bytes_max is 64 to",
+        "output_bytes_max is 64 to",
+        "a name has 1 to 512 bytes",
+        "\"segments:b\" is none of",
+        "\"c\" cannot be \"stride:c\": a client of a key port takes its keys to be consecutive",
+    ] {
+        assert!(output.contains(expected), "{expected} is not in {output}");
+    }
+    let output = problems(&with(""));
+    assert!(
+        output.contains("needs keys, such as keys = { orders"),
+        "{output}"
+    );
+}
+
+#[test]
+fn options_of_one_protocol_are_none_of_the_other() {
+    let mysql = format!(
+        "{STORE}\n[[listener]]\nbind = \"127.0.0.1:6033\"\nkeys = {{ a = \"segment:a\" }}\nidle_s_max = 5\n"
+    );
+    let output = problems(&mysql);
+    for expected in [
+        "keys has no meaning with protocol = \"mysql\"",
+        "idle_s_max has no meaning",
+        "protocol = \"mysql\" needs upstream",
+    ] {
+        assert!(output.contains(expected), "{expected} is not in {output}");
+    }
+    let output = problems(&with("").replace("redis", "memcached"));
+    assert!(
+        output.contains("protocol is mysql or redis, not \"memcached\""),
+        "{output}"
+    );
+}
+
+/// There are no users yet.
+#[test]
+fn only_this_machine_can_connect_unless_it_is_said_otherwise() {
+    let keys = "keys = { orders = \"segment:orders\" }\n";
+    for (bind, is_local) in [
+        ("127.0.0.1:6399", true),
+        ("127.9.9.9:6399", true),
+        ("[::1]:6399", true),
+        ("[::ffff:127.0.0.1]:6399", true),
+        ("localhost:6399", true),
+        ("unix:/run/keywright/keys.socket", true),
+        ("0.0.0.0:6399", false),
+        ("[::]:6399", false),
+        ("10.0.0.7:6399", false),
+        ("keys.example:6399", false),
+    ] {
+        let text = with(keys).replace("127.0.0.1:6399", bind);
+        let output = problems(&text);
+        assert_eq!(output.is_empty(), is_local, "{bind}: {output}");
+        let is_told = output.contains("open_to_the_network_without_users = true");
+        assert_eq!(is_told, !is_local, "{output}");
+        let text = format!("{text}open_to_the_network_without_users = true\n");
+        assert_eq!(problems(&text), "", "{bind}");
+    }
+}
+
+#[test]
+fn passwords_are_not_shown() -> Result<()> {
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), "opensesame\nsecond line\n")?;
+    let text = with(&format!(
+        "keys = {{ a = \"segment:a\" }}\npassword_file = \"{}\"\n",
+        file.path().display()
+    ));
+    let config = Config::parse(&text)?;
+    assert_eq!(config.ports[0].password.as_deref(), Some("opensesame"));
+    assert!(!format!("{config:?}").contains("opensesame"));
+    Ok(())
+}
+
+/// What stands in the sample behind a # alone.
+#[test]
+fn the_key_port_of_the_sample_is_valid() -> Result<()> {
+    let sample = include_str!("../keywright.toml");
+    let lines = sample
+        .lines()
+        .filter(|line| !line.contains("port.password"));
+    let shown: String = lines
+        .map(|line| match line.strip_prefix('#') {
+            Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
+            Some(_) | None => format!("{line}\n"),
+        })
+        .collect();
+    let config = Config::parse(&shown)?;
+    assert_eq!((config.listeners.len(), config.ports.len()), (1, 1));
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Debian's packages of Redis, unpacked below `target/`, and a private server.
+
+use std::fs::{self, File};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use tempfile::TempDir;
+
+use crate::machine::running::Program;
+use crate::{Result, WAIT_MAX, free_port, unpack_packages, wait_until, workspace_root};
+
+/// The tools and the server, and what they load that not every machine has.
+const PACKAGES: [&str; 5] = [
+    "redis-tools",
+    "redis-server",
+    "libatomic1",
+    "libjemalloc2",
+    "liblzf1",
+];
+
+/// `redis-cli`, `redis-benchmark` and `redis-server`.
+#[derive(Debug, Clone)]
+pub struct RedisTools {
+    dir: PathBuf,
+}
+
+impl RedisTools {
+    /// Fetched, if they are not there yet.
+    ///
+    /// # Errors
+    /// They cannot be had.
+    pub fn get() -> Result<RedisTools> {
+        let target = workspace_root().join("target");
+        fs::create_dir_all(&target)?;
+        let lock = File::create(target.join("redis.lock")).context("making a lock")?;
+        lock.lock().context("locking target/redis")?;
+        let dir = target.join("redis");
+        let whole = dir.join("whole");
+        if !whole.exists() {
+            if dir.exists() {
+                fs::remove_dir_all(&dir).context("removing what is not whole")?;
+            }
+            fs::create_dir(&dir)?;
+            unpack_packages(&PACKAGES, &dir)?;
+            fs::write(whole, "")?;
+        }
+        Ok(RedisTools { dir })
+    }
+
+    /// One of the programs, to be run with the libraries beside it.
+    ///
+    /// # Errors
+    /// The packages have no libraries.
+    pub fn command(&self, program: &str) -> Result<Command> {
+        let libraries = libraries(&self.dir.join("usr/lib"))?;
+        let mut command = Command::new(self.dir.join("usr/bin").join(program));
+        command.env("LD_LIBRARY_PATH", libraries);
+        Ok(command)
+    }
+}
+
+/// The directory of each machine below.
+fn libraries(dir: &Path) -> Result<PathBuf> {
+    let mut entries = fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))?;
+    let has_libraries = |path: &PathBuf| path.join("libatomic.so.1").exists();
+    let found = entries.find_map(|entry| Some(entry.ok()?.path()).filter(has_libraries));
+    found.context("no libraries beside the tools of Redis")
+}
+
+/// A server of Redis that keeps nothing. It is killed when dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    port: u16,
+    process: Program,
+    _dir: TempDir,
+}
+
+impl RedisServer {
+    /// Started on a free port of this machine, with further options.
+    ///
+    /// # Errors
+    /// It does not listen in time.
+    pub fn start(tools: &RedisTools, options: &[&str]) -> Result<RedisServer> {
+        let dir = TempDir::new()?;
+        let port = free_port()?;
+        let child = tools
+            .command("redis-server")?
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+            .args(["--save", "", "--dir"])
+            .arg(dir.path())
+            .args(options)
+            .stdout(Stdio::null())
+            .spawn()
+            .context("starting redis-server")?;
+        let server = RedisServer {
+            port,
+            process: Program::of(&child),
+            _dir: dir,
+        };
+        wait_until("redis-server", WAIT_MAX, || {
+            Ok(TcpStream::connect(("127.0.0.1", port)).is_ok())
+        })?;
+        Ok(server)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        if let Err(error) = self.process.kill() {
+            eprintln!("redis-server could not be ended: {error:#}");
+        }
+    }
+}

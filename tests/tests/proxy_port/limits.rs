@@ -1,0 +1,166 @@
+//! What is bounded, and what becomes of whoever goes beyond.
+
+use std::fs;
+use std::io::Write as _;
+use std::time::Duration;
+
+use keywright_testkit::redis::{RespClient, RespValue};
+use keywright_testkit::{Result, WAIT_MAX, assert_has, wait_until};
+
+use super::Port;
+
+#[test]
+fn one_connection_too_many_is_told_so() -> Result<()> {
+    let port = Port::start("connections_max = 2\n")?;
+    let mut clients = [port.client()?, port.client()?];
+    for client in &mut clients {
+        client.say("PING")?;
+    }
+    let told = String::from_utf8(port.client()?.rest()?)?;
+    assert_has(&told, &["-CONNECTIONS_FULL ", "connections_max"]);
+    assert_eq!(port.metric("keywright_port_connections{")?, 2);
+    let [first, mut second] = clients;
+    drop(first);
+    wait_until("a place", WAIT_MAX, || {
+        let reply = port.client()?.say("PING");
+        Ok(reply.is_ok_and(|reply| reply == RespValue::Simple("PONG".to_owned())))
+    })?;
+    second.say("PING")?;
+    Ok(())
+}
+
+#[test]
+fn who_is_silent_or_says_no_password_is_disconnected() -> Result<()> {
+    let port = Port::start("idle_s_max = 1\n")?;
+    let mut client = port.client()?;
+    client.say("PING")?;
+    assert_eq!(client.rest()?, b"");
+    assert_eq!(port.metric("keywright_port_cut_off_total{why=\"idle\"")?, 1);
+
+    let port = Port::start_with("password_env = \"PORT_PASSWORD\"\n", |mut config| {
+        let password = ("PORT_PASSWORD".to_owned(), "sesame".to_owned());
+        config.environment.push(password);
+        config.more = "[limits]\nlogin_ms_max = 300\n".to_owned();
+        config
+    })?;
+    let mut let_in = port.client()?;
+    let_in.ask(&["AUTH", "sesame"])?;
+    assert_eq!(port.client()?.rest()?, b"");
+    assert_eq!(
+        port.metric("keywright_port_cut_off_total{why=\"login\"")?,
+        1
+    );
+    let_in.say("INCR orders")?.integer()?;
+    Ok(())
+}
+
+/// Who sends and does not read takes no memory beyond the limit, and is disconnected.
+#[test]
+fn who_does_not_read_is_bounded_and_disconnected() -> Result<()> {
+    let port = Port::start("output_bytes_max = 65536\nunread_ms_max = 1500\n")?;
+    let client = port.client()?;
+    let before = memory_kb(&port)?;
+    let payload = "x".repeat(4_000);
+    let request = RespClient::written(&["ECHO", &payload]);
+    let mut stream = client.stream();
+    stream.set_write_timeout(Some(Duration::from_millis(500)))?;
+    // Until nothing more is taken.
+    let mut sent = 0_usize;
+    while sent < 1 << 30 && stream.write_all(&request).is_ok() {
+        sent += request.len();
+    }
+    assert!(
+        sent < 1 << 28,
+        "{sent} bytes were taken of one who reads nothing"
+    );
+    let more_kb = memory_kb(&port)?.saturating_sub(before);
+    assert!(more_kb < 4_096, "{more_kb} kB more");
+    // Others are served meanwhile.
+    port.client()?.say("INCR orders")?.integer()?;
+    wait_until("the end", WAIT_MAX, || {
+        Ok(port.metric("keywright_port_cut_off_total{why=\"unread\"")? == 1)
+    })?;
+    Ok(())
+}
+
+fn memory_kb(port: &Port) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", port.proxy.pid()?))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.unwrap_or_default().parse()?)
+}
+
+#[test]
+fn what_is_no_request_or_too_long_ends_the_connection_with_an_error() -> Result<()> {
+    let port = Port::start("bulk_bytes_max = 100\n")?;
+    let long = format!("*2\r\n$4\r\nECHO\r\n$101\r\n{}\r\n", "x".repeat(101));
+    let line = "x".repeat(80_000);
+    for (bytes, expected) in [
+        (
+            "*1\r\n:1\r\n",
+            "-ERR Protocol error: expected '$', got ':'\r\n",
+        ),
+        (
+            "*x\r\n",
+            "-ERR Protocol error: invalid multibulk length\r\n",
+        ),
+        (
+            "*9999\r\n",
+            "-ERR Protocol error: invalid multibulk length\r\n",
+        ),
+        (
+            "*1\r\n$x\r\n",
+            "-ERR Protocol error: invalid bulk length\r\n",
+        ),
+        (
+            "*1\r\n$4\r\nPINGxx",
+            "-ERR Protocol error: expected CR and LF\r\n",
+        ),
+        (
+            "PING \"\r\n",
+            "-ERR Protocol error: unbalanced quotes in request\r\n",
+        ),
+        (&long, "-ERR Protocol error: invalid bulk length\r\n"),
+        (&line, "-ERR Protocol error: too big request\r\n"),
+    ] {
+        let mut client = port.client()?;
+        let all = format!("PING\r\n{bytes}PING\r\n");
+        client.send(all.as_bytes())?;
+        let told = String::from_utf8(client.rest()?)?;
+        assert_eq!(
+            told,
+            format!("+PONG\r\n{expected}"),
+            "{}",
+            &all[..all.len().min(60)]
+        );
+    }
+    assert_eq!(
+        port.metric("keywright_port_cut_off_total{why=\"protocol\"")?,
+        8
+    );
+    // A longest request is none of these.
+    let mut client = port.client()?;
+    let longest = "x".repeat(100);
+    assert_eq!(client.ask(&["ECHO", &longest])?, RespValue::Bulk(longest));
+    let names = vec!["orders"; 1_023];
+    let reply = client.ask(&[&["MGET"], names.as_slice()].concat())?;
+    assert!(matches!(reply, RespValue::Array(lasts) if lasts.len() == 1_023));
+    Ok(())
+}
+
+/// What a page in a browser of this machine can send.
+#[test]
+fn lines_behind_a_request_of_http_are_not_carried_out() -> Result<()> {
+    let port = Port::start("")?;
+    for head in [
+        "POST / HTTP/1.1\r\n",
+        "GET / HTTP/1.1\r\nHost: localhost\r\n",
+    ] {
+        let mut client = port.client()?;
+        client.send(format!("{head}\r\nINCR orders\r\n").as_bytes())?;
+        let told = String::from_utf8(client.rest()?)?;
+        assert_has(&told, &["-ERR Protocol error: this is no server of HTTP"]);
+    }
+    assert_eq!(port.client()?.say("INCR orders")?, RespValue::Integer(1));
+    Ok(())
+}

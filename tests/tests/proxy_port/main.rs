@@ -1,0 +1,68 @@
+//! Key ports: keys over the Redis protocol, of the program as users run it.
+
+mod beside_redis;
+mod clients;
+mod crash;
+mod hostile;
+mod limits;
+mod requests;
+mod store;
+mod tables;
+
+use std::path::Path;
+
+use keywright_testkit::redis::RespClient;
+use keywright_testkit::{ProxyConfig, ProxyProcess, Result};
+use tempfile::TempDir;
+
+/// A name of each kind.
+const KEYS: &str = "keys = { orders = \"segment:orders\", flakes = \"snowflake\", tokens = \"uuid_v7\", bytes = \"uuid_v4:bytes16\", \
+                    invoices = \"readable:INV\" }\n";
+
+/// A program with one key port, and a store in a file.
+struct Port {
+    config: ProxyConfig,
+    proxy: ProxyProcess,
+    _scratch: TempDir,
+}
+
+impl Port {
+    /// With names of every kind and these lines.
+    fn start(lines: &str) -> Result<Port> {
+        Self::start_with(lines, |config| config)
+    }
+
+    fn start_with(lines: &str, more: impl FnOnce(ProxyConfig) -> ProxyConfig) -> Result<Port> {
+        let scratch = TempDir::new()?;
+        let config = more(config_at(scratch.path(), lines));
+        ProxyProcess::said(&config, &["init"])?;
+        Ok(Port {
+            proxy: ProxyProcess::start(config.clone())?,
+            config,
+            _scratch: scratch,
+        })
+    }
+
+    fn client(&self) -> Result<RespClient> {
+        RespClient::connect(self.proxy.key_port()?)
+    }
+
+    /// A figure, by its name and labels without the listener's.
+    fn metric(&self, series: &str) -> Result<u64> {
+        let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+        let (_, text) = self.proxy.http_get("/metrics")?;
+        let is_it = |line: &&str| {
+            let of = line
+                .strip_prefix(name)
+                .and_then(|rest| rest.strip_prefix('{'));
+            of.is_some_and(|rest| rest.contains(labels))
+        };
+        let line = text.lines().find(is_it);
+        let value = line.and_then(|line| line.rsplit(' ').next());
+        Ok(value.map_or(Ok(0), str::parse)?)
+    }
+}
+
+fn config_at(directory: &Path, lines: &str) -> ProxyConfig {
+    ProxyConfig::key_port(&directory.join("store.db"), &format!("{KEYS}{lines}"))
+}

@@ -1,0 +1,109 @@
+//! Keys of a tag that tables have, too: through SQL and through a key port, and as tables go over to it and leave it.
+
+use std::collections::BTreeSet;
+
+use keywright_testkit::redis::{RespClient, RespValue};
+use keywright_testkit::{
+    Flavour, ProxyConfig, ProxyProcess, Result, Upstream, WAIT_MAX, assert_has, make_store,
+    wait_until,
+};
+
+const NAMES: &str = "keys = { orders = \"segment:orders\" }\n";
+const NATIVE_ROWS: i64 = 3_000;
+
+fn shop(mode: &str, store: &str, server: &Upstream) -> ProxyConfig {
+    let mut config = ProxyConfig::before(server, store);
+    config.rules.push(format!(
+        "table = \"shop.orders\"\ncolumn = \"id\"\nkey = \"segment:orders\"\nmode = \"{mode}\"\n"
+    ));
+    config.key_ports.push(NAMES.to_owned());
+    config
+}
+
+#[test]
+fn sql_and_key_ports_share_a_tag() -> Result<()> {
+    let server = Upstream::start(Flavour::MariaDb)?;
+    server.run(
+        "mysql",
+        "CREATE DATABASE shop; CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+    )?;
+    let store = make_store(&server, "keywright", &[("orders", 1)])?;
+    let proxy = ProxyProcess::start(shop("rewrite", &store, &server))?;
+    let mut wire = proxy.wire("shop")?;
+    let mut client = RespClient::connect(proxy.key_port()?)?;
+    let mut all = BTreeSet::new();
+    for _ in 0..500 {
+        let id = wire
+            .run("INSERT INTO orders (a) VALUES (1)")?
+            .last_insert_id;
+        assert!(all.insert(i64::try_from(id)?));
+        assert!(all.insert(client.say("INCR orders")?.integer()?));
+        // Known before the INSERT.
+        let known = client.say("INCR orders")?.integer()?;
+        assert!(all.insert(known));
+        wire.run(format!("INSERT INTO orders (id, a) VALUES ({known}, 2)"))?;
+    }
+    Ok(())
+}
+
+/// A program that has a key port and no rule takes part in the switch: it gives no key that a table may have natively.
+#[test]
+fn keys_follow_tables_that_go_over_to_the_tag_and_leave_it() -> Result<()> {
+    let server = Upstream::start(Flavour::MariaDb)?;
+    server.run(
+        "mysql",
+        &format!(
+            "CREATE DATABASE shop; CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+             INSERT INTO shop.orders (a) SELECT seq FROM seq_1_to_{NATIVE_ROWS}"
+        ),
+    )?;
+    let store = make_store(&server, "keywright", &[("orders", 1)])?;
+    let mut proxy = ProxyProcess::start(shop("observe", &store, &server))?;
+    let alone = ProxyProcess::start(ProxyConfig {
+        store_url: store.clone(),
+        key_ports: vec![NAMES.to_owned()],
+        ..ProxyConfig::default()
+    })?;
+    let mut clients = [
+        RespClient::connect(proxy.key_port()?)?,
+        RespClient::connect(alone.key_port()?)?,
+    ];
+    // What they have reserved is below the table's own ids.
+    for client in &mut clients {
+        assert!(client.say("INCR orders")?.integer()? < NATIVE_ROWS);
+    }
+    proxy.reload(shop("rewrite", &store, &server))?;
+    // Requests meanwhile wait, and none fails.
+    let mut taken = BTreeSet::new();
+    wait_until("the switch", WAIT_MAX, || {
+        for client in &mut clients {
+            assert!(taken.insert(client.say("INCR orders")?.integer()?));
+        }
+        Ok(proxy.log().contains("what the rule says is in force"))
+    })?;
+    for client in &mut clients {
+        let key = client.say("INCR orders")?.integer()?;
+        assert!(key > NATIVE_ROWS, "{key}");
+        assert!(taken.insert(key));
+    }
+    let mut wire = proxy.wire("shop")?;
+    wire.run("INSERT INTO orders (a) VALUES (1)")?;
+
+    proxy.reload(shop("observe", &store, &server))?;
+    wait_until("the way back", WAIT_MAX, || {
+        let log = proxy.log();
+        Ok(log.matches("what the rule says is in force").count() == 2)
+    })?;
+    for client in &mut clients {
+        let mut refused = RespValue::Null;
+        wait_until("no more keys", WAIT_MAX, || {
+            refused = client.say("INCR orders")?;
+            Ok(refused.error().is_ok())
+        })?;
+        assert_has(
+            refused.error()?,
+            &["KEYS_LEFT tables have left segment:orders"],
+        );
+    }
+    Ok(())
+}
