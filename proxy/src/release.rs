@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 use keywright_session::Pattern;
+use keywright_store::{KeySpec, TagListing};
 
 use crate::config::{Config, Configured};
 use crate::schema::{self, ADMIN_SQL_MODE, Extent, KeyColumn, Origin, quoted_string};
@@ -37,11 +38,24 @@ fn shown(highest: Option<(u64, Origin)>) -> String {
     }
 }
 
-/// What to type, for one rule's pattern or for all rules.
+/// The largest id of a rule's tag that may have been given: also such as no row has. `None`: that is not known.
+fn given(configured: &Configured, tags: &[TagListing]) -> Option<u64> {
+    let KeySpec::Segment(tag) = &configured.spec else {
+        return None;
+    };
+    let its = tags.iter().find(|its| its.tag == tag.as_str());
+    its.map(|its| its.next.saturating_sub(1))
+}
+
+/// What to type, for one rule's pattern or for all rules. `tags` are those of the store, if it can be asked.
 ///
 /// # Errors
 /// No rule has that pattern; a server cannot be asked.
-pub async fn statements(config: &Config, pattern: Option<&str>) -> Result<String> {
+pub async fn statements(
+    config: &Config,
+    pattern: Option<&str>,
+    tags: &[TagListing],
+) -> Result<String> {
     let is_wanted = |configured: &&Configured| {
         pattern.is_none_or(|pattern| written(&configured.rule.table) == pattern)
     };
@@ -81,7 +95,12 @@ pub async fn statements(config: &Config, pattern: Option<&str>) -> Result<String
     }
     for (index, configured) in config.rules.iter().enumerate() {
         if is_wanted(&configured) {
-            of_rule(&mut out, index, configured, &shards);
+            of_rule(
+                &mut out,
+                (index, configured),
+                given(configured, tags),
+                &shards,
+            );
         }
     }
     Ok(out)
@@ -91,7 +110,12 @@ fn written(pattern: &Pattern) -> String {
     format!("{}.{}", pattern.schema(), pattern.table())
 }
 
-fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Shard]) {
+fn of_rule(
+    out: &mut String,
+    (index, configured): (usize, &Configured),
+    given: Option<u64>,
+    shards: &[Shard],
+) {
     let columns = || shards.iter().flat_map(|shard| shard.of_rule(index));
     let tables = columns().count();
     let highest = columns()
@@ -134,7 +158,19 @@ fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Sh
             "--    A server counts for each table by itself: ids are unique within a table from now on, no longer over all {tables}."
         );
     }
-    let highest = highest.map_or(0, |(id, _)| id);
+    let _ = match given {
+        Some(given) => writeln!(
+            out,
+            "--    Its tag may have given ids up to {given}, also such as no row has yet (SELECT NEXT VALUE FOR): counters go on above that.\n\
+             --    Where proxies went on giving keys, print this again behind step 2."
+        ),
+        None => writeln!(
+            out,
+            "--    Keys that no row has yet (SELECT NEXT VALUE FOR) are not known here: let them get their rows before."
+        ),
+    };
+    let floor = given.unwrap_or(0);
+    let highest = highest.map_or(0, |(id, _)| id).max(floor);
     if highest >= DOUBLE_MAX {
         let _ = writeln!(
             out,
@@ -143,7 +179,11 @@ fn of_rule(out: &mut String, index: usize, configured: &Configured, shards: &[Sh
         );
     }
     for (number, shard) in shards.iter().enumerate() {
-        of_shard(out, index, shard, (number + 1, shards.len()), highest);
+        let floor = match shards.len() {
+            1 => floor,
+            _ => highest,
+        };
+        of_shard(out, index, shard, (number + 1, shards.len()), floor);
     }
     let _ = writeln!(
         out,
@@ -156,15 +196,13 @@ fn of_shard(
     index: usize,
     shard: &Shard,
     (number, shards): (usize, usize),
-    highest: u64,
+    floor: u64,
 ) {
     if shard.of_rule(index).next().is_none() {
         return;
     }
     let _ = writeln!(out, "-- On {} (listener {}):", shard.upstream, shard.bind);
-    let mut floor = 0;
     if shards > 1 {
-        floor = highest;
         let _ = writeln!(
             out,
             "-- So that {shards} servers do not give the same ids, each takes one id of {shards}, from above the highest of all. This is for all\n\

@@ -18,7 +18,7 @@ use mysql_async::{Conn, Opts};
 
 use error::StoreError;
 use facts::ServerFacts;
-use file::{FileEngine, FileLink, FileSettings};
+use file::{FileEngine, FileError, FileLink, FileSettings};
 use postgres::{PostgresLink, PostgresSettings};
 use value::{Row, Value};
 use words::Words;
@@ -77,6 +77,14 @@ impl Engine {
         match self {
             Self::MySql(_) => i64::MAX.cast_unsigned(),
             Self::Postgres(_) | Self::File(_) => i64::MAX.cast_unsigned() - 1,
+        }
+    }
+
+    /// The error of a transaction that has taken so long.
+    pub(crate) fn late(&self, ms: u64) -> StoreError {
+        match self {
+            Self::MySql(_) | Self::Postgres(_) => StoreError::TimedOut { ms },
+            Self::File(_) => FileError::Late { ms }.into(),
         }
     }
 
@@ -250,5 +258,24 @@ impl Link {
         values: Vec<Value>,
     ) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, values).await?.into_iter().next())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_does_not_answer_is_no_server() -> Result<(), &'static str> {
+        let settings = FileSettings {
+            path: "/store.db".into(),
+            any_file_system: false,
+        };
+        let engine = Engine::new(&EngineSettings::File(settings), 2_000);
+        let late = engine.late(2_000);
+        assert_eq!(late.to_string(), "no answer within 2000 ms");
+        let hint = late.hint().ok_or("no hint")?;
+        assert!(hint.contains("disk") && !hint.contains("server"), "{hint}");
+        Ok(())
     }
 }

@@ -92,7 +92,7 @@ impl Store {
         };
         let result = match timeout(Duration::from_millis(ms), run).await {
             Ok(result) => result,
-            Err(_) => Err(StoreError::TimedOut { ms }),
+            Err(_) => Err(self.engine().late(ms)),
         };
         self.note(match &result {
             Ok(_) => true,
@@ -153,7 +153,7 @@ impl Store {
         let login = Link::connect(&engine);
         match timeout(Duration::from_millis(ms), login).await {
             Ok(result) => result.map(|_| ()),
-            Err(_) => Err(StoreError::TimedOut { ms }),
+            Err(_) => Err(engine.late(ms)),
         }
     }
 

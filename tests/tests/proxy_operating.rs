@@ -72,6 +72,12 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
             .wire("back_0")?
             .run(format!("INSERT INTO {table} (a) VALUES (1), (2)"))?;
     }
+    // An application has asked for keys, and not yet used them.
+    let held = proxy.wire("back_0")?.rows("SELECT NEXT 5 VALUES FOR t")?;
+    let held = held
+        .concat()
+        .last()
+        .map_or(Ok(0), |key| key.parse::<u64>())?;
     proxy
         .wire("back_0")?
         .run("INSERT INTO small (id) VALUES (2147483647)")?;
@@ -98,14 +104,10 @@ fn the_way_back_is_told(flavour: Flavour) -> Result<()> {
     server.run("mysql", &reported)?;
     for (table, next) in [("t", None), ("`it's`", None), ("small", Some(AT_FENCE))] {
         let mut wire = server.wire("back_0")?;
-        let highest = wire
-            .rows(format!("SELECT MAX(id) FROM {table}"))?
-            .concat()
-            .concat();
         let inserted = wire.query(format!("INSERT INTO {table} (a) VALUES (3)"))?;
         match (inserted.as_slice(), next) {
             ([Reply::Done(done)], None) => {
-                assert_eq!(done.last_insert_id, highest.parse::<u64>()? + 1, "{table}");
+                assert!(done.last_insert_id > held, "{table}: {done:?}, {held}");
             }
             ([Reply::Failed(fault)], Some(errnos)) => assert!(errnos.contains(&fault.errno)),
             (other, _) => panic!("{table}: {other:?}"),

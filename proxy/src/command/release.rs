@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
+use keywright_proxy::release::statements;
 
 use super::{File, runtime};
 
@@ -16,11 +17,12 @@ pub(crate) struct Release {
 
 impl Release {
     pub(crate) fn run(&self) -> Result<()> {
-        let config = self.file.load()?;
-        let report = runtime()?.block_on(keywright_proxy::release::statements(
-            &config,
-            self.rule.as_deref(),
-        ))?;
+        let (config, keys) = self.file.open()?;
+        let report = runtime()?.block_on(async {
+            // It may be gone already.
+            let tags = keys.tags().await.unwrap_or_default();
+            statements(&config, self.rule.as_deref(), &tags).await
+        })?;
         print!("{report}");
         Ok(())
     }

@@ -1,17 +1,7 @@
 //! Keys that are asked for before a statement.
 
-use super::grammar::Writer;
+use super::grammar::{Ask, Writer};
 use super::tables::Table;
-
-/// A statement that asks for keys of a table. There is none natively: a query with as many rows stands for it.
-#[derive(Debug)]
-pub(super) struct Ask {
-    pub(super) text: String,
-    /// The query.
-    pub(super) native: String,
-    /// It is prepared, and executed twice.
-    pub(super) is_prepared: bool,
-}
 
 impl Writer<'_> {
     pub(super) fn ask(&mut self, table: &Table) -> Ask {

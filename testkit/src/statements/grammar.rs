@@ -4,7 +4,6 @@ use std::fmt;
 
 use fastrand::Rng;
 
-use super::asks::Ask;
 use super::changes::Change;
 use super::tables::{Role, TABLES, Table};
 use super::values::{bound, bound_key, choose, key, number, text};
@@ -127,6 +126,16 @@ impl Case {
             is_late,
         }
     }
+}
+
+/// A statement that asks for keys of a table. There is none natively: a query with as many rows stands for it.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) text: String,
+    /// The query.
+    pub(super) native: String,
+    /// It is prepared, and executed twice.
+    pub(super) is_prepared: bool,
 }
 
 pub(super) struct Writer<'a> {

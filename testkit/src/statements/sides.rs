@@ -5,10 +5,9 @@ use std::fmt;
 
 use anyhow::Context;
 
-use super::asks::Ask;
 use super::changes::procedure;
 use super::copies::sources;
-use super::grammar::Case;
+use super::grammar::{Ask, Case};
 use super::tables::TABLES;
 use crate::corpus::transcript::{Ranks, show_fault, show_replies, show_row, show_statement};
 use crate::corpus::{KEY_FIRST, KEY_SPACE_SIZE, KEY_SPACES};

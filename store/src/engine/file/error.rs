@@ -23,6 +23,8 @@ pub(crate) enum FileError {
     Full,
     #[error("another program has held its lock for more than {ms} ms")]
     Busy { ms: u64 },
+    #[error("no answer within {ms} ms")]
+    Late { ms: u64 },
     /// It was made elsewhere, so that its original may be in use.
     #[error("it was copied or moved: {0}")]
     Moved(String),
@@ -128,6 +130,9 @@ impl FileError {
             }
             Self::Full => Some("make room: it goes on by itself"),
             Self::Busy { ms: _ } => Some("is a program stopped that uses the file?"),
+            Self::Late { ms: _ } => {
+                Some("is the disk slow, or a program stopped that uses the file?")
+            }
             Self::Moved(_) => Some(
                 "if the other file is used no more: keywright init --accept-moved-file; if it was used since, keywright advance, too",
             ),
