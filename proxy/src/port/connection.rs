@@ -17,7 +17,7 @@ use crate::connection::stream::Stream;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::port::CutOff;
 use crate::port::keys::PortKeys;
-use crate::port::session::{PortContext, Session, request_bytes_max};
+use crate::port::session::{Halt, PortContext, Session, request_bytes_max};
 use crate::status::Status;
 
 /// So much room for replies is kept while none are there, bytes.
@@ -135,47 +135,58 @@ impl Connection {
     /// Goes on until the connection ends, and says why it did if the client did not want it.
     fn poll(&mut self, waker: &mut Context<'_>) -> Poll<io::Result<Option<CutOff>>> {
         loop {
-            let has_more = self.serve(waker);
+            let halt = self.serve(waker);
             let is_written = self.poll_write(waker)?.is_ready();
-            if let Some(why) = self.session.ends()
-                && is_written
-            {
-                return Poll::Ready(Ok(why));
-            }
-            if has_more {
-                // When others had their turn.
-                waker.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            if self.session.reads() && !self.is_full() {
-                if self.stopping.poll(waker) {
-                    self.session.end(None);
-                    continue;
+            match halt {
+                Halt::End => {
+                    if let Some(why) = self.session.ends()
+                        && is_written
+                    {
+                        return Poll::Ready(Ok(why));
+                    }
                 }
-                if self.poll_read(waker)?.is_ready() {
-                    continue;
+                Halt::Turn => {
+                    waker.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                // There is room again.
+                Halt::Full if !self.is_full() => continue,
+                Halt::Full | Halt::Keys => {}
+                Halt::Dry => {
+                    if self.stopping.poll(waker) {
+                        self.session.end(None);
+                        continue;
+                    }
+                    if self.poll_read(waker)?.is_ready() {
+                        continue;
+                    }
                 }
             }
             return self.poll_alarms(waker).map(|why| Ok(Some(why)));
         }
     }
 
-    /// Carries out what was read, as far as it is there whole. True: there is more, but others are to have their turn.
-    fn serve(&mut self, waker: &mut Context<'_>) -> bool {
+    /// Carries out what was read, as far as it is there whole.
+    fn serve(&mut self, waker: &mut Context<'_>) -> Halt {
         self.output.compact();
-        let out = &mut self.output.bytes;
-        let has_keys = self.session.poll_keys(out, &self.context.keys, waker);
-        if has_keys.is_pending() || !self.session.reads() || self.is_full() {
-            return false;
+        loop {
+            let out = &mut self.output.bytes;
+            if self
+                .session
+                .poll_keys(out, &self.context.keys, waker)
+                .is_pending()
+            {
+                return Halt::Keys;
+            }
+            let served = self
+                .session
+                .serve(self.input.unread(), out, &mut self.context);
+            self.input.take(served.bytes);
+            // Keys that are waited for have to be asked for once, to be woken.
+            if served.halt != Halt::Keys {
+                return served.halt;
+            }
         }
-        let served = self.session.serve(
-            self.input.unread(),
-            &mut self.output.bytes,
-            &mut self.context,
-        );
-        self.input.take(served.bytes);
-        // A request that waits for keys has to be asked for them once, to be woken.
-        served.has_more || self.session.waits()
     }
 
     /// Whether so much waits to be read by the client that nothing more is read of it.

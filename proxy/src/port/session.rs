@@ -104,8 +104,23 @@ enum Outcome {
 pub(super) struct Served {
     /// Bytes that are done with.
     pub(super) bytes: usize,
-    /// More may be carried out when others had their turn.
-    pub(super) has_more: bool,
+    /// Why no more of them are.
+    pub(super) halt: Halt,
+}
+
+/// Why no more requests are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Halt {
+    /// There is none that is there whole.
+    Dry,
+    /// Others are to have their turn.
+    Turn,
+    /// There is no room for replies.
+    Full,
+    /// One waits for keys.
+    Keys,
+    /// The connection ends.
+    End,
 }
 
 /// What a request with this limit may be.
@@ -139,11 +154,6 @@ impl Session {
         matches!(self.phase, Phase::Serving)
     }
 
-    /// Whether a request waits for keys.
-    pub(super) fn waits(&self) -> bool {
-        matches!(self.phase, Phase::Waiting(_, _))
-    }
-
     /// Whether it ends when all is written, and why, if not as the client wanted.
     pub(super) fn ends(&self) -> Option<Option<CutOff>> {
         match self.phase {
@@ -172,15 +182,20 @@ impl Session {
         context.refresh();
         let mut bytes = 0_usize;
         let mut requests = 0_u32;
-        let has_more = loop {
-            if !self.reads() || out.len() >= self.limits.output_bytes_max {
-                break false;
+        let halt = loop {
+            match self.phase {
+                Phase::Serving => {}
+                Phase::Waiting(_, _) => break Halt::Keys,
+                Phase::Ending(_) => break Halt::End,
+            }
+            if out.len() >= self.limits.output_bytes_max {
+                break Halt::Full;
             }
             if requests >= self.limits.pipeline_requests_max {
-                break true;
+                break Halt::Turn;
             }
             match self.reader.read(input.get(bytes..).unwrap_or_default()) {
-                Ok(Read::Incomplete) => break false,
+                Ok(Read::Incomplete) => break Halt::Dry,
                 Ok(Read::Request(request)) => {
                     requests = requests.saturating_add(1);
                     bytes = bytes.saturating_add(request.bytes());
@@ -201,7 +216,7 @@ impl Session {
             }
         };
         context.keys.figures.requests(u64::from(requests));
-        Served { bytes, has_more }
+        Served { bytes, halt }
     }
 
     /// What it sent is no request: what is behind it cannot be told.

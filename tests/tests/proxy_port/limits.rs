@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::thread;
 use std::time::Duration;
 
 use keywright_testkit::redis::{RespClient, RespValue};
@@ -163,4 +164,60 @@ fn lines_behind_a_request_of_http_are_not_carried_out() -> Result<()> {
     }
     assert_eq!(port.client()?.say("INCR orders")?, RespValue::Integer(1));
     Ok(())
+}
+
+/// With the smallest limits nothing is lost and nothing hangs, however requests are cut and replies are read.
+#[test]
+fn small_limits_change_nothing_but_the_pace() -> Result<()> {
+    const REQUESTS: usize = 3_000;
+    let port =
+        Port::start("output_bytes_max = 64\npipeline_requests_max = 1\nbulk_bytes_max = 300\n")?;
+    thread::scope(|scope| {
+        let clients = (0..6).map(|seed| {
+            let mut reader = port.client()?;
+            let mut writer = reader.stream().try_clone()?;
+            let mut random = fastrand::Rng::with_seed(seed);
+            let words: Vec<Option<String>> = (0..REQUESTS)
+                .map(|_| (random.u8(..3) > 0).then(|| "x".repeat(random.usize(..300))))
+                .collect();
+            let sent = words.clone();
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed + 100);
+                let requests = sent.iter().map(|word| match word {
+                    Some(word) => RespClient::written(&["ECHO", word]),
+                    None => RespClient::written(&["INCRBY", "orders", "7"]),
+                });
+                let bytes: Vec<u8> = requests.flatten().collect();
+                let mut rest = bytes.as_slice();
+                while !rest.is_empty() {
+                    let (piece, behind) = rest.split_at(random.usize(1..2_000).min(rest.len()));
+                    if writer.write_all(piece).is_err() {
+                        return;
+                    }
+                    rest = behind;
+                }
+            });
+            Ok(scope.spawn(move || -> Result<()> {
+                let mut last = 0;
+                for word in words {
+                    match (word, reader.read()?) {
+                        (Some(word), reply) => assert_eq!(reply, RespValue::Bulk(word)),
+                        (None, reply) => {
+                            let number = reply.integer()?;
+                            assert!(number > last, "{number} {last}");
+                            last = number;
+                        }
+                    }
+                }
+                Ok(())
+            }))
+        });
+        let clients: Vec<_> = clients.collect::<Result<_>>()?;
+        clients
+            .into_iter()
+            .try_for_each(|client| match client.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+    })
 }
