@@ -374,6 +374,9 @@ fn follow_generations(keys: &Keys, standing: &Standing) {
     for (space, generation) in followed.filter(|(space, _)| in_force.contains(space)) {
         keys.follow(space, *generation);
     }
+    for (tag, id) in &standing.key_space_ids {
+        keys.meet(tag, id);
+    }
 }
 
 /// What is in force, as the store says it.

@@ -40,6 +40,7 @@ fn standing(config: &Config, leaves: &str, next: Option<&str>, attempt: u64) -> 
         age_ms: 0,
         rules: vec![rule(0, "one", next), rule(1, leaves, None)],
         generations: vec![(space("one"), attempt), (space("two"), attempt)],
+        key_space_ids: Vec::new(),
         peers: Vec::new(),
     }
 }

@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS keywright_segment (
     rate_per_s     BIGINT, -- ids per second that all proxies together used then
     generation     BIGINT NOT NULL DEFAULT 0, -- counts how often tables went over to the tag, or left it; ranges of an older one are worthless
     first_id       BIGINT, -- the first id that tables could get when they first went over to the tag; NULL: none ever did
+    key_space_id   TEXT NOT NULL DEFAULT '', -- drawn when the tag was made: a tag of another store, or one made anew, is another key space
     PRIMARY KEY (tag)
 );
 

@@ -82,10 +82,14 @@ impl Dialect {
         match self {
             Self::Keywright => {
                 "hi AS number, id_max, step, step_min, step_max, cover_s, refill_percent, \
-                 server, reserved_ids, reserved_ms, rate_per_s, generation"
+                 server, reserved_ids, reserved_ms, rate_per_s, generation, key_space_id"
             }
-            Self::Leaf | Self::IdGenerator => "max_id AS number, step, 0 AS generation",
-            Self::Tinyid => "max_id AS number, step, delta, remainder, 0 AS generation",
+            Self::Leaf | Self::IdGenerator => {
+                "max_id AS number, step, 0 AS generation, '' AS key_space_id"
+            }
+            Self::Tinyid => {
+                "max_id AS number, step, delta, remainder, 0 AS generation, '' AS key_space_id"
+            }
         }
     }
 

@@ -262,6 +262,13 @@ impl Keys {
         }
     }
 
+    /// The store says which key space a tag is: where that is another one than before, what was reserved is dropped.
+    pub fn meet(&self, tag: &Tag, key_space_id: &str) {
+        let sources = self.sources();
+        let of_tag = sources.segments.iter().filter(|((name, _), _)| name == tag);
+        of_tag.for_each(|(_, supply)| supply.meet(key_space_id));
+    }
+
     /// The clean stop. No key is issued from now on; leases are given up, rests of ranges are handed back, to be used
     /// first by whoever starts next. Takes no longer than four transactions in the store may.
     pub async fn hand_back(&self) {

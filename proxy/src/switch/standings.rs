@@ -70,6 +70,7 @@ mod tests {
                 rule("a.c", None, Some(Some(tag("c")))),
                 rule("a.d", None, None),
             ],
+            key_space_ids: Vec::new(),
             generations: vec![
                 (tag("a"), 1),
                 (tag("b"), 1),

@@ -36,6 +36,8 @@ struct Held {
     origin: Origin,
     /// The tag's generation that is followed: that of the first range, until [`SegmentSupply::follow`] says another.
     generation: Option<u64>,
+    /// That of the first range, ever after.
+    key_space: Option<Arc<str>>,
 }
 
 /// Where the ranges in the buffer were reserved.
@@ -58,6 +60,7 @@ impl SegmentSupply {
             state: Mutex::new(Held {
                 origin: Origin::Nowhere,
                 generation: None,
+                key_space: None,
             }),
         }
     }
@@ -96,9 +99,10 @@ impl SegmentSupply {
     /// Everything that is left and may be handed back; it cannot be taken any more.
     pub(crate) fn take_rest(&self) -> Vec<Rest> {
         let ranges = self.buffer.take_rest();
-        let (origin, generation) = {
+        let (origin, generation, key_space) = {
             let held = self.held();
-            (held.origin.clone(), held.generation)
+            let key_space = held.key_space.clone().unwrap_or_default();
+            (held.origin.clone(), held.generation, key_space)
         };
         match (self.residue.get(), origin) {
             (Some(residue), Origin::Server(server)) => ranges
@@ -109,6 +113,7 @@ impl SegmentSupply {
                     end: residue.id_of(end.saturating_sub(1)).saturating_add(1),
                     server: server.clone(),
                     generation: generation.unwrap_or(0),
+                    key_space: Arc::clone(&key_space),
                 })
                 .collect(),
             (Some(_) | None, Origin::Nowhere | Origin::Several | Origin::Server(_)) => Vec::new(),
@@ -127,6 +132,26 @@ impl SegmentSupply {
             let _ = self.buffer.take_rest();
         }
         self.demand.begin_anew();
+    }
+
+    /// The store says which key space the tag is. What is left of another one is dropped: it may be given again.
+    pub(crate) fn meet(&self, key_space: &str) {
+        let held = self.held();
+        if held
+            .key_space
+            .as_deref()
+            .is_none_or(|known| known == key_space)
+        {
+            return;
+        }
+        self.drop_rest(&held);
+    }
+
+    /// Nothing is published meanwhile.
+    fn drop_rest(&self, _: &Held) {
+        if !self.buffer.take_rest().is_empty() {
+            warn!(tag = %self.tag, "dropped what was reserved: the tag is another one in the store now");
+        }
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Held> {
@@ -193,6 +218,11 @@ async fn refill(supply: &SegmentSupply, store: &Store, state: &mut Refilling, ne
                 supply.demand.failed(failure, 0, Outlook::MayPass);
                 return false;
             }
+            Ok(Err(Denied::AnotherKeySpace(failure))) => {
+                supply.drop_rest(&supply.held());
+                supply.demand.failed(failure, 0, Outlook::Stays);
+                return false;
+            }
             Ok(Err(Denied::Other(failure))) => {
                 supply.demand.failed(failure, 0, Outlook::Stays);
                 return false;
@@ -225,6 +255,10 @@ async fn reserve(
         .residue
         .get()
         .map_or(0, |residue| floor_of(*residue, supply.buffer.hi()));
+    let (generation, key_space) = {
+        let held = supply.held();
+        (held.generation, held.key_space.clone())
+    };
     let request = ReservationRequest {
         store,
         tag: &supply.tag,
@@ -235,7 +269,8 @@ async fn reserve(
         steps: state.steps,
         uptime_ms: u64::try_from(state.began.elapsed().as_millis()).unwrap_or(u64::MAX),
         returned: state.look_for_returned,
-        generation: supply.held().generation,
+        generation,
+        key_space,
     };
     let result = store.run(request).await;
     result.map_err(|error| store.failure(&error))
@@ -275,6 +310,7 @@ fn accept(supply: &SegmentSupply, state: &mut Refilling, granted: &Granted) -> b
         return true;
     }
     held.generation = Some(granted.generation);
+    held.key_space = Some(Arc::clone(&granted.key_space));
     held.origin = match &held.origin {
         Origin::Nowhere => Origin::Server(granted.server.clone()),
         Origin::Server(server) if *server == granted.server => held.origin.clone(),

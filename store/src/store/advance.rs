@@ -70,7 +70,11 @@ impl AdvanceTag {
         let identity = link.server.identity.clone();
         let row = match read_row(store, &found, &identity, tag, Residue::ALL)? {
             Ok((row, _)) => row,
-            Err(Denied::Other(failure) | Denied::Superseded(failure)) => return Ok(Err(failure)),
+            Err(
+                Denied::Other(failure)
+                | Denied::Superseded(failure)
+                | Denied::AnotherKeySpace(failure),
+            ) => return Ok(Err(failure)),
             Err(Denied::Exhausted(exhausted)) => {
                 let message = format!("tag \"{tag}\" is {exhausted}");
                 return Ok(Err(Failure::new(Cause::TagExhausted, message)));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use keywright_core::Tag;
 
 use super::tag_request::ReservationRequest;
+use super::tag_rows::key_space;
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::reserve::{Returned, choose_returned};
 
@@ -101,18 +102,20 @@ pub(crate) struct Rest {
     pub(crate) server: String,
     /// The tag's generation then.
     pub(crate) generation: u64,
+    /// The tag's key space.
+    pub(crate) key_space: Arc<str>,
 }
 
 impl Transaction<usize> for Return {
     /// One transaction. A rest that was reserved on another server than this one is dropped: nothing says that this one has
-    /// its reservation. So is one of an older generation: what it holds may be in the tables since.
+    /// its reservation. So is one of an older generation, or of another key space: what it holds may be in the tables since.
     async fn run(self, link: &mut Link) -> Result<usize, StoreError> {
         let table = self.store.segment_table.plain();
         link.begin().await?;
         let here = link.server.identity.clone();
         let mut returned = 0;
         for rest in self.rests.iter().filter(|rest| rest.server == here) {
-            if self.generation_of(rest, link).await? != Some(rest.generation) {
+            if !self.is_good(rest, link).await? {
                 continue;
             }
             let insert = "INSERT INTO keywright_returned (segment_table, tag, start_id, end_id, generation, server) \
@@ -128,10 +131,13 @@ impl Transaction<usize> for Return {
 }
 
 impl Return {
-    /// The generation of a rest's tag, whose row is locked until the transaction ends; `None`: there is no such tag.
-    async fn generation_of(&self, rest: &Rest, link: &mut Link) -> Result<Option<u64>, StoreError> {
+    /// Whether a rest is of its tag as that is now, whose row is locked until the transaction ends.
+    async fn is_good(&self, rest: &Rest, link: &mut Link) -> Result<bool, StoreError> {
         let select = self.store.select_row();
-        let row = link.first(select, values![rest.tag.as_str()]).await?;
-        row.map(|row| column(&row, "generation")).transpose()
+        let Some(row) = link.first(select, values![rest.tag.as_str()]).await? else {
+            return Ok(false);
+        };
+        let generation: u64 = column(&row, "generation")?;
+        Ok(generation == rest.generation && key_space(&row)? == rest.key_space)
     }
 }

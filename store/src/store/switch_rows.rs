@@ -136,7 +136,7 @@ impl Transaction<Standing> for ReadStanding {
             words.since_ms("seen_at")
         );
         let tags = format!(
-            "SELECT tag, generation FROM {} ORDER BY tag",
+            "SELECT tag, generation, key_space_id FROM {} ORDER BY tag",
             self.store.segment_table
         );
         let (rules, servers) = (RULES.to_owned(), SERVERS.to_owned());
@@ -161,6 +161,7 @@ impl Transaction<Standing> for ReadStanding {
             age_ms: 0,
             rules: rules.into_iter().map(|(rule, _)| rule).collect(),
             generations: Vec::with_capacity(tags.len().saturating_add(1)),
+            key_space_ids: Vec::with_capacity(tags.len()),
             peers: Vec::with_capacity(peers.len()),
         };
         if let Some(row) = switch {
@@ -175,6 +176,8 @@ impl Transaction<Standing> for ReadStanding {
             let text: String = column(row, "tag")?;
             let tag = Tag::parse(&text).map_err(|_| wrong("tag", text))?;
             let generation = column(row, "generation")?;
+            let id = column(row, "key_space_id")?;
+            standing.key_space_ids.push((tag.clone(), id));
             standing.generations.push((KeySpace::Tag(tag), generation));
         }
         for row in &peers {

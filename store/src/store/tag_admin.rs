@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use keywright_core::{Step, Tag};
+use uuid::Uuid;
 
 use super::{Link, Store, StoreError, Transaction, column, values};
 
@@ -65,8 +66,8 @@ impl Transaction<bool> for CreateTag {
         let options = &self.options;
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
-             server, reserved_ids, reserved_ms, rate_per_s) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0)",
+             server, reserved_ids, reserved_ms, rate_per_s, key_space_id) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, 0, ?)",
             self.store.segment_table,
             self.store.words.now_ms()
         );
@@ -83,6 +84,7 @@ impl Transaction<bool> for CreateTag {
             // A replica that has the tag and not its first reservation leaves a gap, too.
             link.server.identity.as_str(),
             options.step.get().saturating_mul(2),
+            Uuid::new_v4().simple().to_string(),
         ];
         let is_new = match link.change(insert, values).await {
             Ok(_) => true,

@@ -1,5 +1,7 @@
 //! What is asked of a tag's row, and what comes of it.
 
+use std::sync::Arc;
+
 use keywright_core::{Tag, TagExhausted};
 
 use super::Store;
@@ -28,6 +30,8 @@ pub(crate) struct ReservationRequest<'a> {
     pub(crate) returned: bool,
     /// The tag's generation that the caller follows; `None`: whatever it is.
     pub(crate) generation: Option<u64>,
+    /// The key space of which the caller has had ranges; `None`: it has had none yet.
+    pub(crate) key_space: Option<Arc<str>>,
 }
 
 /// A range that is durably ours.
@@ -45,6 +49,8 @@ pub(crate) struct Granted {
     pub(crate) was_returned: bool,
     /// The tag's generation.
     pub(crate) generation: u64,
+    /// The tag's key space.
+    pub(crate) key_space: Arc<str>,
 }
 
 /// Why the store said no, for certain.
@@ -53,5 +59,7 @@ pub(crate) enum Denied {
     Exhausted(TagExhausted),
     /// The caller follows another generation of the tag.
     Superseded(Failure),
+    /// The caller has ranges of another key space.
+    AnotherKeySpace(Failure),
     Other(Failure),
 }

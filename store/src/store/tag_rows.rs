@@ -1,11 +1,13 @@
 //! Reserving: one transaction on a tag's row.
 
+use std::sync::Arc;
+
 use keywright_core::{Cause, Tag};
 
 use super::returned::{Worthless, discard, take_returned};
 use super::tag_read::read_row;
 use super::tag_request::{Denied, Granted, ReservationRequest};
-use super::{Link, Store, StoreError, Transaction, column, values};
+use super::{Link, Row, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
@@ -43,10 +45,15 @@ async fn reserve(
         [] => return Ok(Err(Denied::Other(unknown(store, request.tag)))),
         [_, ..] => return Ok(Err(ambiguous(store, request.tag))),
     };
-    let generation = match rows.first() {
-        Some(row) => column(row, "generation")?,
-        None => 0,
+    let (generation, key_space) = match rows.first() {
+        Some(row) => (column(row, "generation")?, key_space(row)?),
+        None => (0, Arc::default()),
     };
+    if let Some(known) = &request.key_space
+        && *known != key_space
+    {
+        return Ok(Err(Denied::AnotherKeySpace(another_key_space(request.tag))));
+    }
     if let Some(followed) = request
         .generation
         .filter(|followed| *followed != generation)
@@ -85,6 +92,7 @@ async fn reserve(
             gap: 0,
             was_returned: true,
             generation,
+            key_space,
         }));
     }
     let reservation = match plan_reservation(&row, &ask) {
@@ -107,6 +115,7 @@ async fn reserve(
         gap: reservation.gap,
         was_returned: false,
         generation,
+        key_space,
     }))
 }
 
@@ -146,6 +155,23 @@ async fn write(
         Some(Ok(number)) if number == reservation.number => Ok(()),
         Some(Ok(_) | Err(_)) | None => Err(StoreError::NotLocked),
     }
+}
+
+/// The id that was drawn when the tag was made; it has none in other systems' tables, or where it was made by hand.
+pub(super) fn key_space(row: &Row) -> Result<Arc<str>, StoreError> {
+    let id: String = column(row, "key_space_id")?;
+    Ok(id.into())
+}
+
+/// What the caller has of the other one may be given here again: it is dropped, and nothing is taken before somebody has looked.
+fn another_key_space(tag: &Tag) -> Failure {
+    let failure = Failure::new(
+        Cause::BoundDamaged,
+        format!(
+            "tag \"{tag}\" is another one in the store now than before: it was made anew, or the store was"
+        ),
+    );
+    failure.hint("keywright advance above all that was given, if that is not done yet; then start the program again")
 }
 
 /// Others may have used what lies above the number, so only somebody who knows how far ids were given can mend it.

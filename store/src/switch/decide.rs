@@ -122,6 +122,7 @@ mod tests {
             age_ms,
             rules: Vec::new(),
             generations: Vec::new(),
+            key_space_ids: Vec::new(),
             peers,
         }
     }

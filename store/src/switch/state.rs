@@ -1,5 +1,7 @@
 //! What the store holds of the switch, and what programs let each other know through it.
 
+use keywright_core::Tag;
+
 use crate::switch::space::KeySpace;
 
 /// How far the attempt is that is under way.
@@ -85,6 +87,8 @@ pub struct Standing {
     pub rules: Vec<InForce>,
     /// Generations of all tags, and of snowflake ids.
     pub generations: Vec<(KeySpace, u64)>,
+    /// Key space ids of all tags.
+    pub key_space_ids: Vec<(Tag, String)>,
     /// Programs that were heard of.
     pub peers: Vec<Peer>,
 }

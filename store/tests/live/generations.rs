@@ -1,8 +1,8 @@
 //! A tag's generation: ranges of an older one are neither reserved nor handed back nor used.
 
 use keywright_core::Cause;
-use keywright_store::RawStoreSettings;
-use keywright_store::switch::KeySpace;
+use keywright_store::switch::{KeySpace, Switchboard};
+use keywright_store::{RawStoreSettings, Remaining};
 use keywright_testkit::Result;
 
 use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_steps, tag, until};
@@ -10,6 +10,7 @@ use crate::common::{Engine, Schema, on_engines, open, runtime, segment, small_st
 on_engines!(
     ranges_of_an_older_generation_are_worth_nothing,
     a_rest_of_an_older_generation_is_not_taken_out,
+    a_tag_that_was_made_anew_is_another_one,
 );
 
 fn ranges_of_an_older_generation_are_worth_nothing(engine: Engine) -> Result<()> {
@@ -74,6 +75,47 @@ fn a_rest_of_an_older_generation_is_not_taken_out(engine: Engine) -> Result<()> 
         let second = open(&raw)?;
         let keys = second.source(&segment("orders"))?.take(1, true).await?;
         assert_eq!(keys.number(0), Some(100_000));
+        Ok(())
+    })
+}
+
+/// Somebody makes the store anew while a program has ranges of the old one: these begin again in the new one.
+fn a_tag_that_was_made_anew_is_another_one(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_made_anew")?;
+    runtime()?.block_on(async {
+        let [heard, unheard] = [open(&schema.raw())?, open(&schema.raw())?];
+        heard.init().await?;
+        heard.create_tag(&tag("orders"), &small_steps(100)).await?;
+        let mut sources = Vec::new();
+        for keys in [&heard, &unheard] {
+            let source = keys.source(&segment("orders"))?;
+            source.take(1, true).await?;
+            sources.push(source);
+        }
+        schema.sql("DELETE FROM keywright_segment")?;
+        let owner = open(&schema.raw())?;
+        owner.create_tag(&tag("orders"), &small_steps(100)).await?;
+        // As programs do that follow what is in force.
+        for (tag, id) in Switchboard::new(&heard).standing().await?.key_space_ids {
+            heard.meet(&tag, &id);
+        }
+        let refused = sources[0].take(1, true).await.unwrap_err();
+        assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+        assert!(refused.to_string().contains("is another one"), "{refused}");
+        // Others hear of it when they reserve.
+        let refused = loop {
+            if let Err(refused) = sources[1].take(1, true).await {
+                break refused;
+            }
+        };
+        assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
+        assert_eq!(unheard.stats()[0].remaining, Remaining::Keys(0));
+        for keys in [&heard, &unheard] {
+            keys.hand_back().await;
+        }
+        assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 0);
+        let fresh = owner.source(&segment("orders"))?.take(1, true).await?;
+        assert_eq!(fresh.number(0), Some(1));
         Ok(())
     })
 }

@@ -37,6 +37,7 @@ fn granted(residue: Residue, start: u64, end: u64) -> Granted {
         gap: 0,
         was_returned: false,
         generation: 0,
+        key_space: "k".into(),
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) const SEGMENT: Shape = Shape {
         ("rate_per_s", "bigint"),
         ("generation", "bigint"),
         ("first_id", "bigint"),
+        ("key_space_id", "varchar"),
         (UPDATED_AT, "timestamp"),
     ],
 };
