@@ -195,6 +195,25 @@ fn a_file_that_was_replaced_is_not_written_to() -> Result<()> {
     })
 }
 
+/// Its log lies beside the file, not beside the link.
+#[test]
+fn a_link_to_a_file_is_followed() -> Result<()> {
+    let schema = Schema::of(Engine::File, "symlinked")?;
+    runtime()?.block_on(async {
+        let log = IssuedLog::default();
+        drop(used(&schema, &log).await?);
+        let elsewhere = tempfile::tempdir()?;
+        let link = elsewhere.path().join("link.db");
+        std::os::unix::fs::symlink(schema.file(), &link)?;
+        let keys = open(&raw_file(&link))?;
+        log.add_all(
+            "second",
+            &keys.source(&segment("orders"))?.take(7, true).await?,
+        );
+        Ok(())
+    })
+}
+
 #[test]
 fn a_file_with_two_names_is_refused() -> Result<()> {
     let schema = Schema::of(Engine::File, "linked")?;

@@ -37,15 +37,16 @@ pub(super) struct Inodes {
 }
 
 impl Inodes {
-    /// Asks for them by name.
+    /// Asks for them by name. What lies beside a file lies beside what a link leads to.
     pub(super) fn at(path: &Path) -> Result<Self, FileError> {
+        let path = fs::canonicalize(path).map_err(|error| FileError::of_io(&error))?;
         let beside = |ending: &str| {
             let mut name = path.as_os_str().to_owned();
             name.push(ending);
             Inode::at(Path::new(&name))
         };
         Ok(Self {
-            file: Inode::at(path)?,
+            file: Inode::at(&path)?,
             log: beside("-wal")?,
             shared: beside("-shm")?,
         })
