@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use keywright_core::Tag;
 
+use super::tag_read::key_space;
 use super::tag_request::ReservationRequest;
-use super::tag_rows::key_space;
 use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::reserve::{Returned, choose_returned};
 

@@ -1,5 +1,7 @@
 //! Reading a tag's row: numbers out of a table that anybody may have edited.
 
+use std::sync::Arc;
+
 use keywright_core::{Cause, Tag};
 
 use super::tag_request::Denied;
@@ -47,6 +49,12 @@ pub(super) fn read_row(
         last: own.last,
     };
     Ok(Ok((row, now_ms)))
+}
+
+/// The id that was drawn when the tag was made; it has none in other systems' tables, or where it was made by hand.
+pub(super) fn key_space(row: &Row) -> Result<Arc<str>, StoreError> {
+    let id: String = column(row, "key_space_id")?;
+    Ok(id.into())
 }
 
 fn step_numbers(store: &Store, row: &Row) -> Result<StepNumbers, StoreError> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use keywright_core::{Cause, Tag};
 
 use super::returned::{Worthless, discard, take_returned};
-use super::tag_read::read_row;
+use super::tag_read::{key_space, read_row};
 use super::tag_request::{Denied, Granted, ReservationRequest};
-use super::{Link, Row, Store, StoreError, Transaction, column, values};
+use super::{Link, Store, StoreError, Transaction, column, values};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_reservation};
@@ -155,12 +155,6 @@ async fn write(
         Some(Ok(number)) if number == reservation.number => Ok(()),
         Some(Ok(_) | Err(_)) | None => Err(StoreError::NotLocked),
     }
-}
-
-/// The id that was drawn when the tag was made; it has none in other systems' tables, or where it was made by hand.
-pub(super) fn key_space(row: &Row) -> Result<Arc<str>, StoreError> {
-    let id: String = column(row, "key_space_id")?;
-    Ok(id.into())
 }
 
 /// What the caller has of the other one may be given here again: it is dropped, and nothing is taken before somebody has looked.
