@@ -1,6 +1,7 @@
 //! A store in PostgreSQL: bounds of MySQL's keys on another kind of server.
 
 use std::collections::BTreeSet;
+use std::thread;
 
 use keywright_testkit::{
     Flavour, PgServer, ProxyConfig, ProxyProcess, Result, Stop, Upstream, assert_has,
@@ -12,6 +13,33 @@ fn insert(proxy: &ProxyProcess, table: &str, rows: usize) -> Result<Vec<u64>> {
     let insert = format!("INSERT INTO {table} (a) VALUES (1)");
     let ids = (0..rows).map(|_| Ok(wire.run(&insert)?.last_insert_id));
     ids.collect()
+}
+
+/// As copies of one configuration do that are started together.
+#[test]
+fn whoever_makes_the_store_together_with_others_is_content() -> Result<()> {
+    const COPIES: usize = 6;
+    let store = PgServer::builder().preload(false).start()?;
+    store
+        .client("postgres")?
+        .batch_execute("CREATE DATABASE keywright")?;
+    let server = Upstream::start(Flavour::MariaDb)?;
+    let config = ProxyConfig::before(&server, &store.url("keywright"))
+        .rule("shop.a", "segment:a")
+        .rule("shop.b", "segment:b");
+    let said = thread::scope(|scope| {
+        let init = || ProxyProcess::said(&config, &["init"]);
+        let all: Vec<_> = (0..COPIES).map(|_| scope.spawn(init)).collect();
+        let all = all
+            .into_iter()
+            .map(|copy| copy.join().expect("it panicked"));
+        all.collect::<Result<Vec<String>>>()
+    })?;
+    for tag in ["created tag \"a\"", "created tag \"b\""] {
+        let made = said.iter().filter(|said| said.contains(tag));
+        assert_eq!(made.count(), 1, "{said:?}");
+    }
+    Ok(())
 }
 
 #[test]

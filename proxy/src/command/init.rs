@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use keywright_core::{Step, Tag};
+use keywright_core::{Cause, Step, Tag};
 use keywright_proxy::config::Configured;
 use keywright_proxy::schema::{self, Highest, Unknown};
 use keywright_store::{Above, Failure, Keys, TagListing, TagOptions};
@@ -70,10 +70,17 @@ fn run(file: &File, accept_moved_file: bool) -> Result<()> {
         for tag in &tags {
             let there = highest.iter().find(|highest| highest.tag == *tag);
             let there = there.filter(|highest| highest.id > 0);
-            if missing.contains(tag) {
+            let is_made = missing.contains(tag) && {
                 let highest = there.map_or(0, |highest| highest.id);
                 let options = options(largest_of(&config.rules, tag), highest)?;
-                keys.create_tag(tag, &options).await.map_err(failed)?;
+                match keys.create_tag(tag, &options).await {
+                    Ok(()) => true,
+                    // By somebody else, meanwhile.
+                    Err(failure) if failure.cause() == Cause::TagExists => false,
+                    Err(failure) => return Err(failed(failure)),
+                }
+            };
+            if is_made {
                 match there {
                     Some(there) => {
                         println!("created tag \"{tag}\", above {}, {there}", there.id);

@@ -147,6 +147,15 @@ impl Words {
         }
     }
 
+    /// What keeps others from making tables until the transaction ends, where CREATE TABLE IF NOT EXISTS fails for whoever comes second, and is part
+    /// of a transaction.
+    pub(crate) fn lock_to_make_tables(self) -> Option<&'static str> {
+        match self {
+            Self::MySql | Self::Sqlite => None,
+            Self::Postgres => Some("SELECT pg_advisory_xact_lock(hashtext('keywright_store'))"),
+        }
+    }
+
     /// How names are quoted.
     pub(crate) fn name_quote(self) -> char {
         match self {

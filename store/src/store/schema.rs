@@ -34,24 +34,35 @@ pub(crate) struct Initialised {
 
 impl Transaction<Initialised> for Init {
     async fn run(self, link: &mut Link) -> Result<Initialised, StoreError> {
-        let mut done = Initialised::default();
-        for shape in SHAPES {
-            match problems(link, shape).await? {
-                None => {
-                    let all = statements(link.words());
-                    for statement in all.filter(|sql| creates(sql, shape.table)) {
-                        link.change(statement, Vec::new()).await?;
-                    }
-                    done.created.push(shape.table.to_owned());
-                    // Somebody else may have made it first, in a shape of his own.
-                    done.misshapen
-                        .extend(problems(link, shape).await?.unwrap_or_default());
-                }
-                Some(found) => done.misshapen.extend(found),
-            }
-        }
+        let Some(lock) = link.words().lock_to_make_tables() else {
+            return make_missing(link).await;
+        };
+        link.begin().await?;
+        link.change(lock, Vec::new()).await?;
+        let done = make_missing(link).await?;
+        link.commit().await?;
         Ok(done)
     }
+}
+
+async fn make_missing(link: &mut Link) -> Result<Initialised, StoreError> {
+    let mut done = Initialised::default();
+    for shape in SHAPES {
+        match problems(link, shape).await? {
+            None => {
+                let all = statements(link.words());
+                for statement in all.filter(|sql| creates(sql, shape.table)) {
+                    link.change(statement, Vec::new()).await?;
+                }
+                done.created.push(shape.table.to_owned());
+                // Somebody else may have made it first, in a shape of his own.
+                done.misshapen
+                    .extend(problems(link, shape).await?.unwrap_or_default());
+            }
+            Some(found) => done.misshapen.extend(found),
+        }
+    }
+    Ok(done)
 }
 
 /// Looks without changing anything: problems of the tables that this store uses.
