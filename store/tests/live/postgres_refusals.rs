@@ -164,11 +164,12 @@ fn a_lock_and_a_stopped_server_hang_nobody() -> Result<()> {
         ..settings.clone()
     }))?;
     drop(keys);
-    let keys = open(&settings)?;
-    let source = keys.source(&segment("orders"))?;
     let mut holder = server.client("keywright")?;
     let mut locked = holder.transaction()?;
     locked.batch_execute("SELECT * FROM keywright_segment FOR UPDATE")?;
+    // A source reserves as soon as it is there.
+    let keys = open(&settings)?;
+    let source = keys.source(&segment("orders"))?;
     let refused = runtime.block_on(source.take(1, true)).unwrap_err();
     assert_eq!(refused.cause(), Cause::StoreUnavailable, "{refused}");
     locked.rollback()?;
