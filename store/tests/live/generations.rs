@@ -83,11 +83,15 @@ fn a_rest_of_an_older_generation_is_not_taken_out(engine: Engine) -> Result<()> 
 fn a_tag_that_was_made_anew_is_another_one(engine: Engine) -> Result<()> {
     let schema = Schema::of(engine, "kw_made_anew")?;
     runtime()?.block_on(async {
-        let [heard, unheard] = [open(&schema.raw())?, open(&schema.raw())?];
+        let [heard, unheard, ended] = [
+            open(&schema.raw())?,
+            open(&schema.raw())?,
+            open(&schema.raw())?,
+        ];
         heard.init().await?;
         heard.create_tag(&tag("orders"), &small_steps(100)).await?;
         let mut sources = Vec::new();
-        for keys in [&heard, &unheard] {
+        for keys in [&heard, &unheard, &ended] {
             let source = keys.source(&segment("orders"))?;
             source.take(1, true).await?;
             sources.push(source);
@@ -110,7 +114,7 @@ fn a_tag_that_was_made_anew_is_another_one(engine: Engine) -> Result<()> {
         };
         assert_eq!(refused.cause(), Cause::BoundDamaged, "{refused}");
         assert_eq!(unheard.stats()[0].remaining, Remaining::Keys(0));
-        for keys in [&heard, &unheard] {
+        for keys in [&heard, &unheard, &ended] {
             keys.hand_back().await;
         }
         assert_eq!(schema.number("SELECT COUNT(*) FROM keywright_returned")?, 0);
