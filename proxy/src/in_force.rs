@@ -342,7 +342,10 @@ impl InForce {
         let standings = Some(KeyStandings::of(standing));
         follow_generations(&self.keys, standing);
         let mut state = self.state();
-        let is_known = state.known.as_ref() == Some(&known) && state.standings == standings;
+        // Connections to servers are not to follow what only key ports ask for.
+        let is_for_nobody = state.config.ports.is_empty();
+        let is_known =
+            state.known.as_ref() == Some(&known) && (is_for_nobody || state.standings == standings);
         if is_known && state.held == held {
             return;
         }
