@@ -3,63 +3,28 @@
 pub mod context;
 pub(crate) mod key_log;
 pub(crate) mod snapshot;
+mod sources;
 pub(crate) mod updates;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, bail};
 use keywright_session::{Mode, Traffic};
 use keywright_store::Keys;
-use keywright_store::switch::{KeySpace, Phase, RuleName, Standing};
+use keywright_store::switch::{RuleName, Standing};
 use tokio::sync::watch;
 
 use crate::config::{Config, Configured};
 use crate::handshake::password::OwnKey;
 use crate::in_force::snapshot::ConfigSnapshot;
+use crate::in_force::sources::{follow_generations, held_by};
 use crate::metrics::{Counters, Metric};
 use crate::port::keys::PortKeys;
 use crate::schema::TableFacts;
 use crate::switch::{Ahead, ClientConnections, KeyStandings, rule_name};
 
-/// Where the keys of each rule come from that was ever switched; `None`: native auto-increment.
-pub type KeySpaces = BTreeMap<RuleName, Source>;
-
-/// Where the keys of a rule come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// `None`: native auto-increment.
-    pub keys: Option<KeySpace>,
-    /// The servers on which that is so.
-    pub servers: BTreeSet<String>,
-}
-
-/// A configuration as it is in force. A rule that is switched gives keys only if the store says so (`known`), and those that the
-/// store names; as long as the store has not answered it gives none.
-#[must_use]
-pub fn effective(config: &Config, known: Option<&KeySpaces>) -> Config {
-    let rule = |configured: &Configured| {
-        let mut rule = configured.clone();
-        if !configured.is_switched {
-            return rule;
-        }
-        let source = known.and_then(|known| known.get(&rule_name(configured)));
-        match source.and_then(|source| Some((source.keys.as_ref()?, &source.servers))) {
-            Some((keys, servers)) => {
-                rule.rule.mode = Mode::Rewrite;
-                rule.spec = keys.spec();
-                rule.rule.keys_max = config.store.keys_max(&rule.spec);
-                rule.servers = Some(servers.clone());
-            }
-            None => rule.rule.mode = Mode::Observe,
-        }
-        rule
-    };
-    Config {
-        rules: config.rules.iter().map(rule).collect(),
-        ..config.clone()
-    }
-}
+pub use sources::{KeySpaces, Source, effective, key_spaces_of};
 
 /// The snapshot of a program, made anew whenever one of the things changes that they are made of.
 pub struct InForce {
@@ -343,10 +308,8 @@ impl InForce {
         follow_generations(&self.keys, standing);
         let mut state = self.state();
         // Connections to servers are not to follow what only key ports ask for.
-        let is_for_nobody = state.config.ports.is_empty();
-        let is_known =
-            state.known.as_ref() == Some(&known) && (is_for_nobody || state.standings == standings);
-        if is_known && state.held == held {
+        let ports_know = state.config.ports.is_empty() || state.standings == standings;
+        if ports_know && state.known.as_ref() == Some(&known) && state.held == held {
             return;
         }
         let before = (
@@ -363,46 +326,6 @@ impl InForce {
         // Once more, for the sources that this snapshot has made.
         follow_generations(&self.keys, standing);
     }
-}
-
-/// Before anybody takes keys by new rules: what was reserved of keys before they came into force is dropped. Those that are left are not
-/// followed: what was reserved of it is below where others go on, and nothing more can be reserved.
-fn follow_generations(keys: &Keys, standing: &Standing) {
-    let in_force: BTreeSet<&KeySpace> = standing
-        .rules
-        .iter()
-        .filter_map(|rule| rule.keys.as_ref())
-        .collect();
-    let followed = standing.generations.iter();
-    for (space, generation) in followed.filter(|(space, _)| in_force.contains(space)) {
-        keys.follow(space, *generation);
-    }
-    for (tag, id) in &standing.key_space_ids {
-        keys.meet(tag, id);
-    }
-}
-
-/// What is in force, as the store says it.
-#[must_use]
-pub fn key_spaces_of(standing: &Standing) -> KeySpaces {
-    let rules = standing.rules.iter();
-    rules
-        .map(|rule| {
-            let source = Source {
-                keys: rule.keys.clone(),
-                servers: rule.servers.iter().cloned().collect(),
-            };
-            (rule.rule.clone(), source)
-        })
-        .collect()
-}
-
-fn held_by(standing: &Standing) -> BTreeSet<RuleName> {
-    if standing.phase == Phase::None {
-        return BTreeSet::new();
-    }
-    let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
-    rules.map(|rule| rule.rule.clone()).collect()
 }
 
 impl ClientConnections for Arc<InForce> {

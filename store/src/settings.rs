@@ -131,6 +131,7 @@ impl StoreSettings {
     pub(crate) fn is_same_store(&self, other: &Self) -> bool {
         self.address == other.address
             && schema(&self.engine) == schema(&other.engine)
+            && session_options(&self.engine) == session_options(&other.engine)
             && self.dialect == other.dialect
             && self.segment_table == other.segment_table
     }
@@ -215,6 +216,14 @@ fn schema(engine: &EngineSettings) -> Option<&str> {
         EngineSettings::MySql(opts) => Opts::db_name(opts),
         EngineSettings::Postgres(its) => its.config.get_dbname(),
         EngineSettings::File(_) => None,
+    }
+}
+
+/// What a url says of PostgreSQL's sessions: where names are looked for is among it.
+fn session_options(engine: &EngineSettings) -> Option<&str> {
+    match engine {
+        EngineSettings::Postgres(its) => its.config.get_options(),
+        EngineSettings::MySql(_) | EngineSettings::File(_) => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mysql_async::{Opts, OptsBuilder, SslOpts};
 
-use super::{PasswordFrom, Problems, RawStoreSettings, tls};
+use super::{Problems, RawStoreSettings, password, tls};
 
 /// Without user and password.
 pub(super) fn address(opts: &Opts) -> String {
@@ -39,15 +39,9 @@ pub(super) fn connection(store: &RawStoreSettings, problems: &mut Problems) -> O
         .prefer_socket(false)
         .client_found_rows(false)
         .setup(setup_statements(store.store_ms_max));
-    let password = PasswordFrom {
-        in_url: opts.pass().is_some(),
-        file: store.password_file.as_deref(),
-        env: store.password_env.as_deref(),
-    };
-    match password.read() {
-        Ok(Some(password)) => builder = builder.pass(Some(password)),
-        Ok(None) => {}
-        Err((option, what)) => problems.add(&format!("store.{option}"), what),
+    let in_url = opts.pass().is_some();
+    if let Some(password) = password::of_store(store, in_url, problems) {
+        builder = builder.pass(Some(password));
     }
     let tls = tls::is_required(store, problems).then(|| ssl_opts(store));
     Some(builder.ssl_opts(tls).into())

@@ -3,6 +3,9 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use super::problems::Problems;
+use super::raw::RawStoreSettings;
+
 /// Where a password may be: in one place at most.
 #[derive(Debug, Clone, Copy)]
 pub struct PasswordFrom<'a> {
@@ -12,6 +15,23 @@ pub struct PasswordFrom<'a> {
     pub file: Option<&'a Path>,
     /// The name of an environment variable that holds it.
     pub env: Option<&'a str>,
+}
+
+/// The password of a store that is not in its url; what is wrong is told.
+pub(super) fn of_store(
+    store: &RawStoreSettings,
+    in_url: bool,
+    problems: &mut Problems,
+) -> Option<String> {
+    let password = PasswordFrom {
+        in_url,
+        file: store.password_file.as_deref(),
+        env: store.password_env.as_deref(),
+    };
+    password.read().unwrap_or_else(|(option, what)| {
+        problems.add(&format!("store.{option}"), what);
+        None
+    })
 }
 
 /// The options, without what stands before them where there are several accounts.

@@ -11,7 +11,7 @@ use tokio_postgres::config::SslMode;
 
 use super::problems::Problems;
 use super::raw::RawStoreSettings;
-use super::{PasswordFrom, tls};
+use super::{password, tls};
 use crate::engine::postgres::{self, PostgresSettings};
 
 /// How such a url begins.
@@ -47,15 +47,9 @@ pub(super) fn connection(
         problems.add("store.url", "sslmode is said by store.tls");
     }
     refuse_others(store, problems);
-    let password = PasswordFrom {
-        in_url: config.get_password().is_some(),
-        file: store.password_file.as_deref(),
-        env: store.password_env.as_deref(),
-    };
-    match password.read() {
-        Ok(Some(password)) => drop(config.password(password)),
-        Ok(None) => {}
-        Err((option, what)) => problems.add(&format!("store.{option}"), what),
+    let in_url = config.get_password().is_some();
+    if let Some(password) = password::of_store(store, in_url, problems) {
+        config.password(password);
     }
     let tls = match tls::is_required(store, problems) {
         true => match client_config(store.tls_ca_file.as_deref()) {

@@ -12,7 +12,8 @@ fn raw(url: &str) -> RawStoreSettings {
 fn password(settings: &StoreSettings) -> Option<&str> {
     match &settings.engine {
         EngineSettings::MySql(opts) => opts.pass(),
-        EngineSettings::Postgres(_) | EngineSettings::File(_) => None,
+        EngineSettings::Postgres(its) => str::from_utf8(its.config.get_password()?).ok(),
+        EngineSettings::File(_) => None,
     }
 }
 
@@ -74,6 +75,73 @@ fn a_file_is_named_by_its_whole_path_and_has_nothing_of_a_server() {
         ..raw("mysql://keywright@db/keywright")
     };
     assert!(StoreSettings::new(&server, &snowflake).is_err());
+}
+
+#[test]
+fn a_database_of_postgresql_is_named_with_its_hosts() {
+    let snowflake = RawSnowflakeSettings::default();
+    let new = |url: &str| StoreSettings::new(&raw(url), &snowflake);
+    let one = new("postgres://keywright:secret@db1/keywright").unwrap();
+    assert_eq!(one.address(), "db1:5432");
+    assert_eq!(password(&one), Some("secret"));
+    let two = new("postgresql://keywright@db1:5433,db2:5434/keywright").unwrap();
+    assert_eq!(two.address(), "db1:5433,db2:5434");
+    for (url, told) in [
+        ("postgres://keywright@db1/", "names no database"),
+        ("postgres://db1/keywright", "names no user"),
+        ("postgres://keywright@/keywright", "names no host"),
+        (
+            "postgres://keywright@db1/keywright?sslmode=require",
+            "sslmode is said by store.tls",
+        ),
+        (
+            "postgres://keywright:secret@db1:port/keywright",
+            "is not of the form",
+        ),
+    ] {
+        let error = new(url).unwrap_err().to_string();
+        assert!(error.contains(told), "{url}: {error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+    let store = RawStoreSettings {
+        dialect: "leaf".to_owned(),
+        segment_table: Some("leaf_alloc".to_owned()),
+        any_file_system: true,
+        tls: "required".to_owned(),
+        tls_ca_file: Some("/none/ca.pem".into()),
+        password_env: Some("PATH".to_owned()),
+        ..raw("postgres://keywright:secret@db1/keywright")
+    };
+    let error = StoreSettings::new(&store, &snowflake).unwrap_err();
+    let settings: Vec<&str> = error
+        .problems
+        .iter()
+        .map(|its| its.setting.as_str())
+        .collect();
+    assert_eq!(
+        settings,
+        [
+            "store.any_file_system",
+            "store.segment_table",
+            "store.dialect",
+            "store.password_env",
+            "store.tls_ca_file",
+        ]
+    );
+}
+
+#[test]
+fn where_names_are_looked_for_makes_another_store() {
+    let new = |url: &str| StoreSettings::new(&raw(url), &RawSnowflakeSettings::default()).unwrap();
+    let one = new("postgres://keywright@db1/keywright");
+    assert!(one.is_same_store(&new("postgres://other:p@db1:5432/keywright")));
+    for url in [
+        "postgres://keywright@db1/other",
+        "postgres://keywright@db2/keywright",
+        "postgres://keywright@db1/keywright?options=-csearch_path%3Dother",
+    ] {
+        assert!(!one.is_same_store(&new(url)), "{url}");
+    }
 }
 
 #[test]

@@ -40,8 +40,9 @@ fn in_variable(name: &str) -> Result<i64, String> {
     }
     let value = std::env::var(name)
         .map_err(|_| format!("the environment has no variable \"{name}\" that is text"))?;
+    // What is in it is not shown: it may be the wrong variable, and a password.
     let number = value.trim().parse();
-    number.map_err(|_| format!("the variable \"{name}\" holds \"{value}\", which is no number"))
+    number.map_err(|_| format!("the variable \"{name}\" is no number"))
 }
 
 /// The number that a host's name ends with, behind a dash, as pods of a StatefulSet are named; without the domain.
@@ -94,7 +95,7 @@ mod tests {
         assert!(problem.starts_with("snowflake.worker_id_env: the environment has no variable"));
         // Set wherever tests run, and no number.
         let (_, problem) = told(of_variable("PATH"));
-        assert!(problem.ends_with("which is no number"), "{problem}");
+        assert!(problem.ends_with("\"PATH\" is no number"), "{problem}");
         let (found, problem) = told(RawSnowflakeSettings {
             worker_id: Some(1_024),
             ..default()

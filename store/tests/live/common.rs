@@ -160,6 +160,13 @@ impl Schema {
         }
     }
 
+    /// The same store by another port.
+    pub fn through(&self, port: u16) -> RawStoreSettings {
+        let (raw, there) = (self.raw(), self.port().to_string());
+        let url = raw.url.replace(&there, &port.to_string());
+        RawStoreSettings { url, ..raw }
+    }
+
     pub fn raw(&self) -> RawStoreSettings {
         match &self.at {
             At::Server(server) => raw(server.port(), &self.name),

@@ -10,7 +10,8 @@ use keywright_testkit::Result;
 use nix::sys::signal::Signal;
 
 use crate::common::{
-    IssuedLog, Schema, open, own_server, raw, runtime, segment, small_steps, tag, take_many, until,
+    Engine, IssuedLog, Schema, open, own_server, raw, runtime, segment, small_steps, tag,
+    take_many, until,
 };
 use crate::forwarder::Forwarder;
 
@@ -148,16 +149,21 @@ fn kill_9_in_the_middle_of_refills_repeats_nothing() -> Result<()> {
     })
 }
 
-/// The server has committed and nobody learns of it: the ids count as used.
 #[test]
 fn a_lost_answer_to_commit_repeats_nothing() -> Result<()> {
-    let schema = Schema::new("kw_lossy")?;
+    lose_answers_to_commit(Engine::MariaDb)?;
+    lose_answers_to_commit(Engine::Postgres)
+}
+
+/// The server has committed and nobody learns of it: the ids count as used.
+fn lose_answers_to_commit(engine: Engine) -> Result<()> {
+    let schema = Schema::of(engine, "kw_lossy")?;
     runtime()?.block_on(async {
         let forwarder = Forwarder::start(schema.port()).await?;
         let direct = open(&schema.raw())?;
         direct.init().await?;
         direct.create_tag(&tag("orders"), &small_steps(40)).await?;
-        let settings = raw(forwarder.port, &schema.name);
+        let settings = schema.through(forwarder.port);
         let log = IssuedLog::default();
         forwarder.every.store(3, Ordering::Relaxed);
         let issuers = [open(&settings)?, open(&settings)?, direct];

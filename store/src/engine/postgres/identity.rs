@@ -21,11 +21,16 @@ pub(super) fn of_answer(answer: &[SimpleQueryMessage]) -> Result<String, StoreEr
         SimpleQueryMessage::Row(row) => row.try_get("identity").ok().flatten(),
         _ => None,
     });
-    let identity = rows.last().ok_or_else(|| StoreError::Column {
-        column: "identity".to_owned(),
-        value: "nothing".to_owned(),
-    })?;
+    let identity = rows.last().ok_or_else(|| nothing("identity"))?;
     Ok(identity.to_owned())
+}
+
+/// A query without a row.
+fn nothing(column: &str) -> StoreError {
+    StoreError::Column {
+        column: column.to_owned(),
+        value: "nothing".to_owned(),
+    }
 }
 
 /// Settings that are read, and whether it is a standby.
@@ -34,7 +39,7 @@ const FACTS: &str = "SELECT current_setting('fsync') AS fsync, current_setting('
 
 pub(super) async fn server_facts(client: &Client) -> Result<ServerFacts, StoreError> {
     let facts = statements::rows(client, FACTS, Vec::new()).await?;
-    let facts = facts.first().ok_or(StoreError::NotLocked)?;
+    let facts = facts.first().ok_or_else(|| nothing("fsync"))?;
     let mut weaknesses = Vec::new();
     if column::<String>(facts, "fsync")? != "on" {
         weaknesses.push("fsync is off: a power failure may undo a reservation".to_owned());

@@ -1,0 +1,90 @@
+//! Where keys come from, as the store says it, and what follows of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use keywright_session::Mode;
+use keywright_store::Keys;
+use keywright_store::switch::{KeySpace, Phase, RuleName, Standing};
+
+use crate::config::{Config, Configured};
+use crate::switch::rule_name;
+
+/// Where the keys of each rule come from that was ever switched; `None`: native auto-increment.
+pub type KeySpaces = BTreeMap<RuleName, Source>;
+
+/// Where the keys of a rule come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// `None`: native auto-increment.
+    pub keys: Option<KeySpace>,
+    /// The servers on which that is so.
+    pub servers: BTreeSet<String>,
+}
+
+/// A configuration as it is in force. A rule that is switched gives keys only if the store says so (`known`), and those that the
+/// store names; as long as the store has not answered it gives none.
+#[must_use]
+pub fn effective(config: &Config, known: Option<&KeySpaces>) -> Config {
+    let rule = |configured: &Configured| {
+        let mut rule = configured.clone();
+        if !configured.is_switched {
+            return rule;
+        }
+        let source = known.and_then(|known| known.get(&rule_name(configured)));
+        match source.and_then(|source| Some((source.keys.as_ref()?, &source.servers))) {
+            Some((keys, servers)) => {
+                rule.rule.mode = Mode::Rewrite;
+                rule.spec = keys.spec();
+                rule.rule.keys_max = config.store.keys_max(&rule.spec);
+                rule.servers = Some(servers.clone());
+            }
+            None => rule.rule.mode = Mode::Observe,
+        }
+        rule
+    };
+    Config {
+        rules: config.rules.iter().map(rule).collect(),
+        ..config.clone()
+    }
+}
+
+/// Before anybody takes keys by new rules: what was reserved of keys before they came into force is dropped. Those that are left are not
+/// followed: what was reserved of it is below where others go on, and nothing more can be reserved.
+pub(super) fn follow_generations(keys: &Keys, standing: &Standing) {
+    let in_force: BTreeSet<&KeySpace> = standing
+        .rules
+        .iter()
+        .filter_map(|rule| rule.keys.as_ref())
+        .collect();
+    let followed = standing.generations.iter();
+    for (space, generation) in followed.filter(|(space, _)| in_force.contains(space)) {
+        keys.follow(space, *generation);
+    }
+    for (tag, id) in &standing.key_space_ids {
+        keys.meet(tag, id);
+    }
+}
+
+/// What is in force, as the store says it.
+#[must_use]
+pub fn key_spaces_of(standing: &Standing) -> KeySpaces {
+    let rules = standing.rules.iter();
+    rules
+        .map(|rule| {
+            let source = Source {
+                keys: rule.keys.clone(),
+                servers: rule.servers.iter().cloned().collect(),
+            };
+            (rule.rule.clone(), source)
+        })
+        .collect()
+}
+
+/// The rules that an attempt is about.
+pub(super) fn held_by(standing: &Standing) -> BTreeSet<RuleName> {
+    if standing.phase == Phase::None {
+        return BTreeSet::new();
+    }
+    let rules = standing.rules.iter().filter(|rule| rule.next.is_some());
+    rules.map(|rule| rule.rule.clone()).collect()
+}
