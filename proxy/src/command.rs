@@ -11,6 +11,7 @@ mod run;
 mod schema_refresh;
 pub(crate) mod serving;
 mod signals;
+pub(crate) mod store;
 mod switching;
 mod unseen_ids;
 mod wanted;

@@ -15,7 +15,7 @@ mod command;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use command::{File, advance, check, decode, explain, generate, init, release, serving};
+use command::{File, advance, check, decode, explain, generate, init, release, serving, store};
 use tracing_subscriber::EnvFilter;
 
 /// A MySQL proxy that fills generated keys into the application's INSERTs.
@@ -36,6 +36,8 @@ enum Command {
     Init(init::Init),
     /// Have all later ids lie above those that you vouch for: after an old backup of the store, or where a server cannot be asked.
     Advance(advance::Advance),
+    /// What is done to the store as a whole, such as after a backup was restored.
+    Store(store::Store),
     /// Say what would become of a statement, or of all statements of a general query log. Nothing is carried out.
     Explain(explain::Explain),
     /// Print the statements by which tables give keys of their own again, and in which order to go. Nothing is carried out.
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Init(init) => init.run(),
         Command::Advance(advance) => advance.run(),
+        Command::Store(store) => store.run(),
         Command::Explain(explain) => explain.run(),
         Command::Release(back) => back.run(),
         Command::Decode(of) => of.run(),

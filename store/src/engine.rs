@@ -4,11 +4,13 @@
 //! their own. An engine connects, says who it is, carries statements out, and knows when a COMMIT is known to have succeeded.
 
 pub(crate) mod error;
+pub(crate) mod etcd;
 pub(crate) mod facts;
 pub(crate) mod file;
 pub(crate) mod mysql;
 pub(crate) mod postgres;
 pub(crate) mod privileges;
+mod sqlite;
 pub(crate) mod value;
 pub(crate) mod words;
 
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use mysql_async::{Conn, Opts};
 
 use error::StoreError;
+use etcd::{EtcdEngine, EtcdLink, EtcdSettings};
 use facts::ServerFacts;
 use file::{FileEngine, FileError, FileLink, FileSettings};
 use postgres::{PostgresLink, PostgresSettings};
@@ -30,6 +33,8 @@ pub(crate) enum EngineSettings {
     MySql(Opts),
     /// A PostgreSQL server.
     Postgres(Box<PostgresSettings>),
+    /// A cluster of etcd.
+    Etcd(Box<EtcdSettings>),
     /// A file of this machine.
     File(FileSettings),
 }
@@ -39,6 +44,7 @@ pub(crate) enum EngineSettings {
 pub(crate) enum Engine {
     MySql(Opts),
     Postgres(Box<PostgresSettings>),
+    Etcd(Box<EtcdEngine>),
     File(FileEngine),
 }
 
@@ -47,7 +53,7 @@ impl EngineSettings {
         match self {
             Self::MySql(_) => Words::MySql,
             Self::Postgres(_) => Words::Postgres,
-            Self::File(_) => Words::Sqlite,
+            Self::Etcd(_) | Self::File(_) => Words::Sqlite,
         }
     }
 }
@@ -58,6 +64,9 @@ impl Engine {
         match settings {
             EngineSettings::MySql(opts) => Self::MySql(opts.clone()),
             EngineSettings::Postgres(settings) => Self::Postgres(settings.clone()),
+            EngineSettings::Etcd(settings) => {
+                Self::Etcd(Box::new(EtcdEngine::new(EtcdSettings::clone(settings))))
+            }
             EngineSettings::File(settings) => {
                 Self::File(FileEngine::new(settings.clone(), store_ms_max))
             }
@@ -68,7 +77,7 @@ impl Engine {
         match self {
             Self::MySql(_) => Words::MySql,
             Self::Postgres(_) => Words::Postgres,
-            Self::File(_) => Words::Sqlite,
+            Self::Etcd(_) | Self::File(_) => Words::Sqlite,
         }
     }
 
@@ -76,23 +85,23 @@ impl Engine {
     pub(crate) fn id_max(&self) -> u64 {
         match self {
             Self::MySql(_) => i64::MAX.cast_unsigned(),
-            Self::Postgres(_) | Self::File(_) => i64::MAX.cast_unsigned() - 1,
+            Self::Postgres(_) | Self::Etcd(_) | Self::File(_) => i64::MAX.cast_unsigned() - 1,
         }
     }
 
     /// The error of a transaction that has taken so long.
     pub(crate) fn late(&self, ms: u64) -> StoreError {
         match self {
-            Self::MySql(_) | Self::Postgres(_) => StoreError::TimedOut { ms },
+            Self::MySql(_) | Self::Postgres(_) | Self::Etcd(_) => StoreError::TimedOut { ms },
             Self::File(_) => FileError::Late { ms }.into(),
         }
     }
 
-    /// Conversations at the same time: a file is written by one at a time.
+    /// Conversations at the same time: a file is written by one at a time, and what is written to etcd at the same time is done again.
     pub(crate) fn connections_max(&self, configured: usize) -> usize {
         match self {
             Self::MySql(_) | Self::Postgres(_) => configured,
-            Self::File(_) => 1,
+            Self::Etcd(_) | Self::File(_) => 1,
         }
     }
 }
@@ -108,6 +117,7 @@ pub(crate) struct Link {
 enum Conversation {
     MySql(Box<Conn>),
     Postgres(Box<PostgresLink>),
+    Etcd(Box<EtcdLink>),
     File(FileLink),
 }
 
@@ -122,6 +132,10 @@ impl Link {
                 let (link, server) = PostgresLink::connect(settings).await?;
                 (Conversation::Postgres(Box::new(link)), server)
             }
+            Engine::Etcd(engine) => {
+                let (link, server) = engine.connect().await?;
+                (Conversation::Etcd(Box::new(link)), server)
+            }
             Engine::File(engine) => {
                 let (link, server) = engine.connect().await?;
                 (Conversation::File(link), server)
@@ -133,11 +147,23 @@ impl Link {
         })
     }
 
+    /// The same to a store that somebody says was restored: from the first commit on it is another one, where engines can tell.
+    pub(crate) async fn connect_to_restored(to: &Engine) -> Result<Self, StoreError> {
+        let Engine::Etcd(engine) = to else {
+            return Self::connect(to).await;
+        };
+        let (link, server) = engine.connect_to_restored().await?;
+        Ok(Self {
+            conversation: Conversation::Etcd(Box::new(link)),
+            server: Arc::new(server),
+        })
+    }
+
     pub(crate) fn words(&self) -> Words {
         match &self.conversation {
             Conversation::MySql(_) => Words::MySql,
             Conversation::Postgres(_) => Words::Postgres,
-            Conversation::File(_) => Words::Sqlite,
+            Conversation::Etcd(_) | Conversation::File(_) => Words::Sqlite,
         }
     }
 
@@ -146,6 +172,7 @@ impl Link {
         match &mut self.conversation {
             Conversation::MySql(conn) => mysql::answers(conn).await,
             Conversation::Postgres(link) => link.answers().await,
+            Conversation::Etcd(link) => link.answers().await,
             Conversation::File(link) => link.answers().await,
         }
     }
@@ -162,6 +189,7 @@ impl Link {
                     Arc::make_mut(&mut self.server).identity = identity;
                 }
             }
+            Conversation::Etcd(link) => link.begin().await?,
             Conversation::File(link) => {
                 link.change("BEGIN IMMEDIATE", Vec::new()).await?;
             }
@@ -178,6 +206,7 @@ impl Link {
         match &mut self.conversation {
             Conversation::MySql(conn) => mysql::rows_together(conn, &queries, &mut found).await?,
             Conversation::Postgres(link) => link.rows_together(&queries, &mut found).await?,
+            Conversation::Etcd(link) => link.rows_together(&queries, &mut found).await?,
             Conversation::File(link) => {
                 link.change("BEGIN", Vec::new()).await?;
                 for (query, rows) in queries.iter().zip(&mut found) {
@@ -194,16 +223,19 @@ impl Link {
         match &mut self.conversation {
             Conversation::MySql(conn) => mysql::change(conn, "COMMIT", Vec::new()).await.map(drop),
             Conversation::Postgres(link) => link.commit().await,
+            Conversation::Etcd(link) => Ok(link.commit().await?),
             Conversation::File(link) => link.commit().await,
         }
     }
 
     pub(crate) async fn rollback(&mut self) -> Result<(), StoreError> {
-        if let Conversation::Postgres(link) = &mut self.conversation {
-            return link.rollback().await;
+        match &mut self.conversation {
+            Conversation::Postgres(link) => link.rollback().await,
+            Conversation::Etcd(link) => Ok(link.rollback()?),
+            Conversation::MySql(_) | Conversation::File(_) => {
+                self.change("ROLLBACK", Vec::new()).await.map(drop)
+            }
         }
-        self.change("ROLLBACK", Vec::new()).await?;
-        Ok(())
     }
 
     /// One of both.
@@ -223,6 +255,7 @@ impl Link {
         match &mut self.conversation {
             Conversation::MySql(conn) => mysql::change(conn, sql.as_ref(), values).await,
             Conversation::Postgres(link) => link.change(sql.as_ref(), values).await,
+            Conversation::Etcd(link) => Ok(link.change(sql.as_ref(), values).await?),
             Conversation::File(link) => link.change(sql.as_ref(), values).await,
         }
     }
@@ -247,6 +280,7 @@ impl Link {
         match &mut self.conversation {
             Conversation::MySql(conn) => mysql::rows(conn, sql.as_ref(), values).await,
             Conversation::Postgres(link) => link.rows(sql.as_ref(), values).await,
+            Conversation::Etcd(link) => Ok(link.rows(sql.as_ref(), values).await?),
             Conversation::File(link) => link.rows(sql.as_ref(), values).await,
         }
     }

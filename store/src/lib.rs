@@ -54,5 +54,6 @@ pub use sources::stats::{Remaining, SourceStats};
 pub use spec::{KeyKind, KeySpec, KeySpecError, Stride, UuidForm, UuidVersion};
 pub use store::advance::Above;
 pub use store::lease_rows::WorkerRow;
+pub use store::restored::RestoredTag;
 pub use store::schema::OWN_TABLES;
 pub use store::tag_admin::{TagListing, TagOptions};

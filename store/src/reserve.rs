@@ -140,9 +140,14 @@ pub fn plan_reservation(row: &TagRow, ask: &Ask) -> Result<Reservation, TagExhau
 
 /// Ids to leave out, because another server wrote the row.
 pub fn gap_before(row: &TagRow, ask: &Ask) -> u64 {
+    gap_after_loss(row, ask.now_ms)
+}
+
+/// The same at a moment of the store's clock, unix milliseconds.
+pub fn gap_after_loss(row: &TagRow, now_ms: i64) -> u64 {
     row.last
         .filter(|last| !last.same_server)
-        .map_or(0, |last| gap_after(&last, ask.now_ms))
+        .map_or(0, |last| gap_after(&last, now_ms))
 }
 
 fn gap_after(last: &LastReservation, now_ms: i64) -> u64 {

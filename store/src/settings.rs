@@ -1,5 +1,6 @@
 //! Settings: as they are written, and as they are once everything about them has been checked.
 
+mod etcd;
 mod file;
 mod mysql;
 mod password;
@@ -207,6 +208,7 @@ fn address(engine: &EngineSettings) -> String {
     match engine {
         EngineSettings::MySql(opts) => mysql::address(opts),
         EngineSettings::Postgres(its) => engine::postgres::address(&its.config),
+        EngineSettings::Etcd(its) => etcd::address(its),
         EngineSettings::File(file) => format!("{}{}", file::SCHEME, file.path.display()),
     }
 }
@@ -215,6 +217,7 @@ fn schema(engine: &EngineSettings) -> Option<&str> {
     match engine {
         EngineSettings::MySql(opts) => Opts::db_name(opts),
         EngineSettings::Postgres(its) => its.config.get_dbname(),
+        EngineSettings::Etcd(its) => Some(&its.prefix),
         EngineSettings::File(_) => None,
     }
 }
@@ -223,19 +226,33 @@ fn schema(engine: &EngineSettings) -> Option<&str> {
 fn session_options(engine: &EngineSettings) -> Option<&str> {
     match engine {
         EngineSettings::Postgres(its) => its.config.get_options(),
-        EngineSettings::MySql(_) | EngineSettings::File(_) => None,
+        EngineSettings::MySql(_) | EngineSettings::Etcd(_) | EngineSettings::File(_) => None,
     }
 }
 
 /// The engine is the url's scheme.
 fn engine_of(store: &RawStoreSettings, problems: &mut Problems) -> Option<EngineSettings> {
-    match store.url.strip_prefix(file::SCHEME) {
-        Some(path) => file::settings(path, store, problems).map(EngineSettings::File),
-        None if postgres::is_one(&store.url) => postgres::connection(store, problems)
-            .map(Box::new)
-            .map(EngineSettings::Postgres),
-        None => mysql::connection(store, problems).map(EngineSettings::MySql),
+    let url = store.url.as_str();
+    let engine = if let Some(path) = url.strip_prefix(file::SCHEME) {
+        file::settings(path, store, problems).map(EngineSettings::File)
+    } else if let Some(place) = etcd::of_url(url) {
+        let settings = etcd::settings(place, store, problems);
+        return settings.map(|its| EngineSettings::Etcd(Box::new(its)));
+    } else if postgres::is_one(url) {
+        let settings = postgres::connection(store, problems);
+        settings.map(|its| EngineSettings::Postgres(Box::new(its)))
+    } else {
+        mysql::connection(store, problems).map(EngineSettings::MySql)
+    };
+    for (setting, file) in [
+        ("store.tls_cert_file", &store.tls_cert_file),
+        ("store.tls_key_file", &store.tls_key_file),
+    ] {
+        if file.is_some() {
+            problems.add(setting, "is for a store in etcd");
+        }
     }
+    engine
 }
 
 fn limits(store: &RawStoreSettings) -> Limits {

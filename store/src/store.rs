@@ -4,6 +4,7 @@ pub(crate) mod advance;
 pub(crate) mod late;
 pub(crate) mod lease_rows;
 pub(crate) mod native;
+pub(crate) mod restored;
 pub(crate) mod returned;
 pub(crate) mod schema;
 pub(crate) mod switch_commit;
@@ -26,6 +27,7 @@ pub(crate) use crate::engine::error::StoreError;
 pub(crate) use crate::engine::value::{Row, Value, column, values};
 
 use crate::dialect::{Dialect, TableName};
+use crate::engine::etcd::AgainPauses;
 use crate::engine::file::Made;
 use crate::engine::words::Words;
 use crate::engine::{Engine, EngineSettings};
@@ -69,7 +71,7 @@ impl Store {
         }
     }
 
-    /// Runs one transaction, within the time limit. A connection on which anything failed is not used again: what it was
+    /// Runs one transaction, within the time limit; again, where nothing was done because others came first. A connection on which anything failed is not used again: what it was
     /// told last may still be under way.
     pub(crate) async fn run<T>(&self, transaction: impl Transaction<T>) -> Result<T, StoreError> {
         self.run_within(self.limits.store_ms_max, transaction).await
@@ -86,9 +88,17 @@ impl Store {
             let _permit = self.free.acquire().await;
             let mut link = self.link().await?;
             let_in = true;
-            let result = transaction.run(&mut link).await?;
-            self.keep(link);
-            Ok(result)
+            let mut pauses = AgainPauses::default();
+            loop {
+                match transaction.run(&mut link).await {
+                    Err(error) if error.is_again() => pauses.wait().await,
+                    result => {
+                        let result = result?;
+                        self.keep(link);
+                        return Ok(result);
+                    }
+                }
+            }
         };
         let result = match timeout(Duration::from_millis(ms), run).await {
             Ok(result) => result,
@@ -102,6 +112,23 @@ impl Store {
         result
     }
 
+    /// The same on a store that was restored, by the word of somebody who says so.
+    pub(crate) async fn run_restored<T>(
+        &self,
+        transaction: impl Transaction<T>,
+    ) -> Result<T, StoreError> {
+        let ms = self.limits.store_ms_max;
+        let engine = self.engine().clone();
+        let run = async {
+            let mut link = Link::connect_to_restored(&engine).await?;
+            transaction.run(&mut link).await
+        };
+        match timeout(Duration::from_millis(ms), run).await {
+            Ok(result) => result,
+            Err(_) => Err(engine.late(ms)),
+        }
+    }
+
     /// Closes the connections that are idle. A file is whole then: what was committed is in it, and not beside it.
     pub(crate) async fn close(&self) {
         while let Some(link) = self.pop() {
@@ -110,7 +137,7 @@ impl Store {
         let engine = self.engine().clone();
         let ms = Duration::from_millis(self.limits.store_ms_max);
         match engine {
-            Engine::MySql(_) | Engine::Postgres(_) => {}
+            Engine::MySql(_) | Engine::Postgres(_) | Engine::Etcd(_) => {}
             Engine::File(file) => drop(timeout(ms, file.closed()).await),
         }
     }
@@ -137,11 +164,15 @@ impl Store {
         Link::connect(&engine).await
     }
 
-    /// Makes the file of a store that is one; whatever else there is to make, is made by transactions.
+    /// Makes the file of a store that is one, or what says in etcd that there is one; whatever else there is to make, is made by transactions.
     pub(crate) async fn make(&self, accept_moved: bool) -> Result<Made, StoreError> {
         let engine = self.engine().clone();
         match engine {
             Engine::MySql(_) | Engine::Postgres(_) => Ok(Made::Nothing),
+            Engine::Etcd(engine) => Ok(match engine.create().await? {
+                true => Made::New,
+                false => Made::Nothing,
+            }),
             Engine::File(file) => Ok(file.create(accept_moved).await?),
         }
     }
@@ -162,8 +193,9 @@ impl Store {
         match (&mut *self.engine(), &settings.engine) {
             (Engine::MySql(opts), EngineSettings::MySql(new)) => opts.clone_from(new),
             (Engine::Postgres(its), EngineSettings::Postgres(new)) => its.clone_from(new),
+            (Engine::Etcd(its), EngineSettings::Etcd(new)) => its.connect_by(new),
             // There is no login to a file; another engine is another store.
-            (Engine::MySql(_) | Engine::Postgres(_) | Engine::File(_), _) => {}
+            (Engine::MySql(_) | Engine::Postgres(_) | Engine::Etcd(_) | Engine::File(_), _) => {}
         }
     }
 
@@ -203,6 +235,6 @@ impl Store {
 
 /// What is done on one connection, as a whole. (A trait, because futures of closures that borrow the connection cannot be told to be
 /// `Send`.)
-pub(crate) trait Transaction<T>: Send {
-    fn run(self, link: &mut Link) -> impl Future<Output = Result<T, StoreError>> + Send;
+pub(crate) trait Transaction<T>: Send + Sync {
+    fn run(&self, link: &mut Link) -> impl Future<Output = Result<T, StoreError>> + Send;
 }

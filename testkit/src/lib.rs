@@ -16,6 +16,7 @@
 pub mod corpus;
 pub mod docs;
 mod draws;
+pub mod etcd;
 mod machine;
 mod mysql;
 mod pg;

@@ -6,6 +6,7 @@ use keywright_core::Cause;
 use thiserror::Error as ThisError;
 use tokio_postgres::error::SqlState;
 
+use super::etcd::EtcdError;
 use super::file::FileError;
 
 /// Why a transaction failed. Whatever it had sent may or may not have been done.
@@ -23,6 +24,9 @@ pub(crate) enum StoreError {
     /// PostgreSQL says so when the wait for a synchronous standby was cancelled.
     #[error("the server has committed with a warning: a standby may lack what was committed")]
     Warned,
+    /// The store in etcd.
+    #[error("{0}")]
+    Etcd(EtcdError),
     /// The store's file.
     #[error("{0}")]
     File(FileError),
@@ -111,6 +115,7 @@ impl StoreError {
             Self::Postgres(error) => error.code().map(Refusal::of_postgres),
             Self::TimedOut { ms: _ }
             | Self::Client(_)
+            | Self::Etcd(_)
             | Self::File(_)
             | Self::Warned
             | Self::Column { .. }
@@ -122,6 +127,7 @@ impl StoreError {
     pub(crate) fn is_answer(&self) -> bool {
         match self {
             Self::Column { .. } | Self::NotLocked | Self::Warned => true,
+            Self::Etcd(error) => error.is_answer(),
             Self::File(error) => error.is_answer(),
             Self::TimedOut { ms: _ } | Self::Client(_) | Self::Postgres(_) => self.is_refusal(),
         }
@@ -129,17 +135,41 @@ impl StoreError {
 
     /// Whether the server has said no.
     pub(crate) fn is_refusal(&self) -> bool {
-        self.refusal().is_some()
+        match self {
+            Self::Etcd(error) => error.is_refusal(),
+            Self::TimedOut { ms: _ }
+            | Self::Client(_)
+            | Self::Postgres(_)
+            | Self::File(_)
+            | Self::Warned
+            | Self::Column { .. }
+            | Self::NotLocked => self.refusal().is_some(),
+        }
+    }
+
+    /// Whether nothing was done, because others came first, so that the transaction can be done again.
+    pub(crate) fn is_again(&self) -> bool {
+        matches!(self, Self::Etcd(EtcdError::Changed))
     }
 
     /// Whether the account lacks a privilege.
     pub(crate) fn is_denied(&self) -> bool {
-        self.refusal() == Some(Refusal::Denied)
+        match self {
+            Self::Etcd(error) => error.is_denied(),
+            Self::TimedOut { ms: _ }
+            | Self::Client(_)
+            | Self::Postgres(_)
+            | Self::File(_)
+            | Self::Warned
+            | Self::Column { .. }
+            | Self::NotLocked => self.refusal() == Some(Refusal::Denied),
+        }
     }
 
     /// Whether there is no such table, and the transaction goes on. In PostgreSQL it does not.
     pub(crate) fn is_missing_table(&self) -> bool {
         match self {
+            Self::Etcd(error) => error.is_missing_table(),
             Self::File(error) => error.is_missing_table(),
             Self::Client(_) => self.refusal() == Some(Refusal::NoTable),
             Self::TimedOut { ms: _ }
@@ -153,6 +183,7 @@ impl StoreError {
     /// Whether there is such a row already.
     pub(crate) fn is_duplicate(&self) -> bool {
         match self {
+            Self::Etcd(error) => error.is_duplicate(),
             Self::File(error) => error.is_duplicate(),
             Self::TimedOut { ms: _ }
             | Self::Client(_)
@@ -166,6 +197,7 @@ impl StoreError {
     pub(crate) fn cause(&self) -> Cause {
         match self {
             Self::Column { .. } => Cause::BoundDamaged,
+            Self::Etcd(error) => error.cause(),
             Self::File(error) => error.cause(),
             Self::TimedOut { ms: _ }
             | Self::Client(_)
@@ -178,6 +210,7 @@ impl StoreError {
     /// What the reader can do.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match (self, self.refusal()) {
+            (Self::Etcd(error), _) => error.hint(),
             (Self::File(error), _) => error.hint(),
             (_, Some(Refusal::NoTable | Refusal::NoColumn)) => Some("run keywright init"),
             (_, Some(Refusal::ShutOut | Refusal::Denied)) => {

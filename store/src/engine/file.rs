@@ -24,9 +24,10 @@ pub(crate) use error::FileError;
 pub(crate) use shared::FileSettings;
 
 use super::facts::ServerFacts;
+use super::sqlite::Answer;
 use super::value::{Row, Value};
 use shared::SharedFile;
-use worker::{Answer, Request};
+use worker::Request;
 
 /// Threads that have a file open at the same time at most: one is in use, others may be held up by the disk.
 const THREADS_MAX: usize = 4;

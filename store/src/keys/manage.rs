@@ -1,6 +1,7 @@
 //! What operators ask of a store: whether it is ready, its tables and tags, bounds that are raised.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use keywright_core::{Cause, Tag};
 
@@ -11,6 +12,7 @@ use crate::lease::space::Space;
 use crate::settings::StoreSettings;
 use crate::store::advance::{Above, AdvanceLeases, AdvanceTag};
 use crate::store::lease_rows::{ListLeases, WorkerRow};
+use crate::store::restored::{Restore, RestoredTag};
 use crate::store::schema::{Init, InspectSchema};
 use crate::store::tag_admin::{CreateTag, ListTags, TagListing, TagOptions};
 use crate::store::tag_rows::unknown;
@@ -128,7 +130,7 @@ impl Keys {
     /// A table of another shape, with all that is wrong with it; the store cannot be used.
     pub async fn init(&self) -> Result<Vec<String>, Failure> {
         let mut created = Vec::new();
-        if self.make(false).await? == Made::File {
+        if self.make(false).await? == Made::New {
             created.push(self.store_address().to_owned());
         }
         let done = self.run_within(INIT_MS_MAX, Init).await?;
@@ -210,6 +212,24 @@ impl Keys {
             },
         };
         Ok(self.run(leases).await?.max(0).cast_unsigned())
+    }
+
+    /// Has all later ids lie above what may have been given since the backup from which the store was restored, by the word of somebody who knows
+    /// for how long: a gap is left out of each tag, and worker ids are leased anew. The tags; none of other systems' tables.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn restored(&self, lost: Duration) -> Result<Vec<RestoredTag>, Failure> {
+        let store = Arc::clone(&self.0.store);
+        let restore = Restore {
+            store: Arc::clone(&store),
+            lost_ms: i64::try_from(lost.as_millis()).unwrap_or(i64::MAX / 2),
+        };
+        let restored = self.0.runtime.spawn(async move {
+            let restored = store.run_restored(restore).await;
+            restored.map_err(|error| store.failure(&error))
+        });
+        restored.await.unwrap_or_else(broken_off)
     }
 
     /// All tags of the table.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawStoreSettings {
-    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; or `file:/path` for a file of this machine.
+    /// `mysql://user[:password]@host[:port]/schema`, or with `?socket=/path` for a UNIX socket; `postgres://user[:password]@host[:port]/database`; `etcd://[user[:password]@]host[:port],host[:port]/prefix`; or `file:/path` for a file of this machine.
     pub url: String,
     /// Let the file be on any file system: also on tmpfs, overlayfs, FUSE or the network, where commits or locks may be lost.
     pub any_file_system: bool,
@@ -26,6 +26,10 @@ pub struct RawStoreSettings {
     pub tls: String,
     /// Certificates that the store's is checked with, PEM; without it the web's usual ones.
     pub tls_ca_file: Option<PathBuf>,
+    /// The program's own certificate, where members of etcd ask for one, PEM.
+    pub tls_cert_file: Option<PathBuf>,
+    /// Its key, PEM.
+    pub tls_key_file: Option<PathBuf>,
     /// Connections to the store at most.
     pub connections_max: u32,
     /// How long one transaction in the store may last, connecting included, milliseconds.
@@ -59,6 +63,8 @@ impl Default for RawStoreSettings {
             segment_table: None,
             tls: "disabled".to_owned(),
             tls_ca_file: None,
+            tls_cert_file: None,
+            tls_key_file: None,
             connections_max: 4,
             store_ms_max: 2_000,
             wait_ms_max: 2_000,

@@ -50,7 +50,7 @@ pub(crate) struct AdvanceTag {
 
 impl Transaction<Result<u64, Failure>> for AdvanceTag {
     /// One transaction; the first id that nobody was given.
-    async fn run(self, link: &mut Link) -> Result<Result<u64, Failure>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Result<u64, Failure>, StoreError> {
         link.begin().await?;
         let advanced = self.advance(link).await?;
         link.end(advanced.is_ok()).await?;
@@ -134,7 +134,7 @@ impl AdvanceLeases {
 
 impl Transaction<i64> for AdvanceLeases {
     /// Leases whose bound is there already stay whose they are.
-    async fn run(self, link: &mut Link) -> Result<i64, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<i64, StoreError> {
         let update = "UPDATE keywright_worker SET hi_ms = ?, server = ?, epoch = epoch + 1, owner = NULL \
                       WHERE space = ? AND hi_ms < ?";
         link.begin().await?;

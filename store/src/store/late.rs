@@ -22,7 +22,7 @@ pub(crate) struct ReadSpan {
 }
 
 impl Transaction<Option<IdSpan>> for ReadSpan {
-    async fn run(self, link: &mut Link) -> Result<Option<IdSpan>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Option<IdSpan>, StoreError> {
         span(&self.store, &self.keys, link).await
     }
 }
@@ -77,7 +77,7 @@ pub(crate) struct DropReserved {
 }
 
 impl Transaction<Dropped> for DropReserved {
-    async fn run(self, link: &mut Link) -> Result<Dropped, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Dropped, StoreError> {
         link.begin().await?;
         let dropped = self.drop_reserved(link).await?;
         let is_kept = match dropped {
@@ -121,7 +121,7 @@ pub(crate) struct NoteLate {
 }
 
 impl Transaction<()> for NoteLate {
-    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
         let words = link.words();
         let (now, or_update) = (
             words.now(),
@@ -153,7 +153,7 @@ impl Transaction<()> for NoteLate {
 pub(crate) struct ReadLate;
 
 impl Transaction<Vec<String>> for ReadLate {
-    async fn run(self, link: &mut Link) -> Result<Vec<String>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Vec<String>, StoreError> {
         let read = format!(
             "SELECT report, {} AS found_at FROM keywright_late ORDER BY noted_at, server, schema_name, table_name",
             link.words().readable("noted_at")

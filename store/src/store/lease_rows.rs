@@ -41,7 +41,7 @@ pub(crate) struct TakenLease {
 
 impl Transaction<Result<TakenLease, NoLease>> for TakeLease<'_> {
     /// One transaction that locks all rows of the space.
-    async fn run(self, link: &mut Link) -> Result<Result<TakenLease, NoLease>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Result<TakenLease, NoLease>, StoreError> {
         let mut claimant = self.claimant.clone();
         link.begin().await?;
         claimant.server.clone_from(&link.server.identity);
@@ -147,7 +147,7 @@ pub(crate) struct ExtendLease<'a> {
 
 impl Transaction<Extension> for ExtendLease<'_> {
     /// One transaction: lock the row, compare it with what we know, write by compare-and-swap, commit.
-    async fn run(self, link: &mut Link) -> Result<Extension, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Extension, StoreError> {
         link.begin().await?;
         let era = era(link, self.space).await?;
         let (space, words) = (self.space.name(), link.words());
@@ -216,7 +216,7 @@ pub(crate) struct ReleaseLease<'a> {
 }
 
 impl Transaction<()> for ReleaseLease<'_> {
-    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
         let update = "UPDATE keywright_worker SET owner = NULL \
                       WHERE space = ? AND worker_id = ? AND owner = ? AND epoch = ?";
         let held = self.held;
@@ -232,7 +232,7 @@ impl Transaction<()> for ReleaseLease<'_> {
 pub(crate) struct ListLeases;
 
 impl Transaction<Vec<WorkerRow>> for ListLeases {
-    async fn run(self, link: &mut Link) -> Result<Vec<WorkerRow>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Vec<WorkerRow>, StoreError> {
         let select = format!(
             "SELECT space, worker_id, owner, holder, epoch, hi_ms, layout, server, \
              expires_at <= {} AS expired FROM keywright_worker ORDER BY space, worker_id",

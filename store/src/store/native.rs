@@ -15,11 +15,11 @@ pub(crate) struct NoteNative<F> {
     pub(crate) figures: F,
 }
 
-impl<F: FnOnce() -> Vec<(RuleName, NativeInserts)> + Send> Transaction<PeerReports>
+impl<F: Fn() -> Vec<(RuleName, NativeInserts)> + Send + Sync> Transaction<PeerReports>
     for NoteNative<F>
 {
     /// The figures are taken after the moment that is noted with them: whoever knows a moment before it knows that they have all.
-    async fn run(self, link: &mut Link) -> Result<PeerReports, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<PeerReports, StoreError> {
         let words = link.words();
         let now = format!(
             "SELECT {} AS now, {} AS at_ms FROM (SELECT {} AS now) AS moment",
@@ -85,7 +85,7 @@ pub(crate) struct NoteUnseen {
 }
 
 impl Transaction<()> for NoteUnseen {
-    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
         let words = link.words();
         let (now, or_update) = (
             words.now(),
@@ -95,9 +95,9 @@ impl Transaction<()> for NoteUnseen {
             "INSERT INTO keywright_unseen (program, table_pattern, column_name, ids, report, noted_at) \
              VALUES (?, ?, ?, ?, ?, {now}) {or_update} ids = ?, report = ?, noted_at = {now}"
         );
-        let Unseen { rule, ids, report } = self.unseen;
-        let mut values = values![self.program, rule.tables, rule.column];
-        values.extend(values![ids, &report, ids, &report]);
+        let Unseen { rule, ids, report } = &self.unseen;
+        let mut values = values![&self.program, &rule.tables, &rule.column];
+        values.extend(values![*ids, report, *ids, report]);
         link.change(write, values).await?;
         let forget = format!(
             "DELETE FROM keywright_unseen WHERE noted_at < {}",
@@ -113,7 +113,7 @@ impl Transaction<()> for NoteUnseen {
 pub(crate) struct ReadUnseen;
 
 impl Transaction<Vec<Unseen>> for ReadUnseen {
-    async fn run(self, link: &mut Link) -> Result<Vec<Unseen>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Vec<Unseen>, StoreError> {
         const READ: &str = "SELECT table_pattern, column_name, ids, report FROM keywright_unseen \
             ORDER BY table_pattern, column_name, ids DESC, noted_at DESC";
         let rows = link.rows(READ, Vec::new()).await?;

@@ -109,7 +109,7 @@ pub(crate) struct Rest {
 impl Transaction<usize> for Return {
     /// One transaction. A rest that was reserved on another server than this one is dropped: nothing says that this one has
     /// its reservation. So is one of an older generation, or of another key space: what it holds may be in the tables since.
-    async fn run(self, link: &mut Link) -> Result<usize, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<usize, StoreError> {
         let table = self.store.segment_table.plain();
         link.begin().await?;
         let here = link.server.identity.clone();

@@ -33,7 +33,7 @@ pub(crate) struct Initialised {
 }
 
 impl Transaction<Initialised> for Init {
-    async fn run(self, link: &mut Link) -> Result<Initialised, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Initialised, StoreError> {
         let Some(lock) = link.words().lock_to_make_tables() else {
             return make_missing(link).await;
         };
@@ -81,7 +81,7 @@ pub(crate) struct SchemaFindings {
 }
 
 impl Transaction<SchemaFindings> for InspectSchema {
-    async fn run(self, link: &mut Link) -> Result<SchemaFindings, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<SchemaFindings, StoreError> {
         let own: &[&Shape] = match self.store.dialect {
             Dialect::Keywright => &SHAPES,
             Dialect::Leaf | Dialect::IdGenerator | Dialect::Tinyid => {

@@ -26,7 +26,7 @@ pub(crate) struct Record {
 }
 
 impl Transaction<bool> for Record {
-    async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<bool, StoreError> {
         link.begin().await?;
         let locked = lock(link).await?;
         let stands = locked.attempt == self.attempt && locked.phase == Phase::Holding;
@@ -63,7 +63,7 @@ pub(crate) struct ReadRecorded {
 }
 
 impl Transaction<Vec<Recorded>> for ReadRecorded {
-    async fn run(self, link: &mut Link) -> Result<Vec<Recorded>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Vec<Recorded>, StoreError> {
         recorded(link, self.attempt).await
     }
 }
@@ -111,7 +111,7 @@ pub(crate) struct Commit {
 }
 
 impl Transaction<Committed> for Commit {
-    async fn run(self, link: &mut Link) -> Result<Committed, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Committed, StoreError> {
         link.begin().await?;
         let committed = self.commit(link).await?;
         let is_kept = match committed {

@@ -125,7 +125,7 @@ pub(crate) struct ReadStanding {
 }
 
 impl Transaction<Standing> for ReadStanding {
-    async fn run(self, link: &mut Link) -> Result<Standing, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Standing, StoreError> {
         let words = link.words();
         let switch = format!(
             "SELECT attempt, phase, leader, snowflake_generation, {} AS age_ms FROM keywright_switch WHERE id = 1",
@@ -201,7 +201,7 @@ pub(crate) struct Beat {
 }
 
 impl Transaction<()> for Beat {
-    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
         let words = link.words();
         let (now, or_update) = (words.now(), words.or_update("program"));
         let write = format!(
@@ -221,7 +221,7 @@ pub(crate) struct Leave {
 }
 
 impl Transaction<()> for Leave {
-    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
         let delete = "DELETE FROM keywright_program WHERE program = ?";
         link.change(delete, values![&self.program]).await?;
         Ok(())
@@ -237,7 +237,7 @@ pub(crate) struct Begin {
 
 impl Transaction<Option<u64>> for Begin {
     /// `None`: another one is under way, or something else is in force than it is to begin from.
-    async fn run(self, link: &mut Link) -> Result<Option<u64>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Option<u64>, StoreError> {
         link.begin().await?;
         let begun = self.begin(link).await?;
         link.end(begun.is_some()).await?;
@@ -291,7 +291,7 @@ pub(crate) struct Release {
 }
 
 impl Transaction<bool> for Release {
-    async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<bool, StoreError> {
         link.begin().await?;
         let locked = lock(link).await?;
         let is_so = locked.attempt == self.attempt && locked.phase == Phase::Ending;
@@ -320,7 +320,7 @@ pub(crate) struct Move {
 }
 
 impl Transaction<bool> for Move {
-    async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<bool, StoreError> {
         link.begin().await?;
         let locked = lock(link).await?;
         let is_so = locked.attempt == self.attempt && locked.phase == self.from;
@@ -369,7 +369,7 @@ pub(crate) struct Ask {
 }
 
 impl Transaction<Option<Phase>> for Ask {
-    async fn run(self, link: &mut Link) -> Result<Option<Phase>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Option<Phase>, StoreError> {
         let select = "SELECT phase FROM keywright_switch WHERE id = 1 AND attempt = ?";
         let row = link.first(select, values![self.attempt]).await?;
         let phase = row.as_ref().map(phase).transpose()?;

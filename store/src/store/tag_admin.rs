@@ -62,7 +62,7 @@ pub(crate) struct CreateTag {
 }
 
 impl Transaction<bool> for CreateTag {
-    async fn run(self, link: &mut Link) -> Result<bool, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<bool, StoreError> {
         let options = &self.options;
         let insert = format!(
             "INSERT INTO {} (tag, hi, id_max, step, step_min, step_max, cover_s, refill_percent, \
@@ -103,7 +103,7 @@ pub(crate) struct ListTags {
 }
 
 impl Transaction<Vec<TagListing>> for ListTags {
-    async fn run(self, link: &mut Link) -> Result<Vec<TagListing>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Vec<TagListing>, StoreError> {
         let select = self.store.dialect.select_all(&self.store.segment_table);
         let rows = link.rows(select, Vec::new()).await?;
         let ends = self.store.dialect.ends();

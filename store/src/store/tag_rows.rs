@@ -15,9 +15,9 @@ use crate::reserve::{Ask, Reservation, TagRow, gap_before, has_gone_back, plan_r
 impl Transaction<Result<Granted, Denied>> for ReservationRequest<'_> {
     /// One transaction: lock the row, read it, write by compare-and-swap, commit. Any failure, also one in COMMIT, is an
     /// error to the caller, which publishes nothing then.
-    async fn run(self, link: &mut Link) -> Result<Result<Granted, Denied>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Result<Granted, Denied>, StoreError> {
         link.begin().await?;
-        let result = reserve(&self, link).await?;
+        let result = reserve(self, link).await?;
         link.end(result.is_ok()).await?;
         Ok(result)
     }

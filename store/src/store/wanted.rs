@@ -10,7 +10,7 @@ use crate::switch::state::{RuleName, WantedKeys};
 pub(crate) struct ReadWanted;
 
 impl Transaction<Vec<(String, WantedKeys)>> for ReadWanted {
-    async fn run(self, link: &mut Link) -> Result<Vec<(String, WantedKeys)>, StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<Vec<(String, WantedKeys)>, StoreError> {
         let select = "SELECT place, table_pattern, column_name, key_space FROM keywright_wanted";
         let rows = link.rows(select, Vec::new()).await?;
         rows.iter()
@@ -34,7 +34,7 @@ pub(crate) struct RecordWanted {
 }
 
 impl Transaction<()> for RecordWanted {
-    async fn run(self, link: &mut Link) -> Result<(), StoreError> {
+    async fn run(&self, link: &mut Link) -> Result<(), StoreError> {
         let WantedKeys { rule, keys } = &self.wanted;
         let keys = keys.as_ref().map(KeySpace::to_string);
         let or_update = link.words().or_update("place, table_pattern, column_name");

@@ -85,7 +85,7 @@ impl Switchboard {
     /// The store cannot be used.
     pub async fn note_native(
         &self,
-        figures: impl FnOnce() -> Vec<(RuleName, NativeInserts)> + Send + 'static,
+        figures: impl Fn() -> Vec<(RuleName, NativeInserts)> + Send + Sync + 'static,
     ) -> Result<PeerReports, Failure> {
         let program = self.program.clone();
         self.keys.run(NoteNative { program, figures }).await

@@ -11,11 +11,14 @@ use keywright_core::{KeyBatch, Step, Tag};
 use keywright_store::{
     KeySpec, Keys, RawSnowflakeSettings, RawStoreSettings, Source, StoreSettings, TagOptions,
 };
+use keywright_testkit::etcd::EtcdCluster;
 use keywright_testkit::{Flavour, PgServer, Result, Upstream};
 use postgres::SimpleQueryMessage;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+
+use crate::etcd_rows::in_etcd;
 
 /// What a store runs on.
 #[derive(Debug, Clone, Copy)]
@@ -23,19 +26,21 @@ pub enum Engine {
     MariaDb,
     MySql,
     Postgres,
+    Etcd,
     File,
 }
 
 impl Engine {
-    pub const ALL: [Engine; 4] = [
+    pub const ALL: [Engine; 5] = [
         Engine::MariaDb,
         Engine::MySql,
         Engine::Postgres,
+        Engine::Etcd,
         Engine::File,
     ];
 }
 
-/// Each of these tests on MariaDB, on PostgreSQL and in a file. Functions of an [`Engine`].
+/// Each of these tests on MariaDB, on PostgreSQL, in etcd and in a file. Functions of an [`Engine`].
 macro_rules! on_engines {
     ($($name:ident),* $(,)?) => {
         mod mariadb {
@@ -43,6 +48,9 @@ macro_rules! on_engines {
         }
         mod postgres {
             $(#[test] fn $name() -> keywright_testkit::Result<()> { super::$name($crate::common::Engine::Postgres) })*
+        }
+        mod etcd {
+            $(#[test] fn $name() -> keywright_testkit::Result<()> { super::$name($crate::common::Engine::Etcd) })*
         }
         mod file {
             $(#[test] fn $name() -> keywright_testkit::Result<()> { super::$name($crate::common::Engine::File) })*
@@ -61,6 +69,7 @@ enum At {
     /// On the server that tests share.
     Server(Arc<Upstream>),
     Postgres(Arc<PgServer>),
+    Etcd(Arc<EtcdCluster>),
     File(TempDir),
 }
 
@@ -76,6 +85,19 @@ fn postgres() -> Result<Arc<PgServer>> {
     let server = Arc::new(PgServer::builder().preload(false).start()?);
     *shared = Arc::downgrade(&server);
     Ok(server)
+}
+
+/// The cluster that tests share: of one member.
+static ETCD: Mutex<Weak<EtcdCluster>> = Mutex::new(Weak::new());
+
+fn etcd() -> Result<Arc<EtcdCluster>> {
+    let mut shared = ETCD.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(cluster) = shared.upgrade() {
+        return Ok(cluster);
+    }
+    let cluster = Arc::new(EtcdCluster::start(1)?);
+    *shared = Arc::downgrade(&cluster);
+    Ok(cluster)
 }
 
 impl Schema {
@@ -96,6 +118,10 @@ impl Schema {
                     name: name.to_owned(),
                 })
             }
+            Engine::Etcd => Ok(Schema {
+                at: At::Etcd(etcd()?),
+                name: name.to_owned(),
+            }),
             Engine::File => Ok(Schema {
                 at: At::File(tempfile::tempdir()?),
                 name: name.to_owned(),
@@ -106,7 +132,7 @@ impl Schema {
     /// The file of a store that is one.
     pub fn file(&self) -> PathBuf {
         match &self.at {
-            At::Server(_) | At::Postgres(_) => panic!("the store is on a server"),
+            At::Server(_) | At::Postgres(_) | At::Etcd(_) => panic!("the store is on a server"),
             At::File(dir) => dir.path().join("store.db"),
         }
     }
@@ -115,7 +141,7 @@ impl Schema {
     pub fn unix_ms(&self, moment: &str) -> String {
         match &self.at {
             At::Server(_) => format!("CAST(UNIX_TIMESTAMP({moment}) * 1000 AS UNSIGNED)"),
-            At::Postgres(_) | At::File(_) => moment.to_owned(),
+            At::Postgres(_) | At::Etcd(_) | At::File(_) => moment.to_owned(),
         }
     }
 
@@ -123,7 +149,7 @@ impl Schema {
     pub fn long_ago(&self) -> &'static str {
         match &self.at {
             At::Server(_) => "'2000-01-01'",
-            At::Postgres(_) | At::File(_) => "0",
+            At::Postgres(_) | At::Etcd(_) | At::File(_) => "0",
         }
     }
 
@@ -141,6 +167,7 @@ impl Schema {
         match &self.at {
             At::Server(server) => server.run(&self.name, sql),
             At::Postgres(server) => in_postgres(server, &self.name, sql),
+            At::Etcd(cluster) => in_etcd(cluster, &format!("/{}/", self.name), sql),
             At::File(_) => in_file(&self.file(), sql),
         }
     }
@@ -156,6 +183,7 @@ impl Schema {
         match &self.at {
             At::Server(server) => server.port(),
             At::Postgres(server) => server.port(),
+            At::Etcd(cluster) => cluster.port(0),
             At::File(_) => panic!("a file has no port"),
         }
     }
@@ -171,6 +199,7 @@ impl Schema {
         match &self.at {
             At::Server(server) => raw(server.port(), &self.name),
             At::Postgres(server) => raw_postgres(server, &self.name),
+            At::Etcd(cluster) => raw_etcd(&cluster.hosts(), &self.name),
             At::File(_) => raw_file(&self.file()),
         }
     }
@@ -180,6 +209,11 @@ impl Schema {
 fn in_file(file: &Path, sql: &str) -> Result<Vec<Vec<String>>> {
     let connection = Connection::open(file)?;
     connection.busy_timeout(Duration::from_secs(10))?;
+    rows_of(&connection, sql)
+}
+
+/// The same of an open one.
+pub fn rows_of(connection: &Connection, sql: &str) -> Result<Vec<Vec<String>>> {
     let mut found = Vec::new();
     for sql in sql.split(';').filter(|sql| !sql.trim().is_empty()) {
         let mut statement = connection.prepare(sql)?;
@@ -219,6 +253,14 @@ pub fn in_postgres(server: &PgServer, database: &str, sql: &str) -> Result<Vec<V
 pub fn raw_postgres(server: &PgServer, database: &str) -> RawStoreSettings {
     RawStoreSettings {
         url: server.url(database),
+        ..raw(0, "")
+    }
+}
+
+/// Settings for a prefix in etcd.
+pub fn raw_etcd(hosts: &str, prefix: &str) -> RawStoreSettings {
+    RawStoreSettings {
+        url: format!("etcd://{hosts}/{prefix}"),
         ..raw(0, "")
     }
 }

@@ -152,7 +152,8 @@ fn kill_9_in_the_middle_of_refills_repeats_nothing() -> Result<()> {
 #[test]
 fn a_lost_answer_to_commit_repeats_nothing() -> Result<()> {
     lose_answers_to_commit(Engine::MariaDb)?;
-    lose_answers_to_commit(Engine::Postgres)
+    lose_answers_to_commit(Engine::Postgres)?;
+    lose_answers_to_commit(Engine::Etcd)
 }
 
 /// The server has committed and nobody learns of it: the ids count as used.

@@ -63,9 +63,15 @@ impl Forwarder {
     }
 }
 
-/// Whether a packet says nothing else: COM_QUERY of MySQL behind 4 bytes of header, or how PostgreSQL is told.
-fn commits(packet: &[u8]) -> bool {
-    packet.get(4..) == Some(b"\x03COMMIT") || packet.ends_with(b"; COMMIT\0")
+/// Whether a packet says nothing else: COM_QUERY of MySQL behind 4 bytes of header, or how PostgreSQL is told; or whether it writes to etcd. How many bytes
+/// the answer has at least: frames of HTTP/2 that are none are shorter.
+fn answer_bytes_min(packet: &[u8]) -> Option<usize> {
+    const RECORD: &[u8] = b"\"raft_term\"";
+    if packet.get(4..) == Some(b"\x03COMMIT") || packet.ends_with(b"; COMMIT\0") {
+        return Some(1);
+    }
+    let writes = packet.windows(RECORD.len()).any(|part| part == RECORD);
+    writes.then_some(40)
 }
 
 #[derive(Clone)]
@@ -83,7 +89,7 @@ impl Line {
     async fn forward(&self, mut client: TcpStream) -> std::io::Result<()> {
         let mut server = TcpStream::connect(("127.0.0.1", self.server_port)).await?;
         let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
-        let mut drop_answer = false;
+        let mut lose = None;
         loop {
             tokio::select! {
                 read = client.read(&mut up) => {
@@ -94,8 +100,9 @@ impl Line {
                     self.pass().await;
                     self.keep_silent(&up[..read]).await;
                     let every = self.every.load(Ordering::Relaxed);
-                    if commits(&up[..read]) && every > 0 {
-                        drop_answer = self.commits.fetch_add(1, Ordering::Relaxed) % every == every - 1;
+                    if let Some(bytes_min) = answer_bytes_min(&up[..read]).filter(|_| every > 0) {
+                        let is_its = self.commits.fetch_add(1, Ordering::Relaxed) % every == every - 1;
+                        lose = is_its.then_some(bytes_min);
                     }
                     server.write_all(&up[..read]).await?;
                 }
@@ -104,7 +111,7 @@ impl Line {
                     if read == 0 {
                         return Ok(());
                     }
-                    if drop_answer {
+                    if lose.is_some_and(|bytes_min| read >= bytes_min) {
                         self.lost.fetch_add(1, Ordering::Relaxed);
                         return Ok(());
                     }

@@ -1,4 +1,4 @@
-//! The store's client against private MariaDB and PostgreSQL servers, and in a file: many issuers, killed servers, lost replies, leases, other systems'
+//! The store's client against private MariaDB and PostgreSQL servers, in etcd, and in a file: many issuers, killed servers, lost replies, leases, other systems'
 //! tables. Every id that is issued is logged and compared.
 
 #![allow(unreachable_pub, reason = "modules of one test binary")]
@@ -7,6 +7,9 @@ mod both;
 mod bursts;
 mod causes;
 mod common;
+mod etcd_cluster;
+mod etcd_refusals;
+mod etcd_rows;
 mod failures;
 mod file;
 mod forwarder;

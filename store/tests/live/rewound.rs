@@ -92,9 +92,9 @@ fn a_tag_that_went_back_gives_nothing_until_it_is_advanced(engine: Engine) -> Re
     let schema = Schema::of(engine, "kw_rewound_tag")?;
     runtime()?.block_on(async {
         let two = Two::open(&schema, &segment("orders")).await?;
-        schema.sql("CREATE TABLE old AS SELECT * FROM keywright_segment")?;
+        let old = schema.number("SELECT hi FROM keywright_segment")?;
         two.take(1_000).await?;
-        schema.sql("UPDATE keywright_segment SET hi = (SELECT hi FROM old)")?;
+        schema.sql(&format!("UPDATE keywright_segment SET hi = {old}"))?;
         let id = two.are_refused("keywright advance orders --above ").await;
         assert!(id >= two.log.max());
         let above = |id| Above::Tag {
@@ -137,7 +137,7 @@ fn leases_that_went_back_are_not_taken_until_they_are_advanced(engine: Engine) -
     let schema = Schema::of(engine, "kw_rewound_lease")?;
     runtime()?.block_on(async {
         let two = Two::open(&schema, &KeySpec::Snowflake).await?;
-        schema.sql("CREATE TABLE old AS SELECT * FROM keywright_worker")?;
+        let old = schema.sql("SELECT worker_id, hi_ms FROM keywright_worker")?;
         // Until both bounds have been extended.
         let bounds = || schema.sql("SELECT hi_ms FROM keywright_worker ORDER BY worker_id");
         let before = bounds()?;
@@ -145,11 +145,16 @@ fn leases_that_went_back_are_not_taken_until_they_are_advanced(engine: Engine) -
             two.take(1).await?;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        schema.sql(&format!(
-            "UPDATE keywright_worker SET hi_ms = (SELECT hi_ms FROM old WHERE old.worker_id = keywright_worker.worker_id);
-             UPDATE keywright_worker SET expires_at = {}",
-            schema.long_ago()
-        ))?;
+        let updates = old.iter().map(|row| {
+            format!(
+                "UPDATE keywright_worker SET hi_ms = {}, expires_at = {} WHERE worker_id = {}",
+                row[1],
+                schema.long_ago(),
+                row[0]
+            )
+        });
+        let updates: Vec<String> = updates.collect();
+        schema.sql(&updates.join(";"))?;
         let advice = "keywright advance snowflake --above-ms ";
         two.are_refused(advice).await;
         // A program that has seen nothing takes a worker id: that mends nothing for those who have.

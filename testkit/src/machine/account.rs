@@ -15,6 +15,9 @@ pub(crate) const POSTGRES: &[&str] = &["postgres", "nobody"];
 /// Whom MariaDB and MySQL servers run as when we are root.
 pub(crate) const MYSQL: &[&str] = &["mysql", "nobody"];
 
+/// Whom members of etcd run as when we are root.
+pub(crate) const ETCD: &[&str] = &["nobody"];
+
 /// The unprivileged account that servers run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Account {

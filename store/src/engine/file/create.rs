@@ -32,7 +32,7 @@ const MODE: u32 = 0o640;
 pub(crate) enum Made {
     /// It was there.
     Nothing,
-    File,
+    New,
     /// It is another store from now on: whoever reserves leaves a gap.
     Accepted,
 }
@@ -52,7 +52,7 @@ pub(super) fn create(
     let made = write(&mut connection, &place, accept, shared.busy_ms)?;
     drop(connection);
     sync(directory)?;
-    Ok(if is_new { Made::File } else { made })
+    Ok(if is_new { Made::New } else { made })
 }
 
 /// The name is on the disk, too, before anything is kept in the file.
@@ -99,7 +99,7 @@ fn write(
                 return Err(FileError::Foreign);
             }
             transaction.execute(TABLE, ()).map_err(of)?;
-            Made::File
+            Made::New
         }
     };
     let values = (

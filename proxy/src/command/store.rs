@@ -1,0 +1,72 @@
+//! `store`: what is done to a store as a whole.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+
+use super::{File, runtime};
+
+/// A longer time is taken for a mistake.
+const LOST_MAX: Duration = Duration::from_secs(366 * 86_400);
+
+#[derive(Args)]
+pub(crate) struct Store {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The store was restored from a backup: leave out of each tag what may have been given since, and have worker ids leased anew.
+    ///
+    /// Stop all programs first, and start them again afterwards.
+    Restored(Restored),
+}
+
+#[derive(Args)]
+struct Restored {
+    #[command(flatten)]
+    file: File,
+    /// The time from the backup to the last key that was given, or longer: 90s, 15m, 2h, 1day.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    lost: Duration,
+}
+
+impl Store {
+    pub(crate) fn run(&self) -> Result<()> {
+        match &self.command {
+            Command::Restored(restored) => restored.run(),
+        }
+    }
+}
+
+impl Restored {
+    fn run(&self) -> Result<()> {
+        if self.lost > LOST_MAX {
+            bail!("--lost is more than a year");
+        }
+        let (config, keys) = self.file.open()?;
+        let tags = runtime()?.block_on(keys.restored(self.lost));
+        let tags = tags.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        for its in &tags {
+            println!(
+                "tag \"{}\": its bound is {}, and a gap of {} ids or more is left out above it",
+                its.tag, its.next, its.gap
+            );
+        }
+        if !config.store.has_own_tags() {
+            println!("tags are another system's: keywright advance them above all that was given");
+        }
+        println!(
+            "worker ids are leased anew, above all moments until now; rests that were handed back are dropped"
+        );
+        println!(
+            "the gaps are estimates, from the fastest that each tag was used: where you know the highest id, keywright advance above it, too"
+        );
+        println!(
+            "tags that were made after the backup are gone: advance them when init has made them again"
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! What a transaction has changed, written by one transaction of etcd.
+
+use etcd_client::{Compare, CompareOp, KvClient, Txn, TxnOp};
+
+use super::copy::Change;
+use super::error::EtcdError;
+use super::position::{Position, RECORD_KEY, Record};
+
+/// Operations of one transaction at most, side by side; etcd allows 128 (`--max-txn-ops`). More are nested, as many in each.
+const OPERATIONS_MAX: usize = 60;
+
+/// What must not have changed meanwhile.
+#[derive(Debug)]
+pub(super) struct Guard<'a> {
+    pub(super) prefix: &'a str,
+    /// The revision that wrote the record which was read. Every transaction writes it, also one that only removes rows.
+    pub(super) record_revision: i64,
+    /// Nothing below the prefix is younger, whoever wrote it.
+    pub(super) revision: i64,
+}
+
+/// Where the cluster was then; `None`: nothing was written, because something has changed. On an error it is not known.
+pub(super) async fn write(
+    client: &mut KvClient,
+    guard: &Guard<'_>,
+    record: &Record,
+    changes: &[Change],
+) -> Result<Option<Position>, EtcdError> {
+    let Guard { prefix, .. } = guard;
+    let record_key = format!("{prefix}{RECORD_KEY}");
+    let unchanged = [
+        Compare::mod_revision(record_key.as_str(), CompareOp::Equal, guard.record_revision),
+        Compare::mod_revision(*prefix, CompareOp::Less, guard.revision.saturating_add(1))
+            .with_prefix(),
+    ];
+    let mut operations = vec![TxnOp::put(record_key, record.to_json(), None)];
+    operations.extend(changes.iter().map(|change| match change {
+        Change::Put { key, value } => TxnOp::put(format!("{prefix}{key}"), value.as_str(), None),
+        Change::Remove { key } => TxnOp::delete(format!("{prefix}{key}"), None),
+    }));
+    let transaction = Txn::new().when(unchanged).and_then(nested(operations)?);
+    let answer = client.txn(transaction).await?;
+    match answer.succeeded() {
+        true => Position::of(answer.header()).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// etcd counts those side by side, and adds what is nested deepest.
+fn nested(operations: Vec<TxnOp>) -> Result<Vec<TxnOp>, EtcdError> {
+    if operations.len() <= OPERATIONS_MAX {
+        return Ok(operations);
+    }
+    let groups: Vec<TxnOp> = operations
+        .chunks(OPERATIONS_MAX)
+        .map(|group| TxnOp::txn(Txn::new().and_then(group)))
+        .collect();
+    match groups.len() <= OPERATIONS_MAX {
+        true => Ok(groups),
+        false => Err(EtcdError::TooMany(operations.len())),
+    }
+}
+
+/// Makes the store; false: somebody else has made one meanwhile.
+pub(super) async fn create(
+    client: &mut KvClient,
+    prefix: &str,
+    record: &Record,
+) -> Result<bool, EtcdError> {
+    // There is nothing below the prefix.
+    let empty = Compare::version(prefix, CompareOp::Equal, 0).with_prefix();
+    let put = TxnOp::put(format!("{prefix}{RECORD_KEY}"), record.to_json(), None);
+    let answer = client.txn(Txn::new().when([empty]).and_then([put])).await?;
+    Ok(answer.succeeded())
+}

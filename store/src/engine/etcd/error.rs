@@ -1,0 +1,202 @@
+//! What may be wrong with a store in etcd.
+
+use etcd_client::Error as ClientError;
+use keywright_core::Cause;
+use thiserror::Error;
+
+/// gRPC's codes, as far as it matters which one it is.
+mod code {
+    pub(super) const INVALID_ARGUMENT: i32 = 3;
+    pub(super) const PERMISSION_DENIED: i32 = 7;
+    pub(super) const RESOURCE_EXHAUSTED: i32 = 8;
+    pub(super) const FAILED_PRECONDITION: i32 = 9;
+    pub(super) const UNAUTHENTICATED: i32 = 16;
+}
+
+/// Why the store cannot be used, or a statement was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum EtcdError {
+    #[error("there is no store below its prefix yet")]
+    Empty,
+    #[error("below its prefix are keys that are no store's")]
+    Foreign,
+    /// Something below the prefix was written while the transaction was under way: nothing of it was.
+    #[error("others have changed the store meanwhile")]
+    Changed,
+    /// The store was written by another cluster: it was restored from a backup.
+    #[error(
+        "the cluster is {is}, and the store was written by cluster {was}: it was restored, or copied"
+    )]
+    AnotherCluster { was: String, is: String },
+    /// It was made anew, or restored, while this program was running.
+    #[error("it is another store now than when the program started")]
+    AnotherStore,
+    #[error(
+        "the cluster has gone back: its {what} was {was}, and is {is}: it was restored from a backup"
+    )]
+    GoneBack {
+        what: &'static str,
+        was: u64,
+        is: u64,
+    },
+    /// Somebody has edited it.
+    #[error("{0}")]
+    Damaged(String),
+    #[error("{0}")]
+    NoTable(String),
+    #[error("{0}")]
+    Duplicate(String),
+    /// Numbers are signed, as in a file.
+    #[error("{0} is more than it can hold")]
+    TooLarge(u64),
+    #[error("{0} rows are more than one transaction can write")]
+    TooMany(usize),
+    #[error("{member} has not answered within {ms} ms")]
+    Late { member: String, ms: u64 },
+    /// User and password.
+    #[error("{0}")]
+    ShutOut(String),
+    #[error("{0}")]
+    Denied(String),
+    /// No space, or too many questions at a time.
+    #[error("{0}")]
+    Full(String),
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<ClientError> for EtcdError {
+    fn from(error: ClientError) -> Self {
+        let ClientError::GRpcStatus(status) = &error else {
+            return Self::Unreachable(innermost_of(&error));
+        };
+        let text = match std::error::Error::source(status) {
+            Some(source) => crate::engine::error::innermost(source),
+            None => status.message().to_owned(),
+        };
+        match i32::from(status.code()) {
+            code::UNAUTHENTICATED => Self::ShutOut(text),
+            code::INVALID_ARGUMENT | code::FAILED_PRECONDITION
+                if text.contains("authentication") || text.contains("user name") =>
+            {
+                Self::ShutOut(text)
+            }
+            code::PERMISSION_DENIED => Self::Denied(text),
+            code::RESOURCE_EXHAUSTED => Self::Full(text),
+            code::INVALID_ARGUMENT | code::FAILED_PRECONDITION => Self::Other(text),
+            _ => Self::Unreachable(text),
+        }
+    }
+}
+
+/// What the client's own errors say twice is said once.
+fn innermost_of(error: &ClientError) -> String {
+    match error {
+        ClientError::TransportError(error) => crate::engine::error::innermost(error),
+        ClientError::IoError(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+impl From<rusqlite::Error> for EtcdError {
+    fn from(error: rusqlite::Error) -> Self {
+        let text = error.to_string();
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::ConstraintViolation) => Self::Duplicate(text),
+            _ if text.contains("no such table") || text.contains("no such column") => {
+                Self::NoTable(text)
+            }
+            _ => Self::Other(text),
+        }
+    }
+}
+
+impl EtcdError {
+    /// Whether the cluster has answered.
+    pub(crate) fn is_answer(&self) -> bool {
+        match self {
+            Self::Late { .. } | Self::Unreachable(_) => false,
+            Self::Empty
+            | Self::Foreign
+            | Self::Changed
+            | Self::AnotherCluster { .. }
+            | Self::AnotherStore
+            | Self::GoneBack { .. }
+            | Self::Damaged(_)
+            | Self::NoTable(_)
+            | Self::Duplicate(_)
+            | Self::TooLarge(_)
+            | Self::TooMany(_)
+            | Self::ShutOut(_)
+            | Self::Denied(_)
+            | Self::Full(_)
+            | Self::Other(_) => true,
+        }
+    }
+
+    /// Whether it has said no.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::ShutOut(_) | Self::Denied(_))
+    }
+
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self, Self::Denied(_))
+    }
+
+    pub(crate) fn is_missing_table(&self) -> bool {
+        matches!(self, Self::NoTable(text) if text.contains("no such table"))
+    }
+
+    pub(crate) fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Duplicate(_))
+    }
+
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::AnotherCluster { .. }
+            | Self::AnotherStore
+            | Self::GoneBack { .. }
+            | Self::Damaged(_)
+            | Self::TooLarge(_) => Cause::BoundDamaged,
+            Self::Empty
+            | Self::Foreign
+            | Self::Changed
+            | Self::NoTable(_)
+            | Self::Duplicate(_)
+            | Self::TooMany(_)
+            | Self::Late { .. }
+            | Self::ShutOut(_)
+            | Self::Denied(_)
+            | Self::Full(_)
+            | Self::Unreachable(_)
+            | Self::Other(_) => Cause::StoreUnavailable,
+        }
+    }
+
+    /// What the reader can do.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Empty | Self::NoTable(_) => Some("run keywright init"),
+            Self::Foreign => Some("name another prefix in url of [store]"),
+            Self::AnotherCluster { .. } | Self::GoneBack { .. } => Some(
+                "keywright store restored --lost TIME, with the time from the backup to the last key that was given",
+            ),
+            Self::AnotherStore => Some("start the program again"),
+            Self::Damaged(_) => Some("put the key right with etcdctl"),
+            Self::ShutOut(_) | Self::Denied(_) => {
+                Some("check url of [store], its password, and the roles of its user")
+            }
+            Self::Full(_) => Some("etcdctl endpoint status and alarm list say what is full"),
+            Self::Late { .. } | Self::Unreachable(_) => Some(
+                "is the cluster there, with a leader, and its addresses in url of [store] right?",
+            ),
+            Self::Changed
+            | Self::Duplicate(_)
+            | Self::TooLarge(_)
+            | Self::TooMany(_)
+            | Self::Other(_) => None,
+        }
+    }
+}
