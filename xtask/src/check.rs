@@ -22,6 +22,7 @@ impl Check {
         let started = Instant::now();
         // The lints see the extension too, and pgrx reads the server's headers to build it.
         let mut needs = needs::to_build();
+        needs.extend(needs::to_build_program());
         needs.extend(needs::to_check_links());
         needs::install(&needs)?;
         lints()?;

@@ -50,6 +50,7 @@ fn flavour(name: &str) -> Result<Flavour> {
 impl Conformance {
     pub(crate) fn run(self) -> Result<()> {
         let mut needs = needs::to_serve_mysql();
+        needs.extend(needs::to_build_program());
         needs.extend(needs::to_fetch());
         needs.extend(needs::to_run_applications());
         needs::install(&needs)?;

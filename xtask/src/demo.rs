@@ -56,6 +56,7 @@ pub(crate) struct Demo {
 impl Demo {
     pub(crate) fn run(self) -> Result<()> {
         let mut needs = needs::to_build();
+        needs.extend(needs::to_build_program());
         needs.extend(needs::to_serve());
         needs.extend(needs::to_serve_mysql());
         needs::install(&needs)?;

@@ -21,6 +21,7 @@ impl Docs {
     pub(crate) fn run(self) -> Result<()> {
         // Functions and settings are those of a server that runs.
         let mut needs = needs::to_build();
+        needs.extend(needs::to_build_program());
         needs.extend(needs::to_serve());
         needs.extend(needs::to_step_clocks());
         needs::install(&needs)?;

@@ -51,6 +51,15 @@ pub(crate) fn to_compile() -> Vec<Need> {
     ]
 }
 
+/// What building the program needs.
+pub(crate) fn to_build_program() -> Vec<Need> {
+    vec![Need::new(
+        "protobuf-compiler",
+        "writes the messages of etcd's client",
+        on_path("protoc"),
+    )]
+}
+
 /// What starting a private PostgreSQL 15 needs.
 pub(crate) fn to_serve() -> Vec<Need> {
     let present = Path::new("/usr/lib/postgresql/15/bin/postgres").exists();
@@ -100,6 +109,7 @@ pub(crate) fn to_fuzz() -> Vec<Need> {
 /// What the benchmark of the proxy compares with and sends with.
 pub(crate) fn to_bench_proxy() -> Vec<Need> {
     let mut needs = to_serve_mysql();
+    needs.extend(to_build_program());
     needs.push(Need::new(
         "haproxy",
         "the proxy to compare with",
@@ -202,14 +212,16 @@ fn pip(why: &'static str) -> Need {
 
 /// What making packages needs.
 pub(crate) fn to_package() -> Vec<Need> {
-    vec![
+    let mut needs = to_build_program();
+    needs.extend([
         Need::new(
             "dpkg-dev",
             "tells which libraries' packages a program needs",
             on_path("dpkg-shlibdeps"),
         ),
         Need::new("binutils", "takes debugging symbols out", on_path("strip")),
-    ]
+    ]);
+    needs
 }
 
 /// What walks through the documentation on bare machines need.

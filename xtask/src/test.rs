@@ -81,7 +81,7 @@ impl Test {
 
     /// What suites need that start such servers.
     fn needs(&self, kinds: &[Starts]) -> Vec<needs::Need> {
-        let mut needs = Vec::new();
+        let mut needs = needs::to_build_program();
         if kinds.iter().any(|starts| starts.mysql()) {
             needs.extend(needs::to_serve_mysql());
         }

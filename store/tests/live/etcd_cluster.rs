@@ -158,7 +158,10 @@ struct Restored {
 impl Restored {
     fn with_token(token: Option<&str>) -> Result<Restored> {
         let mut cluster = EtcdCluster::start(1)?;
-        let settings = raw_etcd(&cluster.hosts(), "keywright");
+        let settings = RawStoreSettings {
+            wait_ms_max: 3_000,
+            ..raw_etcd(&cluster.hosts(), "keywright")
+        };
         let (runtime, log) = (runtime()?, IssuedLog::default());
         let keys = runtime.block_on(opened(&settings))?;
         let sources = [

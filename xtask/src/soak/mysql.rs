@@ -28,7 +28,9 @@ pub(crate) struct Mysql {
 
 impl Mysql {
     pub(crate) fn run(self) -> Result<()> {
-        needs::install(&needs::to_serve_mysql())?;
+        let mut needs = needs::to_serve_mysql();
+        needs.extend(needs::to_build_program());
+        needs::install(&needs)?;
         run(&mut cargo([
             "build",
             "--quiet",

@@ -20,7 +20,9 @@ pub(crate) struct Switch {
 
 impl Switch {
     pub(crate) fn run(&self) -> Result<()> {
-        needs::install(&needs::to_serve_mysql())?;
+        let mut needs = needs::to_serve_mysql();
+        needs.extend(needs::to_build_program());
+        needs::install(&needs)?;
         run(cargo([
             "test",
             "--quiet",
