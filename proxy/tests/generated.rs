@@ -212,14 +212,24 @@ fn families(text: &str) -> BTreeMap<String, Family> {
 #[test]
 fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
     let mut text = format!("```text\n{}\n```\n", help(&[])?);
-    let commands = [
-        "run", "check", "init", "advance", "explain", "release", "decode", "generate",
+    let commands: [&[&str]; 10] = [
+        &["run"],
+        &["check"],
+        &["init"],
+        &["advance"],
+        &["store"],
+        &["store", "restored"],
+        &["explain"],
+        &["release"],
+        &["decode"],
+        &["generate"],
     ];
     for command in commands {
         let _ = write!(
             text,
-            "\n## keywright {command}\n\n```text\n{}\n```\n",
-            help(&[command])?
+            "\n## keywright {}\n\n```text\n{}\n```\n",
+            command.join(" "),
+            help(command)?
         );
     }
     let listed = help(&[])?;
@@ -227,7 +237,7 @@ fn the_page_of_the_command_line_is_the_programs_help() -> Result<()> {
     let (listed, _) = listed.split_once("\n\n").context("no options")?;
     assert_eq!(
         listed.lines().count(),
-        commands.len() + 1,
+        commands.iter().filter(|command| command.len() == 1).count() + 1,
         "a command is not documented"
     );
     generated_part("docs/reference/command-line.md", "help", &text)
