@@ -7,6 +7,7 @@ pub(crate) mod error;
 pub(crate) mod etcd;
 pub(crate) mod facts;
 pub(crate) mod file;
+pub(crate) mod innermost;
 pub(crate) mod mysql;
 pub(crate) mod postgres;
 pub(crate) mod privileges;

@@ -38,7 +38,7 @@ mod store;
 pub mod switch;
 
 pub use clock::{Clock, SystemClock};
-pub use engine::error::innermost;
+pub use engine::innermost::innermost;
 pub use engine::mysql::identity::server_identity;
 pub use failure::Failure;
 pub use host::host;

@@ -1,13 +1,12 @@
 //! Why a transaction failed, whatever the engine.
 
-use std::error::Error;
-
 use keywright_core::Cause;
 use thiserror::Error as ThisError;
 use tokio_postgres::error::SqlState;
 
 use super::etcd::EtcdError;
 use super::file::FileError;
+use super::innermost::innermost;
 
 /// Why a transaction failed. Whatever it had sent may or may not have been done.
 #[derive(Debug, ThisError)]
@@ -54,16 +53,6 @@ impl From<FileError> for StoreError {
     fn from(error: FileError) -> Self {
         Self::File(error)
     }
-}
-
-/// What an error is about in the end: the driver's errors repeat what is inside of them.
-#[must_use]
-pub fn innermost(error: &dyn Error) -> String {
-    let mut inner = error;
-    while let Some(next) = inner.source() {
-        inner = next;
-    }
-    inner.to_string()
 }
 
 /// What a server says no to.
@@ -228,6 +217,8 @@ impl StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error;
+
     use super::*;
 
     #[test]

@@ -68,7 +68,7 @@ impl Restore {
         let mut tags = Vec::new();
         for found in link.rows(names, Vec::new()).await? {
             let name: String = found.first()?;
-            // One that is no tag is nobody's.
+            // Nobody could use one whose name is not valid.
             let Ok(tag) = Tag::parse(&name) else { continue };
             let Some(row) = link.first(store.select_row(), values![&name]).await? else {
                 continue;

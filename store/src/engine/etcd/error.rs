@@ -73,7 +73,7 @@ impl From<ClientError> for EtcdError {
             return Self::Unreachable(innermost_of(&error));
         };
         let text = match std::error::Error::source(status) {
-            Some(source) => crate::engine::error::innermost(source),
+            Some(source) => crate::engine::innermost::innermost(source),
             None => status.message().to_owned(),
         };
         match i32::from(status.code()) {
@@ -94,7 +94,7 @@ impl From<ClientError> for EtcdError {
 /// What the client's own errors say twice is said once.
 fn innermost_of(error: &ClientError) -> String {
     match error {
-        ClientError::TransportError(error) => crate::engine::error::innermost(error),
+        ClientError::TransportError(error) => crate::engine::innermost::innermost(error),
         ClientError::IoError(error) => error.to_string(),
         other => other.to_string(),
     }
