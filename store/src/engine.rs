@@ -180,20 +180,20 @@ impl Link {
 
     /// Begins a transaction; what it reads and locks, nobody else changes. Whom it leads to is known for certain from here on.
     pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
-        match &mut self.conversation {
+        let identity = match &mut self.conversation {
             Conversation::MySql(conn) => {
                 mysql::change(conn, "START TRANSACTION", Vec::new()).await?;
+                return Ok(());
             }
-            Conversation::Postgres(link) => {
-                let identity = link.begin().await?;
-                if identity != self.server.identity {
-                    Arc::make_mut(&mut self.server).identity = identity;
-                }
-            }
+            Conversation::Postgres(link) => link.begin().await?,
             Conversation::Etcd(link) => link.begin().await?,
             Conversation::File(link) => {
                 link.change("BEGIN IMMEDIATE", Vec::new()).await?;
+                return Ok(());
             }
+        };
+        if identity != self.server.identity {
+            Arc::make_mut(&mut self.server).identity = identity;
         }
         Ok(())
     }

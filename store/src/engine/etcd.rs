@@ -6,9 +6,10 @@
 //! holds a lock that a stopped program would leave behind.
 //!
 //! With each of them etcd notes who it is and how far it has come ([`position`]): another cluster, or one that has gone back, was restored from a
-//! backup, and nothing is asked of it until somebody says how much it may have lost. etcd has no clock: moments are by the clock of the program that writes them,
-//! and no bound depends on a comparison of clocks.
+//! backup, and nothing is asked of it until somebody says how much it may have lost. etcd has no clock: moments are by
+//! the latest of the programs' clocks ([`clock`]), and no bound depends on a comparison of clocks.
 
+mod clock;
 mod commit;
 mod copy;
 mod error;
@@ -17,7 +18,7 @@ mod row_key;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use etcd_client::{Client, ConnectOptions, GetOptions, KvClient, TlsOptions};
 use tokio::time::{sleep, timeout};
@@ -28,6 +29,8 @@ pub(crate) use error::EtcdError;
 use super::StoreError;
 use super::facts::ServerFacts;
 use super::value::{Row, Value};
+use crate::clock::{Clock, SystemClock};
+use clock::StoreClock;
 use copy::RowsCopy;
 use position::{Position, Record, Seen};
 
@@ -66,6 +69,7 @@ impl fmt::Debug for EtcdSettings {
 pub(crate) struct EtcdEngine {
     settings: EtcdSettings,
     seen: Arc<Seen>,
+    clock: Arc<StoreClock>,
 }
 
 /// A connection to one member, and a copy of the store's rows.
@@ -73,6 +77,9 @@ pub(crate) struct EtcdLink {
     client: KvClient,
     prefix: String,
     seen: Arc<Seen>,
+    clock: Arc<StoreClock>,
+    /// What it was when the copy was brought up to date, unix milliseconds.
+    moment_ms: i64,
     copy: RowsCopy,
     /// As of when the copy is.
     position: Position,
@@ -98,6 +105,7 @@ impl EtcdEngine {
         Self {
             settings,
             seen: Arc::default(),
+            clock: Arc::default(),
         }
     }
 
@@ -124,7 +132,7 @@ impl EtcdEngine {
         link.next_id = Some(id);
         link.refresh().await?;
         let facts = ServerFacts {
-            identity: Record::new(id, &link.position).identity(),
+            identity: Record::new(id, &link.position, link.moment_ms).identity(),
             weaknesses: Vec::new(),
         };
         Ok((link, facts))
@@ -137,7 +145,7 @@ impl EtcdEngine {
             Err(EtcdError::Empty) => {}
             result => return result.map(|()| false),
         }
-        let record = Record::new(Uuid::new_v4(), &link.position);
+        let record = Record::new(Uuid::new_v4(), &link.position, link.moment_ms);
         commit::create(&mut link.client, &link.prefix, &record).await
     }
 
@@ -190,6 +198,8 @@ impl EtcdEngine {
             client,
             prefix,
             seen: Arc::clone(&self.seen),
+            clock: Arc::clone(&self.clock),
+            moment_ms: 0,
             copy: RowsCopy::new()?,
             position,
             record: None,
@@ -204,11 +214,16 @@ impl EtcdLink {
         self.refresh().await.is_ok()
     }
 
-    pub(super) async fn begin(&mut self) -> Result<(), EtcdError> {
+    /// Begins a transaction; which store it is on, for that may have been made anew.
+    pub(super) async fn begin(&mut self) -> Result<String, EtcdError> {
         self.refresh().await?;
         self.copy.begin()?;
         self.in_transaction = true;
-        Ok(())
+        let (record, _) = self.record.as_ref().ok_or(EtcdError::Empty)?;
+        Ok(match self.next_id {
+            Some(id) => Record::new(id, &self.position, self.moment_ms).identity(),
+            None => record.identity(),
+        })
     }
 
     pub(super) async fn commit(&mut self) -> Result<(), EtcdError> {
@@ -219,8 +234,8 @@ impl EtcdLink {
         }
         let (record, written_at) = self.record.as_ref().ok_or(EtcdError::Empty)?;
         let record = match self.next_id {
-            Some(id) => Record::new(id, &self.position),
-            None => record.written_at(&self.position),
+            Some(id) => Record::new(id, &self.position, self.moment_ms),
+            None => record.written_at(&self.position, self.moment_ms),
         };
         let guard = commit::Guard {
             prefix: &self.prefix,
@@ -293,6 +308,17 @@ impl EtcdLink {
 
     /// Brings the copy up to date: what was written since, and all of it anew where something was removed.
     async fn refresh(&mut self) -> Result<(), EtcdError> {
+        let read = self.read_all().await;
+        if let Some((record, _)) = &self.record {
+            self.clock.read(record.moment_ms, Instant::now());
+        }
+        let own_ms = SystemClock.wall_ms();
+        self.moment_ms = self.clock.now_ms(own_ms, Instant::now());
+        self.copy.set_clock(self.moment_ms);
+        read
+    }
+
+    async fn read_all(&mut self) -> Result<(), EtcdError> {
         if self.read_changes().await? {
             return Ok(());
         }

@@ -172,6 +172,19 @@ impl Schema {
         }
     }
 
+    /// Has the store lose all tags; in etcd all that it has.
+    pub fn remove_tags(&self) -> Result<()> {
+        match &self.at {
+            At::Server(_) | At::Postgres(_) | At::File(_) => {
+                self.sql("DELETE FROM keywright_segment")?;
+            }
+            At::Etcd(cluster) => {
+                cluster.ctl(&["del", "--prefix", &format!("/{}/", self.name)])?;
+            }
+        }
+        Ok(())
+    }
+
     /// The first column of the first row.
     pub fn number(&self, sql: &str) -> Result<u64> {
         let rows = self.sql(sql)?;

@@ -96,8 +96,9 @@ fn a_tag_that_was_made_anew_is_another_one(engine: Engine) -> Result<()> {
             source.take(1, true).await?;
             sources.push(source);
         }
-        schema.sql("DELETE FROM keywright_segment")?;
+        schema.remove_tags()?;
         let owner = open(&schema.raw())?;
+        owner.init().await?;
         owner.create_tag(&tag("orders"), &small_steps(100)).await?;
         // As programs do that follow what is in force.
         for (tag, id) in Switchboard::new(&heard).standing().await?.key_space_ids {

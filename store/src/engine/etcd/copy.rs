@@ -1,8 +1,11 @@
 //! A copy of the store's rows in memory, in which statements are carried out.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rusqlite::Connection;
+use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::Value as Cell;
 use serde_json::{Map, Value as Json};
 
@@ -24,6 +27,8 @@ pub(super) enum Change {
 /// The rows.
 pub(super) struct RowsCopy {
     connection: Connection,
+    /// What statements take for the time, unix milliseconds.
+    clock_ms: Arc<AtomicI64>,
     tables: HashMap<String, Table>,
     /// As they were read or committed last: keys, without the prefix, and values.
     rows: BTreeMap<String, String>,
@@ -38,13 +43,20 @@ struct Table {
 impl RowsCopy {
     pub(super) fn new() -> Result<Self, EtcdError> {
         let connection = Connection::open_in_memory()?;
+        let clock_ms = Arc::new(AtomicI64::new(0));
+        go_by(&connection, Arc::clone(&clock_ms))?;
         connection.execute_batch(TABLES)?;
         let tables = tables(&connection)?;
         Ok(Self {
             connection,
+            clock_ms,
             tables,
             rows: BTreeMap::new(),
         })
+    }
+
+    pub(super) fn set_clock(&self, moment_ms: i64) {
+        self.clock_ms.store(moment_ms, Ordering::Relaxed);
     }
 
     pub(super) fn begin(&self) -> Result<(), EtcdError> {
@@ -176,6 +188,20 @@ impl Table {
         }
         Some(Json::Object(row).to_string())
     }
+}
+
+/// Statements that ask SQLite for the time get the store's, as seconds with milliseconds: the function they call is replaced.
+fn go_by(connection: &Connection, clock_ms: Arc<AtomicI64>) -> Result<(), EtcdError> {
+    let now = move |_: &Context<'_>| {
+        let ms = clock_ms.load(Ordering::Relaxed);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "moments have far fewer digits than a double"
+        )]
+        Ok(ms as f64 / 1000.0)
+    };
+    connection.create_scalar_function("unixepoch", 1, FunctionFlags::SQLITE_UTF8, now)?;
+    Ok(())
 }
 
 /// The tables and their columns, as the file of statements makes them.

@@ -28,9 +28,6 @@ pub(crate) enum EtcdError {
         "the cluster is {is}, and the store was written by cluster {was}: it was restored, or copied"
     )]
     AnotherCluster { was: String, is: String },
-    /// It was made anew, or restored, while this program was running.
-    #[error("it is another store now than when the program started")]
-    AnotherStore,
     #[error(
         "the cluster has gone back: its {what} was {was}, and is {is}: it was restored from a backup"
     )]
@@ -122,7 +119,6 @@ impl EtcdError {
             | Self::Foreign
             | Self::Changed
             | Self::AnotherCluster { .. }
-            | Self::AnotherStore
             | Self::GoneBack { .. }
             | Self::Damaged(_)
             | Self::NoTable(_)
@@ -156,7 +152,6 @@ impl EtcdError {
     pub(crate) fn cause(&self) -> Cause {
         match self {
             Self::AnotherCluster { .. }
-            | Self::AnotherStore
             | Self::GoneBack { .. }
             | Self::Damaged(_)
             | Self::TooLarge(_) => Cause::BoundDamaged,
@@ -183,7 +178,6 @@ impl EtcdError {
             Self::AnotherCluster { .. } | Self::GoneBack { .. } => Some(
                 "keywright store restored --lost TIME, with the time from the backup to the last key that was given",
             ),
-            Self::AnotherStore => Some("start the program again"),
             Self::Damaged(_) => Some("put the key right with etcdctl"),
             Self::ShutOut(_) | Self::Denied(_) => {
                 Some("check url of [store], its password, and the roles of its user")

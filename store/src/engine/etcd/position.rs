@@ -46,11 +46,14 @@ pub(super) struct Record {
     /// What the transaction had read that wrote this.
     revision: i64,
     raft_term: u64,
+    /// When that was, by the store's clock, unix milliseconds.
+    pub(super) moment_ms: i64,
 }
 
 impl Record {
-    pub(super) fn new(id: Uuid, position: &Position) -> Self {
+    pub(super) fn new(id: Uuid, position: &Position, moment_ms: i64) -> Self {
         Self {
+            moment_ms,
             format: FORMAT,
             store_id: id.simple().to_string(),
             cluster_id: hex(position.cluster_id),
@@ -59,8 +62,9 @@ impl Record {
         }
     }
 
-    pub(super) fn written_at(&self, position: &Position) -> Self {
+    pub(super) fn written_at(&self, position: &Position, moment_ms: i64) -> Self {
         Self {
+            moment_ms,
             revision: position.revision,
             raft_term: position.raft_term,
             ..self.clone()
@@ -130,11 +134,11 @@ impl Seen {
     pub(super) fn note(&self, record: &Record, position: &Position) {
         let mut seen = self.highest.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut seen.0 {
-            Some((_, highest)) => {
+            Some((store_id, highest)) if *store_id == record.store_id => {
                 highest.revision = highest.revision.max(position.revision);
                 highest.raft_term = highest.raft_term.max(position.raft_term);
             }
-            None => seen.0 = Some((record.store_id.clone(), *position)),
+            Some(_) | None => seen.0 = Some((record.store_id.clone(), *position)),
         }
     }
 }
@@ -151,10 +155,10 @@ impl Highest {
         }
         let mut revision_min = record.revision;
         let mut raft_term_min = record.raft_term;
-        if let Some((store_id, seen)) = &self.0 {
-            if *store_id != record.store_id || seen.cluster_id != position.cluster_id {
-                return Err(EtcdError::AnotherStore);
-            }
+        // Another store, made anew or restored by somebody's word, begins where it is; its tags say whose ranges are worth something there.
+        if let Some((store_id, seen)) = &self.0
+            && *store_id == record.store_id
+        {
             revision_min = revision_min.max(seen.revision);
             raft_term_min = raft_term_min.max(seen.raft_term);
         }
