@@ -71,6 +71,7 @@ pub use lex::name::TableName;
 pub use lex::non_ascii_blanks::has_blanks_beyond_ascii;
 pub use lex::quote::{quote_name, quote_string};
 pub use modes::{CharsetClass, Flavour, Modes, Server};
+pub use plan::computed_keys::ComputedKeys;
 pub use plan::insert_plan::{LastInsertId, Plan};
 pub use plan::key_column::KeyColumn;
 pub use plan::load_data::LoadPlan;

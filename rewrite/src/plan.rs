@@ -1,5 +1,6 @@
 //! What is to be done with a statement: which rows need a key, and where each is written. Writes nothing.
 
+pub(crate) mod computed_keys;
 pub(crate) mod insert;
 pub(crate) mod insert_plan;
 pub(crate) mod key_column;

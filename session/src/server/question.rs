@@ -41,6 +41,15 @@ pub(crate) enum KeyThere {
     Untold,
 }
 
+/// What the server has computed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ComputedValues {
+    /// Whole numbers, or NULL.
+    Known(Vec<Option<i128>>),
+    /// Something else, or with a warning, or an error.
+    Other,
+}
+
 /// What the server has said of the table of the command at the front.
 #[derive(Debug, Default)]
 pub(crate) struct TableReport {
@@ -54,4 +63,6 @@ pub(crate) struct TableReport {
     pub(crate) key: Option<KeyThere>,
     /// What the result of the statement's query is; empty where the server does not say.
     pub(crate) result: Option<Vec<ResultColumn>>,
+    /// What its computed keys are.
+    pub(crate) computed: Option<ComputedValues>,
 }
