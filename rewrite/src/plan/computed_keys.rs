@@ -18,16 +18,19 @@ const COMPUTED_KEYS_MAX: usize = 1024;
 #[derive(Debug, Clone)]
 pub struct ComputedKeys {
     keys: Vec<Computed>,
+    /// For each, how many parameters of the client's stand before it.
+    parameters: Vec<u32>,
 }
 
 impl Insert {
     /// The keys of a statement that is refused for computed ones, if all of those can be had by a question that leaves no trace. `None`:
-    /// they cannot.
+    /// they cannot. `is_prepared`: it is asked at each execution, whatever the modes are then.
     pub fn computed_keys(
         &self,
         text: &[u8],
         modes: &Modes,
         key: &KeyColumn<'_>,
+        is_prepared: bool,
     ) -> Option<ComputedKeys> {
         let is_plain = key.form == KeyForm::Integer
             && !self.head.prefixed
@@ -36,7 +39,7 @@ impl Insert {
             && !self.names_empty_rows;
         let mut cursor = Cursor::new(text, modes);
         (cursor.at, cursor.inside) = (self.rows, self.inside);
-        let leaves = { cursor }.leaves_values();
+        let leaves = { cursor }.leaves_values(is_prepared);
         if !is_plain || leaves != Ok(true) {
             return None;
         }
@@ -48,13 +51,17 @@ impl Insert {
             }
             Source::Set | Source::Query => cursor.computed_of_set(wanted),
         };
-        let keys = keys.ok().flatten()?;
+        let found = keys.ok().flatten()?;
         // A trigger may set variables between two rows.
-        let stay = |(row, key): (usize, &Computed)| row == 0 || !key.reads_variable;
-        let all_stay = key.is_strict || keys.iter().map(|(row, key)| (*row, key)).all(stay);
-        let keys: Vec<Computed> = keys.into_iter().map(|(_, key)| key).collect();
-        let is_some = !keys.is_empty() && keys.len() <= COMPUTED_KEYS_MAX;
-        (is_some && all_stay).then_some(ComputedKeys { keys })
+        let stays = |of: &InRow| {
+            let is_same = key.is_strict || of.row == 0 || !of.key.reads_variable;
+            is_same && !(is_prepared && of.key.depends_on_mode)
+        };
+        let is_some = !found.is_empty() && found.len() <= COMPUTED_KEYS_MAX;
+        (is_some && found.iter().all(stays)).then(|| ComputedKeys {
+            keys: found.iter().map(|of| of.key).collect(),
+            parameters: found.iter().map(|of| of.parameters).collect(),
+        })
     }
 }
 
@@ -86,16 +93,30 @@ impl ComputedKeys {
 
     /// The statement with these values in place of what computes them; `None` is NULL.
     pub fn with_values(&self, text: &[u8], values: &[Option<i128>]) -> Vec<u8> {
+        let shown = |value: &Option<i128>| value.map_or("NULL".to_owned(), |key| key.to_string());
+        self.with(text, values.iter().map(shown))
+    }
+
+    /// The statement with parameters in place of what computes them.
+    pub fn with_parameters(&self, text: &[u8]) -> Vec<u8> {
+        self.with(text, std::iter::repeat_n("?".to_owned(), self.count()))
+    }
+
+    /// Which of the parameters of that these are, from 0, ascending; `None`: there are too many.
+    pub fn positions(&self) -> Option<Vec<u16>> {
+        let before = self.parameters.iter().zip(0..);
+        let at = |(before, own): (&u32, u32)| u16::try_from(before.checked_add(own)?).ok();
+        before.map(at).collect()
+    }
+
+    fn with(&self, text: &[u8], values: impl Iterator<Item = String>) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len());
         let mut copied = 0;
         for (key, value) in self.keys.iter().zip(values) {
             out.extend_from_slice(text.get(copied..key.start).unwrap_or_default());
             // Apart from what stands around it.
             out.push(b' ');
-            match value {
-                Some(number) => out.extend_from_slice(number.to_string().as_bytes()),
-                None => out.extend_from_slice(b"NULL"),
-            }
+            out.extend_from_slice(value.as_bytes());
             out.push(b' ');
             copied = key.end;
         }
@@ -104,8 +125,15 @@ impl ComputedKeys {
     }
 }
 
-/// Computed keys and the rows they are of; `None`: one is not known to change nothing.
-type OfRows = Option<Vec<(usize, Computed)>>;
+/// A computed key, its row, and how many parameters stand before it.
+struct InRow {
+    row: usize,
+    parameters: u32,
+    key: Computed,
+}
+
+/// All that there are; `None`: one is not known to change nothing.
+type OfRows = Option<Vec<InRow>>;
 
 impl Cursor<'_> {
     /// Past all rows.
@@ -118,7 +146,7 @@ impl Cursor<'_> {
         let KeyPosition::At { index, .. } = place else {
             return Ok(None);
         };
-        let (mut keys, mut row) = (Vec::new(), 0);
+        let (mut keys, mut row, mut seen) = (Vec::new(), 0, Scanned::default());
         loop {
             if constructor && !self.accept("ROW")? {
                 return Ok(None);
@@ -127,18 +155,22 @@ impl Cursor<'_> {
                 return Ok(None);
             }
             if index > 0 {
-                let (stop, _) =
-                    self.skip_values(index, wanted.name, &mut Scanned::default())?;
+                let (stop, _) = self.skip_values(index, wanted.name, &mut seen)?;
                 if stop != Stop::Comma {
                     return Ok(None);
                 }
                 self.at += 1;
             }
-            match self.constant_or_computed(wanted)? {
-                Some(key) => keys.extend(key.map(|key| (row, key))),
+            let parameters = seen.parameters;
+            match self.constant_or_computed(wanted, &mut seen)? {
+                Some(key) => keys.extend(key.map(|key| InRow {
+                    row,
+                    parameters,
+                    key,
+                })),
                 None => return Ok(None),
             }
-            let (stop, _) = self.skip_values(usize::MAX, wanted.name, &mut Scanned::default())?;
+            let (stop, _) = self.skip_values(usize::MAX, wanted.name, &mut seen)?;
             if stop != Stop::Close {
                 return Ok(None);
             }
@@ -153,17 +185,22 @@ impl Cursor<'_> {
 
     /// Past the assignments of a SET.
     fn computed_of_set(&mut self, wanted: Wanted<'_>) -> Result<OfRows, Unread> {
-        let mut keys = Vec::new();
+        let (mut keys, mut seen) = (Vec::new(), Scanned::default());
         loop {
             let column = self.path()?.last;
             if !matches!(self.token()?.kind, Kind::Mark(b'=') | Kind::Assign) {
                 return Ok(None);
             }
             if !column.eq_ignore_ascii_case(wanted.name) {
-                self.skip_assigned(wanted.name, &mut Scanned::default())?;
+                self.skip_assigned(wanted.name, &mut seen)?;
             } else {
-                match self.constant_or_computed(wanted)? {
-                    Some(key) => keys.extend(key.map(|key| (0, key))),
+                let parameters = seen.parameters;
+                match self.constant_or_computed(wanted, &mut seen)? {
+                    Some(key) => keys.extend(key.map(|key| InRow {
+                        row: 0,
+                        parameters,
+                        key,
+                    })),
                     None => return Ok(None),
                 }
             }
@@ -174,11 +211,15 @@ impl Cursor<'_> {
     }
 
     /// Past a key: a constant is `Some(None)`.
-    fn constant_or_computed(&mut self, wanted: Wanted<'_>) -> Result<Option<Option<Computed>>, Unread> {
-        let mut ahead = *self;
-        match ahead.key_value(wanted, &mut Scanned::default()) {
+    fn constant_or_computed(
+        &mut self,
+        wanted: Wanted<'_>,
+        seen: &mut Scanned,
+    ) -> Result<Option<Option<Computed>>, Unread> {
+        let (mut ahead, mut seen_ahead) = (*self, *seen);
+        match ahead.key_value(wanted, &mut seen_ahead) {
             Ok(_) => {
-                *self = ahead;
+                (*self, *seen) = (ahead, seen_ahead);
                 Ok(Some(None))
             }
             Err(Unread::Unsupported(Unsupported::Key(
@@ -222,7 +263,7 @@ mod tests {
         let text = text.as_bytes();
         let head = InsertHead::read(text, &modes).ok()?;
         let insert = Insert::read(head, text, &modes).ok()?;
-        let computed = insert.computed_keys(text, &modes, &key)?;
+        let computed = insert.computed_keys(text, &modes, &key, false)?;
         let values: Vec<_> = (0..computed.count())
             .map(|index| (index % 2 == 0).then_some(-7))
             .collect();
@@ -304,5 +345,54 @@ mod tests {
         assert!(asked(text, true).is_some());
         assert!(asked(text, false).is_none());
         assert!(asked("INSERT INTO t (id) VALUES (@a),(LAST_INSERT_ID())", false).is_some());
+    }
+
+    #[test]
+    fn keys_of_prepared_statements_become_parameters_among_the_others() {
+        let modes = Modes::plain(Server {
+            flavour: Flavour::MySql,
+            version: 90_704,
+        });
+        let key = KeyColumn {
+            name: b"id",
+            form: KeyForm::Integer,
+            live: &[],
+            watched: false,
+            is_signed: true,
+            is_strict: true,
+        };
+        for (text, becomes, positions) in [
+            (
+                "INSERT INTO t (id,a) VALUES (LAST_INSERT_ID(),?)",
+                "INSERT INTO t (id,a) VALUES ( ? ,?)",
+                vec![0],
+            ),
+            (
+                "INSERT INTO t (a,id,b) VALUES (?,@a,?),(?+?,7,?),('?',@b,?)",
+                "INSERT INTO t (a,id,b) VALUES (?, ? ,?),(?+?,7,?),('?', ? ,?)",
+                vec![1, 6],
+            ),
+            (
+                "INSERT INTO t SET a=?, id=@a+1",
+                "INSERT INTO t SET a=?, id= ? ",
+                vec![1],
+            ),
+        ] {
+            let head = InsertHead::read(text.as_bytes(), &modes).unwrap();
+            let insert = Insert::read(head, text.as_bytes(), &modes).unwrap();
+            let computed = insert.computed_keys(text.as_bytes(), &modes, &key, true);
+            let computed = computed.unwrap();
+            let with = computed.with_parameters(text.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&with), becomes);
+            assert_eq!(computed.positions(), Some(positions), "{text}");
+        }
+        // By another sql_mode than that of PREPARE they would be others.
+        for value in ["@a || 1", "NOT @a", "LENGTH('x')", "@a+?"] {
+            let text = format!("INSERT INTO t (id) VALUES ({value})");
+            let head = InsertHead::read(text.as_bytes(), &modes).unwrap();
+            let insert = Insert::read(head, text.as_bytes(), &modes).unwrap();
+            let computed = insert.computed_keys(text.as_bytes(), &modes, &key, true);
+            assert!(computed.is_none(), "{text}");
+        }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Computed {
     /// A variable of the session's, which a trigger of the row before could set.
     pub(crate) reads_variable: bool,
     pub(crate) sees_last_insert_id: bool,
+    /// Another sql_mode or character set could make another value of the same text.
+    pub(crate) depends_on_mode: bool,
 }
 
 impl Cursor<'_> {
@@ -35,6 +37,7 @@ impl Cursor<'_> {
             end: self.at,
             reads_variable: false,
             sees_last_insert_id: false,
+            depends_on_mode: false,
         };
         let mut depth = 0_usize;
         loop {
@@ -69,8 +72,14 @@ impl Cursor<'_> {
     fn is_pure(&mut self, token: Token, depth: usize, found: &mut Computed) -> Result<bool, Unread> {
         let of = token.of(self.text);
         Ok(match token.kind {
-            Kind::Mark(mark) => b"(),+-*/%&|^~<>=!".contains(&mark),
-            Kind::Decimal | Kind::Float | Kind::Hex | Kind::Bits | Kind::Text | Kind::National => {
+            Kind::Mark(mark) => {
+                // `||` and NOT are read as sql_mode says.
+                found.depends_on_mode |= b"|!".contains(&mark);
+                b"(),+-*/%&|^~<>=!".contains(&mark)
+            }
+            Kind::Decimal | Kind::Float => true,
+            Kind::Hex | Kind::Bits | Kind::Text | Kind::National => {
+                found.depends_on_mode = true;
                 true
             }
             Kind::Variable if self.peek()?.kind == Kind::Assign => false,
@@ -99,6 +108,7 @@ impl Cursor<'_> {
         let is = |word: &&str| token.is(text, word);
         let opens = self.peek()?.kind == Kind::Mark(b'(');
         let opens_at_once = self.byte(0) == b'(';
+        found.depends_on_mode |= token.is(text, "NOT") || (opens && !opens_at_once);
         // In parentheses of its own: alone it is a syntax error, which it is not in those of the question.
         if token.is(text, "SELECT") {
             return Ok(depth > 0);
@@ -118,8 +128,8 @@ impl Cursor<'_> {
     }
 
     /// Whether the text from here to its end leaves the variables, LAST_INSERT_ID() and what was counted last as they are, and asks for
-    /// none of the last: the question changes that.
-    pub(crate) fn leaves_values(&mut self) -> Result<bool, Unread> {
+    /// none of the last: the question changes that. `takes_parameters`: what is bound changes nothing of it.
+    pub(crate) fn leaves_values(&mut self, takes_parameters: bool) -> Result<bool, Unread> {
         let mut is_qualified = false;
         loop {
             let token = self.token()?;
@@ -137,7 +147,7 @@ impl Cursor<'_> {
                         return Ok(false);
                     }
                 }
-                Kind::Parameter => return Ok(false),
+                Kind::Parameter if !takes_parameters => return Ok(false),
                 Kind::Name if self.peek()?.kind == Kind::Mark(b'(') => return Ok(false),
                 Kind::Word if !self.leaves_word(token)? => return Ok(false),
                 _ => {}

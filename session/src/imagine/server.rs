@@ -107,7 +107,7 @@ impl Server {
                 Some((&COM_QUERY, text)) if text.starts_with(SHOW_CREATE) => {
                     self.tell_temporary(text, answers);
                 }
-                Some((&COM_QUERY, _)) if matches!(of.probe, Some(Probe::Computed(_))) => {
+                Some((&COM_QUERY, _)) if matches!(of.probe, Some(Probe::Computed { .. })) => {
                     self.computes = true;
                     write_packet(NOT_COMPUTED, 1, answers);
                 }

@@ -28,7 +28,7 @@ impl Connection {
         rule: Option<usize>,
         what: Unsupported,
     ) -> Next {
-        let Some(computed) = self.computed_keys(query.text, rule, what) else {
+        let Some(computed) = self.computed_keys(query.text, rule, what, false) else {
             return self.unsupported(query, rule, what);
         };
         let values = match &self.table_report.computed {
@@ -42,7 +42,10 @@ impl Connection {
             }
             None => {
                 let question = computed.question(query.text);
-                let probe = Probe::Computed(computed.count());
+                let probe = Probe::Computed {
+                    count: computed.count(),
+                    tells: true,
+                };
                 return self.ask_by_text(&question, probe).into();
             }
         };
@@ -57,20 +60,31 @@ impl Connection {
         }
     }
 
-    /// The keys of a statement that is refused for them, if the server may be asked for them.
-    fn computed_keys(
+    /// The keys of a statement that is refused for them, if the server may be asked for them; `is_prepared`: at each execution.
+    pub(crate) fn computed_keys(
         &self,
         text: &[u8],
         rule: Option<usize>,
         what: Unsupported,
+        is_prepared: bool,
     ) -> Option<ComputedKeys> {
         let rule = rule.filter(|rule| self.rewrites(*rule) && is_computed(what))?;
+        self.computed_keys_of(text, rule, is_prepared)
+    }
+
+    /// The same for a rule.
+    pub(crate) fn computed_keys_of(
+        &self,
+        text: &[u8],
+        rule: usize,
+        is_prepared: bool,
+    ) -> Option<ComputedKeys> {
         let rule = self.rules.rules().get(rule)?;
         let modes = &self.context.modes;
         let head = InsertHead::read(text, modes).ok()?;
         let insert = Insert::read(head, text, modes).ok()?;
         let key = self.key_column(rule, &insert.head().table);
-        insert.computed_keys(text, modes, &key)
+        insert.computed_keys(text, modes, &key, is_prepared)
     }
 
     /// Sends a text in place of the client's, and passes its answer on.
@@ -91,11 +105,11 @@ impl Connection {
     /// The answer to the question for computed keys.
     pub(crate) fn answer_computed(
         &mut self,
-        count: usize,
+        (count, tells): (usize, bool),
         end: Option<End>,
         answer: &[u8],
     ) -> Job {
-        if matches!(error_of(answer), Some(OUT_OF_RANGE | INTERRUPTED)) {
+        if tells && matches!(error_of(answer), Some(OUT_OF_RANGE | INTERRUPTED)) {
             self.down.extend_from_slice(answer);
             self.forget_command();
             return Job::Answered;

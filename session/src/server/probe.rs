@@ -17,8 +17,8 @@ pub(crate) enum Probe {
     Key(Named, usize),
     /// The columns of a query's result.
     Result,
-    /// What so many keys are that the statement has the server compute.
-    Computed(usize),
+    /// What so many keys are that the statement has the server compute. Whether an error is its answer.
+    Computed { count: usize, tells: bool },
     /// LAST_INSERT_ID() is brought up to date.
     SetLastInsertId,
     /// What LAST_INSERT_ID() is.

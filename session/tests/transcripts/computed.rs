@@ -129,3 +129,36 @@ fn what_is_asked_for_sees_the_right_last_id() {
     let sent = r.answer(&value(LONGLONG, Some("100"), 0));
     assert!(has(&sent, "VALUES ( 100 , 2)"), "{sent:?}");
 }
+
+/// The client knows of its own parameters only; the others get what the server has computed, at each execution.
+#[test]
+fn prepared_statements_ask_at_each_execution() {
+    let mut r = new();
+    let text = "INSERT INTO t (a, id, b) VALUES (?, @k + 1, ?)";
+    let sent = stmt_prepare(&mut r, text, "1");
+    assert!(sent.contains("VALUES (?,  ? , ?)"), "{sent}");
+    r.answer(&prepared(9, 3));
+    assert_eq!(r.output(), prepared(9, 2));
+    let number = |value: u8| [value, 0, 0, 0, 0, 0, 0, 0];
+    let values = [&[0, 1, 8, 0, 8, 0][..], &number(4), &number(5)].concat();
+    // An explicit key.
+    let asked = r.say(&execute(9, &values));
+    assert!(has(&asked, "SELECT (@k + 1) LIMIT 1"), "{asked:?}");
+    let sent = r.answer(&value(LONGLONG, Some("7"), 0));
+    let wanted = [&[0, 1, 8, 0, 8, 0, 8, 0][..], &number(4), &number(7), &number(5)].concat();
+    assert_eq!(sent, packet(0, &execute(9, &wanted)));
+    r.answer(&ok(1, 7));
+    // One that asks: the key is reported by another text.
+    let asked = r.say(&execute(9, &values));
+    assert!(has(&asked, "SELECT (@k + 1) LIMIT 1"), "{asked:?}");
+    let sent = r.answer(&value(STRING, None, 0));
+    assert!(has(&sent, "COALESCE") || has(&sent, "LAST_INSERT_ID(?)"), "{sent:?}");
+    // What is no integer.
+    let mut r = new();
+    stmt_prepare(&mut r, text, "1");
+    r.answer(&prepared(9, 3));
+    r.output();
+    r.say(&execute(9, &values));
+    assert!(r.answer(&value(STRING, Some("7"), 0)).is_empty());
+    assert!(has(&r.output(), "no integer"));
+}

@@ -1,0 +1,196 @@
+# Keys that the server computes: it is asked for their values before the INSERT.
+
+=== a key out of a variable
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+SET @id = 7;
+INSERT INTO t (id, a) VALUES (@id, 1);
+SELECT LAST_INSERT_ID();
+INSERT INTO t (id, a) VALUES (@id + 1, 2);
+INSERT INTO t (a, id) VALUES (3, (@id * 3));
+INSERT INTO t SET id = @id + 2, a = 4;
+REPLACE INTO t (id, a) VALUES (@id, 5);
+INSERT INTO t (id, a) VALUES (@id, 6);
+INSERT IGNORE INTO t (id, a) VALUES (@id, 7);
+INSERT INTO t (id, a) VALUES (@id, 8) ON DUPLICATE KEY UPDATE a = VALUES(a) + id;
+SET @id = NULL;
+INSERT INTO t (id, a) VALUES (@id, 9);
+SELECT id - LAST_INSERT_ID() FROM t WHERE a = 9;
+INSERT INTO t (id, a) VALUES (@id + 1, 10);
+INSERT INTO t (id, a) VALUES (@nobody, 11);
+SET @id = 0;
+INSERT INTO t (id, a) VALUES (@id, 12);
+INSERT INTO t SET a = 13, id = @id;
+REPLACE INTO t VALUES (@id, 14);
+INSERT IGNORE INTO t VALUES (@id, 15);
+INSERT INTO t VALUES (@id, 16) ON DUPLICATE KEY UPDATE a = 17;
+SELECT id - LAST_INSERT_ID(), a FROM t ORDER BY a;
+
+=== a key out of LAST_INSERT_ID()
+CREATE TABLE t_parent (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, parent BIGINT);
+--- run
+INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(), 1);
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;
+INSERT INTO t_parent (a) VALUES (2);
+INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(), 2);
+SELECT LAST_INSERT_ID() = id FROM t WHERE a = 2;
+INSERT INTO t (id, a, parent) VALUES (LAST_INSERT_ID() + 1, 3, LAST_INSERT_ID());
+INSERT INTO t_parent (a) VALUES (4), (5) ON DUPLICATE KEY UPDATE a = 6;
+INSERT INTO t (id, a) VALUES (@@identity, 4);
+INSERT INTO t (id, a, parent) VALUES (NULL, 5, LAST_INSERT_ID());
+INSERT INTO t_parent (id, a) VALUES (LAST_INSERT_ID() - LAST_INSERT_ID(), 7);
+SELECT t.a, t_parent.a FROM t JOIN t_parent ON t_parent.id = t.id ORDER BY t.a;
+INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(), 8), (NULL, 9), (LAST_INSERT_ID(), 10);
+INSERT INTO t (id, a) VALUES (LAST_INSERT_ID() + 50, 8), (NULL, 9), (LAST_INSERT_ID() + 51, 10);
+SELECT COUNT(*), LAST_INSERT_ID() = MAX(IF(a = 9, id, 0)) FROM t;
+
+=== keys out of other expressions
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+INSERT INTO t (id, a) VALUES (COALESCE(@x, NULL), 1);
+INSERT INTO t (id, a) VALUES (COALESCE(@x, 5), 2);
+INSERT INTO t (id, a) VALUES (IF(@x IS NULL, 0, @x), 3);
+INSERT INTO t (id, a) VALUES (IFNULL(@x, 4 + 4), 4);
+INSERT INTO t (id, a) VALUES ((SELECT 9), 5);
+INSERT INTO t (id, a) VALUES ((SELECT NULL), 6);
+INSERT INTO t (id, a) VALUES (10 * 10 - 99, 7), (1 - 1, 8), (NULL + 1, 9);
+INSERT INTO t (id, a) VALUES (CAST('11' AS SIGNED), 10);
+INSERT INTO t (id, a) VALUES (CASE WHEN 1 THEN 12 END, 11), (GREATEST(13, 1), 12);
+INSERT INTO t (id, a) VALUES (ROUND(13.6), 13), (CEIL(14.2), 14);
+INSERT INTO t (id, a) VALUES (-5 - 5, 15);
+INSERT INTO t (id, a) VALUES (9223372036854775807 + 1, 16);
+INSERT INTO t (id, a) VALUES (9223372036854775807 - 5 + @y, 17);
+SELECT id - LAST_INSERT_ID(), a FROM t ORDER BY a;
+INSERT INTO t (id) VALUES (UUID_SHORT());
+SELECT COUNT(*), MAX(id) > 1000000 FROM t WHERE a IS NULL;
+DELETE FROM t WHERE a IS NULL;
+
+=== computed keys beside warnings and counts
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b DECIMAL(9,2));
+--- run
+SET @id = 30;
+SELECT 1 FROM t UNION SELECT 2;
+INSERT INTO t (id, a) VALUES (@id, 1);
+SELECT ROW_COUNT();
+SHOW WARNINGS;
+INSERT INTO t (id, a, b) VALUES (@id + 1, 2, 1.234);
+SHOW WARNINGS;
+SELECT @@warning_count;
+@refused a variable as key
+INSERT INTO t (id, a) VALUES (@id + 2, ROW_COUNT());
+@refused a variable as key
+INSERT INTO t (id, a) VALUES (@id + 2, FOUND_ROWS());
+@refused a variable as key
+INSERT INTO t (id, a) VALUES (@id + 2, @@warning_count);
+@refused an expression whose value is no integer, or has a warning, as key
+INSERT INTO t (id, a) VALUES (@id / 0, 3);
+@refused an expression whose value is no integer, or has a warning, as key
+INSERT INTO t (id, a) VALUES (CAST('7a' AS SIGNED), 3);
+INSERT INTO t (id, a) VALUES (@id + 9223372036854775807, 3);
+SHOW WARNINGS;
+SELECT COUNT(*) FROM t;
+
+=== computed keys in transactions
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+SET @id = 40;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+BEGIN;
+INSERT INTO t (id, a) VALUES (@id, 1);
+INSERT INTO t (id, a) VALUES (@id + 1, 2);
+ROLLBACK;
+INSERT INTO t (id, a) VALUES (@id, 3);
+SET autocommit = 0;
+INSERT INTO t (id, a) VALUES (@id + 1, 4);
+INSERT INTO t (id, a) VALUES (@none, 5);
+ROLLBACK;
+SET autocommit = 1;
+START TRANSACTION READ ONLY;
+INSERT INTO t (id, a) VALUES (@id + 1, 6);
+COMMIT;
+SELECT id, a FROM t;
+
+=== computed keys where 0 is a key
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO';
+SET @id = 0;
+INSERT INTO t (id, a) VALUES (@id, 1);
+INSERT INTO t (id, a) VALUES (@nobody, 2);
+INSERT INTO t (id, a) VALUES (@id + 1, 3), (NULL, 4);
+SELECT id - LAST_INSERT_ID(), a FROM t ORDER BY a;
+
+=== computed keys below 0
+CREATE TABLE t_uint (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE t_int (id INT AUTO_INCREMENT PRIMARY KEY, a INT);
+--- run
+SET @id = -5;
+INSERT INTO t_int (id, a) VALUES (@id, 1);
+INSERT INTO t_uint (id, a) VALUES (@id, 1);
+INSERT INTO t_int (id, a) VALUES (@id * -1000000000, 2);
+SELECT id, a FROM t_int;
+
+=== bound values beside computed keys
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(20));
+--- run
+SET @id = 50;
+@params 1, 'one'
+INSERT INTO t (id, a, b) VALUES (@id, ?, ?);
+@params 2, 'two'
+INSERT INTO t (a, id, b) VALUES (?, @id + 1, ?);
+@params 3
+@params 4
+INSERT INTO t (id, a) VALUES (@nobody, ?);
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;
+@params 5, 6, 60, 7
+INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(), ?) ON DUPLICATE KEY UPDATE a = VALUES(a) + ? + ? + ?;
+@params 8, 61, 9
+INSERT INTO t (id, a) VALUES (@id + 2, ?), (?, ?);
+@params NULL, 10
+INSERT INTO t (id, a) VALUES (?, 11), (LAST_INSERT_ID() + 77, ?);
+SELECT id - LAST_INSERT_ID() > 0, a, b FROM t ORDER BY a;
+@params ahead 'long', 12
+INSERT INTO t (b, id, a) VALUES (?, @id + 3, ?);
+SELECT b FROM t WHERE a = 12;
+
+=== computed keys that are refused
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (id BIGINT PRIMARY KEY);
+INSERT INTO u VALUES (5);
+CREATE FUNCTION f() RETURNS INT DETERMINISTIC NO SQL RETURN 5;
+--- run
+SET @s = '7';
+@refused a variable as key
+INSERT INTO t (id, a) VALUES (@s := 7, 1);
+@refused a variable as key
+INSERT INTO t (a, id) VALUES (@s := 7, @s);
+@refused a function call as key
+INSERT INTO t (id, a) VALUES (f(), 1);
+@refused a variable as key
+INSERT INTO t (a, id) VALUES (f(), @s);
+@refused a function call as key
+INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(5), 1);
+@refused a function call as key
+INSERT INTO t (id, a) VALUES (SLEEP(0), 1);
+@refused a function call as key
+INSERT INTO t (id, a) VALUES (GET_LOCK('keywright', 0), 1);
+@refused a function call as key
+INSERT INTO t (id, a) VALUES (RAND(), 1);
+@refused a function call as key
+INSERT INTO t (id, a) VALUES (UNIX_TIMESTAMP(), 1);
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u), 1);
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT MAX(id) + 1 FROM t), 1);
+@refused a variable as key
+INSERT INTO t (id, a) VALUES (@@server_id, 1);
+@refused an expression as key
+INSERT INTO t (id, a) VALUES (a + 1, 1);
+@refused an expression whose value is no integer, or has a warning, as key
+INSERT INTO t (id, a) VALUES (@s, 1);
+@refused an expression whose value is no integer, or has a warning, as key
+INSERT INTO t (id, a) VALUES (2.5 * 3, 1);
+@refused a variable as key
+INSERT INTO t (id, a) VALUES (1, 1), (@s, 2);
+SELECT COUNT(*) FROM t;
