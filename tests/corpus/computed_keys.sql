@@ -27,23 +27,25 @@ INSERT INTO t VALUES (@id, 16) ON DUPLICATE KEY UPDATE a = 17;
 SELECT id - LAST_INSERT_ID(), a FROM t ORDER BY a;
 
 === a key out of LAST_INSERT_ID()
-CREATE TABLE t_parent (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
-CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, parent BIGINT);
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE);
+CREATE TABLE t_child (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, parent BIGINT);
 --- run
-INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(), 1);
-SELECT LAST_INSERT_ID() = MAX(id) FROM t;
-INSERT INTO t_parent (a) VALUES (2);
-INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(), 2);
-SELECT LAST_INSERT_ID() = id FROM t WHERE a = 2;
-INSERT INTO t (id, a, parent) VALUES (LAST_INSERT_ID() + 1, 3, LAST_INSERT_ID());
-INSERT INTO t_parent (a) VALUES (4), (5) ON DUPLICATE KEY UPDATE a = 6;
-INSERT INTO t (id, a) VALUES (@@identity, 4);
-INSERT INTO t (id, a, parent) VALUES (NULL, 5, LAST_INSERT_ID());
-INSERT INTO t_parent (id, a) VALUES (LAST_INSERT_ID() - LAST_INSERT_ID(), 7);
-SELECT t.a, t_parent.a FROM t JOIN t_parent ON t_parent.id = t.id ORDER BY t.a;
-INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(), 8), (NULL, 9), (LAST_INSERT_ID(), 10);
-INSERT INTO t (id, a) VALUES (LAST_INSERT_ID() + 50, 8), (NULL, 9), (LAST_INSERT_ID() + 51, 10);
-SELECT COUNT(*), LAST_INSERT_ID() = MAX(IF(a = 9, id, 0)) FROM t;
+INSERT INTO t_child (id, a) VALUES (LAST_INSERT_ID(), 1);
+SELECT LAST_INSERT_ID() = MAX(id) FROM t_child;
+INSERT INTO t (a) VALUES (2);
+INSERT INTO t_child (id, a) VALUES (LAST_INSERT_ID(), 2);
+SELECT LAST_INSERT_ID() = id FROM t_child WHERE a = 2;
+INSERT INTO t_child (id, a, parent) VALUES (LAST_INSERT_ID() + 1, 3, LAST_INSERT_ID());
+INSERT INTO t (a) VALUES (4) ON DUPLICATE KEY UPDATE a = 6;
+INSERT INTO t (a) VALUES (2) ON DUPLICATE KEY UPDATE a = 7;
+INSERT INTO t_child (id, a) VALUES (@@identity + 2, 4);
+INSERT INTO t_child (id, a, parent) VALUES (NULL, 5, LAST_INSERT_ID());
+INSERT INTO t_child (id, a) VALUES (LAST_INSERT_ID() - LAST_INSERT_ID(), 6);
+SELECT a, id - LAST_INSERT_ID(), parent - LAST_INSERT_ID() FROM t_child WHERE a > 4 ORDER BY a;
+INSERT INTO t (a) VALUES (8);
+INSERT INTO t_child (id, a) VALUES (LAST_INSERT_ID() + 10, 8), (NULL, 9), (LAST_INSERT_ID() + 11, 10);
+SELECT COUNT(*), LAST_INSERT_ID() = MAX(IF(a = 9, id, 0)) FROM t_child;
+INSERT INTO t_child (id, a) VALUES (LAST_INSERT_ID(), 11);
 
 === keys out of other expressions
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
@@ -55,16 +57,21 @@ INSERT INTO t (id, a) VALUES (IFNULL(@x, 4 + 4), 4);
 INSERT INTO t (id, a) VALUES ((SELECT 9), 5);
 INSERT INTO t (id, a) VALUES ((SELECT NULL), 6);
 INSERT INTO t (id, a) VALUES (10 * 10 - 99, 7), (1 - 1, 8), (NULL + 1, 9);
+@text
 INSERT INTO t (id, a) VALUES (CAST('11' AS SIGNED), 10);
 INSERT INTO t (id, a) VALUES (CASE WHEN 1 THEN 12 END, 11), (GREATEST(13, 1), 12);
 INSERT INTO t (id, a) VALUES (ROUND(13.6), 13), (CEIL(14.2), 14);
 INSERT INTO t (id, a) VALUES (-5 - 5, 15);
 INSERT INTO t (id, a) VALUES (9223372036854775807 + 1, 16);
 INSERT INTO t (id, a) VALUES (9223372036854775807 - 5 + @y, 17);
-SELECT id - LAST_INSERT_ID(), a FROM t ORDER BY a;
-INSERT INTO t (id) VALUES (UUID_SHORT());
-SELECT COUNT(*), MAX(id) > 1000000 FROM t WHERE a IS NULL;
-DELETE FROM t WHERE a IS NULL;
+SELECT CAST(id AS SIGNED) < LAST_INSERT_ID(), a FROM t ORDER BY a;
+INSERT INTO t (id, a) VALUES (UUID_SHORT() - UUID_SHORT() + 200, 18);
+SET @s = '300', @r = 301e0, @d = 302.0;
+INSERT INTO t (id, a) VALUES (@s, 19);
+INSERT INTO t (id, a) VALUES (@r, 20);
+INSERT INTO t (id, a) VALUES (FLOOR(@d), 21);
+SET @s = '0';
+INSERT INTO t (id, a) VALUES (@s, 22);
 
 === computed keys beside warnings and counts
 CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b DECIMAL(9,2));
@@ -85,6 +92,7 @@ INSERT INTO t (id, a) VALUES (@id + 2, FOUND_ROWS());
 INSERT INTO t (id, a) VALUES (@id + 2, @@warning_count);
 @refused an expression whose value is no integer, or has a warning, as key
 INSERT INTO t (id, a) VALUES (@id / 0, 3);
+@text
 @refused an expression whose value is no integer, or has a warning, as key
 INSERT INTO t (id, a) VALUES (CAST('7a' AS SIGNED), 3);
 INSERT INTO t (id, a) VALUES (@id + 9223372036854775807, 3);
@@ -160,7 +168,7 @@ CREATE TABLE u (id BIGINT PRIMARY KEY);
 INSERT INTO u VALUES (5);
 CREATE FUNCTION f() RETURNS INT DETERMINISTIC NO SQL RETURN 5;
 --- run
-SET @s = '7';
+SET @s = '7 ';
 @refused a variable as key
 INSERT INTO t (id, a) VALUES (@s := 7, 1);
 @refused a variable as key
@@ -170,7 +178,7 @@ INSERT INTO t (id, a) VALUES (f(), 1);
 @refused a variable as key
 INSERT INTO t (a, id) VALUES (f(), @s);
 @refused a function call as key
-INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(5), 1);
+INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(@s), 1);
 @refused a function call as key
 INSERT INTO t (id, a) VALUES (SLEEP(0), 1);
 @refused a function call as key

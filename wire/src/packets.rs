@@ -11,7 +11,10 @@ const TYPE_LONG: u8 = 3;
 const TYPE_DOUBLE: u8 = 5;
 const TYPE_LONGLONG: u8 = 8;
 const TYPE_INT24: u8 = 9;
+const TYPE_VARCHAR: u8 = 15;
 const TYPE_DECIMAL: u8 = 246;
+const TYPE_TINY_BLOB: u8 = 249;
+const TYPE_STRING: u8 = 254;
 /// Flags of a column.
 const NOT_NULL: u16 = 1;
 const UNSIGNED: u16 = 32;
@@ -144,11 +147,13 @@ impl ColumnType {
         self.is_not_null
     }
 
-    /// Most digits of a whole number that it shows as it is stored, without exponent or fraction; 0 if it is for other things.
+    /// Most digits of a whole number that it shows as an integer column would store it: a text is one if it is nothing else. 0 if it is
+    /// for other things.
     pub fn whole_digits(self) -> usize {
         match self.code {
             TYPE_TINY | TYPE_SHORT | TYPE_INT24 | TYPE_LONG | TYPE_LONGLONG | TYPE_DECIMAL => 20,
             TYPE_DOUBLE => 15,
+            TYPE_VARCHAR | TYPE_TINY_BLOB..=TYPE_STRING => 18,
             _ => 0,
         }
     }

@@ -78,7 +78,7 @@ impl Cursor<'_> {
                 b"(),+-*/%&|^~<>=!".contains(&mark)
             }
             Kind::Decimal | Kind::Float => true,
-            Kind::Hex | Kind::Bits | Kind::Text | Kind::National => {
+            Kind::Text | Kind::National => {
                 found.depends_on_mode = true;
                 true
             }
@@ -94,6 +94,8 @@ impl Cursor<'_> {
                 true
             }
             Kind::Word => self.is_pure_word(token, depth, found)?,
+            // The bits of a text, or a number: which of them, where they stand tells.
+            Kind::Hex | Kind::Bits => false,
             Kind::Name | Kind::Null | Kind::Parameter | Kind::Assign | Kind::End => false,
         })
     }

@@ -2,9 +2,9 @@
 
 use keywright_rewrite::{ComputedKeys, Insert, InsertHead, KeyExpression, Kind, Unsupported};
 use keywright_wire::answer::{End, Shape};
-use keywright_wire::bytes::Reader;
+use keywright_wire::bytes::{HEADER_BYTES, Reader, write_packet};
 use keywright_wire::capability::EXTENDED_METADATA;
-use keywright_wire::packets::{error_of, only_row, text_columns};
+use keywright_wire::packets::{error_of, last_packet, only_row, text_columns};
 use keywright_wire::protocol::NULL;
 
 use crate::answer::after::After;
@@ -109,8 +109,14 @@ impl Connection {
         end: Option<End>,
         answer: &[u8],
     ) -> Job {
-        if tells && matches!(error_of(answer), Some(OUT_OF_RANGE | INTERRUPTED)) {
-            self.down.extend_from_slice(answer);
+        // It may come behind the columns.
+        let last = last_packet(answer);
+        let is_told = matches!(error_of(last), Some(OUT_OF_RANGE | INTERRUPTED));
+        if let Some(error) = last.get(HEADER_BYTES..)
+            && tells
+            && is_told
+        {
+            write_packet(error, 1, &mut self.down);
             self.forget_command();
             return Job::Answered;
         }
@@ -137,7 +143,7 @@ impl Connection {
             }
             let value = std::str::from_utf8(row.text()?).ok()?;
             let digits = value.strip_prefix('-').unwrap_or(value);
-            let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
+            let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
             let fits = digits.len() <= of_type.whole_digits();
             values.push(Some(value.parse().ok().filter(|_| is_whole && fits)?));
         }

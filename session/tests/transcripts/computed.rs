@@ -59,6 +59,7 @@ fn another_integer_is_the_key_that_goes_out() {
         (LONGLONG, "18446744073709551615"),
         (LONGLONG, "-7"),
         (DECIMAL, "7"),
+        (STRING, "7"),
         (DOUBLE, "700000"),
     ] {
         let mut r = new();
@@ -73,7 +74,10 @@ fn another_integer_is_the_key_that_goes_out() {
 #[test]
 fn what_is_no_integer_is_refused_and_so_is_what_the_server_warns_of() {
     for answer in [
-        value(STRING, Some("7"), 0),
+        value(STRING, Some("7a"), 0),
+        value(STRING, Some("7 "), 0),
+        value(STRING, Some(""), 0),
+        value(STRING, Some("1234567890123456789"), 0),
         value(DECIMAL, Some("7.5"), 0),
         value(DOUBLE, Some("1e20"), 0),
         value(DOUBLE, Some("9007199254740993"), 0),
@@ -159,6 +163,6 @@ fn prepared_statements_ask_at_each_execution() {
     r.answer(&prepared(9, 3));
     r.output();
     r.say(&execute(9, &values));
-    assert!(r.answer(&value(STRING, Some("7"), 0)).is_empty());
+    assert!(r.answer(&value(STRING, Some("7a"), 0)).is_empty());
     assert!(has(&r.output(), "no integer"));
 }
