@@ -74,6 +74,7 @@ pub use modes::{CharsetClass, Flavour, Modes, Server};
 pub use plan::computed_keys::ComputedKeys;
 pub use plan::insert_plan::{LastInsertId, Plan};
 pub use plan::key_column::KeyColumn;
+pub use plan::key_of_query::KeyOfQuery;
 pub use plan::load_data::LoadPlan;
 pub use plan::query_columns::ResultColumn;
 pub use plan::select_plan::QueryPlan;

@@ -4,6 +4,7 @@ pub(crate) mod computed_keys;
 pub(crate) mod insert;
 pub(crate) mod insert_plan;
 pub(crate) mod key_column;
+pub(crate) mod key_of_query;
 pub(crate) mod load_data;
 pub(crate) mod plain_rows;
 pub(crate) mod query_columns;

@@ -187,10 +187,9 @@ INSERT INTO t (id, a) VALUES (GET_LOCK('keywright', 0), 1);
 INSERT INTO t (id, a) VALUES (RAND(), 1);
 @refused a function call as key
 INSERT INTO t (id, a) VALUES (UNIX_TIMESTAMP(), 1);
+@params 5
 @refused a subquery as key
-INSERT INTO t (id, a) VALUES ((SELECT id FROM u), 1);
-@refused a subquery as key
-INSERT INTO t (id, a) VALUES ((SELECT MAX(id) + 1 FROM t), 1);
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u), ?);
 @refused a variable as key
 INSERT INTO t (id, a) VALUES (@@server_id, 1);
 @refused an expression as key
@@ -201,4 +200,73 @@ INSERT INTO t (id, a) VALUES (@s, 1);
 INSERT INTO t (id, a) VALUES (2.5 * 3, 1);
 @refused a variable as key
 INSERT INTO t (id, a) VALUES (1, 1), (@s, 2);
+SELECT COUNT(*) FROM t;
+
+=== keys that are queries
+CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
+CREATE TABLE u (id BIGINT PRIMARY KEY, name VARCHAR(20), zero INT);
+INSERT INTO u VALUES (5, 'five', 0), (7, 'seven', 0);
+--- run
+@text
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u WHERE name = 'five'), 1);
+@text
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u WHERE name = 'five'), 2);
+@text
+@refused a subquery as key
+INSERT IGNORE INTO t (id, a) VALUES ((SELECT id FROM u WHERE name = 'five'), 2);
+@text
+REPLACE INTO t (a, id) VALUES (3, (SELECT MAX(u.id) FROM u));
+@text
+INSERT INTO t SET a = 4, id = (SELECT COUNT(*) + 50 FROM u AS x WHERE x.id IN (SELECT id FROM u));
+@text
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u WHERE name = 'five'), 5) ON DUPLICATE KEY UPDATE a = VALUES(a) + 100;
+@text
+INSERT INTO t (id, a) VALUES ((SELECT m FROM (SELECT MAX(id) + 1 AS m FROM t) d), 6);
+@text
+INSERT INTO t (id, a) VALUES ((SELECT MAX(id) + 1 FROM t), 7);
+@text
+@only mysql
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u), 8);
+@text
+@only mariadb
+@deviates_after the query is carried out twice, and each time the server notes the error
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u), 8);
+@text
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT id FROM nowhere), 8);
+@text
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u WHERE id = a), 9);
+BEGIN;
+@text
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u WHERE id = 99), 10);
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;
+@text
+INSERT INTO t (id, a) VALUES ((SELECT zero FROM u WHERE id = 5), 11);
+SELECT LAST_INSERT_ID() = MAX(id) FROM t;
+COMMIT;
+@text
+INSERT INTO t SET id = (SELECT zero FROM u WHERE id = 7), a = 12;
+@text
+@deviates a query that comes to no key is not carried out again, so that it does not say that it used no index
+INSERT INTO t (id, a) VALUES ((SELECT MIN(zero) FROM u), 13);
+@text
+INSERT INTO t (id, a) VALUES ((SELECT zero FROM u WHERE id = 7), 14) ON DUPLICATE KEY UPDATE a = 15;
+SELECT id, a FROM t ORDER BY a;
+@text
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT name FROM u LIMIT 1), 16);
+@text
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT id / 2 FROM u LIMIT 1), 16);
+@text
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u LIMIT 1), 16), (NULL, 17);
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT id + RAND() FROM u LIMIT 1), 16);
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT @n := id FROM u LIMIT 1), 16);
+@text
+@refused a subquery as key
+INSERT INTO t (id, a) VALUES ((SELECT id FROM u LIMIT 1), @n := 16);
 SELECT COUNT(*) FROM t;

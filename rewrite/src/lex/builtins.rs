@@ -146,7 +146,9 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::{AGGREGATES, BLIND, EFFECTS, PASSES, PURE, RESERVED, is_harmless_call, is_reserved};
+    use super::{
+        AGGREGATES, BLIND, EFFECTS, PASSES, PURE, RESERVED, is_harmless_call, is_reserved,
+    };
 
     #[test]
     fn the_tables_are_sorted() {

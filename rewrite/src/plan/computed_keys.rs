@@ -309,10 +309,33 @@ mod tests {
     #[test]
     fn what_may_come_to_another_value_is_not_asked_for() {
         for value in [
-            "@a := 1", "f(1)", "d.abs(1)", "abs (1)", "`abs`(1)", "LAST_INSERT_ID(5)", "SLEEP(1)",
-            "GET_LOCK('a',1)", "NEXTVAL(s)", "RAND()", "NOW()", "a+1", "t.a", "`a`+1", "@@sql_mode",
-            "@@session.last_insert_id", "(SELECT MAX(id)+1 FROM u)", "SELECT 1", "@a /* x */ + 1", "/*!@a*/",
-            "ROW_COUNT()", "FOUND_ROWS()", "?", "?+1", "@a ; ", "(@a", "@a)",
+            "@a := 1",
+            "f(1)",
+            "d.abs(1)",
+            "abs (1)",
+            "`abs`(1)",
+            "LAST_INSERT_ID(5)",
+            "SLEEP(1)",
+            "GET_LOCK('a',1)",
+            "NEXTVAL(s)",
+            "RAND()",
+            "NOW()",
+            "a+1",
+            "t.a",
+            "`a`+1",
+            "@@sql_mode",
+            "@@session.last_insert_id",
+            "(SELECT MAX(id)+1 FROM u)",
+            "SELECT 1",
+            "@a /* x */ + 1",
+            "/*!@a*/",
+            "ROW_COUNT()",
+            "FOUND_ROWS()",
+            "?",
+            "?+1",
+            "@a ; ",
+            "(@a",
+            "@a)",
         ] {
             let text = format!("INSERT INTO t (id,a) VALUES ({value},2)");
             assert_eq!(asked(&text, true), None, "{value}");

@@ -240,13 +240,13 @@ impl Cursor<'_> {
 
 /// Which numbers are no keys, as comparisons: that a number is one, and that it is none.
 #[derive(Debug, Clone, Copy)]
-struct NoKey {
+pub(super) struct NoKey {
     is_key: &'static [u8],
     is_none: &'static [u8],
 }
 
 impl NoKey {
-    const ZERO: Self = Self {
+    pub(super) const ZERO: Self = Self {
         is_key: b"<>0",
         is_none: b"=0",
     };
@@ -258,22 +258,23 @@ impl NoKey {
 }
 
 /// Appends a column, or a number out of range where it is no key or NULL.
-fn write_guard(column: &[u8], against: NoKey, out: &mut Vec<u8>) {
+pub(super) fn write_guard(column: &[u8], against: NoKey, out: &mut Vec<u8>) {
     for part in [
         b"CASE WHEN ",
         column,
         against.is_key,
         b" THEN ",
         column,
-        // Beside a constant, an unsigned column could make it a DECIMAL, which is never out of range.
-        b" ELSE (",
+        // Beside a constant, an unsigned column could make it a DECIMAL, which is never out of range. By the number in front the error is
+        // known, whatever of it is cut off.
+        b" ELSE ",
+        NO_KEY.as_bytes(),
+        b"*(",
         column,
         b" IS NULL OR ",
         column,
         against.is_none,
         b")*",
-        NO_KEY.as_bytes(),
-        b"*",
         NO_KEY.as_bytes(),
         b" END",
     ] {

@@ -1,7 +1,9 @@
 //! Which expressions the server may be asked for before the statement: they change nothing, and come to the same a moment later unless
 //! their value itself is to be used.
 
-use crate::lex::builtins::{is_harmless_call, is_pure_call, is_reserved};
+use crate::lex::builtins::{
+    has_effects, is_aggregate, is_harmless_call, is_pure_call, is_reserved,
+};
 use crate::lex::cursor::Cursor;
 use crate::lex::token::{Kind, Token};
 use crate::refusal::Unread;
@@ -58,8 +60,7 @@ impl Cursor<'_> {
         }
         // What a comment has in it may count on one server and not on the other.
         let text = self.text.get(found.start..found.end).unwrap_or_default();
-        let is_plain =
-            !begins_inside && !self.inside && !text.windows(2).any(|pair| pair == b"/*");
+        let is_plain = !begins_inside && !self.inside && !text.windows(2).any(|pair| pair == b"/*");
         Ok(Some(found).filter(|_| is_plain && !text.is_empty()))
     }
 
@@ -69,7 +70,12 @@ impl Cursor<'_> {
     }
 
     /// Whether a token, which was just passed, may stand in it.
-    fn is_pure(&mut self, token: Token, depth: usize, found: &mut Computed) -> Result<bool, Unread> {
+    fn is_pure(
+        &mut self,
+        token: Token,
+        depth: usize,
+        found: &mut Computed,
+    ) -> Result<bool, Unread> {
         let of = token.of(self.text);
         Ok(match token.kind {
             Kind::Mark(mark) => {
@@ -129,6 +135,55 @@ impl Cursor<'_> {
         Ok(is_pure_call(token.of(text)))
     }
 
+    /// Past a query in parentheses that the server may carry out more than once: where it ends. `None`: it is not known to be one.
+    pub(crate) fn pure_query(&mut self) -> Result<Option<(usize, usize)>, Unread> {
+        self.skip_blanks()?;
+        let (start, begins_inside) = (self.at, self.inside);
+        let opens = self.accept_mark(b'(')? && self.accept("SELECT")?;
+        let mut depth = 1_usize;
+        while depth > 0 && opens {
+            let token = self.token()?;
+            let calls = self.peek()?.kind == Kind::Mark(b'(');
+            let may_stand = match token.kind {
+                Kind::Mark(b'(') => {
+                    depth = depth.saturating_add(1);
+                    true
+                }
+                Kind::Mark(b')') => {
+                    depth = depth.saturating_sub(1);
+                    true
+                }
+                Kind::Mark(mark) => b",+-*/%&|^~<>=!.".contains(&mark),
+                Kind::Word => self.may_stand_in_query(token)?,
+                Kind::Name => !calls,
+                Kind::Variable => {
+                    let is_own = !token.of(self.text).starts_with(b"@@");
+                    is_own && self.peek()?.kind != Kind::Assign
+                }
+                Kind::Text | Kind::National | Kind::Decimal | Kind::Float => true,
+                Kind::Hex | Kind::Bits => true,
+                Kind::Null | Kind::Parameter | Kind::Assign | Kind::End => false,
+            };
+            if !may_stand {
+                return Ok(None);
+            }
+        }
+        let text = self.since(start);
+        let is_plain = !begins_inside && !self.inside && !text.windows(2).any(|pair| pair == b"/*");
+        Ok((opens && is_plain).then_some((start, self.at)))
+    }
+
+    fn may_stand_in_query(&mut self, token: Token) -> Result<bool, Unread> {
+        let of = token.of(self.text);
+        let mut others = ["INTO", "PROCEDURE", "NEXT", "PREVIOUS"].iter();
+        if has_effects(of) || others.any(|word| token.is(self.text, word)) {
+            return Ok(false);
+        }
+        let calls = self.peek()?.kind == Kind::Mark(b'(');
+        let at_once = self.byte(0) == b'(' && (is_pure_call(of) || is_aggregate(of));
+        Ok(!calls || at_once || is_reserved(of))
+    }
+
     /// Whether the text from here to its end leaves the variables, LAST_INSERT_ID() and what was counted last as they are, and asks for
     /// none of the last: the question changes that. `takes_parameters`: what is bound changes nothing of it.
     pub(crate) fn leaves_values(&mut self, takes_parameters: bool) -> Result<bool, Unread> {
@@ -136,7 +191,8 @@ impl Cursor<'_> {
         loop {
             let token = self.token()?;
             let of = token.of(self.text);
-            let is_behind_point = std::mem::replace(&mut is_qualified, token.kind == Kind::Mark(b'.'));
+            let is_behind_point =
+                std::mem::replace(&mut is_qualified, token.kind == Kind::Mark(b'.'));
             if is_behind_point && self.peek()?.kind == Kind::Mark(b'(') {
                 return Ok(false);
             }

@@ -29,7 +29,7 @@ impl Connection {
         what: Unsupported,
     ) -> Next {
         let Some(computed) = self.computed_keys(query.text, rule, what, false) else {
-            return self.unsupported(query, rule, what);
+            return self.insert_key_of_query((query, kind), rule, what);
         };
         let values = match &self.table_report.computed {
             Some(ComputedValues::Known(values)) => values,

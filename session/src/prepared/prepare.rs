@@ -199,7 +199,9 @@ impl Connection {
         computed: Option<Box<ComputedStatement>>,
     ) -> Next {
         let variant = plan.variant(None);
-        let own = computed.as_ref().map_or(0, |computed| computed.held_bytes());
+        let own = computed
+            .as_ref()
+            .map_or(0, |computed| computed.held_bytes());
         let bytes = query.text.len().saturating_add(plan.held_bytes());
         let Some(held) = self.hold(bytes.saturating_add(own)) else {
             return self.refuse_texts(query.header).into();

@@ -74,6 +74,7 @@ impl Connection {
             Probe::Computed { count, tells } => {
                 return self.answer_computed((count, tells), end, answer);
             }
+            Probe::KeyOfQuery(after) => return self.answer_key_of_query(after, end, answer),
             Probe::Key(table, index) => return self.answer_key(table, index, answer),
             Probe::SetLastInsertId => return self.answer_last_insert_id(end, answer),
             Probe::ReadLastInsertId => return self.learn_last_insert_id(answer),

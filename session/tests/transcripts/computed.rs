@@ -46,7 +46,10 @@ fn null_and_zero_ask_for_a_key() {
     ] {
         let mut r = new();
         let sent = sent(&mut r, INSERT, &answer);
-        assert!(sent.contains("(id, a) VALUES ( LAST_INSERT_ID(100) , 2)"), "{sent}");
+        assert!(
+            sent.contains("(id, a) VALUES ( LAST_INSERT_ID(100) , 2)"),
+            "{sent}"
+        );
         r.answer(&ok(1, 100));
         assert_eq!(r.output(), ok(1, 100));
     }
@@ -64,7 +67,10 @@ fn another_integer_is_the_key_that_goes_out() {
     ] {
         let mut r = new();
         let sent = sent(&mut r, INSERT, &value(of_type, Some(key), 0));
-        assert!(sent.contains(&format!("(id, a) VALUES ( {key} , 2)")), "{sent}");
+        assert!(
+            sent.contains(&format!("(id, a) VALUES ( {key} , 2)")),
+            "{sent}"
+        );
         assert!(r.requests.is_empty());
         r.answer(&ok(1, 7));
         assert_eq!(r.output(), ok(1, 7));
@@ -96,7 +102,10 @@ fn what_is_no_integer_is_refused_and_so_is_what_the_server_warns_of() {
 
 #[test]
 fn an_error_that_the_statement_would_end_with_is_its_answer() {
-    let out_of_range = packet(1, b"\xFF\x9A\x06#22003BIGINT value is out of range in '(@`k` + 1)'");
+    let out_of_range = packet(
+        1,
+        b"\xFF\x9A\x06#22003BIGINT value is out of range in '(@`k` + 1)'",
+    );
     let mut r = new();
     assert_eq!(sent(&mut r, INSERT, &out_of_range), "");
     assert_eq!(r.output(), out_of_range);
@@ -124,12 +133,18 @@ fn a_rule_that_observes_asks_nothing() {
 #[test]
 fn what_is_asked_for_sees_the_right_last_id() {
     let mut r = new();
-    r.probed("INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2", "1");
+    r.probed(
+        "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2",
+        "1",
+    );
     r.answer(&ok(1, 100));
     let asked = r.query("INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(), 2)");
     assert!(has(&asked, "SET last_insert_id=100"), "{asked:?}");
     let asked = r.answer(&ok(0, 0));
-    assert!(has(&asked, "SELECT (LAST_INSERT_ID()) LIMIT 1"), "{asked:?}");
+    assert!(
+        has(&asked, "SELECT (LAST_INSERT_ID()) LIMIT 1"),
+        "{asked:?}"
+    );
     let sent = r.answer(&value(LONGLONG, Some("100"), 0));
     assert!(has(&sent, "VALUES ( 100 , 2)"), "{sent:?}");
 }
@@ -149,14 +164,23 @@ fn prepared_statements_ask_at_each_execution() {
     let asked = r.say(&execute(9, &values));
     assert!(has(&asked, "SELECT (@k + 1) LIMIT 1"), "{asked:?}");
     let sent = r.answer(&value(LONGLONG, Some("7"), 0));
-    let wanted = [&[0, 1, 8, 0, 8, 0, 8, 0][..], &number(4), &number(7), &number(5)].concat();
+    let wanted = [
+        &[0, 1, 8, 0, 8, 0, 8, 0][..],
+        &number(4),
+        &number(7),
+        &number(5),
+    ]
+    .concat();
     assert_eq!(sent, packet(0, &execute(9, &wanted)));
     r.answer(&ok(1, 7));
     // One that asks: the key is reported by another text.
     let asked = r.say(&execute(9, &values));
     assert!(has(&asked, "SELECT (@k + 1) LIMIT 1"), "{asked:?}");
     let sent = r.answer(&value(STRING, None, 0));
-    assert!(has(&sent, "COALESCE") || has(&sent, "LAST_INSERT_ID(?)"), "{sent:?}");
+    assert!(
+        has(&sent, "COALESCE") || has(&sent, "LAST_INSERT_ID(?)"),
+        "{sent:?}"
+    );
     // What is no integer.
     let mut r = new();
     stmt_prepare(&mut r, text, "1");
@@ -165,4 +189,52 @@ fn prepared_statements_ask_at_each_execution() {
     r.say(&execute(9, &values));
     assert!(r.answer(&value(STRING, Some("7a"), 0)).is_empty());
     assert!(has(&r.output(), "no integer"));
+}
+
+const QUERY: &str = "INSERT INTO t (id, a) VALUES ((SELECT i FROM u), 2)";
+
+/// A session whose statement with a query as key went out, which the server was asked for the type of.
+fn queried() -> Rig {
+    let mut r = rig_of_rule(|rule| rule.is_signed = true);
+    let asked = r.query(QUERY);
+    let asked = match has(&asked, "@@session.sql_mode") {
+        true => r.answer(&probe_in("STRICT_TRANS_TABLES", "1")),
+        false => asked,
+    };
+    assert!(has(&asked, "SELECT (SELECT i FROM u)"), "{asked:?}");
+    let sent = r.answer(&described(&["i"]));
+    assert!(
+        has(
+            &sent,
+            "CASE WHEN (SELECT i FROM u)<>0 THEN (SELECT i FROM u) ELSE 3935559000370003845*("
+        ),
+        "{sent:?}"
+    );
+    assert!(r.requests.is_empty());
+    r
+}
+
+/// A query is carried out where it stands.
+#[test]
+fn a_query_that_comes_to_a_key_is_sent_once() {
+    let mut r = queried();
+    assert!(r.answer(&ok(1, 5)).is_empty());
+    assert_eq!(r.output(), ok(1, 5));
+    let mut r = queried();
+    assert!(r.answer(&err()).is_empty());
+    assert_eq!(r.output(), err());
+    assert!(has(&r.query("SELECT 1"), "SELECT 1"));
+}
+
+#[test]
+fn a_query_that_comes_to_none_is_replaced_by_a_key() {
+    let no_key = b"\xFF\x9A\x06#22003BIGINT value is out of range in '(3935559000370003845 * (1))'";
+    let mut r = queried();
+    let sent = r.answer(&packet(1, no_key));
+    assert!(
+        has(&sent, "VALUES ( LAST_INSERT_ID(100) , 2)") || has(&sent, "VALUES ( 100 , 2)"),
+        "{sent:?}"
+    );
+    r.answer(&ok(1, 100));
+    assert_eq!(r.output(), ok(1, 100));
 }
