@@ -62,6 +62,7 @@ INSERT INTO t (id, a) VALUES (CAST('11' AS SIGNED), 10);
 INSERT INTO t (id, a) VALUES (CASE WHEN 1 THEN 12 END, 11), (GREATEST(13, 1), 12);
 INSERT INTO t (id, a) VALUES (ROUND(13.6), 13), (CEIL(14.2), 14);
 INSERT INTO t (id, a) VALUES (-5 - 5, 15);
+@text
 INSERT INTO t (id, a) VALUES (9223372036854775807 + 1, 16);
 INSERT INTO t (id, a) VALUES (9223372036854775807 - 5 + @y, 17);
 SELECT CAST(id AS SIGNED) < LAST_INSERT_ID(), a FROM t ORDER BY a;
@@ -95,7 +96,10 @@ INSERT INTO t (id, a) VALUES (@id / 0, 3);
 @text
 @refused an expression whose value is no integer, or has a warning, as key
 INSERT INTO t (id, a) VALUES (CAST('7a' AS SIGNED), 3);
+@text
 INSERT INTO t (id, a) VALUES (@id + 9223372036854775807, 3);
+@text
+INSERT INTO t (id, a) VALUES (@id + 9223372036854775807, 3) ON DUPLICATE KEY UPDATE a = nothing;
 SHOW WARNINGS;
 SELECT COUNT(*) FROM t;
 

@@ -20,6 +20,7 @@ pub struct ComputedKeys {
     keys: Vec<Computed>,
     /// For each, how many parameters of the client's stand before it.
     parameters: Vec<u32>,
+    ignore: bool,
 }
 
 impl Insert {
@@ -61,6 +62,7 @@ impl Insert {
         (is_some && found.iter().all(stays)).then(|| ComputedKeys {
             keys: found.iter().map(|of| of.key).collect(),
             parameters: found.iter().map(|of| of.parameters).collect(),
+            ignore: self.head.ignore,
         })
     }
 }
@@ -74,6 +76,11 @@ impl ComputedKeys {
     /// Whether one is computed from LAST_INSERT_ID().
     pub fn sees_last_insert_id(&self) -> bool {
         self.keys.iter().any(|key| key.sees_last_insert_id)
+    }
+
+    /// Whether what fails in the question fails in the statement, too.
+    pub fn fails_again(&self) -> bool {
+        !self.ignore && self.keys.iter().all(|key| key.is_constant)
     }
 
     /// What the server is asked: one row of them all.

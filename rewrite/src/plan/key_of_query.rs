@@ -31,7 +31,9 @@ impl Insert {
         let wanted = self.wanted(modes, key);
         // Else a number below 0 may be stored as 0.
         let is_told = wanted.care.is_signed || wanted.care.is_strict;
+        // IGNORE makes a warning of a query with many rows, and NULL of its value.
         let is_plain = key.form == KeyForm::Integer
+            && !self.head.ignore
             && modes.no_auto_value_on_zero == Some(false)
             && !self.head.prefixed
             && !self.head.delayed

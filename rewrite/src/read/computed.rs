@@ -25,6 +25,8 @@ pub(crate) struct Computed {
     /// A variable of the session's, which a trigger of the row before could set.
     pub(crate) reads_variable: bool,
     pub(crate) sees_last_insert_id: bool,
+    /// It comes to the same once more.
+    pub(crate) is_constant: bool,
     /// Another sql_mode or character set could make another value of the same text.
     pub(crate) depends_on_mode: bool,
 }
@@ -39,6 +41,7 @@ impl Cursor<'_> {
             end: self.at,
             reads_variable: false,
             sees_last_insert_id: false,
+            is_constant: true,
             depends_on_mode: false,
         };
         let mut depth = 0_usize;
@@ -129,6 +132,7 @@ impl Cursor<'_> {
         }
         if WITHOUT_ARGUMENTS.iter().any(is) {
             found.sees_last_insert_id |= token.is(text, "LAST_INSERT_ID");
+            found.is_constant &= !token.is(text, "UUID_SHORT");
             self.token()?;
             return self.accept_mark(b')');
         }

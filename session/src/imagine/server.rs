@@ -124,6 +124,10 @@ impl Server {
                 Some((&COM_STMT_PREPARE, _)) if matches!(of.probe, Some(Probe::Result)) => {
                     write_packet(NO_TABLE, 1, answers);
                 }
+                Some((&COM_STMT_PREPARE, _)) if matches!(of.probe, Some(Probe::KeyType)) => {
+                    self.computes = true;
+                    write_packet(NO_TABLE, 1, answers);
+                }
                 Some((&COM_STMT_PREPARE, text)) => self.tell_columns(text, answers, imagine),
                 Some((&COM_STMT_CLOSE, _)) => {}
                 // None: the end of a file.

@@ -16,7 +16,7 @@ use crate::server::probe::Probe;
 use crate::server::question::ComputedValues;
 use crate::step::Step;
 
-/// Errors of an expression that the statement with it would end with, too: out of range, and interrupted.
+/// The server's errors for a number that is out of range, and for what was interrupted.
 const OUT_OF_RANGE: u16 = 1690;
 const INTERRUPTED: u16 = 1317;
 
@@ -33,7 +33,14 @@ impl Connection {
         };
         let values = match &self.table_report.computed {
             Some(ComputedValues::Known(values)) => values,
-            Some(ComputedValues::Other) => {
+            // The server refuses it by itself, for this or for what it finds before.
+            Some(ComputedValues::OutOfRange) if computed.fails_again() => {
+                if let Some(step) = self.enter(query.header, rule) {
+                    return step.into();
+                }
+                return self.pass_kind(kind, query, After::Nothing);
+            }
+            Some(ComputedValues::OutOfRange | ComputedValues::Other) => {
                 let what = Unsupported::Key(KeyExpression::Value);
                 return self.unsupported(query, rule, what);
             }
@@ -111,10 +118,14 @@ impl Connection {
     ) -> Job {
         // It may come behind the columns.
         let last = last_packet(answer);
-        let is_told = matches!(error_of(last), Some(OUT_OF_RANGE | INTERRUPTED));
+        let number = error_of(last);
+        if number == Some(OUT_OF_RANGE) {
+            self.table_report.computed = Some(ComputedValues::OutOfRange);
+            return Job::Idle;
+        }
         if let Some(error) = last.get(HEADER_BYTES..)
             && tells
-            && is_told
+            && number == Some(INTERRUPTED)
         {
             write_packet(error, 1, &mut self.down);
             self.forget_command();

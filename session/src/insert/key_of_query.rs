@@ -41,7 +41,7 @@ impl Connection {
         match &self.table_report.result {
             None => {
                 return self
-                    .ask(&Question::Result(found.question(query.text)))
+                    .ask(&Question::KeyType(found.question(query.text)))
                     .into();
             }
             Some(result) if matches!(result.as_slice(), [only] if only.is_integer) => {}

@@ -98,7 +98,7 @@ impl Connection {
         };
         let values = match &self.table_report.computed {
             Some(ComputedValues::Known(values)) => ComputedParams::of(&computed.positions, values),
-            Some(ComputedValues::Other) => None,
+            Some(ComputedValues::OutOfRange | ComputedValues::Other) => None,
             None if self.pending_last_insert_id.is_some() && computed.sees_last_insert_id => {
                 return Err(self.update_last_insert_id(false));
             }

@@ -70,7 +70,7 @@ impl Connection {
             }
             Probe::Temporary(table) => self.answer_temporary(&table, answer),
             Probe::Columns => self.answer_columns(answer),
-            Probe::Result => self.answer_result(answer),
+            Probe::Result | Probe::KeyType => self.answer_result(answer),
             Probe::Computed { count, tells } => {
                 return self.answer_computed((count, tells), end, answer);
             }

@@ -18,6 +18,8 @@ pub(crate) enum Probe {
     Key(Named, usize),
     /// The columns of a query's result.
     Result,
+    /// The type of a query that is a key.
+    KeyType,
     /// What so many keys are that the statement has the server compute. Whether an error is its answer.
     Computed { count: usize, tells: bool },
     /// The command at the front, with a query as key that may come to none; what it changes otherwise.

@@ -14,6 +14,8 @@ pub(crate) enum Question {
     Hidden(TableName),
     /// What the columns of this query's result are.
     Result(Vec<u8>),
+    /// What the type of this query is, which is a key.
+    KeyType(Vec<u8>),
 }
 
 impl Question {
@@ -22,7 +24,7 @@ impl Question {
         let table = match &mut self {
             Self::Columns(table) | Self::Key(table, _) | Self::Hidden(table) => table,
             // The names in its query are those of the database that is chosen.
-            Self::Result(..) => return self,
+            Self::Result(..) | Self::KeyType(..) => return self,
         };
         table.schema = table.schema.take().or(database.map(<[u8]>::to_vec));
         self
@@ -46,6 +48,8 @@ pub(crate) enum KeyThere {
 pub(crate) enum ComputedValues {
     /// Whole numbers, or NULL.
     Known(Vec<Option<i128>>),
+    /// One is out of range, and is again in the statement itself.
+    OutOfRange,
     /// Something else, or with a warning, or an error.
     Other,
 }
