@@ -66,7 +66,7 @@ INSERT INTO t (id, a) VALUES (-5 - 5, 15);
 INSERT INTO t (id, a) VALUES (9223372036854775807 + 1, 16);
 INSERT INTO t (id, a) VALUES (9223372036854775807 - 5 + @y, 17);
 SELECT CAST(id AS SIGNED) < LAST_INSERT_ID(), a FROM t ORDER BY a;
-INSERT INTO t (id, a) VALUES (UUID_SHORT() - UUID_SHORT() + 200, 18);
+INSERT INTO t (id, a) VALUES ((UUID_SHORT() > 5) + 200, 18);
 SET @s = '300', @r = 301e0, @d = 302.0;
 INSERT INTO t (id, a) VALUES (@s, 19);
 INSERT INTO t (id, a) VALUES (@r, 20);
@@ -241,6 +241,7 @@ INSERT INTO t (id, a) VALUES ((SELECT id FROM nowhere), 8);
 @text
 @refused a subquery as key
 INSERT INTO t (id, a) VALUES ((SELECT id FROM u WHERE id = a), 9);
+SELECT 1;
 BEGIN;
 @text
 INSERT INTO t (id, a) VALUES ((SELECT id FROM u WHERE id = 99), 10);
