@@ -241,7 +241,7 @@ INSERT INTO t (id, a) VALUES ((SELECT id FROM nowhere), 8);
 @text
 @refused a subquery as key
 INSERT INTO t (id, a) VALUES ((SELECT id FROM u WHERE id = a), 9);
-SELECT 1;
+SELECT COUNT(*) FROM u;
 BEGIN;
 @text
 INSERT INTO t (id, a) VALUES ((SELECT id FROM u WHERE id = 99), 10);
