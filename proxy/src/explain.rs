@@ -151,6 +151,13 @@ impl<'a> Explainer<'a> {
                 let why = self.why_untouched(report.rule, text.as_bytes(), database);
                 (format!("passed as it is: {why}"), Vec::new())
             }
+            Decision::ByValue => (
+                "rewritten, or passed with its own key: the server is asked for the key's value first".to_owned(),
+                vec![(
+                    "because",
+                    "NULL and 0 ask for a key, another integer is one; it is refused where the value is no integer".to_owned(),
+                )],
+            ),
             Decision::ColumnsNotKnown { schema, table } => (
                 "rewritten, or passed where it brings its own key".to_owned(),
                 vec![(
@@ -270,6 +277,7 @@ impl<'a> Explainer<'a> {
             Decision::Passed { construct } => (Counted::Passed(construct), None),
             Decision::Untouched | Decision::Observed => (Counted::Untouched, None),
             Decision::ColumnsNotKnown { .. } => (Counted::ColumnsNotKnown, None),
+            Decision::ByValue => (Counted::ByValue, None),
         };
         let rule = report.rule.map(|index| self.rules.configured(index));
         let counted = summary.by_rule.entry((rule, decision));
@@ -384,6 +392,7 @@ enum Counted {
     Refused(&'static str),
     Passed(&'static str),
     ColumnsNotKnown,
+    ByValue,
     Untouched,
 }
 
@@ -396,6 +405,7 @@ impl Counted {
             Self::ColumnsNotKnown => {
                 "without column list, which needs a listener's admin url".to_owned()
             }
+            Self::ByValue => "with a key whose value the server is asked for first".to_owned(),
             Self::Untouched => "passed as they are".to_owned(),
         }
     }

@@ -1,8 +1,10 @@
 //! What is to be done with a statement: which rows need a key, and where each is written. Writes nothing.
 
+pub(crate) mod computed_keys;
 pub(crate) mod insert;
 pub(crate) mod insert_plan;
 pub(crate) mod key_column;
+pub(crate) mod key_of_query;
 pub(crate) mod load_data;
 pub(crate) mod plain_rows;
 pub(crate) mod query_columns;

@@ -1,6 +1,7 @@
 //! What statements say: of which kind they are, which tables they name, what is given as key, what they see of LAST_INSERT_ID().
 //! Knows nothing of plans.
 
+pub(crate) mod computed;
 pub(crate) mod constant;
 pub(crate) mod insert;
 pub(crate) mod insert_head;

@@ -178,6 +178,9 @@ pub enum KeyExpression {
     /// MariaDB's `IGNORE` as a value.
     #[error("IGNORE")]
     Ignore,
+    /// An expression whose value the server was asked for.
+    #[error("an expression whose value is no integer, or has a warning,")]
+    Value,
     /// A number too long to be rounded with certainty.
     #[error("a number of very many digits")]
     LongNumber,

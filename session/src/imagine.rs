@@ -55,6 +55,8 @@ pub enum Decision {
         /// The table.
         table: Vec<u8>,
     },
+    /// The server is asked for the value of its key first.
+    ByValue,
 }
 
 /// What becomes of one statement.
@@ -130,7 +132,9 @@ impl Imagined {
             })
             .flatten();
         let unknown = self.server.unknown.take();
+        let computes = std::mem::take(&mut self.server.computes);
         let decision = match (unknown, first_error) {
+            _ if computes => Decision::ByValue,
             (Some((schema, table)), _) => Decision::ColumnsNotKnown { schema, table },
             (None, Some(message)) => Decision::Refused {
                 construct: refused(&events).unwrap_or("too_long"),

@@ -1,10 +1,12 @@
-//! Statements on rules' tables, as text: what is read of them ([`plan`], [`plan_cache`]), their keys ([`keys`]), INSERTs of rows ([`values`], [`in_place`]),
+//! Statements on rules' tables, as text: what is read of them ([`plan`], [`plan_cache`]), their keys ([`keys`]), INSERTs of rows ([`values`], [`in_place`]), those whose keys the server computes ([`computed`]) or are queries ([`key_of_query`]),
 //! INSERT … SELECT ([`select`], [`guarded`]), LOAD DATA ([`load`], [`loading`], [`local_file`]), keys before an INSERT ([`next_value`]). What cannot be done exactly ([`refuse`]), and what the
 //! server may refuse or leave out at the fence ([`native`], [`at_fence`], [`leaves_out`]).
 
 pub(crate) mod at_fence;
+pub(crate) mod computed;
 pub(crate) mod guarded;
 pub(crate) mod in_place;
+pub(crate) mod key_of_query;
 pub(crate) mod keys;
 pub(crate) mod leaves_out;
 pub(crate) mod load;

@@ -1,4 +1,4 @@
-//! Prepared statements on rules' tables: [`prepare`], [`prepare_passed`], [`execute`], [`execute_bulk`], executions that wait for keys ([`keyed`]), INSERT … SELECT
+//! Prepared statements on rules' tables: [`prepare`], [`prepare_passed`], [`execute`], [`execute_bulk`], executions that wait for keys ([`keyed`]), keys that the server computes ([`computed`]), INSERT … SELECT
 //! ([`select_statement`], [`select_prepared`]), keys before an INSERT
 //! ([`next_value`]), and the SQL statements PREPARE and EXECUTE ([`text_prepare`]). Those that are passed on: [`passed`], among them
 //! INSERTs that bring their own keys ([`by_order`]). Commands that only name one: [`named`]. Keys among parameters: [`param_keys`],
@@ -7,6 +7,7 @@
 pub(crate) mod as_is;
 pub(crate) mod bulk_keys;
 pub(crate) mod by_order;
+pub(crate) mod computed;
 pub(crate) mod database;
 pub(crate) mod execute;
 pub(crate) mod execute_bulk;

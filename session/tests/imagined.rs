@@ -190,6 +190,21 @@ fn columns_that_nobody_knows_are_said_to_be_missing() {
     assert_eq!(gone.decision, Decision::Untouched);
 }
 
+/// What the server computes nobody knows before, also behind another such statement.
+#[test]
+fn a_computed_key_is_said_to_depend_on_its_value() {
+    let mut it = imagined(OnUnsupported::Refuse);
+    for key in ["@id + 1", "LAST_INSERT_ID()", "(SELECT 7)"] {
+        let text = format!("INSERT INTO shop.orders (id, item) VALUES ({key}, 1)");
+        assert_eq!(output(&mut it, &text).decision, Decision::ByValue, "{key}");
+    }
+    let refused = output(
+        &mut it,
+        "INSERT INTO shop.orders (id, item) VALUES (RAND(), 1)",
+    );
+    assert!(matches!(refused.decision, Decision::Refused { .. }));
+}
+
 #[test]
 fn an_observing_rule_refuses_nothing() {
     let observing = || Rule {

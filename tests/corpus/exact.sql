@@ -181,7 +181,6 @@ INSERT INTO u VALUES (1, 11), (4, 12);
 CREATE TABLE `abcdefghij` (a INT);
 CREATE FUNCTION `sum`(x INT) RETURNS INT DETERMINISTIC RETURN x + 1;
 --- run
-@refused a function call
 INSERT INTO t (id, a) VALUES (ISNULL(7), 1);
 INSERT INTO t (SELECT NULL, a, b FROM u LIMIT 1);
 INSERT INTO t ((SELECT NULL, 1, 2));

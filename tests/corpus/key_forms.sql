@@ -114,9 +114,9 @@ CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT);
 @refused a function call as key
 INSERT INTO t (id, a) VALUES (RAND() * 0, 1);
 @refused a subquery as key
-INSERT INTO t (id, a) VALUES ((SELECT 1), 1);
+INSERT INTO t (id, a) VALUES ((SELECT MAX(id) * RAND() FROM t), 1);
 @refused a variable as key
-INSERT INTO t (id, a) VALUES (@x, 1);
+INSERT INTO t (id, a) VALUES (@x := 1, 1);
 @refused an expression as key
 INSERT INTO t (a, id) VALUES (1, a + 1);
 SELECT COUNT(*) FROM t;

@@ -97,6 +97,10 @@ fn statements_are_explained(flavour: Flavour) -> Result<()> {
         &[r#""outcome":"refused","construct":"view","statement":null,"error":""#],
     );
     assert_has(
+        &json("INSERT INTO t (id, a) VALUES (@id + 1, 1)")?,
+        &[r#""outcome":"by_value","construct":null"#],
+    );
+    assert_has(
         &json("SELECT 1")?,
         &[
             r#"{"rule":null,"outcome":"untouched""#,

@@ -8,8 +8,13 @@ use crate::protocol::{COM_QUERY, COM_STMT_CLOSE, ERR};
 const TYPE_TINY: u8 = 1;
 const TYPE_SHORT: u8 = 2;
 const TYPE_LONG: u8 = 3;
+const TYPE_DOUBLE: u8 = 5;
 const TYPE_LONGLONG: u8 = 8;
 const TYPE_INT24: u8 = 9;
+const TYPE_VARCHAR: u8 = 15;
+const TYPE_DECIMAL: u8 = 246;
+const TYPE_TINY_BLOB: u8 = 249;
+const TYPE_STRING: u8 = 254;
 /// Flags of a column.
 const NOT_NULL: u16 = 1;
 const UNSIGNED: u16 = 32;
@@ -142,6 +147,17 @@ impl ColumnType {
         self.is_not_null
     }
 
+    /// Most digits of a whole number that it shows as an integer column would store it: a text is one if it is nothing else. 0 if it is
+    /// for other things.
+    pub fn whole_digits(self) -> usize {
+        match self.code {
+            TYPE_TINY | TYPE_SHORT | TYPE_INT24 | TYPE_LONG | TYPE_LONGLONG | TYPE_DECIMAL => 20,
+            TYPE_DOUBLE => 15,
+            TYPE_VARCHAR | TYPE_TINY_BLOB..=TYPE_STRING => 18,
+            _ => 0,
+        }
+    }
+
     /// Bits of the largest integer it holds; 0 if it is for other things.
     pub fn integer_bits(self) -> u32 {
         let bits = match self.code {
@@ -248,6 +264,15 @@ pub fn only_row(answer: &[u8], columns: usize, deprecate_eof: bool) -> Option<&[
     let before = 1 + columns + usize::from(!deprecate_eof);
     let (_, row) = packets.get(before)?;
     Some(row)
+}
+
+/// The types of the columns of a text result.
+pub fn text_columns(answer: &[u8], columns: usize, is_extended: bool) -> Option<Vec<ColumnType>> {
+    let packets = packets(answer)?;
+    let definitions = packets.get(1..=columns)?.iter();
+    definitions
+        .map(|(_, definition)| column_type(definition, is_extended))
+        .collect()
 }
 
 /// Appends the answer to a PREPARE without the parameters that the client does not know of, which are in ascending order; `None` if

@@ -117,6 +117,19 @@ pub(crate) fn passes_call(word: &[u8]) -> bool {
     holds(PASSES, word)
 }
 
+/// Functions that change nothing and whose value depends on nothing but their arguments, sorted; their parenthesis follows at once.
+#[rustfmt::skip]
+const PURE: &[&str] = &[
+    "abs", "ascii", "bit_count", "cast", "ceil", "ceiling", "char_length", "coalesce", "conv", "convert", "crc32", "elt",
+    "field", "find_in_set", "floor", "greatest", "if", "ifnull", "interval", "isnull", "least", "length", "mod", "nullif",
+    "octet_length", "ord", "pow", "power", "round", "sign", "strcmp", "truncate",
+];
+
+/// Whether `word(…)` is a call that may be carried out before the statement it stands in.
+pub(crate) fn is_pure_call(word: &[u8]) -> bool {
+    holds(PURE, word)
+}
+
 fn holds(table: &[&str], word: &[u8]) -> bool {
     table
         .binary_search_by(|known| compare(known.as_bytes(), word))
@@ -133,11 +146,13 @@ fn compare(known: &[u8], word: &[u8]) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::{AGGREGATES, BLIND, EFFECTS, PASSES, RESERVED, is_harmless_call, is_reserved};
+    use super::{
+        AGGREGATES, BLIND, EFFECTS, PASSES, PURE, RESERVED, is_harmless_call, is_reserved,
+    };
 
     #[test]
     fn the_tables_are_sorted() {
-        for table in [BLIND, RESERVED, AGGREGATES, EFFECTS, PASSES] {
+        for table in [BLIND, RESERVED, AGGREGATES, EFFECTS, PASSES, PURE] {
             assert!(table.is_sorted(), "{table:?}");
         }
         assert!(is_reserved(b"Values"));

@@ -120,7 +120,12 @@ impl Insert {
         match (column, modes.no_auto_value_on_zero) {
             (Some(column), Some(true)) if column.is_not_null => Brought::Always,
             (Some(_), Some(false)) => {
-                let guard = outline.guard(index, Cursor::new(text, modes), columns);
+                let care = self.wanted(modes, key).behind_first().care;
+                let against = match care.is_signed || care.is_strict {
+                    true => NoKey::ZERO,
+                    false => NoKey::NOT_POSITIVE,
+                };
+                let guard = outline.guard(index, Cursor::new(text, modes), columns, against);
                 guard.map_or(Brought::NotSo, |edit| Brought::Guarded(vec![edit]))
             }
             (Some(_) | None, _) => Brought::NotSo,
@@ -130,7 +135,13 @@ impl Insert {
 
 impl Outline {
     /// The change that makes the query fail for a row without a key. `None`: it cannot be told where the key stands.
-    fn guard(&self, index: usize, cursor: Cursor<'_>, columns: &[ResultColumn]) -> Option<Edit> {
+    fn guard(
+        &self,
+        index: usize,
+        cursor: Cursor<'_>,
+        columns: &[ResultColumn],
+        against: NoKey,
+    ) -> Option<Edit> {
         let [items] = self.parts.as_slice() else {
             return None;
         };
@@ -140,14 +151,14 @@ impl Outline {
             return None;
         }
         let (at, item, width) = match star {
-            None => return cursor.guard_column(*items.get(index)?),
+            None => return cursor.guard_column(*items.get(index)?, against),
             Some((at, item)) => (at, item, (columns.len() + 1).checked_sub(items.len())?),
         };
         let within = index.checked_sub(at).filter(|within| *within < width);
         match within {
-            Some(within) => cursor.guard_star(*item, within, columns.get(at..at + width)?),
-            None if index < at => cursor.guard_column(*items.get(index)?),
-            None => cursor.guard_column(*items.get((index + 1).checked_sub(width)?)?),
+            Some(within) => cursor.guard_star(*item, within, columns.get(at..at + width)?, against),
+            None if index < at => cursor.guard_column(*items.get(index)?, against),
+            None => cursor.guard_column(*items.get((index + 1).checked_sub(width)?)?, against),
         }
     }
 }
@@ -168,7 +179,7 @@ impl Cursor<'_> {
     }
 
     /// Of a column that is named.
-    fn guard_column(self, item: Item) -> Option<Edit> {
+    fn guard_column(self, item: Item, against: NoKey) -> Option<Edit> {
         let end = self.column_end(item)?;
         let column = self.text.get(item.start..end)?;
         // A comment in it could count.
@@ -176,7 +187,7 @@ impl Cursor<'_> {
             .is_none()
             .then_some(())?;
         let mut before = Vec::new();
-        write_guard(column, &mut before);
+        write_guard(column, against, &mut before);
         Some(Edit {
             start: item.start,
             end,
@@ -187,7 +198,13 @@ impl Cursor<'_> {
     }
 
     /// Of one of the columns that a `*` or `t.*` stands for: all of them are named.
-    fn guard_star(self, item: Item, within: usize, columns: &[ResultColumn]) -> Option<Edit> {
+    fn guard_star(
+        self,
+        item: Item,
+        within: usize,
+        columns: &[ResultColumn],
+        against: NoKey,
+    ) -> Option<Edit> {
         let written = self.text.get(item.start..item.end)?;
         let qualifier = written.strip_suffix(b"*")?;
         memchr::memmem::find(qualifier, b"/*")
@@ -207,7 +224,7 @@ impl Cursor<'_> {
             let mut named = qualifier.to_vec();
             quote_name(&column.name, &mut named);
             match at == within {
-                true => write_guard(&named, &mut before),
+                true => write_guard(&named, against, &mut before),
                 false => before.extend_from_slice(&named),
             }
         }
@@ -221,21 +238,43 @@ impl Cursor<'_> {
     }
 }
 
-/// Appends a column, or a number out of range where it is 0 or NULL.
-fn write_guard(column: &[u8], out: &mut Vec<u8>) {
+/// Which numbers are no keys, as comparisons: that a number is one, and that it is none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NoKey {
+    is_key: &'static [u8],
+    is_none: &'static [u8],
+}
+
+impl NoKey {
+    pub(super) const ZERO: Self = Self {
+        is_key: b"<>0",
+        is_none: b"=0",
+    };
+    /// Where a column may be UNSIGNED that the server would store 0 in for a number below.
+    const NOT_POSITIVE: Self = Self {
+        is_key: b">0",
+        is_none: b"<=0",
+    };
+}
+
+/// Appends a column, or a number out of range where it is no key or NULL.
+pub(super) fn write_guard(column: &[u8], against: NoKey, out: &mut Vec<u8>) {
     for part in [
         b"CASE WHEN ",
         column,
-        b"<>0 THEN ",
+        against.is_key,
+        b" THEN ",
         column,
-        // Beside a constant, an unsigned column could make it a DECIMAL, which is never out of range.
-        b" ELSE (",
+        // Beside a constant, an unsigned column could make it a DECIMAL, which is never out of range. By the number in front the error is
+        // known, whatever of it is cut off.
+        b" ELSE ",
+        NO_KEY.as_bytes(),
+        b"*(",
         column,
         b" IS NULL OR ",
         column,
-        b"=0)*",
-        NO_KEY.as_bytes(),
-        b"*",
+        against.is_none,
+        b")*",
         NO_KEY.as_bytes(),
         b" END",
     ] {

@@ -245,6 +245,12 @@ impl Cursor<'_> {
             Kind::Hex => asked(sign.of_digits(digits(bytes), 2), wanted, seen),
             Kind::Bits => asked(sign.of_digits(digits(bytes), 8), wanted, seen),
             Kind::Text if !signed => self.text_constant(bytes, wanted, seen),
+            // MySQL warns of it.
+            Kind::National
+                if !signed && !wanted.in_query && self.modes.server.flavour == Flavour::MariaDb =>
+            {
+                self.text_constant(bytes.get(1..).unwrap_or_default(), wanted, seen)
+            }
             Kind::National => refused(KeyExpression::Introducer),
             Kind::Text | Kind::Assign | Kind::Mark(_) | Kind::End => {
                 refused(KeyExpression::Operator)
@@ -323,9 +329,27 @@ impl Cursor<'_> {
         }
         match self.peek()?.kind {
             Kind::Mark(b'(') => refused(KeyExpression::Call),
+            Kind::Text if self.introduces_ascii(token) && !wanted.in_query => {
+                let string = self.token()?;
+                self.text_constant(string.of(text), wanted, seen)
+            }
             Kind::Text | Kind::Hex | Kind::Bits => refused(KeyExpression::Introducer),
             Kind::Mark(b',' | b')' | b';' | b'.') | Kind::End => refused(KeyExpression::Column),
             _ => refused(KeyExpression::Operator),
+        }
+    }
+
+    /// Whether a word names a character set, before a string, in which digits are those of ASCII, and of which the server does not warn.
+    fn introduces_ascii(&self, word: Token) -> bool {
+        let is_one_of = |names: &[&str]| {
+            let mut names = names.iter();
+            names.any(|name| word.of(self.text).eq_ignore_ascii_case(name.as_bytes()))
+        };
+        match self.modes.server.flavour {
+            Flavour::MariaDb if is_one_of(&["_utf8", "_utf8mb3"]) => true,
+            Flavour::MariaDb | Flavour::MySql => {
+                is_one_of(&["_binary", "_ascii", "_latin1", "_utf8mb4"])
+            }
         }
     }
 

@@ -110,6 +110,7 @@ constructs! {
         TableChanged = "for a table that has changed",
         InsertIdSet = "after SET insert_id",
         LongData = "after COM_STMT_SEND_LONG_DATA",
+        Computed = "with keys that the server computes",
         UnitResults = "with a result for each row",
         NoRows = "without rows",
     }

@@ -84,6 +84,14 @@ impl<'a> Query<'a> {
         attributes_of(self.payload, self.front)
     }
 
+    /// The same with another text in place of the client's.
+    pub(crate) fn with_text<'b>(self, text: &'b [u8]) -> Query<'b>
+    where
+        'a: 'b,
+    {
+        Query { text, ..self }
+    }
+
     /// Where the text begins in the client's bytes.
     pub(crate) fn text_at(&self) -> usize {
         self.front.saturating_add(HEADER_BYTES + 1)

@@ -60,6 +60,8 @@ pub(super) struct Server {
     pub(super) sent: Vec<Vec<u8>>,
     /// A table of which it was asked and nobody knows.
     pub(super) unknown: Option<Named>,
+    /// It was asked for a value that the statement has it compute.
+    pub(super) computes: bool,
     /// A statement set sql_mode to something that its text does not show.
     pub(super) lost_sql_mode: bool,
     /// The client has set insert_id for its next INSERT.
@@ -75,6 +77,7 @@ impl Server {
             state,
             sent: Vec::new(),
             unknown: None,
+            computes: false,
             lost_sql_mode: false,
             has_insert_id: false,
             temporary: Vec::new(),
@@ -104,6 +107,10 @@ impl Server {
                 Some((&COM_QUERY, text)) if text.starts_with(SHOW_CREATE) => {
                     self.tell_temporary(text, answers);
                 }
+                Some((&COM_QUERY, _)) if matches!(of.probe, Some(Probe::Computed { .. })) => {
+                    self.computes = true;
+                    write_packet(NOT_COMPUTED, 1, answers);
+                }
                 Some((&COM_QUERY, text)) => {
                     self.follow(of, text);
                     self.sent.push(text.to_vec());
@@ -115,6 +122,10 @@ impl Server {
                 }
                 // What is in tables nobody knows here.
                 Some((&COM_STMT_PREPARE, _)) if matches!(of.probe, Some(Probe::Result)) => {
+                    write_packet(NO_TABLE, 1, answers);
+                }
+                Some((&COM_STMT_PREPARE, _)) if matches!(of.probe, Some(Probe::KeyType)) => {
+                    self.computes = true;
                     write_packet(NO_TABLE, 1, answers);
                 }
                 Some((&COM_STMT_PREPARE, text)) => self.tell_columns(text, answers, imagine),
@@ -265,6 +276,8 @@ fn write_row(columns: &[&[u8]], row: Vec<Option<&[u8]>>, out: &mut Vec<u8>) {
 
 /// No such table, as a server writes it.
 const NO_TABLE: &[u8] = b"\xFF\x7A\x04#42S02no such table";
+/// Nothing is computed here.
+const NOT_COMPUTED: &[u8] = b"\xFF\x51\x04#HY000unknown";
 /// No such column.
 const NO_COLUMN: &[u8] = b"\xFF\x1E\x04#42S22no such column";
 

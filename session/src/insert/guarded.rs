@@ -60,15 +60,24 @@ impl Connection {
     }
 
     fn write_guarded(&mut self, query: Query<'_>, plan: &QueryPlan) -> Result<(), Unsupported> {
-        let attributes = query.attributes()?;
         let text = plan
             .guarded(query.text)
             .map_err(|_| Unsupported::NotAsPlanned)?;
+        self.write_instead(query, &text)
+    }
+
+    /// Writes a text to the upstream's output in place of the client's.
+    pub(crate) fn write_instead(
+        &mut self,
+        query: Query<'_>,
+        text: &[u8],
+    ) -> Result<(), Unsupported> {
+        let attributes = query.attributes()?;
         let start = self.up.len();
         self.up.extend([0; HEADER_BYTES]);
         self.up.push(COM_QUERY);
         self.up.extend_from_slice(attributes);
-        self.up.extend_from_slice(&text);
+        self.up.extend_from_slice(text);
         if make_packet(start, &mut self.up) != query.header.sequence {
             self.up.truncate(start);
             return Err(Unsupported::Longer);

@@ -7,7 +7,7 @@ use keywright_rewrite::{
 
 use crate::connection::Connection;
 use crate::prepared::statements::Keyless;
-use crate::rules::KeyColumnState;
+use crate::rules::{KeyColumnState, Rule};
 use crate::server::question::{KeyThere, Question};
 
 const UPDATED: &str = "with ON DUPLICATE KEY UPDATE of the rows of a SELECT";
@@ -119,7 +119,6 @@ impl Connection {
         };
         let (schema, name) = self.named(table);
         let is_ahead = self.rules.is_ahead(index, schema, name);
-        let was_seen = self.rules.key_column_state(schema, name) != KeyColumnState::NoTable;
         if insert.needs_columns() {
             match &self.table_report.columns {
                 None => return Ok(Planned::Ask(Question::Columns(table.clone()))),
@@ -127,17 +126,7 @@ impl Connection {
                 Some(_) => {}
             }
         }
-        let mut key = KeyColumn {
-            name: rule.column.as_bytes(),
-            form: rule.form,
-            live: self.table_report.columns.as_deref().unwrap_or_default(),
-            watched: rule.watched,
-            is_signed: rule.is_signed && was_seen,
-            is_strict: rule.repeatable && was_seen,
-        };
-        if self.context.doubts_tables {
-            key.watched |= self.is_watched_now(table);
-        }
+        let key = self.key_column(rule, table);
         let modes = &self.context.modes;
         let result = self.table_report.result.as_deref();
         if second.is_some()
@@ -169,6 +158,24 @@ impl Connection {
             }
             planned => planned.or_else(|unread| not_planned(Some(index), unread)),
         }
+    }
+
+    /// The column that gets keys, as far as it is known.
+    pub(crate) fn key_column<'a>(&'a self, rule: &'a Rule, table: &TableName) -> KeyColumn<'a> {
+        let (schema, name) = self.named(table);
+        let was_seen = self.rules.key_column_state(schema, name) != KeyColumnState::NoTable;
+        let mut key = KeyColumn {
+            name: rule.column.as_bytes(),
+            form: rule.form,
+            live: self.table_report.columns.as_deref().unwrap_or_default(),
+            watched: rule.watched,
+            is_signed: rule.is_signed && was_seen,
+            is_strict: rule.repeatable && was_seen,
+        };
+        if self.context.doubts_tables {
+            key.watched |= self.is_watched_now(table);
+        }
+        key
     }
 
     /// Whether a table got a trigger that may read LAST_INSERT_ID() since this connection has its rules.

@@ -32,6 +32,8 @@ pub(crate) struct Insert {
     /// Bytes of attributes before its text, and of the text.
     front: usize,
     text_bytes: usize,
+    /// The session's own text of it, in place of the client's.
+    own: Option<Vec<u8>>,
     keys: Awaited,
 }
 
@@ -41,6 +43,10 @@ pub(crate) enum Decided {
     Keys(usize, Plan),
     /// Its rows come from a query.
     Query(usize, QueryPlan),
+    /// It goes out as it is.
+    Pass,
+    /// It cannot be read: this forbids it.
+    Unread(Option<usize>, Unsupported),
     /// Something else.
     Not(Next),
 }
@@ -60,33 +66,42 @@ impl From<Step> for Decided {
 impl Connection {
     /// An INSERT or REPLACE, sent as text.
     pub(crate) fn insert(&mut self, query: Query<'_>, kind: Kind) -> Next {
-        match self.decide((query, kind), query.text) {
-            Decided::Keys(rule, plan) => {
-                let step = self.keys_step(rule, plan.keys());
-                let insert = Insert {
-                    rule,
-                    plan,
-                    front: query.front,
-                    text_bytes: query.text.len(),
-                    keys: Awaited::Asked,
-                };
-                Job::Work(Box::new(insert)).with(step)
-            }
+        match self.decide(query, query.text) {
+            Decided::Keys(rule, plan) => self.insert_of_keys(query, (rule, plan), None),
             Decided::Query(rule, plan) => self.select(query, rule, plan),
+            Decided::Pass => self.pass_kind(kind, query, After::Nothing),
+            Decided::Unread(rule, what) => self.insert_computed((query, kind), rule, what),
             Decided::Not(next) => next,
         }
     }
 
-    /// What becomes of an INSERT for which the client sent a text of this kind: the INSERT itself, or an EXECUTE of it.
-    pub(crate) fn decide(&mut self, (query, kind): (Query<'_>, Kind), insert: &[u8]) -> Decided {
+    /// One that goes out with keys. `own`: the session's own text of it.
+    pub(crate) fn insert_of_keys(
+        &self,
+        query: Query<'_>,
+        (rule, plan): (usize, Plan),
+        own: Option<Vec<u8>>,
+    ) -> Next {
+        let step = self.keys_step(rule, plan.keys());
+        let insert = Insert {
+            rule,
+            plan,
+            front: query.front,
+            text_bytes: query.text.len(),
+            own,
+            keys: Awaited::Asked,
+        };
+        Job::Work(Box::new(insert)).with(step)
+    }
+
+    /// What becomes of an INSERT for which the client sent a text: the INSERT itself, or an EXECUTE of it.
+    pub(crate) fn decide(&mut self, query: Query<'_>, insert: &[u8]) -> Decided {
         let (index, plan) = match self.plan(insert) {
             Ok(Planned::Plan(index, plan)) => (index, plan),
             Ok(Planned::Query(index, plan)) => return Decided::Query(index, plan),
-            Ok(Planned::Pass | Planned::Keyless(..)) => {
-                return self.pass_kind(kind, query, After::Nothing).into();
-            }
+            Ok(Planned::Pass | Planned::Keyless(..)) => return Decided::Pass,
             Ok(Planned::Ask(question)) => return self.ask(&question).into(),
-            Err((rule, what)) => return self.unsupported(query, rule, what).into(),
+            Err((rule, what)) => return Decided::Unread(rule, what),
         };
         if let Some(step) = self.enter(query.header, Some(index)) {
             return step.into();
@@ -95,7 +110,7 @@ impl Connection {
         let facts = Facts::of_rows(&plan, plan.keys() > 0);
         match decide(self.policy(Some(index)), &facts) {
             Verdict::Rewrite => {}
-            Verdict::Pass => return self.pass_kind(kind, query, After::Nothing).into(),
+            Verdict::Pass => return Decided::Pass,
             Verdict::Observe(what) => return self.observe(query, (index, &plan), what).into(),
             Verdict::Leave(what) => return self.unsupported(query, Some(index), what).into(),
             Verdict::Refuse(reason) => {
@@ -214,6 +229,10 @@ impl Work for Insert {
             return connection.command(bytes);
         };
         let query = whole.query(self.front, self.text_bytes);
+        let query = match &self.own {
+            Some(text) => query.with_text(text),
+            None => query,
+        };
         connection.forget_command();
         let (rule, plan) = (self.rule, &self.plan);
         let keys = match connection.rules.rules().get(rule) {
@@ -227,7 +246,10 @@ impl Work for Insert {
                 return Ok(step.into());
             }
         };
-        let in_place = connection.in_place(query, plan, &keys);
+        let in_place = match self.own {
+            Some(_) => None,
+            None => connection.in_place(query, plan, &keys),
+        };
         if in_place.is_none()
             && let Err(what) = connection.write_spliced(query, (plan, &keys))
         {

@@ -42,8 +42,7 @@ impl Connection {
         };
         let mut payload = number.to_le_bytes().to_vec();
         let read = self.statements.ours.get_mut(&id).and_then(|statement| {
-            let count = usize::try_from(statement.plan.parameters()).ok()?;
-            let bulk = Bulk::read(rest, count, statement.types.as_deref()).ok()?;
+            let bulk = Bulk::read(rest, statement.parameters(), statement.types.as_deref()).ok()?;
             statement.types = Some(bulk.types.clone());
             Some(bulk)
         });

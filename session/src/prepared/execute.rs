@@ -13,6 +13,7 @@ use crate::client::decode::{self, Undecoded};
 use crate::connection::Connection;
 use crate::job::{Job, Next};
 use crate::judge::{Facts, Verdict, decide, decide_unread};
+use crate::prepared::computed::ComputedParams;
 use crate::prepared::keyed::KeyedExecution;
 use crate::prepared::param_keys::{Bound, KeyValues};
 use crate::prepared::place::place;
@@ -119,8 +120,12 @@ impl Connection {
         rest: &[u8],
         asks_by_value: bool,
     ) -> Next {
+        let computed = match self.computed_params(header, id) {
+            Ok(computed) => computed,
+            Err(step) => return step.into(),
+        };
         // Often values matter only once there are keys beside them.
-        let read = asks_by_value.then(|| self.read_execution(header, id, rest));
+        let read = asks_by_value.then(|| self.read_keyed(header, id, rest, &computed));
         let execution = match read.transpose() {
             Ok(execution) => execution,
             Err(step) => return step.into(),
@@ -186,7 +191,7 @@ impl Connection {
         let Some(statement) = self.statements.ours.get_mut(&id) else {
             return Err(self.tell_malformed(header));
         };
-        let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
+        let count = statement.parameters();
         let known = statement.types.as_deref();
         match Execution::read(rest, count, known, &statement.long_data, has_attributes) {
             Ok(execution) => {
@@ -204,6 +209,19 @@ impl Connection {
             }
             Err(BadValue::Type) => Err(self.refuse_execution(header, id, UNKNOWN_TYPE)),
         }
+    }
+
+    /// The same with the keys that the server has computed among them.
+    pub(crate) fn read_keyed<'a>(
+        &mut self,
+        header: Header,
+        id: u32,
+        rest: &'a [u8],
+        computed: &'a ComputedParams,
+    ) -> Result<Execution<'a>, Step> {
+        let mut execution = self.read_execution(header, id, rest)?;
+        computed.put_among(&mut execution.params);
+        Ok(execution)
     }
 
     /// An execution is needed whole.

@@ -111,6 +111,10 @@ impl Connection {
         if !statement.long_data.is_empty() {
             return unsupported(BulkConstruct::LongData);
         }
+        // It would have to be asked for each row.
+        if statement.computed.is_some() {
+            return unsupported(BulkConstruct::Computed);
+        }
         if bulk.wants_unit_results() {
             return unsupported(BulkConstruct::UnitResults);
         }
@@ -234,7 +238,7 @@ impl Connection {
 
 /// Reads the rows, and remembers their types for the next time.
 fn read<'a>(statement: &mut Statement, rest: &'a [u8]) -> Result<Bulk<'a>, Fault> {
-    let count = usize::try_from(statement.plan.parameters()).unwrap_or(usize::MAX);
+    let count = statement.parameters();
     let bulk = Bulk::read(rest, count, statement.types.as_deref())?;
     statement.types = Some(bulk.types.clone());
     Ok(bulk)

@@ -60,7 +60,11 @@ impl Work for KeyedExecution {
         if self.is_bulk {
             return Ok(connection.bulk_with_keys(header, id, rest, keys)?);
         }
-        Ok(match connection.read_execution(header, id, rest) {
+        let computed = match connection.computed_params(header, id) {
+            Ok(computed) => computed,
+            Err(step) => return Ok(step.into()),
+        };
+        Ok(match connection.read_keyed(header, id, rest, &computed) {
             Ok(execution) => connection.execute_with(header, id, &execution, keys),
             Err(step) => step.into(),
         })

@@ -21,10 +21,8 @@ impl Connection {
         let moved = if let Some(statement) = self.statements.ours.get_mut(&id) {
             statement.long_data.insert(index);
             let mut moved = index;
-            if let Some(made) = statement.variants.first() {
-                for injected in &made.prepared.injected {
-                    moved = moved.saturating_add(u16::from(injected.at <= moved));
-                }
+            for hidden in statement.hidden() {
+                moved = moved.saturating_add(u16::from(hidden <= moved));
             }
             moved
         } else if let Some(select) = self.statements.selects.get_mut(&id) {

@@ -147,6 +147,7 @@ impl Connection {
             counts: names_row_count(text),
             schema,
             is_passed: false,
+            computed: None,
         };
         self.statements.ours.insert(id, statement);
         Execution::Ours

@@ -21,7 +21,7 @@ use crate::job::{Job, Next, Turn, Work};
 use crate::judge::{Facts, Verdict, decide};
 use crate::prepared::select_statement::SelectStatement;
 use crate::prepared::statements::{
-    Changes, LAST_PREPARED, Made, NextValueStatement, Passed, SqlMode, Statement,
+    Changes, ComputedStatement, LAST_PREPARED, Made, NextValueStatement, Passed, SqlMode, Statement,
 };
 use crate::step::Step;
 
@@ -58,11 +58,11 @@ impl Work for Preparing {
     ) -> Job {
         match *self {
             Self::Rows(mut statement) => {
+                let hidden = statement.hidden();
                 let Some(made) = statement.variants.first_mut() else {
                     return Job::Idle;
                 };
-                let injected: Vec<u16> = made.prepared.injected.iter().map(|one| one.at).collect();
-                if let Some(number) = connection.tell_prepared(end, answer, &injected) {
+                if let Some(number) = connection.tell_prepared(end, answer, &hidden) {
                     made.number = number;
                     connection.statements.ours.insert(number, statement);
                 }
@@ -142,7 +142,7 @@ impl Connection {
 
     fn prepare_insert(&mut self, query: Query<'_>) -> Next {
         match self.plan(query.text) {
-            Ok(Planned::Plan(index, plan)) => self.prepare_rows(query, index, plan),
+            Ok(Planned::Plan(index, plan)) => self.prepare_rows(query, (index, plan), None),
             Ok(Planned::Query(index, plan)) => self.prepare_select(query, index, plan),
             Ok(Planned::Pass) => self.prepare_passed(query, Changes::Nothing),
             Ok(Planned::Keyless(keyless)) => {
@@ -153,12 +153,17 @@ impl Connection {
                 self.prepare_noted(query, noted)
             }
             Ok(Planned::Ask(question)) => self.ask(&question).into(),
-            Err((rule, what)) => self.unsupported_prepare(query, rule, what),
+            Err((rule, what)) => self.prepare_computed(query, rule, what),
         }
     }
 
-    /// COM_STMT_PREPARE of an INSERT of rows that was read.
-    fn prepare_rows(&mut self, query: Query<'_>, index: usize, plan: Plan) -> Next {
+    /// COM_STMT_PREPARE of an INSERT of rows that was read. `computed`: its text is the session's own.
+    pub(crate) fn prepare_rows(
+        &mut self,
+        query: Query<'_>,
+        (index, plan): (usize, Plan),
+        computed: Option<Box<ComputedStatement>>,
+    ) -> Next {
         let wants_keys = plan.keys() > 0 || !plan.key_parameters().is_empty();
         let facts = Facts::of_rows(&plan, wants_keys);
         match decide(self.policy(Some(index)), &facts) {
@@ -183,13 +188,22 @@ impl Connection {
         if self.statements.is_full() {
             return self.refuse_statement(query.header).into();
         }
-        self.send_prepare(query, index, plan)
+        self.send_prepare(query, (index, plan), computed)
     }
 
     /// Prepares it with room for its keys.
-    fn send_prepare(&mut self, query: Query<'_>, index: usize, plan: Plan) -> Next {
+    fn send_prepare(
+        &mut self,
+        query: Query<'_>,
+        (index, plan): (usize, Plan),
+        computed: Option<Box<ComputedStatement>>,
+    ) -> Next {
         let variant = plan.variant(None);
-        let Some(held) = self.hold(query.text.len().saturating_add(plan.held_bytes())) else {
+        let own = computed
+            .as_ref()
+            .map_or(0, |computed| computed.held_bytes());
+        let bytes = query.text.len().saturating_add(plan.held_bytes());
+        let Some(held) = self.hold(bytes.saturating_add(own)) else {
             return self.refuse_texts(query.header).into();
         };
         let mut prepared = match plan.prepare(query.text, variant, self.spacing_of(index)) {
@@ -223,6 +237,7 @@ impl Connection {
             counts: names_row_count(query.text),
             schema: self.judged_at(),
             is_passed: false,
+            computed,
         };
         self.forget_command();
         Job::Work(Box::new(Preparing::Rows(statement))).with(Step::Consumed(query.header.total()))

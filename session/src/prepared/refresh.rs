@@ -7,7 +7,14 @@ use keywright_wire::packets::write_close;
 
 use crate::connection::Connection;
 use crate::insert::plan::Planned;
+use crate::prepared::statements::Statements;
 use crate::step::Step;
+
+/// The client's text of a statement whose keys the server computes.
+fn statement_text(statements: &Statements, id: u32) -> Option<Vec<u8>> {
+    let computed = statements.ours.get(&id)?.computed.as_ref()?;
+    Some(computed.text.clone())
+}
 
 /// What has become of a prepared INSERT.
 pub(crate) enum Refreshed {
@@ -45,6 +52,11 @@ impl Connection {
             }
             Err((_, what)) => return Refreshed::Not(self.refuse_execution(header, id, what)),
         };
+        let client = statement_text(&self.statements, id);
+        if client.is_some_and(|text| self.computed_keys_of(&text, index, true).is_none()) {
+            let what = Unsupported::TableChanged;
+            return Refreshed::Not(self.refuse_execution(header, id, what));
+        }
         self.set_passed(id, false);
         let sql_mode = self.sql_mode();
         let Some(statement) = self.statements.ours.get_mut(&id) else {

@@ -46,9 +46,59 @@ pub(crate) struct Statement {
     pub(crate) schema: u64,
     /// Then it was to have no keys.
     pub(crate) is_passed: bool,
+    /// Its text has parameters in place of keys that the server computes.
+    pub(crate) computed: Option<Box<ComputedStatement>>,
+}
+
+/// What is kept of a prepared INSERT whose keys the server computes.
+#[derive(Debug)]
+pub(crate) struct ComputedStatement {
+    /// The client's text.
+    pub(crate) text: Vec<u8>,
+    /// What is asked at each execution.
+    pub(crate) question: Vec<u8>,
+    /// The question sees LAST_INSERT_ID().
+    pub(crate) sees_last_insert_id: bool,
+    /// Which parameters of the session's text have what is answered, ascending.
+    pub(crate) positions: Vec<u16>,
+}
+
+impl ComputedStatement {
+    /// What it takes of memory beside its own size, bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let positions = size_of_val(self.positions.as_slice());
+        let texts = self.text.len().saturating_add(self.question.len());
+        texts.saturating_add(positions)
+    }
 }
 
 impl Statement {
+    /// How many parameters the client knows of.
+    pub(crate) fn parameters(&self) -> usize {
+        let all = usize::try_from(self.plan.parameters()).unwrap_or(usize::MAX);
+        let computed = self.computed.as_ref();
+        all.saturating_sub(computed.map_or(0, |computed| computed.positions.len()))
+    }
+
+    /// The parameters that the client does not know of in the text that it knows, ascending.
+    pub(crate) fn hidden(&self) -> Vec<u16> {
+        let first = self.variants.first();
+        let injected = first.map_or(&[][..], |made| &made.prepared.injected);
+        let mut hidden: Vec<u16> = injected.iter().map(|one| one.at).collect();
+        if let Some(computed) = &self.computed {
+            let moved = computed.positions.iter().map(|position| {
+                let mut moved = *position;
+                for one in injected {
+                    moved = moved.saturating_add(u16::from(one.at <= moved));
+                }
+                moved
+            });
+            hidden.extend(moved);
+            hidden.sort_unstable();
+        }
+        hidden
+    }
+
     /// Whether the keys that it asks for depend on its parameters.
     pub(crate) fn asks_by_value(&self) -> bool {
         self.plan.keys() == 0 || !self.plan.key_parameters().is_empty()
@@ -341,7 +391,7 @@ impl Statements {
     /// The text of a statement on a rule's table.
     pub(crate) fn text(&self, id: u32) -> Option<ClientText<'_>> {
         let of_rows = self.ours.get(&id).map(|of| ClientText {
-            text: &of.text,
+            text: of.computed.as_ref().map_or(&of.text, |of| &of.text),
             database: of.database.as_deref(),
             has_names: of.plan.sees_last_insert_id(),
         });

@@ -221,7 +221,7 @@ impl Connection {
             // insert_id is for this INSERT; unused it would wait for the next one into any table.
             self.pass_query(query, After::Nothing)
         } else if is_same && let Some(own) = own {
-            match self.decide((query, Kind::Execute), &statement.text) {
+            match self.decide(query, &statement.text) {
                 Decided::Keys(rule, plan) => {
                     let step = self.keys_step(rule, plan.keys());
                     let execution = TextExecution {
@@ -235,6 +235,8 @@ impl Connection {
                     Job::Work(Box::new(execution)).with(step)
                 }
                 Decided::Query(rule, _) => self.unsupported(query, Some(rule), Unsupported::Select),
+                Decided::Pass => self.pass_kind(Kind::Execute, query, After::Nothing),
+                Decided::Unread(rule, what) => self.unsupported(query, rule, what),
                 Decided::Not(next) => next,
             }
         } else if self.rewrites(statement.rule) {

@@ -70,7 +70,11 @@ impl Connection {
             }
             Probe::Temporary(table) => self.answer_temporary(&table, answer),
             Probe::Columns => self.answer_columns(answer),
-            Probe::Result => self.answer_result(answer),
+            Probe::Result | Probe::KeyType => self.answer_result(answer),
+            Probe::Computed { count, tells } => {
+                return self.answer_computed((count, tells), end, answer);
+            }
+            Probe::KeyOfQuery(after) => return self.answer_key_of_query(after, end, answer),
             Probe::Key(table, index) => return self.answer_key(table, index, answer),
             Probe::SetLastInsertId => return self.answer_last_insert_id(end, answer),
             Probe::ReadLastInsertId => return self.learn_last_insert_id(answer),

@@ -79,6 +79,9 @@ impl Connection {
             Question::Result(query) => {
                 return self.ask_by_preparing(query, Probe::Result);
             }
+            Question::KeyType(query) => {
+                return self.ask_by_preparing(query, Probe::KeyType);
+            }
             Question::Columns(table) => {
                 text.push(b'*');
                 (table, Probe::Columns)
@@ -109,7 +112,7 @@ impl Connection {
         self.table_report.columns = Some(column_names(answer).unwrap_or_default());
     }
 
-    /// The answer to [`Question::Result`].
+    /// The answer to [`Question::Result`], or [`Question::KeyType`].
     pub(crate) fn answer_result(&mut self, answer: &[u8]) {
         self.close_question(answer);
         let is_extended = self.facts.capabilities & EXTENDED_METADATA != 0;

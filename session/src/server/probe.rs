@@ -1,6 +1,7 @@
 //! A question of the session's own to the server. There is one slot for it: while it is out, nothing else is. Its answer changes what is
 //! known of the server, or what is prepared there; then the command at the front is looked at again.
 
+use crate::answer::after::After;
 use crate::prepared::statements::Made;
 use crate::server::context::Named;
 
@@ -17,6 +18,12 @@ pub(crate) enum Probe {
     Key(Named, usize),
     /// The columns of a query's result.
     Result,
+    /// The type of a query that is a key.
+    KeyType,
+    /// What so many keys are that the statement has the server compute. Whether an error is its answer.
+    Computed { count: usize, tells: bool },
+    /// The command at the front, with a query as key that may come to none; what it changes otherwise.
+    KeyOfQuery(After),
     /// LAST_INSERT_ID() is brought up to date.
     SetLastInsertId,
     /// What LAST_INSERT_ID() is.

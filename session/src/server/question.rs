@@ -14,6 +14,8 @@ pub(crate) enum Question {
     Hidden(TableName),
     /// What the columns of this query's result are.
     Result(Vec<u8>),
+    /// What the type of this query is, which is a key.
+    KeyType(Vec<u8>),
 }
 
 impl Question {
@@ -22,7 +24,7 @@ impl Question {
         let table = match &mut self {
             Self::Columns(table) | Self::Key(table, _) | Self::Hidden(table) => table,
             // The names in its query are those of the database that is chosen.
-            Self::Result(..) => return self,
+            Self::Result(..) | Self::KeyType(..) => return self,
         };
         table.schema = table.schema.take().or(database.map(<[u8]>::to_vec));
         self
@@ -41,6 +43,17 @@ pub(crate) enum KeyThere {
     Untold,
 }
 
+/// What the server has computed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ComputedValues {
+    /// Whole numbers, or NULL.
+    Known(Vec<Option<i128>>),
+    /// One is out of range, and is again in the statement itself.
+    OutOfRange,
+    /// Something else, or with a warning, or an error.
+    Other,
+}
+
 /// What the server has said of the table of the command at the front.
 #[derive(Debug, Default)]
 pub(crate) struct TableReport {
@@ -54,4 +67,6 @@ pub(crate) struct TableReport {
     pub(crate) key: Option<KeyThere>,
     /// What the result of the statement's query is; empty where the server does not say.
     pub(crate) result: Option<Vec<ResultColumn>>,
+    /// What its computed keys are.
+    pub(crate) computed: Option<ComputedValues>,
 }

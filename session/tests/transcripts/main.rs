@@ -4,6 +4,7 @@ mod alike;
 mod attributes;
 mod broken;
 mod bulk;
+mod computed;
 mod cursors;
 mod cut;
 mod elsewhere;

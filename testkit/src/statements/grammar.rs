@@ -38,7 +38,8 @@ pub(super) fn prelude(random: &mut Rng, flavour: Flavour) -> Vec<String> {
     const CHARSETS: &[&str] = &[
         "utf8mb4", "latin1", "gbk", "sjis", "binary", "big5", "ascii",
     ];
-    let mut prelude = vec!["SET @k = NULL".to_owned()];
+    let variables = ["@k = NULL", "@s = '751'", "@d = 0.4", "@n = 1"];
+    let mut prelude: Vec<String> = variables.iter().map(|set| format!("SET {set}")).collect();
     if random.u8(0..3) == 0 {
         prelude.push("SET @k = 750".to_owned());
     }

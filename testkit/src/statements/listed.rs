@@ -6,7 +6,7 @@ use super::sides::{Difference, StatementResult};
 use crate::Flavour;
 
 /// Values that move the counter of the server's own keys, and may use it up.
-const BEYOND_ALL_KEYS: [&str; 3] = ["1e30", "99999999999", "9223372036854775808"];
+const BEYOND_ALL_KEYS: [&str; 4] = ["1e30", "99999999999", "9223372036854775808", "~"];
 
 /// MySQL warns of text right behind a version, and the key in its place is not behind one.
 const VERSION_BEFORE_TEXT: &str = "/*!50000NULL*/";
