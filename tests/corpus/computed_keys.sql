@@ -121,6 +121,9 @@ SET autocommit = 1;
 START TRANSACTION READ ONLY;
 INSERT INTO t (id, a) VALUES (@id + 1, 6);
 COMMIT;
+SET TRANSACTION READ ONLY;
+INSERT INTO t (id, a) VALUES (@id + 1, 7);
+INSERT INTO t (id, a) VALUES (@id + 2, 8);
 SELECT id, a FROM t;
 
 === computed keys where 0 is a key

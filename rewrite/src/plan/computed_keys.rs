@@ -20,7 +20,7 @@ pub struct ComputedKeys {
     keys: Vec<Computed>,
     /// For each, how many parameters of the client's stand before it.
     parameters: Vec<u32>,
-    ignore: bool,
+    fails_at_once: bool,
 }
 
 impl Insert {
@@ -52,7 +52,7 @@ impl Insert {
             }
             Source::Set | Source::Query => cursor.computed_of_set(wanted),
         };
-        let found = keys.ok().flatten()?;
+        let (found, rows) = keys.ok().flatten()?;
         // A trigger may set variables between two rows.
         let stays = |of: &InRow| {
             let is_same = key.is_strict || of.row == 0 || !of.key.reads_variable;
@@ -62,7 +62,8 @@ impl Insert {
         (is_some && found.iter().all(stays)).then(|| ComputedKeys {
             keys: found.iter().map(|of| of.key).collect(),
             parameters: found.iter().map(|of| of.parameters).collect(),
-            ignore: self.head.ignore,
+            // Before a later row fails the server could number others.
+            fails_at_once: rows == 1 && !self.head.ignore,
         })
     }
 }
@@ -80,7 +81,7 @@ impl ComputedKeys {
 
     /// Whether what fails in the question fails in the statement, too.
     pub fn fails_again(&self) -> bool {
-        !self.ignore && self.keys.iter().all(|key| key.is_constant)
+        self.fails_at_once && self.keys.iter().all(|key| key.is_constant)
     }
 
     /// What the server is asked: one row of them all.
@@ -139,8 +140,8 @@ struct InRow {
     key: Computed,
 }
 
-/// All that there are; `None`: one is not known to change nothing.
-type OfRows = Option<Vec<InRow>>;
+/// All that there are, and how many rows; `None`: one is not known to change nothing.
+type OfRows = Option<(Vec<InRow>, usize)>;
 
 impl Cursor<'_> {
     /// Past all rows.
@@ -182,11 +183,11 @@ impl Cursor<'_> {
                 return Ok(None);
             }
             self.at += 1;
+            row += 1;
             if !self.accept_mark(b',')? {
-                return Ok(Some(keys));
+                return Ok(Some((keys, row)));
             }
             wanted = wanted.behind_first();
-            row += 1;
         }
     }
 
@@ -212,7 +213,7 @@ impl Cursor<'_> {
                 }
             }
             if !self.accept_mark(b',')? {
-                return Ok(Some(keys));
+                return Ok(Some((keys, 1)));
             }
         }
     }
