@@ -81,12 +81,8 @@ mod tests {
     use super::{Format, best_of, format};
 
     fn headers(accept: &[&'static str]) -> HeaderMap {
-        let values = accept
-            .iter()
-            .map(|value| (ACCEPT, HeaderValue::from_static(value)));
-        let mut headers = HeaderMap::new();
-        values.for_each(|(name, value)| drop(headers.append(name, value)));
-        headers
+        let values = accept.iter().map(|value| HeaderValue::from_static(value));
+        values.map(|value| (ACCEPT, value)).collect()
     }
 
     #[test]
