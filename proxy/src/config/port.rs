@@ -6,7 +6,6 @@ pub mod redis;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use keywright_core::Tag;
 use keywright_store::{KeySpec, PasswordFrom};
 use rustls::ServerConfig;
 
+use crate::config::bounds::at_least_one;
 use crate::config::listener::{RawListener, towards_clients};
 use crate::config::port::http::HttpLimits;
 use crate::config::port::redis::RedisLimits;
@@ -187,23 +187,6 @@ fn limits(raw: &RawListener, protocol: PortProtocol, problems: &mut Vec<String>)
         problems,
     );
     limits
-}
-
-/// Limits that let nobody be served when they are 0.
-fn at_least_one(limits: &[(&str, u64)], problems: &mut Vec<String>) {
-    for (name, _) in limits.iter().filter(|(_, value)| *value == 0) {
-        problems.push(format!(
-            "{name} is at least 1: with 0 nobody would be served"
-        ));
-    }
-}
-
-/// A limit that has bounds of its own.
-fn within((name, value): (&str, usize), bounds: RangeInclusive<usize>, problems: &mut Vec<String>) {
-    if !bounds.contains(&value) {
-        let (least, most) = bounds.into_inner();
-        problems.push(format!("{name} is {least} to {most}, not {value}"));
-    }
 }
 
 /// Whether only this machine's users can connect.

@@ -1,7 +1,7 @@
 //! What is bounded of a key port that speaks HTTP.
 
+use crate::config::bounds::{at_least_one, within};
 use crate::config::listener::RawListener;
-use crate::config::port::{at_least_one, within};
 
 /// Smallest `head_bytes_max`, bytes: what the library reads at once.
 const HEAD_BYTES_MIN: usize = 8 << 10;

@@ -1,7 +1,7 @@
 //! What is bounded of a key port that speaks the Redis protocol.
 
+use crate::config::bounds::{at_least_one, within};
 use crate::config::listener::RawListener;
-use crate::config::port::{at_least_one, within};
 
 /// Largest `output_bytes_max`, bytes.
 const OUTPUT_BYTES_MAX: usize = 1 << 30;

@@ -15,7 +15,7 @@ use crate::port::http::spring;
 use crate::port::issue::{self, KeyRequest};
 use crate::port::keys::{NamedKeys, PortKeys};
 
-/// What an id is sent as, if the client has no other wish.
+/// What an id is sent as, if the client wants nothing else.
 const TEXT: &str = "text/plain";
 const KINDS: [&str; 3] = [TEXT, "text/html", "application/json"];
 /// The class of all its errors.

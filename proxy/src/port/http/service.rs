@@ -24,7 +24,7 @@ use crate::port::http::parameters::{Parameters, is_form};
 use crate::port::http::reply::{Reply, ReplyBody};
 use crate::port::http::route::{self, Endpoint, TinyidCall};
 use crate::port::http::socket::Activity;
-use crate::port::http::tinyid::{self, Wish};
+use crate::port::http::tinyid::{self, Wanted};
 use crate::port::http::{credentials, own};
 use crate::port::issue::KeyRequest;
 use crate::port::keys::{NamedKeys, PortKeys};
@@ -251,10 +251,11 @@ fn carry_out(context: &Arc<HttpContext>, asked: &Asked, body: &[u8]) -> Step {
                 Err(reply) => return Step::There(Some(reply)),
             };
             let header = asked.header.clone();
-            let wish = tinyid::request(keys, (*call, batch), &parameters, header, &context.limits);
-            let request = match wish {
-                Ok(Wish::Nothing) => return Step::there(tinyid::nothing(*call)),
-                Ok(Wish::Keys(request)) => Ok(request),
+            let wanted =
+                tinyid::request(keys, (*call, batch), &parameters, header, &context.limits);
+            let request = match wanted {
+                Ok(Wanted::Nothing) => return Step::there(tinyid::nothing(*call)),
+                Ok(Wanted::Keys(request)) => Ok(request),
                 Err(refused) => Err(refused),
             };
             take(context, keys, Teller::Tinyid(*call), request)

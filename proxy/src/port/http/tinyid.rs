@@ -28,7 +28,7 @@ const LOADING_PERCENT: u64 = 20;
 
 /// What a client asks for.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum Wanted {
     /// Keys.
     Keys(KeyRequest),
     /// None at all.
@@ -96,7 +96,7 @@ pub(super) fn request(
     parameters: &Parameters,
     header: Result<(), Failure>,
     limits: &HttpLimits,
-) -> Result<Wish, (Option<Arc<NamedKeys>>, Failure)> {
+) -> Result<Wanted, (Option<Arc<NamedKeys>>, Failure)> {
     let name = parameters.first("bizType").unwrap_or_default();
     let token = parameters.first("token").unwrap_or_default();
     let password = keys.port.password.as_deref();
@@ -125,10 +125,10 @@ pub(super) fn request(
         return Err((Some(Arc::clone(named)), failure));
     }
     match count {
-        0 => Ok(Wish::Nothing),
+        0 => Ok(Wanted::Nothing),
         count => {
             let count = count.min(named.listed_max);
-            Ok(Wish::Keys(KeyRequest::new(named, count, is_run)))
+            Ok(Wanted::Keys(KeyRequest::new(named, count, is_run)))
         }
     }
 }

@@ -11,7 +11,7 @@ use keywright_testkit::WAIT_MAX;
 
 /// Connections, a thread each.
 pub(super) const CLIENTS: usize = 20;
-/// Requests that are sent ahead in a pipeline.
+/// Requests of a pipeline.
 const PIPELINE: usize = 16;
 
 /// What each of them asks.
@@ -28,9 +28,9 @@ impl Load {
     pub(super) fn name(self) -> &'static str {
         match self {
             Load::Incr => "INCR",
-            Load::IncrPipeline => "INCR, 16 sent ahead",
+            Load::IncrPipeline => "INCR, 16 in a pipeline",
             Load::Http => "POST /v1/keys/id",
-            Load::HttpPipeline => "POST /v1/keys/id, 16 sent ahead",
+            Load::HttpPipeline => "POST /v1/keys/id, 16 in a pipeline",
             Load::Http100 => "POST /v1/keys/id?count=100",
         }
     }
@@ -42,7 +42,7 @@ impl Load {
         }
     }
 
-    /// One request, and how many are sent ahead.
+    /// One request, and how many go out together.
     fn requests(self) -> (&'static str, usize) {
         const INCR: &str = "*2\r\n$4\r\nINCR\r\n$2\r\nid\r\n";
         const POST: &str = "POST /v1/keys/id HTTP/1.1\r\nHost: localhost\r\n\r\n";
