@@ -1,4 +1,4 @@
-//! Every way to fail, in one table: what programs see of it, on PostgreSQL, on MySQL, over the Redis protocol and in metrics.
+//! Every way to fail, in one table: what programs see of it, on PostgreSQL, on MySQL, over the Redis protocol, over HTTP and in metrics.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,8 @@ pub enum Cause {
     /// The issuer has stopped because its ownership is in doubt: the worker id or bucket of the database was given to another,
     /// or the database is a copy. Set a worker id.
     Suspended,
-    /// The database has no worker id or, for readable ids, no bucket. Call `keywright.set_worker_id`.
+    /// The database has no worker id or, for readable ids, no bucket. Call `keywright.set_worker_id`. On a key port: clients of Leaf get
+    /// snowflake ids where `[snowflake]` says which worker id the program has.
     WorkerIdUnset,
     /// Another database of this server has the worker id or bucket, or nobody knows how far it was used. Take another one, or
     /// name a moment later than all its ids with `above`.
@@ -90,7 +91,8 @@ pub enum Cause {
     /// There are more than `statements_max` prepared statements on rules' tables, or their texts, statements and clients' files
     /// fill `memory_bytes_max`. A statement that fills it ends the connection.
     MemoryFull,
-    /// A statement on a rule's table, or its parameters, are longer than `rewrite_bytes_max`.
+    /// A statement on a rule's table, or its parameters, are longer than `rewrite_bytes_max`; over HTTP, the body of a request is longer
+    /// than `body_bytes_max`.
     PacketTooLarge,
     /// One side sent what the protocol has no place for, or no PROXY header where the listener wants one.
     PacketMalformed,
@@ -112,13 +114,22 @@ pub enum Cause {
     CommandRefused,
     /// The keys of this name are no numbers, and only `KEYWRIGHT NEXT` gives such.
     KeyKind,
-    /// The key port has a password, and the client has not sent it. `AUTH` or `HELLO` does.
+    /// The key port has a password, and the client has not sent it. `AUTH` or `HELLO` does; over HTTP the header `Authorization`.
     PasswordMissing,
     /// The password is another one, or the user is not `default`: a key port has no others yet.
     PasswordWrong,
     /// Tables went over to these keys and left them again. Their native ids go on where the keys ended, so no more are given: give the name
     /// of the key port others.
     KeysLeft,
+    /// Nothing is served over HTTP at this path.
+    PathUnknown,
+    /// Another method is to be used at this path; the answer's `Allow` names it.
+    MethodRefused,
+    /// The body of a request over HTTP did not come within `request_ms_max`.
+    RequestTimeout,
+    /// The request is of a page in a browser (`Origin` or `Sec-Fetch-Site` say so): any page that somebody looks at on this machine could
+    /// take keys.
+    BrowserRefused,
 }
 
 struct Row {
@@ -143,6 +154,20 @@ const REDIS_WORDS: [(Cause, &str); 5] = [
     (Cause::KeyKind, "WRONGTYPE"),
     (Cause::PasswordMissing, "NOAUTH"),
     (Cause::PasswordWrong, "WRONGPASS"),
+];
+
+/// Where HTTP has a status of its own.
+const HTTP_STATUSES: [(Cause, u16); 9] = [
+    (Cause::PasswordMissing, 401),
+    (Cause::PasswordWrong, 401),
+    (Cause::TagUnknown, 404),
+    (Cause::PathUnknown, 404),
+    (Cause::MethodRefused, 405),
+    (Cause::RequestTimeout, 408),
+    (Cause::KeysLeft, 410),
+    (Cause::PacketTooLarge, 413),
+    // Who asks too fast.
+    (Cause::LeadExceeded, 429),
 ];
 
 impl Cause {
@@ -199,12 +224,16 @@ impl Cause {
     ];
 
     /// Those that only a client of a key port can meet.
-    pub const OF_PORT: [Self; 5] = [
+    pub const OF_PORT: [Self; 9] = [
         Self::CommandRefused,
         Self::KeyKind,
         Self::PasswordMissing,
         Self::PasswordWrong,
         Self::KeysLeft,
+        Self::PathUnknown,
+        Self::MethodRefused,
+        Self::RequestTimeout,
+        Self::BrowserRefused,
     ];
 
     /// The table: name, SQLSTATE, MySQL error number, whether the same call may succeed later by itself, label.
@@ -260,6 +289,10 @@ impl Cause {
             Self::PasswordMissing      => Row::of("password_missing", "28000", 1045, false, "access"),
             Self::PasswordWrong        => Row::of("password_wrong", "28P01", 1045, false, "access"),
             Self::KeysLeft             => Row::of("keys_left", "55000", NO_KEY, false, "state"),
+            Self::PathUnknown          => Row::of("path_unknown", "42704", 1235, false, "input"),
+            Self::MethodRefused        => Row::of("method_refused", "42000", 1235, false, "input"),
+            Self::RequestTimeout       => Row::of("request_timeout", "08S01", 1159, true, "access"),
+            Self::BrowserRefused       => Row::of("browser_refused", "42501", DENIED, false, "access"),
         }
     }
 
@@ -284,6 +317,18 @@ impl Cause {
         match words.find(|(cause, _)| *cause == self) {
             Some((_, word)) => Cow::Borrowed(word),
             None => Cow::Owned(self.name().to_ascii_uppercase()),
+        }
+    }
+
+    /// The status that clients get over HTTP: what came is wrong (4xx), the same may succeed later (503), or it may not (500).
+    pub fn http_status(self) -> u16 {
+        let mut statuses = HTTP_STATUSES.iter();
+        match statuses.find(|(cause, _)| *cause == self) {
+            Some((_, status)) => *status,
+            None if self.label() == "input" => 400,
+            None if self.retryable() => 503,
+            None if self.label() == "access" => 403,
+            None => 500,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The configuration file: as written, then validated with all problems at once.
 
 mod address;
+mod bounds;
 mod limits;
 pub mod listener;
 mod no_toml;

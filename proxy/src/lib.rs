@@ -1,4 +1,4 @@
-//! A MySQL proxy that fills generated keys into INSERTs, and key ports that give them over the Redis protocol: sockets, configuration,
+//! A MySQL proxy that fills generated keys into INSERTs, and key ports that give them over the Redis protocol and HTTP: sockets, configuration,
 //! checks and the command line around `keywright-session`, which decides what becomes of packets, `keywright-resp`, which reads requests,
 //! and `keywright-store`, where keys come from.
 #![forbid(unsafe_code)]

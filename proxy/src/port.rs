@@ -1,13 +1,9 @@
-//! The key port: keys for any program, over the Redis protocol.
+//! The key port: keys for any program, over the Redis protocol or HTTP.
 //!
-//! [`keys`]: which names there are, and what they give now. [`session`]: one connection as a state machine without sockets; it answers with
-//! [`answer`], and [`issue`] takes keys. [`connection`]: its sockets.
+//! [`keys`]: which names there are, and what they give now. [`issue`]: keys are taken. [`redis`], [`http`]: how clients ask and are told.
 
-mod answer;
-mod client;
-pub(crate) mod connection;
+pub(crate) mod http;
 mod issue;
 pub(crate) mod keys;
 mod password;
-mod refused;
-mod session;
+pub(crate) mod redis;

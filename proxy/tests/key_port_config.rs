@@ -84,9 +84,44 @@ fn options_of_one_protocol_are_none_of_the_other() {
     }
     let output = problems(&with("").replace("redis", "memcached"));
     assert!(
-        output.contains("protocol is mysql or redis, not \"memcached\""),
+        output.contains("protocol is mysql, redis or http, not \"memcached\""),
         "{output}"
     );
+}
+
+#[test]
+fn all_problems_of_one_that_speaks_http_are_told_at_once() {
+    let http = |lines: &str| with(lines).replace("redis", "http");
+    let output = problems(&http(
+        "upstream = \"127.0.0.1:3306\"\nbulk_bytes_max = 100\npipeline_requests_max = 5\noutput_bytes_max = 100\nhead_bytes_max = 8191\n\
+         body_bytes_max = 2000000\nrequest_ms_max = 0\nrequest_keys_max = 0\ntinyid_segment_keys = 0\nidle_s_max = 0\nunread_ms_max = 0\n",
+    ));
+    for expected in [
+        "upstream has no meaning with protocol = \"http\"",
+        "bulk_bytes_max has no meaning",
+        "pipeline_requests_max has no meaning",
+        "output_bytes_max has no meaning",
+        "head_bytes_max is 8192 to 1048576, not 8191",
+        "body_bytes_max is 0 to 1048576, not 2000000",
+        "request_ms_max is at least 1",
+        "request_keys_max is 1 to 1000000, not 0",
+        "tinyid_segment_keys is at least 1",
+        "idle_s_max is at least 1",
+        "unread_ms_max is at least 1",
+        "protocol = \"http\" needs keys",
+    ] {
+        assert!(output.contains(expected), "{expected} is not in {output}");
+    }
+    let keys = "keys = { orders = \"segment:orders\" }\n";
+    assert_eq!(problems(&http(keys)), "");
+    let output = problems(&with(&format!("{keys}head_bytes_max = 10000\n")));
+    assert!(
+        output.contains("head_bytes_max has no meaning with protocol = \"redis\""),
+        "{output}"
+    );
+    // There are no users of this one either.
+    let open = http(keys).replace("127.0.0.1:6399", "0.0.0.0:6400");
+    assert!(problems(&open).contains("open_to_the_network_without_users = true"));
 }
 
 /// There are no users yet.
@@ -143,6 +178,6 @@ fn the_key_port_of_the_sample_is_valid() -> Result<()> {
         })
         .collect();
     let config = Config::parse(&shown)?;
-    assert_eq!((config.listeners.len(), config.ports.len()), (1, 1));
+    assert_eq!((config.listeners.len(), config.ports.len()), (1, 2));
     Ok(())
 }

@@ -156,6 +156,11 @@ impl StoreSettings {
         self.snowflake.layout
     }
 
+    /// Whether the settings say which worker id is leased, rather than any that is free.
+    pub fn names_worker_id(&self) -> bool {
+        self.snowflake.worker_id.is_some()
+    }
+
     /// Where these may begin.
     pub(crate) fn snowflakes(&self) -> SnowflakeStart {
         let its = &self.snowflake;
@@ -176,6 +181,11 @@ impl StoreSettings {
             | KeySpec::Uuid { .. }
             | KeySpec::Readable(_) => most,
         }
+    }
+
+    /// Keys that are taken at once at most, whatever lies between them.
+    pub fn range_ids_max(&self) -> u64 {
+        self.limits.range_ids_max
     }
 
     /// How long a statement waits for a key, milliseconds.

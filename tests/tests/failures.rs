@@ -216,7 +216,11 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
         | Cause::KeyKind
         | Cause::PasswordMissing
         | Cause::PasswordWrong
-        | Cause::KeysLeft => bail!("{} is the proxy's", cause.name()),
+        | Cause::KeysLeft
+        | Cause::PathUnknown
+        | Cause::MethodRefused
+        | Cause::RequestTimeout
+        | Cause::BrowserRefused => bail!("{} is the proxy's", cause.name()),
     })
 }
 

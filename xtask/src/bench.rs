@@ -1,5 +1,5 @@
-//! `cargo xtask bench pg`: what an id costs beside what PostgreSQL has, all in one run on one private server; and
-//! `cargo xtask bench proxy`: what a statement costs on its way through a proxy.
+//! `cargo xtask bench pg`: what an id costs beside what PostgreSQL has, all in one run on one private server;
+//! `cargo xtask bench proxy`: what a statement costs on its way through a proxy; and `cargo xtask bench port`: how many ids key ports give.
 
 mod calls;
 mod headlines;
@@ -7,6 +7,7 @@ mod inserts;
 mod latency;
 mod machine;
 mod pgbench;
+mod port;
 mod proxy;
 mod report;
 mod rounds;
@@ -39,6 +40,7 @@ pub(crate) struct Bench {
 enum What {
     Pg(Pg),
     Proxy(Proxy),
+    Port(Port),
 }
 
 /// Compare with nextval, gen_random_uuid and others: CPU per call, ids per second, inserts, latency.
@@ -126,11 +128,28 @@ struct Proxy {
     write: bool,
 }
 
+/// Count ids of key ports: over HTTP, and over the Redis protocol beside a server of Redis.
+///
+/// Nothing else should run on the machine meanwhile. A target that is missed is shown, and is no failure of the command.
+#[derive(Args)]
+struct Port {
+    /// Rounds; figures are medians over them. 7, or 1 with --quick.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=99))]
+    rounds: Option<u16>,
+    /// Some seconds, to see that it works; the figures mean little.
+    #[arg(long)]
+    quick: bool,
+    /// Write the result to docs/benchmarks.md.
+    #[arg(long, conflicts_with = "quick")]
+    write: bool,
+}
+
 impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         match self.what {
             What::Pg(pg) => pg.run(),
             What::Proxy(proxy) => proxy.run(),
+            What::Port(port) => port.run(),
         }
     }
 }
@@ -161,6 +180,22 @@ impl Proxy {
             );
         }
         show(&proxy::measure(sizes)?, Part::Proxy, self.write)
+    }
+}
+
+impl Port {
+    fn run(self) -> Result<()> {
+        let sizes = port::Sizes {
+            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 7 }),
+            run_ms: if self.quick { 500 } else { 2_000 },
+        };
+        if self.write && sizes.rounds < ROUNDS_TO_WRITE {
+            bail!(
+                "--write needs at least {ROUNDS_TO_WRITE} rounds, not {}",
+                sizes.rounds
+            );
+        }
+        show(&port::measure(sizes)?, Part::Port, self.write)
     }
 }
 

@@ -75,5 +75,10 @@ fn the_table_of_causes_is_sound() {
         let code = cause.redis_code();
         let is_word = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
         assert!(code.bytes().all(is_word), "{code}");
+        let status = cause.http_status();
+        assert!((400..600).contains(&status), "{}: {status}", cause.name());
+        // Clients ask again after these.
+        let is_later = [408, 429, 503].contains(&status);
+        assert_eq!(is_later, cause.retryable(), "{}: {status}", cause.name());
     }
 }

@@ -14,11 +14,11 @@ use crate::config::tls::{self, TlsMode, UpstreamTls, Verify};
 use crate::handshake::password::OwnKey;
 
 /// A place to accept clients. With the protocol `mysql` there is one server behind it, and applications connect to `bind` as they did to
-/// the server; with `redis` it is a [key port](../key-port.md).
+/// the server; with `redis` or `http` it is a [key port](../key-port.md).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawListener {
-    /// What clients speak: `mysql`, or `redis`. Options that name one of them are for that only.
+    /// What clients speak: `mysql`, `redis` or `http`. Options that name some of them are for those only.
     #[serde(default = "mysql")]
     pub(super) protocol: String,
     /// `address:port` or `unix:/path`. A socket is open to all users of the machine who can reach its directory, as the server's own is.
@@ -62,28 +62,44 @@ pub(crate) struct RawListener {
     upstream_ca: Option<String>,
     /// The name in the server's certificate; without it the host of `upstream`.
     upstream_name: Option<String>,
-    /// With `redis`, required: the names that clients ask for, and where the keys of each come from, as `key` of a `[[rule]]` says it:
+    /// With `redis` and `http`, required: the names that clients ask for, and where the keys of each come from, as `key` of a `[[rule]]` says it:
     /// `{ orders = "segment:orders" }`. There are no others.
     pub(super) keys: Option<BTreeMap<String, String>>,
-    /// With `redis`: a file whose first line is the password that clients must send (`AUTH`). Without one they need none.
+    /// With `redis` and `http`: a file whose first line is the password that clients must send (`AUTH`; `Authorization`). Without one they
+    /// need none.
     pub(super) password_file: Option<String>,
-    /// With `redis`: the name of the environment variable that holds that password.
+    /// With `redis` and `http`: the name of the environment variable that holds that password.
     pub(super) password_env: Option<String>,
-    /// With `redis`: let `bind` be another than a loopback address or a UNIX socket, although there are no users yet: whoever can connect (and
-    /// has the password, if there is one) takes keys of every name. Default: `false`.
+    /// With `redis` and `http`: let `bind` be another than a loopback address or a UNIX socket, although there are no users yet: whoever can
+    /// connect (and has the password, if there is one) takes keys of every name. Default: `false`.
     pub(super) open_to_the_network_without_users: Option<bool>,
-    /// With `redis`: connections at most, within those of `[limits]`. Default: 10000.
+    /// With `redis` and `http`: connections at most, within those of `[limits]`. Default: 10000.
     pub(super) connections_max: Option<u64>,
     /// With `redis`: requests of one connection that are answered before others have their turn. Default: 1000.
     pub(super) pipeline_requests_max: Option<u32>,
     /// With `redis`: longest argument of a request, bytes. A longer one ends the connection. Default: 4096.
     pub(super) bulk_bytes_max: Option<u32>,
-    /// With `redis`: a client that sends nothing for so long is disconnected, seconds. Default: 0, never.
+    /// With `redis` and `http`: a client that sends nothing for so long is disconnected, seconds. Default with `redis`: 0, never; with `http`:
+    /// 75, at least 1.
     pub(super) idle_s_max: Option<u64>,
     /// With `redis`: replies that a client has not read. While there are so many, nothing more is read of it, bytes. Default: 1048576.
     pub(super) output_bytes_max: Option<usize>,
-    /// With `redis`: a client that reads nothing of its replies for so long is disconnected, milliseconds. Default: 60000.
+    /// With `redis` and `http`: a client that reads nothing of its replies for so long is disconnected, milliseconds. Default: 60000.
     pub(super) unread_ms_max: Option<u64>,
+    /// With `http`: longest head of a request (its line and headers), bytes; at least 8192. A longer one gets 431. Default: 16384.
+    pub(super) head_bytes_max: Option<usize>,
+    /// With `http`: longest body of a request, bytes. A longer one gets 413. Default: 8192.
+    pub(super) body_bytes_max: Option<usize>,
+    /// With `http`: how long the head of a request may take from its first byte, or from the beginning of the connection, and its body after
+    /// that, milliseconds. Default: 10000.
+    pub(super) request_ms_max: Option<u64>,
+    /// With `http`: keys of one request. tinyid's clients get so many where they ask for more, others an error. Default: 100000.
+    pub(super) request_keys_max: Option<u64>,
+    /// With `http`: requests of one connection, after which it is closed; 0: without end. Default: 0.
+    pub(super) keepalive_requests_max: Option<u64>,
+    /// With `http`: keys of one segment that a client of tinyid gets (`step` there). They count as used when they are handed out. At most
+    /// `range_ids_max` of `[store]`. Default: 1000.
+    pub(super) tinyid_segment_keys: Option<u64>,
 }
 
 fn mysql() -> String {

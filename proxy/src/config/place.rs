@@ -2,9 +2,10 @@
 
 use crate::config::address;
 use crate::config::listener::{self, Listener, MYSQL, RawListener};
-use crate::config::port::{self, Port};
+use crate::config::port::{self, Port, PortProtocol, http, redis};
 
 const REDIS: &str = "redis";
+const HTTP: &str = "http";
 
 /// What clients of a listener find.
 pub(crate) enum Place {
@@ -21,14 +22,24 @@ pub(crate) fn place(index: usize, raw: RawListener, problems: &mut Vec<String>) 
     let place = match raw.protocol.as_str() {
         MYSQL => {
             not_for(MYSQL, &port::options_given(&raw), &mut found);
+            not_for(MYSQL, &redis::options_given(&raw), &mut found);
+            not_for(MYSQL, &http::options_given(&raw), &mut found);
             listener::listener(raw, &mut found).map(|listener| Place::Server(Box::new(listener)))
         }
         REDIS => {
             not_for(REDIS, &listener::options_given(&raw), &mut found);
-            port::port(raw, &mut found).map(Place::Port)
+            not_for(REDIS, &http::options_given(&raw), &mut found);
+            let protocol = PortProtocol::Redis(redis::limits(&raw, &mut found));
+            port::port((REDIS, raw), protocol, &mut found).map(Place::Port)
+        }
+        HTTP => {
+            not_for(HTTP, &listener::options_given(&raw), &mut found);
+            not_for(HTTP, &redis::options_given(&raw), &mut found);
+            let protocol = PortProtocol::Http(http::limits(&raw, &mut found));
+            port::port((HTTP, raw), protocol, &mut found).map(Place::Port)
         }
         other => {
-            found.push(format!("protocol is mysql or redis, not \"{other}\""));
+            found.push(format!("protocol is mysql, redis or http, not \"{other}\""));
             None
         }
     };

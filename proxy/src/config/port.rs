@@ -1,4 +1,7 @@
-//! A key port's options, validated.
+//! A key port's options, validated: what all have here, what only those of one protocol have in modules of their own.
+
+pub mod http;
+pub mod redis;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,18 +13,14 @@ use keywright_core::Tag;
 use keywright_store::{KeySpec, PasswordFrom};
 use rustls::ServerConfig;
 
+use crate::config::bounds::at_least_one;
 use crate::config::listener::{RawListener, towards_clients};
+use crate::config::port::http::HttpLimits;
+use crate::config::port::redis::RedisLimits;
 
 /// Longest name of a key, bytes.
 const NAME_BYTES_MAX: usize = 512;
-/// Largest `output_bytes_max`, bytes.
-const OUTPUT_BYTES_MAX: usize = 1 << 30;
-/// Smallest `output_bytes_max` and `bulk_bytes_max`, bytes.
-const BYTES_MIN: usize = 64;
-/// Largest `bulk_bytes_max`, bytes.
-const BULK_BYTES_MAX: u32 = 1 << 20;
-
-/// A place where any program gets keys over the Redis protocol.
+/// A place where any program gets keys.
 #[derive(Clone)]
 pub struct Port {
     /// `address:port` or `unix:/path`.
@@ -34,6 +33,17 @@ pub struct Port {
     pub password: Option<Arc<str>>,
     /// What is bounded, and by how much.
     pub limits: PortLimits,
+    /// How it is asked.
+    pub protocol: PortProtocol,
+}
+
+/// How clients ask, and what is bounded of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortProtocol {
+    /// By the Redis protocol.
+    Redis(RedisLimits),
+    /// By HTTP.
+    Http(HttpLimits),
 }
 
 /// What is bounded of a key port's connections.
@@ -41,15 +51,9 @@ pub struct Port {
 pub struct PortLimits {
     /// Connections.
     pub connections_max: u64,
-    /// Requests of one connection that are answered before others have their turn.
-    pub pipeline_requests_max: u32,
-    /// One argument, bytes.
-    pub bulk_bytes_max: u32,
     /// Silence of a client, seconds; 0: without end.
     pub idle_s_max: u64,
-    /// Replies that a client has not read, bytes.
-    pub output_bytes_max: usize,
-    /// How long it may read none of them, milliseconds.
+    /// How long it may read none of its replies, milliseconds.
     pub unread_ms_max: u64,
 }
 
@@ -62,6 +66,7 @@ impl fmt::Debug for Port {
             .field("tls", &self.tls.is_some())
             .field("password", &self.password.is_some())
             .field("limits", &self.limits)
+            .field("protocol", &self.protocol)
             .finish()
     }
 }
@@ -70,8 +75,8 @@ impl Port {
     /// Whether nothing differs but what may change while the program runs: names, password and certificates.
     #[must_use]
     pub fn can_become(&self, other: &Port) -> bool {
-        (&self.bind, self.limits, self.tls.is_some())
-            == (&other.bind, other.limits, other.tls.is_some())
+        let fixed = |of: &Port| (of.limits, of.protocol, of.tls.is_some());
+        self.bind == other.bind && fixed(self) == fixed(other)
     }
 
     /// The tags that its names need.
@@ -81,7 +86,7 @@ impl Port {
 }
 
 /// Options that only a key port has, and whether they are there.
-pub(super) fn options_given(raw: &RawListener) -> [(&'static str, bool); 10] {
+pub(super) fn options_given(raw: &RawListener) -> [(&'static str, bool); 7] {
     [
         ("keys", raw.keys.is_some()),
         ("password_file", raw.password_file.is_some()),
@@ -91,16 +96,17 @@ pub(super) fn options_given(raw: &RawListener) -> [(&'static str, bool); 10] {
             raw.open_to_the_network_without_users.is_some(),
         ),
         ("connections_max", raw.connections_max.is_some()),
-        ("pipeline_requests_max", raw.pipeline_requests_max.is_some()),
-        ("bulk_bytes_max", raw.bulk_bytes_max.is_some()),
         ("idle_s_max", raw.idle_s_max.is_some()),
-        ("output_bytes_max", raw.output_bytes_max.is_some()),
         ("unread_ms_max", raw.unread_ms_max.is_some()),
     ]
 }
 
-pub(super) fn port(raw: RawListener, problems: &mut Vec<String>) -> Option<Port> {
-    let keys = keys(&raw, problems);
+pub(super) fn port(
+    (name, raw): (&str, RawListener),
+    protocol: PortProtocol,
+    problems: &mut Vec<String>,
+) -> Option<Port> {
+    let keys = keys(name, &raw, problems);
     let password = PasswordFrom {
         in_url: false,
         file: raw.password_file.as_deref().map(Path::new),
@@ -118,7 +124,7 @@ pub(super) fn port(raw: RawListener, problems: &mut Vec<String>) -> Option<Port>
             raw.bind
         ));
     }
-    let limits = limits(&raw, problems);
+    let limits = limits(&raw, protocol, problems);
     let tls = towards_clients(&raw, problems)?;
     Some(Port {
         bind: raw.bind,
@@ -126,15 +132,19 @@ pub(super) fn port(raw: RawListener, problems: &mut Vec<String>) -> Option<Port>
         tls: tls.settings().cloned(),
         password: password.map(Arc::from),
         limits,
+        protocol,
     })
 }
 
-fn keys(raw: &RawListener, problems: &mut Vec<String>) -> BTreeMap<String, KeySpec> {
+fn keys(
+    protocol: &str,
+    raw: &RawListener,
+    problems: &mut Vec<String>,
+) -> BTreeMap<String, KeySpec> {
     let Some(given) = raw.keys.as_ref().filter(|keys| !keys.is_empty()) else {
-        problems.push(
-            "protocol = \"redis\" needs keys, such as keys = { orders = \"segment:orders\" }"
-                .to_owned(),
-        );
+        problems.push(format!(
+            "protocol = \"{protocol}\" needs keys, such as keys = {{ orders = \"segment:orders\" }}"
+        ));
         return BTreeMap::new();
     };
     let mut keys = BTreeMap::new();
@@ -159,41 +169,23 @@ fn keys(raw: &RawListener, problems: &mut Vec<String>) -> BTreeMap<String, KeySp
     keys
 }
 
-fn limits(raw: &RawListener, problems: &mut Vec<String>) -> PortLimits {
+fn limits(raw: &RawListener, protocol: PortProtocol, problems: &mut Vec<String>) -> PortLimits {
+    let idle_s_max = match protocol {
+        PortProtocol::Redis(_) => raw.idle_s_max.unwrap_or(0),
+        PortProtocol::Http(_) => raw.idle_s_max.unwrap_or(75),
+    };
     let limits = PortLimits {
         connections_max: raw.connections_max.unwrap_or(10_000),
-        pipeline_requests_max: raw.pipeline_requests_max.unwrap_or(1_000),
-        bulk_bytes_max: raw.bulk_bytes_max.unwrap_or(4_096),
-        idle_s_max: raw.idle_s_max.unwrap_or(0),
-        output_bytes_max: raw.output_bytes_max.unwrap_or(1 << 20),
+        idle_s_max,
         unread_ms_max: raw.unread_ms_max.unwrap_or(60_000),
     };
-    for (name, value) in [
-        ("connections_max", limits.connections_max),
-        (
-            "pipeline_requests_max",
-            u64::from(limits.pipeline_requests_max),
-        ),
-        ("unread_ms_max", limits.unread_ms_max),
-    ] {
-        if value == 0 {
-            problems.push(format!(
-                "{name} is at least 1: with 0 nobody would be served"
-            ));
-        }
-    }
-    let bulk = usize::try_from(limits.bulk_bytes_max).unwrap_or(usize::MAX);
-    if !(BYTES_MIN..=usize::try_from(BULK_BYTES_MAX).unwrap_or(usize::MAX)).contains(&bulk) {
-        problems.push(format!(
-            "bulk_bytes_max is {BYTES_MIN} to {BULK_BYTES_MAX}, not {bulk}"
-        ));
-    }
-    let output = limits.output_bytes_max;
-    if !(BYTES_MIN..=OUTPUT_BYTES_MAX).contains(&output) {
-        problems.push(format!(
-            "output_bytes_max is {BYTES_MIN} to {OUTPUT_BYTES_MAX}, not {output}"
-        ));
-    }
+    at_least_one(
+        &[
+            ("connections_max", limits.connections_max),
+            ("unread_ms_max", limits.unread_ms_max),
+        ],
+        problems,
+    );
     limits
 }
 

@@ -37,6 +37,8 @@ pub(crate) enum CutOff {
     Unread,
     /// It did not say the password, or speak TLS, in time.
     Login,
+    /// The head of a request did not come in time.
+    Head,
     /// There are as many as may be.
     Full,
 }
@@ -48,6 +50,7 @@ impl CutOff {
             Self::Idle => "idle",
             Self::Unread => "unread",
             Self::Login => "login",
+            Self::Head => "head",
             Self::Full => "full",
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use keywright_core::Layout;
 use keywright_store::{Failure, KeyKind, KeySpec, Keys, Source};
 
+use crate::config::port::PortProtocol;
 use crate::config::{Config, Port};
 use crate::metrics::Counters;
 use crate::metrics::port::{NameFigures, PortFigures};
@@ -20,6 +21,8 @@ pub(crate) struct PortKeys {
     pub(crate) figures: Arc<PortFigures>,
     /// What tells snowflake ids apart.
     pub(crate) layout: Layout,
+    /// Whether the configuration says which worker id the program has.
+    pub(crate) has_own_worker_id: bool,
     /// How long a request waits for the store, milliseconds.
     pub(crate) wait_ms_max: u64,
     /// How long it waits for the end of a switch, milliseconds.
@@ -38,6 +41,8 @@ pub(crate) struct NamedKeys {
     pub(crate) gives: Gives,
     /// Numbers of one run at most.
     pub(crate) run_max: u64,
+    /// Keys of one list at most.
+    pub(crate) listed_max: u64,
     /// What it counts.
     pub(crate) figures: Arc<NameFigures>,
 }
@@ -53,6 +58,18 @@ pub(crate) enum Gives {
     Held,
     /// Nothing: tables have left them, and native ids go on where they ended.
     Left,
+}
+
+impl Gives {
+    /// What the lists of names say of it.
+    pub(super) fn state(&self) -> &'static str {
+        match self {
+            Self::Keys(_) => "gives keys",
+            Self::Unknown => "waits for the store",
+            Self::Held => "waits for a switch",
+            Self::Left => "was left by its tables",
+        }
+    }
 }
 
 impl PortKeys {
@@ -81,6 +98,7 @@ impl PortKeys {
                     spec: spec.clone(),
                     gives,
                     run_max: config.store.keys_max(spec),
+                    listed_max: config.store.range_ids_max(),
                     figures: figures.name(name),
                 };
                 Ok((name.clone().into_bytes(), Arc::new(named)))
@@ -90,11 +108,20 @@ impl PortKeys {
                 port: port.clone(),
                 figures,
                 layout: config.store.layout(),
+                has_own_worker_id: config.store.names_worker_id(),
                 wait_ms_max: config.store.wait_ms_max(),
                 held_ms_max: config.held_ms_max(),
             }))
         });
         ports.collect()
+    }
+
+    /// What clients ask for the names.
+    pub(super) fn listed_by(&self) -> &'static str {
+        match self.port.protocol {
+            PortProtocol::Redis(_) => "KEYWRIGHT LIST",
+            PortProtocol::Http(_) => "GET /v1/keys",
+        }
     }
 
     /// What a client means by a name.

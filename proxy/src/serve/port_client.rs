@@ -9,6 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use tracing::Instrument as _;
 
+use crate::config::port::PortProtocol;
 use crate::connection::buffers::Buffers;
 use crate::connection::linger::linger;
 use crate::connection::slot::ConnectionSlot;
@@ -16,8 +17,10 @@ use crate::connection::span as connection_span;
 use crate::connection::stream::{Accepted, Stream};
 use crate::metrics::Metric;
 use crate::metrics::port::CutOff;
-use crate::port::connection::{Connection, PortServing};
+use crate::port::http;
+use crate::port::http::connection::HttpServing;
 use crate::port::keys::PortKeys;
+use crate::port::redis::connection::{Connection, PortServing};
 use crate::serve::shared::Shared;
 
 /// Serves one client of the key port at this place to its end.
@@ -52,7 +55,11 @@ async fn serve(
     if let Some((cause, message)) = turned_away((open, open_there), &keys, shared) {
         // It takes nobody's place while it reads why.
         drop((place, of_port));
-        return refuse(client, cause, message).await;
+        let text = match keys.port.protocol {
+            PortProtocol::Redis(_) => format!("-{} {message}\r\n", cause.redis_code()),
+            PortProtocol::Http(_) => http::turned_away(cause, message),
+        };
+        return refuse(client, &text).await;
     }
     let login_ms_max = shared.config.login_ms_max;
     let client = match &keys.port.tls {
@@ -68,17 +75,33 @@ async fn serve(
         }
         None => client,
     };
-    let serving = PortServing {
-        port,
-        number,
-        snapshot,
-        keys,
-        status: Arc::clone(&shared.status),
-        buffers,
-        stopping: shared.stopping.clone(),
-        login_ms_max,
-    };
-    Connection::new(client, serving).run().await
+    let stopping = shared.stopping.clone();
+    match keys.port.protocol {
+        PortProtocol::Redis(limits) => {
+            let serving = PortServing {
+                port,
+                number,
+                snapshot,
+                keys,
+                status: Arc::clone(&shared.status),
+                buffers,
+                stopping,
+                login_ms_max,
+            };
+            Connection::new(client, serving, limits).run().await
+        }
+        PortProtocol::Http(limits) => {
+            let serving = HttpServing {
+                port,
+                snapshot,
+                keys,
+                limits,
+                memory: Arc::clone(&shared.memory),
+                stopping,
+            };
+            http::connection::serve(client, serving).await
+        }
+    }
 }
 
 /// Why no more client is served, if that is so.
@@ -102,8 +125,7 @@ fn turned_away(
 }
 
 /// Tells a client why it is not served. One that speaks TLS cannot read it, and sees the end.
-async fn refuse(mut client: Stream, cause: Cause, message: &str) -> io::Result<()> {
-    let text = format!("-{} {message}\r\n", cause.redis_code());
+async fn refuse(mut client: Stream, text: &str) -> io::Result<()> {
     client.write_all(text.as_bytes()).await?;
     linger(client).await
 }

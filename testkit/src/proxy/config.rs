@@ -21,8 +21,10 @@ pub struct ProxyConfig {
     pub rules: Vec<String>,
     /// Lines of every `[[listener]]`.
     pub listener: String,
-    /// Lines of a key port each.
+    /// Lines of a key port each, which speaks the Redis protocol.
     pub key_ports: Vec<String>,
+    /// The same of those that speak HTTP.
+    pub http_ports: Vec<String>,
     /// Further tables, such as `[limits]`.
     pub more: String,
     /// Variables that its environment has besides ours.
@@ -62,7 +64,7 @@ impl ProxyConfig {
 
     /// How many ports it listens on.
     pub(super) fn listeners(&self) -> usize {
-        self.upstream_ports.len() + self.key_ports.len()
+        self.upstream_ports.len() + self.key_ports.len() + self.http_ports.len()
     }
 
     pub(super) fn text(&self, ports: &[u16], metrics_port: u16) -> String {
@@ -81,10 +83,12 @@ impl ProxyConfig {
             );
         }
         let of_key_ports = ports.iter().skip(self.upstream_ports.len());
-        for (bind, lines) in of_key_ports.zip(&self.key_ports) {
+        let of_redis = self.key_ports.iter().map(|lines| ("redis", lines));
+        let of_http = self.http_ports.iter().map(|lines| ("http", lines));
+        for (bind, (protocol, lines)) in of_key_ports.zip(of_redis.chain(of_http)) {
             let _ = write!(
                 text,
-                "\n[[listener]]\nprotocol = \"redis\"\nbind = \"127.0.0.1:{bind}\"\n{lines}\n"
+                "\n[[listener]]\nprotocol = \"{protocol}\"\nbind = \"127.0.0.1:{bind}\"\n{lines}\n"
             );
         }
         for rule in &self.rules {

@@ -133,6 +133,16 @@ impl ProxyProcess {
         of_key_ports.copied().context("there is no key port")
     }
 
+    /// The port of the first key port that speaks HTTP.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn http_port(&self) -> Result<u16> {
+        let before = self.config.upstream_ports.len() + self.config.key_ports.len();
+        let port = self.ports.get(before).copied();
+        port.context("there is no key port that speaks HTTP")
+    }
+
     /// The ports of all listeners, those of key ports last, in the order of the configuration.
     #[must_use]
     pub fn ports(&self) -> &[u16] {

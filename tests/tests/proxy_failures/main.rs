@@ -118,7 +118,11 @@ fn produce(cause: Cause, shop: &Shop) -> Result<()> {
         | Cause::KeyKind
         | Cause::PasswordMissing
         | Cause::PasswordWrong
-        | Cause::KeysLeft => bail!("only a client of a key port can meet it"),
+        | Cause::KeysLeft
+        | Cause::PathUnknown
+        | Cause::MethodRefused
+        | Cause::RequestTimeout
+        | Cause::BrowserRefused => bail!("only a client of a key port can meet it"),
     }
 }
 

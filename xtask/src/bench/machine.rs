@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use keywright_testkit::redis::RedisTools;
 use keywright_testkit::{MariaServer, PgServer, query_text, workspace_root};
 
 use crate::shell::output;
@@ -83,6 +84,32 @@ pub(super) fn facts_of_proxies(
         ),
     ]);
     Ok(facts)
+}
+
+/// The same for a run of key ports.
+pub(super) fn facts_of_ports(
+    tools: &RedisTools,
+    rounds: u16,
+    load_before: String,
+    took: Duration,
+) -> Result<Vec<(&'static str, String)>> {
+    let date = output(Command::new("date").args(["-u", "+%F %R UTC"]))?;
+    let mut facts = of_this_machine(date.trim().to_owned(), rounds, load_before, took)?;
+    let redis = output(tools.command("redis-server")?.arg("--version"))?;
+    facts.push(("redis-server", redis.trim().to_owned()));
+    Ok(facts)
+}
+
+/// CPU time that a process has used, nanoseconds.
+pub(super) fn cpu_ns(pid: u32) -> Result<u64> {
+    let tasks = format!("/proc/{pid}/task");
+    let mut all = 0;
+    for task in fs::read_dir(&tasks).with_context(|| format!("reading {tasks}"))? {
+        let text = fs::read_to_string(task?.path().join("schedstat"))?;
+        let ns: u64 = text.split(' ').next().unwrap_or_default().parse()?;
+        all += ns;
+    }
+    Ok(all)
 }
 
 fn of_this_machine(

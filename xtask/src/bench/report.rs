@@ -190,20 +190,22 @@ impl Section {
     }
 }
 
-/// The two parts of the document.
+/// The parts of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Pg,
     Proxy,
+    Port,
 }
 
 impl Part {
-    const ALL: [Part; 2] = [Part::Pg, Part::Proxy];
+    const ALL: [Part; 3] = [Part::Pg, Part::Proxy, Part::Port];
 
     fn heading(self) -> &'static str {
         match self {
             Part::Pg => "# Benchmark of the PostgreSQL extension",
             Part::Proxy => "# Benchmark of the MySQL proxy",
+            Part::Port => "# Benchmark of the key ports",
         }
     }
 
@@ -215,6 +217,9 @@ impl Part {
             }
             Part::Proxy => {
                 "Written by `cargo xtask bench proxy --write`; without `--write` it is only shown. It takes about ten minutes.\n"
+            }
+            Part::Port => {
+                "Written by `cargo xtask bench port --write`; without `--write` it is only shown. It takes about two minutes.\n"
             }
         }
     }

@@ -34,6 +34,11 @@ fn every_cause_is_documented() -> Result<()> {
         Cause::StoreUnavailable,
         Cause::ArgumentOutOfRange,
         Cause::IdForeign,
+        Cause::WorkerIdUnset,
+        Cause::LeadExceeded,
+        Cause::ClockBehind,
+        Cause::MemoryFull,
+        Cause::PacketTooLarge,
         Cause::ConnectionsFull,
         Cause::PacketMalformed,
         Cause::Draining,
@@ -58,8 +63,8 @@ const ON_MYSQL: Code = Code {
     of: |cause| format!("{}, {}", cause.mysql_errno(), cause.sqlstate()),
 };
 const ON_PORT: Code = Code {
-    title: "first word",
-    of: |cause| format!("`{}`", cause.redis_code()),
+    title: "first word, HTTP",
+    of: |cause| format!("`{}`, {}", cause.redis_code(), cause.http_status()),
 };
 
 fn causes(of: &[Cause], meanings: &BTreeMap<String, String>, code: &Code) -> Result<String> {

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use keywright_testkit::{MariaServer, WAIT_MAX, free_port, wait_until, workspace_root};
 
+use super::super::machine::cpu_ns;
 use crate::shell::{cargo, run};
 
 /// A way from the client to the server.
@@ -118,14 +119,7 @@ impl Hop {
         let Some(process) = &self.process else {
             return Ok(0);
         };
-        let tasks = format!("/proc/{}/task", process.id());
-        let mut all = 0;
-        for task in fs::read_dir(&tasks).with_context(|| format!("reading {tasks}"))? {
-            let text = fs::read_to_string(task?.path().join("schedstat"))?;
-            let ns: u64 = text.split(' ').next().unwrap_or_default().parse()?;
-            all += ns;
-        }
-        Ok(all)
+        cpu_ns(process.id())
     }
 }
 

@@ -11,9 +11,10 @@ use keywright_resp::slot;
 use keywright_store::Failure;
 
 use crate::decode::{Decoded, decode};
-use crate::port::client::Client;
-use crate::port::keys::{Gives, PortKeys};
-use crate::port::{issue, refused};
+use crate::port::issue;
+use crate::port::keys::PortKeys;
+use crate::port::redis::client::Client;
+use crate::port::redis::{refused, told};
 use crate::status::{Status, VERSION};
 
 /// Whose commands are spoken, for clients that ask.
@@ -178,12 +179,7 @@ pub(super) fn stats(keys: &PortKeys, to: &mut Writer<'_>) {
         to.bulk(b"key");
         to.bulk(named.spec.to_string().as_bytes());
         to.bulk(b"state");
-        to.bulk(match &named.gives {
-            Gives::Keys(_) => b"gives keys",
-            Gives::Unknown => b"waits for the store",
-            Gives::Held => b"waits for a switch",
-            Gives::Left => b"was left by its tables",
-        });
+        to.bulk(named.gives.state().as_bytes());
         to.bulk(b"given");
         to.bulk_number(named.figures.given());
     }
@@ -245,8 +241,8 @@ fn number_pair(key: &str, value: i64, to: &mut Writer<'_>) {
 pub(super) fn last(name: &[u8], keys: &PortKeys, to: &mut Writer<'_>) {
     match keys.name(name) {
         Some(named) if named.is_number() => write_last(named.figures.last(), to),
-        Some(named) => refused::write_failure(to, &issue::no_number(named)),
-        None => refused::write_failure(to, &issue::unknown(name)),
+        Some(named) => refused::write_failure(to, &told::no_number(named)),
+        None => refused::write_failure(to, &issue::unknown(name, keys)),
     }
 }
 

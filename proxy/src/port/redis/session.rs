@@ -14,13 +14,13 @@ use keywright_resp::request::{Read, Reader, Request};
 use keywright_store::Failure;
 use tokio::sync::watch;
 
-use crate::config::port::PortLimits;
+use crate::config::port::redis::RedisLimits;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::port::CutOff;
-use crate::port::client::Client;
-use crate::port::issue::{self, Form, KeyRequest};
 use crate::port::keys::PortKeys;
-use crate::port::{answer, password, refused};
+use crate::port::redis::client::Client;
+use crate::port::redis::told::{AskedKeys, Form};
+use crate::port::redis::{answer, login, refused};
 use crate::status::Status;
 
 /// Arguments of one request at most.
@@ -36,7 +36,7 @@ enum Phase {
     /// Requests are read and answered, in their order.
     Serving,
     /// A request waits for keys, and what is behind it waits for that.
-    Waiting(KeyRequest, Keys),
+    Waiting(AskedKeys, Keys),
     /// Nothing is read any more. What is written goes out, then the connection ends.
     Ending(Option<CutOff>),
 }
@@ -53,6 +53,8 @@ impl fmt::Debug for Phase {
 
 /// What a session draws on.
 pub(super) struct PortContext {
+    /// What is bounded.
+    pub(super) limits: RedisLimits,
     /// The port's place in the configuration.
     pub(super) port: usize,
     /// What is in force.
@@ -84,7 +86,7 @@ pub(super) struct Session {
     reader: Reader,
     client: Client,
     phase: Phase,
-    limits: PortLimits,
+    limits: RedisLimits,
 }
 
 /// What becomes of a request.
@@ -92,7 +94,7 @@ enum Outcome {
     /// It was answered.
     Answered,
     /// It needs keys.
-    Keys(KeyRequest),
+    Keys(AskedKeys),
     /// The client goes.
     Quit,
     /// It speaks another protocol.
@@ -124,7 +126,7 @@ pub(super) enum Halt {
 }
 
 /// What a request with this limit may be.
-fn limits_of(limits: &PortLimits) -> Limits {
+fn limits_of(limits: &RedisLimits) -> Limits {
     Limits {
         arguments_max: ARGUMENTS_MAX,
         argument_bytes_max: limits.bulk_bytes_max,
@@ -133,14 +135,14 @@ fn limits_of(limits: &PortLimits) -> Limits {
 }
 
 /// Longest request, bytes.
-pub(super) fn request_bytes_max(limits: &PortLimits) -> usize {
+pub(super) fn request_bytes_max(limits: &RedisLimits) -> usize {
     usize::try_from(limits_of(limits).request_bytes_max).unwrap_or(usize::MAX)
 }
 
 impl Session {
     /// Of the connection with this number.
     pub(super) fn new(number: u64, context: &PortContext) -> Self {
-        let limits = context.keys.port.limits;
+        let limits = context.limits;
         Self {
             reader: Reader::new(limits_of(&limits)),
             client: Client::new(number, context.password().is_none()),
@@ -204,9 +206,10 @@ impl Session {
                     }
                     match carry_out(&request, &mut self.client, out, context) {
                         Outcome::Answered => {}
-                        Outcome::Keys(request) => {
-                            let keys = request.take(context.snapshot.clone(), context.port);
-                            self.phase = Phase::Waiting(request, Box::pin(keys));
+                        Outcome::Keys(asked) => {
+                            let snapshot = context.snapshot.clone();
+                            let keys = asked.request.take(snapshot, context.port);
+                            self.phase = Phase::Waiting(asked, Box::pin(keys));
                         }
                         Outcome::Quit => self.phase = Phase::Ending(None),
                         Outcome::Stray => self.phase = Phase::Ending(Some(CutOff::Protocol)),
@@ -248,7 +251,7 @@ impl Session {
 }
 
 /// Tells keys that were taken.
-fn tell(request: &KeyRequest, taken: &KeyBatch, keys: &PortKeys, to: &mut Writer<'_>) {
+fn tell(request: &AskedKeys, taken: &KeyBatch, keys: &PortKeys, to: &mut Writer<'_>) {
     if let Err(failure) = request.write(taken, to) {
         refuse(keys, request.name(), &failure, to);
     }
@@ -288,14 +291,16 @@ fn carry_out(
     };
     let keys = &context.keys;
     match command {
-        Command::Incr(name) => return keys_of(name, (1, Form::Last), &mut to, keys),
-        Command::IncrBy(name, count) => return keys_of(name, (count, Form::Last), &mut to, keys),
+        Command::Incr(name) => return keys_of(name, (1, Form::Last), &mut to, context),
+        Command::IncrBy(name, count) => {
+            return keys_of(name, (count, Form::Last), &mut to, context);
+        }
         Command::Get(name) => answer::last(name, keys, &mut to),
         Command::Mget => answer::lasts(request, keys, &mut to),
         Command::Ping(None) => to.simple("PONG"),
         Command::Ping(Some(sent)) | Command::Echo(sent) => to.bulk(sent),
         Command::Hello(asked) => hello(&asked, client, &mut to, context),
-        Command::Auth(login) => match password::check(&login, context.password()) {
+        Command::Auth(login) => match login::check(&login, context.password()) {
             Ok(()) => {
                 client.let_in();
                 to.ok();
@@ -320,7 +325,7 @@ fn carry_out(
         Command::Cluster(query) => answer::cluster(query, &mut to),
         Command::Keywright(KeywrightCommand::Next { name, count }) => {
             let asked = count.map_or((1, Form::One), |count| (count, Form::List));
-            return keys_of(name, asked, &mut to, keys);
+            return keys_of(name, asked, &mut to, context);
         }
         Command::Keywright(KeywrightCommand::Decode(id)) => answer::decoded(id, keys, &mut to),
         Command::Keywright(KeywrightCommand::List) => answer::list(keys, &mut to),
@@ -346,7 +351,7 @@ fn is_for_strangers(command: &Command<'_>) -> bool {
 
 fn hello(asked: &Hello<'_>, client: &mut Client, to: &mut Writer<'_>, context: &PortContext) {
     if let Some(login) = &asked.login {
-        if let Err(failure) = password::check(login, context.password()) {
+        if let Err(failure) = login::check(login, context.password()) {
             return refused::write_failure(to, &failure);
         }
         client.let_in();
@@ -370,11 +375,12 @@ fn hello(asked: &Hello<'_>, client: &mut Client, to: &mut Writer<'_>, context: &
 }
 
 /// Keys, if they are there; else the request waits.
-fn keys_of(name: &[u8], asked: (i64, Form), to: &mut Writer<'_>, keys: &PortKeys) -> Outcome {
-    match issue::request(keys, name, asked) {
-        Ok(request) => match request.try_take() {
-            Some(taken) => tell(&request, &taken, keys, to),
-            None => return Outcome::Keys(request),
+fn keys_of(name: &[u8], asked: (i64, Form), to: &mut Writer<'_>, context: &PortContext) -> Outcome {
+    let keys = &context.keys;
+    match AskedKeys::new(keys, name, asked, context.limits.output_bytes_max) {
+        Ok(asked) => match asked.request.try_take() {
+            Some(taken) => tell(&asked, &taken, keys, to),
+            None => return Outcome::Keys(asked),
         },
         Err((named, failure)) => {
             let name = named.as_ref().map_or("", |named| named.name.as_str());

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::config::port::redis::RedisLimits;
 use crate::connection::buffers::{BUFFER_BYTES_MIN, Buffers};
 use crate::connection::linger::linger;
 use crate::connection::stopping::Stopping;
@@ -17,7 +18,7 @@ use crate::connection::stream::Stream;
 use crate::in_force::snapshot::ConfigSnapshot;
 use crate::metrics::port::CutOff;
 use crate::port::keys::PortKeys;
-use crate::port::session::{Halt, PortContext, Session, request_bytes_max};
+use crate::port::redis::session::{Halt, PortContext, Session, request_bytes_max};
 use crate::status::Status;
 
 /// So much room for replies is kept while none are there, bytes.
@@ -85,9 +86,10 @@ struct Alarms {
 
 impl Connection {
     /// Of a client that speaks no TLS, or has its TLS behind it.
-    pub(crate) fn new(stream: Stream, serving: PortServing) -> Self {
+    pub(crate) fn new(stream: Stream, serving: PortServing, redis: RedisLimits) -> Self {
         let limits = serving.keys.port.limits;
         let context = PortContext {
+            limits: redis,
             port: serving.port,
             snapshot: serving.snapshot,
             status: serving.status,
@@ -103,7 +105,7 @@ impl Connection {
                 buffer: None,
                 from: 0,
                 to: 0,
-                bytes_max: request_bytes_max(&limits).saturating_add(1),
+                bytes_max: request_bytes_max(&redis).saturating_add(1),
             },
             output: Output::default(),
             stopping: Stopping::new(serving.stopping),
@@ -191,7 +193,7 @@ impl Connection {
 
     /// Whether so much waits to be read by the client that nothing more is read of it.
     fn is_full(&self) -> bool {
-        self.output.left().len() >= self.context.keys.port.limits.output_bytes_max
+        self.output.left().len() >= self.context.limits.output_bytes_max
     }
 
     /// Whether all is written.

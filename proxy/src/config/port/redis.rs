@@ -1,0 +1,54 @@
+//! What is bounded of a key port that speaks the Redis protocol.
+
+use crate::config::bounds::{at_least_one, within};
+use crate::config::listener::RawListener;
+
+/// Largest `output_bytes_max`, bytes.
+const OUTPUT_BYTES_MAX: usize = 1 << 30;
+/// Smallest `output_bytes_max` and `bulk_bytes_max`, bytes.
+const BYTES_MIN: usize = 64;
+/// Largest `bulk_bytes_max`, bytes.
+const BULK_BYTES_MAX: usize = 1 << 20;
+
+/// The limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RedisLimits {
+    /// Requests of one connection that are answered before others have their turn.
+    pub pipeline_requests_max: u32,
+    /// One argument, bytes.
+    pub bulk_bytes_max: u32,
+    /// Replies that a client has not read, bytes.
+    pub output_bytes_max: usize,
+}
+
+/// The options, and whether they are there.
+pub(in crate::config) fn options_given(raw: &RawListener) -> [(&'static str, bool); 3] {
+    [
+        ("pipeline_requests_max", raw.pipeline_requests_max.is_some()),
+        ("bulk_bytes_max", raw.bulk_bytes_max.is_some()),
+        ("output_bytes_max", raw.output_bytes_max.is_some()),
+    ]
+}
+
+pub(in crate::config) fn limits(raw: &RawListener, problems: &mut Vec<String>) -> RedisLimits {
+    let limits = RedisLimits {
+        pipeline_requests_max: raw.pipeline_requests_max.unwrap_or(1_000),
+        bulk_bytes_max: raw.bulk_bytes_max.unwrap_or(4_096),
+        output_bytes_max: raw.output_bytes_max.unwrap_or(1 << 20),
+    };
+    let pipeline = u64::from(limits.pipeline_requests_max);
+    at_least_one(&[("pipeline_requests_max", pipeline)], problems);
+    let bulk = usize::try_from(limits.bulk_bytes_max).unwrap_or(usize::MAX);
+    within(
+        ("bulk_bytes_max", bulk),
+        BYTES_MIN..=BULK_BYTES_MAX,
+        problems,
+    );
+    let output = limits.output_bytes_max;
+    within(
+        ("output_bytes_max", output),
+        BYTES_MIN..=OUTPUT_BYTES_MAX,
+        problems,
+    );
+    limits
+}

@@ -1,0 +1,157 @@
+//! One client that speaks HTTP.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::config::port::http::HttpLimits;
+use crate::connection::linger::linger;
+use crate::connection::memory::Memory;
+use crate::connection::stopping::Stopping;
+use crate::connection::stream::Stream;
+use crate::in_force::snapshot::ConfigSnapshot;
+use crate::metrics::port::CutOff;
+use crate::port::http::service::{HttpContext, HttpService};
+use crate::port::http::socket::{Activity, Noted, Socket};
+use crate::port::keys::PortKeys;
+
+/// What a connection is served with.
+pub(crate) struct HttpServing {
+    /// The port's place in the configuration.
+    pub(crate) port: usize,
+    /// What is in force.
+    pub(crate) snapshot: watch::Receiver<Arc<ConfigSnapshot>>,
+    /// The port, as it is in force.
+    pub(crate) keys: Arc<PortKeys>,
+    /// What is bounded.
+    pub(crate) limits: HttpLimits,
+    /// What long answers take their room of.
+    pub(crate) memory: Arc<Memory>,
+    /// That the program is to end.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// When a client has taken too long.
+struct Alarms {
+    activity: Arc<Activity>,
+    head: Duration,
+    idle: Duration,
+    unread: Duration,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+/// How a connection ends.
+enum End {
+    /// As HTTP has it.
+    Orderly,
+    /// What came is no request, and was answered so, as far as it could be.
+    Fault(hyper::Error),
+    /// The client took too long.
+    CutOff(CutOff),
+}
+
+/// Serves it to its end.
+///
+/// # Errors
+/// The connection broke.
+pub(crate) async fn serve(stream: Stream, serving: HttpServing) -> io::Result<()> {
+    let HttpServing {
+        port,
+        snapshot,
+        keys,
+        limits,
+        memory,
+        stopping,
+    } = serving;
+    let activity = Arc::new(Activity::new());
+    let of_all = keys.port.limits;
+    let mut alarms = Alarms {
+        activity: Arc::clone(&activity),
+        head: Duration::from_millis(limits.request_ms_max),
+        idle: Duration::from_secs(of_all.idle_s_max),
+        unread: Duration::from_millis(of_all.unread_ms_max),
+        sleep: None,
+    };
+    let socket = Socket::new(stream, Arc::clone(&activity));
+    let service = HttpService(Arc::new(HttpContext {
+        port,
+        snapshot,
+        limits,
+        memory,
+        activity,
+    }));
+    // Times are kept here: the library does not tell a silent client from a slow one. It must not gather the answers of a pipeline: it
+    // would do so without end.
+    let mut connection = http1::Builder::new()
+        .header_read_timeout(None)
+        .max_buf_size(limits.head_bytes_max)
+        .half_close(true)
+        .serve_connection(TokioIo::new(socket), service);
+    let mut stopping = Stopping::new(stopping);
+    let mut is_last = false;
+    let end = std::future::poll_fn(|waker| {
+        if !is_last && stopping.poll(waker) {
+            is_last = true;
+            Pin::new(&mut connection).graceful_shutdown();
+        }
+        match Pin::new(&mut connection).poll(waker) {
+            Poll::Ready(Ok(())) => Poll::Ready(End::Orderly),
+            Poll::Ready(Err(error)) => Poll::Ready(End::Fault(error)),
+            Poll::Pending => alarms.poll(waker).map(End::CutOff),
+        }
+    });
+    match end.await {
+        End::Orderly => {}
+        End::Fault(error) if error.is_parse() || error.is_parse_too_large() => {
+            keys.figures.cut_off(CutOff::Protocol);
+            tracing::debug!(%error, "a client of the key port is disconnected");
+        }
+        End::Fault(error) => return Err(io::Error::other(error)),
+        End::CutOff(why) => {
+            keys.figures.cut_off(why);
+            tracing::debug!(?why, "a client of the key port is disconnected");
+        }
+    }
+    let socket = connection.into_parts().io.into_inner();
+    linger(socket.into_stream()).await
+}
+
+impl Alarms {
+    /// The first that is set, and why it would ring. A client that waits for keys is not silent.
+    fn first(&self, noted: Noted) -> Option<(Instant, CutOff)> {
+        let unread = noted.unread_since;
+        let unread = unread.map(|since| (since + self.unread, CutOff::Unread));
+        let is_waited_for = !noted.is_answering && unread.is_none();
+        let head = noted.head_since.filter(|_| is_waited_for);
+        let head = head.map(|since| (since + self.head, CutOff::Head));
+        let idle = is_waited_for.then(|| (noted.active_at + self.idle, CutOff::Idle));
+        let set = [unread, head, idle].into_iter().flatten();
+        set.min_by_key(|(at, _)| *at)
+    }
+
+    fn poll(&mut self, waker: &mut Context<'_>) -> Poll<CutOff> {
+        loop {
+            let Some((at, why)) = self.first(self.activity.noted()) else {
+                self.sleep = None;
+                return Poll::Pending;
+            };
+            let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(at)));
+            // One that rings too early is set anew then: that is cheaper than to set it with each byte.
+            if sleep.deadline() > at {
+                sleep.as_mut().reset(at);
+            }
+            ready!(sleep.as_mut().poll(waker));
+            if Instant::now() >= at {
+                return Poll::Ready(why);
+            }
+            sleep.as_mut().reset(at);
+        }
+    }
+}

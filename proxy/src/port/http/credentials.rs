@@ -1,0 +1,117 @@
+//! Who may ask: the password in the header `Authorization`, and no page in a browser.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, HeaderName, ORIGIN};
+use keywright_core::Cause;
+use keywright_store::Failure;
+
+use crate::port::password::{USER, is_same};
+
+/// What browsers say of where a request comes from.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Looks at the header; `password`: what it must say, if anything.
+///
+/// # Errors
+/// It says another, or nothing.
+pub(super) fn check(headers: &HeaderMap, password: Option<&str>) -> Result<(), Failure> {
+    let Some(password) = password else {
+        return Ok(());
+    };
+    let Some(said) = headers.get(AUTHORIZATION) else {
+        let failure = Failure::new(Cause::PasswordMissing, "this listener has a password");
+        return Err(failure.hint("send it as Authorization: Bearer, or Basic of the user default"));
+    };
+    if is_right(said.as_bytes(), password.as_bytes()) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Cause::PasswordWrong,
+        "the password is another one, or the user is not \"default\"",
+    ))
+}
+
+fn is_right(said: &[u8], password: &[u8]) -> bool {
+    let mut parts = said.splitn(2, |byte| *byte == b' ');
+    let scheme = parts.next().unwrap_or_default();
+    let value = parts.next().unwrap_or_default().trim_ascii();
+    if scheme.eq_ignore_ascii_case(b"bearer") {
+        return is_same(value, password);
+    }
+    if !scheme.eq_ignore_ascii_case(b"basic") {
+        return false;
+    }
+    let pair = STANDARD.decode(value).unwrap_or_default();
+    let mut parts = pair.splitn(2, |byte| *byte == b':');
+    parts.next() == Some(USER) && parts.next().is_some_and(|given| is_same(given, password))
+}
+
+/// A page in somebody's browser can send requests to a loopback address of his machine, and with them take keys that it never reads.
+///
+/// # Errors
+/// The browser says that it is one.
+pub(super) fn no_page(headers: &HeaderMap) -> Result<(), Failure> {
+    let site = headers.get(FETCH_SITE).map(|site| site.as_bytes());
+    // `none`: somebody typed the address.
+    let is_page = headers.contains_key(ORIGIN) || site.is_some_and(|site| site != b"none");
+    match is_page {
+        true => Err(Failure::new(
+            Cause::BrowserRefused,
+            "pages in a browser are given no keys",
+        )),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::HeaderMap;
+    use hyper::header::{AUTHORIZATION, HeaderValue};
+    use keywright_core::Cause;
+
+    use super::check;
+
+    fn cause(said: Option<&'static str>, password: Option<&str>) -> Option<Cause> {
+        let mut headers = HeaderMap::new();
+        if let Some(said) = said {
+            headers.insert(AUTHORIZATION, HeaderValue::from_static(said));
+        }
+        check(&headers, password)
+            .err()
+            .map(|failure| failure.cause())
+    }
+
+    #[test]
+    fn only_the_password_opens() {
+        for said in [
+            "Bearer secret",
+            "bearer  secret",
+            "Basic ZGVmYXVsdDpzZWNyZXQ=",
+        ] {
+            assert_eq!(cause(Some(said), Some("secret")), None, "{said}");
+        }
+        for said in [
+            "Bearer secreT",
+            "Bearer secret1",
+            "Bearer",
+            "secret",
+            "Digest secret",
+            // app:secret, default:other, default, and none.
+            "Basic YXBwOnNlY3JldA==",
+            "Basic ZGVmYXVsdDpvdGhlcg==",
+            "Basic ZGVmYXVsdA==",
+            "Basic *",
+            "",
+        ] {
+            assert_eq!(
+                cause(Some(said), Some("secret")),
+                Some(Cause::PasswordWrong),
+                "{said}"
+            );
+        }
+        assert_eq!(cause(None, Some("secret")), Some(Cause::PasswordMissing));
+        assert_eq!(cause(Some("Bearer x"), None), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! Answers, as they go out.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use hyper::{Response, StatusCode};
+use keywright_core::Cause;
+use keywright_store::Failure;
+use serde::Serialize;
+
+use crate::connection::memory::Share;
+use crate::port::http::accept::Format;
+
+/// After how long a client may ask again, seconds.
+const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+/// An answer is for one client: a cache that keeps it gives a key twice.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain;charset=UTF-8");
+const SCHEMES: [HeaderValue; 2] = [
+    HeaderValue::from_static("Bearer realm=\"keywright\""),
+    HeaderValue::from_static("Basic realm=\"keywright\", charset=\"UTF-8\""),
+];
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    status: StatusCode,
+    kind: HeaderValue,
+    body: String,
+    /// What it takes of the memory for all.
+    share: Option<Share>,
+    is_later: bool,
+    wants_password: bool,
+    allow: Option<&'static str>,
+    is_last: bool,
+}
+
+/// An error, as programs read it.
+#[derive(Serialize)]
+struct Error<'a> {
+    cause: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+    retryable: bool,
+}
+
+impl Reply {
+    /// Of a content type.
+    pub(super) fn new(status: StatusCode, kind: HeaderValue, body: String) -> Self {
+        Self {
+            status,
+            kind,
+            body,
+            share: None,
+            is_later: false,
+            wants_password: false,
+            allow: None,
+            is_last: false,
+        }
+    }
+
+    /// Something to read, in the form that was asked for.
+    pub(super) fn of(format: Format, body: String) -> Self {
+        let kind = match format {
+            Format::Json => JSON,
+            Format::Text => TEXT,
+        };
+        Self::new(StatusCode::OK, kind, body)
+    }
+
+    /// Why there is nothing else.
+    pub(super) fn failure(format: Format, failure: &Failure) -> Self {
+        let cause = failure.cause();
+        let body = match format {
+            Format::Json => {
+                let error = Error {
+                    cause: cause.name(),
+                    message: failure.message(),
+                    hint: failure.hint_text(),
+                    retryable: cause.retryable(),
+                };
+                // Texts and a bool can always be written.
+                serde_json::to_string(&error).unwrap_or_default() + "\n"
+            }
+            Format::Text => format!("{}: {failure}\n", cause.name()),
+        };
+        let status = StatusCode::from_u16(cause.http_status());
+        Self {
+            status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            is_later: cause.retryable(),
+            wants_password: matches!(cause, Cause::PasswordMissing | Cause::PasswordWrong),
+            ..Self::of(format, body)
+        }
+    }
+
+    /// The same with what it takes of the memory for all.
+    pub(super) fn holding(self, share: Option<Share>) -> Self {
+        Self { share, ..self }
+    }
+
+    /// The same with the methods that there are.
+    pub(super) fn allowing(self, allow: Option<&'static str>) -> Self {
+        Self { allow, ..self }
+    }
+
+    /// The same, after which the connection ends.
+    pub(super) fn last(self) -> Self {
+        Self {
+            is_last: true,
+            ..self
+        }
+    }
+
+    /// As the library sends it.
+    pub(super) fn into_response(self) -> Response<ReplyBody> {
+        let mut response = Response::new(ReplyBody {
+            bytes: Some(Bytes::from(self.body)).filter(|bytes| !bytes.is_empty()),
+            _share: self.share,
+        });
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, self.kind);
+        headers.insert(CACHE_CONTROL, NO_STORE);
+        if self.is_later {
+            headers.insert(RETRY_AFTER, RETRY_AFTER_S);
+        }
+        if self.wants_password {
+            for scheme in SCHEMES {
+                headers.append(WWW_AUTHENTICATE, scheme);
+            }
+        }
+        if let Some(allow) = self.allow {
+            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if self.is_last {
+            headers.insert(CONNECTION, CLOSE);
+        }
+        response
+    }
+
+    /// As it is written where no request is read.
+    pub(super) fn unasked(self) -> String {
+        let reason = self.status.canonical_reason().unwrap_or_default();
+        let later = if self.is_later {
+            "retry-after: 1\r\n"
+        } else {
+            ""
+        };
+        format!(
+            "HTTP/1.1 {} {reason}\r\ncontent-type: {}\r\ncache-control: no-store\r\n{later}connection: close\r\ncontent-length: {}\r\n\r\n{}",
+            self.status.as_u16(),
+            self.kind.to_str().unwrap_or_default(),
+            self.body.len(),
+            self.body
+        )
+    }
+}
+
+/// What a client that is not served is told.
+pub(crate) fn turned_away(cause: Cause, message: &str) -> String {
+    Reply::failure(Format::Json, &Failure::new(cause, message)).unasked()
+}
+
+/// A body that is there whole, with what it takes of the memory for all until it is gone.
+#[derive(Debug)]
+pub(super) struct ReplyBody {
+    bytes: Option<Bytes>,
+    _share: Option<Share>,
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let left = self.bytes.as_ref().map_or(0, Bytes::len);
+        SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
+    }
+}

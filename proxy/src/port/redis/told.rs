@@ -1,0 +1,154 @@
+//! Requests for keys over the Redis protocol: what they ask for, and how keys are told.
+
+use std::sync::Arc;
+
+use keywright_core::{Cause, KeyBatch};
+use keywright_resp::reply::Writer;
+use keywright_store::Failure;
+
+use crate::port::issue::{self, KeyRequest};
+use crate::port::keys::{NamedKeys, PortKeys};
+
+/// Most bytes that one key of a list takes: a UUID with what the protocol adds.
+const LISTED_BYTES_MAX: usize = 48;
+
+/// How keys are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The last number of a run, from which the client counts back.
+    Last,
+    /// One, as it is.
+    One,
+    /// All, in an array.
+    List,
+}
+
+/// A request for keys, and how they are told.
+#[derive(Debug, Clone)]
+pub(super) struct AskedKeys {
+    /// The request.
+    pub(super) request: KeyRequest,
+    form: Form,
+}
+
+impl AskedKeys {
+    /// What a client asks for, looked at. `output_bytes_max`: what a list may take.
+    ///
+    /// # Errors
+    /// There is no such name, or it does not give such keys, or so many; the name is given where there is one.
+    pub(super) fn new(
+        keys: &PortKeys,
+        name: &[u8],
+        (count, form): (i64, Form),
+        output_bytes_max: usize,
+    ) -> Result<Self, (Option<Arc<NamedKeys>>, Failure)> {
+        let Some(named) = keys.name(name) else {
+            return Err((None, issue::unknown(name, keys)));
+        };
+        match checked(named, (count, form), output_bytes_max) {
+            Ok(count) => Ok(Self {
+                request: KeyRequest::new(named, count, form == Form::Last),
+                form,
+            }),
+            Err(failure) => Err((Some(Arc::clone(named)), failure)),
+        }
+    }
+
+    /// The name whose keys are asked for.
+    pub(super) fn name(&self) -> &str {
+        &self.request.named().name
+    }
+
+    /// Tells keys that were taken. They count as used, whatever becomes of the reply.
+    pub(super) fn write(&self, keys: &KeyBatch, to: &mut Writer<'_>) -> Result<(), Failure> {
+        let named = self.request.named();
+        named.figures.gave(keys.len());
+        let last = match (self.form, keys) {
+            (Form::Last, KeyBatch::Numbers { spacing, count, .. })
+                if *spacing != 1 && *count > 1 =>
+            {
+                return Err(not_consecutive(named));
+            }
+            (Form::Last | Form::One, _) => {
+                let at = keys.len().saturating_sub(1);
+                write_key(keys, at, to)?;
+                keys.number(at)
+            }
+            (Form::List, _) => {
+                to.array(usize::try_from(keys.len()).unwrap_or(usize::MAX));
+                for at in 0..keys.len() {
+                    write_key(keys, at, to)?;
+                }
+                keys.number(keys.len().saturating_sub(1))
+            }
+        };
+        if let Some(last) = last {
+            named.figures.gave_last(last);
+        }
+        Ok(())
+    }
+}
+
+/// How many keys a request is for.
+fn checked(
+    named: &NamedKeys,
+    (count, form): (i64, Form),
+    output_bytes_max: usize,
+) -> Result<u64, Failure> {
+    if form == Form::Last && !named.is_number() {
+        return Err(no_number(named));
+    }
+    let count = issue::count(named, count)?;
+    if form == Form::Last && count > named.run_max {
+        let message = format!(
+            "one run of \"{}\" has at most {} keys, not {count}",
+            named.name, named.run_max
+        );
+        let failure = Failure::new(Cause::ArgumentOutOfRange, message);
+        return Err(failure.hint("ask several times, or raise range_ids_max"));
+    }
+    let listed_max = output_bytes_max / LISTED_BYTES_MAX;
+    let listed_max = u64::try_from(listed_max).unwrap_or(u64::MAX).max(1);
+    if form == Form::List && count > listed_max {
+        let message =
+            format!("one list has at most {listed_max} keys on this listener, not {count}");
+        let failure = Failure::new(Cause::ArgumentOutOfRange, message);
+        return Err(failure.hint("ask several times, use INCRBY, or raise output_bytes_max"));
+    }
+    Ok(count)
+}
+
+/// Keys that are no numbers, where one is asked for.
+pub(super) fn no_number(named: &NamedKeys) -> Failure {
+    let failure = Failure::new(
+        Cause::KeyKind,
+        format!("the keys of \"{}\" are no numbers", named.name),
+    );
+    failure.hint("KEYWRIGHT NEXT gives them")
+}
+
+fn not_consecutive(named: &NamedKeys) -> Failure {
+    let failure = Failure::new(
+        Cause::ArgumentOutOfRange,
+        format!(
+            "several keys of \"{}\" are not consecutive, and INCRBY says that they are",
+            named.name
+        ),
+    );
+    failure.hint("KEYWRIGHT NEXT name COUNT n lists them")
+}
+
+/// One key: a number as one, another as bytes.
+fn write_key(keys: &KeyBatch, at: u64, to: &mut Writer<'_>) -> Result<(), Failure> {
+    let missing = || Failure::new(Cause::IdForeign, "the key has no place in this protocol");
+    let index = usize::try_from(at).unwrap_or(usize::MAX);
+    match keys {
+        KeyBatch::Numbers { .. } | KeyBatch::Listed(_) => {
+            let number = keys.number(at).and_then(|number| number.try_into().ok());
+            to.integer(number.ok_or_else(missing)?);
+        }
+        KeyBatch::Texts(texts) => to.bulk(texts.get(index).ok_or_else(missing)?.as_bytes()),
+        KeyBatch::Bytes(all) => to.bulk(all.get(index).ok_or_else(missing)?),
+    }
+    Ok(())
+}
