@@ -1,9 +1,8 @@
 //! Giving a word in shared memory to another owner.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::segment::SegmentWord;
 use crate::snowflake::SnowflakeWord;
+use crate::sync::{AtomicU64, Ordering};
 
 /// Something ids are taken from.
 pub trait Word {

@@ -25,6 +25,7 @@
 )]
 
 pub mod bound;
+pub mod buffer;
 pub mod cause;
 pub mod clock;
 pub mod evidence;
@@ -43,11 +44,13 @@ pub mod writer;
 pub mod zone;
 
 mod civil;
+mod sync;
 
 pub use bound::{
     BoundPlan, BoundRefusal, BoundRequest, Recorded, Takeover, TakeoverPlan, TakeoverReason,
     plan_bound, plan_takeover,
 };
+pub use buffer::Buffer;
 pub use cause::Cause;
 pub use clock::{ClockEvent, Observation, Readings, VirtualClock};
 pub use evidence::{LastMessage, Loss, Promotion, Received, Word, lost_ms};

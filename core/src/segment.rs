@@ -3,9 +3,9 @@
 //! Leaf's segment mode with one word instead of two buffers: a reservation that continues the last one is
 //! published by raising the bound, early, so the switch of buffers (and its races) does not exist.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use thiserror::Error;
+
+use crate::sync::{AtomicU64, Ordering};
 
 /// A tag's reserved range: ids from `cursor` up to (not including) `hi` may be issued.
 ///

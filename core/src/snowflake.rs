@@ -4,9 +4,9 @@
 //! sequence carries into the ticks and a clock step back needs no branch. This is March's rule (the etcd and
 //! Redis-protocol sequencer); Keywright adds the bound `hi`, durable before any state below it is issued.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use thiserror::Error;
+
+use crate::sync::{AtomicU64, Ordering};
 
 /// The states of one worker: `word` is the lowest state neither issued nor given up, `hi` the bound.
 ///

@@ -47,7 +47,6 @@ pub use settings::{
     PasswordFrom, RawSnowflakeSettings, RawStoreSettings, SettingsError, SettingsProblem,
     StoreSettings,
 };
-pub use sources::buffer;
 pub use sources::demand::WAIT_BOUNDS_US;
 pub use sources::source::{NotNow, Source};
 pub use sources::stats::{Remaining, SourceStats};

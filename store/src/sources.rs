@@ -1,6 +1,4 @@
 //! What keys come from: ranges of tags, states of leased worker ids, and UUIDs; how those who take and the task that refills meet.
-
-pub mod buffer;
 pub(crate) mod demand;
 pub(crate) mod segment;
 pub(crate) mod source;

@@ -1,6 +1,7 @@
 //! Unit and property tests of core's public interface.
 
 mod bounds;
+mod buffers;
 mod clocks;
 mod evidence;
 mod generations;

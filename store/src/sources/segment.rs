@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use keywright_core::{Cause, KeyBatch, Tag};
+use keywright_core::{Buffer, Cause, KeyBatch, Tag};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -12,7 +12,6 @@ use crate::failure::Failure;
 use crate::reserve::StepTrack;
 use crate::residue::Residue;
 use crate::settings::Limits;
-use crate::sources::buffer::Buffer;
 use crate::sources::demand::{Demand, Outlook};
 use crate::store::Store;
 use crate::store::returned::Rest;

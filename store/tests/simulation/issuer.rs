@@ -1,7 +1,6 @@
 //! One issuer: what a process has in memory.
 
-use keywright_core::{Preset, Readings, SnowflakeWord, VirtualClock, WorkerId};
-use keywright_store::buffer::Buffer;
+use keywright_core::{Buffer, Preset, Readings, SnowflakeWord, VirtualClock, WorkerId};
 use keywright_store::lease::HeldLease;
 use keywright_store::reserve::StepTrack;
 

@@ -13,7 +13,9 @@ const GRACE_MS: u64 = 5_000;
 
 #[test]
 fn a_store_that_is_away_gives_an_error_in_time_and_no_key() -> Result<()> {
-    let mut server = Upstream::start(Flavour::MariaDb)?;
+    // What it has committed it must have when it comes back.
+    let mut server =
+        Upstream::start_with(Flavour::MariaDb, &["--innodb-flush-log-at-trx-commit=1"])?;
     let url = make_store(&server, "keywright", &[("orders", 1)])?;
     let config = ProxyConfig {
         store_url: url,
