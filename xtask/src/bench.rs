@@ -1,5 +1,6 @@
 //! `cargo xtask bench pg`: what an id costs beside what PostgreSQL has, all in one run on one private server;
-//! `cargo xtask bench proxy`: what a statement costs on its way through a proxy; and `cargo xtask bench port`: how many ids key ports give.
+//! `cargo xtask bench proxy`: what a statement costs on its way through a proxy; `cargo xtask bench port`: how many ids key
+//! ports give; and `cargo xtask bench store`: how many reservations each kind of store carries.
 
 mod calls;
 mod headlines;
@@ -13,6 +14,7 @@ mod report;
 mod rounds;
 mod server;
 mod sizes;
+mod store;
 mod together;
 
 use std::fs;
@@ -41,6 +43,7 @@ enum What {
     Pg(Pg),
     Proxy(Proxy),
     Port(Port),
+    Store(Store),
 }
 
 /// Compare with nextval, gen_random_uuid and others: CPU per call, ids per second, inserts, latency.
@@ -144,12 +147,29 @@ struct Port {
     write: bool,
 }
 
+/// Count reservations in each kind of store: MariaDB, PostgreSQL, etcd and a file.
+///
+/// Nothing else should run on the machine meanwhile.
+#[derive(Args)]
+struct Store {
+    /// Rounds; figures are medians over them. 7, or 1 with --quick.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=99))]
+    rounds: Option<u16>,
+    /// Some seconds, to see that it works; the figures mean little.
+    #[arg(long)]
+    quick: bool,
+    /// Write the result to docs/benchmarks.md.
+    #[arg(long, conflicts_with = "quick")]
+    write: bool,
+}
+
 impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         match self.what {
             What::Pg(pg) => pg.run(),
             What::Proxy(proxy) => proxy.run(),
             What::Port(port) => port.run(),
+            What::Store(store) => store.run(),
         }
     }
 }
@@ -196,6 +216,22 @@ impl Port {
             );
         }
         show(&port::measure(sizes)?, Part::Port, self.write)
+    }
+}
+
+impl Store {
+    fn run(self) -> Result<()> {
+        let sizes = store::Sizes {
+            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 7 }),
+            run_ms: if self.quick { 500 } else { 2_000 },
+        };
+        if self.write && sizes.rounds < ROUNDS_TO_WRITE {
+            bail!(
+                "--write needs at least {ROUNDS_TO_WRITE} rounds, not {}",
+                sizes.rounds
+            );
+        }
+        show(&store::measure(sizes)?, Part::Store, self.write)
     }
 }
 

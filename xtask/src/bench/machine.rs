@@ -100,6 +100,16 @@ pub(super) fn facts_of_ports(
     Ok(facts)
 }
 
+/// The same of stores.
+pub(super) fn facts_of_stores(
+    rounds: u16,
+    load_before: String,
+    took: Duration,
+) -> Result<Vec<(&'static str, String)>> {
+    let date = output(Command::new("date").args(["-u", "+%F %R UTC"]))?;
+    of_this_machine(date.trim().to_owned(), rounds, load_before, took)
+}
+
 /// CPU time that a process has used, nanoseconds.
 pub(super) fn cpu_ns(pid: u32) -> Result<u64> {
     let tasks = format!("/proc/{pid}/task");

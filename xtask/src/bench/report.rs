@@ -161,6 +161,13 @@ impl Report {
     }
 
     fn targets(&self) -> String {
+        if self
+            .sections
+            .iter()
+            .all(|section| section.targets.is_empty())
+        {
+            return String::new();
+        }
         let mut table = Table::new(&["target", "wanted", "seen (lowest … highest)", "verdict"]);
         for target in self.sections.iter().flat_map(|section| &section.targets) {
             let verdict = if target.limit.is_met(target.seen.median) {
@@ -196,16 +203,18 @@ pub(super) enum Part {
     Pg,
     Proxy,
     Port,
+    Store,
 }
 
 impl Part {
-    const ALL: [Part; 3] = [Part::Pg, Part::Proxy, Part::Port];
+    const ALL: [Part; 4] = [Part::Pg, Part::Proxy, Part::Port, Part::Store];
 
     fn heading(self) -> &'static str {
         match self {
             Part::Pg => "# Benchmark of the PostgreSQL extension",
             Part::Proxy => "# Benchmark of the MySQL proxy",
             Part::Port => "# Benchmark of the key ports",
+            Part::Store => "# Benchmark of the stores",
         }
     }
 
@@ -220,6 +229,9 @@ impl Part {
             }
             Part::Port => {
                 "Written by `cargo xtask bench port --write`; without `--write` it is only shown. It takes about two minutes.\n"
+            }
+            Part::Store => {
+                "Written by `cargo xtask bench store --write`; without `--write` it is only shown. It takes about four minutes.\n"
             }
         }
     }
