@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::thread;
 use std::time::Duration;
 
+use anyhow::Context;
 use keywright_testkit::redis::{RespClient, RespValue};
 use keywright_testkit::{Result, WAIT_MAX, assert_has, wait_until};
 
@@ -13,21 +14,28 @@ use super::Port;
 #[test]
 fn one_connection_too_many_is_told_so() -> Result<()> {
     let port = Port::start("connections_max = 2\n")?;
-    let mut clients = [port.client()?, port.client()?];
-    for client in &mut clients {
-        client.say("PING")?;
-    }
+    let (first, mut second) = (let_in(&port)?, let_in(&port)?);
     let told = String::from_utf8(port.client()?.rest()?)?;
     assert_has(&told, &["-CONNECTIONS_FULL ", "connections_max"]);
     assert_eq!(port.metric("keywright_port_connections{")?, 2);
-    let [first, mut second] = clients;
     drop(first);
-    wait_until("a place", WAIT_MAX, || {
-        let reply = port.client()?.say("PING");
-        Ok(reply.is_ok_and(|reply| reply == RespValue::Simple("PONG".to_owned())))
-    })?;
+    let_in(&port)?;
     second.say("PING")?;
     Ok(())
+}
+
+/// Whoever looked whether it listens may have a place for a moment.
+fn let_in(port: &Port) -> Result<RespClient> {
+    let mut client = None;
+    wait_until("a place", WAIT_MAX, || {
+        let mut new = port.client()?;
+        let reply = new.say("PING");
+        if reply.is_ok_and(|reply| reply == RespValue::Simple("PONG".to_owned())) {
+            client = Some(new);
+        }
+        Ok(client.is_some())
+    })?;
+    client.context("a place")
 }
 
 #[test]
