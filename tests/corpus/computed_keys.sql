@@ -206,7 +206,7 @@ INSERT INTO t (id, a) VALUES (@s, 1);
 @refused an expression whose value is no integer, or has a warning, as key
 INSERT INTO t (id, a) VALUES (2.5 * 3, 1);
 @refused a variable as key
-INSERT INTO t (id, a) VALUES (1, 1), (@s, 2);
+INSERT INTO t (id, a) VALUES (1, 1), (@s := 5, 2);
 SELECT COUNT(*) FROM t;
 
 === keys that are queries
