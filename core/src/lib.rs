@@ -29,6 +29,7 @@ pub mod buffer;
 pub mod cause;
 pub mod clock;
 pub mod evidence;
+pub mod gate;
 pub mod generation;
 pub mod key;
 pub mod layout;

@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: long runs against private servers, in which everything happens that may.
 
+mod interleavings;
 mod mutants;
 mod mysql;
 mod package;
@@ -19,6 +20,7 @@ pub(crate) struct Soak {
 
 #[derive(Subcommand)]
 enum What {
+    Interleavings(interleavings::Interleavings),
     PgRegress(regress::PgRegress),
     Pg(pg::Pg),
     Mysql(mysql::Mysql),
@@ -30,6 +32,7 @@ enum What {
 impl Soak {
     pub(crate) fn run(self) -> Result<()> {
         match self.what {
+            What::Interleavings(interleavings) => interleavings.run(),
             What::PgRegress(regress) => regress.run(),
             What::Pg(pg) => pg.run(),
             What::Mysql(mysql) => mysql.run(),

@@ -6,9 +6,9 @@
 //! makes the server start over with fresh shared memory.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Instant;
 
+use keywright_core::gate::Holder;
 use pgrx::pg_sys;
 
 use crate::server::backend::BackendCell;
@@ -20,8 +20,8 @@ const SLEEP_MS_MAX: u64 = 100;
 /// A refill flag with the queue of those who wait for it.
 #[repr(C)]
 pub struct Gate {
-    /// Process id of the holder, 0 when free.
-    holder: AtomicI32,
+    /// The process that is in it.
+    holder: Holder,
     queue: UnsafeCell<pg_sys::ConditionVariable>,
 }
 
@@ -50,21 +50,16 @@ impl Gate {
         if HELD.get().is_some() {
             return None;
         }
-        self.holder
-            .compare_exchange(
-                0,
-                process::process_id(),
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            )
-            .ok()?;
+        if !self.holder.try_enter(process::process_id()) {
+            return None;
+        }
         HELD.set(Some(self));
         Some(Held { gate: self })
     }
 
     /// The process that is in it.
     pub fn holder(&self) -> Option<i32> {
-        Some(self.holder.load(Ordering::Relaxed)).filter(|process| *process != 0)
+        self.holder.get()
     }
 
     /// Sleeps until the gate was opened, `deadline` passed or a moment went by. Raises the error of a cancelled or
@@ -78,7 +73,7 @@ impl Gate {
         // the server's own abort processing; the normal way leaves it here.
         unsafe {
             pg_sys::ConditionVariablePrepareToSleep(self.queue.get());
-            if self.holder.load(Ordering::Acquire) != 0 {
+            if self.holder.get().is_some() {
                 pg_sys::ConditionVariableTimedSleep(
                     self.queue.get(),
                     i64::try_from(sleep_ms).unwrap_or(1),
@@ -90,7 +85,7 @@ impl Gate {
     }
 
     fn open(&self) {
-        self.holder.store(0, Ordering::Release);
+        self.holder.leave();
         // SAFETY: initialised by `init`; broadcasting takes only the queue's own spin lock and raises no error.
         unsafe { pg_sys::ConditionVariableBroadcast(self.queue.get()) };
     }

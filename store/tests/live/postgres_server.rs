@@ -107,10 +107,10 @@ fn a_cancelled_wait_for_a_standby_reserves_nothing() -> Result<()> {
     runtime.block_on(until("keys again", || log.max() >= committed + 20));
     stop.store(true, Ordering::Relaxed);
     runtime.block_on(taking)?;
-    // One range at least was committed, and left out.
+    // One range at least was committed, and left out: the first is a tenth of the step.
     let issued = u64::try_from(log.len())?;
     assert!(
-        issued + 20 <= log.max(),
+        issued + 2 <= log.max(),
         "{issued} issued up to {}",
         log.max()
     );
