@@ -53,11 +53,18 @@ pub(crate) fn to_compile() -> Vec<Need> {
 
 /// What building the program needs.
 pub(crate) fn to_build_program() -> Vec<Need> {
-    vec![Need::new(
-        "protobuf-compiler",
-        "writes the messages of etcd's client",
-        on_path("protoc"),
-    )]
+    vec![
+        Need::new(
+            "protobuf-compiler",
+            "writes the messages of etcd's client",
+            on_path("protoc"),
+        ),
+        Need::new(
+            "libprotobuf-dev",
+            "the messages that every protocol has, which etcd's name",
+            Path::new("/usr/include/google/protobuf/descriptor.proto").exists(),
+        ),
+    ]
 }
 
 /// What starting a private PostgreSQL 15 needs.
