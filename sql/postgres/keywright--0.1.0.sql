@@ -242,11 +242,11 @@ COMMENT ON FUNCTION keywright.acknowledge_promotion() IS
     'somebody has taken note of the promotion that keywright.health tells of';
 
 -- For the program that feeds; see docs/postgres/feeding.md. They concern all databases of the server.
-CREATE FUNCTION keywright.await_demand(OUT incarnation text, OUT database oid, OUT extension oid, OUT generation integer,
+CREATE FUNCTION keywright.await_demand(tags text[], OUT incarnation text, OUT database oid, OUT extension oid, OUT generation integer,
         OUT sequence oid, OUT tag text, OUT wanted bigint, OUT above bigint) RETURNS SETOF record
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'keywright_await_demand_wrapper';
-COMMENT ON FUNCTION keywright.await_demand() IS
-    'fed tags of all databases that want ids, at once if there are any, else after a second; each is told to one caller';
+COMMENT ON FUNCTION keywright.await_demand(text[]) IS
+    'those of the fed tags named, of all databases, that want ids: at once if there are any, else after a second; each is told to one caller';
 
 CREATE FUNCTION keywright.feed_tag(incarnation text, database oid, extension oid, generation integer, sequence oid, tag text,
         key_space text, first bigint, last bigint) RETURNS void
@@ -288,7 +288,7 @@ REVOKE ALL ON FUNCTION
     keywright.lower_bound(timestamptz),
     keywright.promoted(interval),
     keywright.acknowledge_promotion(),
-    keywright.await_demand(),
+    keywright.await_demand(text[]),
     keywright.feed_tag(text, oid, oid, integer, oid, text, text, bigint, bigint),
     keywright.adopt(text, regclass, name),
     keywright.adopt_snowflake(regclass, name),

@@ -175,7 +175,7 @@ impl Feeding {
             let demands = server.await_demand().await?;
             feeder.is_up.store(true, Ordering::Relaxed);
             backoff.succeeded();
-            // A tag in trouble is told of again, and of all that are not there is no other sign.
+            // A tag in trouble is told of again.
             if demands.is_empty() && self.tags.values().all(|tag| tag.not_before.is_none()) {
                 feeder.succeeded();
             }
@@ -189,8 +189,8 @@ impl Feeding {
     /// Reserves and hands over what one tag wants, unless that failed a moment ago.
     async fn serve(&mut self, server: &Server, demand: &Demand) -> Result<(), Failure> {
         let feeder = Arc::clone(&self.feeder);
+        // No other was asked for.
         let Some(known) = self.tags.get_mut(&demand.tag) else {
-            feeder.failed(&unlisted(&demand.tag));
             return Ok(());
         };
         let now = Instant::now();
@@ -217,14 +217,6 @@ impl Feeding {
         }
         Ok(())
     }
-}
-
-fn unlisted(tag: &Tag) -> Failure {
-    let failure = Failure::new(
-        Cause::TagUnknown,
-        format!("the server wants ids of tag \"{tag}\", which is not among those that it is fed"),
-    );
-    failure.hint("add it to tags of its [[feed]] section, and run keywright init")
 }
 
 /// Makes a range durably ours, of as many ids as are wanted, or of what the tag has left.

@@ -24,22 +24,20 @@ const SOON: &str = "SET keywright.refill_wait_ms_max = 200";
 #[derive(Debug, Clone)]
 struct Demand {
     named: String,
-    tag: String,
     wanted: i64,
     above: i64,
 }
 
-fn demands(feeder: &mut Client) -> Result<Vec<Demand>> {
+fn demands(feeder: &mut Client, tag: &str) -> Result<Vec<Demand>> {
     let rows = feeder.query(
-        "SELECT format('%L, %s, %s, %s, %s, %L', incarnation, database, extension, generation, sequence, tag), tag, wanted, above \
-         FROM keywright.await_demand()",
-        &[],
+        "SELECT format('%L, %s, %s, %s, %s, %L', incarnation, database, extension, generation, sequence, tag), wanted, above \
+         FROM keywright.await_demand(ARRAY[$1])",
+        &[&tag],
     )?;
     let demand = |row: &postgres::Row| Demand {
         named: row.get(0),
-        tag: row.get(1),
-        wanted: row.get(2),
-        above: row.get(3),
+        wanted: row.get(1),
+        above: row.get(2),
     };
     Ok(rows.iter().map(demand).collect())
 }
@@ -48,7 +46,7 @@ fn demands(feeder: &mut Client) -> Result<Vec<Demand>> {
 fn demand_of(feeder: &mut Client, tag: &str) -> Result<Demand> {
     let mut found = None;
     wait_until("something that is wanted", WAIT_MAX, || {
-        found = demands(feeder)?.into_iter().find(|of| of.tag == tag);
+        found = demands(feeder, tag)?.pop();
         Ok(found.is_some())
     })?;
     Ok(found.expect("waited for"))
@@ -265,7 +263,7 @@ fn a_copy_of_the_database_issues_nothing_of_what_the_original_was_handed() -> Re
     let demands: Vec<Demand> = {
         let mut all = Vec::new();
         wait_until("what both want", WAIT_MAX, || {
-            all.extend(demands(&mut feeder)?);
+            all.extend(demands(&mut feeder, "orders")?);
             Ok(all.len() >= 2)
         })?;
         all
@@ -349,7 +347,7 @@ fn only_who_may_feeds() -> Result<()> {
     let role = format!("role_{}", database.name());
     client.batch_execute(&format!("CREATE ROLE {role}"))?;
     let calls = [
-        "SELECT * FROM keywright.await_demand()".to_owned(),
+        "SELECT * FROM keywright.await_demand('{orders}')".to_owned(),
         format!(
             "SELECT keywright.feed_tag('{}', 1, 1, 1, 1, '{tag}', '{KEY_SPACE}', 1, 2)",
             "0".repeat(32)
@@ -380,7 +378,7 @@ fn feed(
     let (next, stop) = (Arc::clone(next), Arc::clone(stop));
     Ok(thread::spawn(move || {
         while !stop.load(Ordering::Relaxed) {
-            for demand in demands(&mut feeder)? {
+            for demand in demands(&mut feeder, "orders")? {
                 let first = next.fetch_add(demand.wanted, Ordering::Relaxed);
                 let range = (first, first + demand.wanted - 1);
                 let fed = hand_over(&mut feeder, &demand, KEY_SPACE, range);

@@ -1,17 +1,19 @@
-//! Feeding, as programs that hand ranges over see it: what is wanted, and the hand-over. They are connected to one database of the server,
+//! Feeding: fed tags, and what programs that hand ranges over see: what is wanted, and the hand-over. They are connected to one database of the server,
 //! and feed the tags of all. Who may call these is decided by GRANT EXECUTE; whoever may, is believed that his ranges are nobody else's.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use keywright_core::cause::Cause;
 use keywright_core::step::Step;
 use pgrx::iter::TableIterator;
-use pgrx::{name, pg_extern, pg_sys};
+use pgrx::{Array, name, pg_extern, pg_sys};
 
 use crate::durable::turn::{self, Urgency};
 use crate::failure::{Failure, OrRaise};
-use crate::manage::definition::ID_MAX;
+use crate::manage::definition::{Definition, ID_MAX};
+use crate::manage::tags;
 use crate::refill::fed;
 use crate::server::{clock, text};
 use crate::shmem::area::Feeding;
@@ -27,6 +29,29 @@ const DEMAND_MS_MAX: u64 = 1_000;
 /// After so long without a hand-over another call is told of the same again.
 const TOLD_MS_MAX: u64 = 2_000;
 
+#[pg_extern(sql = false)]
+fn keywright_create_fed_tag(
+    tag: Option<&[u8]>,
+    step: Option<i64>,
+    step_min: Option<i64>,
+    step_max: Option<i64>,
+    forget_issued: Option<bool>,
+) {
+    let make = || {
+        guard::may_manage("create_fed_tag")?;
+        let tag = arguments::tag_of(tag)?;
+        let step = arguments::required(step, "step")?;
+        let definition = Definition::new(None, step, (step_min, step_max), ID_MAX)?;
+        tags::create(
+            &tag,
+            &definition,
+            Source::Fed,
+            forget_issued.unwrap_or(false),
+        )
+    };
+    make().or_raise();
+}
+
 type Demands = TableIterator<
     'static,
     (
@@ -41,21 +66,26 @@ type Demands = TableIterator<
     ),
 >;
 
-/// Tags that want a range, at once if there are any, else after a second at most. Each is told to one caller.
+/// Those of the tags named, of whatever database, that want a range: at once if there are any, else after a second at most. Each is told to
+/// one caller.
 #[pg_extern(sql = false)]
-fn keywright_await_demand() -> Demands {
+fn keywright_await_demand(tags: Option<Array<'_, &str>>) -> Demands {
     let found = || {
         guard::require_preload()?;
         guard::require_writable("await_demand")?;
+        let named = arguments::required(tags, "the array of tags")?;
+        let tags: HashSet<&str> = named.iter().flatten().collect();
         let feeding = Feeding::here().ok_or_else(guard::not_preloaded)?;
         let deadline = Instant::now() + Duration::from_millis(DEMAND_MS_MAX);
         loop {
             feeding.note_asked(clock::readings().boot_ms);
-            let untold = untold();
+            let untold = untold(&tags);
             if !untold.is_empty() || Instant::now() >= deadline {
                 return Ok((feeding, untold));
             }
-            feeding.demands().wait(deadline, || !is_anything_untold());
+            feeding
+                .demands()
+                .wait(deadline, || !is_anything_untold(&tags));
         }
     };
     let found: Result<_, Failure> = found();
@@ -80,26 +110,31 @@ fn keywright_await_demand() -> Demands {
 }
 
 /// Fed tags that want a range of which no program was told of late.
-fn all_untold(boot_ms: u64) -> impl Iterator<Item = (Attached<TagSlot>, TagKey, u64)> {
+fn all_untold(
+    tags: &HashSet<&str>,
+    boot_ms: u64,
+) -> impl Iterator<Item = (Attached<TagSlot>, TagKey, u64)> {
     let slots = directory::slots::<TagSlot>().into_iter();
     slots.filter_map(move |(tag, key)| {
         let told_ms = tag.slot.fed.told_boot_ms.load(Ordering::Acquire);
         let is_wanted = key.source() == Source::Fed
             && tag.slot.fed.wanted.load(Ordering::Acquire) > 0
             && boot_ms.saturating_sub(told_ms) > TOLD_MS_MAX
+            && tags.contains(key.tag().as_str())
             && !reuse::is_dropped(tag.slot);
         is_wanted.then_some((tag, key, told_ms))
     })
 }
 
-fn is_anything_untold() -> bool {
-    all_untold(clock::readings().boot_ms).next().is_some()
+fn is_anything_untold(tags: &HashSet<&str>) -> bool {
+    let mut all = all_untold(tags, clock::readings().boot_ms);
+    all.next().is_some()
 }
 
 /// The same, each for this caller alone.
-fn untold() -> Vec<(Attached<TagSlot>, TagKey)> {
+fn untold(tags: &HashSet<&str>) -> Vec<(Attached<TagSlot>, TagKey)> {
     let boot_ms = clock::readings().boot_ms;
-    let all = all_untold(boot_ms).filter(|(tag, _, told_ms)| {
+    let all = all_untold(tags, boot_ms).filter(|(tag, _, told_ms)| {
         let told = &tag.slot.fed.told_boot_ms;
         told.compare_exchange(*told_ms, boot_ms, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()

@@ -17,7 +17,7 @@ use crate::catalog::{cached, damage, sequences, suggest};
 use crate::durable::locks::Wanted;
 use crate::failure::{Failure, OrRaise};
 use crate::identity::{drops, writer};
-use crate::manage::definition::{Definition, ID_MAX, number};
+use crate::manage::definition::{Definition, number};
 use crate::manage::restored;
 use crate::refill::segment;
 use crate::server::{changes, clock, sequence};
@@ -272,29 +272,6 @@ fn keywright_create_tag(
             &tag,
             &definition,
             Source::Native,
-            forget_issued.unwrap_or(false),
-        )
-    };
-    make().or_raise();
-}
-
-#[pg_extern(sql = false)]
-fn keywright_create_fed_tag(
-    tag: Option<&[u8]>,
-    step: Option<i64>,
-    step_min: Option<i64>,
-    step_max: Option<i64>,
-    forget_issued: Option<bool>,
-) {
-    let make = || {
-        guard::may_manage("create_fed_tag")?;
-        let tag = arguments::tag_of(tag)?;
-        let step = arguments::required(step, "step")?;
-        let definition = Definition::new(None, step, (step_min, step_max), ID_MAX)?;
-        create(
-            &tag,
-            &definition,
-            Source::Fed,
             forget_issued.unwrap_or(false),
         )
     };

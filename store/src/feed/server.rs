@@ -14,11 +14,11 @@ use crate::store::tag_request::Granted;
 
 /// All as text or bigint: the types of the server's own object ids are its business.
 const AWAIT_DEMAND: &str = "SELECT incarnation, database::text, extension::text, generation::bigint, sequence::text, tag, wanted, above \
-                            FROM keywright.await_demand()";
+                            FROM keywright.await_demand(?)";
 
 const FEED_TAG: &str = "SELECT keywright.feed_tag(?, ?, ?, ?, ?, ?, ?, ?, ?)::text";
 
-const MAY_FEED: &str = "SELECT pg_catalog.has_function_privilege('keywright.await_demand()', 'EXECUTE') \
+const MAY_FEED: &str = "SELECT pg_catalog.has_function_privilege('keywright.await_demand(text[])', 'EXECUTE') \
                         AND pg_catalog.has_function_privilege('keywright.feed_tag(text,oid,oid,integer,oid,text,text,bigint,bigint)', 'EXECUTE') \
                         AS may, pg_catalog.pg_is_in_recovery() AS is_standby";
 
@@ -51,6 +51,8 @@ pub(super) struct Refused(pub(super) Failure);
 pub(super) struct Server {
     link: PostgresLink,
     address: String,
+    /// As the server writes an array. A tag has neither quotes nor backslashes.
+    tags: String,
     answer_ms_max: u64,
 }
 
@@ -62,6 +64,7 @@ impl Server {
             Ok(Ok((link, _))) => Ok(Self {
                 link,
                 address: to.address.clone(),
+                tags: array(&to.tags),
                 answer_ms_max: to.answer_ms_max,
             }),
             Ok(Err(error)) => Err(failed(&error)),
@@ -98,7 +101,7 @@ impl Server {
 
     /// What is wanted: at once if there is anything, else after a second.
     pub(super) async fn await_demand(&self) -> Result<Vec<Demand>, Failure> {
-        let rows = self.ask(AWAIT_DEMAND, Vec::new()).await;
+        let rows = self.ask(AWAIT_DEMAND, values![self.tags.as_str()]).await;
         let demands = rows.and_then(|rows| rows.iter().map(demand).collect());
         demands.map_err(|error| failure(&self.address, &error))
     }
@@ -146,6 +149,11 @@ impl Server {
             }),
         }
     }
+}
+
+fn array(tags: &[Tag]) -> String {
+    let quoted: Vec<String> = tags.iter().map(|tag| format!("\"{tag}\"")).collect();
+    format!("{{{}}}", quoted.join(","))
 }
 
 fn demand(row: &Row) -> Result<Demand, StoreError> {
