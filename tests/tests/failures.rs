@@ -198,7 +198,8 @@ fn produce(cause: Cause) -> Result<(SqlError, &'static str)> {
             (expect_cause(outcome, cause, message), "COMMIT")
         }
         Cause::NotFed => {
-            let create = "SELECT keywright.create_fed_tag('t'); SET keywright.refill_wait_ms_max = 50";
+            let create =
+                "SELECT keywright.create_fed_tag('t'); SET keywright.refill_wait_ms_max = 50";
             let message = "tag \"t\" has no ids left, and was handed none within 50 ms";
             (
                 refused(create, "SELECT next_biz_id('t')", cause, message)?,

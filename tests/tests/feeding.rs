@@ -276,6 +276,45 @@ fn a_copy_of_the_database_issues_nothing_of_what_the_original_was_handed() -> Re
     Ok(())
 }
 
+/// What a dump brings back knows how far the original came and of which store, and issues nothing of it.
+#[test]
+fn a_restored_dump_keeps_the_key_space_and_is_fed_anew() -> Result<()> {
+    let server = PgServer::builder().start()?;
+    let mut client = database(&server, "shop", "SELECT keywright.create_fed_tag('orders')")?;
+    let mut feeder = database(&server, "feeder", "")?;
+    ask(&mut client, "orders")?;
+    let demand = demand_of(&mut feeder, "orders")?;
+    hand_over(&mut feeder, &demand, KEY_SPACE, (1, 1000))?;
+    assert_eq!(query_i64(&mut client, "SELECT next_biz_id('orders')")?, 1);
+    feeder.batch_execute("CREATE DATABASE restored")?;
+    let file = tempfile::NamedTempFile::new()?;
+    let mut dump = server.tool("pg_dump");
+    assert!(
+        dump.args(["-d", "shop", "-f"])
+            .arg(file.path())
+            .status()?
+            .success()
+    );
+    let mut psql = server.tool("psql");
+    psql.args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", "restored", "-f"]);
+    assert!(psql.arg(file.path()).output()?.status.success());
+    // What the original wants next is not what this is about.
+    let demand = demand_of(&mut feeder, "orders")?;
+    hand_over(&mut feeder, &demand, KEY_SPACE, (1001, 2000))?;
+    let mut restored = server.client("restored")?;
+    ask(&mut restored, "orders")?;
+    let demand = demand_of(&mut feeder, "orders")?;
+    assert_eq!(demand.above, 1000);
+    let other = hand_over(&mut feeder, &demand, &"f".repeat(32), (5001, 6000));
+    expect_cause(other, Cause::HandOverRefused, "another key space");
+    hand_over(&mut feeder, &demand, KEY_SPACE, (2001, 3000))?;
+    assert_eq!(
+        query_i64(&mut restored, "SELECT next_biz_id('orders')")?,
+        2001
+    );
+    Ok(())
+}
+
 #[test]
 fn a_fed_tag_is_no_native_one() -> Result<()> {
     let (_database, mut client, tag) = fed()?;
